@@ -1,0 +1,54 @@
+# The README's commands. `make help` lists them.
+PYTHON ?= python3
+BIN := .venv/bin
+TRANSLATIONS := blueprints/translations/zh/LC_MESSAGES/messages.mo
+ORDERS ?= 1000
+
+.PHONY: help setup run test check seed lock messages
+.DEFAULT_GOAL := help
+
+help: ## List the commands.
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed: make PYTHON=/path/to/python3.11"; exit 1; }
+	$(PYTHON) -m venv .venv
+
+.venv/.service: requirements.txt | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.txt
+	@touch $@
+
+.venv/.development: requirements-dev.txt | .venv/.service
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.txt
+	@touch $@
+
+$(TRANSLATIONS): $(TRANSLATIONS:.mo=.po) | .venv/.service
+	$(BIN)/pybabel --quiet compile -d blueprints/translations
+
+setup: .venv/.development $(TRANSLATIONS) ## Make .venv with everything, for development too.
+
+run: .venv/.service $(TRANSLATIONS) ## Serve the seeded demo on 127.0.0.1:8000.
+	ORDERS_DEMO=1 exec $(BIN)/python app.py
+
+test: setup ## Run the tests.
+	$(BIN)/python -m pytest
+
+check: setup ## Run ruff and mypy.
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+seed: .venv/.service $(TRANSLATIONS) ## Write instance/seed/orders.sqlite for testers, with ORDERS=1000 orders.
+	rm -rf instance/seed
+	ORDERS_DEMO=1 ORDERS_INSTANCE=instance/seed $(BIN)/flask seed --orders $(ORDERS)
+	@echo "instance/seed/orders.sqlite is ready (vault.key beside it opens its sealed columns). Serve it with:"
+	@echo "  ORDERS_DEMO=1 ORDERS_INSTANCE=instance/seed $(BIN)/python app.py"
+
+messages: setup ## Bring the translations' catalogue up to date with the code.
+	$(BIN)/pybabel --quiet extract -F babel.cfg --no-location -o .messages.pot .
+	$(BIN)/pybabel --quiet update --no-fuzzy-matching -i .messages.pot -d blueprints/translations -l zh
+	@rm .messages.pot
+
+lock: ## Resolve the dependencies again (needs uv).
+	uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-header pyproject.toml -o requirements.txt
+	uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-header pyproject.toml --group dev -o requirements-dev.txt

@@ -1,0 +1,171 @@
+"""The application: settings, database, blueprints, scheduler. `python app.py` is `flask serve`."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import sys
+import time
+from collections.abc import Callable
+from datetime import UTC
+from typing import Any
+
+import click
+import waitress
+from apscheduler.schedulers.background import BackgroundScheduler
+from flask import Flask, current_app, request
+from flask.cli import FlaskGroup
+from flask_babel import Babel
+from waitress import wasyncore
+from waitress.channel import HTTPChannel
+from werkzeug.middleware.proxy_fix import ProxyFix
+
+import cli
+import settings
+from blueprints import auth, envelope
+from blueprints.cashier import pages
+from blueprints.health import health
+from blueprints.merchant import merchant_api
+from blueprints.notices import notices
+from blueprints.regions import regions
+from blueprints.sandbox import sandbox
+from models import schema
+from models.base import open_database
+from models.merchant import Merchant
+from services import callbacks, demo, reconciliation, replay, seeding, vault
+from services.errors import NotPossible
+from services.fairpool import FairPool
+
+BODY_LIMIT = 64 * 1024  # above it, the documented answer
+HARD_BODY_LIMIT = 8 * 1024 * 1024  # above it, the server does not even read
+LANGUAGES = ("en", "zh")
+SWEEP_SECONDS = 0.5
+PURGE_SECONDS = 300
+DRAIN_SECONDS = 30
+
+
+def _language() -> str:
+    return request.accept_languages.best_match(LANGUAGES) or settings.active().language
+
+
+def _open(chosen: settings.Settings) -> None:
+    """Bring the process's database and vault up. Raises WrongSchema, VaultLocked or OSError."""
+    settings.use(chosen)
+    chosen.instance.mkdir(parents=True, exist_ok=True)
+    vault.open_vault(chosen.vault_key, chosen.instance / "vault.key")
+    fresh = not chosen.database.exists()
+    open_database(chosen.database)
+    if fresh:
+        schema.migrate()
+
+
+def create_app(chosen: settings.Settings | None = None) -> Flask:
+    """The WSGI application; starts nothing.
+
+    A setting, key or database that can't be used ends the process with one line and status 2.
+    """
+    try:
+        chosen = chosen or settings.load()
+        _open(chosen)
+    except (settings.WrongSetting, vault.VaultLocked, OSError) as error:
+        click.echo(f"error: {error}", err=True)
+        sys.exit(2)
+    logging.basicConfig(level=chosen.log_level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    logging.getLogger("apscheduler").setLevel(logging.WARNING)
+    app = Flask(
+        __name__, instance_path=str(chosen.instance), template_folder="blueprints/templates", static_folder=None
+    )
+    app.config["MAX_CONTENT_LENGTH"] = BODY_LIMIT
+    app.config["BABEL_TRANSLATION_DIRECTORIES"] = str(settings.ROOT / "blueprints" / "translations")
+    app.json.ensure_ascii = False  # type: ignore[attr-defined]
+    app.json.sort_keys = False  # type: ignore[attr-defined]
+    Babel(app, default_locale=chosen.language, locale_selector=_language)
+    if chosen.trusted_proxies:
+        app.wsgi_app = ProxyFix(app.wsgi_app, x_for=chosen.trusted_proxies, x_proto=chosen.trusted_proxies)  # type: ignore[method-assign]
+    auth.init()
+    replay.memory.forget()
+    envelope.init(app)
+    app.register_blueprint(merchant_api, url_prefix=chosen.api_prefix + str(merchant_api.url_prefix))
+    for blueprint in (regions, pages, notices, sandbox, health):
+        app.register_blueprint(blueprint)
+    cli.register(app)
+    app.cli.add_command(serve)
+    return app
+
+
+def start_scheduler(chosen: settings.Settings) -> Callable[[], None]:
+    """Start the jobs that the service does by itself; the returned call ends them and waits for what is under way."""
+    senders = FairPool(chosen.callback_workers, "callback")
+    askers = FairPool(chosen.callback_workers, "channel")
+    scheduler = BackgroundScheduler(
+        timezone=UTC, job_defaults={"max_instances": 1, "coalesce": True, "misfire_grace_time": None}
+    )
+    scheduler.add_job(callbacks.sweep, "interval", [senders], seconds=SWEEP_SECONDS, id="callbacks")
+    scheduler.add_job(reconciliation.sweep, "interval", [askers], seconds=SWEEP_SECONDS, id="orders")
+    scheduler.add_job(replay.purge, "interval", seconds=PURGE_SECONDS, id="purge")
+    scheduler.start()
+
+    def stop() -> None:
+        scheduler.shutdown()
+        senders.stop()
+        askers.stop()
+
+    return stop
+
+
+def _busy(sockets: dict[int, Any]) -> bool:
+    """Is any connection still being answered?"""
+    channels = [each for each in sockets.values() if isinstance(each, HTTPChannel)]
+    return any(channel.requests or channel.total_outbufs_len for channel in channels)
+
+
+def _serve_until_asked(app: Flask, chosen: settings.Settings) -> None:
+    """Answer requests until SIGTERM or SIGINT, then finish what is in flight."""
+    sockets: dict[int, Any] = {}
+    server = waitress.create_server(
+        app,
+        map=sockets,
+        host=chosen.host,
+        port=chosen.port,
+        threads=chosen.threads,
+        ident=None,
+        max_request_body_size=HARD_BODY_LIMIT,
+        channel_timeout=30,
+    )
+    envelope.draining.clear()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: envelope.draining.set())
+    stop = start_scheduler(chosen)
+    click.echo(f"serving on {chosen.public_url}", err=True)
+    give_up = None
+    while not envelope.draining.is_set() or (_busy(sockets) and time.monotonic() < give_up):
+        wasyncore.loop(timeout=0.5, use_poll=True, map=sockets, count=1)
+        if envelope.draining.is_set():
+            give_up = give_up or time.monotonic() + DRAIN_SECONDS
+    server.close()
+    stop()
+    click.echo("stopped", err=True)
+
+
+@click.command("serve")
+def serve() -> None:
+    """Serve until asked to stop; in demo mode, with the seeded demo."""
+    chosen = settings.active()
+    try:
+        schema.check()
+        if chosen.demo:
+            if not Merchant.select().exists():
+                seeding.seed_base()
+            click.echo(demo.banner(chosen.public_url, chosen.api_prefix))
+        elif seeding.is_demo():
+            raise NotPossible(
+                "the database holds the demo merchants: choose another ORDERS_INSTANCE, or set ORDERS_DEMO=1"
+            )
+        _serve_until_asked(current_app._get_current_object(), chosen)  # type: ignore[attr-defined]
+    except (schema.WrongSchema, NotPossible, OSError) as error:
+        click.echo(f"error: {error}", err=True)
+        sys.exit(2)
+
+
+if __name__ == "__main__":
+    FlaskGroup(create_app=create_app).main(args=["serve", *sys.argv[1:]])

@@ -1,0 +1,166 @@
+"""Who calls, is it fresh, is it theirs: `@signed` on every /merchant endpoint (decisions 5)."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+import time
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from flask import request
+from limits import RateLimitItemPerMinute, RateLimitItemPerSecond
+from limits.storage import MemoryStorage
+from limits.strategies import SlidingWindowCounterRateLimiter
+from marshmallow import Schema, ValidationError
+
+import settings
+from models.merchant import Merchant
+from schemas.strict_json import Literal, Malformed, parse, parse_query
+from services import replay, signing, vault
+from services.errors import Refused
+from services.replay import Call
+
+AUTH_FIELDS = ("api_key", "timestamp", "nonce", "signature")
+_NONCE = re.compile(r"[A-Za-z0-9_.-]{8,64}")
+_IDEMPOTENCY_KEY = re.compile(r"[\x21-\x7e]{1,255}")
+_TIMESTAMP = re.compile(r"[0-9]{1,12}")
+UNKNOWN = ["Unknown field."]
+
+
+class Limits:
+    """Requests per merchant and refused authentications per address, counted in this process."""
+
+    def __init__(self, requests_per_second: int, refused_per_minute: int):
+        self.requests = RateLimitItemPerSecond(requests_per_second)
+        self.refused = RateLimitItemPerMinute(refused_per_minute)
+        self._limiter = SlidingWindowCounterRateLimiter(MemoryStorage())
+
+    def _refuse(self, item: Any, *who: str) -> None:
+        reset = self._limiter.get_window_stats(item, *who).reset_time
+        raise Refused(42900, retry_after=max(1, round(reset - time.time())))
+
+    def check_address(self, address: str) -> None:
+        """Refuse an address that was refused too often. Raises Refused 42900."""
+        if not self._limiter.test(self.refused, "refused", address):
+            self._refuse(self.refused, "refused", address)
+
+    def count_refusal(self, address: str) -> None:
+        """One more refused authentication from this address."""
+        self._limiter.hit(self.refused, "refused", address)
+
+    def count_request(self, merchant: Merchant) -> None:
+        """One more request of this merchant. Raises Refused 42900."""
+        if not self._limiter.hit(self.requests, "request", merchant.key):
+            self._refuse(self.requests, "request", merchant.key)
+
+
+_limits: list[Limits] = []
+
+
+def init() -> None:
+    """Start counting from nothing, by the settings' limits."""
+    chosen = settings.active()
+    _limits[:] = [Limits(chosen.requests_per_second, chosen.refused_per_minute)]
+
+
+def _read(body_required: bool) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The JSON body and the query parameters.
+
+    Raises:
+        Refused: 40000 or 41500.
+    """
+    raw = request.get_data(cache=False)
+    if raw and request.mimetype != "application/json":
+        raise Refused(41500)
+    try:
+        body = parse(raw) if raw or body_required else {}
+        return body, parse_query(list(request.args.items(multi=True)))
+    except Malformed as error:
+        raise Refused(40000, detail=str(error)) from None
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _authenticate(endpoint: str, body: dict[str, Any], query: dict[str, Any]) -> tuple[Merchant, str]:
+    """The merchant whose signature this is, and the request's nonce, spent.
+
+    Raises:
+        Refused: 40101 to 40104, 40300 or 42900.
+    """
+    auth = {name: _text(body.get(name, query.get(name))) for name in AUTH_FIELDS}
+    merchant = Merchant.get_or_none(Merchant.key == auth["api_key"], Merchant.enabled)
+    if merchant is None:
+        raise Refused(40101)
+    text = signing.string_to_sign(endpoint, body, query)
+    if not signing.holds(auth["signature"], vault.valid_secrets(merchant, "secret"), text):
+        raise Refused(40102, detail=f"the server's string to sign is {text!r}" if settings.active().demo else "")
+    stamp = auth["timestamp"]
+    if not _TIMESTAMP.fullmatch(stamp) or abs(time.time() - int(stamp)) > replay.WINDOW:
+        raise Refused(40103)
+    _check_address(merchant)
+    _limits[0].count_request(merchant)
+    if isinstance(body.get("nonce", query.get("nonce")), Literal) or not _NONCE.fullmatch(auth["nonce"]):
+        raise Refused(40104)
+    replay.spend_nonce(merchant, auth["nonce"])
+    return merchant, auth["nonce"]
+
+
+def _check_address(merchant: Merchant) -> None:
+    """Refuse an address that is not on the merchant's allow list, where it has one. Raises Refused 40300."""
+    networks = [ipaddress.ip_network(text) for text in merchant.allowed_addresses.split(",") if text]
+    if networks and not any(ipaddress.ip_address(request.remote_addr or "::") in network for network in networks):
+        raise Refused(40300)
+
+
+def _idempotency_key() -> str:
+    key = request.headers.get("Idempotency-Key", "")
+    if key and not _IDEMPOTENCY_KEY.fullmatch(key):
+        raise ValidationError({"Idempotency-Key": ["Must be 1 to 255 printable ASCII characters."]})
+    return key
+
+
+def authenticated(endpoint: str, in_query: bool) -> Call:
+    """The call behind the present request, its payload without the four auth fields.
+
+    Args:
+        in_query: the endpoint's own parameters are in the query string, not in the body.
+
+    Raises:
+        Refused, ValidationError: as documented per code; refused authentications are counted.
+    """
+    address = request.remote_addr or ""
+    _limits[0].check_address(address)
+    body, query = _read(body_required=not in_query)
+    try:
+        merchant, nonce = _authenticate(endpoint, body, query)
+    except Refused as refusal:
+        if refusal.code // 100 == 401:
+            _limits[0].count_refusal(address)
+        raise
+    payload, elsewhere = (query, body) if in_query else (body, query)
+    misplaced = {name: UNKNOWN for name in elsewhere if name not in AUTH_FIELDS}
+    if misplaced:
+        raise ValidationError(misplaced)
+    own = {name: value for name, value in payload.items() if name not in AUTH_FIELDS}
+    return Call(merchant, nonce, own, _idempotency_key())
+
+
+def signed(schema: Schema | None = None, *, in_query: bool = False) -> Callable[..., Any]:
+    """Let only signed requests through to a handler.
+
+    With a schema the handler gets `(merchant, loaded fields)`, without one the whole `Call`.
+    """
+
+    def decorate(handler: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(handler)
+        def checked() -> Any:
+            call = authenticated(request.path.rsplit("/", 1)[-1], in_query)
+            return handler(call) if schema is None else handler(call.merchant, schema.load(call.payload))
+
+        return checked
+
+    return decorate

@@ -1,0 +1,126 @@
+"""The cashier: the page behind `pay_url`, its live status, and the payer's word that the money was sent."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import segno
+from flask import Blueprint, Response, redirect, render_template, request, url_for
+from flask_babel import gettext
+from markupsafe import Markup
+
+from blueprints.envelope import ok
+from gateways.base import ChannelError, Opened, Report, State
+from models.order import BUY, PENDING, Order
+from schemas.views import PAY_METHOD_TEXTS, hundredths
+from services import ordering, settlement, simulation
+from services.channels import driver_of
+from services.errors import Refused
+
+pages = Blueprint("pages", __name__, static_folder="static", static_url_path="/addons/paychannel/static")
+
+POLICY = (
+    "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+
+N_ = str  # marks a text for translation where it is shown
+
+# What the sandbox offers: outcome, label, what it does.
+OUTCOMES = (
+    ("success", N_("Pay"), N_("The money comes and the channel says so.")),
+    ("fail", N_("Fail"), N_("The channel refuses the payment.")),
+    ("silent", N_("Pay, no notice"), N_("The money comes, but no notice does: the service finds it when it asks.")),
+    ("duplicate", N_("Pay, notice twice"), N_("The same notice comes twice: it counts once.")),
+    ("late", N_("Pay too late"), N_("The order expires first, then the money comes.")),
+    ("wrong_amount", N_("Pay a wrong amount"), N_("One yuan too much comes: nothing is credited.")),
+    ("timeout", N_("Channel times out"), N_("The channel does not answer for a while.")),
+)
+
+
+@pages.after_request
+def _strict(response: Response) -> Response:
+    response.headers["Content-Security-Policy"] = POLICY
+    response.headers["Referrer-Policy"] = "strict-origin"  # WeChat's H5 payment wants the origin
+    response.headers["Vary"] = "Accept-Language"
+    return response
+
+
+def _deposit(order_no: str | None) -> Order:
+    """The deposit with this number. Raises Refused 40401."""
+    order = Order.get_or_none(Order.order_no == (order_no or ""), Order.order_type == BUY)
+    if order is None:
+        raise Refused(40401)
+    return order
+
+
+def _live(order: Order) -> dict[str, Any]:
+    """What changes while the payer looks at the page."""
+    return {
+        "status": order.status,
+        "checking": any(exception.amount for exception in settlement.open_exceptions(order)),
+        "seconds_left": max(0, (order.expires_at or 0) - int(time.time())),
+    }
+
+
+def _opened(order: Order) -> Opened:
+    """What the payer is to be shown; nothing where the order is over or the channel does not answer."""
+    try:
+        return ordering.opened_of(order) if order.status == PENDING else Opened()
+    except ChannelError:
+        return Opened()
+
+
+def _qr(text: str) -> Markup | str:
+    """A QR code as an inline SVG. segno's output is made of numbers and names of its own."""
+    if not text:
+        return ""
+    return Markup(segno.make(text, error="m").svg_inline(scale=6, border=2, dark="#000", light="#fff", omitsize=True))
+
+
+@pages.get("/addons/paychannel/pay/index")
+def index() -> Response | tuple[str, int] | str:
+    """The page."""
+    try:
+        order = _deposit(request.args.get("order_no"))
+    except Refused:
+        return render_template("cashier_missing.html"), 404
+    opened = _opened(order)
+    sandbox = simulation.sandbox_driver(order) is not None
+    return render_template(
+        "cashier.html",
+        order_no=order.order_no,
+        amount=hundredths(order.amount),
+        merchant=order.merchant.name,
+        method=order.payment_method,
+        method_text=gettext(PAY_METHOD_TEXTS[order.payment_method]),
+        expires_at=order.expires_at,
+        qr=_qr(opened.qr),
+        redirect=opened.redirect,
+        scheme=opened.scheme,
+        lines=[(gettext(label), value) for label, value in opened.lines],
+        can_claim=driver_of(order.channel).by_hand,
+        claim_url=url_for("pages.claim"),
+        status_url=url_for("pages.status", order_no=order.order_no),
+        sandbox=sandbox,
+        sandbox_url="/sandbox/pay",
+        outcomes=[(value, gettext(label), gettext(what)) for value, label, what in OUTCOMES] if sandbox else [],
+        **_live(order),
+    )
+
+
+@pages.get("/addons/paychannel/pay/status")
+def status() -> Response:
+    """The order's state, for the page to show without reloading."""
+    return ok(_live(_deposit(request.args.get("order_no"))))
+
+
+@pages.post("/addons/paychannel/pay/paid")
+def claim() -> Any:
+    """The payer says that the money was sent; believed only so far as to tell the operator."""
+    order = _deposit(request.form.get("order_no"))
+    if not driver_of(order.channel).by_hand:
+        raise Refused(40401)
+    settlement.settle(order, Report(State.PAID, order.amount, proven=False), "payer", "the payer says that it is paid")
+    return redirect(url_for("pages.index", order_no=order.order_no), 303)

@@ -1,0 +1,107 @@
+"""The envelope of every answer, and the one place where an exception becomes one."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from typing import Any
+
+from flask import Flask, Response, jsonify, request
+from flask_babel import gettext
+from marshmallow import ValidationError
+from peewee import OperationalError
+from werkzeug.exceptions import HTTPException
+
+import settings
+from services.errors import ERRORS, Refused
+
+log = logging.getLogger(__name__)
+
+draining = threading.Event()  # set once the process was asked to end
+
+# What the framework refuses by itself, as the documented code.
+HTTP_CODES = {404: 40404, 405: 40500, 413: 41300, 415: 41500}
+RETRY_SOON = 1
+
+N_ = str  # marks a text for translation where it is shown
+
+
+def ok(data: Any, msg: str = N_("success"), **more: Any) -> Response:
+    """A success; `more` is `time` on the two creation answers."""
+    return jsonify({"code": 1, "msg": gettext(msg), "data": data, **more})
+
+
+def refuse(refusal: Refused) -> Response:
+    """The answer to a refusal, with its HTTP status and headers."""
+    text = gettext(ERRORS[refusal.code])
+    msg = f"{text}: {refusal.detail}" if refusal.detail else text
+    response = jsonify({"code": refusal.code, "msg": msg, "data": refusal.data})
+    response.status_code = refusal.code // 100
+    if refusal.retry_after is not None:
+        response.headers["Retry-After"] = str(refusal.retry_after)
+    if refusal.replayed:
+        response.headers["Idempotency-Replayed"] = "true"
+    return response
+
+
+def _flat(messages: Any) -> Any:
+    """marshmallow's messages as `{field: [messages]}`, nested like the request."""
+    if isinstance(messages, dict):
+        if list(messages) == ["_schema"]:
+            return messages["_schema"]
+        return {name: _flat(value) for name, value in messages.items()}
+    return messages
+
+
+def _validation(error: ValidationError) -> Response:
+    return refuse(Refused(42200, _flat(error.messages)))
+
+
+def _http(error: HTTPException) -> Response:
+    code = HTTP_CODES.get(error.code or 500, 40000)
+    response = refuse(Refused(code) if code != 40000 else Refused(code, detail=error.name))
+    if error.code == 405 and getattr(error, "valid_methods", None):
+        response.headers["Allow"] = ", ".join(sorted(error.valid_methods))
+    return response
+
+
+def _database(error: OperationalError) -> Response:
+    log.warning("database: %s", error)
+    return refuse(Refused(50300, retry_after=RETRY_SOON))
+
+
+def _unexpected(error: Exception) -> Response:
+    log.exception("%s %s failed", request.method, request.path)
+    return refuse(Refused(50000, retry_after=RETRY_SOON))
+
+
+def _refuse_while_draining() -> Response | None:
+    if draining.is_set():
+        response = refuse(Refused(50300, retry_after=RETRY_SOON))
+        response.headers["Connection"] = "close"
+        return response
+    return None
+
+
+def _version(response: Response) -> Response:
+    response.headers["X-Service-Version"] = settings.VERSION
+    response.headers.setdefault("X-Content-Type-Options", "nosniff")
+    response.headers.setdefault("Cache-Control", "no-store")
+    return response
+
+
+def init(app: Flask) -> None:
+    """Make every answer of the app an envelope, errors included."""
+    app.before_request(_refuse_while_draining)
+    app.after_request(_version)
+    app.register_error_handler(Refused, refuse)
+    app.register_error_handler(ValidationError, _validation)
+    app.register_error_handler(HTTPException, _http)
+    app.register_error_handler(OperationalError, _database)
+    app.register_error_handler(Exception, _unexpected)
+
+
+def now_text() -> str:
+    """Unix seconds as a string."""
+    return str(int(time.time()))

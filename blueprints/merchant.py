@@ -1,0 +1,84 @@
+"""The five /merchant handlers (interface 4.1 to 4.5)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import Blueprint, Response
+from flask_babel import gettext
+
+from blueprints.auth import signed
+from blueprints.envelope import ok
+from models.channel import Channel
+from models.merchant import Merchant
+from models.order import BUY, Order
+from schemas.orders import channel_id, load_new_order
+from schemas.queries import BY, ChannelListQuery, OrderDetailQuery, OrderListQuery
+from schemas.views import buy_view, channel_view, order_view, sell_view
+from services import ordering
+from services.channels import linked, pay_url
+from services.errors import Refused
+from services.replay import Call
+
+N_ = str  # marks a text for translation where it is shown
+
+merchant_api = Blueprint("merchant", __name__, url_prefix="/merchant")
+
+
+@merchant_api.post("/createOrder")
+@signed()
+def create_order(call: Call) -> Response:
+    """A buy or a sell order, by `order_type`."""
+    wanted_channel = channel_id(call.payload)
+    channel = linked(call.merchant, wanted_channel) if wanted_channel else None
+    wanted = load_new_order(call.payload, channel)
+    assert channel is not None  # a payload that names none has failed its schema
+    place = ordering.place_buy if wanted["order_type"] == BUY else ordering.place_sell
+    placed = place(call, channel, wanted)
+    order = placed.order
+    view = (
+        buy_view(order, pay_url(order.order_no)) if order.is_buy else sell_view(order, ordering.account_details(order))
+    )
+    response = ok(view, N_("order created"), time=str(order.createtime))
+    if placed.replayed:
+        response.headers["Idempotency-Replayed"] = "true"
+    return response
+
+
+@merchant_api.post("/orderQueryDetail")
+@signed(OrderDetailQuery())
+def order_query_detail(merchant: Merchant, query: dict[str, Any]) -> Response:
+    """One order: by id, else by order number, else the oldest with that merchant number."""
+    name = next(name for name in BY if name in query)
+    found = Order.select().where(Order.merchant == merchant, getattr(Order, name) == query[name])
+    order = found.order_by(Order.createtime, Order.id).first()
+    if order is None:
+        raise Refused(40401)
+    return ok(order_view.dump(order))
+
+
+@merchant_api.post("/orderQueryList")
+@signed(OrderListQuery())
+def order_query_list(merchant: Merchant, query: dict[str, Any]) -> Response:
+    """One page of the merchant's orders, newest first."""
+    orders = Order.matching(merchant, query)
+    page = orders.order_by(Order.createtime.desc(), Order.id.desc()).paginate(query["page"], query["limit"])
+    return ok(
+        {
+            "list": order_view.dump(page, many=True),
+            "total": orders.count(),
+            "page": query["page"],
+            "limit": query["limit"],
+        }
+    )
+
+
+@merchant_api.post("/getPayChannels")
+@signed(ChannelListQuery(), in_query=True)
+def get_pay_channels(merchant: Merchant, query: dict[str, Any]) -> Response:
+    """The channels that the merchant may use."""
+    channels = Channel.linked_to(merchant)
+    if "category" in query:
+        channels = channels.where(Channel.category == query["category"])
+    found = [channel_view(channel, gettext) for channel in channels]
+    return ok({"list": found, "total": len(found)})

@@ -1,0 +1,34 @@
+"""What channels tell us: `{site_url}/addons/paychannel/notify/<order_no>`."""
+
+from __future__ import annotations
+
+import logging
+
+from flask import Blueprint, Response, request
+
+from gateways.base import BadNotice, Incoming
+from models.order import Order
+from services import settlement
+from services.channels import driver_of
+from services.errors import Refused
+
+log = logging.getLogger(__name__)
+
+notices = Blueprint("notices", __name__, url_prefix="/addons/paychannel/notify")
+
+
+@notices.route("/<order_no>", methods=["GET", "POST"])
+def notify(order_no: str) -> Response:
+    """A channel's notice about one order: verified, settled, and only then acknowledged."""
+    order = Order.get_or_none(Order.order_no == order_no)
+    if order is None:
+        raise Refused(40401)
+    incoming = Incoming(request.method, request.args.to_dict(), request.headers, request.get_data(cache=False))
+    try:
+        settlement.take_notice(order, incoming)
+        accepted = True
+    except BadNotice as error:
+        log.warning("refused a notice for order %s from %s: %s", order_no, request.remote_addr, error)
+        accepted = False
+    said = driver_of(order.channel).acknowledge(accepted)
+    return Response(said.body, said.status, content_type=said.content_type)

@@ -1,0 +1,138 @@
+// The payer's page: counts down, asks for the order's status and shows the panel that fits it.
+(() => {
+  "use strict";
+
+  const EVERY = 2000; // milliseconds between two questions
+  const AT_MOST = 30000; // and between two attempts while the connection is lost
+  const FINAL = ["completed", "cancelled"];
+
+  const page = document.getElementById("cashier");
+  const clock = document.getElementById("countdown");
+  const byId = (id) => document.getElementById(id);
+  const title = document.title;
+
+  let status = page.dataset.state === "expired" ? "pending" : page.dataset.state;
+  let deadline = performance.now() + Number(page.dataset.secondsLeft) * 1000;
+  let checking = status === "checking";
+  let failures = 0;
+  let asking = false;
+  let timer = 0;
+
+  // --- what to show
+
+  function secondsLeft() {
+    return Math.max(0, Math.ceil((deadline - performance.now()) / 1000));
+  }
+
+  // The same rule as at the top of cashier.html.
+  function stateOf() {
+    if (["confirmed", ...FINAL].includes(status)) return status;
+    if (checking) return "checking";
+    return status === "pending" && secondsLeft() === 0 ? "expired" : status;
+  }
+
+  function show() {
+    const state = stateOf();
+    if (state === page.dataset.state) return;
+    const focused = document.activeElement;
+    page.dataset.state = state;
+    for (const part of document.querySelectorAll("[data-when]")) {
+      part.hidden = !part.dataset.when.split(" ").includes(state);
+    }
+    const heading = page.querySelector(".panel:not([hidden]) h2");
+    byId("announcer").textContent = heading.textContent;
+    document.title = state === "pending" ? title : `${heading.textContent} · ${title}`;
+    if (focused && focused.closest("[hidden]")) heading.focus();
+  }
+
+  function tick() {
+    const left = secondsLeft();
+    const two = (number) => String(number).padStart(2, "0");
+    const minutes = Math.floor(left / 60);
+    const hours = Math.floor(minutes / 60);
+    clock.textContent = (hours ? `${hours}:${two(minutes % 60)}` : two(minutes)) + `:${two(left % 60)}`;
+    clock.parentNode.classList.toggle("soon", left <= 60);
+    show();
+  }
+
+  // --- what the server knows
+
+  async function ask() {
+    const giveUp = new AbortController();
+    const limit = setTimeout(() => giveUp.abort(), 10000);
+    try {
+      const answer = await fetch(page.dataset.statusUrl, { cache: "no-store", signal: giveUp.signal });
+      const envelope = await answer.json();
+      if (envelope.code !== 1) throw new Error(envelope.msg);
+      return envelope.data;
+    } finally {
+      clearTimeout(limit);
+    }
+  }
+
+  async function poll() {
+    clearTimeout(timer);
+    if (asking || document.hidden || FINAL.includes(page.dataset.state)) return;
+    asking = true;
+    try {
+      const order = await ask();
+      status = order.status;
+      checking = order.checking;
+      deadline = performance.now() + order.seconds_left * 1000;
+      byId("late").hidden = !checking;
+      failures = 0;
+    } catch (error) {
+      failures += 1;
+    }
+    asking = false;
+    byId("offline").hidden = failures < 2;
+    byId("online").hidden = failures >= 2;
+    tick();
+    timer = setTimeout(poll, Math.min(EVERY * 2 ** failures, AT_MOST));
+  }
+
+  // --- what the payer does
+
+  async function copy(button) {
+    const value = button.parentNode.querySelector(".value");
+    try {
+      await navigator.clipboard.writeText(value.textContent);
+    } catch (error) {
+      // An old browser, or a page that is not served over https.
+      getSelection().selectAllChildren(value);
+      if (!document.execCommand("copy")) return; // it stays selected, to be copied by hand
+      getSelection().removeAllRanges();
+    }
+    const words = button.dataset.words || button.textContent;
+    button.dataset.words = words;
+    button.textContent = button.dataset.copied;
+    button.classList.add("done");
+    byId("announcer").textContent = button.dataset.copied;
+    setTimeout(() => {
+      button.textContent = words;
+      button.classList.remove("done");
+    }, 2000);
+  }
+
+  for (const button of page.querySelectorAll(".copy")) {
+    button.hidden = false;
+    button.addEventListener("click", () => copy(button));
+  }
+
+  // A second press of a button sends nothing a second time.
+  for (const form of page.querySelectorAll("form")) {
+    form.addEventListener("submit", (event) => {
+      if (form.classList.contains("sent")) event.preventDefault();
+      form.classList.add("sent");
+    });
+  }
+
+  document.addEventListener("visibilitychange", poll);
+  window.addEventListener("online", poll);
+  window.addEventListener("pageshow", () => {
+    for (const form of page.querySelectorAll("form")) form.classList.remove("sent");
+    poll();
+  });
+  setInterval(tick, 1000);
+  tick();
+})();

@@ -1,0 +1,16 @@
+"""The operator's commands: thin, each over one service."""
+
+from flask import Flask
+
+from cli.callbacks import callback
+from cli.channels import channel
+from cli.database import db, demo_curl, seed
+from cli.ledger import ledger
+from cli.merchants import account, merchant
+from cli.orders import order
+
+
+def register(app: Flask) -> None:
+    """Hang the commands into Flask's own command line."""
+    for command in (merchant, account, channel, order, callback, ledger, db, seed, demo_curl):
+        app.cli.add_command(command)

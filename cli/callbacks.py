@@ -1,0 +1,100 @@
+"""`flask callback`: what merchants were told, every attempt, and telling them again."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import click
+
+from cli.output import Commands, facts, json_option, show, table, when
+from models.merchant import Merchant
+from models.order import Order
+from models.outbox import CALLBACK_STATES, Callback, CallbackAttempt
+from services import administration, callbacks
+from services.errors import NotPossible
+
+callback = Commands("callback", help="Callbacks to merchants and every attempt to deliver them.")
+WHEN = click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%S"])
+
+
+def _view(row: Callback) -> dict[str, Any]:
+    return {
+        "id": row.webhook_id,
+        "merchant": row.merchant.key,
+        "order_no": row.order.order_no,
+        "type": row.type,
+        "state": row.state,
+        "attempts": row.attempts,
+        "due_at": row.due_at,
+        "createtime": row.createtime,
+    }
+
+
+def _times(view: dict[str, Any]) -> dict[str, Any]:
+    return view | {name: when(view[name]) for name in ("due_at", "createtime")}
+
+
+def _selected(key: str | None, state: str | None, since: datetime | None, until: datetime | None) -> Any:
+    rows = Callback.select(Callback, Merchant, Order).join(Merchant).switch(Callback).join(Order)
+    if key:
+        rows = rows.where(Callback.merchant == administration.find_merchant(key))
+    if state:
+        rows = rows.where(Callback.state == state)
+    if since:
+        rows = rows.where(Callback.createtime >= int(since.timestamp()))
+    if until:
+        rows = rows.where(Callback.createtime <= int(until.timestamp()))
+    return rows
+
+
+@callback.command("list")
+@click.option("--merchant", "key", help="To this merchant.")
+@click.option("--state", type=click.Choice(CALLBACK_STATES))
+@click.option("--limit", default=50, show_default=True, type=click.IntRange(1, 10_000))
+@json_option
+def every(key: str | None, state: str | None, limit: int, as_json: bool) -> None:
+    """List callbacks, newest first."""
+    rows = _selected(key, state, None, None).order_by(Callback.id.desc()).limit(limit)
+    show([_view(row) for row in rows], as_json, lambda views: table([_times(view) for view in views]))
+
+
+@callback.command("show")
+@click.argument("webhook_id")
+@json_option
+def one(webhook_id: str, as_json: bool) -> None:
+    """Show a callback, its body and every attempt."""
+    row = _selected(None, None, None, None).where(Callback.webhook_id == webhook_id).first()
+    if row is None:
+        raise NotPossible(f"no callback {webhook_id}")
+    attempts = CallbackAttempt.select().where(CallbackAttempt.callback == row).order_by(CallbackAttempt.id)
+    names = ("at", "status", "milliseconds", "answer")
+    view = _view(row) | {
+        "body": row.body,
+        "tries": [{name: getattr(attempt, name) for name in names} for attempt in attempts],
+    }
+
+    def tell(view: dict[str, Any]) -> None:
+        facts({name: value for name, value in _times(view).items() if name != "tries"})
+        click.echo("\nattempts")
+        table([row | {"at": when(row["at"]), "answer": row["answer"][:60]} for row in view["tries"]], "none yet")
+
+    show(view, as_json, tell)
+
+
+@callback.command("redeliver")
+@click.argument("webhook_id", required=False)
+@click.option("--merchant", "key", help="All of this merchant's instead of one.")
+@click.option("--state", type=click.Choice(CALLBACK_STATES), help="With --merchant: only these.")
+@click.option("--since", type=WHEN, help="With --merchant: made at or after.")
+@click.option("--until", type=WHEN, help="With --merchant: made at or before.")
+def redeliver(
+    webhook_id: str | None, key: str | None, state: str | None, since: datetime | None, until: datetime | None
+) -> None:
+    """Deliver one callback again, or all of a merchant in a time range."""
+    if bool(webhook_id) == bool(key):
+        raise click.UsageError("name one callback, or --merchant")
+    rows = _selected(key, state, since, until)
+    if webhook_id:
+        rows = rows.where(Callback.webhook_id == webhook_id)
+    click.echo(f"{callbacks.redeliver(list(rows))} due again")

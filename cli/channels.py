@@ -1,0 +1,137 @@
+"""`flask channel`: payment channels, their drivers' config, and who may use them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, BinaryIO
+
+import click
+
+import gateways
+import settings
+from cli.output import PERCENT, YUAN, Commands, facts, json_option, show, table
+from gateways.sandbox import SandboxDriver
+from models.channel import CATEGORIES, Channel, ChannelLink
+from models.merchant import Merchant
+from schemas.views import hundredths
+from services import administration
+from services.errors import NotPossible
+
+channel = Commands("channel", help="Payment channels, and which merchants may use them.")
+
+
+def _settable(command: Any) -> Any:
+    """The options that `add` and `set` share."""
+    options = (
+        click.option("--pay-method", help="wxpay, alipay, bank; joined by commas."),
+        click.option("--min", "min_amount", type=YUAN, help="Least amount of an order, in yuan."),
+        click.option("--max", "max_amount", type=YUAN, help="Largest amount of an order, in yuan."),
+        click.option(
+            "--passage-rate",
+            type=PERCENT,
+            help="Surcharge on withdrawals that the merchant pays; negative is a rebate.",
+        ),
+        click.option("--commission-rate", type=PERCENT, help="What the channel takes from you on withdrawals."),
+        click.option("--deposit-rate", type=PERCENT, help="Security held while a withdrawal is open."),
+        click.option("--settlement-days", type=click.IntRange(0, 365), help="Days until a paid deposit is credited."),
+        click.option("--auto-accept-max", type=YUAN, help="Withdrawals up to this are accepted by rule."),
+        click.option("--enabled/--disabled", default=None, help="A disabled channel takes no new orders."),
+        click.option(
+            "--config", "pairs", multiple=True, metavar="NAME=VALUE", help="One field of the driver's config."
+        ),
+        click.option("--config-file", type=click.File("rb"), help="The driver's config as JSON; - for standard input."),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def _config(pairs: tuple[str, ...], file: BinaryIO | None) -> dict[str, Any]:
+    try:
+        config = json.loads(file.read()) if file else {}
+        return config | dict(pair.split("=", 1) for pair in pairs)
+    except (ValueError, TypeError):
+        raise NotPossible("the config is NAME=VALUE pairs or a file with one JSON object") from None
+
+
+def _given(options: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if value is not None}
+
+
+@channel.command("add")
+@click.option("--category", required=True, type=click.Choice(CATEGORIES), help="Decides what a withdrawal must carry.")
+@click.option("--driver", required=True, type=click.Choice(list(gateways.DRIVERS)), help="Who speaks to the upstream.")
+@click.option("--name", required=True, help="Name that merchants see.")
+@_settable
+@json_option
+def add(
+    category: str,
+    driver: str,
+    name: str,
+    pairs: tuple[str, ...],
+    config_file: BinaryIO | None,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Add a channel; link merchants to it with `flask channel link`."""
+    given = {"pay_method": "wxpay,alipay,bank"} | _given(options)
+    made = administration.add_channel(category, driver, name, config=_config(pairs, config_file), **given)
+    if driver == SandboxDriver.name and not settings.active().demo:
+        click.echo("warning: anyone who has a pay_url can mark an order of a sandbox channel as paid", err=True)
+    show(_view(made), as_json, facts)
+
+
+@channel.command("set")
+@click.argument("channel_id", type=int)
+@click.option("--name", help="Name that merchants see.")
+@_settable
+def change(channel_id: int, pairs: tuple[str, ...], config_file: BinaryIO | None, **options: Any) -> None:
+    """Change a channel; orders that are there keep their rates."""
+    found = administration.find_channel(channel_id)
+    administration.set_channel(found, _config(pairs, config_file), **_given(options))
+    click.echo(f"channel {channel_id} is changed")
+
+
+@channel.command("link")
+@click.argument("channel_id", type=int)
+@click.argument("merchant_key")
+def link(channel_id: int, merchant_key: str) -> None:
+    """Let a merchant use a channel."""
+    administration.link(administration.find_channel(channel_id), administration.find_merchant(merchant_key))
+    click.echo(f"{merchant_key} may use channel {channel_id}")
+
+
+@channel.command("unlink")
+@click.argument("channel_id", type=int)
+@click.argument("merchant_key")
+def unlink(channel_id: int, merchant_key: str) -> None:
+    """Take a channel from a merchant; its orders that are on their way go on."""
+    administration.unlink(administration.find_channel(channel_id), administration.find_merchant(merchant_key))
+    click.echo(f"{merchant_key} may no longer use channel {channel_id}")
+
+
+def _view(row: Channel) -> dict[str, Any]:
+    linked = ChannelLink.select(Merchant.key).join(Merchant).where(ChannelLink.channel == row).tuples()
+    return {
+        "id": row.id,
+        "name": row.name,
+        "category": row.category,
+        "driver": row.driver,
+        "pay_method": row.pay_method,
+        "enabled": bool(row.enabled),
+        "min": hundredths(row.min_amount),
+        "max": hundredths(row.max_amount),
+        "passage_rate": hundredths(row.passage_rate),
+        "commission_rate": hundredths(row.commission_rate),
+        "deposit_rate": hundredths(row.deposit_rate),
+        "settlement_days": row.settlement_days,
+        "auto_accept_max": hundredths(row.auto_accept_max),
+        "merchants": ",".join(key for (key,) in linked),
+    }
+
+
+@channel.command("list")
+@json_option
+def every(as_json: bool) -> None:
+    """List the channels; their drivers' config is never shown."""
+    show([_view(row) for row in Channel.select().order_by(Channel.id)], as_json, table)

@@ -1,0 +1,64 @@
+"""`flask db` and `flask seed`: the database's schema, a copy of it, and demo content."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+import settings
+from cli.output import Commands
+from models import schema
+from services import demo, seeding
+from services.backup import backup as copy_database
+from services.errors import NotPossible
+
+
+class AnySchema(Commands):
+    """Commands that work on a database of an older version, too."""
+
+    any_schema = True
+
+
+db = AnySchema("db", help="The database's schema and copies of it.")
+
+
+@db.command("migrate")
+def migrate() -> None:
+    """Bring the database up to this version; make a backup first."""
+    applied = schema.migrate()
+    schema.check()
+    click.echo("\n".join(f"applied: {name}" for name in applied) or "the database is up to date")
+
+
+@db.command("backup")
+@click.argument("target", type=click.Path(path_type=Path))
+def backup(target: Path) -> None:
+    """Copy the database into the new file TARGET while the service runs. Keep the key file apart from it."""
+    with click.progressbar(length=100, label="Copying", file=sys.stderr) as bar:
+        copy_database(target, lambda done, total: bar.update(max(0, done * 100 // max(total, 1) - bar.pos)))
+    click.echo(f"{target} is a checked copy")
+
+
+@click.command("seed")
+@click.option("--orders", default=0, type=click.IntRange(0, 10_000_000), help="Make this many orders, too.")
+def seed(orders: int) -> None:
+    """Fill an empty database with the demo merchants, channels and orders: the same every time."""
+    try:
+        schema.check()
+        made = seeding.seed_base()
+        click.echo("the demo content is made" if made else "the demo content was there")
+        if orders:
+            with click.progressbar(length=orders, label="Orders", file=sys.stderr) as bar:
+                count = seeding.seed_orders(orders, bar.update)
+            click.echo(f"{count} orders made")
+    except (NotPossible, schema.WrongSchema) as error:
+        raise click.ClickException(str(error)) from None
+
+
+@click.command("demo-curl")
+def demo_curl() -> None:
+    """Print a signed curl that creates a buy order as the demo merchant."""
+    chosen = settings.active()
+    click.echo(demo.signed_curl(chosen.public_url, chosen.api_prefix))

@@ -1,0 +1,63 @@
+"""`flask ledger`: balances, the proof that they are right, and corrections by hand."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+
+from cli.output import YUAN, Commands, json_option, show, table
+from schemas.views import hundredths
+from services import administration
+from services import ledger as books
+
+ledger = Commands("ledger", help="Balances in the double-entry ledger.")
+
+
+@ledger.command("balances")
+@json_option
+def balances(as_json: bool) -> None:
+    """Show each merchant's balances (JSON: in fen), and the operator's own."""
+
+    def tell(merchants: dict[str, dict[str, int]]) -> None:
+        table(
+            [{"merchant": key} | {kind: hundredths(fen) for kind, fen in row.items()} for key, row in merchants.items()]
+        )
+        click.echo()
+        table([{"operator": name, "yuan": hundredths(fen)} for name, fen in books.operator_balances().items()])
+
+    show(books.balances(), as_json, tell)
+
+
+@ledger.command("verify")
+@json_option
+def verify(as_json: bool) -> None:
+    """Recompute every balance from the entries; status 1 where anything is off."""
+    found: dict[str, list[str]] = {}
+    with click.progressbar(books.verify(), length=len(books.CHECKS), label="Checking", file=sys.stderr) as checks:
+        for name, off in checks:
+            found[name] = off
+
+    def tell(found: dict[str, list[str]]) -> None:
+        for name, off in found.items():
+            click.echo(f"{'OFF' if off else 'ok '}  {name}")
+            for line in off:
+                click.echo(f"       {line}")
+
+    show(found, as_json, tell)
+    sys.exit(1 if any(found.values()) else 0)
+
+
+@ledger.command("adjust", context_settings={"ignore_unknown_options": True})
+@click.argument("key")
+@click.argument("amount", type=YUAN)
+@click.option("--reason", required=True, help="Stands in the ledger.")
+@click.option(
+    "--channel", "channel_id", type=int, help="The money came or went through this channel; else it is yours."
+)
+def adjust(key: str, amount: int, reason: str, channel_id: int | None) -> None:
+    """Add AMOUNT yuan to merchant KEY's available balance; a negative one takes it."""
+    through: Any = administration.find_channel(channel_id) if channel_id else None
+    books.adjust(administration.find_merchant(key), amount, reason, channel=through)
+    click.echo(f"{key} has {hundredths(books.balances()[key]['available'])} available")

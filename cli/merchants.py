@@ -1,0 +1,145 @@
+"""`flask merchant` and `flask account`: who may call, and where withdrawals go."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+
+from cli.output import PERCENT, Commands, facts, json_option, show, table, when
+from models.account import ReceivingAccount
+from models.channel import ChannelLink
+from models.merchant import Merchant
+from schemas.views import hundredths
+from services import administration, vault
+
+merchant = Commands("merchant", help="Merchants: keys, secrets, rates, callbacks.")
+account = Commands("account", help="Receiving accounts that withdrawals are paid to.")
+
+
+def _settable(command: Any) -> Any:
+    """The options that `add` and `set` share."""
+    options = (
+        click.option("--name", help="Name that payers see."),
+        click.option("--callback-url", help="Where callbacks go; empty for nowhere."),
+        click.option("--events", help="Events besides the results: paid, confirmed; joined by commas."),
+        click.option("--buy-rate", type=PERCENT, help="Service fee on deposits, in percent, such as 0.60."),
+        click.option("--sell-rate", type=PERCENT, help="Service fee on withdrawals, in percent."),
+        click.option(
+            "--allow", "allowed_addresses", help="Addresses or networks that may call, joined by commas; empty for all."
+        ),
+        click.option("--enabled/--disabled", default=None, help="A disabled merchant's calls are refused."),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def _given(options: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if value is not None}
+
+
+@merchant.command("add")
+@click.argument("key")
+@_settable
+@json_option
+def add(key: str, as_json: bool, **options: Any) -> None:
+    """Add a merchant with the API key KEY; its secrets are printed once."""
+    given = {"name": key} | _given(options)
+    made, secret = administration.add_merchant(key, **given)
+    callback_secret = vault.unseal(made.callback_secret)
+    show({"key": key, "secret": secret, "callback_secret": callback_secret}, as_json, facts)
+
+
+@merchant.command("set")
+@click.argument("key")
+@_settable
+def change(key: str, **options: Any) -> None:
+    """Change a merchant; orders that are there keep their rates."""
+    administration.set_merchant(administration.find_merchant(key), **_given(options))
+    click.echo(f"{key} is changed")
+
+
+def _view(row: Merchant) -> dict[str, Any]:
+    return {
+        "key": row.key,
+        "name": row.name,
+        "enabled": bool(row.enabled),
+        "buy_rate": hundredths(row.buy_rate),
+        "sell_rate": hundredths(row.sell_rate),
+        "callback_url": row.callback_url,
+        "events": row.events,
+        "allowed_addresses": row.allowed_addresses,
+    }
+
+
+@merchant.command("show")
+@click.argument("key")
+@json_option
+def one(key: str, as_json: bool) -> None:
+    """Show a merchant, its channels and its callback secret (not its API secret)."""
+    row = administration.find_merchant(key)
+    linked = [
+        channel for (channel,) in ChannelLink.select(ChannelLink.channel).where(ChannelLink.merchant == row).tuples()
+    ]
+    view = _view(row) | {
+        "callback_secret": vault.unseal(row.callback_secret),
+        "channels": linked,
+        "createtime": row.createtime,
+        "updatetime": row.updatetime,
+    }
+    show(view, as_json, lambda view: facts(view | {name: when(view[name]) for name in ("createtime", "updatetime")}))
+
+
+@merchant.command("list")
+@json_option
+def every(as_json: bool) -> None:
+    """List the merchants."""
+    show([_view(row) for row in Merchant.select().order_by(Merchant.id)], as_json, table)
+
+
+@merchant.command("rotate")
+@click.argument("key")
+@click.option("--callback", is_flag=True, help="The callback secret instead of the API secret.")
+@click.option(
+    "--keep-hours", default=24, type=click.IntRange(0, 720), show_default=True, help="How long the old one stays valid."
+)
+@json_option
+def rotate(key: str, callback: bool, keep_hours: int, as_json: bool) -> None:
+    """Give a merchant a new secret, printed once; the old one stays valid for a while."""
+    new = administration.rotate(administration.find_merchant(key), callback=callback, keep_hours=keep_hours)
+    name = "callback_secret" if callback else "secret"
+    show({"key": key, name: new, "old_one_valid_hours": keep_hours}, as_json, facts)
+
+
+@account.command("add")
+@click.argument("key")
+@click.option("--bank", default="", help="Bank.")
+@click.option("--sub-bank", default="", help="Branch.")
+@click.option("--card-number", required=True, help="Card or account number.")
+@click.option("--real-name", required=True, help="Holder's name.")
+@json_option
+def add_account(key: str, as_json: bool, **details: str) -> None:
+    """Put a receiving account on file for merchant KEY; withdrawals go to the newest."""
+    made = administration.add_account(administration.find_merchant(key), **details)
+    show({"id": made.id, "merchant": key}, as_json, facts)
+
+
+@account.command("list")
+@click.argument("key", required=False)
+@json_option
+def accounts(key: str | None, as_json: bool) -> None:
+    """List the receiving accounts on file, numbers masked."""
+    rows = ReceivingAccount.select().join(Merchant).where(ReceivingAccount.on_file).order_by(ReceivingAccount.id)
+    if key:
+        rows = rows.where(ReceivingAccount.merchant == administration.find_merchant(key))
+    views = []
+    for row in rows:
+        details = json.loads(vault.unseal(row.details))
+        number = "*" * max(0, len(details["card_number"]) - 4) + details["card_number"][-4:]
+        views.append(
+            {"id": row.id, "merchant": row.merchant.key, "bank": details["bank"], "sub_bank": details["sub_bank"]}
+            | {"card_number": number, "real_name": details["real_name"][:1] + "*", "createtime": row.createtime}
+        )
+    show(views, as_json, lambda views: table([view | {"createtime": when(view["createtime"])} for view in views]))

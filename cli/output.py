@@ -1,0 +1,126 @@
+"""How commands read amounts and show rows: as a table for people, as JSON for scripts."""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+import click
+from cryptography.fernet import InvalidToken
+from flask.cli import AppGroup
+from marshmallow import ValidationError
+from peewee import OperationalError
+
+from models import schema
+from schemas.fields import Yuan
+from services.errors import NotPossible
+from services.vault import VaultLocked
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")
+
+
+class Commands(AppGroup):
+    """A group whose commands end with one line where something can't be done."""
+
+    any_schema = False
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; what it can't do becomes a line and status 1."""
+        try:
+            if not self.any_schema:
+                schema.check()
+            return super().invoke(ctx)
+        except (NotPossible, VaultLocked, schema.WrongSchema, InvalidToken) as error:
+            raise click.ClickException(str(error)) from None
+        except OperationalError as error:
+            raise click.ClickException(f"the database: {error}") from None
+
+
+class YuanType(click.ParamType):
+    """An amount in yuan, such as 12.50; becomes integer fen."""
+
+    name = "yuan"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Integer fen."""
+        if isinstance(value, int):
+            return value
+        negative = value.startswith("-")
+        try:
+            fen = Yuan().deserialize(value.removeprefix("-"))
+        except ValidationError as error:
+            self.fail(f"{value!r}: {' '.join(error.messages)}", param, ctx)
+        return -fen if negative else fen
+
+
+class PercentType(click.ParamType):
+    """A rate in percent, such as 0.60; becomes integer basis points."""
+
+    name = "percent"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Integer basis points."""
+        if isinstance(value, int):
+            return value
+        try:
+            points = Decimal(value) * 100
+        except InvalidOperation:
+            self.fail(f"{value!r} is no percentage", param, ctx)
+        if not points.is_finite() or points != points.to_integral_value() or abs(points) > 10_000:
+            self.fail(f"{value!r}: a percentage has at most two decimals and is at most 100", param, ctx)
+        return int(points)
+
+
+YUAN, PERCENT = YuanType(), PercentType()
+
+
+def when(timestamp: int | None) -> str:
+    """A Unix time in the machine's zone."""
+    return datetime.fromtimestamp(timestamp).astimezone().strftime("%Y-%m-%d %H:%M:%S") if timestamp else ""
+
+
+def _width(text: str) -> int:
+    return sum(2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text)
+
+
+def show(value: Any, as_json: bool, people: Callable[[Any], None]) -> None:
+    """Print a value as JSON, or by `people`."""
+    if as_json:
+        click.echo(json.dumps(value, ensure_ascii=False, indent=2))
+    else:
+        people(value)
+
+
+def table(rows: Sequence[dict[str, Any]], nothing: str = "nothing there") -> None:
+    """Rows under their names, in columns as wide as they need; numbers to the right."""
+    if not rows:
+        click.echo(nothing)
+        return
+    lines = [list(rows[0]), *([_cell(value) for value in row.values()] for row in rows)]
+    widths = [max(_width(line[column]) for line in lines) for column in range(len(rows[0]))]
+    right = [isinstance(value, (int, float)) and not isinstance(value, bool) for value in rows[0].values()]
+    for line in lines:
+        cells = []
+        for text, width, to_right in zip(line, widths, right, strict=True):
+            blank = " " * (width - _width(text))
+            cells.append(blank + text if to_right else text + blank)
+        click.echo("  ".join(cells).rstrip())
+
+
+def facts(value: dict[str, Any]) -> None:
+    """One thing, a line a fact."""
+    width = max(_width(name) for name in value)
+    for name, fact in value.items():
+        click.echo(f"{name.ljust(width)}  {_cell(fact)}".rstrip())
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return str(value)

@@ -1,0 +1,23 @@
+"""The registry of drivers: a new one is a file beside this one and a line here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from gateways.base import Driver
+from gateways.manual import ManualDriver
+from gateways.sandbox import SandboxDriver
+
+DRIVERS: dict[str, type[Driver]] = {driver.name: driver for driver in (SandboxDriver, ManualDriver)}
+
+
+def build(name: str, config: Mapping[str, Any]) -> Driver:
+    """The driver of that name, with its config.
+
+    Raises:
+        KeyError: no such driver.
+        marshmallow.ValidationError: the config lacks something; its messages name the fields.
+    """
+    driver = DRIVERS[name]
+    return driver(driver.config_schema().load(dict(config)))

@@ -1,0 +1,165 @@
+"""What a driver is: the calls it answers and the small values that go in and out.
+
+A driver speaks one upstream's protocol. It never sees a row and never decides a status: it says
+what the channel said, and the services decide what follows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, ClassVar
+
+from marshmallow import Schema
+
+
+class ChannelError(Exception):
+    """Something went wrong with a channel; the text says what and holds no secret."""
+
+
+class ChannelRefused(ChannelError):
+    """The channel said no, explicitly: nothing will come of this call."""
+
+
+class ChannelUnknown(ChannelError):
+    """No usable answer (a timeout, garbage): it may have happened or not, and is asked again."""
+
+
+class BadNotice(ChannelError):
+    """A notice that is not what the channel would have sent: it changes nothing."""
+
+
+class State(Enum):
+    """What a channel says of one order."""
+
+    OPEN = "open"  # a deposit is not paid yet; a payout is under way
+    PAID = "paid"  # the money was sent
+    FAILED = "failed"  # it was not, and never will be
+    ABSENT = "absent"  # the channel does not know the order
+
+
+@dataclass(frozen=True)
+class Report:
+    """The channel's word on one order.
+
+    `amount` is in fen; `reference` is the channel's own number for the payment; `proven` is False
+    where somebody merely says so (a payer's click, a notice without a signature).
+    """
+
+    state: State
+    amount: int = 0
+    reference: str = ""
+    proven: bool = True
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class Notice:
+    """A verified notice: which order it is about, and what it says."""
+
+    order_no: str
+    report: Report
+
+
+@dataclass(frozen=True)
+class Incoming:
+    """A notice as it came in, untouched."""
+
+    method: str
+    query: Mapping[str, str]
+    headers: Mapping[str, str]
+    body: bytes
+
+
+@dataclass(frozen=True)
+class Payment:
+    """A deposit, as a driver needs to know it. `amount` in fen, `expires_at` in Unix seconds."""
+
+    order_no: str
+    amount: int
+    method: str
+    subject: str
+    notify_url: str
+    pay_url: str
+    expires_at: int
+
+
+@dataclass(frozen=True)
+class Payout:
+    """A withdrawal, as a driver needs to know it. `amount` in fen; `account` is the receiving account."""
+
+    order_no: str
+    amount: int
+    method: str
+    account: Mapping[str, Any] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Opened:
+    """What the payer is to be shown: a text to make a QR code of, an address, an app's link, lines to read."""
+
+    qr: str = ""
+    redirect: str = ""
+    scheme: str = ""
+    lines: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Acknowledgement:
+    """The answer that the upstream's protocol wants to a notice."""
+
+    body: str
+    status: int = 200
+    content_type: str = "text/plain; charset=utf-8"
+
+
+class NoConfig(Schema):
+    """A driver that needs nothing."""
+
+
+class Driver:
+    """Base of every driver; what it does not override, the channel can't do."""
+
+    name: ClassVar[str]
+    config_schema: ClassVar[type[Schema]] = NoConfig
+    # An operator moves the money by hand: the channel can't be asked.
+    by_hand: ClassVar[bool] = False
+    # What the payer is shown follows from the payment and the config alone: nothing needs storing.
+    opens_locally: ClassVar[bool] = False
+
+    def __init__(self, config: Mapping[str, Any]):
+        """`config` is what `config_schema` loaded."""
+        self.config = config
+
+    def open_payment(self, payment: Payment) -> Opened:
+        """Register a deposit upstream. Raises ChannelRefused or ChannelUnknown."""
+        raise ChannelRefused(f"{self.name} takes no deposits")
+
+    def read_notice(self, incoming: Incoming) -> Notice:
+        """Verify a notice over its raw bytes. Raises BadNotice."""
+        raise BadNotice(f"{self.name} sends no notices")
+
+    def acknowledge(self, accepted: bool) -> Acknowledgement:
+        """The answer to a notice that was taken in, or was not."""
+        return Acknowledgement("success") if accepted else Acknowledgement("fail", 400)
+
+    def query(self, payment: Payment) -> Report:
+        """Ask about a deposit. Raises ChannelUnknown."""
+        raise ChannelUnknown(f"{self.name} can't be asked about deposits")
+
+    def close(self, payment: Payment) -> None:
+        """Close an unpaid deposit upstream. Raises ChannelRefused where it was paid, ChannelUnknown."""
+
+    def pay_out(self, payout: Payout) -> Report:
+        """Hand a withdrawal over; the same order number again is the same payout.
+
+        Raises:
+            ChannelRefused: nothing was or will be paid.
+            ChannelUnknown: no usable answer.
+        """
+        raise ChannelRefused(f"{self.name} pays nothing out")
+
+    def query_payout(self, payout: Payout) -> Report:
+        """Ask about a withdrawal. Raises ChannelUnknown."""
+        raise ChannelUnknown(f"{self.name} can't be asked about withdrawals")

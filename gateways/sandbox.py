@@ -1,0 +1,107 @@
+"""The sandbox driver: speaks to the simulator as the other drivers speak to their upstreams."""
+
+from __future__ import annotations
+
+import hmac
+import json
+import secrets
+import time
+
+from marshmallow import Schema, fields, validate
+
+import settings
+from gateways.base import (
+    BadNotice,
+    ChannelRefused,
+    ChannelUnknown,
+    Driver,
+    Incoming,
+    Notice,
+    Opened,
+    Payment,
+    Payout,
+    Report,
+    State,
+)
+from gateways.simulator import (
+    LATE_PAYOUT_SECONDS,
+    OUTCOMES,
+    PAYOUT_SECONDS,
+    SIGNATURE_HEADER,
+    UNANSWERED,
+    Play,
+    Simulator,
+    notice,
+    sign,
+)
+
+PAYOUT_OUTCOMES = tuple(outcome for outcome in OUTCOMES if outcome != "duplicate")
+
+
+class SandboxConfig(Schema):
+    """`open`: what becomes of new deposits; `payout`: what becomes of withdrawals nobody said anything about."""
+
+    secret = fields.String(load_default=lambda: secrets.token_hex(16), validate=validate.Length(min=8))
+    open = fields.String(load_default="accept", validate=validate.OneOf(["accept", "refuse", "timeout"]))
+    payout = fields.String(load_default="success", validate=validate.OneOf(PAYOUT_OUTCOMES))
+
+
+class SandboxDriver(Driver):
+    """Deposits are paid by a tester's click, withdrawals pay themselves out within seconds."""
+
+    name = "sandbox"
+    config_schema = SandboxConfig
+    opens_locally = True
+
+    @property
+    def simulator(self) -> Simulator:
+        """The upstream."""
+        return Simulator(settings.active().instance / "sandbox.sqlite")
+
+    def open_payment(self, payment: Payment) -> Opened:
+        if self.config["open"] == "refuse":
+            raise ChannelRefused("the sandbox was told to refuse deposits")
+        if self.config["open"] == "timeout":
+            raise ChannelUnknown("the sandbox did not answer")
+        return Opened(qr=payment.pay_url)
+
+    def notices(self, order_no: str) -> list[Incoming]:
+        """The notices that the simulator sends for what it was told of a deposit."""
+        play = self.simulator.find(order_no)
+        times = {"silent": 0, "timeout": 0, "duplicate": 2}
+        if play is None:
+            return []
+        body, signature = notice(play, self.config["secret"])
+        return [Incoming("POST", {}, {SIGNATURE_HEADER: signature}, body)] * times.get(play.outcome, 1)
+
+    def read_notice(self, incoming: Incoming) -> Notice:
+        given = incoming.headers.get(SIGNATURE_HEADER, "")
+        if not hmac.compare_digest(sign(incoming.body, self.config["secret"]).encode(), given.encode()):
+            raise BadNotice("bad signature")
+        said = json.loads(incoming.body)
+        return Notice(said["order_no"], Report(State(said["state"]), said["amount"], said["reference"]))
+
+    def _answer(self, play: Play) -> Report:
+        """What the simulator says when it is asked about an order with an outcome."""
+        if play.outcome == "timeout" and play.asked < UNANSWERED:
+            self.simulator.count_question(play.order_no)
+            raise ChannelUnknown("the sandbox did not answer")
+        state = State.FAILED if play.outcome == "fail" else State.PAID
+        return Report(state, play.reported_amount, f"SB{play.order_no}")
+
+    def query(self, payment: Payment) -> Report:
+        play = self.simulator.find(payment.order_no)
+        return self._answer(play) if play else Report(State.OPEN)
+
+    def pay_out(self, payout: Payout) -> Report:
+        self.simulator.hand_in(payout.order_no, payout.amount, self.config["payout"])
+        return Report(State.OPEN)
+
+    def query_payout(self, payout: Payout) -> Report:
+        play = self.simulator.find(payout.order_no)
+        if play is None or play.payout_at is None:
+            return Report(State.ABSENT)
+        takes = LATE_PAYOUT_SECONDS if play.outcome == "late" else PAYOUT_SECONDS
+        if play.outcome == "silent" or time.time() < play.payout_at + takes:
+            return Report(State.OPEN)
+        return self._answer(play)

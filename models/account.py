@@ -1,0 +1,23 @@
+"""Receiving accounts: where withdrawals are paid to. A row never changes; a correction is a new one."""
+
+from peewee import BooleanField, ForeignKeyField, TextField
+
+from models.base import Table, Timestamp
+from models.merchant import Merchant
+
+
+class ReceivingAccount(Table):
+    """One receiving account. `details` is a sealed JSON object:
+
+    bank, sub_bank, card_number, real_name, and for gateway_a the personal and card data as sent.
+    """
+
+    merchant = ForeignKeyField(Merchant)
+    on_file = BooleanField()
+    details = TextField()
+    createtime = Timestamp()
+
+    @classmethod
+    def of(cls, merchant: Merchant):
+        """The account on file that gateway_b and gateway_c withdrawals go to: the newest, or None."""
+        return cls.select().where(cls.merchant == merchant, cls.on_file).order_by(cls.id.desc()).first()

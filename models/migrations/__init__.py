@@ -1,0 +1,1 @@
+"""Numbered steps from each released schema to the next; a new database starts from the models."""

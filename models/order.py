@@ -1,0 +1,177 @@
+"""Orders, the transitions that are legal, their history, and the exceptions an operator must see."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from peewee import Check, ForeignKeyField, IntegerField, TextField
+
+from models.account import ReceivingAccount
+from models.base import BasisPoints, Fen, Table, Timestamp
+from models.channel import Channel
+from models.merchant import Merchant
+
+BUY, SELL = 1, 2
+PENDING, PAID, CONFIRMED, COMPLETED, CANCELLED = STATUSES = ("pending", "paid", "confirmed", "completed", "cancelled")
+
+TRANSITIONS: dict[int, dict[str, set[str]]] = {
+    BUY: {PENDING: {PAID, CANCELLED}, PAID: {CONFIRMED}, CONFIRMED: {COMPLETED}},
+    SELL: {PENDING: {CONFIRMED, CANCELLED}, CONFIRMED: {PAID, CANCELLED}, PAID: {COMPLETED}},
+}
+
+
+class Order(Table):
+    """One buy or sell order. Amounts in fen, rates in basis points, as stored when it was created.
+
+    `due_at` is when the service must next act on it by itself (ask the channel, expire, pay out,
+    complete), null where nothing is to be done; `asks` counts those acts in the present status.
+    """
+
+    order_no = TextField(unique=True)
+    merchant = ForeignKeyField(Merchant, index=False)
+    channel = ForeignKeyField(Channel, index=False)
+    account = ForeignKeyField(ReceivingAccount, null=True, index=False)
+    order_type = IntegerField(constraints=[Check("order_type IN (1, 2)")])
+    status = TextField(constraints=[Check("status IN ('pending', 'paid', 'confirmed', 'completed', 'cancelled')")])
+    merchant_order_no = TextField(default="")
+    customer_name = TextField(default="")
+    payment_method = TextField()
+    amount = Fen(constraints=[Check("amount > 0")])
+    service_rate = BasisPoints()
+    service_amount = Fen(constraints=[Check("service_amount >= 0")])
+    passage_rate = BasisPoints(default=0)
+    passage_amount = Fen(default=0)
+    deposit_rate = BasisPoints(default=0)
+    deposit_amount = Fen(default=0, constraints=[Check("deposit_amount >= 0")])
+    channel_amount = Fen(default=0, constraints=[Check("channel_amount >= 0")])
+    merchant_actual_amount = Fen(constraints=[Check("merchant_actual_amount >= 0")])
+    opened = TextField(default="")
+    channel_reference = TextField(default="")
+    expires_at = Timestamp(null=True)
+    due_at = Timestamp(null=True)
+    asks = IntegerField(default=0)
+    createtime = Timestamp()
+    updatetime = Timestamp()
+
+    @property
+    def is_buy(self) -> bool:
+        """A deposit? Otherwise it is a withdrawal."""
+        return self.order_type == BUY
+
+    @property
+    def is_final(self) -> bool:
+        """No transition leads out of its status."""
+        return self.status not in TRANSITIONS[self.order_type]
+
+    def advance(self, new: str, **facts: Any) -> bool:
+        """Move to `new` and store `facts`, in one conditional UPDATE.
+
+        Returns False, and changes nothing, where the step is not legal or the order has moved on.
+        """
+        if new not in TRANSITIONS[self.order_type].get(self.status, ()):
+            return False
+        facts = {"due_at": None, "asks": 0, "updatetime": int(time.time()), **facts, "status": new}
+        if Order.update(**facts).where(Order.id == self.id, Order.status == self.status).execute() != 1:
+            return False
+        for name, value in facts.items():
+            setattr(self, name, value)
+        return True
+
+    def claim(self, until: int) -> bool:
+        """Take the act that is due, until `until`; False where another worker has it or the order moved on."""
+        taken = (
+            Order.update(due_at=until, asks=Order.asks + 1)
+            .where(
+                Order.id == self.id, Order.status == self.status, Order.due_at == self.due_at, Order.asks == self.asks
+            )
+            .execute()
+        )
+        if taken:
+            self.due_at, self.asks = until, self.asks + 1  # type: ignore[assignment]
+        return taken == 1
+
+    def put_off(self, due_at: int | None) -> None:
+        """Act again at `due_at` (never where None), unless the order or its due time has moved since it was read."""
+        unmoved = (Order.id == self.id) & (Order.status == self.status) & (Order.due_at == self.due_at)
+        Order.update(due_at=due_at).where(unmoved).execute()
+
+    @classmethod
+    def matching(cls, merchant: Merchant, query: dict[str, Any]):
+        """The merchant's orders that the filters of `orderQueryList` leave, unordered."""
+        filters = {
+            "status": lambda value: cls.status == value,
+            "order_type": lambda value: cls.order_type == value,
+            "merchant_order_no": lambda value: cls.merchant_order_no.contains(value),
+            "start_time": lambda value: cls.createtime >= value,
+            "end_time": lambda value: cls.createtime <= value,
+        }
+        conditions = [condition(query[name]) for name, condition in filters.items() if query.get(name) is not None]
+        return cls.select().where(cls.merchant == merchant, *conditions)
+
+
+Order.add_index(Order.merchant, Order.createtime.desc(), Order.id.desc(), name="order_newest_first")
+Order.add_index(Order.merchant, Order.merchant_order_no, name="order_merchant_order_no")
+Order.add_index(Order.index(Order.channel, Order.due_at, where=Order.due_at.is_null(False), name="order_due"))
+
+
+class History(Table):
+    """One step of an order: from, to, who, why, when. Append-only."""
+
+    order = ForeignKeyField(Order)
+    before = TextField(default="")
+    after = TextField()
+    who = TextField()
+    why = TextField()
+    at = Timestamp()
+
+
+WRONG_AMOUNT = "wrong_amount"
+LATE_PAYMENT = "late_payment"
+PAID_TWICE = "paid_twice"
+PAYOUT_CONFLICT = "payout_conflict"
+UNKNOWN_OUTCOME = "unknown_outcome"
+EXCEPTION_KINDS = (WRONG_AMOUNT, LATE_PAYMENT, PAID_TWICE, PAYOUT_CONFLICT, UNKNOWN_OUTCOME)
+
+
+class PaymentException(Table):
+    """Something about an order's money that the rules can't settle; open until `resolution` is set.
+
+    `amount` is what the channel reported, in fen; `reference` is the channel's own number for it.
+    """
+
+    order = ForeignKeyField(Order, index=False)
+    kind = TextField()
+    amount = Fen(default=0)
+    reference = TextField(default="")
+    detail = TextField(default="")
+    createtime = Timestamp()
+    resolution = TextField(null=True)
+    resolved_by = TextField(null=True)
+    resolvedtime = Timestamp(null=True)
+
+    def resolve(self, resolution: str, who: str) -> bool:
+        """Close it, in one conditional UPDATE; False where it was closed already."""
+        return (
+            PaymentException.update(resolution=resolution, resolved_by=who, resolvedtime=int(time.time()))
+            .where(PaymentException.id == self.id, PaymentException.resolution.is_null())
+            .execute()
+            == 1
+        )
+
+
+_silence = PaymentException.kind == UNKNOWN_OUTCOME
+PaymentException.add_index(
+    PaymentException.index(
+        PaymentException.createtime, where=PaymentException.resolution.is_null(), name="exception_open"
+    )
+)
+# The same money is on record once, whatever the order's status was when it was reported again.
+PaymentException.add_index(
+    PaymentException.index(
+        PaymentException.order, PaymentException.reference, unique=True, where=~_silence, name="exception_money"
+    )
+)
+PaymentException.add_index(
+    PaymentException.index(PaymentException.order, unique=True, where=_silence, name="exception_silence")
+)

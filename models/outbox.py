@@ -1,0 +1,51 @@
+"""The callback outbox: what merchants must hear, and every attempt to tell them."""
+
+from peewee import Check, ForeignKeyField, IntegerField, TextField
+
+from models.base import Table, Timestamp
+from models.merchant import Merchant
+from models.order import Order
+
+WAITING, DELIVERED, DEAD = CALLBACK_STATES = ("pending", "delivered", "dead")
+
+
+class Callback(Table):
+    """One event for one merchant. `body` is sent byte for byte; `webhook_id` is the same on every try."""
+
+    webhook_id = TextField(unique=True)
+    merchant = ForeignKeyField(Merchant, index=False)
+    order = ForeignKeyField(Order, index=False)
+    type = TextField()
+    body = TextField()
+    state = TextField(default=WAITING, constraints=[Check("state IN ('pending', 'delivered', 'dead')")])
+    attempts = IntegerField(default=0)
+    due_at = Timestamp(null=True)
+    createtime = Timestamp()
+    updatetime = Timestamp()
+
+    class Meta:
+        indexes = ((("order", "type"), True),)
+
+    def claim(self, until: int) -> bool:
+        """Take it for one attempt, until `until`; False where another worker was quicker."""
+        return (
+            Callback.update(due_at=until)
+            .where(Callback.id == self.id, Callback.state == WAITING, Callback.due_at == self.due_at)
+            .execute()
+            == 1
+        )
+
+
+Callback.add_index(
+    Callback.index(Callback.merchant, Callback.due_at, where=Callback.state == WAITING, name="callback_due")
+)
+
+
+class CallbackAttempt(Table):
+    """One try: when, the HTTP status (null where there was no answer), how long, the answer's first KiB."""
+
+    callback = ForeignKeyField(Callback)
+    at = Timestamp()
+    status = IntegerField(null=True)
+    milliseconds = IntegerField()
+    answer = TextField(default="")

@@ -1,0 +1,71 @@
+"""Making the tables, guarding the append-only ones, and bringing an older database up to date."""
+
+from pathlib import Path
+
+from playhouse.migrations import Runner
+
+from models.account import ReceivingAccount
+from models.base import database
+from models.channel import Channel, ChannelLink
+from models.ledger import Entry, LedgerAccount, Posting
+from models.merchant import Merchant
+from models.order import History, Order, PaymentException
+from models.outbox import Callback, CallbackAttempt
+from models.replay import IdempotencyKey, Nonce
+
+TABLES = [
+    Merchant,
+    Channel,
+    ChannelLink,
+    ReceivingAccount,
+    Order,
+    History,
+    PaymentException,
+    LedgerAccount,
+    Posting,
+    Entry,
+    Callback,
+    CallbackAttempt,
+    Nonce,
+    IdempotencyKey,
+]
+APPEND_ONLY = [Posting, Entry, History]
+MIGRATIONS = Path(__file__).parent / "migrations"
+
+
+class WrongSchema(Exception):
+    """The database's schema is not the one this version works with."""
+
+
+def _runner() -> Runner:
+    return Runner(database, str(MIGRATIONS))
+
+
+def migrate() -> list[str]:
+    """Make the tables of a new database, or apply what an older one lacks; the names of what was applied."""
+    if database.table_exists(Order._meta.table_name):
+        return _runner().up()
+    with database.atomic():
+        database.create_tables(TABLES)
+        for table in APPEND_ONLY:
+            for verb in ("UPDATE", "DELETE"):
+                name = table._meta.table_name
+                database.execute_sql(
+                    f'CREATE TRIGGER {name}_no_{verb.lower()} BEFORE {verb} ON "{name}" '
+                    f"BEGIN SELECT RAISE(ABORT, '{name} is append-only'); END"
+                )
+        _runner().fake()
+    return ["a new database"]
+
+
+def check() -> None:
+    """Refuse a database that is older or newer than this version.
+
+    Raises:
+        WrongSchema: with one line on what to do.
+    """
+    status = _runner().status()
+    if any(migration.path is None for migration in status):
+        raise WrongSchema("the database was written by a newer version of the service: upgrade the service")
+    if any(migration.applied is None for migration in status):
+        raise WrongSchema("the database is of an older version: back it up, then run `flask db migrate`")

@@ -1,0 +1,24 @@
+"""A buy order as it comes in (interface 4.4)."""
+
+from __future__ import annotations
+
+from marshmallow import validate
+
+from models.channel import PAY_METHODS
+from schemas.fields import LARGEST_INT, Request, Text, Whole, Yuan
+
+
+class NewOrder(Request):
+    """What buy and sell orders share. `cny_amount` loads as integer fen."""
+
+    order_type = Whole(1, 2, required=True)
+    cny_amount = Yuan(required=True)
+    paychannel_id = Whole(1, LARGEST_INT, required=True)
+    paychannel_paymethod = Text(required=True, validate=validate.OneOf(PAY_METHODS))
+    merchant_order_no = Text(validate=validate.Length(max=255))
+
+
+class BuyOrder(NewOrder):
+    """A deposit."""
+
+    customer_name = Text(validate=validate.Length(max=100))

@@ -1,0 +1,83 @@
+"""The contract's kinds of value, read from the text that was sent (decisions 1)."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from typing import Any
+
+from marshmallow import RAISE, Schema, ValidationError, fields, pre_load, validate
+
+from schemas.strict_json import Literal
+
+LARGEST_INT = 2**63 - 1
+LARGEST_TIME = 253_402_300_799  # the last second of the year 9999
+MOST_FEN = 10**15
+_DIGITS = re.compile(r"-?[0-9]{1,19}")
+_NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?")
+
+
+class Text(fields.Field):
+    """A JSON string; a number or anything else is refused."""
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
+        if not isinstance(value, str) or isinstance(value, Literal):
+            raise ValidationError("Must be a string.")
+        return value
+
+
+class Whole(fields.Field):
+    """A JSON integer, or a text of ASCII digits, from `low` to `high`."""
+
+    def __init__(self, low: int, high: int, **kwargs: Any):
+        super().__init__(**kwargs)
+        self.low, self.high = low, high
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> int:
+        if not isinstance(value, str) or not _DIGITS.fullmatch(value) or (value[0] == "-" and type(value) is str):
+            raise ValidationError("Must be an integer.")
+        if not self.low <= int(value) <= self.high:
+            raise ValidationError(f"Must be from {self.low} to {self.high}.")
+        return int(value)
+
+
+class Yuan(fields.Field):
+    """A JSON number, or a text written like one: yuan with at most two decimals. Loads as integer fen."""
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> int:
+        if not isinstance(value, str) or len(value) > 40 or not _NUMBER.fullmatch(value):
+            raise ValidationError("Must be a decimal number.")
+        return self.fen(value)
+
+    @staticmethod
+    def fen(text: str) -> int:
+        """Integer fen of a decimal text. Raises ValidationError."""
+        amount = Decimal(text)
+        if amount <= 0:
+            raise ValidationError("Must be greater than 0.")
+        if int(amount.as_tuple().exponent) < -2:
+            raise ValidationError("Must have at most two decimals.")
+        if amount * 100 > MOST_FEN:
+            raise ValidationError("Is too large.")
+        return int(amount * 100)
+
+
+class Request(Schema):
+    """Base of everything that comes in: unknown fields are refused, null and "" in optional ones are absent."""
+
+    class Meta:
+        unknown = RAISE
+
+    @pre_load
+    def drop_empty(self, data: Any, **kwargs: Any) -> Any:
+        """Leave out known optional fields that are null or empty, so that they count as not sent."""
+        if not isinstance(data, dict):
+            return data
+        return {
+            name: value for name, value in data.items() if not (value is None or value == "") or name not in self.fields
+        }
+
+
+def filled(most: int) -> list[validate.Validator]:
+    """A required text: not blank, at most `most` characters."""
+    return [validate.Length(max=most), validate.Regexp(r".*\S", error="Must not be blank.")]

@@ -1,0 +1,72 @@
+"""What a gateway_a withdrawal must carry besides: the person and the settlement card (interface 4.5)."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from marshmallow import ValidationError, fields, validate, validates_schema
+
+import regions_data
+from schemas.fields import Request, Text, filled
+
+LONG_TERM, DATED = "1", "0"
+CARD_TYPES = ("0", "1", "2", "4")
+
+
+def _date(text: str) -> None:
+    try:
+        valid = len(text) == 8 and text.isascii() and text.isdigit() and datetime.strptime(text, "%Y%m%d")
+    except ValueError:
+        valid = False
+    if not valid:
+        raise ValidationError("Must be a date, YYYYMMDD.")
+
+
+class PersonalData(Request):
+    """`gatewaya_personal_data`."""
+
+    name = Text(required=True, validate=filled(100))
+    cert_type = Text(required=True, validate=validate.Regexp(r"[0-9]{2}\Z", error="Must be two digits."))
+    cert_no = Text(required=True, validate=filled(64))
+    cert_validity_type = Text(required=True, validate=validate.OneOf([DATED, LONG_TERM]))
+    cert_begin_date = Text(required=True, validate=_date)
+    cert_end_date = Text(validate=_date)
+    mobile_no = Text(required=True, validate=validate.Regexp(r"\+?[0-9-]{5,20}\Z", error="Must be a telephone number."))
+    email = Text(validate=[validate.Length(max=254), validate.Email()])
+    address = Text(validate=validate.Length(max=255))
+
+    @validates_schema(skip_on_field_errors=False, pass_original=True)
+    def end_of_a_dated_certificate(self, data: dict[str, Any], sent: dict[str, Any], **kwargs: Any) -> None:
+        """A certificate that is not long-term valid says when it ends."""
+        end = data.get("cert_end_date")
+        if data.get("cert_validity_type") == DATED and not sent.get("cert_end_date"):
+            raise ValidationError("Required when cert_validity_type is 0.", "cert_end_date")
+        if end is not None and end < data.get("cert_begin_date", ""):
+            raise ValidationError("Must not be before cert_begin_date.", "cert_end_date")
+
+
+class CardInfo(Request):
+    """`gatewaya_card_info`. The certificate's fields are taken from the personal data."""
+
+    card_type = Text(required=True, validate=validate.OneOf(CARD_TYPES))
+    card_name = Text(required=True, validate=filled(100))
+    card_no = Text(required=True, validate=validate.Regexp(r"[0-9]{8,32}\Z", error="Must be 8 to 32 digits."))
+    prov_id = Text(required=True)
+    area_id = Text(required=True)
+
+    @validates_schema(skip_on_field_errors=False)
+    def place_is_known(self, data: dict[str, Any], **kwargs: Any) -> None:
+        """The province is in the region data, and the area is a city or district inside it."""
+        province, area = data.get("prov_id"), data.get("area_id")
+        if province is not None and not regions_data.province_exists(province):
+            raise ValidationError("Must be a province code of the region data.", "prov_id")
+        if province is not None and area is not None and not regions_data.is_inside(area, province):
+            raise ValidationError("Must be a city or district code inside prov_id.", "area_id")
+
+
+class GatewayAFields(Request):
+    """The two objects, for a sell order's schema to take in."""
+
+    gatewaya_personal_data = fields.Nested(PersonalData, required=True)
+    gatewaya_card_info = fields.Nested(CardInfo, required=True)

@@ -1,0 +1,68 @@
+"""Which schema a new order is held to, and its channel's own limits; all that fails is reported at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from marshmallow import Schema, ValidationError
+
+from models.channel import Channel
+from models.order import BUY
+from schemas.buy import BuyOrder
+from schemas.sell import SELL_SCHEMAS
+from schemas.views import hundredths
+
+_buy = BuyOrder()
+
+
+def _peek(name: str, payload: dict[str, Any]) -> int | None:
+    """A field's value before the schema is known; None where it can't be read."""
+    try:
+        return _buy.fields[name].deserialize(payload[name])
+    except (KeyError, ValidationError):
+        return None
+
+
+def channel_id(payload: dict[str, Any]) -> int | None:
+    """The channel that the payload names, if it names one."""
+    return _peek("paychannel_id", payload)
+
+
+def _schema(payload: dict[str, Any], channel: Channel | None) -> Schema:
+    if _peek("order_type", payload) == BUY:
+        return _buy
+    if channel is not None:
+        return SELL_SCHEMAS[channel.category]
+    # No category to go by: the card's objects, where they are sent, are no fault of their own.
+    return SELL_SCHEMAS["gateway_a" if any(name.startswith("gatewaya_") for name in payload) else "gateway_b"]
+
+
+def _limits(wanted: dict[str, Any], channel: Channel) -> dict[str, list[str]]:
+    """What a channel would not take of a request whose fields are well formed."""
+    errors = {}
+    if "paychannel_paymethod" in wanted and wanted["paychannel_paymethod"] not in channel.pay_methods:
+        errors["paychannel_paymethod"] = [f"This channel takes {channel.pay_method}."]
+    if "cny_amount" in wanted and not channel.min_amount <= wanted["cny_amount"] <= channel.max_amount:
+        low, high = hundredths(channel.min_amount), hundredths(channel.max_amount)
+        errors["cny_amount"] = [f"This channel takes {low} to {high}."]
+    return errors
+
+
+def load_new_order(payload: dict[str, Any], channel: Channel | None) -> dict[str, Any]:
+    """The fields of a new order, held to the schema of its type and its channel's category.
+
+    Args:
+        channel: None where the payload names none that can be read.
+
+    Raises:
+        ValidationError: every field that fails, nested as sent.
+    """
+    try:
+        wanted, errors = _schema(payload, channel).load(payload), {}
+    except ValidationError as error:
+        wanted, errors = error.valid_data or {}, dict(error.messages_dict)
+    if channel is not None:
+        errors = _limits(wanted, channel) | errors
+    if errors:
+        raise ValidationError(errors)
+    return wanted

@@ -1,0 +1,45 @@
+"""What the query endpoints take (interface 4.1 to 4.3)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from marshmallow import ValidationError, validate, validates_schema
+
+from models.channel import CATEGORIES
+from models.order import STATUSES
+from schemas.fields import LARGEST_INT, LARGEST_TIME, Request, Text, Whole
+
+BY = ("id", "order_no", "merchant_order_no")
+
+
+class OrderDetailQuery(Request):
+    """One of three, by the priority in which they stand."""
+
+    id = Whole(1, LARGEST_INT)
+    order_no = Text(validate=validate.Length(max=64))
+    merchant_order_no = Text(validate=validate.Length(max=255))
+
+    @validates_schema
+    def one_is_there(self, data: dict[str, Any], **kwargs: Any) -> None:
+        """At least one must be sent."""
+        if not data:
+            raise ValidationError({name: ["One of id, order_no, merchant_order_no is required."] for name in BY})
+
+
+class OrderListQuery(Request):
+    """A page and its filters."""
+
+    page = Whole(1, 1_000_000_000, load_default=1)
+    limit = Whole(1, 100, load_default=20)
+    status = Text(validate=validate.OneOf(STATUSES))
+    order_type = Whole(1, 2)
+    merchant_order_no = Text(validate=validate.Length(max=255))
+    start_time = Whole(0, LARGEST_TIME)
+    end_time = Whole(0, LARGEST_TIME)
+
+
+class ChannelListQuery(Request):
+    """The filter of the channel list, a query parameter."""
+
+    category = Text(validate=validate.OneOf(CATEGORIES))

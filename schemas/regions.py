@@ -1,0 +1,15 @@
+"""What the region look-ups take (interface 4.6)."""
+
+from schemas.fields import Request, Text
+
+
+class CityQuery(Request):
+    """Which province's cities."""
+
+    province = Text(required=True)
+
+
+class DistrictQuery(CityQuery):
+    """Which city's districts."""
+
+    city = Text(required=True)

@@ -1,0 +1,17 @@
+"""A sell order as it comes in, and the schema for it by the channel's category (interface 4.5)."""
+
+from __future__ import annotations
+
+from schemas.buy import NewOrder
+from schemas.gateway_a import GatewayAFields
+
+
+class SellOrder(NewOrder):
+    """A withdrawal through gateway_b or gateway_c: the base parameters only."""
+
+
+class GatewayASellOrder(SellOrder, GatewayAFields):
+    """A withdrawal through gateway_a."""
+
+
+SELL_SCHEMAS = {"gateway_a": GatewayASellOrder(), "gateway_b": SellOrder(), "gateway_c": SellOrder()}

@@ -1,0 +1,112 @@
+"""What goes out: the objects of the contract's section 2, field by field."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from marshmallow import Schema, fields
+
+N_ = str  # marks a text for translation where it is shown
+
+CATEGORY_TEXTS = {"gateway_a": N_("Gateway A"), "gateway_b": N_("Gateway B"), "gateway_c": N_("Gateway C")}
+PAY_METHOD_TEXTS = {"wxpay": N_("WeChat Pay"), "alipay": N_("Alipay"), "bank": N_("Bank transfer")}
+
+
+def hundredths(value: int) -> str:
+    """A count of hundredths (fen, basis points) as decimal text in whole units: 10000 -> "100.00"."""
+    return f"{'-' if value < 0 else ''}{abs(value) // 100}.{abs(value) % 100:02d}"
+
+
+class DecimalText(fields.Field):
+    """Hundredths going out as decimal text."""
+
+    def _serialize(self, value: Any, attr: str | None, obj: Any, **kwargs: Any) -> str:
+        return hundredths(value)
+
+
+class OrderView(Schema):
+    """Section 2.1, and the `data` of a callback."""
+
+    order_no = fields.String()
+    merchant_order_no = fields.String()
+    order_type = fields.Integer()
+    cny_amount = DecimalText(attribute="amount")
+    merchant_actual_amount = fields.Integer()
+    service_rate = DecimalText()
+    service_amount = fields.Integer()
+    status = fields.String()
+    createtime = fields.Integer()
+    updatetime = fields.Integer()
+
+
+class CreatedOrder(Schema):
+    """What sections 2.2 and 2.3 share. The status is that at creation, so that a safe retry says the same."""
+
+    order_no = fields.String()
+    merchant_order_no = fields.String()
+    status = fields.Constant("pending")
+    order_type = fields.Integer()
+    cny_amount = DecimalText(attribute="amount")
+    merchant_amount = fields.Function(lambda order: hundredths(order.amount))
+    deposit_amount = fields.Integer()
+    service_amount = fields.Integer()
+    merchant_actual_amount = fields.Integer()
+    createtime = fields.Integer()
+
+
+class BuyOrderView(CreatedOrder):
+    """Section 2.2; `pay_url` is added by whoever knows the site's address."""
+
+    payment_method = fields.String()
+
+
+class SellOrderView(CreatedOrder):
+    """Section 2.3; the receiving account's two objects come from `account_views`."""
+
+    order_id = fields.String(attribute="id")
+    payment_method_id = fields.Integer(attribute="account_id")
+    passage_rate = DecimalText()
+    passage_amount = fields.Integer()
+    deposit_rate = fields.Integer()
+    channel_amount = fields.Integer()
+    base_rate = fields.Integer(attribute="service_rate")
+
+
+class ChannelView(Schema):
+    """Section 2.4, without the two display texts."""
+
+    id = fields.Integer()
+    category = fields.String()
+    name = fields.String()
+    pay_method = fields.String()
+    createtime = fields.Integer()
+    updatetime = fields.Integer()
+
+
+order_view = OrderView()
+_buy_view, _sell_view, _channel_view = BuyOrderView(), SellOrderView(), ChannelView()
+
+
+def buy_view(order: Any, pay_url: str) -> dict[str, Any]:
+    """The object of section 2.2."""
+    return _buy_view.dump(order) | {"pay_url": pay_url}
+
+
+def sell_view(order: Any, account: dict[str, Any]) -> dict[str, Any]:
+    """The object of section 2.3; `account` is the receiving account's opened details."""
+    snapshot = {name: account[name] for name in ("bank", "sub_bank", "card_number", "real_name")}
+    full_info = " ".join(part for part in snapshot.values() if part)
+    return _sell_view.dump(order) | {
+        "payment_method_snapshot": snapshot,
+        "customer_payment_method": snapshot | {"full_info": full_info},
+    }
+
+
+def channel_view(channel: Any, translate: Callable[[str], str]) -> dict[str, Any]:
+    """The object of section 2.4, its display texts in the caller's language."""
+    methods = [translate(PAY_METHOD_TEXTS[method]) for method in channel.pay_methods]
+    return _channel_view.dump(channel) | {
+        "category_text": translate(CATEGORY_TEXTS[channel.category]),
+        "pay_method_text": ", ".join(methods),
+    }

@@ -1,0 +1,1 @@
+"""The verbs: what the service does with orders and money."""

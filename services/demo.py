@@ -1,0 +1,51 @@
+"""What a newcomer needs to try the demo: the addresses, the keys, and a signed request to paste."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+
+from schemas.strict_json import parse
+from services import signing
+from services.seeding import MERCHANTS
+
+
+def signed_curl(url: str, api_prefix: str) -> str:
+    """A curl command that creates a buy order as the demo merchant: good once, for five minutes."""
+    body = {
+        "order_type": 1,
+        "cny_amount": "100.00",
+        "paychannel_id": 2,
+        "paychannel_paymethod": "wxpay",
+        "merchant_order_no": "HELLO-1",
+        "api_key": MERCHANTS[0]["key"],
+        "timestamp": int(time.time()),
+        "nonce": secrets.token_hex(8),
+    }
+    text = signing.string_to_sign("createOrder", parse(json.dumps(body).encode()))
+    body["signature"] = signing.sign(str(MERCHANTS[0]["secret"]), text)
+    return f"curl -s {url}{api_prefix}/merchant/createOrder -H 'Content-Type: application/json' -d '{json.dumps(body)}'"
+
+
+def banner(url: str, api_prefix: str) -> str:
+    """What `make run` prints."""
+    keys = "\n".join(f"  {merchant['key']:<6} secret {merchant['secret']}" for merchant in MERCHANTS)
+    return f"""
+Merchant order service, demo mode: no real money moves here.
+
+  API        {url}{api_prefix}/merchant/...
+  Inbox      {url}/sandbox/inbox   (the demo merchant's callbacks arrive here)
+  Regions    {url}/addons/paychannel/channel.gatewaya/provinceList
+  Health     {url}/healthz
+
+API keys:
+{keys}
+
+Create a buy order (good once, within five minutes; `.venv/bin/flask demo-curl` prints a fresh one):
+
+{signed_curl(url, api_prefix)}
+
+Open the pay_url of the answer in a browser and pay; then look at the inbox.
+Stop with Ctrl-C.
+"""

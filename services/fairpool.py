@@ -1,0 +1,55 @@
+"""Workers that many parties share and none can use up."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+log = logging.getLogger(__name__)
+
+
+class FairPool:
+    """A thread pool in which each party (a merchant, a channel) has a room of its own.
+
+    A party's room doubles while its work succeeds and shrinks to one when it fails, as a
+    congestion window does, so that one that is slow or dead keeps the workers free for the others.
+    """
+
+    FIRST_ROOM, LARGEST_ROOM = 2, 16
+
+    def __init__(self, workers: int, name: str):
+        self._pool = ThreadPoolExecutor(workers, thread_name_prefix=name)
+        self._lock = threading.Lock()
+        self._under_way: dict[int, int] = {}
+        self._rooms: dict[int, int] = {}
+
+    def room(self, party: int) -> int:
+        """How many more pieces of work this party may start now."""
+        with self._lock:
+            return max(0, self._rooms.get(party, self.FIRST_ROOM) - self._under_way.get(party, 0))
+
+    def submit(self, party: int, work: Callable[[Any], bool], item: Any) -> None:
+        """Do `work(item)`, which says whether it went well, for this party."""
+        with self._lock:
+            self._under_way[party] = self._under_way.get(party, 0) + 1
+        self._pool.submit(self._run, party, work, item)
+
+    def _run(self, party: int, work: Callable[[Any], bool], item: Any) -> None:
+        went_well = False
+        try:
+            went_well = work(item)
+        except Exception:
+            # One bad item stops nothing: its claim runs out, and it is taken up again.
+            log.exception("%s failed on %r", work.__name__, item)
+        finally:
+            with self._lock:
+                self._under_way[party] -= 1
+                room = self._rooms.get(party, self.FIRST_ROOM)
+                self._rooms[party] = min(room * 2, self.LARGEST_ROOM) if went_well else 1
+
+    def stop(self) -> None:
+        """Let what is under way end; start nothing more."""
+        self._pool.shutdown(wait=True, cancel_futures=True)

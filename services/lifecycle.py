@@ -1,0 +1,74 @@
+"""One step of an order: the conditional update, its line of history and its callback, in one transaction."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from gateways.base import Report
+from models.base import database
+from models.order import PENDING, UNKNOWN_OUTCOME, History, Order, PaymentException
+from services import callbacks
+
+
+def begin(order: Order, who: str, why: str) -> None:
+    """The first line of history of an order that was just inserted."""
+    History.insert(order=order, after=PENDING, who=who, why=why, at=order.createtime).execute()
+
+
+def move(order: Order, new: str, who: str, why: str, **facts: Any) -> bool:
+    """Move the order to `new`; runs in the caller's transaction (decisions: life of an order).
+
+    Args:
+        who: merchant, payer, channel, service or operator.
+        facts: columns that are stored with the step.
+
+    Returns: False, with nothing changed, where the step is not legal or the order has moved on.
+    """
+    if not database.in_transaction():
+        raise RuntimeError("a step of an order belongs into a transaction")
+    before = order.status
+    if not order.advance(new, **facts):
+        return False
+    History.insert(order=order, before=before, after=new, who=who, why=why, at=order.updatetime).execute()
+    callbacks.enqueue(order)
+    return True
+
+
+def note(order: Order, who: str, why: str) -> None:
+    """A line of history that says something and moves nothing."""
+    History.insert(
+        order=order, before=order.status, after=order.status, who=who, why=why, at=int(time.time())
+    ).execute()
+
+
+def raise_exception(order: Order, kind: str, detail: str, report: Report | None = None) -> bool:
+    """Record something that an operator must see, with what the channel reported.
+
+    Returns: False where this very money (or silence) is on record already.
+    """
+    said = {"amount": report.amount, "reference": report.reference} if report else {}
+    row = PaymentException.insert(order=order, kind=kind, detail=detail, createtime=int(time.time()), **said)
+    if not row.on_conflict_ignore().execute():
+        return False
+    note(order, "service", f"exception {kind}: {detail}")
+    return True
+
+
+def outcome_unknown(order: Order, detail: str) -> None:
+    """The channel gave no usable answer: visible from now until it does."""
+    opened = raise_exception(order, UNKNOWN_OUTCOME, detail)
+    if not opened:
+        PaymentException.update(resolution=None, resolved_by=None, resolvedtime=None, detail=detail).where(
+            PaymentException.order == order, PaymentException.kind == UNKNOWN_OUTCOME
+        ).execute()
+
+
+def outcome_known(order: Order) -> None:
+    """The channel answered again: the open exception about its silence, if any, is settled by that."""
+    for exception in PaymentException.select().where(
+        PaymentException.order == order,
+        PaymentException.kind == UNKNOWN_OUTCOME,
+        PaymentException.resolution.is_null(),
+    ):
+        exception.resolve("answered", "service")

@@ -1,0 +1,197 @@
+"""Placing orders: committed with their nonce, history and hold before any channel hears of them."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import settings
+from gateways.base import ChannelRefused, ChannelUnknown, Opened
+from models.account import ReceivingAccount
+from models.base import database
+from models.channel import Channel
+from models.ledger import AVAILABLE, HELD
+from models.order import BUY, CANCELLED, SELL, Order
+from services import fees, ledger, lifecycle, replay, vault
+from services.channels import driver_of, payment_of
+from services.errors import Refused
+from services.replay import Call
+
+CHINA = timedelta(hours=8)
+FIRST_ASK = 60  # seconds after which a channel is first asked about an unpaid deposit
+
+
+@dataclass(frozen=True)
+class Placed:
+    """An order, and whether this request made it or a retry found it."""
+
+    order: Order
+    replayed: bool = False
+
+
+def new_order_no() -> str:
+    """24 digits: the date in China, then 16 at random, for the number stands in a public address."""
+    day = (datetime.now(UTC) + CHINA).strftime("%Y%m%d")
+    while True:
+        number = f"{day}{secrets.randbelow(10**16):016d}"
+        if not Order.select().where(Order.order_no == number).exists():
+            return number
+
+
+def _insert(
+    call: Call, channel: Channel, order_type: int, wanted: dict[str, Any], quote: fees.Quote, **more: Any
+) -> Order:
+    """The order's row, its nonce and first line of history; in the caller's transaction."""
+    now = int(time.time())
+    order = Order.create(
+        order_no=new_order_no(),
+        merchant=call.merchant,
+        channel=channel,
+        order_type=order_type,
+        status="pending",
+        merchant_order_no=wanted.get("merchant_order_no") or "",
+        payment_method=wanted["paychannel_paymethod"],
+        createtime=now,
+        updatetime=now,
+        **asdict(quote),
+        **more,
+    )
+    replay.record(call, order)
+    lifecycle.begin(order, "merchant", "created")
+    return order
+
+
+def _replayed(call: Call) -> Placed | None:
+    """The order that an earlier request with the same Idempotency-Key made.
+
+    Raises:
+        Refused: as the first time, or 42201, 40902.
+    """
+    row = replay.earlier(call)
+    if row is None:
+        return None
+    if row.outcome not in (None, 1):
+        raise Refused(row.outcome, replayed=True)
+    return Placed(row.order, replayed=True)
+
+
+def place_buy(call: Call, channel: Channel, wanted: dict[str, Any]) -> Placed:
+    """Place a deposit and open it at the channel (interface 4.4).
+
+    Args:
+        wanted: the loaded fields; `cny_amount` in fen.
+
+    Raises:
+        Refused: 50201 where the channel said no (the order is cancelled), or a code of `replay`.
+    """
+    if (found := _replayed(call)) is not None:
+        return found
+    now = int(time.time())
+    expires_at = now + settings.active().buy_expiry
+    driver = driver_of(channel)
+    name = wanted.get("customer_name")
+    with database.atomic():
+        order = _insert(
+            call,
+            channel,
+            BUY,
+            wanted,
+            fees.quote_buy(wanted["cny_amount"], call.merchant),
+            customer_name=vault.seal(name) if name else "",
+            expires_at=expires_at,
+            due_at=expires_at if driver.by_hand else min(now + FIRST_ASK, expires_at),
+        )
+    try:
+        opened = driver.open_payment(payment_of(order))
+    except ChannelRefused as refusal:
+        with database.atomic():
+            lifecycle.move(order, CANCELLED, "channel", f"refused: {refusal}")
+            replay.finish(call, 50201)
+        raise Refused(50201) from refusal
+    except ChannelUnknown as silence:
+        # It may be open upstream: the order stays as it is, and the channel is asked soon.
+        with database.atomic():
+            lifecycle.outcome_unknown(order, str(silence))
+            order.put_off(now)
+    else:
+        if not driver.opens_locally:
+            Order.update(opened=json.dumps(asdict(opened))).where(Order.id == order.id).execute()
+    replay.finish(call, 1)
+    return Placed(order)
+
+
+def opened_of(order: Order) -> Opened:
+    """What the payer of an order is to be shown."""
+    driver = driver_of(order.channel)
+    if driver.opens_locally:
+        return driver.open_payment(payment_of(order))
+    stored = json.loads(order.opened or "{}")
+    return Opened(**stored | {"lines": tuple(map(tuple, stored.get("lines", ())))})
+
+
+def _account(call: Call, wanted: dict[str, Any]) -> ReceivingAccount:
+    """Where the withdrawal goes: the card that was sent (gateway_a) or the account on file.
+
+    Raises:
+        Refused: 40903, there is none on file.
+    """
+    if "gatewaya_card_info" not in wanted:
+        account = ReceivingAccount.of(call.merchant)
+        if account is None:
+            raise Refused(40903)
+        return account
+    card = wanted["gatewaya_card_info"]
+    details = {
+        "bank": "",
+        "sub_bank": "",
+        "card_number": card["card_no"],
+        "real_name": card["card_name"],
+        "gatewaya_card_info": card,
+        "gatewaya_personal_data": wanted["gatewaya_personal_data"],
+    }
+    return ReceivingAccount.create(
+        merchant=call.merchant,
+        on_file=False,
+        details=vault.seal(json.dumps(details, ensure_ascii=False)),
+        createtime=int(time.time()),
+    )
+
+
+def place_sell(call: Call, channel: Channel, wanted: dict[str, Any]) -> Placed:
+    """Place a withdrawal and hold its amount, fees and deposit from the balance (interface 4.5).
+
+    Args:
+        wanted: the loaded fields; `cny_amount` in fen.
+
+    Raises:
+        Refused: 40901 where the balance does not cover it, 40903, or a code of `replay`.
+    """
+    if (found := _replayed(call)) is not None:
+        return found
+    quote = fees.quote_sell(wanted["cny_amount"], call.merchant, channel)
+    by_rule = wanted["cny_amount"] <= channel.auto_accept_max
+    with database.atomic():
+        order = _insert(
+            call,
+            channel,
+            SELL,
+            wanted,
+            quote,
+            account=_account(call, wanted),
+            due_at=int(time.time()) if by_rule else None,
+        )
+        held = quote.merchant_actual_amount + quote.deposit_amount
+        merchant = call.merchant.id
+        ledger.post("hold", {(AVAILABLE, merchant): -held, (HELD, merchant): held}, who="merchant", order=order)
+        # No channel is called yet, so the answer is known already.
+        replay.finish(call, 1)
+    return Placed(order)
+
+
+def account_details(order: Order) -> dict[str, Any]:
+    """The receiving account of a withdrawal, opened."""
+    return json.loads(vault.unseal(order.account.details))

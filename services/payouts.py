@@ -1,0 +1,76 @@
+"""Withdrawals on their way out: accepted or rejected, handed to the channel, confirmed by hand where there is none."""
+
+from __future__ import annotations
+
+import time
+
+from gateways.base import ChannelRefused, Report, State
+from models.base import database
+from models.order import CONFIRMED, PENDING, Order
+from services import lifecycle, settlement
+from services.channels import driver_of, payout_of
+from services.errors import NotPossible
+
+
+def accept(order: Order, who: str = "operator", why: str = "accepted") -> None:
+    """Accept a pending withdrawal; the service hands it to the channel at its next sweep.
+
+    Raises:
+        NotPossible: it is no withdrawal, or not pending.
+    """
+    if order.is_buy:
+        raise NotPossible("only a withdrawal can be accepted")
+    with database.atomic():
+        if not lifecycle.move(order, CONFIRMED, who, why, due_at=int(time.time())):
+            raise NotPossible(f"the withdrawal is {order.status}, not pending")
+
+
+def reject(order: Order, reason: str, who: str = "operator") -> None:
+    """Reject a withdrawal and return what it held: a pending one, or an accepted one that is paid by hand.
+
+    Raises:
+        NotPossible: it is no withdrawal, or its money may be on the way.
+    """
+    if order.is_buy:
+        raise NotPossible("only a withdrawal can be rejected")
+    if order.status != PENDING and not (order.status == CONFIRMED and driver_of(order.channel).by_hand):
+        raise NotPossible(f"the withdrawal is {order.status}: it can't be rejected any more")
+    with database.atomic():
+        if not settlement.cancel_withdrawal(order, who, reason):
+            raise NotPossible("the withdrawal moved on just now")
+
+
+def mark_paid(order: Order, *, amount: int | None = None, reference: str = "", who: str = "operator") -> bool:
+    """An operator saw the money come (deposit) or sent it (withdrawal), on a channel that works by hand.
+
+    Args:
+        amount: what came or went, in fen; the order's amount where None.
+
+    Returns: False where this was on record already.
+
+    Raises:
+        NotPossible: the channel speaks for itself, or the withdrawal is not accepted yet.
+    """
+    if not driver_of(order.channel).by_hand:
+        raise NotPossible(f"channel {order.channel_id} reports payments itself")
+    if not order.is_buy and order.status == PENDING:
+        raise NotPossible("accept the withdrawal first")
+    report = Report(State.PAID, order.amount if amount is None else amount, reference)
+    return settlement.settle(order, report, who, "marked paid")
+
+
+def hand_over(order: Order) -> Report:
+    """Hand an accepted withdrawal to its channel, or ask what became of it; outside any transaction.
+
+    Raises:
+        ChannelUnknown: no usable answer.
+    """
+    driver, payout = driver_of(order.channel), payout_of(order)
+    report = driver.query_payout(payout) if order.asks > 1 else Report(State.ABSENT)
+    if report.state is not State.ABSENT:
+        return report
+    try:
+        # The same order number again is the same payout upstream, so a crash here pays nothing twice.
+        return driver.pay_out(payout)
+    except ChannelRefused as refusal:
+        return Report(State.FAILED, detail=f"refused: {refusal}")

@@ -1,0 +1,103 @@
+"""What the service does by itself when an order is due: ask its channel, let it expire, pay it out, complete it."""
+
+from __future__ import annotations
+
+import time
+
+from gateways.base import ChannelRefused, ChannelUnknown, Report, State
+from models.base import database
+from models.order import BUY, CONFIRMED, PAID, PENDING, SELL, Order
+from services import lifecycle, payouts, settlement
+from services.channels import driver_of, payment_of
+from services.fairpool import FairPool
+from services.ordering import FIRST_ASK
+
+LEASE = 60  # seconds that one act may take before another worker may try
+LONGEST_PAUSE = 300
+
+
+def _pause(asks: int, first: int = 1) -> int:
+    """Seconds until the next question: growing, bounded."""
+    return min(first * 2 ** min(asks, 20), LONGEST_PAUSE)
+
+
+def sweep(pool: FairPool) -> int:
+    """Start the act of each order that is due and that the pool has room for; how many were started."""
+    now = int(time.time())
+    due = Order.due_at <= now
+    started = 0
+    for (channel,) in list(Order.select(Order.channel).where(due).group_by(Order.channel).tuples()):
+        rows = Order.select().where(due, Order.channel == channel).order_by(Order.due_at)
+        for order in list(rows.limit(pool.room(channel))):
+            if order.claim(now + LEASE):
+                pool.submit(channel, act, order)
+                started += 1
+    return started
+
+
+def act(order: Order) -> bool:
+    """Do what is due for a claimed order; False where its channel gave no usable answer."""
+    try:
+        next_act = ACTS[order.order_type, order.status](order)
+    except ChannelUnknown as silence:
+        with database.atomic():
+            lifecycle.outcome_unknown(order, str(silence))
+            order.put_off(int(time.time()) + _pause(order.asks))
+        return False
+    order.put_off(next_act)  # only where the act moved nothing
+    return True
+
+
+def _ask_about_deposit(order: Order) -> int | None:
+    driver = driver_of(order.channel)
+    if order.status == PAID and driver.by_hand:
+        return None
+    report = driver.query(payment_of(order))
+    now = int(time.time())
+    expired = order.status == PENDING and now >= (order.expires_at or 0)
+    if report.state in (State.OPEN, State.ABSENT) and expired:
+        report = _close(order, report)
+    who = "service" if expired and report.state is State.FAILED else "channel"
+    settlement.settle(order, report, who, "the channel was asked")
+    next_ask = now + _pause(order.asks, FIRST_ASK)
+    last_ask: int = next_ask if order.status != PENDING or expired else order.expires_at
+    return min(next_ask, last_ask)
+
+
+def _close(order: Order, report: Report) -> Report:
+    """Close an expired deposit upstream before it is closed here; still open where it was paid just now."""
+    try:
+        driver_of(order.channel).close(payment_of(order))
+    except ChannelRefused:
+        return report
+    return Report(State.FAILED, detail="expired")
+
+
+def expire(order: Order) -> None:
+    """Let an unpaid deposit expire now: its channel is asked and the order closed there first."""
+    Order.update(expires_at=int(time.time())).where(Order.id == order.id, Order.status == PENDING).execute()
+    _ask_about_deposit(Order.get_by_id(order.id))
+
+
+def _complete_deposit(order: Order) -> None:
+    with database.atomic():
+        settlement.complete_deposit(order, "the settlement delay is over")
+
+
+def _accept_by_rule(order: Order) -> None:
+    if order.amount <= order.channel.auto_accept_max:  # else the rule changed since
+        payouts.accept(order, "service", "accepted by rule")
+
+
+def _pay_out(order: Order) -> int | None:
+    settlement.settle(order, payouts.hand_over(order), "channel", "the channel was asked")
+    return None if driver_of(order.channel).by_hand else int(time.time()) + _pause(order.asks - 1)
+
+
+ACTS = {
+    (BUY, PENDING): _ask_about_deposit,
+    (BUY, PAID): _ask_about_deposit,
+    (BUY, CONFIRMED): _complete_deposit,
+    (SELL, PENDING): _accept_by_rule,
+    (SELL, CONFIRMED): _pay_out,
+}

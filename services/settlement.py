@@ -1,0 +1,224 @@
+"""What follows from a channel's word on an order: steps, money and exceptions, each in one transaction."""
+
+from __future__ import annotations
+
+import time
+
+from gateways.base import BadNotice, Incoming, Report, State
+from models.base import database
+from models.ledger import AVAILABLE, CLEARING, COMMISSION, FEES, HELD
+from models.order import (
+    CANCELLED,
+    COMPLETED,
+    CONFIRMED,
+    LATE_PAYMENT,
+    PAID,
+    PAID_TWICE,
+    PAYOUT_CONFLICT,
+    PENDING,
+    UNKNOWN_OUTCOME,
+    WRONG_AMOUNT,
+    Order,
+    PaymentException,
+)
+from services import fees, ledger, lifecycle
+from services.channels import driver_of
+from services.errors import NotPossible
+from services.ledger import OPERATOR
+from services.lifecycle import move, raise_exception
+
+DAY = 86_400
+
+
+def settle(order: Order, report: Report, who: str, why: str) -> bool:
+    """Do what a channel's (or an operator's) word on an order calls for, in one transaction.
+
+    A word that was heard before, or that calls for nothing, changes nothing.
+
+    Args:
+        report: what was said; `amount` in fen.
+        who: channel, payer or operator; it stands in the history with `why`.
+
+    Returns: True where anything changed.
+    """
+    with database.atomic():
+        order = Order.get_by_id(order.id)  # as it is now that we hold the write lock
+        if report.proven:
+            lifecycle.outcome_known(order)
+        if report.state is State.PAID:
+            return (_deposit_paid if order.is_buy else _withdrawal_paid)(order, report, who, why)
+        if report.state is State.FAILED:
+            return (_deposit_failed if order.is_buy else _withdrawal_failed)(order, report, who, why)
+        return False
+
+
+def take_notice(order: Order, incoming: Incoming) -> bool:
+    """Verify a notice over its raw bytes and settle what it says; True where anything changed.
+
+    Raises:
+        BadNotice: it is not what the order's channel would have sent.
+    """
+    notice = driver_of(order.channel).read_notice(incoming)
+    if notice.order_no != order.order_no:
+        raise BadNotice(f"it is about {notice.order_no}, not {order.order_no}")
+    return settle(order, notice.report, "channel", notice.report.detail or "notice")
+
+
+def _deposit_paid(order: Order, report: Report, who: str, why: str) -> bool:
+    if not report.proven:
+        return move(order, PAID, who, why, due_at=int(time.time()))
+    if order.status in (CONFIRMED, COMPLETED):
+        if report.reference == order.channel_reference:
+            return False
+        return raise_exception(order, PAID_TWICE, "paid once more, under another number", report)
+    if order.status == CANCELLED:
+        return raise_exception(order, LATE_PAYMENT, "paid after it was cancelled", report)
+    if report.amount != order.amount:
+        order.put_off(None)  # an operator's turn: it must not expire meanwhile
+        return raise_exception(order, WRONG_AMOUNT, "paid an amount that does not match", report)
+    if order.status == PENDING:
+        move(order, PAID, who, why)
+    days = order.channel.settlement_days
+    due_at = int(time.time()) + days * DAY if days else None
+    if not move(order, CONFIRMED, who, why, channel_reference=report.reference, due_at=due_at):
+        return False
+    return complete_deposit(order, "settled") if not days else True
+
+
+def complete_deposit(order: Order, why: str) -> bool:
+    """Credit a confirmed deposit; in the caller's transaction."""
+    if not move(order, COMPLETED, "service", why):
+        return False
+    lines = {
+        (AVAILABLE, order.merchant_id): order.merchant_actual_amount,
+        (FEES, OPERATOR): order.service_amount,
+        (CLEARING, order.channel_id): -order.amount,
+    }
+    ledger.post("credit", lines, who="service", order=order)
+    return True
+
+
+def _deposit_failed(order: Order, report: Report, who: str, why: str) -> bool:
+    return move(order, CANCELLED, who, report.detail or why)
+
+
+def _withdrawal_paid(order: Order, report: Report, who: str, why: str) -> bool:
+    if order.status == COMPLETED and report.reference == order.channel_reference:
+        return False
+    if order.status != CONFIRMED:
+        return raise_exception(order, PAYOUT_CONFLICT, f"paid out although {order.status}", report)
+    if report.amount != order.amount:
+        order.put_off(None)
+        return raise_exception(order, PAYOUT_CONFLICT, "paid out an amount that does not match", report)
+    return complete_withdrawal(order, who, why, report.reference)
+
+
+def complete_withdrawal(order: Order, who: str, why: str, reference: str) -> bool:
+    """Spend the hold of a withdrawal whose money is out, and return the deposit; in the caller's transaction."""
+    if not (move(order, PAID, who, why, channel_reference=reference) and move(order, COMPLETED, "service", "settled")):
+        return False
+    lines = {
+        (HELD, order.merchant_id): -(order.merchant_actual_amount + order.deposit_amount),
+        (AVAILABLE, order.merchant_id): order.deposit_amount,
+        (FEES, OPERATOR): order.service_amount,
+        # What the channel keeps or takes: the money paid out, its surcharge and its commission.
+        (CLEARING, order.channel_id): order.amount + order.passage_amount + order.channel_amount,
+        (COMMISSION, OPERATOR): -order.channel_amount,
+    }
+    ledger.post("spend", lines, who=who, order=order)
+    return True
+
+
+def _withdrawal_failed(order: Order, report: Report, who: str, why: str) -> bool:
+    if order.status in (CANCELLED, PENDING):
+        return False
+    if order.status != CONFIRMED:
+        return raise_exception(order, PAYOUT_CONFLICT, f"failed although {order.status}", report)
+    return cancel_withdrawal(order, who, report.detail or why)
+
+
+def cancel_withdrawal(order: Order, who: str, why: str) -> bool:
+    """Cancel a withdrawal and return all that it held; in the caller's transaction."""
+    if not move(order, CANCELLED, who, why):
+        return False
+    held = order.merchant_actual_amount + order.deposit_amount
+    lines = {(HELD, order.merchant_id): -held, (AVAILABLE, order.merchant_id): held}
+    ledger.post("release", lines, who=who, order=order)
+    return True
+
+
+def _credit(order: Order, exception: PaymentException, who: str) -> None:
+    """Credit what came in, at the order's own rate; an order that was not paid in full ends as cancelled."""
+    fee = fees.share(exception.amount, order.service_rate)
+    lines = {
+        (AVAILABLE, order.merchant_id): exception.amount - fee,
+        (FEES, OPERATOR): fee,
+        (CLEARING, order.channel_id): -exception.amount,
+    }
+    ledger.post(f"exception {exception.id}", lines, who=who, order=order, memo=exception.kind)
+    _refund(order, exception, who)
+
+
+def _refund(order: Order, exception: PaymentException, who: str) -> None:
+    """The money goes back outside of this service; an order that still waits for it ends as cancelled."""
+    if exception.kind == WRONG_AMOUNT and order.status == PENDING:
+        move(order, CANCELLED, who, "paid an amount that does not match")
+
+
+def _complete(order: Order, exception: PaymentException, who: str) -> None:
+    """The operator found that the withdrawal was paid out as ordered."""
+    if order.status == CONFIRMED:
+        complete_withdrawal(order, who, f"exception {exception.kind}", exception.reference)
+    elif order.status != COMPLETED:
+        raise NotPossible(f"the withdrawal is {order.status}: it can't be completed")
+
+
+def _cancel(order: Order, exception: PaymentException, who: str) -> None:
+    """The operator found that the withdrawal was not paid out, or got the money back."""
+    if order.status == CONFIRMED:
+        cancel_withdrawal(order, who, f"exception {exception.kind}")
+    elif order.status != CANCELLED:
+        raise NotPossible(f"the withdrawal is {order.status}: it can't be cancelled")
+
+
+# What an operator may decide, by whether the order is a deposit.
+RESOLUTIONS = {True: {"credit": _credit, "refund": _refund}, False: {"complete": _complete, "cancel": _cancel}}
+
+
+def open_exceptions(order: Order) -> list[PaymentException]:
+    """The order's open exceptions about money, oldest first."""
+    return list(
+        PaymentException.select()
+        .where(
+            PaymentException.order == order,
+            PaymentException.resolution.is_null(),
+            PaymentException.kind != UNKNOWN_OUTCOME,
+        )
+        .order_by(PaymentException.id)
+    )
+
+
+def resolve(order: Order, resolution: str, who: str = "operator", exception_id: int | None = None) -> PaymentException:
+    """Settle one open exception of an order: credit or refund a deposit, complete or cancel a withdrawal.
+
+    Raises:
+        NotPossible: there is none, there are several and none is named, or it can't be settled that way.
+    """
+    actions = RESOLUTIONS[order.is_buy]
+    if resolution not in actions:
+        raise NotPossible(f"an exception of this order is settled by {' or '.join(actions)}, not by {resolution}")
+    with database.atomic():
+        order = Order.get_by_id(order.id)
+        found = [e for e in open_exceptions(order) if exception_id in (None, e.id)]
+        if not found:
+            raise NotPossible("the order has no such open exception")
+        if len(found) > 1:
+            raise NotPossible(
+                "several exceptions are open, name one: " + ", ".join(f"{e.id} ({e.kind})" for e in found)
+            )
+        exception = found[0]
+        if not exception.resolve(resolution, who):
+            raise NotPossible("the exception was settled just now")
+        actions[resolution](order, exception, who)
+        lifecycle.note(order, who, f"exception {exception.kind}: {resolution}")
+    return exception

@@ -1,0 +1,64 @@
+"""Signatures: the string that a request is signed over, and Standard Webhooks for callbacks."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+WEBHOOK_PREFIX = "whsec_"
+
+
+def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
+    if isinstance(value, dict):
+        for name, item in value.items():
+            yield from _leaves(item, f"{path}.{name}" if path else name)
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _leaves(item, f"{path}.{index}")
+    elif isinstance(value, bool):
+        yield path, "true" if value else "false"
+    elif value is not None and value != "":
+        yield path, value
+
+
+def string_to_sign(endpoint: str, *sources: dict[str, Any]) -> str:
+    """The text that `signature` covers.
+
+    Args:
+        endpoint: the last part of the path, such as `createOrder`.
+        sources: the JSON body and the query parameters, numbers as the text that was sent.
+    """
+    leaves = [leaf for source in sources for leaf in _leaves(source) if leaf[0] != "signature"]
+    # Code points sort as UTF-8 bytes do.
+    return "\n".join([endpoint, *(f"{path}={value}" for path, value in sorted(leaves))])
+
+
+def sign(secret: str, text: str) -> str:
+    """Lowercase hex HMAC-SHA256 of `text` under the API secret."""
+    return hmac.new(secret.encode(), text.encode(), hashlib.sha256).hexdigest()
+
+
+def holds(signature: str, secrets: Iterable[str], text: str) -> bool:
+    """Is `signature` that of `text` under one of the secrets? Compared in constant time."""
+    given = signature.encode()
+    return any(hmac.compare_digest(sign(secret, text).encode(), given) for secret in secrets)
+
+
+def sign_webhook(secrets: Iterable[str], webhook_id: str, timestamp: int, body: str) -> str:
+    """The `webhook-signature` header: one `v1,` signature for each valid secret, joined by a space."""
+    content = f"{webhook_id}.{timestamp}.{body}".encode()
+
+    def one(secret: str) -> str:
+        key = base64.b64decode(secret.removeprefix(WEBHOOK_PREFIX))
+        return "v1," + base64.b64encode(hmac.new(key, content, hashlib.sha256).digest()).decode()
+
+    return " ".join(one(secret) for secret in secrets)
+
+
+def webhook_holds(header: str, secrets: Iterable[str], webhook_id: str, timestamp: int, body: str) -> bool:
+    """Does one of the signatures in the header fit one of the secrets?"""
+    expected = sign_webhook(secrets, webhook_id, timestamp, body).split()
+    return any(hmac.compare_digest(own.encode(), given.encode()) for own in expected for given in header.split())

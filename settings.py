@@ -1,0 +1,164 @@
+"""Every setting: its type, default and unit, read from the environment and from `instance/config.toml`."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import sys
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+PREFIX = "ORDERS_"
+VERSION = "0.1.0"
+ROOT = Path(__file__).resolve().parent
+
+
+class WrongSetting(Exception):
+    """A setting that can't be used; the text is one line that names it."""
+
+
+def _flag(text: str) -> bool:
+    known = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
+    if text.lower() not in known:
+        raise ValueError("must be 1 or 0")
+    return known[text.lower()]
+
+
+def _whole(low: int, high: int) -> Callable[[str], int]:
+    def read(text: str) -> int:
+        if not (text.isascii() and text.isdigit() and low <= int(text[:12]) <= high):
+            raise ValueError(f"must be a whole number from {low} to {high}")
+        return int(text)
+
+    return read
+
+
+def _one_of(*choices: str) -> Callable[[str], str]:
+    def read(text: str) -> str:
+        if text not in choices:
+            raise ValueError(f"must be one of {', '.join(choices)}")
+        return text
+
+    return read
+
+
+def _site(text: str) -> str:
+    parts = urlsplit(text)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.path.strip("/") or parts.query:
+        raise ValueError("must look like https://pay.example.com, without a path")
+    return text.rstrip("/")
+
+
+def _path_prefix(text: str) -> str:
+    if text and (not text.startswith("/") or set(text) & set("?#<> ")):
+        raise ValueError("must be empty or start with / , such as /api")
+    return text.rstrip("/")
+
+
+def _setting(default: Any, read: Callable[[str], Any], meaning: str) -> Any:
+    return field(default=default, metadata={"read": read, "meaning": meaning})
+
+
+@dataclass(frozen=True)
+class Settings:
+    """All settings of one process. The environment wins over `config.toml`, which wins over the default."""
+
+    instance: Path = _setting(
+        ROOT / "instance",
+        lambda text: Path(text).expanduser().resolve(),
+        "folder of the database, the key and config.toml",
+    )
+    host: str = _setting("127.0.0.1", str, "address to listen on")
+    port: int = _setting(8000, _whole(1, 65535), "port to listen on")
+    site_url: str = _setting("", _site, "public address of the service; http://HOST:PORT where empty")
+    api_prefix: str = _setting("", _path_prefix, "path before /merchant/..., such as /api")
+    demo: bool = _setting(False, _flag, "demo mode: seeded merchants, callbacks to loopback, signing help")
+    language: str = _setting("en", _one_of("en", "zh"), "language of messages where the caller names none")
+    vault_key: str = _setting("", str, "Fernet keys, newest first, joined by commas; instance/vault.key where empty")
+    threads: int = _setting(8, _whole(1, 256), "threads that answer requests")
+    trusted_proxies: int = _setting(0, _whole(0, 9), "reverse proxies in front whose X-Forwarded-* are believed")
+    buy_expiry: int = _setting(900, _whole(1, 30 * 86400), "seconds until an unpaid buy order expires")
+    requests_per_second: int = _setting(100, _whole(1, 1_000_000), "requests a second per merchant")
+    refused_per_minute: int = _setting(200, _whole(1, 1_000_000), "refused authentications a minute per address")
+    private_callbacks: bool = _setting(
+        False, _flag, "allow callbacks to private and loopback addresses; always on in demo mode"
+    )
+    callback_workers: int = _setting(32, _whole(1, 256), "callbacks under way at once")
+    log_level: str = _setting("INFO", _one_of("DEBUG", "INFO", "WARNING", "ERROR"), "least level that is logged")
+
+    @property
+    def database(self) -> Path:
+        """The SQLite file."""
+        return self.instance / "orders.sqlite"
+
+    @property
+    def public_url(self) -> str:
+        """`{site_url}` of the contract: scheme and host, no trailing slash."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return self.site_url or f"http://{host}:{self.port}"
+
+    @property
+    def private_callbacks_allowed(self) -> bool:
+        """May callbacks go to loopback and private addresses?"""
+        return self.demo or self.private_callbacks
+
+
+def _read(name: str, source: str, text: str) -> Any:
+    reader = next(f.metadata["read"] for f in fields(Settings) if f.name == name)
+    try:
+        return reader(text)
+    except ValueError as error:
+        raise WrongSetting(f"{source}: {error}, not {text!r}") from None
+
+
+def _config_file(path: Path) -> dict[str, str]:
+    """The texts in config.toml by setting name; a name that is no setting is refused."""
+    try:
+        table = tomllib.loads(path.read_text("utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise WrongSetting(f"{path}: {error}") from None
+    names = [f.name for f in fields(Settings) if f.name != "instance"]
+    for name in table:
+        if name not in names:
+            near = difflib.get_close_matches(name, names, 1)
+            raise WrongSetting(f"{path}: no setting {name!r}" + (f", did you mean {near[0]!r}?" if near else ""))
+    return {name: ("1" if value is True else "0" if value is False else str(value)) for name, value in table.items()}
+
+
+def load(environ: Mapping[str, str] = os.environ) -> Settings:
+    """Read all settings.
+
+    Raises:
+        WrongSetting: a value that can't be used, in the environment or in config.toml.
+    """
+    names = [f.name for f in fields(Settings)]
+    given = {name: environ[PREFIX + name.upper()] for name in names if environ.get(PREFIX + name.upper(), "") != ""}
+    for variable in environ:
+        # Only a warning: an orchestrator may set variables of its own that begin alike.
+        if variable.startswith(PREFIX) and variable[len(PREFIX) :].lower() not in names:
+            near = difflib.get_close_matches(variable, [PREFIX + name.upper() for name in names], 1)
+            print(f"warning: no setting {variable}" + (f", did you mean {near[0]}?" if near else ""), file=sys.stderr)
+    values = {name: _read(name, PREFIX + name.upper(), text) for name, text in given.items()}
+    folder = values.get("instance", Settings.instance)
+    for name, text in _config_file(folder / "config.toml").items():
+        values.setdefault(name, _read(name, f"{folder / 'config.toml'}: {name}", text))
+    return Settings(**values)
+
+
+_active: list[Settings] = []
+
+
+def use(settings: Settings) -> None:
+    """Make these the settings of the process."""
+    _active[:] = [settings]
+
+
+def active() -> Settings:
+    """The settings of the process."""
+    return _active[0]

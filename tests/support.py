@@ -1,0 +1,233 @@
+"""What the tests share: a signing client, a pool that works at once, a service in a process of its own."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import os
+import re
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import requests
+
+ROOT = Path(__file__).resolve().parents[1]
+MERCHANTS = {"demo": "demo-secret", "other": "other-secret"}
+
+PERSON = {
+    "name": "张三",
+    "cert_type": "00",
+    "cert_no": "110101199003077758",
+    "cert_validity_type": "0",
+    "cert_begin_date": "20200101",
+    "cert_end_date": "20400101",
+    "mobile_no": "13800138000",
+}
+CARD = {
+    "card_type": "2",
+    "card_name": "张三",
+    "card_no": "6222020000000000017",
+    "prov_id": "110000",
+    "area_id": "110101",
+}
+
+
+def _leaves(value: Any, path: str = "") -> list[tuple[str, str]]:
+    """An integrator's own reading of the rule, apart from the service's."""
+    if isinstance(value, dict):
+        return [leaf for name, item in value.items() for leaf in _leaves(item, f"{path}.{name}".lstrip("."))]
+    if isinstance(value, list):
+        return [leaf for number, item in enumerate(value) for leaf in _leaves(item, f"{path}.{number}")]
+    if value is None or value == "":
+        return []
+    return [(path, {True: "true", False: "false"}[value] if isinstance(value, bool) else str(value))]
+
+
+def signature(endpoint: str, fields: dict[str, Any], secret: str) -> str:
+    """The signature of a request, from Python values whose text is what JSON will say."""
+    lines = [f"{path}={value}" for path, value in sorted(_leaves(fields)) if path != "signature"]
+    return hmac.new(secret.encode(), "\n".join([endpoint, *lines]).encode(), hashlib.sha256).hexdigest()
+
+
+def signed(endpoint: str, fields: dict[str, Any], key: str = "demo", secret: str | None = None) -> dict[str, Any]:
+    """The fields with the four auth fields; those that are given already stay."""
+    auth = {"api_key": key, "timestamp": int(time.time()), "nonce": secrets.token_hex(8)}
+    body = auth | fields
+    return body | {"signature": signature(endpoint, body, secret or MERCHANTS.get(key, "?"))}
+
+
+class Answer:
+    """An answer of either transport: status, headers, envelope."""
+
+    def __init__(self, status: int, headers: Any, text: str):
+        self.status, self.headers, self.text = status, headers, text
+
+    @property
+    def json(self) -> dict[str, Any]:
+        return json.loads(self.text)
+
+    @property
+    def code(self) -> int:
+        return self.json["code"]
+
+    @property
+    def data(self) -> Any:
+        return self.json["data"]
+
+    def __repr__(self) -> str:
+        return f"<{self.status} {self.text[:400]}>"
+
+
+class Api:
+    """A merchant's client; `send(method, path, body, headers)` is the transport."""
+
+    def __init__(self, send: Any, key: str = "demo", secret: str | None = None):
+        self.send, self.key, self.secret = send, key, secret or MERCHANTS.get(key)
+
+    def call(self, endpoint: str, fields: dict[str, Any] | None = None, headers: Any = None, query: str = "") -> Answer:
+        """One signed call of a /merchant endpoint, parameters in the body."""
+        body = json.dumps(signed(endpoint, fields or {}, self.key, self.secret), ensure_ascii=False).encode()
+        return self.post(endpoint, body, headers, query)
+
+    def post(self, endpoint: str, body: bytes, headers: Any = None, query: str = "") -> Answer:
+        """Bytes to a /merchant endpoint, as they are."""
+        all_headers = {"Content-Type": "application/json"} | (headers or {})
+        return self.send("POST", f"/merchant/{endpoint}{query}", body, all_headers)
+
+    def buy(self, amount: Any = "100.00", channel: int = 2, headers: Any = None, **more: Any) -> Answer:
+        fields = {"order_type": 1, "cny_amount": amount, "paychannel_id": channel, "paychannel_paymethod": "wxpay"}
+        return self.call("createOrder", fields | more, headers)
+
+    def sell(self, amount: Any = "100.00", channel: int = 2, headers: Any = None, **more: Any) -> Answer:
+        fields = {"order_type": 2, "cny_amount": amount, "paychannel_id": channel, "paychannel_paymethod": "bank"}
+        return self.call("createOrder", fields | more, headers)
+
+    def detail(self, **by: Any) -> Answer:
+        return self.call("orderQueryDetail", by)
+
+    def listed(self, **filters: Any) -> Answer:
+        return self.call("orderQueryList", filters)
+
+    def status(self, order_no: str) -> str:
+        return self.detail(order_no=order_no).data["status"]
+
+    def play(self, order_no: str, outcome: str) -> Answer:
+        """Tell the sandbox what becomes of an order."""
+        headers = {"Content-Type": "application/x-www-form-urlencoded"}
+        return self.send("POST", "/sandbox/pay", f"order_no={order_no}&outcome={outcome}".encode(), headers)
+
+
+def through_flask(client: Any) -> Any:
+    """The transport of Flask's test client."""
+
+    def send(method: str, path: str, body: bytes = b"", headers: Any = None) -> Answer:
+        answer = client.open(path, method=method, data=body, headers=headers)
+        return Answer(answer.status_code, answer.headers, answer.get_data(as_text=True))
+
+    return send
+
+
+def through_http(url: str) -> Any:
+    """The transport of a real HTTP connection."""
+    session = requests.Session()
+    session.trust_env = False
+
+    def send(method: str, path: str, body: bytes = b"", headers: Any = None) -> Answer:
+        answer = session.request(method, url + path, data=body, headers=headers, timeout=20, allow_redirects=False)
+        return Answer(answer.status_code, answer.headers, answer.text)
+
+    return send
+
+
+class InlinePool:
+    """Stands in for the pool of workers: does each piece of work at once, in this thread."""
+
+    def room(self, party: int) -> int:
+        return 1000
+
+    def submit(self, party: int, work: Any, item: Any) -> None:
+        work(item)
+
+
+def free_port() -> int:
+    """A port that nothing listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def until(condition: Any, seconds: float = 20) -> Any:
+    """What `condition` returns, once it is true."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        value = condition()
+        if value:
+            return value
+        time.sleep(0.05)
+    raise AssertionError(f"not within {seconds} s: {condition}")
+
+
+class Service:
+    """The service in a process of its own, on a port of its own, with real jobs and real signals."""
+
+    def __init__(self, instance: Path, **environ: str):
+        self.instance, self.port = instance, free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        clean = {name: value for name, value in os.environ.items() if not name.startswith("ORDERS_")}
+        self.environ = clean | {
+            "ORDERS_DEMO": "1",
+            "ORDERS_INSTANCE": str(instance),
+            "ORDERS_PORT": str(self.port),
+            **environ,
+        }
+        self.process: subprocess.Popen[bytes] | None = None
+        self.log = instance / "service.log"
+        self.api = Api(through_http(self.url))
+
+    def start(self) -> Service:
+        self.instance.mkdir(parents=True, exist_ok=True)
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "app.py"], cwd=ROOT, env=self.environ, stdout=log, stderr=log
+            )
+        until(self._answers)
+        return self
+
+    def _answers(self) -> bool:
+        assert self.process
+        assert self.process.poll() is None, self.log.read_text()
+        try:
+            return requests.get(f"{self.url}/healthz", timeout=2).status_code == 200
+        except requests.ConnectionError:
+            return False
+
+    def kill(self) -> None:
+        """kill -9."""
+        assert self.process
+        self.process.kill()
+        self.process.wait()
+
+    def stop(self) -> int:
+        """SIGTERM, and the status that it ends with."""
+        assert self.process
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(40)
+
+    def flask(self, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+        """One of the operator's commands, beside the running service."""
+        command = [sys.executable, "-m", "flask", *arguments]
+        done = subprocess.run(command, cwd=ROOT, env=self.environ, capture_output=True, text=True, timeout=60)
+        assert not check or done.returncode == 0, done.stderr
+        return done
+
+
+def words(text: str) -> str:
+    """A text with its white space folded, to compare what people read."""
+    return re.sub(r"\s+", " ", text).strip()

@@ -16,6 +16,7 @@ from apscheduler.schedulers.background import BackgroundScheduler
 from flask import Flask, current_app, request
 from flask.cli import FlaskGroup
 from flask_babel import Babel
+from peewee import DatabaseError
 from waitress import wasyncore
 from waitress.channel import HTTPChannel
 from werkzeug.middleware.proxy_fix import ProxyFix
@@ -51,12 +52,11 @@ def _language() -> str:
 def _open(chosen: settings.Settings) -> None:
     """Bring the process's database and vault up. Raises WrongSchema, VaultLocked or OSError."""
     settings.use(chosen)
-    chosen.instance.mkdir(parents=True, exist_ok=True)
+    chosen.instance.mkdir(mode=0o700, parents=True, exist_ok=True)
     vault.open_vault(chosen.vault_key, chosen.instance / "vault.key")
-    fresh = not chosen.database.exists()
+    chosen.database.touch(mode=0o600)
     open_database(chosen.database)
-    if fresh:
-        schema.migrate()
+    schema.create()
 
 
 def create_app(chosen: settings.Settings | None = None) -> Flask:
@@ -69,6 +69,9 @@ def create_app(chosen: settings.Settings | None = None) -> Flask:
         _open(chosen)
     except (settings.WrongSetting, vault.VaultLocked, OSError) as error:
         click.echo(f"error: {error}", err=True)
+        sys.exit(2)
+    except DatabaseError as error:
+        click.echo(f"error: {settings.active().database}: {error}", err=True)
         sys.exit(2)
     logging.basicConfig(level=chosen.log_level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     logging.getLogger("apscheduler").setLevel(logging.WARNING)

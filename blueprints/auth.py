@@ -99,7 +99,7 @@ def _authenticate(endpoint: str, body: dict[str, Any], query: dict[str, Any]) ->
     if not signing.holds(auth["signature"], vault.valid_secrets(merchant, "secret"), text):
         raise Refused(40102, detail=f"the server's string to sign is {text!r}" if settings.active().demo else "")
     stamp = auth["timestamp"]
-    if not _TIMESTAMP.fullmatch(stamp) or abs(time.time() - int(stamp)) > replay.WINDOW:
+    if not _TIMESTAMP.fullmatch(stamp) or abs(int(time.time()) - int(stamp)) > replay.WINDOW:
         raise Refused(40103)
     _check_address(merchant)
     _limits[0].count_request(merchant)

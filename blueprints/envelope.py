@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from typing import Any
 
 from flask import Flask, Response, jsonify, request
@@ -22,8 +21,6 @@ draining = threading.Event()  # set once the process was asked to end
 
 # What the framework refuses by itself, as the documented code.
 HTTP_CODES = {404: 40404, 405: 40500, 413: 41300, 415: 41500}
-RETRY_SOON = 1
-
 N_ = str  # marks a text for translation where it is shown
 
 
@@ -68,17 +65,17 @@ def _http(error: HTTPException) -> Response:
 
 def _database(error: OperationalError) -> Response:
     log.warning("database: %s", error)
-    return refuse(Refused(50300, retry_after=RETRY_SOON))
+    return refuse(Refused(50300))
 
 
 def _unexpected(error: Exception) -> Response:
     log.exception("%s %s failed", request.method, request.path)
-    return refuse(Refused(50000, retry_after=RETRY_SOON))
+    return refuse(Refused(50000))
 
 
 def _refuse_while_draining() -> Response | None:
     if draining.is_set():
-        response = refuse(Refused(50300, retry_after=RETRY_SOON))
+        response = refuse(Refused(50300))
         response.headers["Connection"] = "close"
         return response
     return None
@@ -100,8 +97,3 @@ def init(app: Flask) -> None:
     app.register_error_handler(HTTPException, _http)
     app.register_error_handler(OperationalError, _database)
     app.register_error_handler(Exception, _unexpected)
-
-
-def now_text() -> str:
-    """Unix seconds as a string."""
-    return str(int(time.time()))

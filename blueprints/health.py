@@ -1,4 +1,4 @@
-"""Can the service serve? `/healthz` for a supervisor, and a word of welcome at `/`."""
+"""Can the service serve? `/healthz`, for a supervisor."""
 
 from __future__ import annotations
 

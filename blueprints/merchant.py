@@ -18,6 +18,7 @@ from schemas.views import buy_view, channel_view, order_view, sell_view
 from services import ordering
 from services.channels import linked, pay_url
 from services.errors import Refused
+from services.ordering import Placed
 from services.replay import Call
 
 N_ = str  # marks a text for translation where it is shown
@@ -25,16 +26,20 @@ N_ = str  # marks a text for translation where it is shown
 merchant_api = Blueprint("merchant", __name__, url_prefix="/merchant")
 
 
-@merchant_api.post("/createOrder")
-@signed()
-def create_order(call: Call) -> Response:
-    """A buy or a sell order, by `order_type`."""
+def _place(call: Call) -> Placed:
     wanted_channel = channel_id(call.payload)
     channel = linked(call.merchant, wanted_channel) if wanted_channel else None
     wanted = load_new_order(call.payload, channel)
     assert channel is not None  # a payload that names none has failed its schema
     place = ordering.place_buy if wanted["order_type"] == BUY else ordering.place_sell
-    placed = place(call, channel, wanted)
+    return place(call, channel, wanted)
+
+
+@merchant_api.post("/createOrder")
+@signed()
+def create_order(call: Call) -> Response:
+    """A buy or a sell order, by `order_type`."""
+    placed = ordering.placed_before(call) or _place(call)
     order = placed.order
     view = (
         buy_view(order, pay_url(order.order_no)) if order.is_buy else sell_view(order, ordering.account_details(order))

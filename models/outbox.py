@@ -10,7 +10,10 @@ WAITING, DELIVERED, DEAD = CALLBACK_STATES = ("pending", "delivered", "dead")
 
 
 class Callback(Table):
-    """One event for one merchant. `body` is sent byte for byte; `webhook_id` is the same on every try."""
+    """One event for one merchant. `body` is sent byte for byte; `webhook_id` is the same on every try.
+
+    `due_at` is when to try next, null once it is delivered or dead.
+    """
 
     webhook_id = TextField(unique=True)
     merchant = ForeignKeyField(Merchant, index=False)
@@ -25,6 +28,7 @@ class Callback(Table):
 
     class Meta:
         indexes = ((("order", "type"), True),)
+        constraints = [Check("(state = 'pending') = (due_at IS NOT NULL)")]
 
     def claim(self, until: int) -> bool:
         """Take it for one attempt, until `until`; False where another worker was quicker."""
@@ -37,7 +41,7 @@ class Callback(Table):
 
 
 Callback.add_index(
-    Callback.index(Callback.merchant, Callback.due_at, where=Callback.state == WAITING, name="callback_due")
+    Callback.index(Callback.merchant, Callback.due_at, where=Callback.due_at.is_null(False), name="callback_due")
 )
 
 

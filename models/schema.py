@@ -41,21 +41,31 @@ def _runner() -> Runner:
     return Runner(database, str(MIGRATIONS))
 
 
-def migrate() -> list[str]:
-    """Make the tables of a new database, or apply what an older one lacks; the names of what was applied."""
-    if database.table_exists(Order._meta.table_name):
-        return _runner().up()
+def _has_tables() -> bool:
+    return database.table_exists(Order._meta.table_name)
+
+
+def create() -> bool:
+    """Make the tables of an empty database, and the guards of the append-only ones; False where there are any."""
+    if _has_tables():
+        return False
     with database.atomic():
+        if _has_tables():  # another process was quicker
+            return False
         database.create_tables(TABLES)
-        for table in APPEND_ONLY:
+        for name in (table._meta.table_name for table in APPEND_ONLY):
             for verb in ("UPDATE", "DELETE"):
-                name = table._meta.table_name
                 database.execute_sql(
                     f'CREATE TRIGGER {name}_no_{verb.lower()} BEFORE {verb} ON "{name}" '
                     f"BEGIN SELECT RAISE(ABORT, '{name} is append-only'); END"
                 )
         _runner().fake()
-    return ["a new database"]
+    return True
+
+
+def migrate() -> list[str]:
+    """Apply the steps that an older database lacks; their names."""
+    return _runner().up()
 
 
 def check() -> None:

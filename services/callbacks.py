@@ -128,7 +128,7 @@ def attempt(callback: Callback) -> bool:
 def sweep(pool: FairPool) -> int:
     """Start an attempt for each callback that is due and that the pool has room for; how many were started."""
     now = int(time.time())
-    due = (Callback.state == WAITING) & (Callback.due_at <= now)
+    due = Callback.due_at <= now
     started = 0
     for (merchant,) in list(Callback.select(Callback.merchant).where(due).group_by(Callback.merchant).tuples()):
         rows = Callback.select().where(due, Callback.merchant == merchant).order_by(Callback.due_at)

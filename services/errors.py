@@ -32,6 +32,9 @@ ERRORS = {
     50300: N_("the service is busy or shutting down"),
 }
 
+# Seconds after which trying again makes sense, where nothing more is known.
+RETRY_AFTER = {50000: 5, 50201: 5, 50300: 1}
+
 
 class Refused(Exception):
     """A refusal with its documented code.
@@ -46,7 +49,8 @@ class Refused(Exception):
     ):
         super().__init__(f"{code} {ERRORS[code]}" + (f": {detail}" if detail else ""))
         self.code, self.data, self.detail = code, data, detail
-        self.retry_after, self.replayed = retry_after, replayed
+        self.retry_after = RETRY_AFTER.get(code) if retry_after is None else retry_after
+        self.replayed = replayed
 
 
 class NotPossible(Exception):

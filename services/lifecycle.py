@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from typing import Any
 
@@ -9,6 +10,8 @@ from gateways.base import Report
 from models.base import database
 from models.order import PENDING, UNKNOWN_OUTCOME, History, Order, PaymentException
 from services import callbacks
+
+log = logging.getLogger(__name__)
 
 
 def begin(order: Order, who: str, why: str) -> None:
@@ -52,6 +55,7 @@ def raise_exception(order: Order, kind: str, detail: str, report: Report | None 
     if not row.on_conflict_ignore().execute():
         return False
     note(order, "service", f"exception {kind}: {detail}")
+    log.warning("order %s: exception %s: %s", order.order_no, kind, detail)
     return True
 
 

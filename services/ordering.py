@@ -65,8 +65,8 @@ def _insert(
     return order
 
 
-def _replayed(call: Call) -> Placed | None:
-    """The order that an earlier request with the same Idempotency-Key made.
+def placed_before(call: Call) -> Placed | None:
+    """The order that an earlier request with the same Idempotency-Key made; looked up before anything is checked.
 
     Raises:
         Refused: as the first time, or 42201, 40902.
@@ -88,8 +88,6 @@ def place_buy(call: Call, channel: Channel, wanted: dict[str, Any]) -> Placed:
     Raises:
         Refused: 50201 where the channel said no (the order is cancelled), or a code of `replay`.
     """
-    if (found := _replayed(call)) is not None:
-        return found
     now = int(time.time())
     expires_at = now + settings.active().buy_expiry
     driver = driver_of(channel)
@@ -170,8 +168,6 @@ def place_sell(call: Call, channel: Channel, wanted: dict[str, Any]) -> Placed:
     Raises:
         Refused: 40901 where the balance does not cover it, 40903, or a code of `replay`.
     """
-    if (found := _replayed(call)) is not None:
-        return found
     quote = fees.quote_sell(wanted["cny_amount"], call.merchant, channel)
     by_rule = wanted["cny_amount"] <= channel.auto_accept_max
     with database.atomic():

@@ -12,7 +12,7 @@ from services.channels import driver_of, payment_of
 from services.fairpool import FairPool
 from services.ordering import FIRST_ASK
 
-LEASE = 60  # seconds that one act may take before another worker may try
+LEASE = 30  # seconds that one act may take before another worker may try
 LONGEST_PAUSE = 300
 
 

@@ -1,0 +1,201 @@
+"""Random orders, notices, expiries, payouts, crashes and repeats: the money adds up after each."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from contextlib import ExitStack, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+import time_machine
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    Bundle,
+    RuleBasedStateMachine,
+    consumes,
+    invariant,
+    multiple,
+    rule,
+    run_state_machine_as_test,
+)
+from peewee import fn
+
+from app import create_app
+from gateways.simulator import OUTCOMES
+from models.base import database
+from models.ledger import Entry, LedgerAccount, Posting
+from models.order import CANCELLED, COMPLETED, Order, PaymentException
+from services import callbacks, ledger, lifecycle, reconciliation
+from settings import Settings
+from tests.support import Api, InlinePool, through_flask
+
+STEPS = {
+    "the ledger": (ledger, "post"),
+    "the history": (lifecycle, "History"),
+    "the callback": (callbacks, "enqueue"),
+    "the order": (Order, "advance"),
+}
+ACTS = ("play", "sweep", "accept", "reject", "paid")
+YUAN = st.integers(1, 30_000).map(lambda fen: f"{fen // 100}.{fen % 100:02d}")
+
+
+class Crash(Exception):
+    """A step that failed on purpose."""
+
+
+class Money(RuleBasedStateMachine):
+    """One service, its demo merchant, a payer, an operator, and a clock that jumps."""
+
+    seeded: Path
+    orders: Bundle[str] = Bundle("orders")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.closing = ExitStack()
+        folder = Path(self.closing.enter_context(tempfile.TemporaryDirectory()))
+        self.instance = Path(shutil.copytree(self.seeded, folder / "instance"))
+        self.clock = self.closing.enter_context(time_machine.travel(datetime.now(UTC)))
+        self.restart()
+
+    def teardown(self) -> None:
+        database.close()
+        self.closing.close()
+
+    # --- what happens
+
+    @rule()
+    def restart(self) -> None:
+        """The process ends and begins again on the same files."""
+        database.close()
+        self.app = create_app(Settings(instance=self.instance, demo=True, requests_per_second=10**6))
+        self.api = Api(through_flask(self.app.test_client()))
+        self.commands = self.app.test_cli_runner()
+
+    @rule(target=orders, amount=YUAN, channel=st.sampled_from([1, 2, 3]))
+    def a_deposit_is_placed(self, amount: str, channel: int) -> Any:
+        return self.api.buy(amount, channel).data["order_no"]
+
+    @rule(target=orders, amount=YUAN, channel=st.sampled_from([2, 3]))
+    def a_withdrawal_is_placed(self, amount: str, channel: int) -> Any:
+        answer = self.api.sell(amount, channel)
+        assert answer.code in (1, 40901), answer
+        return answer.data["order_no"] if answer.code == 1 else multiple()
+
+    @rule(order=orders, outcome=st.sampled_from(OUTCOMES))
+    def the_sandbox_plays(self, order: str, outcome: str) -> None:
+        assert self.api.play(order, outcome).status in (200, 404)
+
+    @rule(order=orders)
+    def the_payer_claims_to_have_paid(self, order: str) -> None:
+        form = {"Content-Type": "application/x-www-form-urlencoded"}
+        answer = self.api.send("POST", "/addons/paychannel/pay/paid", f"order_no={order}".encode(), form)
+        assert answer.status in (303, 404)
+
+    @rule(order=orders, amount=st.none() | YUAN, reference=st.sampled_from(["", "R1", "R2"]))
+    def the_operator_says_paid(self, order: str, amount: str | None, reference: str) -> None:
+        self._command("order", "paid", order, "--reference", reference, *(["--amount", amount] if amount else []))
+
+    @rule(order=orders)
+    def the_operator_accepts(self, order: str) -> None:
+        self._command("order", "accept", order)
+
+    @rule(order=orders)
+    def the_operator_rejects(self, order: str) -> None:
+        self._command("order", "reject", order, "--reason", "no")
+
+    @rule(order=orders, how=st.sampled_from(["--credit", "--refund", "--complete", "--cancel"]))
+    def the_operator_settles_an_exception(self, order: str, how: str) -> None:
+        self._command("order", "settle", order, how)
+
+    @rule(seconds=st.sampled_from([1, 5, 60, 900, 90_000]))
+    def time_passes_and_what_is_due_is_done(self, seconds: int) -> None:
+        self.clock.shift(seconds)
+        self._sweep()
+
+    @rule(
+        order=orders,
+        step=st.sampled_from(sorted(STEPS)),
+        what=st.sampled_from(ACTS),
+    )
+    def a_step_fails(self, order: str, step: str, what: str) -> None:
+        owner, name = STEPS[step]
+        before = Order.get(Order.order_no == order).status
+        with mock.patch.object(owner, name, side_effect=Crash) as failing:
+            acts = {
+                "play": lambda: self.api.play(order, "success"),
+                "sweep": self._sweep,
+                "accept": lambda: self._command("order", "accept", order),
+                "reject": lambda: self._command("order", "reject", order, "--reason", "no"),
+                "paid": lambda: self._command("order", "paid", order),
+            }
+            if step == "the history":
+                failing.insert.side_effect = Crash
+            acts[what]()
+        assert what == "sweep" or Order.get(Order.order_no == order).status == before
+
+    @rule(order=consumes(orders))
+    def an_order_is_left_alone(self, order: str) -> None:
+        """So that later steps have fewer to choose from."""
+
+    def _command(self, *arguments: str) -> None:
+        result = self.commands.invoke(args=list(arguments))
+        assert result.exception is None or isinstance(result.exception, (SystemExit, Crash)), result.exception
+
+    def _sweep(self) -> None:
+        class Pool(InlinePool):
+            def submit(self, party: int, work: Any, item: Any) -> None:
+                with suppress(Crash):  # as the pool of workers does: the claim runs out
+                    work(item)
+
+        reconciliation.sweep(Pool())  # type: ignore[arg-type]
+
+    # --- what holds
+
+    @invariant()
+    def every_check_of_the_ledger_passes(self) -> None:
+        assert not {name: off for name, off in ledger.verify() if off}
+        assert (Entry.select(fn.SUM(Entry.amount)).scalar() or 0) == 0
+        assert LedgerAccount.select(fn.SUM(LedgerAccount.balance)).scalar() == 0
+
+    @invariant()
+    def the_merchant_has_what_its_orders_say(self) -> None:
+        """Nothing is credited or spent twice: the balance follows from the orders and the settled exceptions alone."""
+        actual = fn.COALESCE(fn.SUM(Order.merchant_actual_amount), 0)
+        credited = Order.select(actual).where(Order.order_type == 1, Order.status == COMPLETED).scalar()
+        spent = Order.select(actual).where(Order.order_type == 2, Order.status == COMPLETED).scalar()
+        by_hand = (
+            Entry.select(fn.COALESCE(fn.SUM(Entry.amount), 0))
+            .join(Posting)
+            .switch(Entry)
+            .join(LedgerAccount)
+            .where(Posting.purpose.startswith("exception "), LedgerAccount.kind == "available")
+            .scalar()
+        )
+        row = ledger.balances()["demo"]
+        assert row["available"] + row["held"] == 1_000_000 + credited - spent + by_hand
+        settled = PaymentException.select().where(PaymentException.resolution == "credit").count()
+        assert Posting.select().where(Posting.purpose.startswith("exception ")).count() == settled
+
+    @invariant()
+    def what_is_held_is_that_of_open_withdrawals(self) -> None:
+        is_open = Order.status.not_in([COMPLETED, CANCELLED])
+        held = Order.select(fn.SUM(Order.merchant_actual_amount + Order.deposit_amount))
+        assert ledger.balances()["demo"]["held"] == (held.where(Order.order_type == 2, is_open).scalar() or 0)
+
+
+@pytest.fixture
+def machine(seeded: Path) -> type[Money]:
+    Money.seeded = seeded
+    return Money
+
+
+def test_whatever_happens_the_money_adds_up(machine):
+    quick = settings(
+        max_examples=30, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck), database=None
+    )
+    run_state_machine_as_test(machine, settings=quick)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable
 from datetime import UTC
@@ -29,6 +30,7 @@ from blueprints.health import health
 from blueprints.merchant import merchant_api
 from blueprints.notices import notices
 from blueprints.regions import regions
+from blueprints.sandbox import forget as forget_inbox
 from blueprints.sandbox import sandbox
 from models import schema
 from models.base import open_database
@@ -53,10 +55,13 @@ def _open(chosen: settings.Settings) -> None:
     """Bring the process's database and vault up. Raises WrongSchema, VaultLocked or OSError."""
     settings.use(chosen)
     chosen.instance.mkdir(mode=0o700, parents=True, exist_ok=True)
-    vault.open_vault(chosen.vault_key, chosen.instance / "vault.key")
     chosen.database.touch(mode=0o600)
     open_database(chosen.database)
     schema.create()
+    sealed = Merchant.select(Merchant.secret).limit(1).scalar()
+    vault.open_vault(chosen.vault_key, chosen.instance / "vault.key", create=sealed is None)
+    if sealed is not None:
+        vault.unseal(sealed)  # the right key?
 
 
 def create_app(chosen: settings.Settings | None = None) -> Flask:
@@ -78,6 +83,7 @@ def create_app(chosen: settings.Settings | None = None) -> Flask:
     app = Flask(
         __name__, instance_path=str(chosen.instance), template_folder="blueprints/templates", static_folder=None
     )
+    app.url_map.merge_slashes = False  # an address that is nearly right is unknown, not a redirect
     app.config["MAX_CONTENT_LENGTH"] = BODY_LIMIT
     app.config["BABEL_TRANSLATION_DIRECTORIES"] = str(settings.ROOT / "blueprints" / "translations")
     app.json.ensure_ascii = False  # type: ignore[attr-defined]
@@ -87,6 +93,7 @@ def create_app(chosen: settings.Settings | None = None) -> Flask:
         app.wsgi_app = ProxyFix(app.wsgi_app, x_for=chosen.trusted_proxies, x_proto=chosen.trusted_proxies)  # type: ignore[method-assign]
     auth.init()
     replay.memory.forget()
+    forget_inbox()
     envelope.init(app)
     app.register_blueprint(merchant_api, url_prefix=chosen.api_prefix + str(merchant_api.url_prefix))
     for blueprint in (regions, pages, notices, sandbox, health):
@@ -123,30 +130,38 @@ def _busy(sockets: dict[int, Any]) -> bool:
 
 
 def _serve_until_asked(app: Flask, chosen: settings.Settings) -> None:
-    """Answer requests until SIGTERM or SIGINT, then finish what is in flight."""
+    """Answer requests until SIGTERM or SIGINT, then finish what is in flight. Raises NotPossible."""
     sockets: dict[int, Any] = {}
-    server = waitress.create_server(
-        app,
-        map=sockets,
-        host=chosen.host,
-        port=chosen.port,
-        threads=chosen.threads,
-        ident=None,
-        max_request_body_size=HARD_BODY_LIMIT,
-        channel_timeout=30,
-    )
+    try:
+        server = waitress.create_server(
+            app,
+            map=sockets,
+            host=chosen.host,
+            port=chosen.port,
+            threads=chosen.threads,
+            ident=None,
+            max_request_body_size=HARD_BODY_LIMIT,
+            channel_timeout=30,
+            clear_untrusted_proxy_headers=not chosen.trusted_proxies,
+        )
+    except (OSError, ValueError) as error:
+        raise NotPossible(f"can't listen on {chosen.host}:{chosen.port}: {error}") from None
     envelope.draining.clear()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: envelope.draining.set())
     stop = start_scheduler(chosen)
+    if chosen.demo:
+        click.echo(demo.banner(chosen.public_url, chosen.api_prefix))
     click.echo(f"serving on {chosen.public_url}", err=True)
-    give_up = None
-    while not envelope.draining.is_set() or (_busy(sockets) and time.monotonic() < give_up):
+    while not envelope.draining.is_set():
         wasyncore.loop(timeout=0.5, use_poll=True, map=sockets, count=1)
-        if envelope.draining.is_set():
-            give_up = give_up or time.monotonic() + DRAIN_SECONDS
+    # The jobs end beside the loop: a callback under way may be on its way to this very server.
+    jobs = threading.Thread(target=stop, name="stop-jobs")
+    jobs.start()
+    give_up = time.monotonic() + DRAIN_SECONDS
+    while (jobs.is_alive() or _busy(sockets)) and time.monotonic() < give_up:
+        wasyncore.loop(timeout=0.1, use_poll=True, map=sockets, count=1)
     server.close()
-    stop()
     click.echo("stopped", err=True)
 
 
@@ -157,9 +172,7 @@ def serve() -> None:
     try:
         schema.check()
         if chosen.demo:
-            if not Merchant.select().exists():
-                seeding.seed_base()
-            click.echo(demo.banner(chosen.public_url, chosen.api_prefix))
+            seeding.seed_base()
         elif seeding.is_demo():
             raise NotPossible(
                 "the database holds the demo merchants: choose another ORDERS_INSTANCE, or set ORDERS_DEMO=1"

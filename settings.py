@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 import sys
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 PREFIX = "ORDERS_"
 VERSION = "0.1.0"
@@ -47,8 +47,7 @@ def _one_of(*choices: str) -> Callable[[str], str]:
 
 
 def _site(text: str) -> str:
-    parts = urlsplit(text)
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.path.strip("/") or parts.query:
+    if not re.fullmatch(r"https?://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?/?", text):
         raise ValueError("must look like https://pay.example.com, without a path")
     return text.rstrip("/")
 
@@ -111,7 +110,7 @@ def _read(name: str, source: str, text: str) -> Any:
     reader = next(f.metadata["read"] for f in fields(Settings) if f.name == name)
     try:
         return reader(text)
-    except ValueError as error:
+    except (ValueError, RuntimeError) as error:
         raise WrongSetting(f"{source}: {error}, not {text!r}") from None
 
 
@@ -128,7 +127,9 @@ def _config_file(path: Path) -> dict[str, str]:
         if name not in names:
             near = difflib.get_close_matches(name, names, 1)
             raise WrongSetting(f"{path}: no setting {name!r}" + (f", did you mean {near[0]!r}?" if near else ""))
-    return {name: ("1" if value is True else "0" if value is False else str(value)) for name, value in table.items()}
+        if not isinstance(table[name], (str, int)):
+            raise WrongSetting(f"{path}: {name} must be a text, a whole number, true or false")
+    return {name: str(value) for name, value in table.items() if value != ""}
 
 
 def load(environ: Mapping[str, str] = os.environ) -> Settings:
@@ -142,8 +143,9 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
     for variable in environ:
         # Only a warning: an orchestrator may set variables of its own that begin alike.
         if variable.startswith(PREFIX) and variable[len(PREFIX) :].lower() not in names:
-            near = difflib.get_close_matches(variable, [PREFIX + name.upper() for name in names], 1)
-            print(f"warning: no setting {variable}" + (f", did you mean {near[0]}?" if near else ""), file=sys.stderr)
+            near = difflib.get_close_matches(variable[len(PREFIX) :].lower(), names, 1)
+            hint = f", did you mean {PREFIX}{near[0].upper()}?" if near else ""
+            print(f"warning: no setting {variable}{hint}", file=sys.stderr)
     values = {name: _read(name, PREFIX + name.upper(), text) for name, text in given.items()}
     folder = values.get("instance", Settings.instance)
     for name, text in _config_file(folder / "config.toml").items():

@@ -1,4 +1,4 @@
-"""Who calls, is it fresh, is it theirs: `@signed` on every /merchant endpoint (decisions 5)."""
+"""Who calls, is it fresh, is it theirs: `@signed` on every /merchant endpoint (docs/signing.md)."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import ipaddress
 import re
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import wraps
 from typing import Any
 
@@ -81,17 +82,14 @@ def _read(body_required: bool) -> tuple[dict[str, Any], dict[str, Any]]:
         raise Refused(40000, detail=str(error)) from None
 
 
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else ""
-
-
-def _authenticate(endpoint: str, body: dict[str, Any], query: dict[str, Any]) -> tuple[Merchant, str]:
+def _authenticate(endpoint: str, body: dict[str, Any], query: dict[str, Any], in_query: bool) -> tuple[Merchant, str]:
     """The merchant whose signature this is, and the request's nonce, spent.
 
     Raises:
         Refused: 40101 to 40104, 40300 or 42900.
     """
-    auth = {name: _text(body.get(name, query.get(name))) for name in AUTH_FIELDS}
+    sent = query | body if in_query else body
+    auth = {name: sent[name] if isinstance(sent.get(name), str) else "" for name in AUTH_FIELDS}
     merchant = Merchant.get_or_none(Merchant.key == auth["api_key"], Merchant.enabled)
     if merchant is None:
         raise Refused(40101)
@@ -103,7 +101,7 @@ def _authenticate(endpoint: str, body: dict[str, Any], query: dict[str, Any]) ->
         raise Refused(40103)
     _check_address(merchant)
     _limits[0].count_request(merchant)
-    if isinstance(body.get("nonce", query.get("nonce")), Literal) or not _NONCE.fullmatch(auth["nonce"]):
+    if isinstance(auth["nonce"], Literal) or not _NONCE.fullmatch(auth["nonce"]):
         raise Refused(40104)
     replay.spend_nonce(merchant, auth["nonce"])
     return merchant, auth["nonce"]
@@ -136,7 +134,7 @@ def authenticated(endpoint: str, in_query: bool) -> Call:
     _limits[0].check_address(address)
     body, query = _read(body_required=not in_query)
     try:
-        merchant, nonce = _authenticate(endpoint, body, query)
+        merchant, nonce = _authenticate(endpoint, body, query, in_query)
     except Refused as refusal:
         if refusal.code // 100 == 401:
             _limits[0].count_refusal(address)
@@ -146,20 +144,22 @@ def authenticated(endpoint: str, in_query: bool) -> Call:
     if misplaced:
         raise ValidationError(misplaced)
     own = {name: value for name, value in payload.items() if name not in AUTH_FIELDS}
-    return Call(merchant, nonce, own, _idempotency_key())
+    return Call(merchant, nonce, own)
 
 
 def signed(schema: Schema | None = None, *, in_query: bool = False) -> Callable[..., Any]:
     """Let only signed requests through to a handler.
 
-    With a schema the handler gets `(merchant, loaded fields)`, without one the whole `Call`.
+    With a schema the handler gets `(merchant, loaded fields)`; without one the whole `Call`, its Idempotency-Key too.
     """
 
     def decorate(handler: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(handler)
         def checked() -> Any:
             call = authenticated(request.path.rsplit("/", 1)[-1], in_query)
-            return handler(call) if schema is None else handler(call.merchant, schema.load(call.payload))
+            if schema is None:
+                return handler(replace(call, idempotency_key=_idempotency_key()))
+            return handler(call.merchant, schema.load(call.payload))
 
         return checked
 

@@ -17,6 +17,7 @@ from schemas.views import PAY_METHOD_TEXTS, hundredths
 from services import ordering, settlement, simulation
 from services.channels import driver_of
 from services.errors import Refused
+from services.resolution import open_exceptions
 
 pages = Blueprint("pages", __name__, static_folder="static", static_url_path="/addons/paychannel/static")
 
@@ -59,7 +60,7 @@ def _live(order: Order) -> dict[str, Any]:
     """What changes while the payer looks at the page."""
     return {
         "status": order.status,
-        "checking": any(exception.amount for exception in settlement.open_exceptions(order)),
+        "checking": any(exception.amount for exception in open_exceptions(order)),
         "seconds_left": max(0, (order.expires_at or 0) - int(time.time())),
     }
 
@@ -105,6 +106,7 @@ def index() -> Response | tuple[str, int] | str:
         status_url=url_for("pages.status", order_no=order.order_no),
         sandbox=sandbox,
         sandbox_url="/sandbox/pay",
+        played=next((gettext(what) for value, _, what in OUTCOMES if value == request.args.get("played")), ""),
         outcomes=[(value, gettext(label), gettext(what)) for value, label, what in OUTCOMES] if sandbox else [],
         **_live(order),
     )

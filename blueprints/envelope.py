@@ -56,7 +56,9 @@ def _validation(error: ValidationError) -> Response:
 
 
 def _http(error: HTTPException) -> Response:
-    code = HTTP_CODES.get(error.code or 500, 40000)
+    if (error.code or 500) >= 500:
+        return _unexpected(error)
+    code = HTTP_CODES.get(error.code or 400, 40000)
     response = refuse(Refused(code) if code != 40000 else Refused(code, detail=error.name))
     if error.code == 405 and getattr(error, "valid_methods", None):
         response.headers["Allow"] = ", ".join(sorted(error.valid_methods))
@@ -64,6 +66,8 @@ def _http(error: HTTPException) -> Response:
 
 
 def _database(error: OperationalError) -> Response:
+    if "locked" not in str(error):
+        return _unexpected(error)
     log.warning("database: %s", error)
     return refuse(Refused(50300))
 
@@ -74,11 +78,7 @@ def _unexpected(error: Exception) -> Response:
 
 
 def _refuse_while_draining() -> Response | None:
-    if draining.is_set():
-        response = refuse(Refused(50300))
-        response.headers["Connection"] = "close"
-        return response
-    return None
+    return refuse(Refused(50300)) if draining.is_set() else None
 
 
 def _version(response: Response) -> Response:

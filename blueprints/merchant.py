@@ -1,4 +1,4 @@
-"""The five /merchant handlers (interface 4.1 to 4.5)."""
+"""The /merchant handlers (docs/orders.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Region look-ups (interface 4.6): answers made once and served from memory, to any origin."""
+"""Region look-ups (docs/regions.md): answers made once and served from memory, to any origin."""
 
 from __future__ import annotations
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
+import time
 from collections import deque
 from datetime import UTC, datetime
 from typing import Any
@@ -16,15 +18,24 @@ from blueprints.cashier import POLICY
 from blueprints.envelope import ok
 from gateways.simulator import OUTCOMES
 from models.order import Order
+from schemas.strict_json import Malformed, parse
 from services import signing, simulation, vault
 from services.errors import Refused
 
 sandbox = Blueprint("sandbox", __name__, url_prefix="/sandbox")
 
 KEPT = 100
+FRESH = 300  # seconds, as Standard Webhooks has it
+TIMESTAMP = re.compile(r"[0-9]{1,12}")
 HEADERS = ("webhook-id", "webhook-timestamp", "webhook-signature")
 _inbox: deque[dict[str, Any]] = deque(maxlen=KEPT)
 _lock = threading.Lock()
+
+
+def forget() -> None:
+    """Empty the inbox."""
+    with _lock:
+        _inbox.clear()
 
 
 @sandbox.before_request
@@ -54,19 +65,20 @@ def pay() -> Any:
     if order is None or driver is None:
         raise Refused(40401)
     simulation.play(order, driver, outcome)
-    if _wants_page():
-        return redirect(url_for("pages.index", order_no=order.order_no), 303)
+    if order.is_buy and _wants_page():
+        return redirect(url_for("pages.index", order_no=order.order_no, played=outcome), 303)
     return ok({"order_no": order.order_no, "outcome": outcome, "status": Order.get_by_id(order.id).status})
 
 
 def _verified(headers: dict[str, str], body: str, order: Order | None) -> bool:
-    if order is None or not headers["webhook-timestamp"].isdigit():
+    stamp = headers["webhook-timestamp"]
+    if order is None or not TIMESTAMP.fullmatch(stamp) or abs(time.time() - int(stamp)) > FRESH:
         return False
     return signing.webhook_holds(
         headers["webhook-signature"],
         vault.valid_secrets(order.merchant, "callback_secret"),
         headers["webhook-id"],
-        int(headers["webhook-timestamp"]),
+        int(stamp),
         body,
     )
 
@@ -74,16 +86,15 @@ def _verified(headers: dict[str, str], body: str, order: Order | None) -> bool:
 @sandbox.post("/inbox")
 def receive() -> Response:
     """Take a callback in, as a merchant's server would, and keep it to be looked at."""
-    body = request.get_data(as_text=True)
+    body = request.get_data()
     headers = {name: request.headers.get(name, "") for name in HEADERS}
     try:
-        event = json.loads(body)
-        order_no = str(event["data"]["order_no"])
-        kind = str(event["type"])
-    except (ValueError, KeyError, TypeError):
+        event = parse(body)
+        order_no, kind = str(event["data"]["order_no"]), str(event["type"])
+    except (Malformed, KeyError, TypeError):
         raise ValidationError({"body": ["Must be a callback."]}) from None
     order = Order.get_or_none(Order.order_no == order_no)
-    verified = _verified(headers, body, order)
+    verified = _verified(headers, body.decode(), order)
     with _lock:
         earlier = sum(item["webhook_id"] == headers["webhook-id"] for item in _inbox)
         _inbox.appendleft(
@@ -93,7 +104,7 @@ def receive() -> Response:
                 "type": kind,
                 "verified": verified,
                 "headers": headers,
-                "body": json.dumps(event, ensure_ascii=False, indent=2),
+                "body": json.dumps(json.loads(body), ensure_ascii=False, indent=2),
                 "order_no": order_no,
                 "attempts": earlier + 1,
             }

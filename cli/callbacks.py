@@ -50,8 +50,8 @@ def _selected(key: str | None, state: str | None, since: datetime | None, until:
 
 @callback.command("list")
 @click.option("--merchant", "key", help="To this merchant.")
-@click.option("--state", type=click.Choice(CALLBACK_STATES))
-@click.option("--limit", default=50, show_default=True, type=click.IntRange(1, 10_000))
+@click.option("--state", type=click.Choice(CALLBACK_STATES), help="In this state.")
+@click.option("--limit", default=50, show_default=True, type=click.IntRange(1, 10_000), help="At most this many.")
 @json_option
 def every(key: str | None, state: str | None, limit: int, as_json: bool) -> None:
     """List callbacks, newest first."""
@@ -63,7 +63,7 @@ def every(key: str | None, state: str | None, limit: int, as_json: bool) -> None
 @click.argument("webhook_id")
 @json_option
 def one(webhook_id: str, as_json: bool) -> None:
-    """Show a callback, its body and every attempt."""
+    """Show the callback WEBHOOK_ID, its body and every attempt."""
     row = _selected(None, None, None, None).where(Callback.webhook_id == webhook_id).first()
     if row is None:
         raise NotPossible(f"no callback {webhook_id}")
@@ -91,10 +91,10 @@ def one(webhook_id: str, as_json: bool) -> None:
 def redeliver(
     webhook_id: str | None, key: str | None, state: str | None, since: datetime | None, until: datetime | None
 ) -> None:
-    """Deliver one callback again, or all of a merchant in a time range."""
+    """Deliver the callback WEBHOOK_ID again, or all of a merchant in a time range."""
     if bool(webhook_id) == bool(key):
         raise click.UsageError("name one callback, or --merchant")
     rows = _selected(key, state, since, until)
     if webhook_id:
         rows = rows.where(Callback.webhook_id == webhook_id)
-    click.echo(f"{callbacks.redeliver(list(rows))} due again")
+    click.echo(f"{callbacks.redeliver(rows)} due again")

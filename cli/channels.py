@@ -9,7 +9,7 @@ import click
 
 import gateways
 import settings
-from cli.output import PERCENT, YUAN, Commands, facts, json_option, show, table
+from cli.output import PERCENT, ROW_ID, YUAN, Commands, PercentType, YuanType, facts, json_option, show, table
 from gateways.sandbox import SandboxDriver
 from models.channel import CATEGORIES, Channel, ChannelLink
 from models.merchant import Merchant
@@ -28,13 +28,17 @@ def _settable(command: Any) -> Any:
         click.option("--max", "max_amount", type=YUAN, help="Largest amount of an order, in yuan."),
         click.option(
             "--passage-rate",
-            type=PERCENT,
+            type=PercentType(low=-100),
             help="Surcharge on withdrawals that the merchant pays; negative is a rebate.",
         ),
         click.option("--commission-rate", type=PERCENT, help="What the channel takes from you on withdrawals."),
         click.option("--deposit-rate", type=PERCENT, help="Security held while a withdrawal is open."),
         click.option("--settlement-days", type=click.IntRange(0, 365), help="Days until a paid deposit is credited."),
-        click.option("--auto-accept-max", type=YUAN, help="Withdrawals up to this are accepted by rule."),
+        click.option(
+            "--auto-accept-max",
+            type=YuanType(zero=True),
+            help="Accept withdrawals up to this by rule; 0 for none.",
+        ),
         click.option("--enabled/--disabled", default=None, help="A disabled channel takes no new orders."),
         click.option(
             "--config", "pairs", multiple=True, metavar="NAME=VALUE", help="One field of the driver's config."
@@ -82,30 +86,32 @@ def add(
 
 
 @channel.command("set")
-@click.argument("channel_id", type=int)
+@click.argument("channel_id", type=ROW_ID)
 @click.option("--name", help="Name that merchants see.")
 @_settable
 def change(channel_id: int, pairs: tuple[str, ...], config_file: BinaryIO | None, **options: Any) -> None:
-    """Change a channel; orders that are there keep their rates."""
-    found = administration.find_channel(channel_id)
-    administration.set_channel(found, _config(pairs, config_file), **_given(options))
+    """Change channel CHANNEL_ID; orders that are there keep their rates."""
+    config, given = _config(pairs, config_file), _given(options)
+    if not config and not given:
+        raise click.UsageError("say what to change")
+    administration.set_channel(administration.find_channel(channel_id), config, **given)
     click.echo(f"channel {channel_id} is changed")
 
 
 @channel.command("link")
-@click.argument("channel_id", type=int)
+@click.argument("channel_id", type=ROW_ID)
 @click.argument("merchant_key")
 def link(channel_id: int, merchant_key: str) -> None:
-    """Let a merchant use a channel."""
+    """Let merchant MERCHANT_KEY use channel CHANNEL_ID."""
     administration.link(administration.find_channel(channel_id), administration.find_merchant(merchant_key))
     click.echo(f"{merchant_key} may use channel {channel_id}")
 
 
 @channel.command("unlink")
-@click.argument("channel_id", type=int)
+@click.argument("channel_id", type=ROW_ID)
 @click.argument("merchant_key")
 def unlink(channel_id: int, merchant_key: str) -> None:
-    """Take a channel from a merchant; its orders that are on their way go on."""
+    """Take channel CHANNEL_ID from merchant MERCHANT_KEY; its orders that are on their way go on."""
     administration.unlink(administration.find_channel(channel_id), administration.find_merchant(merchant_key))
     click.echo(f"{merchant_key} may no longer use channel {channel_id}")
 
@@ -130,8 +136,13 @@ def _view(row: Channel) -> dict[str, Any]:
     }
 
 
+def _tell(views: list[dict[str, Any]]) -> None:
+    names = ("id", "name", "category", "driver", "pay_method", "enabled", "min", "max", "merchants")
+    table([{name: view[name] for name in names} for view in views])
+
+
 @channel.command("list")
 @json_option
 def every(as_json: bool) -> None:
-    """List the channels; their drivers' config is never shown."""
-    show([_view(row) for row in Channel.select().order_by(Channel.id)], as_json, table)
+    """List the channels (rates and more with --json); their drivers' config is never shown."""
+    show([_view(row) for row in Channel.select().order_by(Channel.id)], as_json, _tell)

@@ -36,6 +36,8 @@ def migrate() -> None:
 @click.argument("target", type=click.Path(path_type=Path))
 def backup(target: Path) -> None:
     """Copy the database into the new file TARGET while the service runs. Keep the key file apart from it."""
+    if target.exists():
+        raise NotPossible(f"{target} is there already")
     with click.progressbar(length=100, label="Copying", file=sys.stderr) as bar:
         copy_database(target, lambda done, total: bar.update(max(0, done * 100 // max(total, 1) - bar.pos)))
     click.echo(f"{target} is a checked copy")

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from cli.output import YUAN, Commands, json_option, show, table
+from cli.output import ROW_ID, Commands, YuanType, json_option, show, table
 from schemas.views import hundredths
 from services import administration
 from services import ledger as books
@@ -51,13 +51,13 @@ def verify(as_json: bool) -> None:
 
 @ledger.command("adjust", context_settings={"ignore_unknown_options": True})
 @click.argument("key")
-@click.argument("amount", type=YUAN)
+@click.argument("amount", type=YuanType(negative=True))
 @click.option("--reason", required=True, help="Stands in the ledger.")
 @click.option(
-    "--channel", "channel_id", type=int, help="The money came or went through this channel; else it is yours."
+    "--channel", "channel_id", type=ROW_ID, help="The money came or went through this channel; else it is yours."
 )
 def adjust(key: str, amount: int, reason: str, channel_id: int | None) -> None:
     """Add AMOUNT yuan to merchant KEY's available balance; a negative one takes it."""
-    through: Any = administration.find_channel(channel_id) if channel_id else None
+    through: Any = administration.find_channel(channel_id) if channel_id is not None else None
     books.adjust(administration.find_merchant(key), amount, reason, channel=through)
     click.echo(f"{key} has {hundredths(books.balances()[key]['available'])} available")

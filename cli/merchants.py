@@ -56,7 +56,9 @@ def add(key: str, as_json: bool, **options: Any) -> None:
 @click.argument("key")
 @_settable
 def change(key: str, **options: Any) -> None:
-    """Change a merchant; orders that are there keep their rates."""
+    """Change merchant KEY; orders that are there keep their rates."""
+    if not _given(options):
+        raise click.UsageError("say what to change")
     administration.set_merchant(administration.find_merchant(key), **_given(options))
     click.echo(f"{key} is changed")
 
@@ -78,7 +80,7 @@ def _view(row: Merchant) -> dict[str, Any]:
 @click.argument("key")
 @json_option
 def one(key: str, as_json: bool) -> None:
-    """Show a merchant, its channels and its callback secret (not its API secret)."""
+    """Show merchant KEY, its channels and its callback secret (not its API secret)."""
     row = administration.find_merchant(key)
     linked = [
         channel for (channel,) in ChannelLink.select(ChannelLink.channel).where(ChannelLink.merchant == row).tuples()
@@ -89,7 +91,12 @@ def one(key: str, as_json: bool) -> None:
         "createtime": row.createtime,
         "updatetime": row.updatetime,
     }
-    show(view, as_json, lambda view: facts(view | {name: when(view[name]) for name in ("createtime", "updatetime")}))
+    show(view, as_json, _tell)
+
+
+def _tell(view: dict[str, Any]) -> None:
+    times = {name: when(view[name]) for name in ("createtime", "updatetime")}
+    facts(view | times | {"channels": ", ".join(map(str, view["channels"]))})
 
 
 @merchant.command("list")
@@ -107,7 +114,7 @@ def every(as_json: bool) -> None:
 )
 @json_option
 def rotate(key: str, callback: bool, keep_hours: int, as_json: bool) -> None:
-    """Give a merchant a new secret, printed once; the old one stays valid for a while."""
+    """Give merchant KEY a new secret, printed once; the old one stays valid for a while."""
     new = administration.rotate(administration.find_merchant(key), callback=callback, keep_hours=keep_hours)
     name = "callback_secret" if callback else "secret"
     show({"key": key, name: new, "old_one_valid_hours": keep_hours}, as_json, facts)
@@ -130,14 +137,14 @@ def add_account(key: str, as_json: bool, **details: str) -> None:
 @click.argument("key", required=False)
 @json_option
 def accounts(key: str | None, as_json: bool) -> None:
-    """List the receiving accounts on file, numbers masked."""
+    """List the receiving accounts on file (of merchant KEY), numbers masked."""
     rows = ReceivingAccount.select().join(Merchant).where(ReceivingAccount.on_file).order_by(ReceivingAccount.id)
     if key:
         rows = rows.where(ReceivingAccount.merchant == administration.find_merchant(key))
     views = []
     for row in rows:
         details = json.loads(vault.unseal(row.details))
-        number = "*" * max(0, len(details["card_number"]) - 4) + details["card_number"][-4:]
+        number = "*" * (len(details["card_number"]) - 4) + details["card_number"][-4:]
         views.append(
             {"id": row.id, "merchant": row.merchant.key, "bank": details["bank"], "sub_bank": details["sub_bank"]}
             | {"card_number": number, "real_name": details["real_name"][:1] + "*", "createtime": row.createtime}

@@ -6,13 +6,13 @@ from typing import Any
 
 import click
 
-from cli.output import YUAN, Commands, facts, json_option, show, table, when
+from cli.output import ROW_ID, YUAN, Commands, facts, json_option, show, table, when
 from models.ledger import Entry, LedgerAccount, Posting
 from models.merchant import Merchant
 from models.order import BUY, SELL, STATUSES, History, Order, PaymentException
 from models.outbox import Callback
 from schemas.views import hundredths, order_view
-from services import administration, payouts, settlement
+from services import administration, ordering, payouts, resolution
 from services.errors import NotPossible
 
 order = Commands("order", help="Orders, their exceptions, and what an operator decides.")
@@ -42,10 +42,10 @@ def _row(found: Order, exceptions: list[str]) -> dict[str, Any]:
 
 @order.command("list")
 @click.option("--merchant", "key", help="Of this merchant.")
-@click.option("--status", type=click.Choice(STATUSES))
-@click.option("--type", "kind", type=click.Choice(list(TYPES)))
+@click.option("--status", type=click.Choice(STATUSES), help="In this status.")
+@click.option("--type", "kind", type=click.Choice(list(TYPES)), help="Deposits (buy) or withdrawals (sell).")
 @click.option("--exceptions", is_flag=True, help="With an open exception.")
-@click.option("--limit", default=50, show_default=True, type=click.IntRange(1, 10_000))
+@click.option("--limit", default=50, show_default=True, type=click.IntRange(1, 10_000), help="At most this many.")
 @json_option
 def every(key: str | None, status: str | None, kind: str | None, exceptions: bool, limit: int, as_json: bool) -> None:
     """List orders, newest first."""
@@ -85,6 +85,8 @@ def _story(found: Order) -> dict[str, Any]:
         "channel": found.channel_id,
         "payment_method": found.payment_method,
         "channel_reference": found.channel_reference,
+        "expires_at": found.expires_at,
+        "due_at": found.due_at,
         "history": [{"at": h.at, "from": h.before, "to": h.after, "who": h.who, "why": h.why} for h in history],
         "ledger": [
             {
@@ -114,21 +116,31 @@ def _story(found: Order) -> dict[str, Any]:
 
 
 def _tell(story: dict[str, Any]) -> None:
-    parts = ("history", "ledger", "exceptions", "callbacks")
-    times = {name: when(story[name]) for name in ("createtime", "updatetime")}
-    facts({name: value for name, value in (story | times).items() if name not in parts})
-    for part in parts:
-        if story[part]:
+    amounts = ("merchant_actual_amount", "service_amount")
+    for_people = {
+        "order_type": "buy (deposit)" if story["order_type"] == BUY else "sell (withdrawal)",
+        "service_rate": f"{story['service_rate']} %",
+        **{name: hundredths(story[name]) for name in amounts},
+        **{name: when(story[name]) for name in ("createtime", "updatetime", "expires_at", "due_at")},
+    }
+    facts({name: value for name, value in (story | for_people).items() if not isinstance(value, (list, dict))})
+    for part, rows in story.items():
+        if isinstance(rows, (list, dict)) and rows:
             click.echo(f"\n{part}")
-            table([row | {"at": when(row["at"])} if "at" in row else row for row in story[part]])
+        if isinstance(rows, dict):
+            facts(rows)
+        elif isinstance(rows, list) and rows:
+            table([row | {"at": when(row["at"])} if "at" in row else row for row in rows])
 
 
 @order.command("show")
 @click.argument("order_no")
+@click.option("--reveal", is_flag=True, help="The customer's name, and the account to pay to, in full.")
 @json_option
-def one(order_no: str, as_json: bool) -> None:
-    """Show an order's whole story: states, money, exceptions, callbacks."""
-    show(_story(_find(order_no)), as_json, _tell)
+def one(order_no: str, reveal: bool, as_json: bool) -> None:
+    """Show the whole story of order ORDER_NO: states, money, exceptions, callbacks."""
+    found = _find(order_no)
+    show(_story(found) | (ordering.personal_data(found) if reveal else {}), as_json, _tell)
 
 
 def _say(order_no: str) -> None:
@@ -138,7 +150,7 @@ def _say(order_no: str) -> None:
 @order.command("accept")
 @click.argument("order_no")
 def accept(order_no: str) -> None:
-    """Accept a pending withdrawal: the service hands it to its channel."""
+    """Accept the pending withdrawal ORDER_NO: the service hands it to its channel."""
     payouts.accept(_find(order_no))
     _say(order_no)
 
@@ -147,7 +159,7 @@ def accept(order_no: str) -> None:
 @click.argument("order_no")
 @click.option("--reason", required=True, help="Stands in the order's history.")
 def reject(order_no: str, reason: str) -> None:
-    """Reject a withdrawal and return what it held."""
+    """Reject the withdrawal ORDER_NO and return what it held."""
     payouts.reject(_find(order_no), reason)
     _say(order_no)
 
@@ -157,26 +169,27 @@ def reject(order_no: str, reason: str) -> None:
 @click.option("--amount", type=YUAN, help="What came or went, in yuan, where it is not the order's amount.")
 @click.option("--reference", default="", help="The bank's or wallet's number for the payment.")
 def paid(order_no: str, amount: int | None, reference: str) -> None:
-    """Say that the money came (deposit) or was sent (withdrawal), on a manual channel."""
+    """Say that the money of order ORDER_NO came (deposit) or was sent (withdrawal), on a manual channel."""
     found = _find(order_no)
     if not payouts.mark_paid(found, amount=amount, reference=reference):
         click.echo("this was on record already")
-    for exception in settlement.open_exceptions(found):
+    for exception in resolution.open_exceptions(found):
         click.echo(f"exception {exception.id}: {exception.detail} ({exception.kind})")
     _say(order_no)
 
 
 @order.command("settle")
 @click.argument("order_no")
-@click.option("--credit", "resolution", flag_value="credit", help="Deposit: credit what came in to the merchant.")
-@click.option("--refund", "resolution", flag_value="refund", help="Deposit: you send the money back to the payer.")
-@click.option("--complete", "resolution", flag_value="complete", help="Withdrawal: the money is out as ordered.")
-@click.option("--cancel", "resolution", flag_value="cancel", help="Withdrawal: the money is not out; return the hold.")
-@click.option("--exception", "exception_id", type=int, help="Which one, where several are open.")
-def settle(order_no: str, resolution: str | None, exception_id: int | None) -> None:
-    """Settle an open exception of an order."""
-    if resolution is None:
-        raise click.UsageError("say how: --credit or --refund (deposit), --complete or --cancel (withdrawal)")
-    done = settlement.resolve(_find(order_no), resolution, exception_id=exception_id)
-    click.echo(f"exception {done.id} ({done.kind}) is settled: {resolution}")
+@click.option("--credit", is_flag=True, help="Credit what came in (deposit), or what a reversed withdrawal took.")
+@click.option("--refund", is_flag=True, help="Deposit: you send the money back to the payer.")
+@click.option("--complete", is_flag=True, help="Withdrawal: the money is out as ordered.")
+@click.option("--cancel", is_flag=True, help="Withdrawal: the money is not out; return the hold.")
+@click.option("--exception", "exception_id", type=ROW_ID, help="Which one, where several are open.")
+def settle(order_no: str, exception_id: int | None, **ways: bool) -> None:
+    """Settle an open exception of order ORDER_NO, by one of the four ways."""
+    chosen = [way for way, wanted in ways.items() if wanted]
+    if len(chosen) != 1:
+        raise click.UsageError("say how, by one of --credit, --refund, --complete, --cancel")
+    done = resolution.resolve(_find(order_no), chosen[0], exception_id=exception_id)
+    click.echo(f"exception {done.id} ({done.kind}) is settled: {chosen[0]}")
     _say(order_no)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 import unicodedata
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Any
 
 import click
@@ -16,6 +17,7 @@ from marshmallow import ValidationError
 from peewee import OperationalError
 
 from models import schema
+from models.base import LARGEST_ID
 from schemas.fields import Yuan
 from services.errors import NotPossible
 from services.vault import VaultLocked
@@ -41,41 +43,49 @@ class Commands(AppGroup):
 
 
 class YuanType(click.ParamType):
-    """An amount in yuan, such as 12.50; becomes integer fen."""
+    """An amount in yuan, such as 12.50; becomes integer fen. `zero` and `negative` say what else is an amount."""
 
     name = "yuan"
+
+    def __init__(self, zero: bool = False, negative: bool = False):
+        self.zero, self.negative = zero, negative
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         """Integer fen."""
         if isinstance(value, int):
             return value
-        negative = value.startswith("-")
+        if self.zero and value in ("0", "0.0", "0.00"):
+            return 0
+        minus = self.negative and value.startswith("-")
         try:
-            fen = Yuan().deserialize(value.removeprefix("-"))
+            fen = Yuan().deserialize(value.removeprefix("-") if minus else value)
         except ValidationError as error:
             self.fail(f"{value!r}: {' '.join(error.messages)}", param, ctx)
-        return -fen if negative else fen
+        return -fen if minus else fen
 
 
 class PercentType(click.ParamType):
-    """A rate in percent, such as 0.60; becomes integer basis points."""
+    """A rate in percent with at most two decimals, such as 0.60; becomes integer basis points."""
 
     name = "percent"
+
+    def __init__(self, low: int = 0):
+        self.low = low
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         """Integer basis points."""
         if isinstance(value, int):
             return value
-        try:
-            points = Decimal(value) * 100
-        except InvalidOperation:
-            self.fail(f"{value!r} is no percentage", param, ctx)
-        if not points.is_finite() or points != points.to_integral_value() or abs(points) > 10_000:
-            self.fail(f"{value!r}: a percentage has at most two decimals and is at most 100", param, ctx)
-        return int(points)
+        if not re.fullmatch(r"-?[0-9]{1,3}(\.[0-9]{1,2})?", value, re.ASCII):
+            self.fail(f"{value!r} is no percentage with at most two decimals", param, ctx)
+        points = int(Decimal(value) * 100)
+        if not self.low * 100 <= points <= 10_000:
+            self.fail(f"{value!r} is no percentage from {self.low} to 100", param, ctx)
+        return points
 
 
 YUAN, PERCENT = YuanType(), PercentType()
+ROW_ID = click.IntRange(1, LARGEST_ID)
 
 
 def when(timestamp: int | None) -> str:
@@ -123,4 +133,5 @@ def _cell(value: Any) -> str:
         return ""
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return str(value)
+    # What a merchant or its server sent must not move the cursor or colour the screen.
+    return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in str(value))

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import hmac
-import json
 import secrets
 import time
 
-from marshmallow import Schema, fields, validate
+from marshmallow import Schema, ValidationError, fields, validate
 
 import settings
 from gateways.base import (
@@ -35,6 +34,7 @@ from gateways.simulator import (
     sign,
 )
 
+MOST_FEN = 10**15
 PAYOUT_OUTCOMES = tuple(outcome for outcome in OUTCOMES if outcome != "duplicate")
 
 
@@ -44,6 +44,18 @@ class SandboxConfig(Schema):
     secret = fields.String(load_default=lambda: secrets.token_hex(16), validate=validate.Length(min=8))
     open = fields.String(load_default="accept", validate=validate.OneOf(["accept", "refuse", "timeout"]))
     payout = fields.String(load_default="success", validate=validate.OneOf(PAYOUT_OUTCOMES))
+
+
+class SandboxNotice(Schema):
+    """A notice's body; `amount` in fen."""
+
+    order_no = fields.String(required=True)
+    state = fields.String(required=True, validate=validate.OneOf([state.value for state in State]))
+    amount = fields.Integer(required=True, strict=True, validate=validate.Range(0, MOST_FEN))
+    reference = fields.String(required=True, validate=validate.Length(1, 64))
+
+
+_notice = SandboxNotice()
 
 
 class SandboxDriver(Driver):
@@ -78,7 +90,10 @@ class SandboxDriver(Driver):
         given = incoming.headers.get(SIGNATURE_HEADER, "")
         if not hmac.compare_digest(sign(incoming.body, self.config["secret"]).encode(), given.encode()):
             raise BadNotice("bad signature")
-        said = json.loads(incoming.body)
+        try:
+            said = _notice.loads(incoming.body)
+        except (ValidationError, ValueError) as error:
+            raise BadNotice(f"makes no sense: {error}") from None
         return Notice(said["order_no"], Report(State(said["state"]), said["amount"], said["reference"]))
 
     def _answer(self, play: Play) -> Report:

@@ -8,6 +8,7 @@ from models.base import BasisPoints, Fen, Table, Timestamp
 from models.merchant import Merchant
 
 CATEGORIES = ("gateway_a", "gateway_b", "gateway_c")
+LARGEST_AMOUNT = 100_000_000  # fen: what a channel takes unless it says otherwise
 PAY_METHODS = ("wxpay", "alipay", "bank")
 
 
@@ -19,7 +20,7 @@ class Channel(Table):
     name = TextField()
     pay_method = TextField()
     min_amount = Fen(default=1, constraints=[Check("min_amount > 0")])
-    max_amount = Fen(default=100_000_000)
+    max_amount = Fen(default=LARGEST_AMOUNT)
     passage_rate = BasisPoints(default=0, constraints=[Check("passage_rate BETWEEN -10000 AND 10000")])
     commission_rate = BasisPoints(default=0, constraints=[Check("commission_rate BETWEEN 0 AND 10000")])
     deposit_rate = BasisPoints(default=0, constraints=[Check("deposit_rate BETWEEN 0 AND 10000")])

@@ -130,8 +130,10 @@ WRONG_AMOUNT = "wrong_amount"
 LATE_PAYMENT = "late_payment"
 PAID_TWICE = "paid_twice"
 PAYOUT_CONFLICT = "payout_conflict"
+REVERSED = "reversed"
 UNKNOWN_OUTCOME = "unknown_outcome"
-EXCEPTION_KINDS = (WRONG_AMOUNT, LATE_PAYMENT, PAID_TWICE, PAYOUT_CONFLICT, UNKNOWN_OUTCOME)
+# Money that came in and was not credited by itself.
+MONEY_IN = (WRONG_AMOUNT, LATE_PAYMENT, PAID_TWICE)
 
 
 class PaymentException(Table):
@@ -160,7 +162,8 @@ class PaymentException(Table):
         )
 
 
-_silence = PaymentException.kind == UNKNOWN_OUTCOME
+_money_in = PaymentException.kind.in_(MONEY_IN)
+_same_money = (PaymentException.order, PaymentException.reference)
 PaymentException.add_index(
     PaymentException.index(
         PaymentException.createtime, where=PaymentException.resolution.is_null(), name="exception_open"
@@ -168,10 +171,8 @@ PaymentException.add_index(
 )
 # The same money is on record once, whatever the order's status was when it was reported again.
 PaymentException.add_index(
-    PaymentException.index(
-        PaymentException.order, PaymentException.reference, unique=True, where=~_silence, name="exception_money"
-    )
+    PaymentException.index(*_same_money, unique=True, where=_money_in, name="exception_money_in")
 )
 PaymentException.add_index(
-    PaymentException.index(PaymentException.order, unique=True, where=_silence, name="exception_silence")
+    PaymentException.index(*_same_money, PaymentException.kind, unique=True, where=~_money_in, name="exception_other")
 )

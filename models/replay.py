@@ -20,7 +20,7 @@ class Nonce(Table):
 
 
 class IdempotencyKey(Table):
-    """An Idempotency-Key, the hash of the payload it came with, and the order it made.
+    """An Idempotency-Key, the hash of the payload it came with, and the order it made, if any.
 
     `outcome` is the code that the first request was answered with; null while it runs.
     """
@@ -28,7 +28,7 @@ class IdempotencyKey(Table):
     merchant = ForeignKeyField(Merchant, index=False)
     key = TextField()
     payload_hash = TextField()
-    order = ForeignKeyField(Order, index=False)
+    order = ForeignKeyField(Order, null=True, index=False)
     outcome = IntegerField(null=True)
     createtime = Timestamp(index=True)
 

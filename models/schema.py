@@ -29,7 +29,12 @@ TABLES = [
     Nonce,
     IdempotencyKey,
 ]
-APPEND_ONLY = [Posting, Entry, History]
+# How a row is recognised that must neither change nor go, not even by REPLACE, which fires no DELETE trigger.
+APPEND_ONLY = {
+    Posting: "id = NEW.id OR (order_id = NEW.order_id AND purpose = NEW.purpose)",
+    Entry: "id = NEW.id",
+    History: "id = NEW.id",
+}
 MIGRATIONS = Path(__file__).parent / "migrations"
 
 
@@ -45,6 +50,14 @@ def _has_tables() -> bool:
     return database.table_exists(Order._meta.table_name)
 
 
+def _guard(name: str, same: str) -> None:
+    refuse = f"BEGIN SELECT RAISE(ABORT, '{name} is append-only'); END"
+    for verb in ("UPDATE", "DELETE"):
+        database.execute_sql(f'CREATE TRIGGER {name}_no_{verb.lower()} BEFORE {verb} ON "{name}" {refuse}')
+    there = f'EXISTS (SELECT 1 FROM "{name}" WHERE {same})'
+    database.execute_sql(f'CREATE TRIGGER {name}_no_replace BEFORE INSERT ON "{name}" WHEN {there} {refuse}')
+
+
 def create() -> bool:
     """Make the tables of an empty database, and the guards of the append-only ones; False where there are any."""
     if _has_tables():
@@ -53,19 +66,21 @@ def create() -> bool:
         if _has_tables():  # another process was quicker
             return False
         database.create_tables(TABLES)
-        for name in (table._meta.table_name for table in APPEND_ONLY):
-            for verb in ("UPDATE", "DELETE"):
-                database.execute_sql(
-                    f'CREATE TRIGGER {name}_no_{verb.lower()} BEFORE {verb} ON "{name}" '
-                    f"BEGIN SELECT RAISE(ABORT, '{name} is append-only'); END"
-                )
+        for table, same in APPEND_ONLY.items():
+            _guard(table._meta.table_name, same)
         _runner().fake()
     return True
 
 
 def migrate() -> list[str]:
-    """Apply the steps that an older database lacks; their names."""
+    """Apply the steps that an older database lacks; their names. Raises WrongSchema where it is newer."""
+    _refuse_newer()
     return _runner().up()
+
+
+def _refuse_newer() -> None:
+    if any(migration.path is None for migration in _runner().status()):
+        raise WrongSchema("the database was written by a newer version of the service: upgrade the service")
 
 
 def check() -> None:
@@ -74,8 +89,6 @@ def check() -> None:
     Raises:
         WrongSchema: with one line on what to do.
     """
-    status = _runner().status()
-    if any(migration.path is None for migration in status):
-        raise WrongSchema("the database was written by a newer version of the service: upgrade the service")
-    if any(migration.applied is None for migration in status):
+    _refuse_newer()
+    if any(migration.applied is None for migration in _runner().status()):
         raise WrongSchema("the database is of an older version: back it up, then run `flask db migrate`")

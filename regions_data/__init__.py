@@ -32,7 +32,7 @@ _CODES_INSIDE = {province["val"]: _codes_inside(province) for province in _TREE.
 
 
 def tree() -> dict[str, Province]:
-    """The whole set, shaped as in section 2.5. It is shared by all callers: read it, do not change it."""
+    """The whole set, shaped as `regionData` answers it. It is shared by all callers: read it, do not change it."""
     return _TREE
 
 

@@ -1,4 +1,4 @@
-"""A buy order as it comes in (interface 4.4)."""
+"""A buy order as it comes in (docs/orders.md)."""
 
 from __future__ import annotations
 

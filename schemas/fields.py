@@ -1,4 +1,4 @@
-"""The contract's kinds of value, read from the text that was sent (decisions 1)."""
+"""The contract's kinds of value, read from the text that was sent (docs/orders.md)."""
 
 from __future__ import annotations
 

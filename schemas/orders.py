@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from marshmallow import Schema, ValidationError
+from marshmallow import EXCLUDE, Schema, ValidationError
 
 from models.channel import Channel
 from models.order import BUY
-from schemas.buy import BuyOrder
+from schemas.buy import BuyOrder, NewOrder
 from schemas.sell import SELL_SCHEMAS
 from schemas.views import hundredths
 
-_buy = BuyOrder()
+_buy, _shared = BuyOrder(), NewOrder(unknown=EXCLUDE)
 
 
 def _peek(name: str, payload: dict[str, Any]) -> int | None:
@@ -29,12 +29,12 @@ def channel_id(payload: dict[str, Any]) -> int | None:
 
 
 def _schema(payload: dict[str, Any], channel: Channel | None) -> Schema:
-    if _peek("order_type", payload) == BUY:
+    order_type = _peek("order_type", payload)
+    if order_type == BUY:
         return _buy
-    if channel is not None:
-        return SELL_SCHEMAS[channel.category]
-    # No category to go by: the card's objects, where they are sent, are no fault of their own.
-    return SELL_SCHEMAS["gateway_a" if any(name.startswith("gatewaya_") for name in payload) else "gateway_b"]
+    if order_type is None or channel is None:
+        return _shared  # nothing to judge the other fields by
+    return SELL_SCHEMAS[channel.category]
 
 
 def _limits(wanted: dict[str, Any], channel: Channel) -> dict[str, list[str]]:

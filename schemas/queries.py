@@ -1,4 +1,4 @@
-"""What the query endpoints take (interface 4.1 to 4.3)."""
+"""What the query endpoints take (docs/orders.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the region look-ups take (interface 4.6)."""
+"""What the region look-ups take (docs/regions.md)."""
 
 from schemas.fields import Request, Text
 

@@ -1,4 +1,4 @@
-"""A sell order as it comes in, and the schema for it by the channel's category (interface 4.5)."""
+"""A sell order as it comes in, and the schema for it by the channel's category (docs/orders.md)."""
 
 from __future__ import annotations
 

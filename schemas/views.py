@@ -1,4 +1,4 @@
-"""What goes out: the objects of the contract's section 2, field by field."""
+"""What goes out: the contract's objects, field by field (docs/orders.md)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class DecimalText(fields.Field):
 
 
 class OrderView(Schema):
-    """Section 2.1, and the `data` of a callback."""
+    """An order in the queries, and the `data` of a callback."""
 
     order_no = fields.String()
     merchant_order_no = fields.String()
@@ -41,7 +41,7 @@ class OrderView(Schema):
 
 
 class CreatedOrder(Schema):
-    """What sections 2.2 and 2.3 share. The status is that at creation, so that a safe retry says the same."""
+    """What the two creation answers share. The status is that at creation, so that a safe retry says the same."""
 
     order_no = fields.String()
     merchant_order_no = fields.String()
@@ -56,13 +56,13 @@ class CreatedOrder(Schema):
 
 
 class BuyOrderView(CreatedOrder):
-    """Section 2.2; `pay_url` is added by whoever knows the site's address."""
+    """A deposit; `pay_url` is added by whoever knows the site's address."""
 
     payment_method = fields.String()
 
 
 class SellOrderView(CreatedOrder):
-    """Section 2.3; the receiving account's two objects come from `account_views`."""
+    """A withdrawal; the receiving account's two objects come from `account_views`."""
 
     order_id = fields.String(attribute="id")
     payment_method_id = fields.Integer(attribute="account_id")
@@ -74,7 +74,7 @@ class SellOrderView(CreatedOrder):
 
 
 class ChannelView(Schema):
-    """Section 2.4, without the two display texts."""
+    """A channel, without the two display texts."""
 
     id = fields.Integer()
     category = fields.String()
@@ -89,12 +89,12 @@ _buy_view, _sell_view, _channel_view = BuyOrderView(), SellOrderView(), ChannelV
 
 
 def buy_view(order: Any, pay_url: str) -> dict[str, Any]:
-    """The object of section 2.2."""
+    """The answer to a deposit's creation."""
     return _buy_view.dump(order) | {"pay_url": pay_url}
 
 
 def sell_view(order: Any, account: dict[str, Any]) -> dict[str, Any]:
-    """The object of section 2.3; `account` is the receiving account's opened details."""
+    """The answer to a withdrawal's creation; `account` is the receiving account's opened details."""
     snapshot = {name: account[name] for name in ("bank", "sub_bank", "card_number", "real_name")}
     full_info = " ".join(part for part in snapshot.values() if part)
     return _sell_view.dump(order) | {
@@ -104,7 +104,7 @@ def sell_view(order: Any, account: dict[str, Any]) -> dict[str, Any]:
 
 
 def channel_view(channel: Any, translate: Callable[[str], str]) -> dict[str, Any]:
-    """The object of section 2.4, its display texts in the caller's language."""
+    """An element of the channel list, its display texts in the caller's language."""
     methods = [translate(PAY_METHOD_TEXTS[method]) for method in channel.pay_methods]
     return _channel_view.dump(channel) | {
         "category_text": translate(CATEGORY_TEXTS[channel.category]),

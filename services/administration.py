@@ -17,7 +17,7 @@ from peewee import IntegrityError
 import gateways
 from models.account import ReceivingAccount
 from models.base import database
-from models.channel import CATEGORIES, PAY_METHODS, Channel, ChannelLink
+from models.channel import CATEGORIES, LARGEST_AMOUNT, PAY_METHODS, Channel, ChannelLink
 from models.ledger import AVAILABLE, CLEARING, COMMISSION, FEES, HELD
 from models.merchant import Merchant
 from services import ledger, vault
@@ -27,6 +27,7 @@ from services.signing import WEBHOOK_PREFIX
 
 RESULTS = ("completed", "cancelled")
 EVENTS = ("paid", "confirmed", *RESULTS)
+CARD_NUMBER = re.compile(r"[A-Za-z0-9@._-]{6,40}")
 MERCHANT_KEY = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
 
@@ -52,9 +53,16 @@ def find_channel(channel_id: int) -> Channel:
 
 
 def _callback_url(url: str) -> str:
-    parts = urlsplit(url)
-    if url and not url.startswith("/") and (parts.scheme not in ("http", "https") or not parts.hostname):
-        raise NotPossible(f"a callback URL begins with http:// or https://, not {url!r}")
+    """Empty, an http(s) address, or a path on this service."""
+    if not url or re.fullmatch(r"/[^/\s]\S*", url):
+        return url
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0 and not re.search(r"\s", url)
+    except ValueError:
+        usable = False
+    if not usable:
+        raise NotPossible(f"a callback URL is an address like https://shop.example/paid, not {url!r}")
     return url
 
 
@@ -111,8 +119,10 @@ def add_merchant(
             )
             own = [(AVAILABLE, merchant.id), (HELD, merchant.id), (FEES, OPERATOR), (COMMISSION, OPERATOR)]
             ledger.open_accounts(*own)
-    except IntegrityError:
-        raise NotPossible(f"there is a merchant {key} already") from None
+    except IntegrityError as error:
+        if Merchant.select().where(Merchant.key == key).exists():
+            raise NotPossible(f"there is a merchant {key} already") from None
+        raise NotPossible(f"a value is out of range: {error}") from None
     return merchant, secret
 
 
@@ -174,6 +184,8 @@ def add_channel(
     """
     if category not in CATEGORIES:
         raise NotPossible(f"categories are {', '.join(CATEGORIES)}")
+    if facts.get("min_amount", 1) > facts.get("max_amount", LARGEST_AMOUNT):
+        raise NotPossible("the least amount is above the largest")
     now = int(time.time())
     with database.atomic():
         channel = _checked(
@@ -197,6 +209,8 @@ def set_channel(channel: Channel, config: dict[str, Any] | None = None, **facts:
         facts["config"] = _sealed_config(channel.driver, present | config)
     if "pay_method" in facts:
         facts["pay_method"] = _pay_method(facts["pay_method"])
+    if facts.get("min_amount", channel.min_amount) > facts.get("max_amount", channel.max_amount):
+        raise NotPossible("the least amount is above the largest")
     facts["updatetime"] = int(time.time())
     _checked(lambda: Channel.update(facts).where(Channel.id == channel.id).execute())
 
@@ -220,14 +234,16 @@ def unlink(channel: Channel, merchant: Merchant) -> None:
         raise NotPossible(f"{merchant.key} is not linked to channel {channel.id}")
 
 
-def add_account(merchant: Merchant, *, bank: str, sub_bank: str, card_number: str, real_name: str) -> ReceivingAccount:
-    """Put a receiving account on file; withdrawals go to the newest one."""
-    if not card_number.strip() or not real_name.strip():
-        raise NotPossible("a receiving account needs a card number and a real name")
+def add_account(
+    merchant: Merchant, *, bank: str, sub_bank: str, card_number: str, real_name: str, createtime: int | None = None
+) -> ReceivingAccount:
+    """Put a receiving account on file; withdrawals go to the newest one. Raises NotPossible."""
+    if not CARD_NUMBER.fullmatch(card_number) or not real_name.strip():
+        raise NotPossible("a receiving account needs a real name and a card number of 6 to 40 letters, digits, @ . _ -")
     details = {"bank": bank, "sub_bank": sub_bank, "card_number": card_number, "real_name": real_name}
     return ReceivingAccount.create(
         merchant=merchant,
         on_file=True,
         details=vault.seal(json.dumps(details, ensure_ascii=False)),
-        createtime=int(time.time()),
+        createtime=createtime or int(time.time()),
     )

@@ -28,10 +28,11 @@ def backup(target: Path, progress: Callable[[int, int], None] = lambda done, tot
     unfinished = target.with_name(target.name + ".unfinished")
     try:
         os.close(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600))
-        with closing(sqlite3.connect(unfinished)) as copy:
-            database.connection().backup(
-                copy, pages=PAGES_A_STEP, progress=lambda _, left, total: progress(total - left, total)
-            )
+        with closing(sqlite3.connect(unfinished)) as copy, closing(sqlite3.connect(database.database)) as source:
+            # One view of it all: else each write of the service would start the copy over.
+            source.execute("BEGIN")
+            source.execute("SELECT 1 FROM sqlite_master").fetchone()
+            source.backup(copy, pages=PAGES_A_STEP, progress=lambda _, left, total: progress(total - left, total))
             (verdict,) = copy.execute("PRAGMA integrity_check").fetchone()
         if verdict != "ok":
             raise NotPossible(f"the copy is damaged: {verdict}")

@@ -6,14 +6,14 @@ import json
 import logging
 import random
 import secrets
-import threading
 import time
 from datetime import UTC, datetime
+from http.client import HTTPException
+from typing import Any
 from urllib.parse import urljoin
 
 import requests
-from peewee import fn
-from requests_hardened import Config, HTTPSession
+from urllib3.exceptions import HTTPError
 
 import settings
 from models.base import database
@@ -21,7 +21,7 @@ from models.merchant import Merchant
 from models.order import Order
 from models.outbox import DEAD, DELIVERED, WAITING, Callback, CallbackAttempt
 from schemas.views import order_view
-from services import vault
+from services import outbound, vault
 from services.errors import NotPossible
 from services.fairpool import FairPool
 from services.signing import sign_webhook
@@ -52,62 +52,54 @@ def enqueue(order: Order) -> None:
         order=order,
         type=event,
         body=json.dumps(body, ensure_ascii=False, separators=(",", ":")),
-        due_at=now,
+        # With nowhere to go it waits for `flask callback redeliver`.
+        state=WAITING if order.merchant.callback_url else DEAD,
+        due_at=now if order.merchant.callback_url else None,
         createtime=now,
         updatetime=now,
     ).execute()
 
 
-_local = threading.local()
-
-
-def _session() -> requests.Session:
-    """This thread's session: no redirects, no proxies, and private addresses refused when it connects."""
-    if not hasattr(_local, "session"):
-        _local.session = HTTPSession(
-            Config(
-                ip_filter_enable=not settings.active().private_callbacks_allowed,
-                ip_filter_allow_loopback_ips=False,
-                never_redirect=True,
-                default_timeout=(4.0, TIMEOUT),
-                user_agent_override=f"merchant-orders/{settings.VERSION}",
-            )
-        )
-        _local.session.trust_env = False
-    return _local.session
-
-
 def _send(callback: Callback, merchant: Merchant) -> tuple[int | None, str]:
     """One signed POST: the HTTP status (None where there is none) and the first KiB of the answer or the error."""
-    if not merchant.callback_url:
-        return None, "the merchant has no callback_url"
-    now = int(time.time())
+    now, chosen = int(time.time()), settings.active()
+    secrets_now = vault.valid_secrets(merchant, "callback_secret")
     headers = {
         "Content-Type": "application/json",
         "webhook-id": callback.webhook_id,
         "webhook-timestamp": str(now),
-        "webhook-signature": sign_webhook(
-            vault.valid_secrets(merchant, "callback_secret"), callback.webhook_id, now, callback.body
-        ),
+        "webhook-signature": sign_webhook(secrets_now, callback.webhook_id, now, callback.body),
     }
     # A path alone is an address of this service: the demo inbox.
-    url = urljoin(settings.active().public_url, merchant.callback_url)
+    url = urljoin(chosen.public_url, merchant.callback_url)
+    http = outbound.session(TIMEOUT, private_allowed=chosen.private_callbacks_allowed)
     try:
-        with _session().post(url, data=callback.body.encode(), headers=headers, stream=True) as answer:
-            start = next(answer.iter_content(KEPT), b"")
-            return answer.status_code, start.decode("utf-8", "replace")
-    except requests.RequestException as error:
+        with (
+            outbound.Deadline(TIMEOUT),
+            http.post(url, data=callback.body.encode(), headers=headers, stream=True) as answer,
+        ):
+            return answer.status_code, _start_of(answer)
+    except (OSError, ValueError, HTTPError, HTTPException) as error:  # requests' own are OSErrors
         return None, f"{type(error).__name__}: {error}"[:KEPT]
+
+
+def _start_of(answer: requests.Response) -> str:
+    """The first KiB as it was sent; what can't be read of it doesn't change the status."""
+    try:
+        start = answer.raw.read(KEPT, decode_content=False)
+    except (OSError, HTTPError, HTTPException) as error:
+        return f"({type(error).__name__} in the body)"
+    return start.decode("utf-8", "replace")
 
 
 def attempt(callback: Callback) -> bool:
     """Send a claimed callback once and record how that went; True where it was delivered."""
     merchant = Merchant.get_by_id(callback.merchant_id)
-    started = time.monotonic()
+    at, started = int(time.time()), time.monotonic()
     status, answer = _send(callback, merchant)
     took = time.monotonic() - started
     now = int(time.time())
-    delivered = status is not None and 200 <= status < 300 and took <= TIMEOUT
+    delivered = status is not None and 200 <= status < 300
     tries = callback.attempts + 1
     facts = {"attempts": tries, "updatetime": now, "due_at": None}
     if delivered:
@@ -119,7 +111,7 @@ def attempt(callback: Callback) -> bool:
         facts["due_at"] = now + round(PAUSES[tries - 1] * random.uniform(0.9, 1.1))
     with database.atomic():
         CallbackAttempt.insert(
-            callback=callback, at=now, status=status, milliseconds=round(took * 1000), answer=answer
+            callback=callback, at=at, status=status, milliseconds=round(took * 1000), answer=answer
         ).execute()
         Callback.update(facts).where(Callback.id == callback.id, Callback.state == WAITING).execute()
     return delivered
@@ -139,15 +131,15 @@ def sweep(pool: FairPool) -> int:
     return started
 
 
-def redeliver(callbacks: list[Callback]) -> int:
-    """Make callbacks due again from the first attempt on, whatever came of them; how many."""
-    if not callbacks:
-        raise NotPossible("no such callback")
+def redeliver(selected: Any) -> int:
+    """Make the callbacks of a query due again from the first attempt on, whatever came of them; how many.
+
+    Raises:
+        NotPossible: there are none.
+    """
     now = int(time.time())
-    ids = [callback.id for callback in callbacks]
-    return Callback.update(state=WAITING, attempts=0, due_at=now, updatetime=now).where(Callback.id.in_(ids)).execute()
-
-
-def counts() -> dict[str, int]:
-    """How many callbacks are in each state."""
-    return dict(Callback.select(Callback.state, fn.COUNT(Callback.id)).group_by(Callback.state).tuples())
+    ids = selected.select(Callback.id)
+    count = Callback.update(state=WAITING, attempts=0, due_at=now, updatetime=now).where(Callback.id.in_(ids)).execute()
+    if not count:
+        raise NotPossible("no such callback")
+    return count

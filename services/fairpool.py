@@ -14,13 +14,13 @@ log = logging.getLogger(__name__)
 class FairPool:
     """A thread pool in which each party (a merchant, a channel) has a room of its own.
 
-    A party's room doubles while its work succeeds and shrinks to one when it fails, as a
-    congestion window does, so that one that is slow or dead keeps the workers free for the others.
+    A party's room doubles while its work succeeds, up to a quarter of the workers, and shrinks to
+    one when it fails, as a congestion window does, so that one that is slow or dead leaves workers
+    free for the others. Nothing is queued: there is room only where a worker is free.
     """
 
-    FIRST_ROOM, LARGEST_ROOM = 2, 16
-
     def __init__(self, workers: int, name: str):
+        self._workers, self._largest_room = workers, max(1, workers // 4)
         self._pool = ThreadPoolExecutor(workers, thread_name_prefix=name)
         self._lock = threading.Lock()
         self._under_way: dict[int, int] = {}
@@ -29,7 +29,8 @@ class FairPool:
     def room(self, party: int) -> int:
         """How many more pieces of work this party may start now."""
         with self._lock:
-            return max(0, self._rooms.get(party, self.FIRST_ROOM) - self._under_way.get(party, 0))
+            free = self._workers - sum(self._under_way.values())
+            return max(0, min(free, self._rooms.get(party, 1) - self._under_way.get(party, 0)))
 
     def submit(self, party: int, work: Callable[[Any], bool], item: Any) -> None:
         """Do `work(item)`, which says whether it went well, for this party."""
@@ -47,8 +48,8 @@ class FairPool:
         finally:
             with self._lock:
                 self._under_way[party] -= 1
-                room = self._rooms.get(party, self.FIRST_ROOM)
-                self._rooms[party] = min(room * 2, self.LARGEST_ROOM) if went_well else 1
+                room = self._rooms.get(party, 1) * 2 if went_well else 1
+                self._rooms[party] = min(room, self._largest_room)
 
     def stop(self) -> None:
         """Let what is under way end; start nothing more."""

@@ -24,7 +24,15 @@ def open_accounts(*accounts: Account) -> None:
     LedgerAccount.insert_many(rows).on_conflict_ignore().execute()
 
 
-def post(purpose: str, lines: dict[Account, int], *, who: str, order: Order | None = None, memo: str = "") -> Posting:
+def post(
+    purpose: str,
+    lines: dict[Account, int],
+    *,
+    who: str,
+    order: Order | None = None,
+    memo: str = "",
+    at: int | None = None,
+) -> Posting:
     """Write one posting and move the balances; runs in the caller's transaction.
 
     Args:
@@ -37,7 +45,7 @@ def post(purpose: str, lines: dict[Account, int], *, who: str, order: Order | No
     """
     if sum(lines.values()) != 0:
         raise ValueError(f"posting {purpose} does not sum to zero: {lines}")
-    posting = Posting.create(order=order, purpose=purpose, who=who, memo=memo, createtime=int(time.time()))
+    posting = Posting.create(order=order, purpose=purpose, who=who, memo=memo, createtime=at or int(time.time()))
     # In one order everywhere, so that no two writers wait for each other.
     for (kind, owner), fen in sorted(lines.items()):
         if fen:
@@ -68,7 +76,15 @@ def operator_balances() -> dict[str, int]:
     return {row.kind if row.owner == OPERATOR else f"{row.kind} {row.owner}": row.balance for row in rows}
 
 
-def adjust(merchant: Merchant, fen: int, reason: str, *, channel: Channel | None = None, who: str = "operator") -> None:
+def adjust(
+    merchant: Merchant,
+    fen: int,
+    reason: str,
+    *,
+    channel: Channel | None = None,
+    who: str = "operator",
+    at: int | None = None,
+) -> None:
     """Add to (or, where negative, take from) a merchant's available balance by hand.
 
     The other side is the channel's clearing account where the money went through one, else the operator's fees.
@@ -81,7 +97,7 @@ def adjust(merchant: Merchant, fen: int, reason: str, *, channel: Channel | None
     other = (CLEARING, channel.id) if channel else (FEES, OPERATOR)
     try:
         with database.atomic():
-            post("adjustment", {(AVAILABLE, merchant.id): fen, other: -fen}, who=who, memo=reason)
+            post("adjustment", {(AVAILABLE, merchant.id): fen, other: -fen}, who=who, memo=reason, at=at)
     except Refused:
         raise NotPossible(f"{merchant.key}'s available balance does not cover that") from None
 
@@ -104,6 +120,49 @@ def _wrong_balances() -> Iterator[str]:
         yield f"account {row.kind} {row.owner} says {row.balance} fen, its entries say {row.entries}"
     for row in LedgerAccount.select().where(LedgerAccount.kind.in_([AVAILABLE, HELD]), LedgerAccount.balance < 0):
         yield f"account {row.kind} {row.owner} is negative: {row.balance} fen"
+
+
+def _orphans() -> Iterator[str]:
+    rows = (
+        Entry.select(Entry.id)
+        .join(Posting, JOIN.LEFT_OUTER)
+        .switch(Entry)
+        .join(LedgerAccount, JOIN.LEFT_OUTER)
+        .where(Posting.id.is_null() | LedgerAccount.id.is_null())
+        .tuples()
+    )
+    for (entry,) in rows:
+        yield f"entry {entry} has no posting or no account"
+
+
+# What each posting of an order does to its own merchant's account: purpose, kind, fen.
+_everything = Order.merchant_actual_amount + Order.deposit_amount
+MOVES = (
+    ("credit", AVAILABLE, Order.merchant_actual_amount),
+    ("hold", AVAILABLE, 0 - _everything),
+    ("hold", HELD, _everything),
+    ("spend", HELD, 0 - _everything),
+    ("release", HELD, 0 - _everything),
+    ("release", AVAILABLE, _everything),
+)
+
+
+def _wrong_moves() -> Iterator[str]:
+    for purpose, kind, expected in MOVES:
+        moved = fn.COALESCE(fn.SUM(Entry.amount), 0)
+        own = (LedgerAccount.kind == kind) & (LedgerAccount.owner == Order.merchant)
+        rows = (
+            Posting.select(Order.order_no, moved)
+            .join(Order)
+            .join(LedgerAccount, JOIN.LEFT_OUTER, on=own)
+            .join(Entry, JOIN.LEFT_OUTER, on=((Entry.posting == Posting.id) & (Entry.account == LedgerAccount.id)))
+            .where(Posting.purpose == purpose)
+            .group_by(Posting.id)
+            .having(moved != expected)
+            .tuples()
+        )
+        for order_no, fen in rows:
+            yield f"order {order_no}: its {purpose} moved {fen} fen of its merchant's {kind} balance"
 
 
 def _orders_off(ending: str, order_type: int, purpose: str, status: str) -> Iterator[str]:
@@ -141,8 +200,10 @@ def _wrong_holds() -> Iterator[str]:
 
 
 CHECKS: dict[str, Callable[[], Iterator[str]]] = {
+    "every entry has its posting and its account": _orphans,
     "postings sum to zero": _unbalanced_postings,
     "balances equal their entries": _wrong_balances,
+    "postings move what their orders say": _wrong_moves,
     "held equals the open withdrawals": _wrong_holds,
     "completed deposits are credited, no others": lambda: _orders_off("credited", BUY, "credit", COMPLETED),
     "completed withdrawals are spent, no others": lambda: _orders_off("spent", SELL, "spend", COMPLETED),

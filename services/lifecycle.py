@@ -20,7 +20,7 @@ def begin(order: Order, who: str, why: str) -> None:
 
 
 def move(order: Order, new: str, who: str, why: str, **facts: Any) -> bool:
-    """Move the order to `new`; runs in the caller's transaction (decisions: life of an order).
+    """Move the order to `new`; runs in the caller's transaction (docs/orders.md).
 
     Args:
         who: merchant, payer, channel, service or operator.
@@ -52,7 +52,7 @@ def raise_exception(order: Order, kind: str, detail: str, report: Report | None 
     """
     said = {"amount": report.amount, "reference": report.reference} if report else {}
     row = PaymentException.insert(order=order, kind=kind, detail=detail, createtime=int(time.time()), **said)
-    if not row.on_conflict_ignore().execute():
+    if not row.on_conflict_ignore().as_rowcount().execute():
         return False
     note(order, "service", f"exception {kind}: {detail}")
     log.warning("order %s: exception %s: %s", order.order_no, kind, detail)

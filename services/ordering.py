@@ -33,9 +33,14 @@ class Placed:
     replayed: bool = False
 
 
+def day_of(timestamp: int) -> str:
+    """The date in China, YYYYMMDD."""
+    return (datetime.fromtimestamp(timestamp, UTC) + CHINA).strftime("%Y%m%d")
+
+
 def new_order_no() -> str:
-    """24 digits: the date in China, then 16 at random, for the number stands in a public address."""
-    day = (datetime.now(UTC) + CHINA).strftime("%Y%m%d")
+    """24 digits: the date, then 16 at random, for the number stands in a public address."""
+    day = day_of(int(time.time()))
     while True:
         number = f"{day}{secrets.randbelow(10**16):016d}"
         if not Order.select().where(Order.order_no == number).exists():
@@ -80,7 +85,7 @@ def placed_before(call: Call) -> Placed | None:
 
 
 def place_buy(call: Call, channel: Channel, wanted: dict[str, Any]) -> Placed:
-    """Place a deposit and open it at the channel (interface 4.4).
+    """Place a deposit and open it at the channel (docs/orders.md).
 
     Args:
         wanted: the loaded fields; `cny_amount` in fen.
@@ -160,7 +165,7 @@ def _account(call: Call, wanted: dict[str, Any]) -> ReceivingAccount:
 
 
 def place_sell(call: Call, channel: Channel, wanted: dict[str, Any]) -> Placed:
-    """Place a withdrawal and hold its amount, fees and deposit from the balance (interface 4.5).
+    """Place a withdrawal and hold its amount, fees and deposit from the balance (docs/orders.md).
 
     Args:
         wanted: the loaded fields; `cny_amount` in fen.
@@ -169,23 +174,36 @@ def place_sell(call: Call, channel: Channel, wanted: dict[str, Any]) -> Placed:
         Refused: 40901 where the balance does not cover it, 40903, or a code of `replay`.
     """
     quote = fees.quote_sell(wanted["cny_amount"], call.merchant, channel)
+    held, merchant = quote.merchant_actual_amount + quote.deposit_amount, call.merchant.id
     by_rule = wanted["cny_amount"] <= channel.auto_accept_max
-    with database.atomic():
-        order = _insert(
-            call,
-            channel,
-            SELL,
-            wanted,
-            quote,
-            account=_account(call, wanted),
-            due_at=int(time.time()) if by_rule else None,
-        )
-        held = quote.merchant_actual_amount + quote.deposit_amount
-        merchant = call.merchant.id
-        ledger.post("hold", {(AVAILABLE, merchant): -held, (HELD, merchant): held}, who="merchant", order=order)
-        # No channel is called yet, so the answer is known already.
-        replay.finish(call, 1)
+    try:
+        with database.atomic():
+            account, due_at = _account(call, wanted), int(time.time()) if by_rule else None
+            order = _insert(call, channel, SELL, wanted, quote, account=account, due_at=due_at)
+            ledger.post("hold", {(AVAILABLE, merchant): -held, (HELD, merchant): held}, who="merchant", order=order)
+            # No channel is called yet, so the answer is known already.
+            replay.finish(call, 1)
+    except Refused as refusal:
+        if refusal.code in (40901, 40903):
+            # The order is gone with its transaction; the nonce, and the answer to a retry, are not.
+            with database.atomic():
+                replay.record(call, None, refusal.code)
+        raise
     return Placed(order)
+
+
+def personal_data(order: Order) -> dict[str, Any]:
+    """What an operator may need to see of an order, opened: the customer's name, the account to pay to."""
+    if order.is_buy:
+        return {"customer_name": vault.unseal(order.customer_name) if order.customer_name else ""}
+    details = account_details(order)
+    nested = {
+        f"{outer}.{name}": value
+        for outer, inner in details.items()
+        if isinstance(inner, dict)
+        for name, value in inner.items()
+    }
+    return {"account": {name: value for name, value in details.items() if not isinstance(value, dict)} | nested}
 
 
 def account_details(order: Order) -> dict[str, Any]:

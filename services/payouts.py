@@ -6,7 +6,7 @@ import time
 
 from gateways.base import ChannelRefused, Report, State
 from models.base import database
-from models.order import CONFIRMED, PENDING, Order
+from models.order import COMPLETED, CONFIRMED, PENDING, Order
 from services import lifecycle, settlement
 from services.channels import driver_of, payout_of
 from services.errors import NotPossible
@@ -33,6 +33,8 @@ def reject(order: Order, reason: str, who: str = "operator") -> None:
     """
     if order.is_buy:
         raise NotPossible("only a withdrawal can be rejected")
+    if not reason.strip():
+        raise NotPossible("a rejection needs a reason")
     if order.status != PENDING and not (order.status == CONFIRMED and driver_of(order.channel).by_hand):
         raise NotPossible(f"the withdrawal is {order.status}: it can't be rejected any more")
     with database.atomic():
@@ -56,7 +58,17 @@ def mark_paid(order: Order, *, amount: int | None = None, reference: str = "", w
     if not order.is_buy and order.status == PENDING:
         raise NotPossible("accept the withdrawal first")
     report = Report(State.PAID, order.amount if amount is None else amount, reference)
+    if order.is_buy and not reference and _is_other_money(order, report.amount):
+        raise NotPossible("money without a reference is on record already: name this one with --reference")
     return settlement.settle(order, report, who, "marked paid")
+
+
+def _is_other_money(order: Order, amount: int) -> bool:
+    """Is money without a reference on record that this can't be a repeat or a correction of?"""
+    earlier = settlement.money_on_record(order, "")
+    if earlier is not None:
+        return earlier.resolution is not None or amount not in (earlier.amount, order.amount)
+    return order.status in (CONFIRMED, COMPLETED) and not order.channel_reference and amount != order.amount
 
 
 def hand_over(order: Order) -> Report:

@@ -37,14 +37,16 @@ def sweep(pool: FairPool) -> int:
 
 def act(order: Order) -> bool:
     """Do what is due for a claimed order; False where its channel gave no usable answer."""
+    status = order.status
     try:
-        next_act = ACTS[order.order_type, order.status](order)
+        next_act = ACTS[order.order_type, status](order)
     except ChannelUnknown as silence:
         with database.atomic():
             lifecycle.outcome_unknown(order, str(silence))
             order.put_off(int(time.time()) + _pause(order.asks))
         return False
-    order.put_off(next_act)  # only where the act moved nothing
+    if order.status == status:
+        order.put_off(next_act)  # changes nothing where the act moved the order's row
     return True
 
 

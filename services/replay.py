@@ -1,9 +1,8 @@
-"""No request counts twice: nonces, and Idempotency-Keys for a safe retry (decisions 5 and 8)."""
+"""No request counts twice: nonces, and Idempotency-Keys for a safe retry (docs/signing.md, docs/orders.md)."""
 
 from __future__ import annotations
 
 import hashlib
-import json
 import threading
 import time
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from peewee import IntegrityError
 from models.merchant import Merchant
 from models.order import Order
 from models.replay import IdempotencyKey, Nonce
+from services import signing
 from services.errors import Refused
 
 WINDOW = 300  # seconds that a request's timestamp may differ from the server's clock
@@ -62,9 +62,8 @@ class Call:
 
     @property
     def payload_hash(self) -> str:
-        """A digest of the payload, the four auth fields aside, whatever the order of its names."""
-        text = json.dumps(self.payload, sort_keys=True, ensure_ascii=False)
-        return hashlib.sha256(text.encode()).hexdigest()
+        """A digest of what the payload says, the four auth fields aside: alike where the same would be signed."""
+        return hashlib.sha256(signing.string_to_sign("", self.payload).encode()).hexdigest()
 
 
 def spend_nonce(merchant: Merchant, nonce: str) -> None:
@@ -100,8 +99,11 @@ def earlier(call: Call) -> IdempotencyKey | None:
     return row
 
 
-def record(call: Call, order: Order) -> None:
+def record(call: Call, order: Order | None, outcome: int | None = None) -> None:
     """Spend the nonce and the key for good, in the order's own transaction.
+
+    Args:
+        order: None where the request was refused; `outcome` is the code then.
 
     Raises:
         Refused: 40104 or 40902, another request was quicker.
@@ -120,6 +122,7 @@ def record(call: Call, order: Order) -> None:
                 key=call.idempotency_key,
                 payload_hash=call.payload_hash,
                 order=order,
+                outcome=outcome,
                 createtime=now,
             ).execute()
         except IntegrityError:

@@ -12,7 +12,7 @@ from models.channel import Channel
 from models.ledger import AVAILABLE, CLEARING, COMMISSION, FEES, HELD, Entry, LedgerAccount, Posting
 from models.merchant import Merchant
 from models.order import BUY, CANCELLED, COMPLETED, CONFIRMED, PAID, PENDING, SELL, History, Order
-from services import administration, fees, ledger
+from services import administration, fees, ledger, ordering
 from services.errors import NotPossible
 from services.ledger import OPERATOR
 
@@ -98,8 +98,8 @@ def seed_base() -> bool:
     """
     if is_demo():
         return False
-    if Merchant.select().exists():
-        raise NotPossible("the database holds merchants of its own: the demo content goes into an empty one only")
+    if Merchant.select().exists() or Channel.select().exists():
+        raise NotPossible("the database has merchants of its own, or channels: the demo content wants an empty one")
     with database.atomic():
         stamps: dict[str, Any] = {"createtime": START, "updatetime": START}
         for facts in MERCHANTS:
@@ -111,8 +111,8 @@ def seed_base() -> bool:
             for channel_id in ids:
                 administration.link(Channel.get_by_id(channel_id), administration.find_merchant(key))
         demo = administration.find_merchant("demo")
-        administration.add_account(demo, **ACCOUNT)
-        ledger.adjust(demo, DEMO_BALANCE, "demo balance", channel=Channel.get_by_id(1), who="seed")
+        administration.add_account(demo, **ACCOUNT, createtime=START)
+        ledger.adjust(demo, DEMO_BALANCE, "demo balance", channel=Channel.get_by_id(1), who="seed", at=START)
     return True
 
 
@@ -128,10 +128,9 @@ def _order(
     amount = chance.randint(100, 200_000) if is_buy else chance.randint(100, 50_000)
     quote = fees.quote_buy(amount, merchant) if is_buy else fees.quote_sell(amount, merchant, channel)
     created = START + chance.randrange(MONTHS)
-    day = 20_260_101 + number % 28
     return asdict(quote) | {
         "path": path,
-        "order_no": f"{day}{chance.randrange(10**16):016d}",
+        "order_no": ordering.day_of(created) + f"{chance.randrange(10**16):016d}",
         "merchant": merchant.id,
         "channel": channel.id,
         "account": None if is_buy else 1,
@@ -255,5 +254,7 @@ def seed_orders(count: int, progress: Callable[[int], None] = lambda done: None)
         demo = merchants[0]
         surplus = LedgerAccount.balance_of(AVAILABLE, demo.id) - DEMO_BALANCE
         if count > there and surplus:
-            ledger.adjust(demo, -surplus, "paid to the shop's bank account", channel=channels[1], who="seed")
+            ledger.adjust(
+                demo, -surplus, "paid to the shop's bank account", channel=channels[1], who="seed", at=START + MONTHS
+            )
     return max(0, count - there)

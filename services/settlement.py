@@ -12,18 +12,18 @@ from models.order import (
     COMPLETED,
     CONFIRMED,
     LATE_PAYMENT,
+    MONEY_IN,
     PAID,
     PAID_TWICE,
     PAYOUT_CONFLICT,
     PENDING,
-    UNKNOWN_OUTCOME,
+    REVERSED,
     WRONG_AMOUNT,
     Order,
     PaymentException,
 )
-from services import fees, ledger, lifecycle
+from services import ledger, lifecycle
 from services.channels import driver_of
-from services.errors import NotPossible
 from services.ledger import OPERATOR
 from services.lifecycle import move, raise_exception
 
@@ -64,9 +64,21 @@ def take_notice(order: Order, incoming: Incoming) -> bool:
     return settle(order, notice.report, "channel", notice.report.detail or "notice")
 
 
+def money_on_record(order: Order, reference: str) -> PaymentException | None:
+    """The exception, open or settled, about money that came in for this order under this number."""
+    return PaymentException.get_or_none(
+        PaymentException.order == order,
+        PaymentException.reference == reference,
+        PaymentException.kind.in_(MONEY_IN),
+    )
+
+
 def _deposit_paid(order: Order, report: Report, who: str, why: str) -> bool:
     if not report.proven:
         return move(order, PAID, who, why, due_at=int(time.time()))
+    earlier = money_on_record(order, report.reference)
+    if earlier is not None and (earlier.resolution or report.amount != order.amount):
+        return False  # this very money is an operator's matter, or was
     if order.status in (CONFIRMED, COMPLETED):
         if report.reference == order.channel_reference:
             return False
@@ -76,6 +88,8 @@ def _deposit_paid(order: Order, report: Report, who: str, why: str) -> bool:
     if report.amount != order.amount:
         order.put_off(None)  # an operator's turn: it must not expire meanwhile
         return raise_exception(order, WRONG_AMOUNT, "paid an amount that does not match", report)
+    if earlier is not None:
+        earlier.resolve("corrected", who)  # the channel named the right amount after all
     if order.status == PENDING:
         move(order, PAID, who, why)
     days = order.channel.settlement_days
@@ -99,6 +113,8 @@ def complete_deposit(order: Order, why: str) -> bool:
 
 
 def _deposit_failed(order: Order, report: Report, who: str, why: str) -> bool:
+    if order.status in (CONFIRMED, COMPLETED):
+        return raise_exception(order, REVERSED, f"failed although {order.status}", report)
     return move(order, CANCELLED, who, report.detail or why)
 
 
@@ -133,7 +149,7 @@ def _withdrawal_failed(order: Order, report: Report, who: str, why: str) -> bool
     if order.status in (CANCELLED, PENDING):
         return False
     if order.status != CONFIRMED:
-        return raise_exception(order, PAYOUT_CONFLICT, f"failed although {order.status}", report)
+        return raise_exception(order, REVERSED, f"failed although {order.status}", report)
     return cancel_withdrawal(order, who, report.detail or why)
 
 
@@ -145,80 +161,3 @@ def cancel_withdrawal(order: Order, who: str, why: str) -> bool:
     lines = {(HELD, order.merchant_id): -held, (AVAILABLE, order.merchant_id): held}
     ledger.post("release", lines, who=who, order=order)
     return True
-
-
-def _credit(order: Order, exception: PaymentException, who: str) -> None:
-    """Credit what came in, at the order's own rate; an order that was not paid in full ends as cancelled."""
-    fee = fees.share(exception.amount, order.service_rate)
-    lines = {
-        (AVAILABLE, order.merchant_id): exception.amount - fee,
-        (FEES, OPERATOR): fee,
-        (CLEARING, order.channel_id): -exception.amount,
-    }
-    ledger.post(f"exception {exception.id}", lines, who=who, order=order, memo=exception.kind)
-    _refund(order, exception, who)
-
-
-def _refund(order: Order, exception: PaymentException, who: str) -> None:
-    """The money goes back outside of this service; an order that still waits for it ends as cancelled."""
-    if exception.kind == WRONG_AMOUNT and order.status == PENDING:
-        move(order, CANCELLED, who, "paid an amount that does not match")
-
-
-def _complete(order: Order, exception: PaymentException, who: str) -> None:
-    """The operator found that the withdrawal was paid out as ordered."""
-    if order.status == CONFIRMED:
-        complete_withdrawal(order, who, f"exception {exception.kind}", exception.reference)
-    elif order.status != COMPLETED:
-        raise NotPossible(f"the withdrawal is {order.status}: it can't be completed")
-
-
-def _cancel(order: Order, exception: PaymentException, who: str) -> None:
-    """The operator found that the withdrawal was not paid out, or got the money back."""
-    if order.status == CONFIRMED:
-        cancel_withdrawal(order, who, f"exception {exception.kind}")
-    elif order.status != CANCELLED:
-        raise NotPossible(f"the withdrawal is {order.status}: it can't be cancelled")
-
-
-# What an operator may decide, by whether the order is a deposit.
-RESOLUTIONS = {True: {"credit": _credit, "refund": _refund}, False: {"complete": _complete, "cancel": _cancel}}
-
-
-def open_exceptions(order: Order) -> list[PaymentException]:
-    """The order's open exceptions about money, oldest first."""
-    return list(
-        PaymentException.select()
-        .where(
-            PaymentException.order == order,
-            PaymentException.resolution.is_null(),
-            PaymentException.kind != UNKNOWN_OUTCOME,
-        )
-        .order_by(PaymentException.id)
-    )
-
-
-def resolve(order: Order, resolution: str, who: str = "operator", exception_id: int | None = None) -> PaymentException:
-    """Settle one open exception of an order: credit or refund a deposit, complete or cancel a withdrawal.
-
-    Raises:
-        NotPossible: there is none, there are several and none is named, or it can't be settled that way.
-    """
-    actions = RESOLUTIONS[order.is_buy]
-    if resolution not in actions:
-        raise NotPossible(f"an exception of this order is settled by {' or '.join(actions)}, not by {resolution}")
-    with database.atomic():
-        order = Order.get_by_id(order.id)
-        found = [e for e in open_exceptions(order) if exception_id in (None, e.id)]
-        if not found:
-            raise NotPossible("the order has no such open exception")
-        if len(found) > 1:
-            raise NotPossible(
-                "several exceptions are open, name one: " + ", ".join(f"{e.id} ({e.kind})" for e in found)
-            )
-        exception = found[0]
-        if not exception.resolve(resolution, who):
-            raise NotPossible("the exception was settled just now")
-        actions[resolution](order, exception, who)
-        lifecycle.note(order, who, f"exception {exception.kind}: {resolution}")
-    return exception

@@ -31,14 +31,17 @@ def _key_file(path: Path) -> str:
     return path.read_text("ascii")
 
 
-def open_vault(keys: str, path: Path) -> None:
+def open_vault(keys: str, path: Path, *, create: bool) -> None:
     """Use `keys` (newest first, joined by commas or lines), or the key file `path` where empty.
+
+    Args:
+        create: nothing was sealed yet, so the file may be made where it is missing.
 
     Raises:
         VaultLocked: the keys are no Fernet keys, or the file can't be read.
     """
     try:
-        texts = (keys or _key_file(path)).replace(",", "\n").split()
+        texts = (keys or (_key_file(path) if create else path.read_text("ascii"))).replace(",", "\n").split()
         _ring[:] = [MultiFernet([Fernet(text) for text in texts])]
     except (OSError, ValueError) as error:
         raise VaultLocked(f"no usable key in {'ORDERS_VAULT_KEY' if keys else path}: {error}") from None

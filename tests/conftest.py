@@ -8,15 +8,18 @@ import shutil
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from pytest_httpserver import HTTPServer
 
 from app import create_app
+from models import schema
 from models.base import database
 from services import callbacks, ledger, reconciliation, seeding
 from settings import Settings
-from tests.support import Api, InlinePool, Service, through_flask
+from tests.support import Api, InlinePool, Receiver, Service, through_flask
 
 
 @pytest.fixture(scope="session")
@@ -111,6 +114,18 @@ def flask_json(flask: Any) -> Any:
 
 
 @pytest.fixture
+def refuses(flask: Any) -> Any:
+    """`refuses("order", "show", "1")` runs a command that must end with a message, and returns that message."""
+
+    def run(*arguments: str) -> str:
+        result = flask(*arguments, fails=True)
+        assert isinstance(result.exception, SystemExit), repr(result.exception)  # anything else is a traceback
+        return result.stderr
+
+    return run
+
+
+@pytest.fixture
 def balances(app: Any) -> Any:
     """`balances()` of the merchant `demo`, or of another: available and held, in fen."""
 
@@ -119,6 +134,100 @@ def balances(app: Any) -> Any:
         return row["available"], row["held"]
 
     return read
+
+
+@pytest.fixture
+def story(flask_json: Any) -> Any:
+    """`story(order_no)`: all that `order show` says of it."""
+    return lambda order_no: flask_json("order", "show", order_no)
+
+
+@pytest.fixture
+def steps(story: Any) -> Any:
+    """`steps(order_no)`: its moves, each as (who, from, to); each has its reason."""
+
+    def moves(order_no: str) -> list[tuple[str, str, str]]:
+        lines = [line for line in story(order_no)["history"] if line["from"] != line["to"]]
+        assert all(line["why"] and line["at"] for line in lines)
+        return [(line["who"], line["from"], line["to"]) for line in lines]
+
+    return moves
+
+
+@pytest.fixture
+def exceptions(flask_json: Any) -> Any:
+    """`exceptions()`: the kinds of open exceptions by order number, as the operator's list shows them."""
+    return lambda: {row["order_no"]: row["exceptions"] for row in flask_json("order", "list", "--exceptions")}
+
+
+@pytest.fixture
+def later(ahead: Any, due: Any) -> Any:
+    """`later(60, 3)`: three times, set the clock a minute ahead and do what is due for orders by then."""
+
+    def pass_time(seconds: float, times: int = 1) -> None:
+        for _ in range(times):
+            ahead(seconds)
+            due.orders()
+
+    return pass_time
+
+
+@pytest.fixture
+def world(api: Api, http: Any, flask: Any, flask_json: Any, later: Any) -> SimpleNamespace:
+    """What a walk of an order needs (`tests/services/walks.py`)."""
+    return SimpleNamespace(api=api, http=http, flask=flask, flask_json=flask_json, later=later)
+
+
+@pytest.fixture
+def rows(app: Any) -> Any:
+    """`rows()` is all that is in the database now, by table."""
+    return lambda: {table.__name__: list(table.select().tuples()) for table in schema.TABLES}
+
+
+@pytest.fixture
+def nothing_changes(rows: Any) -> Iterator[None]:
+    """The test must leave the database as it found it, but for the record of nonces and keys that were used."""
+
+    def business() -> Any:
+        return {name: found for name, found in rows().items() if name not in ("Nonce", "IdempotencyKey")}
+
+    before = business()
+    yield
+    assert business() == before
+
+
+@pytest.fixture(scope="session")
+def _web_server() -> Iterator[HTTPServer]:
+    with HTTPServer(threaded=True) as server:
+        yield server
+
+
+@pytest.fixture
+def web_server(_web_server: HTTPServer) -> Iterator[HTTPServer]:
+    """A real HTTP server, a thread for each request; it forgets its pages after each test."""
+    yield _web_server
+    _web_server.clear()
+
+
+@pytest.fixture
+def receiver(web_server: HTTPServer) -> Receiver:
+    """The HTTP server of the merchant `demo`; nobody has told the service its address."""
+    return Receiver(web_server, "/demo", seeding.CALLBACK_SECRETS["demo"])
+
+
+@pytest.fixture
+def shop(receiver: Receiver, flask: Any) -> Receiver:
+    """The HTTP server of the merchant `demo`, where its callbacks go."""
+    flask("merchant", "set", "demo", "--callback-url", receiver.url)
+    return receiver
+
+
+@pytest.fixture
+def other_shop(web_server: HTTPServer, flask: Any) -> Receiver:
+    """The HTTP server of the merchant `other`, where its callbacks go."""
+    receiver = Receiver(web_server, "/other", seeding.CALLBACK_SECRETS["other"])
+    flask("merchant", "set", "other", "--callback-url", receiver.url)
+    return receiver
 
 
 @pytest.fixture(autouse=True)

@@ -13,10 +13,15 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import requests
+from pytest_httpserver import HTTPServer
+from standardwebhooks import Webhook, WebhookVerificationError
+from werkzeug import Request, Response
 
 ROOT = Path(__file__).resolve().parents[1]
 MERCHANTS = {"demo": "demo-secret", "other": "other-secret"}
@@ -61,6 +66,34 @@ def signed(endpoint: str, fields: dict[str, Any], key: str = "demo", secret: str
     auth = {"api_key": key, "timestamp": int(time.time()), "nonce": secrets.token_hex(8)}
     body = auth | fields
     return body | {"signature": signature(endpoint, body, secret or MERCHANTS.get(key, "?"))}
+
+
+def signed_text(endpoint: str, text: str, key: str = "demo") -> bytes:
+    """A JSON object's text with the auth fields added, signed over its numbers as they are written."""
+    auth = {"api_key": key, "timestamp": int(time.time()), "nonce": secrets.token_hex(8)}
+    own = text.strip().removeprefix("{").removesuffix("}")
+    body = ", ".join(part for part in (own, json.dumps(auth)[1:-1]) if part)
+    sign = signature(endpoint, json.loads(f"{{{body}}}", parse_int=str, parse_float=str), MERCHANTS[key])
+    return f'{{{body}, "signature": "{sign}"}}'.encode()
+
+
+def types_of(fields: dict[str, Any]) -> dict[str, type]:
+    """The type of each field, to compare with what the contract says."""
+    return {name: type(value) for name, value in fields.items()}
+
+
+@dataclass(frozen=True)
+class Received:
+    """One request to a `Receiver`; `event` is None where its signature does not hold."""
+
+    method: str
+    headers: dict[str, str]
+    body: bytes
+    event: dict[str, Any] | None
+
+    @property
+    def webhook_id(self) -> str:
+        return self.headers["Webhook-Id"]
 
 
 class Answer:
@@ -123,6 +156,24 @@ class Api:
         headers = {"Content-Type": "application/x-www-form-urlencoded"}
         return self.send("POST", "/sandbox/pay", f"order_no={order_no}&outcome={outcome}".encode(), headers)
 
+    def notice(self, order_no: str, amount: int, *, to: str = "", **more: Any) -> Answer:
+        """The sandbox's notice about one order, sent to the address of that order (or of another)."""
+        body, headers = sandbox_notice(order_no, amount, **more)
+        return self.send("POST", f"/addons/paychannel/notify/{to or order_no}", body, headers)
+
+
+def sandbox_signed(body: bytes, secret: str = "sandbox-notice-secret") -> tuple[bytes, dict[str, str]]:
+    """A body and the header that the sandbox's upstream would sign it with."""
+    return body, {"X-Sandbox-Signature": hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()}
+
+
+def sandbox_notice(
+    order_no: str, amount: int, reference: str = "R-1", state: str = "paid", **secret: str
+) -> tuple[bytes, dict[str, str]]:
+    """What the sandbox's upstream sends about an order: body and headers. `amount` in fen."""
+    said = {"order_no": order_no, "state": state, "amount": amount, "reference": reference}
+    return sandbox_signed(json.dumps(said).encode(), **secret)
+
 
 def through_flask(client: Any) -> Any:
     """The transport of Flask's test client."""
@@ -144,6 +195,29 @@ def through_http(url: str) -> Any:
         return Answer(answer.status_code, answer.headers, answer.text)
 
     return send
+
+
+class Receiver:
+    """A merchant's own HTTP server: verifies what comes in by a public library, keeps it, answers as it is told."""
+
+    def __init__(self, server: HTTPServer, path: str, secret: str):
+        self.server, self.secret, self.url = server, secret, server.url_for(path)
+        self.got: list[Received] = []
+        self.answer: Callable[[Request], Response] = lambda request: Response("thank you")
+        server.expect_request(path).respond_with_handler(self._take)
+
+    def _take(self, request: Request) -> Response:
+        body = request.get_data()
+        try:
+            event = Webhook(self.secret).verify(body, dict(request.headers))
+        except WebhookVerificationError:
+            event = None
+        self.got.append(Received(request.method, dict(request.headers), body, event))
+        return self.answer(request)
+
+    def answers(self, status: int, body: str = "", headers: Any = None) -> None:
+        """From now on, this is the answer."""
+        self.answer = lambda request: Response(body, status, headers)
 
 
 class InlinePool:
@@ -219,6 +293,13 @@ class Service:
         assert self.process
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(40)
+
+    def refused(self) -> str:
+        """A start that must end at once: the one line on standard error that says why."""
+        command = [sys.executable, "app.py"]
+        done = subprocess.run(command, cwd=ROOT, env=self.environ, capture_output=True, text=True, timeout=20)
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+        return done.stderr
 
     def flask(self, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
         """One of the operator's commands, beside the running service."""

@@ -1,0 +1,116 @@
+"""What an operator decides about an exception: one action, once, with the money that belongs to it."""
+
+from __future__ import annotations
+
+from models.base import database
+from models.ledger import AVAILABLE, CLEARING, COMMISSION, FEES
+from models.order import (
+    CANCELLED,
+    COMPLETED,
+    CONFIRMED,
+    MONEY_IN,
+    PENDING,
+    REVERSED,
+    UNKNOWN_OUTCOME,
+    WRONG_AMOUNT,
+    Order,
+    PaymentException,
+)
+from services import fees, ledger, lifecycle
+from services.errors import NotPossible
+from services.ledger import OPERATOR
+from services.settlement import cancel_withdrawal, complete_withdrawal
+
+
+def _credit_deposit(order: Order, exception: PaymentException, who: str) -> None:
+    """Credit what came in, at the order's own rate; an order that was not paid in full ends as cancelled."""
+    if exception.kind not in MONEY_IN:
+        raise NotPossible("no money came in: there is nothing to credit")
+    fee = fees.share(exception.amount, order.service_rate)
+    lines = {
+        (AVAILABLE, order.merchant_id): exception.amount - fee,
+        (FEES, OPERATOR): fee,
+        (CLEARING, order.channel_id): -exception.amount,
+    }
+    ledger.post(f"exception {exception.id}", lines, who=who, order=order, memo=exception.kind)
+    _refund_deposit(order, exception, who)
+
+
+def _refund_deposit(order: Order, exception: PaymentException, who: str) -> None:
+    """The money goes back outside of this service; an order that still waits for it ends as cancelled."""
+    if exception.kind == WRONG_AMOUNT and order.status == PENDING:
+        lifecycle.move(order, CANCELLED, who, "paid an amount that does not match")
+
+
+def _complete_withdrawal(order: Order, exception: PaymentException, who: str) -> None:
+    """The operator found that the withdrawal was paid out as ordered."""
+    if order.status == CONFIRMED:
+        complete_withdrawal(order, who, f"exception {exception.kind}", exception.reference)
+    elif order.status != COMPLETED:
+        raise NotPossible(f"the withdrawal is {order.status}: it can't be completed")
+
+
+def _cancel_withdrawal(order: Order, exception: PaymentException, who: str) -> None:
+    """The operator found that the withdrawal was not paid out, or got the money back before it was spent."""
+    if order.status == CONFIRMED:
+        cancel_withdrawal(order, who, f"exception {exception.kind}")
+    elif order.status != CANCELLED:
+        raise NotPossible(f"the withdrawal is {order.status}: it can't be cancelled")
+
+
+def _credit_withdrawal(order: Order, exception: PaymentException, who: str) -> None:
+    """A completed withdrawal bounced: give back all that it took, fees too."""
+    if exception.kind != REVERSED or order.status != COMPLETED:
+        raise NotPossible("only a completed withdrawal that was reversed is credited back")
+    lines = {
+        (AVAILABLE, order.merchant_id): order.merchant_actual_amount,
+        (FEES, OPERATOR): -order.service_amount,
+        (CLEARING, order.channel_id): -(order.amount + order.passage_amount + order.channel_amount),
+        (COMMISSION, OPERATOR): order.channel_amount,
+    }
+    ledger.post(f"exception {exception.id}", lines, who=who, order=order, memo=exception.kind)
+
+
+# What may be decided, by whether the order is a deposit.
+RESOLUTIONS = {
+    True: {"credit": _credit_deposit, "refund": _refund_deposit},
+    False: {"complete": _complete_withdrawal, "cancel": _cancel_withdrawal, "credit": _credit_withdrawal},
+}
+
+
+def open_exceptions(order: Order) -> list[PaymentException]:
+    """The order's open exceptions that an operator can settle, oldest first; silence is settled by an answer."""
+    return list(
+        PaymentException.select()
+        .where(
+            PaymentException.order == order,
+            PaymentException.resolution.is_null(),
+            PaymentException.kind != UNKNOWN_OUTCOME,
+        )
+        .order_by(PaymentException.id)
+    )
+
+
+def resolve(order: Order, resolution: str, who: str = "operator", exception_id: int | None = None) -> PaymentException:
+    """Settle one open exception of an order by one of RESOLUTIONS, in one transaction.
+
+    Raises:
+        NotPossible: there is none, there are several and none is named, or it can't be settled that way.
+    """
+    actions = RESOLUTIONS[order.is_buy]
+    if resolution not in actions:
+        raise NotPossible(f"an exception of this order is settled by {' or '.join(actions)}, not by {resolution}")
+    with database.atomic():
+        order = Order.get_by_id(order.id)
+        found = [exception for exception in open_exceptions(order) if exception_id in (None, exception.id)]
+        if not found:
+            raise NotPossible("the order has no such open exception")
+        if len(found) > 1:
+            which = ", ".join(f"{exception.id} ({exception.kind})" for exception in found)
+            raise NotPossible(f"several exceptions are open, name one: {which}")
+        exception = found[0]
+        if not exception.resolve(resolution, who):
+            raise NotPossible("the exception was settled just now")
+        actions[resolution](order, exception, who)
+        lifecycle.note(order, who, f"exception {exception.kind}: {resolution}")
+    return exception

@@ -1,0 +1,121 @@
+"""The page behind `pay_url`: what a payer sees in each state and language, its live status, and the payer's word."""
+
+import re
+
+import pytest
+
+from tests.pages import CASHIER, CLAIM, FORM, STATUS, Seen
+
+HEADINGS = {
+    "pending": ("Test payment", "测试付款"),
+    "paid": ("Your payment is being confirmed", "正在确认您的付款"),
+    "confirmed": ("Payment received", "已收到付款"),
+    "completed": ("Payment complete", "支付成功"),
+    "cancelled": ("This order is closed", "订单已关闭"),
+    "checking": ("Your payment is being checked", "正在核对您的付款"),
+    "expired": ("The time to pay is over", "支付时间已结束"),
+}
+
+
+@pytest.mark.parametrize("state", HEADINGS)
+@pytest.mark.parametrize(("language", "which"), [("en-US,en", 0), ("zh-CN,zh;q=0.9,en;q=0.1", 1)])
+def test_each_state_shows_its_own_panel_in_the_browsers_language(state, language, which, reach, visit):
+    order_no = reach(state)
+    answer = visit(order_no, language)
+    page = Seen(answer.text)
+    assert answer.status == 200
+    assert page.state == state
+    assert HEADINGS[state][which] in page.texts
+    assert not any(pair[which] in page.texts for other, pair in HEADINGS.items() if other != state)
+    assert "100.00" in page.text
+    assert order_no in page.text
+    assert f'lang="{("en", "zh")[which]}' in answer.text
+
+
+def test_a_page_in_chinese_has_no_english_left(reach, visit):
+    for state in HEADINGS:
+        text = Seen(visit(reach(state), "zh").text).text
+        assert set(re.findall(r"[A-Za-z]{2,}", text)) <= {"Demo", "Shop"}, state  # the merchant's own name
+
+
+def test_only_an_open_order_asks_for_money(reach, visit):
+    for state in HEADINGS:
+        page = Seen(visit(reach(state)).text)
+        assert ("QR" in page.text or "Scan this code" in page.text) is (state == "pending"), state
+
+
+def test_the_pending_page_has_a_countdown_and_an_inline_qr_code(api, visit):
+    answer = visit(api.buy().data["order_no"])
+    assert re.search(r'id="countdown"[^>]*>\s*1[45]:\d\d\s*<', answer.text)
+    assert "<svg" in answer.text
+    assert Seen(answer.text).tags.count("img") == 0
+
+
+def test_the_sandbox_offers_its_outcomes_until_the_order_is_completed(reach, visit):
+    assert visit(reach("pending")).text.count('name="outcome"') == 7
+    assert "Choose how this test payment ends" not in Seen(visit(reach("completed")).text).text
+
+
+def test_a_manual_channel_shows_where_to_pay_and_no_outcomes(api, visit):
+    page = Seen(visit(api.buy(channel=3, paychannel_paymethod="bank").data["order_no"]).text)
+    for text in ("Transfer exactly ¥100.00", "Demo Shop Ltd.", "6222 0200 0000 0000 001", "I have paid"):
+        assert text in page.text
+    assert "Test mode" not in page.text
+    assert "Choose how this test payment ends" not in page.text
+
+
+@pytest.mark.parametrize(
+    ("state", "status", "checking"),
+    [
+        ("pending", "pending", False),
+        ("paid", "paid", False),
+        ("confirmed", "confirmed", False),
+        ("completed", "completed", False),
+        ("cancelled", "cancelled", False),
+        ("checking", "pending", True),
+        ("expired", "pending", False),
+    ],
+)
+def test_the_status_is_three_facts(state, status, checking, reach, http):
+    answer = http("GET", f"{STATUS}?order_no={reach(state)}")
+    assert (answer.status, answer.code) == (200, 1)
+    assert set(answer.json) == {"code", "msg", "data"}
+    left = answer.data["seconds_left"]
+    assert answer.data == {"status": status, "checking": checking, "seconds_left": left}
+    assert isinstance(left, int)
+    assert 0 <= left <= 900
+    assert (left == 0) is (state == "expired")
+    assert "no-store" in answer.headers["Cache-Control"]
+
+
+def test_a_late_payment_shows_on_a_closed_order(reach, visit, api, http):
+    order_no = api.buy().data["order_no"]
+    api.play(order_no, "late")
+    assert "A payment for it did come in." in Seen(visit(order_no).text).text
+    assert http("GET", f"{STATUS}?order_no={order_no}").data["checking"] is True
+    assert "A payment for it did come in." not in Seen(visit(reach("cancelled")).text).text
+
+
+def test_the_payers_word_makes_a_manual_order_paid_and_credits_nothing(api, http, balances, flask_json, visit):
+    order_no = api.buy(channel=3).data["order_no"]
+    answer = http("POST", CLAIM, f"order_no={order_no}".encode(), FORM)
+    assert answer.status == 303
+    assert answer.headers["Location"] == f"{CASHIER}?order_no={order_no}"
+    assert api.status(order_no) == "paid"
+    assert balances() == (1_000_000, 0)
+    http("POST", CLAIM, f"order_no={order_no}".encode(), FORM)
+    assert [step["to"] for step in flask_json("order", "show", order_no)["history"]] == ["pending", "paid"]
+    assert "I have paid" not in Seen(visit(order_no).text).text
+
+
+@pytest.mark.parametrize("state", ["pending", "completed", "cancelled"])
+def test_the_payers_word_counts_for_nothing_elsewhere(state, reach, http, api):
+    order_no = reach(state)
+    before = api.detail(order_no=order_no).data
+    assert http("POST", CLAIM, f"order_no={order_no}".encode(), FORM).code == 40401
+    assert api.detail(order_no=order_no).data == before
+
+
+@pytest.mark.parametrize(("path", "method"), [(CASHIER, "POST"), (STATUS, "POST"), (CLAIM, "GET")])
+def test_another_method_is_refused(path, method, http):
+    assert http(method, path).code == 40500

@@ -1,0 +1,149 @@
+"""Freshness and replay: the window of the timestamp, and a nonce that counts once."""
+
+import json
+import time
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+
+import pytest
+
+from app import create_app
+from models.base import database
+from services import replay
+from settings import Settings
+from tests.support import Api, signed, through_flask
+
+NOON = int(datetime(2026, 5, 1, 12, tzinfo=UTC).timestamp())
+BUY = {"order_type": 1, "cny_amount": "100.00", "paychannel_id": 2, "paychannel_paymethod": "wxpay"}
+
+
+@pytest.fixture
+def clock(time_machine):
+    """`clock(seconds)` sets the clock to noon and that much, where it stands still."""
+
+    def at(seconds):
+        time_machine.move_to(NOON + seconds, tick=False)
+
+    at(0)
+    return at
+
+
+@pytest.fixture
+def restarted(instance):
+    """Call it for the merchant `demo` as a client of the service started anew on the same instance."""
+
+    def restart():
+        database.close()
+        return Api(through_flask(create_app(Settings(instance=instance, demo=True)).test_client()))
+
+    return restart
+
+
+def order_bytes(**fields):
+    return json.dumps(signed("createOrder", BUY | fields)).encode()
+
+
+@pytest.mark.parametrize(
+    ("offset", "code"), [(0, 1), (-300, 1), (300, 1), (-301, 40103), (301, 40103), (-NOON, 40103), (10**10, 40103)]
+)
+def test_a_timestamp_is_fresh_within_300_seconds_of_the_server(clock, api, offset, code):
+    assert api.call("orderQueryList", {"timestamp": NOON + offset}).code == code
+
+
+@pytest.mark.parametrize(
+    "stamp", [None, "", "now", 0, -5, "-5", True, 1.5, f"{NOON}.0", " 1", "１２３", 10**30, [NOON]]
+)
+def test_what_is_no_present_timestamp_is_40103(clock, api, stamp):
+    refused = api.call("orderQueryList", {"timestamp": stamp})
+    assert (refused.status, refused.code, refused.data) == (401, 40103, None)
+
+
+def test_a_timestamp_may_be_a_text_of_digits(clock, api):
+    assert api.call("orderQueryList", {"timestamp": str(NOON)}).code == 1
+
+
+@pytest.mark.parametrize("nonce", ["a" * 8, "a" * 64, "A-z_0.9-", "12345678"])
+def test_a_nonce_of_8_to_64_plain_characters_is_taken(api, nonce):
+    assert api.call("orderQueryList", {"nonce": nonce}).code == 1
+
+
+@pytest.mark.parametrize(
+    "nonce",
+    [None, "", "a" * 7, "a" * 65, "with space", "slash/slash", "eight=eight", "订单订单订单订单", 12345678, ["a" * 8]],
+)
+def test_any_other_nonce_is_40104(api, nonce):
+    refused = api.call("orderQueryList", {"nonce": nonce})
+    assert (refused.status, refused.code, refused.data) == (401, 40104, None)
+
+
+def test_a_replayed_order_is_refused_and_makes_no_second_one(api):
+    body = order_bytes()
+    assert api.post("createOrder", body).code == 1
+    assert api.post("createOrder", body).code == 40104
+    assert api.listed().data["total"] == 1
+
+
+@pytest.mark.parametrize("first", ["createOrder", "orderQueryDetail", "orderQueryList", "getPayChannels"])
+@pytest.mark.parametrize("second", ["createOrder", "orderQueryDetail", "orderQueryList", "getPayChannels"])
+def test_a_nonce_counts_once_whatever_the_endpoints(api, first, second):
+    known = api.buy().data["order_no"]
+    fields = {"createOrder": BUY, "orderQueryDetail": {"order_no": known}}
+    assert api.call(first, fields.get(first, {}) | {"nonce": "the-nonce"}).code == 1
+    assert api.call(second, fields.get(second, {}) | {"nonce": "the-nonce"}).code == 40104
+
+
+def test_two_merchants_may_choose_the_same_nonce(api, other):
+    assert [client.call("orderQueryList", {"nonce": "the-nonce"}).code for client in (api, other)] == [1, 1]
+
+
+def test_a_request_whose_signature_does_not_hold_spends_no_nonce(api, http):
+    stranger = Api(http, "demo", "guessed-secret")
+    assert stranger.buy(nonce="the-nonce").code == 40102
+    assert api.buy(nonce="the-nonce").code == 1
+
+
+def test_a_request_whose_signature_holds_spends_its_nonce_though_its_fields_fail(api):
+    assert api.buy("0", nonce="the-nonce").code == 42200
+    assert api.buy(nonce="the-nonce").code == 40104
+
+
+def test_an_order_s_nonce_holds_across_a_restart(api, restarted):
+    body = order_bytes()
+    assert api.post("createOrder", body).code == 1
+    again = restarted()
+    assert again.post("createOrder", body).code == 40104
+    assert again.listed().data["total"] == 1
+
+
+def test_an_order_s_nonce_is_spent_for_queries_too_after_a_restart(api, restarted):
+    api.buy(nonce="the-nonce")
+    assert restarted().call("orderQueryList", {"nonce": "the-nonce"}).code == 40104
+
+
+def test_an_order_dated_ahead_can_not_be_replayed_while_its_timestamp_lasts(clock, api, restarted):
+    body = order_bytes(timestamp=NOON + 300)
+    assert api.post("createOrder", body).code == 1
+    clock(600)
+    replay.purge()
+    assert restarted().post("createOrder", body).code == 40104
+
+
+def test_a_query_dated_ahead_can_not_be_replayed_while_its_timestamp_lasts(clock, api):
+    body = json.dumps(signed("orderQueryList", {"timestamp": NOON + 300})).encode()
+    assert api.post("orderQueryList", body).code == 1
+    for seconds in (1, 299, 301, 599, 600):
+        clock(seconds)
+        assert api.post("orderQueryList", body).code == 40104
+    clock(601)
+    assert api.post("orderQueryList", body).code == 40103
+
+
+def test_a_nonce_holds_in_a_race_and_after_kill_9(service):
+    body = order_bytes(timestamp=int(time.time()))
+    with ThreadPoolExecutor(6) as pool:
+        codes = sorted(pool.map(lambda _: service.api.post("createOrder", body).code, range(6)))
+    assert codes == [1] + [40104] * 5
+    service.kill()
+    service.start()
+    assert service.api.post("createOrder", body).code == 40104
+    assert service.api.listed().data["total"] == 1

@@ -1,0 +1,216 @@
+"""Bodies that nobody means well with: each gets a documented refusal, none a 5xx, and nothing changes."""
+
+import json
+import time
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.support import CARD, PERSON, signature, signed, signed_text
+
+ENDPOINTS = ("createOrder", "orderQueryDetail", "orderQueryList", "getPayChannels")
+BUY = {"order_type": 1, "cny_amount": "1.00", "paychannel_id": 2, "paychannel_paymethod": "wxpay"}
+SELL = BUY | {"order_type": 2, "paychannel_id": 1, "gatewaya_personal_data": PERSON, "gatewaya_card_info": CARD}
+WHOLE = {
+    "buy": ("createOrder", BUY | {"customer_name": "x", "merchant_order_no": "x"}),
+    "sell": ("createOrder", SELL | {"merchant_order_no": "x"}),
+    "detail": ("orderQueryDetail", {"id": 1, "order_no": "1", "merchant_order_no": "x"}),
+    "list": (
+        "orderQueryList",
+        {"page": 1, "limit": 20, "status": "paid", "order_type": 1, "merchant_order_no": "x"}
+        | {"start_time": 1, "end_time": 2},
+    ),
+}
+
+MALFORMED = {
+    "nothing": b"",
+    "blank": b" \n\t ",
+    "no JSON": b"order_type=1&cny_amount=1",
+    "half an object": b'{"api_key": "demo"',
+    "two objects": b"{}{}",
+    "a byte order mark": b"\xef\xbb\xbf{}",
+    "no UTF-8": b'{"api_key": "\xff\xfe"}',
+    "UTF-16": '{"api_key": "demo"}'.encode("utf-16"),
+    "an overlong form": b'{"api_key": "\xc0\x80"}',
+    "a raw surrogate": b'{"api_key": "\xed\xa0\x80"}',
+    "a comment": b'{"api_key": "demo" /* me */}',
+    "a trailing comma": b'{"api_key": "demo",}',
+    "single quotes": b"{'api_key': 'demo'}",
+    "an array": b'[{"api_key": "demo"}]',
+    "a string": b'"demo"',
+    "a number": b"1",
+    "null": b"null",
+    "true": b"true",
+    "a name twice": b'{"api_key": "demo", "api_key": "other"}',
+    "a name twice, escaped": b'{"api_key": "demo", "api\\u005fkey": "other"}',
+    "a name twice, within": b'{"gatewaya_card_info": {"card_no": "1", "card_no": "2"}}',
+    "a name twice, in an array": b'{"a": [{"b": 1, "b": 1}]}',
+    "an empty name": b'{"": 1}',
+    "a dotted name": b'{"gatewaya_card_info.card_no": "1"}',
+    "a name with a line break": b'{"a\\nb": 1}',
+    "a Chinese name": '{"金额": 1}'.encode(),
+    "a prototype": b'{"a-b": {"$ne": 1}}',
+    "a raw control character": b'{"api_key": "de\x00mo"}',
+    "an escaped NUL": b'{"api_key": "de\\u0000mo"}',
+    "an escaped line break": b'{"api_key": "demo\\napi_key=other"}',
+    "DEL": b'{"api_key": "demo\\u007f"}',
+    "C1": b'{"api_key": "demo\\u0085"}',
+    "a control character deep within": b'{"a": {"b": [{"c": "\\u001b[2J"}]}}',
+    "a lone high surrogate": b'{"api_key": "\\ud800"}',
+    "a lone low surrogate": b'{"api_key": "\\udfff"}',
+    "surrogates the wrong way round": b'{"api_key": "\\ude00\\ud83d"}',
+    "NaN": b'{"cny_amount": NaN}',
+    "Infinity": b'{"cny_amount": Infinity}',
+    "-Infinity": b'{"cny_amount": -Infinity}',
+    "NaN deep within": b'{"a": [[NaN]]}',
+    "ten objects deep": b'{"a":' * 10 + b"1" + b"}" * 10,
+    "ten arrays deep": b'{"a":' + b"[" * 10 + b"]" * 10 + b"}",
+    "30,000 arrays deep": b'{"a":' + b"[" * 30_000 + b"]" * 30_000 + b"}",
+    "10,000 objects deep": b'{"a":' * 10_000 + b"1" + b"}" * 10_000,
+    "60,000 brackets that stay open": b"[" * 60_000,
+}
+
+# No field of any endpoint takes one of these.
+HOSTILE_VALUES = [
+    *("true", "false", "-1", "-0.5", "1e999", "1E-999", "-1e99999999", "9" * 25, "9" * 5_000, "0." + "0" * 5_000 + "1"),
+    *("[]", "[1]", "[null]", "[[[]]]", '["1"]', '{"a": {}}', '{"$ne": null}', '{"__class__": "x"}', '[{"a": 1}]'),
+    *('"\\u0000"', '"1\\n2"', '"\\u009f"'),
+    *(f'"{"x" * 300}"', f'"{"1" * 5_000}"', f'"{"好" * 10_000}"', '"\\ud83e\\udde7' + "x" * 255 + '"'),
+]
+
+
+@pytest.fixture
+def settings_of_app():
+    return {"requests_per_second": 1_000_000, "refused_per_minute": 1_000_000}
+
+
+def paths(fields, before=()):
+    """Each field, nested ones too."""
+    for name, value in fields.items():
+        yield (*before, name)
+        if isinstance(value, dict):
+            yield from paths(value, (*before, name))
+
+
+def with_literal(fields, path, literal):
+    """The JSON text of `fields` with the text `literal` for the value at `path`."""
+    name, *rest = path
+    inner = with_literal(fields[name], rest, literal) if rest else literal
+    texts = {other: json.dumps(value, ensure_ascii=False) for other, value in fields.items()} | {name: inner}
+    return "{" + ", ".join(f'"{other}": {text}' for other, text in texts.items()) + "}"
+
+
+@pytest.mark.usefixtures("nothing_changes")
+@pytest.mark.parametrize("body", MALFORMED.values(), ids=MALFORMED)
+def test_a_malformed_body_is_refused_before_anything_is_looked_at(api, body):
+    for endpoint in ENDPOINTS:
+        answer = api.post(endpoint, body)
+        if body or endpoint != "getPayChannels":  # which may carry all in its query
+            assert (answer.status, answer.code, answer.data) == (400, 40000, None)
+        else:
+            assert (answer.status, answer.code) == (401, 40101)
+
+
+@pytest.mark.usefixtures("nothing_changes")
+@pytest.mark.parametrize(("request_of", "path"), [(name, path) for name in WHOLE for path in paths(WHOLE[name][1])])
+def test_a_hostile_value_in_any_field_is_refused_by_that_field(api, request_of, path):
+    endpoint, fields = WHOLE[request_of]
+    assert api.post(endpoint, with_literal(fields, path, '"\\ud800"').encode()).code == 40000
+    for literal in HOSTILE_VALUES:
+        answer = api.post(endpoint, signed_text(endpoint, with_literal(fields, path, literal)))
+        assert answer.code in (40000, 42200), literal
+        if answer.code == 42200:
+            assert list(answer.data) == [path[0]], literal
+
+
+@pytest.mark.usefixtures("nothing_changes")
+@pytest.mark.parametrize("endpoint", ENDPOINTS)
+@pytest.mark.parametrize("field", ["api_key", "timestamp", "nonce", "signature"])
+def test_a_hostile_value_in_an_auth_field_is_no_authentication(api, endpoint, field):
+    for literal in [*HOSTILE_VALUES, "null", '""', "{}", "0", '"demo\'--"']:
+        answer = api.post(endpoint, with_literal(signed(endpoint, {}), [field], literal).encode())
+        assert answer.code in (40000, 40101, 40102), literal
+
+
+@pytest.mark.usefixtures("nothing_changes")
+@pytest.mark.parametrize(("field", "code"), [("api_key", 40101), ("timestamp", 40103), ("nonce", 40104)])
+def test_a_hostile_value_in_an_auth_field_is_refused_though_it_is_signed(api, field, code):
+    auth = {"api_key": "demo", "timestamp": int(time.time()), "nonce": "nonce-1234"}
+    for literal in HOSTILE_VALUES:
+        text = with_literal(BUY | auth, [field], literal)
+        own = signature("createOrder", json.loads(text, parse_int=str, parse_float=str), "demo-secret")
+        answer = api.post("createOrder", f'{text[:-1]}, "signature": "{own}"}}'.encode())
+        assert answer.code in (40000, code), literal
+
+
+@pytest.mark.usefixtures("nothing_changes")
+@pytest.mark.parametrize(
+    "query",
+    [
+        "category=%00",
+        "category=%ff",
+        "category[]=1",
+        "category=a&category=b",
+        "%ff=1",
+        "=1",
+        "a.b=1",
+        "x=" + "x" * 50_000,
+    ],
+)
+@pytest.mark.parametrize("endpoint", ENDPOINTS)
+def test_a_hostile_query_is_refused(api, endpoint, query):
+    answer = api.post(endpoint, json.dumps(signed(endpoint, {})).encode(), query=f"?{query}")
+    assert answer.code in (40000, 40102)
+
+
+@pytest.mark.parametrize(
+    ("header", "value"),
+    [
+        ("Content-Type", "application/json; charset=utf-16"),
+        ("Content-Type", "application/json; charset=nonsense"),
+        ("Content-Encoding", "gzip"),
+        ("Accept-Language", "zh;q=x, ,;;, en;q=1e999, " + "a-" * 2_000),
+        ("Accept", "text/html;q=nan"),
+        ("X-Forwarded-For", "not an address"),
+        ("Range", "bytes=0-0"),
+        ("If-None-Match", "*"),
+        ("Idempotency-Key", "x" * 60_000),
+        ("Idempotency-Key", "\x7f"),
+    ],
+)
+def test_a_hostile_header_never_breaks_the_service(api, header, value):
+    for answer in (api.buy(headers={header: value}), api.listed()):
+        assert answer.status < 500
+        assert set(answer.json) <= {"code", "msg", "data", "time"}
+
+
+MANY = settings(
+    max_examples=150, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=12,
+)
+_NAMES = st.sampled_from([*SELL, "customer_name", "merchant_order_no", "id", "page", "status", "x"])
+
+
+@MANY
+@given(endpoint=st.sampled_from(ENDPOINTS), changed=st.dictionaries(_NAMES, _JSON, max_size=3), data=st.data())
+def test_no_signed_body_whatever_breaks_the_service(api, endpoint, changed, data):
+    base = data.draw(st.sampled_from([{}, BUY, SELL]))
+    try:
+        body = signed_text(endpoint, json.dumps(base | changed))
+    except UnicodeEncodeError:  # a lone surrogate, which has no bytes to sign
+        body = json.dumps(signed(endpoint, {}) | base | {"merchant_order_no": "\ud800"}).encode()
+    answer = api.post(endpoint, body)
+    assert answer.status < 500
+    assert set(answer.json) - {"time"} == {"code", "msg", "data"}
+
+
+@MANY
+@given(endpoint=st.sampled_from(ENDPOINTS), body=st.binary(max_size=200))
+def test_no_bytes_whatever_break_the_service(api, endpoint, body):
+    answer = api.post(endpoint, body)
+    assert answer.status in (400, 401)

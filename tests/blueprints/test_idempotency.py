@@ -1,0 +1,161 @@
+"""Safe retry of createOrder over HTTP: the first answer again, never a second order."""
+
+import pytest
+
+from tests.support import Api
+
+KEY = {"Idempotency-Key": "retry-1"}
+FIELDS = {"order_type": 1, "cny_amount": "1.00", "paychannel_id": 2, "paychannel_paymethod": "wxpay"}
+DAY = 24 * 3600
+
+
+def is_replay(answer):
+    return answer.headers.get("Idempotency-Replayed") == "true"
+
+
+@pytest.mark.parametrize("place", ["buy", "sell"])
+def test_a_retry_gets_the_first_answer_again_and_makes_nothing(api, rows, place):
+    first = getattr(api, place)(merchant_order_no="A-1", headers=KEY)
+    before = rows()
+    again = getattr(api, place)(merchant_order_no="A-1", headers=KEY)
+    assert again.text == first.text
+    assert (again.status, first.code) == (200, 1)
+    assert (is_replay(first), is_replay(again)) == (False, True)
+    assert rows() == before
+
+
+def test_a_withdrawal_is_held_once_however_often_it_is_retried(api, balances):
+    assert len({api.sell("50.00", headers=KEY).text for _ in range(5)}) == 1
+    assert balances() == (1_000_000 - 5_010, 5_010)
+
+
+def test_the_order_of_the_names_makes_no_other_payload(api):
+    first = api.call("createOrder", FIELDS, KEY)
+    assert api.call("createOrder", dict(reversed(FIELDS.items())), KEY).text == first.text
+
+
+@pytest.mark.parametrize("headers", [None, {"Idempotency-Key": ""}])
+def test_without_a_key_each_request_makes_an_order(api, headers):
+    first, second = api.buy(headers=headers), api.buy(headers=headers)
+    assert first.data["order_no"] != second.data["order_no"]
+    assert not is_replay(second)
+
+
+def test_each_key_makes_an_order_of_its_own(api):
+    answers = [api.buy(headers={"Idempotency-Key": key}) for key in ("a", "A", "b", "~" * 255)]
+    assert len({answer.data["order_no"] for answer in answers}) == 4
+
+
+def test_a_key_is_the_merchants_own(api, other):
+    ours, theirs = api.buy(headers=KEY), other.buy(headers=KEY)
+    assert ours.data["order_no"] != theirs.data["order_no"]
+    assert not is_replay(theirs)
+
+
+OTHER_PAYLOADS = [
+    {"cny_amount": "1.01"},
+    {"paychannel_id": 3},
+    {"paychannel_paymethod": "bank"},
+    {"customer_name": "x"},
+    {"order_type": 2},
+    {"cny_amount": "0"},  # though it would be refused for another reason, too
+    {"paychannel_id": 999},
+]
+
+
+@pytest.mark.parametrize("changed", OTHER_PAYLOADS, ids=str)
+def test_another_payload_under_the_same_key_is_refused(api, rows, changed):
+    assert api.call("createOrder", FIELDS, KEY).code == 1
+    before = rows()
+    answer = api.call("createOrder", FIELDS | changed, KEY)
+    assert (answer.status, answer.code, answer.data) == (422, 42201, None)
+    assert not is_replay(answer)
+    assert rows() == before
+
+
+@pytest.mark.parametrize(("seconds", "replays"), [(DAY - 60, True), (DAY + 60, False)])
+def test_a_key_is_kept_for_a_day(api, ahead, seconds, replays):
+    first = api.buy(headers=KEY)
+    ahead(seconds)
+    later = api.buy(headers=KEY)
+    assert is_replay(later) is replays
+    assert (later.data["order_no"] == first.data["order_no"]) is replays
+
+
+def test_a_key_that_is_past_its_day_may_come_with_another_payload(api, ahead):
+    api.buy("1.00", headers=KEY)
+    ahead(DAY + 60)
+    assert api.buy("2.00", headers=KEY).data["cny_amount"] == "2.00"
+    assert api.buy("1.00", headers=KEY).code == 42201
+
+
+def test_a_retry_says_what_was_said_then_though_the_order_moved_on(api):
+    first = api.buy(headers=KEY)
+    api.play(first.data["order_no"], "success")
+    assert api.status(first.data["order_no"]) == "completed"
+    assert api.buy(headers=KEY).text == first.text
+
+
+CHANGES = [
+    ("channel", "set", 2, "--disabled"),
+    ("channel", "unlink", 2, "demo"),
+    ("channel", "set", 2, "--max", "10"),
+    ("channel", "set", 2, "--pay-method", "alipay"),
+    ("channel", "set", 2, "--passage-rate", "5", "--deposit-rate", "5", "--name", "New"),
+    ("merchant", "set", "demo", "--buy-rate", "5", "--sell-rate", "5"),
+    ("account", "add", "demo", "--card-number", "6222777", "--real-name", "李四"),
+]
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: " ".join(map(str, change)))
+@pytest.mark.parametrize("place", ["buy", "sell"])
+def test_a_retry_says_what_was_said_then_though_the_settings_changed(api, flask, place, change):
+    first = getattr(api, place)(headers=KEY, paychannel_paymethod="wxpay")
+    flask(*change)
+    again = getattr(api, place)(headers=KEY, paychannel_paymethod="wxpay")
+    assert (is_replay(again), again.text) == (True, first.text)
+
+
+def test_a_failure_is_answered_again_too(api, flask, rows):
+    flask("channel", "set", 2, "--config", "open=refuse")
+    first = api.buy(merchant_order_no="A-1", headers=KEY)
+    assert (first.code, is_replay(first)) == (50201, False)
+    flask("channel", "set", 2, "--config", "open=accept")
+    before = rows()
+    again = api.buy(merchant_order_no="A-1", headers=KEY)
+    assert (again.status, again.text, is_replay(again)) == (502, first.text, True)
+    assert rows() == before
+    assert api.listed(merchant_order_no="A-1").data["total"] == 1
+
+
+def test_a_refused_withdrawal_is_answered_again_too(api, flask):
+    first = api.sell("20000.00", headers=KEY)
+    assert first.code == 40901
+    flask("ledger", "adjust", "demo", "50000", "--reason", "top-up")
+    again = api.sell("20000.00", headers=KEY)
+    assert (again.text, is_replay(again)) == (first.text, True)
+
+
+def test_a_request_that_was_not_authenticated_leaves_its_key_free(api, http):
+    assert Api(http, "demo", "guess").buy(headers=KEY).code == 40102
+    assert api.buy("2.00", headers=KEY).code == 1
+    assert Api(http, "demo", "guess").buy("2.00", headers=KEY).code == 40102
+
+
+@pytest.mark.usefixtures("nothing_changes")
+@pytest.mark.parametrize("key", ["x" * 256, "two words", "tab\there", "é"])
+def test_a_key_that_can_not_be_kept_is_refused(api, key):
+    answer = api.buy(headers={"Idempotency-Key": key})
+    assert (answer.status, answer.code, list(answer.data)) == (422, 42200, ["Idempotency-Key"])
+
+
+def test_a_retry_needs_a_nonce_of_its_own(api):
+    assert api.call("createOrder", FIELDS | {"nonce": "nonce-1234"}, KEY).code == 1
+    assert api.call("createOrder", FIELDS | {"nonce": "nonce-1234"}, KEY).code == 40104
+
+
+@pytest.mark.parametrize("key", ["retry-1", "x" * 256])
+def test_the_header_means_nothing_to_a_query(api, key):
+    first = api.listed().data
+    again = api.call("orderQueryList", {}, {"Idempotency-Key": key})
+    assert (again.code, again.data, is_replay(again)) == (1, first, False)

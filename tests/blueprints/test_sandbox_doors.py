@@ -1,0 +1,221 @@
+"""The sandbox's two doors: telling it what becomes of an order, and the inbox that shows a merchant's callbacks."""
+
+import json
+from datetime import UTC, datetime
+from urllib.parse import urlencode
+
+import pytest
+from standardwebhooks import Webhook
+
+from app import create_app
+from blueprints import sandbox
+from models.base import database
+from services import seeding
+from settings import Settings
+from tests.support import through_flask
+
+PAY, INBOX = "/sandbox/pay", "/sandbox/inbox"
+FORM = {"Content-Type": "application/x-www-form-urlencoded"}
+BROWSER = FORM | {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
+ORDER = {"order_no": "1"}
+DEEP = pytest.param("[" * 5000, id="deep")
+
+
+@pytest.fixture(autouse=True)
+def _an_empty_inbox():
+    """The inbox lives as long as the process."""
+    sandbox._inbox.clear()
+    yield
+    sandbox._inbox.clear()
+
+
+@pytest.fixture
+def pay(http):
+    """`pay(fields, headers)` posts the form."""
+    return lambda fields, headers=FORM: http("POST", PAY, urlencode(fields).encode(), headers)
+
+
+@pytest.fixture
+def deliver(http):
+    """`deliver(body, secret, headers)` posts a callback to the inbox as the service would, or a forger."""
+
+    def send(body, secret=seeding.CALLBACK_SECRETS["demo"], **headers):
+        text = body if isinstance(body, str) else json.dumps(body, ensure_ascii=False)
+        now = datetime.now(UTC)
+        sign = Webhook(secret).sign("msg_1", now, text)
+        own = {"webhook-id": "msg_1", "webhook-timestamp": str(int(now.timestamp())), "webhook-signature": sign}
+        return http("POST", INBOX, text.encode(), {"Content-Type": "application/json"} | own | headers)
+
+    return send
+
+
+@pytest.mark.parametrize(
+    ("outcome", "status"),
+    [
+        ("success", "completed"),
+        ("duplicate", "completed"),
+        ("fail", "cancelled"),
+        ("late", "cancelled"),
+        ("silent", "pending"),
+        ("timeout", "pending"),
+        ("wrong_amount", "pending"),
+    ],
+)
+def test_a_script_gets_the_orders_state(outcome, status, api, pay):
+    order_no = api.buy().data["order_no"]
+    answer = pay({"order_no": order_no, "outcome": outcome})
+    assert (answer.status, answer.code) == (200, 1)
+    assert answer.data == {"order_no": order_no, "outcome": outcome, "status": status}
+    assert api.status(order_no) == status
+
+
+@pytest.mark.parametrize("accept", ["*/*", "application/json", "application/json, text/html;q=0.5"])
+def test_whoever_asks_for_no_page_gets_json(accept, api, pay):
+    answer = pay({"order_no": api.buy().data["order_no"], "outcome": "success"}, FORM | {"Accept": accept})
+    assert answer.code == 1
+
+
+def test_a_browser_goes_back_to_the_cashier(api, pay, http):
+    order_no = api.buy().data["order_no"]
+    answer = pay({"order_no": order_no, "outcome": "success"}, BROWSER)
+    assert answer.status == 303
+    assert answer.headers["Location"] == f"/addons/paychannel/pay/index?order_no={order_no}&played=success"
+    assert "Payment complete" in http("GET", answer.headers["Location"]).text
+
+
+@pytest.mark.parametrize("outcome", [None, "", "paid", "SUCCESS", "success "])
+def test_an_outcome_that_is_none_is_42200(outcome, api, pay):
+    order_no = api.buy().data["order_no"]
+    answer = pay({"order_no": order_no} | ({} if outcome is None else {"outcome": outcome}))
+    assert (answer.status, answer.code) == (422, 42200)
+    assert set(answer.data) == {"outcome"}
+    assert api.status(order_no) == "pending"
+
+
+@pytest.mark.parametrize("fields", [{}, {"order_no": ""}, ORDER, {"order_no": "\x00"}, {"order_no": "订单"}])
+def test_an_unknown_order_is_40401(fields, pay):
+    answer = pay(fields | {"outcome": "success"})
+    assert (answer.status, answer.code, answer.data) == (404, 40401, None)
+
+
+def test_an_order_of_a_real_channel_cannot_be_played(api, pay):
+    order_no = api.buy(channel=3).data["order_no"]
+    assert pay({"order_no": order_no, "outcome": "success"}).code == 40401
+    assert api.status(order_no) == "pending"
+
+
+def test_parameters_in_the_address_or_in_json_count_for_nothing(api, http):
+    fields = {"order_no": api.buy().data["order_no"], "outcome": "success"}
+    assert http("POST", f"{PAY}?{urlencode(fields)}", b"", FORM).code == 42200
+    json_body = {"Content-Type": "application/json"}
+    assert http("POST", PAY, json.dumps(fields).encode(), json_body).status in (415, 422)
+    assert api.status(fields["order_no"]) == "pending"
+
+
+@pytest.fixture
+def without_sandbox(tmp_path):
+    """The service of an operator who has no sandbox channel."""
+    app = create_app(Settings(instance=tmp_path / "real"))
+    runner = app.test_cli_runner()
+    runner.invoke(args=["merchant", "add", "shop"])
+    runner.invoke(args=["channel", "add", "--category", "gateway_c", "--driver", "manual", "--name", "Bank"])
+    yield runner, through_flask(app.test_client())
+    database.close()
+
+
+@pytest.mark.parametrize(("method", "path"), [("POST", PAY), ("GET", INBOX), ("POST", INBOX)])
+def test_the_doors_exist_only_where_a_sandbox_channel_does(method, path, without_sandbox):
+    runner, http = without_sandbox
+    answer = http(method, path, urlencode(ORDER | {"outcome": "success"}).encode(), FORM)
+    assert (answer.status, answer.code) == (404, 40404)
+    runner.invoke(args=["channel", "add", "--category", "gateway_b", "--driver", "sandbox", "--name", "Trial"])
+    assert http(method, path, urlencode(ORDER | {"outcome": "success"}).encode(), FORM).text != answer.text
+
+
+def event_of(api):
+    order_no = api.buy().data["order_no"]
+    return {"type": "order.completed", "timestamp": "2026-01-01T00:00:00Z", "data": {"order_no": order_no}}
+
+
+def test_a_callback_that_verifies_is_shown_as_verified(api, deliver, http):
+    event = event_of(api)
+    assert deliver(event).status == 200
+    page = http("GET", INBOX).text
+    assert "Signature verified" in page
+    assert "Signature not valid" not in page
+    for text in ("order.completed", event["data"]["order_no"], "msg_1"):
+        assert text in page
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        {"secret": seeding.CALLBACK_SECRETS["other"]},
+        {"webhook-signature": ""},
+        {"webhook-signature": "v1,AAAA"},
+        {"webhook-timestamp": "1"},
+        {"webhook-timestamp": "now"},
+        {"webhook-timestamp": "²"},
+        {"webhook-id": "msg_2"},
+    ],
+)
+def test_a_forged_callback_is_shown_as_not_valid(forged, api, deliver, http):
+    assert deliver(event_of(api), **forged).status == 200
+    page = http("GET", INBOX).text
+    assert "Signature not valid" in page
+    assert "Signature verified" not in page
+
+
+def test_a_callback_of_an_unknown_order_is_not_valid(deliver, http):
+    deliver({"type": "order.completed", "data": {"order_no": "1"}})
+    assert "Signature not valid" in http("GET", INBOX).text
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["", "{}", "[]", "null", "no json", '{"type": "x"}', '{"type": "x", "data": []}', '{"type": "x", "data": 1}', DEEP],
+)
+def test_what_is_no_callback_is_refused_and_not_shown(body, deliver, http):
+    answer = deliver(body)
+    assert answer.status in (400, 422)
+    assert answer.code // 100 == answer.status
+    assert "Nothing has arrived yet" in http("GET", INBOX).text
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["<script>alert(1)</script>", '"><img src=x>', "{{ 7*7 }}", pytest.param("\ud800", id="half a character")],
+)
+@pytest.mark.parametrize("where", ["type", "order_no"])
+def test_a_hostile_callback_is_only_a_text(text, where, deliver, http):
+    fields = {"type": "order.completed", "order_no": "1"} | {where: text}
+    answer = deliver(json.dumps({"type": fields["type"], "data": {"order_no": fields["order_no"]}}))
+    assert answer.status < 500
+    page = http("GET", INBOX)
+    assert page.status == 200
+    assert "<script>alert" not in page.text
+    assert "<img" not in page.text
+
+
+def test_the_same_callback_again_is_counted(api, deliver, http):
+    event = event_of(api)
+    deliver(event)
+    deliver(event)
+    assert http("GET", INBOX).text.count("<article") == 2
+
+
+def test_the_inbox_is_a_strict_page_in_the_readers_language(http):
+    answer = http("GET", INBOX, headers={"Accept-Language": "zh-CN"})
+    assert "还没有收到回调" in answer.text
+    assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
+    assert "no-store" in answer.headers["Cache-Control"]
+
+
+def test_the_newest_hundred_are_kept(api, deliver, http):
+    event = event_of(api)
+    for number in range(105):
+        deliver(event | {"type": f"order.number{number}"})
+    page = http("GET", INBOX).text
+    assert page.count("<article") == 100
+    assert page.index("order.number104") < page.index("order.number103")
+    assert "order.number4<" not in page

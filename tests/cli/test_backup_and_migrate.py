@@ -1,0 +1,179 @@
+"""`flask db`: a consistent copy of a database in use, and bringing an older database up to date."""
+
+import os
+import sqlite3
+import threading
+from contextlib import closing
+
+import pytest
+
+from app import create_app
+from models import schema
+from models.base import database
+from services import backup
+from settings import Settings
+from tests.support import Api, through_flask
+
+
+def _ask(path, sql):
+    with closing(sqlite3.connect(path)) as copy:
+        return copy.execute(sql).fetchall()
+
+
+def test_a_copy_holds_what_was_there_and_serves(flask, api, tmp_path, instance):
+    order_no = api.buy().data["order_no"]
+    target = tmp_path / "copies" / "orders.sqlite"
+    target.parent.mkdir()
+    flask("db", "backup", target)
+    assert os.listdir(target.parent) == ["orders.sqlite"]
+    assert target.stat().st_mode & 0o777 == 0o600
+    (target.parent / "vault.key").write_bytes((instance / "vault.key").read_bytes())
+    database.close()
+    copy = create_app(Settings(instance=target.parent, demo=True))
+    assert Api(through_flask(copy.test_client())).status(order_no) == "pending"
+
+
+@pytest.fixture
+def writing(api):
+    """Orders are placed in another thread, from before the test until after it."""
+    stop, placed = threading.Event(), []
+    several = threading.Event()
+
+    def write():
+        while not stop.is_set():
+            placed.append(api.sell("1.00").code)
+            if len(placed) > 2:
+                several.set()
+        database.close()
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    assert several.wait(20)
+    yield placed
+    stop.set()
+    thread.join()
+
+
+def test_a_copy_made_while_orders_are_placed_is_consistent(flask, flask_json, writing, tmp_path):
+    for number in range(3):
+        target = tmp_path / f"{number}.sqlite"
+        flask("db", "backup", target)
+        assert _ask(target, "PRAGMA integrity_check") == [("ok",)]
+        ((orders, held),) = _ask(target, "SELECT COUNT(*), SUM(merchant_actual_amount) FROM 'order'")
+        assert orders > 2
+        assert _ask(target, "SELECT balance FROM ledger_account WHERE kind = 'held' AND owner = 1") == [(held,)]
+        assert _ask(target, "SELECT SUM(amount) FROM entry") == [(0,)]
+        for table in ("history", "nonce"):
+            assert _ask(target, f"SELECT COUNT(*) FROM {table}") == [(orders,)]
+
+
+def test_a_copy_ends_however_often_others_write(flask, app, tmp_path, instance, monkeypatch):
+    """A copy that began again after each write would never end on a busy database."""
+    flask("seed", "--orders", "200")
+    monkeypatch.setattr(backup, "PAGES_A_STEP", 8, raising=False)
+    steps = []
+
+    def write_meanwhile(done, total):
+        steps.append(done)
+        assert len(steps) < 300, "the copy begins again after each write"
+        with closing(sqlite3.connect(instance / "orders.sqlite")) as other, other:
+            other.execute("UPDATE merchant SET name = ? WHERE key = 'other'", (f"at {len(steps)}",))
+
+    backup.backup(tmp_path / "copy.sqlite", write_meanwhile)
+    assert _ask(tmp_path / "copy.sqlite", "PRAGMA integrity_check") == [("ok",)]
+
+
+def test_an_existing_file_is_never_overwritten(refuses, tmp_path):
+    target = tmp_path / "precious"
+    target.write_text("precious")
+    assert "is there already" in refuses("db", "backup", target)
+    assert target.read_text() == "precious"
+
+
+def test_a_copy_that_cannot_be_written_leaves_nothing(refuses, tmp_path):
+    assert "No such file" in refuses("db", "backup", tmp_path / "nowhere" / "copy.sqlite")
+    assert "is there already" in refuses("db", "backup", tmp_path)
+    assert os.listdir(tmp_path) == ["instance"]
+
+
+ADD_NOTE = """
+from peewee import TextField
+
+def up(migrator, db):
+    migrator.migrate(migrator.add_column("merchant", "note", TextField(default="")))
+"""
+HALF_DONE = """
+def up(migrator, db):
+    db.execute_sql("CREATE TABLE half (a)")
+    db.execute_sql("UPDATE merchant SET name = 'half'")
+    db.execute_sql("UPDATE nothing_there SET a = 1")
+"""
+
+
+@pytest.fixture
+def migrations(tmp_path, monkeypatch):
+    """A folder of migrations in place of the project's; `migrations("0001_note", code)` adds one."""
+    folder = tmp_path / "migrations"
+    folder.mkdir()
+    monkeypatch.setattr(schema, "MIGRATIONS", folder)
+    return lambda name, code: (folder / f"{name}.py").write_text(code)
+
+
+COMMANDS = (("serve",), ("merchant", "list"), ("order", "list"), ("ledger", "verify"), ("seed",))
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_an_older_database_is_refused_until_it_is_migrated(app, migrations, refuses, command, nothing_changes):
+    migrations("0001_note", ADD_NOTE)
+    said = refuses(*command)
+    assert "older version" in said
+    assert "flask db migrate" in said
+    assert len(said.splitlines()) == 1
+
+
+def test_migrating_applies_what_is_missing_and_keeps_what_is_there(api, migrations, flask, rows, instance):
+    api.buy()
+    before = rows()
+    migrations("0001_note", ADD_NOTE)
+    assert "applied: 0001_note" in flask("db", "migrate").output
+    assert rows() == before
+    assert _ask(instance / "orders.sqlite", "SELECT DISTINCT note FROM merchant") == [("",)]
+    assert "demo" in flask("merchant", "list").output
+    assert "up to date" in flask("db", "migrate").output
+
+
+def test_an_older_database_can_be_copied_before_it_is_migrated(app, migrations, flask, tmp_path):
+    migrations("0001_note", ADD_NOTE)
+    flask("db", "backup", tmp_path / "copy.sqlite")
+    assert _ask(tmp_path / "copy.sqlite", "PRAGMA integrity_check") == [("ok",)]
+
+
+def test_a_migration_that_fails_is_undone_as_a_whole(app, migrations, refuses, flask_json, instance):
+    migrations("0001_note", ADD_NOTE)
+    migrations("0002_half", HALF_DONE)
+    assert "nothing_there" in refuses("db", "migrate")
+    assert _ask(instance / "orders.sqlite", "SELECT name FROM schema_migration") == [("0001_note",)]
+    assert _ask(instance / "orders.sqlite", "SELECT * FROM sqlite_master WHERE name = 'half'") == []
+    assert _ask(instance / "orders.sqlite", "SELECT * FROM merchant WHERE name = 'half'") == []
+    migrations("0002_half", ADD_NOTE.replace('"note"', '"remark"'))
+    assert "up to date" not in refuses("merchant", "list")
+
+
+@pytest.mark.parametrize("command", [*COMMANDS, ("db", "migrate")], ids=" ".join)
+def test_a_newer_database_is_refused_and_left_alone(app, migrations, refuses, instance, command):
+    with closing(sqlite3.connect(instance / "orders.sqlite")) as newer, newer:
+        newer.execute("INSERT INTO schema_migration (name, applied) VALUES ('0099_later', '2030-01-01')")
+    migrations("0001_note", ADD_NOTE)
+    assert "newer version" in refuses(*command)
+    assert "note" not in str(_ask(instance / "orders.sqlite", "SELECT sql FROM sqlite_master WHERE name = 'merchant'"))
+
+
+def test_a_new_database_starts_from_the_models(migrations, tmp_path):
+    """Its tables are those of this version already: no migration is run on it."""
+    migrations("0001_note", ADD_NOTE)
+    app = create_app(Settings(instance=tmp_path / "new"))
+    runner = app.test_cli_runner()
+    assert runner.invoke(args=["merchant", "list"]).output == "nothing there\n"
+    assert "up to date" in runner.invoke(args=["db", "migrate"]).output
+    database.close()
+    assert _ask(tmp_path / "new" / "orders.sqlite", "SELECT name FROM schema_migration") == [("0001_note",)]

@@ -1,0 +1,188 @@
+"""`flask channel`, as an operator uses it."""
+
+import json
+
+import pytest
+
+
+@pytest.fixture
+def channel(flask_json):
+    """`channel(1)` is the row that `channel list` shows."""
+    return lambda number: next(row for row in flask_json("channel", "list") if row["id"] == number)
+
+
+def _offered(api):
+    return [row["id"] for row in api.call("getPayChannels").data["list"]]
+
+
+def _add(flask_json, *more, driver="sandbox"):
+    return flask_json("channel", "add", "--category", "gateway_b", "--driver", driver, "--name", "New", *more)["id"]
+
+
+def test_a_new_channel_takes_orders_of_the_merchants_it_is_linked_to(flask, flask_json, api, other):
+    new = _add(flask_json)
+    assert api.buy(channel=new).code == 40403
+    flask("channel", "link", new, "demo")
+    assert (api.buy(channel=new).code, other.buy(channel=new).code) == (1, 40403)
+    assert new in _offered(api)
+
+
+def test_an_unlinked_channel_is_gone_for_that_merchant_only(flask, api, other):
+    flask("channel", "unlink", "2", "demo")
+    assert (api.buy(channel=2).code, other.buy(channel=2).code) == (40403, 1)
+    assert _offered(api) == [1, 3]
+
+
+def test_orders_on_their_way_go_on_after_an_unlink(flask, api):
+    order_no = api.buy(channel=2).data["order_no"]
+    flask("channel", "unlink", "2", "demo")
+    api.play(order_no, "success")
+    assert api.status(order_no) == "completed"
+
+
+def test_linking_twice_is_linking_once(flask, channel):
+    for _ in range(2):
+        flask("channel", "link", "4", "demo")
+    assert sorted(channel(4)["merchants"].split(",")) == ["demo", "other"]
+
+
+def test_a_disabled_channel_takes_no_new_orders(flask, api):
+    flask("channel", "set", "2", "--disabled")
+    assert api.buy(channel=2).code == 40403
+    assert 2 not in _offered(api)
+    flask("channel", "set", "2", "--enabled")
+    assert api.buy(channel=2).code == 1
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "column", "shown"),
+    [
+        ("--name", "Renamed 新", "name", "Renamed 新"),
+        ("--pay-method", "bank, wxpay", "pay_method", "wxpay,bank"),
+        ("--min", "1", "min", "1.00"),
+        ("--max", "200.5", "max", "200.50"),
+        ("--passage-rate", "-0.25", "passage_rate", "-0.25"),
+        ("--commission-rate", "0.3", "commission_rate", "0.30"),
+        ("--deposit-rate", "10", "deposit_rate", "10.00"),
+        ("--settlement-days", "1", "settlement_days", 1),
+        ("--auto-accept-max", "50", "auto_accept_max", "50.00"),
+    ],
+)
+def test_what_is_set_is_shown_and_nothing_else_changes(flask, channel, option, value, column, shown):
+    before = channel(2)
+    flask("channel", "set", "2", option, value)
+    assert channel(2) == before | {column: shown}
+
+
+def test_amounts_outside_the_channels_limits_are_refused(flask, api):
+    flask("channel", "set", "2", "--min", "10", "--max", "20")
+    answers = {amount: api.buy(amount).code for amount in ("9.99", "10.00", "20.00", "20.01")}
+    assert answers == {"9.99": 42200, "10.00": 1, "20.00": 1, "20.01": 42200}
+
+
+def test_new_rates_change_no_order_that_is_there(flask, api, flask_json, balances):
+    flask("channel", "set", "2", "--passage-rate", "1", "--deposit-rate", "10")
+    order_no = api.sell("100.00").data["order_no"]
+    flask("channel", "set", "2", "--passage-rate", "9", "--deposit-rate", "0")
+    assert balances()[1] == 10_000 + 30 + 100 + 1_000
+    flask("order", "reject", order_no, "--reason", "test")
+    assert balances() == (1_000_000, 0)
+
+
+def test_withdrawals_are_accepted_by_rule_up_to_a_limit_that_can_be_taken_back(flask, api, due):
+    flask("channel", "set", "2", "--auto-accept-max", "50")
+    small, large = (api.sell(amount).data["order_no"] for amount in ("50.00", "50.01"))
+    due.orders()
+    assert (api.status(small), api.status(large)) == ("confirmed", "pending")
+    flask("channel", "set", "2", "--auto-accept-max", "0")
+    after = api.sell("0.01").data["order_no"]
+    due.orders()
+    assert api.status(after) == "pending"
+
+
+def test_one_field_of_the_config_is_changed_and_the_others_stay(flask, api):
+    placed = api.buy(channel=2).data
+    flask("channel", "set", "2", "--config", "open=refuse")
+    assert api.buy(channel=2).code == 50201
+    flask("channel", "set", "2", "--config", "open=accept")
+    assert api.buy(channel=2).code == 1
+    assert "sandbox-notice-secret" not in flask("channel", "list").output
+    api.play(placed["order_no"], "success")
+    assert api.status(placed["order_no"]) == "completed"
+
+
+def test_the_config_comes_from_a_file_and_is_never_shown(flask, tmp_path):
+    file = tmp_path / "config.json"
+    file.write_text(json.dumps({"payee": "Payee Ltd.", "account": "6222-9999"}), "utf-8")
+    base = ("channel", "add", "--category", "gateway_b", "--driver", "manual", "--name", "New")
+    said = flask(*base, "--config-file", file, "--config", "note=Quiet").output + flask("channel", "list").output
+    assert not [value for value in ("Payee Ltd.", "6222-9999", "Quiet") if value in said]
+
+
+@pytest.mark.parametrize("text", ["", "[1]", "null", '"x"', "{", "\udcff"])
+def test_a_config_file_that_is_no_json_object_is_refused(refuses, flask_json, tmp_path, text):
+    file = tmp_path / "config.json"
+    file.write_text(text, "utf-8", "surrogateescape")
+    before = flask_json("channel", "list")
+    assert "config" in refuses("channel", "set", "2", "--name", "Changed", "--config-file", file)
+    assert flask_json("channel", "list") == before
+
+
+BAD_VALUES = [
+    ("--min", "0", "min"),
+    ("--min", "-5", "min"),
+    ("--min", "0.001", "decimals"),
+    ("--max", "1e99", "large"),
+    ("--passage-rate", "-100.01", "percentage"),
+    ("--commission-rate", "-1", "commission"),
+    ("--deposit-rate", "101", "percentage"),
+    ("--settlement-days", "-1", "--settlement-days"),
+    ("--auto-accept-max", "-1", "accept"),
+    ("--pay-method", "", "payment methods"),
+    ("--pay-method", "wxpay,cash", "payment methods"),
+    ("--config", "secret", "NAME=VALUE"),
+    ("--config", "secret=short", "secret"),
+    ("--config", "nope=1", "nope"),
+    ("--config", "payout=nope", "payout"),
+]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [("set", "2"), ("add", "--category", "gateway_b", "--driver", "sandbox")],
+    ids=lambda command: command[0],
+)
+@pytest.mark.parametrize(("option", "value", "word"), BAD_VALUES)
+def test_a_value_that_cannot_be_used_is_named_and_changes_nothing(flask_json, refuses, command, option, value, word):
+    before = flask_json("channel", "list")
+    said = refuses("channel", *command, "--name", "Changed", option, value)
+    assert word in said
+    assert "CHECK constraint" not in said  # the operator's words, not the database's
+    assert flask_json("channel", "list") == before
+
+
+def test_a_minimum_above_the_maximum_is_refused(refuses, channel):
+    before = channel(2)
+    assert "CHECK constraint" not in refuses("channel", "set", "2", "--min", "50", "--max", "5")
+    assert channel(2) == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("set", "99", "--name", "x"), "no channel 99"),
+        (("set", "99999999999999999999", "--name", "x"), "channel"),
+        (("link", "99", "demo"), "no channel 99"),
+        (("link", "2", "nobody"), "no merchant nobody"),
+        (("unlink", "4", "demo"), "demo is not linked to channel 4"),
+    ],
+)
+def test_a_channel_or_merchant_that_is_not_there_is_refused(refuses, arguments, words):
+    assert words in refuses("channel", *arguments)
+
+
+@pytest.mark.parametrize("settings_of_app", [{"demo": False}])
+def test_a_sandbox_channel_outside_demo_mode_is_warned_about(flask):
+    base = ("channel", "add", "--category", "gateway_b", "--name", "New")
+    assert "warning" in flask(*base, "--driver", "sandbox").stderr
+    assert "warning" not in flask(*base, "--driver", "manual").stderr

@@ -1,0 +1,61 @@
+"""Every command explains itself: each option, each argument, and each list as JSON."""
+
+import click
+import pytest
+
+import cli
+from app import serve
+
+GROUPS = (cli.merchant, cli.account, cli.channel, cli.order, cli.callback, cli.ledger, cli.db)
+SINGLE = (cli.seed, cli.demo_curl, serve)
+COMMANDS = {f"{group.name} {name}": command for group in GROUPS for name, command in group.commands.items()} | {
+    command.name: command for command in SINGLE
+}
+PROMISED = """serve seed
+    merchant: add set show list rotate
+    channel: add set link unlink list
+    account: add list
+    order: list show accept reject paid settle
+    callback: list show redeliver
+    ledger: balances verify adjust
+    db: migrate backup"""
+
+
+def test_every_promised_command_is_there(app):
+    """The names stand in other people's scripts."""
+    single, *groups = PROMISED.splitlines()
+    promised = single.split()
+    for line in groups:
+        group, names = line.split(":")
+        promised += [f"{group.strip()} {name}" for name in names.split()]
+    assert set(promised) <= set(COMMANDS)
+    assert {name.split()[0] for name in promised} <= set(app.cli.commands)
+
+
+def test_no_command_escapes_these_tests(app):
+    own = {group.name for group in GROUPS} | {command.name for command in SINGLE}
+    assert set(app.cli.commands) == own
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_explains_each_option_and_argument(name):
+    command = COMMANDS[name]
+    context = click.Context(command, info_name=name)
+    _, explained = command.get_help(context).split("\n", 1)  # what follows the line with the usage
+    assert command.help
+    for parameter in command.params:
+        if isinstance(parameter, click.Argument):
+            assert parameter.make_metavar(context).strip("[]") in explained, f"{name}: argument {parameter.name}"
+        else:
+            assert parameter.help, f"{name}: option {parameter.opts}"
+
+
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name.split()[-1] in ("list", "show", "balances")])
+def test_everything_that_is_read_can_be_had_as_json(name):
+    assert "--json" in [option for parameter in COMMANDS[name].params for option in parameter.opts]
+
+
+@pytest.mark.parametrize("group", GROUPS, ids=lambda group: group.name)
+def test_a_group_lists_its_commands_with_a_word_on_each(flask, group):
+    shown = flask(group.name, "--help").output
+    assert all(name in shown and command.get_short_help_str(200) for name, command in group.commands.items())

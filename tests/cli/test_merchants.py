@@ -1,0 +1,178 @@
+"""`flask merchant` and `flask account`, as an operator uses them."""
+
+import pytest
+
+from tests.support import Api
+
+
+def _merchant(flask_json, key="demo"):
+    return flask_json("merchant", "show", key)
+
+
+@pytest.fixture
+def added(flask, flask_json, http):
+    """A merchant that an operator just added and linked to channel 2."""
+    made = flask_json("merchant", "add", "shop", "--name", "Shop 小店", "--buy-rate", "1.25", "--sell-rate", "0.5")
+    flask("channel", "link", "2", "shop")
+    return Api(http, "shop", made["secret"])
+
+
+def test_a_new_merchant_can_call_with_the_secret_that_was_printed(added):
+    placed = added.buy("100.00").data
+    assert placed["service_amount"] == 125
+
+
+def test_the_api_secret_is_printed_once_and_the_callback_secret_can_be_read_again(flask, flask_json):
+    made = flask_json("merchant", "add", "shop")
+    assert set(made) == {"key", "secret", "callback_secret"}
+    assert made["callback_secret"].startswith("whsec_")
+    assert _merchant(flask_json, "shop")["callback_secret"] == made["callback_secret"]
+    for command in (("show", "shop"), ("show", "shop", "--json"), ("list",), ("list", "--json")):
+        assert made["secret"] not in flask("merchant", *command).output
+
+
+def test_every_merchant_gets_secrets_of_its_own(flask_json):
+    made = [flask_json("merchant", "add", key) for key in ("one", "two")]
+    assert len({each[name] for each in made for name in ("secret", "callback_secret")}) == 4
+
+
+def test_the_list_shows_what_was_set(flask, flask_json):
+    flask(
+        *("merchant", "set", "demo", "--name", "New 新", "--callback-url", "https://shop.example/hook"),
+        *("--events", "paid", "--buy-rate", "2", "--sell-rate", "0", "--allow", "10.0.0.0/8, ::1"),
+    )
+    demo = flask_json("merchant", "list")[0]
+    assert demo == {
+        "key": "demo",
+        "name": "New 新",
+        "enabled": True,
+        "buy_rate": "2.00",
+        "sell_rate": "0.00",
+        "callback_url": "https://shop.example/hook",
+        "events": "paid,completed,cancelled",
+        "allowed_addresses": "10.0.0.0/8,::1/128",
+    }
+    assert "New 新" in flask("merchant", "list").output
+
+
+def test_show_names_the_channels(flask_json):
+    assert _merchant(flask_json)["channels"] == [1, 2, 3]
+
+
+def test_a_new_rate_changes_no_order_that_is_there(api, flask):
+    order_no = api.buy("100.00").data["order_no"]
+    flask("merchant", "set", "demo", "--buy-rate", "5")
+    assert api.detail(order_no=order_no).data["service_rate"] == "0.60"
+    assert api.buy("100.00").data["service_amount"] == 500
+
+
+def test_a_disabled_merchant_is_refused_until_it_is_enabled(api, flask):
+    flask("merchant", "set", "demo", "--disabled")
+    assert api.listed().code == 40101
+    flask("merchant", "set", "demo", "--enabled")
+    assert api.listed().code == 1
+
+
+@pytest.mark.parametrize(("allowed", "code"), [("10.0.0.0/8", 40300), ("10.0.0.0/8,127.0.0.1", 1), ("", 1)])
+def test_only_allowed_addresses_may_call(api, flask, allowed, code):
+    flask("merchant", "set", "demo", "--allow", "192.0.2.1")
+    flask("merchant", "set", "demo", "--allow", allowed)
+    assert api.listed().code == code
+
+
+def test_two_secrets_are_valid_while_a_merchant_rotates(flask_json, api, http, ahead):
+    new = Api(http, "demo", flask_json("merchant", "rotate", "demo", "--keep-hours", "2")["secret"])
+    assert (api.listed().code, new.listed().code) == (1, 1)
+    ahead(2 * 3600 + 1)
+    assert (api.listed().code, new.listed().code) == (40102, 1)
+
+
+def test_a_secret_that_leaked_can_be_ended_at_once(flask_json, api, http):
+    new = Api(http, "demo", flask_json("merchant", "rotate", "demo", "--keep-hours", "0")["secret"])
+    assert (api.listed().code, new.listed().code) == (40102, 1)
+
+
+def test_rotating_the_callback_secret_leaves_the_api_secret(flask_json, api):
+    before = _merchant(flask_json)["callback_secret"]
+    new = flask_json("merchant", "rotate", "demo", "--callback")["callback_secret"]
+    assert _merchant(flask_json)["callback_secret"] == new != before
+    assert api.listed().code == 1
+
+
+BAD_VALUES = [
+    ("--buy-rate", "-1", "rate"),
+    ("--sell-rate", "-0.01", "rate"),
+    ("--buy-rate", "100.01", "percentage"),
+    ("--buy-rate", "0.605", "percentage"),
+    ("--buy-rate", "NaN", "percentage"),
+    ("--buy-rate", "abc", "percentage"),
+    ("--buy-rate", "1_0", "percentage"),
+    ("--buy-rate", "１０", "percentage"),
+    ("--callback-url", "ftp://shop.example", "http"),
+    ("--callback-url", "shop.example/hook", "http"),
+    ("--callback-url", "http://[bad", "callback URL"),
+    ("--events", "paid,nope", "events are"),
+    ("--allow", "10.0.0.1/8", "allowed addresses"),
+    ("--allow", "localhost", "allowed addresses"),
+]
+
+
+@pytest.mark.parametrize("command", [("add", "shop"), ("set", "demo")], ids=lambda command: command[0])
+@pytest.mark.parametrize(("option", "value", "word"), BAD_VALUES)
+def test_a_value_that_cannot_be_used_is_named_and_changes_nothing(flask_json, refuses, command, option, value, word):
+    before = flask_json("merchant", "list")
+    assert word in refuses("merchant", *command, "--name", "Changed", option, value)
+    assert flask_json("merchant", "list") == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("add", "demo"), "there is a merchant demo already"),
+        (("add", "bad key"), "key"),
+        (("add", ""), "key"),
+        (("add", "x" * 65), "key"),
+        (("show", "nobody"), "no merchant nobody"),
+        (("set", "nobody", "--name", "x"), "no merchant nobody"),
+        (("rotate", "nobody"), "no merchant nobody"),
+        (("rotate", "demo", "--keep-hours", "-1"), "--keep-hours"),
+    ],
+)
+def test_a_merchant_that_cannot_be_meant_is_refused(refuses, flask_json, arguments, words):
+    before = flask_json("merchant", "list")
+    assert words in refuses("merchant", *arguments)
+    assert flask_json("merchant", "list") == before
+
+
+def test_withdrawals_go_to_the_newest_receiving_account(api, flask):
+    account = ("--bank", "New Bank", "--sub-bank", "South", "--card-number", "6222999988887777", "--real-name", "李四")
+    flask("account", "add", "demo", *account)
+    snapshot = api.sell("10.00").data["payment_method_snapshot"]
+    assert snapshot == {
+        "bank": "New Bank",
+        "sub_bank": "South",
+        "card_number": "6222999988887777",
+        "real_name": "李四",
+    }
+
+
+def test_a_merchant_without_a_receiving_account_gets_one(other, flask):
+    flask("ledger", "adjust", "other", "100", "--reason", "test")
+    assert other.sell("10.00").code == 40903
+    flask("account", "add", "other", "--card-number", "6222999988887777", "--real-name", "李四")
+    assert other.sell("10.00").code == 1
+
+
+def test_the_list_of_accounts_masks_numbers_and_names(flask, flask_json):
+    (row,) = flask_json("account", "list", "demo")
+    assert (row["card_number"], row["real_name"]) == ("*" * 15 + "0017", "张*")
+    assert flask_json("account", "list", "other") == []
+    assert "6222020000000000017" not in flask("account", "list").output
+
+
+@pytest.mark.parametrize(
+    ("key", "number", "name"), [("demo", " ", "李四"), ("demo", "6222999988887777", ""), ("nobody", "6222", "李四")]
+)
+def test_an_account_that_cannot_be_used_is_refused(refuses, flask_json, key, number, name):
+    assert refuses("account", "add", key, "--card-number", number, "--real-name", name)
+    assert len(flask_json("account", "list")) == 1

@@ -1,0 +1,133 @@
+"""`flask order`: what an operator sees of orders, and what only an operator can decide."""
+
+import pytest
+
+MANUAL = 3
+FEE = 60  # fen that the merchant `demo` pays on a deposit of 100 yuan
+
+
+def test_the_list_is_newest_first_and_says_what_each_order_is(flask_json, api, ahead):
+    first = api.buy("12.50", channel=2, merchant_order_no="A-1").data
+    ahead(1)
+    second = api.sell("1.00", channel=MANUAL).data
+    rows = flask_json("order", "list")
+    assert [row["order_no"] for row in rows] == [second["order_no"], first["order_no"]]
+    assert rows[1] == {
+        "order_no": first["order_no"],
+        "merchant": "demo",
+        "channel": 2,
+        "type": "buy",
+        "status": "pending",
+        "cny_amount": "12.50",
+        "merchant_order_no": "A-1",
+        "createtime": first["createtime"],
+        "exceptions": "",
+    }
+
+
+@pytest.mark.parametrize(
+    ("filters", "found"),
+    [
+        ((), {"buy", "sell", "paid", "other"}),
+        (("--type", "sell"), {"sell"}),
+        (("--type", "buy", "--merchant", "demo"), {"buy", "paid"}),
+        (("--status", "completed"), {"paid"}),
+        (("--merchant", "other"), {"other"}),
+        (("--exceptions",), set()),
+        (("--limit", "1"), {"other"}),
+    ],
+)
+def test_the_list_is_filtered(flask_json, api, other, filters, found):
+    api.buy(merchant_order_no="buy")
+    api.sell(merchant_order_no="sell")
+    api.play(api.buy(merchant_order_no="paid").data["order_no"], "success")
+    other.buy(merchant_order_no="other")
+    assert {row["merchant_order_no"] for row in flask_json("order", "list", *filters)} == found
+
+
+def test_show_tells_the_whole_story(flask, flask_json, api):
+    order_no = api.buy("100.00", merchant_order_no="A-1", customer_name="李四").data["order_no"]
+    api.play(order_no, "success")
+    story = flask_json("order", "show", order_no)
+    assert [(line["from"], line["to"]) for line in story["history"]] == [
+        ("", "pending"),
+        ("pending", "paid"),
+        ("paid", "confirmed"),
+        ("confirmed", "completed"),
+    ]
+    assert {line["yuan"] for line in story["ledger"]} == {"99.40", "0.60", "-100.00"}
+    assert [event["type"] for event in story["callbacks"]] == ["order.completed"]
+    told = flask("order", "show", order_no).output
+    assert all(text in told for text in (order_no, "A-1", "confirmed", "credit", "order.completed"))
+
+
+def test_an_accepted_withdrawal_is_confirmed_once(flask, refuses, api, withdrawal):
+    assert "confirmed" in flask("order", "accept", withdrawal).output
+    assert "confirmed, not pending" in refuses("order", "accept", withdrawal)
+    assert api.status(withdrawal) == "confirmed"
+
+
+def test_a_rejection_returns_the_hold_and_stands_in_the_history_with_its_reason(
+    flask, flask_json, withdrawal, balances
+):
+    assert balances() == (1_000_000 - 5_015, 5_015)
+    flask("order", "reject", withdrawal, "--reason", "wrong card 卡号")
+    assert balances() == (1_000_000, 0)
+    last = flask_json("order", "show", withdrawal)["history"][-1]
+    assert (last["to"], last["who"], last["why"]) == ("cancelled", "operator", "wrong card 卡号")
+
+
+def test_an_accepted_withdrawal_that_is_paid_by_hand_can_still_be_rejected(flask, withdrawal, balances):
+    flask("order", "accept", withdrawal)
+    flask("order", "reject", withdrawal, "--reason", "the bank is closed")
+    assert balances() == (1_000_000, 0)
+
+
+def test_an_accepted_withdrawal_that_a_channel_may_have_paid_cannot_be_rejected(flask, refuses, api):
+    order_no = api.sell("50.00", channel=2).data["order_no"]
+    flask("order", "accept", order_no)
+    assert "can't be rejected" in refuses("order", "reject", order_no, "--reason", "late")
+    assert api.status(order_no) == "confirmed"
+
+
+def test_a_withdrawal_paid_by_hand_is_spent_once(flask, withdrawal, balances, api):
+    flask("order", "accept", withdrawal)
+    assert "completed" in flask("order", "paid", withdrawal, "--reference", "BANK-1").output
+    assert "on record already" in flask("order", "paid", withdrawal, "--reference", "BANK-1").output
+    assert (api.status(withdrawal), balances()) == ("completed", (1_000_000 - 5_015, 0))
+
+
+def test_a_deposit_seen_by_hand_is_credited_once(flask, deposit, balances, api):
+    assert "completed" in flask("order", "paid", deposit, "--reference", "BANK-1").output
+    assert "on record already" in flask("order", "paid", deposit, "--reference", "BANK-1").output
+    assert (api.status(deposit), balances()) == ("completed", (1_000_000 + 10_000 - FEE, 0))
+
+
+@pytest.mark.parametrize(
+    ("command", "kind", "words"),
+    [
+        (("accept",), "deposit", "only a withdrawal"),
+        (("reject", "--reason", "x"), "deposit", "only a withdrawal"),
+        (("reject",), "withdrawal", "--reason"),
+        (("paid",), "withdrawal", "accept the withdrawal first"),
+        (("settle", "--refund"), "deposit", "no such open exception"),
+    ],
+)
+def test_what_does_not_fit_the_order_is_refused(request, refuses, flask_json, command, kind, words):
+    order_no = request.getfixturevalue(kind)
+    before = flask_json("order", "show", order_no)
+    assert words in refuses("order", command[0], order_no, *command[1:])
+    assert flask_json("order", "show", order_no) == before
+
+
+def test_a_channel_that_reports_payments_itself_is_believed_and_not_the_operator(refuses, api):
+    order_no = api.buy(channel=2).data["order_no"]
+    assert "reports payments itself" in refuses("order", "paid", order_no)
+    assert api.status(order_no) == "pending"
+
+
+@pytest.mark.parametrize(
+    "command", [("show",), ("accept",), ("reject", "--reason", "x"), ("paid",), ("settle", "--credit")]
+)
+def test_an_order_that_is_not_there_is_refused(refuses, command):
+    assert "no order 123" in refuses("order", command[0], "123", *command[1:])

@@ -1,0 +1,163 @@
+"""`flask seed`: the same demo content every time, and nowhere but in demo mode."""
+
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from app import create_app
+from models import schema
+from models.base import database
+from models.order import STATUSES, Order
+from services import seeding, vault
+from settings import Settings
+
+SEALED = {"secret", "callback_secret", "config", "details", "customer_name"}
+CHINA = timedelta(hours=8)
+
+
+@pytest.fixture
+def fresh(tmp_path):
+    """`fresh("name")` opens the application on an empty instance folder; returns its command runner."""
+
+    def make(name, demo=True):
+        database.close()
+        app = create_app(Settings(instance=Path(tmp_path / name), demo=demo))
+        runner = app.test_cli_runner()
+        return lambda *arguments: runner.invoke(args=list(arguments))
+
+    yield make
+    database.close()
+
+
+def _opened(row):
+    return {name: vault.unseal(value) if name in SEALED and value else value for name, value in row.items()}
+
+
+def _content():
+    """All that is in the database now, sealed columns opened."""
+    return {table.__name__: [_opened(row) for row in table.select().dicts()] for table in schema.TABLES}
+
+
+def test_seeding_makes_the_same_content_every_time(fresh, time_machine):
+    contents = []
+    for day in (1, 2):
+        time_machine.move_to(datetime(2026, 11, day, 12, tzinfo=UTC))
+        assert fresh(f"instance{day}")("seed", "--orders", "200").exit_code == 0
+        contents.append(_content())
+    for table, rows in contents[0].items():
+        assert rows == contents[1][table], table
+
+
+def test_seeding_twice_changes_nothing(flask, rows):
+    flask("seed", "--orders", "50")
+    before = rows()
+    assert "was there" in flask("seed", "--orders", "50").output
+    flask("seed")
+    flask("seed", "--orders", "10")
+    assert rows() == before
+
+
+def test_seeding_more_goes_on_with_the_same_orders(fresh):
+    step_by_step = fresh("a")
+    for count in ("70", "200"):
+        step_by_step("seed", "--orders", count)
+    orders, balances = _content()["Order"], step_by_step("ledger", "balances", "--json").output
+    at_once = fresh("b")
+    at_once("seed", "--orders", "200")
+    assert _content()["Order"] == orders
+    assert at_once("ledger", "balances", "--json").output == balances
+
+
+def test_the_merchants_and_channels_are_those_that_scripts_rely_on(flask_json, api, other):
+    merchants = {row["key"]: row for row in flask_json("merchant", "list")}
+    assert set(merchants) == {"demo", "other"}
+    channels = {row["id"]: row for row in flask_json("channel", "list")}
+    assert {number: (row["category"], row["driver"]) for number, row in channels.items()} == {
+        1: ("gateway_a", "sandbox"),
+        2: ("gateway_b", "sandbox"),
+        3: ("gateway_c", "manual"),
+        4: ("gateway_b", "sandbox"),
+    }
+    assert flask_json("merchant", "show", "demo")["channels"] == [1, 2, 3]
+    assert (api.listed().code, other.listed().code) == (1, 1)  # with demo-secret and other-secret
+    assert [row["merchant"] for row in flask_json("account", "list")] == ["demo"]
+
+
+@pytest.mark.parametrize("count", [1, 7, 30, 1_000])
+def test_any_number_of_orders_leaves_sound_books_and_the_demo_balance(flask, flask_json, balances, count):
+    assert f"{count} orders made" in flask("seed", "--orders", count).output
+    assert Order.select().count() == count
+    assert balances()[0] == 1_000_000
+    assert not any(flask_json("ledger", "verify").values())
+
+
+@pytest.fixture
+def thousand(flask):
+    """A thousand seeded orders."""
+    flask("seed", "--orders", "1000")
+    return list(Order.select())
+
+
+def test_orders_are_in_every_state_type_and_month(thousand):
+    kinds = Counter((order.order_type, order.status) for order in thousand)
+    assert set(kinds) == {(kind, status) for kind in (1, 2) for status in STATUSES}
+    months = {datetime.fromtimestamp(order.createtime, UTC).month for order in thousand}
+    assert months >= set(range(1, 11))
+
+
+def test_an_order_number_begins_with_the_day_of_its_order(thousand):
+    """As those of real orders do: 24 digits, date first."""
+    wrong = []
+    for order in thousand:
+        day = (datetime.fromtimestamp(order.createtime, UTC) + CHINA).strftime("%Y%m%d")
+        if len(order.order_no) != 24 or not order.order_no.startswith(day):
+            wrong.append((order.order_no, day))
+    assert not wrong[:3]
+
+
+def test_seeded_orders_answer_queries(flask, api):
+    flask("seed", "--orders", "300")
+    page = api.listed(limit=100, status="completed", order_type=2).data
+    assert page["total"] > 10
+    assert api.detail(order_no=page["list"][0]["order_no"]).data == page["list"][0]
+
+
+def test_a_database_with_real_merchants_is_refused_and_left_alone(fresh):
+    run = fresh("instance", demo=False)
+    run("merchant", "add", "shop")
+    before = _content()
+    result = run("seed", "--orders", "10")
+    assert result.exit_code == 1
+    assert "merchants of its own" in result.stderr
+    assert _content() == before
+
+
+def test_a_database_with_real_channels_is_refused_and_left_alone(fresh):
+    """Else the demo merchants would be linked to a channel that takes real money."""
+    run = fresh("instance", demo=False)
+    run("channel", "add", "--category", "gateway_a", "--driver", "manual", "--name", "Real")
+    before = _content()
+    assert run("seed").exit_code == 1
+    assert _content() == before
+
+
+@pytest.mark.parametrize("count", ["-1", "x", "1.5", "10000001"])
+def test_a_wrong_number_of_orders_is_refused(refuses, nothing_changes, count):
+    assert "--orders" in refuses("seed", "--orders", count)
+
+
+@pytest.mark.parametrize("settings_of_app", [{"demo": False}])
+def test_the_demo_content_is_not_served_outside_demo_mode(refuses):
+    assert "demo merchants" in refuses("serve")
+
+
+def test_progress_goes_to_standard_error(flask):
+    result = flask("seed", "--orders", "10")
+    assert "Orders" in result.stderr
+    assert result.stdout.splitlines() == ["the demo content was there", "10 orders made"]
+
+
+def test_the_demo_secrets_are_the_published_ones():
+    assert {row["key"]: row["secret"] for row in seeding.MERCHANTS} == {"demo": "demo-secret", "other": "other-secret"}

@@ -1,0 +1,120 @@
+"""The manual channel: the payer says so on the cashier, an operator proves it."""
+
+import pytest
+
+from tests.support import sandbox_notice
+
+START = 1_000_000
+PAID = (START + 9_940, 0)
+SANDBOX, MANUAL = 2, 3
+FORM = {"Content-Type": "application/x-www-form-urlencoded"}
+
+
+@pytest.fixture
+def placed(api):
+    """`placed()`: the number of a new deposit of 100 yuan on the manual channel."""
+    return lambda: api.buy(channel=MANUAL).data["order_no"]
+
+
+@pytest.fixture
+def claim(http):
+    """`claim(order_no)`: the payer presses 'I have paid'."""
+    return lambda order_no: http("POST", "/addons/paychannel/pay/paid", f"order_no={order_no}".encode(), FORM)
+
+
+def test_a_payer_s_word_makes_it_paid_and_credits_nothing(api, placed, claim, steps, balances):
+    order_no = placed()
+    back = claim(order_no)
+    assert back.status == 303
+    assert back.headers["Location"].endswith(f"pay/index?order_no={order_no}")
+    assert (api.status(order_no), balances()) == ("paid", (START, 0))
+    assert steps(order_no)[-1] == ("payer", "pending", "paid")
+
+
+def test_the_operator_s_word_completes_what_the_payer_claimed(api, placed, claim, flask, steps, story, balances):
+    order_no = placed()
+    claim(order_no)
+    assert "completed" in flask("order", "paid", order_no, "--reference", "BANK-1").output
+    assert (api.status(order_no), balances()) == ("completed", PAID)
+    assert steps(order_no)[2:] == [("operator", "paid", "confirmed"), ("service", "confirmed", "completed")]
+    assert story(order_no)["channel_reference"] == "BANK-1"
+
+
+def test_the_operator_needs_no_claim(api, placed, flask, steps, balances):
+    order_no = placed()
+    flask("order", "paid", order_no)
+    assert (api.status(order_no), balances()) == ("completed", PAID)
+    assert steps(order_no)[1:3] == [("operator", "pending", "paid"), ("operator", "paid", "confirmed")]
+
+
+def test_saying_it_again_changes_nothing(api, placed, claim, flask, story, balances):
+    order_no = placed()
+    for _ in range(2):
+        assert claim(order_no).status == 303
+    flask("order", "paid", order_no)
+    told = story(order_no)
+    claim(order_no)
+    assert "already" in flask("order", "paid", order_no).output
+    assert (story(order_no), balances()) == (told, PAID)
+
+
+def test_another_amount_than_the_order_s_credits_nothing(api, placed, claim, flask, balances, exceptions):
+    order_no = placed()
+    claim(order_no)
+    flask("order", "paid", order_no, "--amount", "99.99")
+    assert (api.status(order_no), balances(), exceptions()) == ("paid", (START, 0), {order_no: "wrong_amount"})
+
+
+@pytest.mark.parametrize("how", ["credit", "refund"])
+def test_an_order_that_was_claimed_and_paid_wrong_ends_when_it_is_settled(api, placed, claim, flask, exceptions, how):
+    order_no = placed()
+    claim(order_no)
+    flask("order", "paid", order_no, "--amount", "99.99", "--reference", "BANK-1")
+    flask("order", "settle", order_no, f"--{how}")
+    assert exceptions() == {}
+    assert api.status(order_no) != "pending"
+
+
+def test_a_second_payment_is_visible(api, placed, flask, balances, exceptions):
+    order_no = placed()
+    flask("order", "paid", order_no, "--reference", "BANK-1")
+    flask("order", "paid", order_no, "--reference", "BANK-2")
+    assert (balances(), exceptions()) == (PAID, {order_no: "paid_twice"})
+
+
+def test_money_for_an_expired_order_is_visible(api, placed, later, flask, balances, exceptions):
+    order_no = placed()
+    later(900)
+    assert "late_payment" in flask("order", "paid", order_no).output
+    assert (api.status(order_no), balances(), exceptions()) == ("cancelled", (START, 0), {order_no: "late_payment"})
+
+
+def test_a_claim_for_an_expired_order_changes_nothing(api, placed, later, claim, story):
+    order_no = placed()
+    later(900)
+    told = story(order_no)
+    assert claim(order_no).status == 303
+    assert story(order_no) == told
+
+
+def test_only_a_deposit_of_this_channel_can_be_claimed(api, claim):
+    others = [api.buy(channel=SANDBOX).data["order_no"], api.sell(channel=MANUAL).data["order_no"], "1" * 24, ""]
+    for order_no in others:
+        assert (claim(order_no).status, claim(order_no).code) == (404, 40401)
+    assert {row["status"] for row in api.listed().data["list"]} == {"pending"}
+
+
+def test_nobody_sends_notices_for_this_channel(api, placed, claim, story):
+    order_no = placed()
+    claim(order_no)
+    told = story(order_no)
+    body, headers = sandbox_notice(order_no, 10_000)
+    refused = api.send("POST", f"/addons/paychannel/notify/{order_no}", body, headers)
+    assert (refused.status, refused.text) == (400, "fail")
+    assert story(order_no) == told
+
+
+def test_an_operator_can_not_speak_for_a_channel_that_speaks_for_itself(api, flask, balances):
+    order_no = api.buy(channel=SANDBOX).data["order_no"]
+    assert "reports payments itself" in flask("order", "paid", order_no, fails=True).output
+    assert (api.status(order_no), balances()) == ("pending", (START, 0))

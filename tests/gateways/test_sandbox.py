@@ -1,0 +1,102 @@
+"""The sandbox: what each of its outcomes, chosen over `POST /sandbox/pay`, makes of a deposit."""
+
+import pytest
+
+from app import create_app
+from models.base import database
+from settings import Settings
+from tests.support import through_flask
+
+START = 1_000_000
+NOTHING, PAID = (START, 0), (START + 9_940, 0)
+SANDBOX, MANUAL = 2, 3
+FORM = {"Content-Type": "application/x-www-form-urlencoded"}
+
+# outcome; at once; when the service has asked for long enough
+OUTCOMES = [
+    ("success", ("completed", PAID, ""), ("completed", PAID, "")),
+    ("fail", ("cancelled", NOTHING, ""), ("cancelled", NOTHING, "")),
+    ("silent", ("pending", NOTHING, ""), ("completed", PAID, "")),
+    ("duplicate", ("completed", PAID, ""), ("completed", PAID, "")),
+    ("late", ("cancelled", NOTHING, "late_payment"), ("cancelled", NOTHING, "late_payment")),
+    ("wrong_amount", ("pending", NOTHING, "wrong_amount"), ("pending", NOTHING, "wrong_amount")),
+    ("timeout", ("pending", NOTHING, ""), ("completed", PAID, "")),
+]
+
+
+@pytest.mark.parametrize(("outcome", "at_once", "finally_"), OUTCOMES)
+def test_each_outcome_makes_of_a_deposit_what_it_says(api, later, balances, exceptions, outcome, at_once, finally_):
+    order_no = api.buy().data["order_no"]
+    played = api.play(order_no, outcome)
+    assert (played.code, played.data) == (1, {"order_no": order_no, "outcome": outcome, "status": at_once[0]})
+    assert (api.status(order_no), balances(), exceptions().get(order_no, "")) == at_once
+    later(300, times=5)
+    assert (api.status(order_no), balances(), exceptions().get(order_no, "")) == finally_
+
+
+@pytest.mark.parametrize(("first", "second"), [("success", "late"), ("duplicate", "success")])
+def test_what_comes_after_a_payment_changes_nothing(api, later, balances, exceptions, first, second):
+    order_no = api.buy().data["order_no"]
+    api.play(order_no, first)
+    assert api.play(order_no, second).data["status"] == "completed"
+    later(1_000)
+    assert (api.status(order_no), balances(), exceptions()) == ("completed", PAID, {})
+
+
+def test_a_failure_after_a_payment_is_visible_and_takes_nothing_back(api, balances, exceptions):
+    order_no = api.buy().data["order_no"]
+    api.play(order_no, "success")
+    assert api.play(order_no, "fail").data["status"] == "completed"
+    assert (balances(), exceptions()) == (PAID, {order_no: "reversed"})
+
+
+def test_a_payment_after_a_failure_is_late_money(api, exceptions, balances):
+    order_no = api.buy().data["order_no"]
+    api.play(order_no, "fail")
+    api.play(order_no, "success")
+    assert (api.status(order_no), balances(), exceptions()) == ("cancelled", NOTHING, {order_no: "late_payment"})
+
+
+def test_money_that_came_before_the_order_would_be_late_is_found_first(api, balances, exceptions):
+    order_no = api.buy().data["order_no"]
+    api.play(order_no, "silent")
+    api.play(order_no, "late")
+    assert (api.status(order_no), balances(), exceptions()) == ("completed", PAID, {})
+
+
+def test_a_browser_goes_back_to_the_cashier(api):
+    order_no = api.buy().data["order_no"]
+    page = FORM | {"Accept": "text/html,application/xhtml+xml;q=0.9"}
+    answer = api.send("POST", "/sandbox/pay", f"order_no={order_no}&outcome=success".encode(), page)
+    assert (answer.status, api.status(order_no)) == (303, "completed")
+    assert answer.headers["Location"].endswith(f"/addons/paychannel/pay/index?order_no={order_no}&played=success")
+
+
+@pytest.mark.parametrize("outcome", ["", "SUCCESS", "paid", "success,fail"])
+def test_an_outcome_that_is_none_is_refused(api, outcome):
+    order_no = api.buy().data["order_no"]
+    refused = api.play(order_no, outcome)
+    assert (refused.status, refused.code, list(refused.data)) == (422, 42200, ["outcome"])
+    assert api.status(order_no) == "pending"
+
+
+def test_an_order_that_is_not_the_sandbox_s_is_not_found(api):
+    by_hand = api.buy(channel=MANUAL).data["order_no"]
+    for order_no in (by_hand, "1" * 24, ""):
+        refused = api.play(order_no, "success")
+        assert (refused.status, refused.code) == (404, 40401)
+    assert api.status(by_hand) == "pending"
+
+
+@pytest.mark.parametrize(("method", "path"), [("POST", "/sandbox/pay"), ("GET", "/sandbox/inbox")])
+def test_the_sandbox_exists_only_where_a_sandbox_channel_does(tmp_path, method, path):
+    app = create_app(Settings(instance=tmp_path / "real"))
+    send, run = through_flask(app.test_client()), app.test_cli_runner().invoke
+    add = ["channel", "add", "--category", "gateway_b", "--name", "A", "--driver"]
+    assert run(args=[*add, "manual"]).exit_code == 0
+    absent = send(method, path, b"order_no=1&outcome=success", FORM)
+    assert (absent.status, absent.code) == (404, 40404)
+    assert run(args=[*add, "sandbox"]).exit_code == 0
+    present = send(method, path, b"order_no=1&outcome=success", FORM)
+    assert present.status == 200 or present.code == 40401
+    database.close()

@@ -1,0 +1,38 @@
+"""Reading an HTML page as a person does: what shows, and what its tags would load or run."""
+
+from html.parser import HTMLParser
+
+CASHIER, STATUS, CLAIM = (f"/addons/paychannel/pay/{name}" for name in ("index", "status", "paid"))
+FORM = {"Content-Type": "application/x-www-form-urlencoded"}
+
+
+class Seen(HTMLParser):
+    """What a person sees of a page: its state, the texts that are not hidden, every address and tag in it."""
+
+    VOID = {"meta", "link", "input"}
+
+    def __init__(self, html):
+        super().__init__()
+        self.state, self.texts, self.addresses, self.tags, self.inline = None, [], [], [], []
+        self._open = []
+        self.feed(html)
+
+    def handle_starttag(self, tag, attrs):
+        facts = dict(attrs)
+        self.tags.append(tag)
+        self.state = facts.get("data-state", self.state)
+        self.addresses += [facts[name] for name in ("src", "href", "action") if name in facts]
+        self.inline += [name for name in facts if name.startswith("on") or name == "style"]
+        if tag not in self.VOID:
+            self._open.append((tag, "hidden" in facts or tag in ("script", "style", "title")))
+
+    def handle_endtag(self, tag):
+        assert self._open.pop()[0] == tag, "the page is not well formed"
+
+    def handle_data(self, data):
+        if data.strip() and not any(hidden for _, hidden in self._open):
+            self.texts.append(" ".join(data.split()))
+
+    @property
+    def text(self):
+        return " ".join(self.texts)

@@ -1,0 +1,153 @@
+"""Nobody waits for a slow or dead merchant, and no work is lost with a worker."""
+
+import socketserver
+import threading
+
+import pytest
+from werkzeug import Response
+
+import settings
+from services import callbacks
+from services.fairpool import FairPool
+from tests.support import Api, Receiver, until
+
+
+def completed(api):
+    order_no = api.buy().data["order_no"]
+    api.play(order_no, "success")
+    return order_no
+
+
+@pytest.fixture
+def tries(flask_json):
+    """The tries of the newest callback."""
+    return lambda: flask_json("callback", "show", flask_json("callback", "list", "--limit", "1")[0]["id"])["tries"]
+
+
+@pytest.fixture
+def pool():
+    """The real pool, as large as the service's."""
+    made = FairPool(settings.Settings.callback_workers, "test")
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def gate():
+    """A receiver whose answer is `gate.hold` answers when the test is over."""
+
+    class Gate:
+        def __init__(self):
+            self.opened = threading.Event()
+
+        def hold(self, request):
+            self.opened.wait(30)
+            return Response("at last")
+
+    made = Gate()
+    yield made
+    made.opened.set()
+
+
+@pytest.fixture
+def newcomer(http, web_server, flask, flask_json):
+    """A third merchant, and its receiver."""
+    made = flask_json("merchant", "add", "newcomer", "--callback-url", web_server.url_for("/newcomer"))
+    flask("channel", "link", 2, "newcomer")
+    return Api(http, "newcomer", made["secret"]), Receiver(web_server, "/newcomer", made["callback_secret"])
+
+
+def sweep_until(pool, condition, seconds=10):
+    """Sweep again and again, as the job does, until the condition holds."""
+
+    def swept():
+        callbacks.sweep(pool)
+        return condition()
+
+    until(swept, seconds)
+
+
+def test_a_slow_merchant_delays_no_other(api, other, shop, other_shop, pool, gate):
+    shop.answer = gate.hold
+    for _ in range(40):
+        completed(api)
+    sweep_until(pool, lambda: shop.got)
+    completed(other)
+    sweep_until(pool, lambda: other_shop.got)
+    assert other_shop.got[0].event["type"] == "order.completed"
+
+
+def test_two_merchants_that_were_quick_and_turn_slow_delay_no_third(api, other, shop, other_shop, newcomer, pool, gate):
+    merchants = ((api, shop), (other, other_shop))
+    for merchant, server in merchants:
+        for _ in range(20):
+            completed(merchant)
+        sweep_until(pool, lambda server=server: len(server.got) == 20)
+        server.answer = gate.hold
+        for _ in range(20):
+            completed(merchant)
+    sweep_until(pool, lambda: all(len(server.got) > 20 for _, server in merchants))
+    third, its_server = newcomer
+    completed(third)
+    sweep_until(pool, lambda: its_server.got, seconds=5)
+
+
+@pytest.mark.parametrize("headers", [{}, {"Content-Length": "2000"}])
+def test_a_merchant_that_drips_its_answer_is_given_up(headers, api, shop, pool, gate, tries, monkeypatch):
+    monkeypatch.setattr(callbacks, "TIMEOUT", 1.0)
+
+    def drip():
+        while not gate.opened.wait(0.2):
+            yield b"."
+
+    shop.answer = lambda request: Response(drip(), 500, headers)
+    completed(api)
+    callbacks.sweep(pool)
+    until(tries, 5)
+
+
+def test_a_merchant_that_drips_its_headers_is_given_up(api, flask, pool, gate, tries, monkeypatch):
+    class Drip(socketserver.StreamRequestHandler):
+        def handle(self):
+            self.wfile.write(b"HTTP/1.1 200 OK\r\nX-Endless: ")
+            while not gate.opened.wait(0.2):
+                self.wfile.write(b".")
+
+    monkeypatch.setattr(callbacks, "TIMEOUT", 1.0)
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Drip) as server:
+        server.daemon_threads = True
+        threading.Thread(target=server.serve_forever, args=[0.05], daemon=True).start()
+        flask("merchant", "set", "demo", "--callback-url", f"http://127.0.0.1:{server.server_address[1]}/")
+        completed(api)
+        callbacks.sweep(pool)
+        try:
+            until(tries, 5)
+        finally:
+            gate.opened.set()
+            server.shutdown()
+
+
+def test_a_dead_merchant_delays_no_other(api, other, flask, other_shop, pool):
+    flask("merchant", "set", "demo", "--callback-url", "http://127.0.0.1:9/")
+    for _ in range(40):
+        completed(api)
+    completed(other)
+    sweep_until(pool, lambda: other_shop.got)
+
+
+def test_a_callback_that_its_worker_never_finished_is_taken_up_again(api, shop, due, ahead):
+    class Crashed:
+        """Takes the work and does nothing of it, as a process does that is killed."""
+
+        def room(self, party):
+            return 1
+
+        def submit(self, party, work, item):
+            pass
+
+    completed(api)
+    assert callbacks.sweep(Crashed()) == 1
+    assert due.callbacks() == 0
+    ahead(60)
+    assert due.callbacks() == 1
+    assert shop.got[0].event["type"] == "order.completed"

@@ -1,0 +1,149 @@
+"""Money that the rules can't settle: always visible, settled once by an operator, never twice."""
+
+import pytest
+
+from tests.services.walks import (
+    deposit_late_and_of_half,
+    deposit_late_by_hand,
+    deposit_paid_twice,
+    deposit_too_small,
+    deposit_wrong_by_hand,
+    payout_although_rejected,
+    payout_failed_after_all,
+    payout_made_twice,
+    payout_of_wrong_amount,
+    payout_wrong_by_hand,
+    played,
+)
+
+START = 1_000_000
+
+
+@pytest.fixture
+def settle(flask):
+    """`settle(order_no, "credit")`, and with `fails=True` what is said against it."""
+
+    def command(order_no, how, *more, fails=False):
+        return flask("order", "settle", order_no, f"--{how}", *more, fails=fails).output
+
+    return command
+
+
+# walk; kind, reported amount; status and money while it is open; what each resolution credits
+SPENT, BACK = (START - 5_010, 0), (START, 0)
+CASES = [
+    (played("late"), "late_payment", "100.00", "cancelled", START, {"credit": 9_940, "refund": 0}),
+    (deposit_late_and_of_half, "late_payment", "50.00", "cancelled", START, {"credit": 4_970, "refund": 0}),
+    (deposit_late_by_hand, "late_payment", "100.00", "cancelled", START, {"credit": 9_940, "refund": 0}),
+    (played("wrong_amount"), "wrong_amount", "101.00", "pending", START, {"credit": 10_039, "refund": 0}),
+    (deposit_too_small, "wrong_amount", "99.99", "pending", START, {"credit": 9_939, "refund": 0}),
+    (deposit_wrong_by_hand, "wrong_amount", "99.00", "pending", START, {"credit": 9_841, "refund": 0}),
+    (deposit_paid_twice, "paid_twice", "100.00", "completed", START + 9_940, {"credit": 9_940, "refund": 0}),
+]
+ENDS = {"pending": "cancelled", "cancelled": "cancelled", "completed": "completed"}
+# walk; reported amount; status while it is open; status and money after each resolution (None: refused)
+PAYOUTS = [
+    (payout_of_wrong_amount, "51.00", "confirmed", {"complete": ("completed", SPENT), "cancel": ("cancelled", BACK)}),
+    (
+        payout_wrong_by_hand,
+        "40.00",
+        "confirmed",
+        {"complete": ("completed", (START - 5_015, 0)), "cancel": ("cancelled", BACK)},
+    ),
+    (payout_although_rejected, "50.00", "cancelled", {"complete": None, "cancel": ("cancelled", BACK)}),
+    (payout_made_twice, "50.00", "completed", {"complete": ("completed", SPENT), "cancel": None}),
+]
+
+
+def _name(value):
+    return getattr(value, "__name__", "")
+
+
+def _by_way(cases):
+    return [
+        pytest.param(*case[:-1], how, end, id=f"{case[0].__name__} {how}")
+        for case in cases
+        for how, end in case[-1].items()
+    ]
+
+
+@pytest.mark.parametrize(
+    ("walk", "kind", "amount", "status", "money", "ways"), CASES, ids=lambda v: getattr(v, "__name__", "")
+)
+def test_a_deposit_s_odd_money_is_visible_and_moves_nothing(
+    world, api, story, exceptions, balances, walk, kind, amount, status, money, ways
+):
+    order_no = walk(world)
+    assert exceptions() == {order_no: kind}
+    [told] = story(order_no)["exceptions"]
+    assert (told["kind"], told["amount"], told["resolution"]) == (kind, amount, None)
+    assert any(kind in line["why"] for line in story(order_no)["history"])
+    assert (api.status(order_no), balances()) == (status, (money, 0))
+
+
+@pytest.mark.parametrize(("walk", "kind", "amount", "status", "money", "how", "credited"), _by_way(CASES))
+def test_a_deposit_s_odd_money_is_credited_or_refunded_once(
+    world, api, settle, story, exceptions, balances, walk, kind, amount, status, money, how, credited
+):
+    order_no = walk(world)
+    settle(order_no, "complete", fails=True)
+    settle(order_no, how)
+    after = (money + credited, 0)
+    assert (api.status(order_no), balances(), exceptions()) == (ENDS[status], after, {})
+    assert story(order_no)["exceptions"][0]["resolution"] == how
+    for again in ("credit", "refund"):
+        settle(order_no, again, fails=True)
+    world.later(10_000)
+    assert (api.status(order_no), balances(), exceptions()) == (ENDS[status], after, {})
+
+
+@pytest.mark.parametrize(("walk", "amount", "status", "ways"), PAYOUTS, ids=_name)
+def test_a_payout_that_contradicts_its_order_is_visible(world, api, story, exceptions, walk, amount, status, ways):
+    order_no = walk(world)
+    assert exceptions() == {order_no: "payout_conflict"}
+    [told] = story(order_no)["exceptions"]
+    assert (told["kind"], told["amount"], told["resolution"]) == ("payout_conflict", amount, None)
+    world.later(10_000)
+    assert api.status(order_no) == status
+
+
+@pytest.mark.parametrize(("walk", "amount", "status", "how", "end"), _by_way(PAYOUTS))
+def test_a_payout_conflict_is_completed_or_cancelled_once(
+    world, api, settle, exceptions, balances, walk, amount, status, how, end
+):
+    order_no = walk(world)
+    settle(order_no, "credit", fails=True)
+    settle(order_no, how, fails=end is None)
+    if end is None:
+        assert (api.status(order_no), exceptions()) == (status, {order_no: "payout_conflict"})
+        return
+    for again in ("complete", "cancel"):
+        settle(order_no, again, fails=True)
+    assert (api.status(order_no), balances(), exceptions()) == (*end, {})
+
+
+@pytest.mark.parametrize(("how", "money"), [("credit", BACK), ("complete", SPENT)])
+def test_a_completed_withdrawal_that_bounced_is_credited_back_or_left(
+    world, api, settle, exceptions, balances, how, money
+):
+    order_no = payout_failed_after_all(world)
+    assert (exceptions(), balances()) == ({order_no: "reversed"}, SPENT)
+    settle(order_no, "cancel", fails=True)
+    settle(order_no, how)
+    settle(order_no, how, fails=True)
+    assert (api.status(order_no), balances(), exceptions()) == ("completed", money, {})
+
+
+def test_a_credit_is_at_the_order_s_own_rate(world, flask, settle, balances):
+    order_no = played("late")(world)
+    flask("merchant", "set", "demo", "--buy-rate", "50")
+    settle(order_no, "credit")
+    assert balances() == (START + 9_940, 0)
+
+
+def test_an_order_without_an_exception_has_nothing_to_settle(world, settle):
+    settle(played("success")(world), "credit", fails=True)
+
+
+def test_settling_needs_to_be_told_how(world, flask):
+    flask("order", "settle", played("late")(world), fails=True)

@@ -1,0 +1,174 @@
+"""The ledger: append-only in the database itself, one posting a purpose, and a proof that finds what is off."""
+
+import json
+import sqlite3
+
+import pytest
+from peewee import IntegrityError
+
+from models.base import database
+from models.order import Order
+from services import ledger
+
+START = 1_000_000
+
+
+@pytest.fixture
+def books(instance):
+    """The database as a stranger's hand would open it: no peewee, no foreign keys."""
+    connection = sqlite3.connect(instance / "orders.sqlite", isolation_level=None)
+    yield connection
+    connection.close()
+
+
+@pytest.fixture
+def orders(api, flask, later):
+    """One order of each kind that moves money, by name."""
+    names = ("credited", "unpaid", "spent", "returned", "held")
+    made = {name: (api.sell if n > 1 else api.buy)("50.00").data["order_no"] for n, name in enumerate(names)}
+    api.play(made["credited"], "success")
+    flask("order", "accept", made["spent"])
+    flask("order", "reject", made["returned"], "--reason", "no")
+    later(5, times=2)
+    assert api.status(made["spent"]) == "completed"
+    return made
+
+
+def test_the_balances_are_by_merchant_in_fen(api, flask_json):
+    api.sell("50.00")
+    assert flask_json("ledger", "balances") == {
+        "demo": {"available": START - 5_010, "held": 5_010},
+        "other": {"available": 0, "held": 0},
+    }
+
+
+@pytest.mark.parametrize("table", ["posting", "entry", "history"])
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE {table} SET id = id + 1000000",
+        "UPDATE OR REPLACE {table} SET {column} = 7",
+        "DELETE FROM {table}",
+        "REPLACE INTO {table} SELECT * FROM {table} LIMIT 1",
+    ],
+)
+def test_the_database_itself_refuses_to_change_what_was_written(api, books, table, statement):
+    api.sell("50.00")
+    column = {"posting": "memo", "entry": "amount", "history": "why"}[table]
+    before = books.execute(f"SELECT * FROM {table}").fetchall()
+    with pytest.raises(sqlite3.DatabaseError, match="append-only"):
+        books.execute(statement.format(table=table, column=column))
+    assert books.execute(f"SELECT * FROM {table}").fetchall() == before
+
+
+def test_the_database_itself_refuses_a_second_posting_of_the_same_purpose(orders, books):
+    copy = "SELECT order_id, purpose, 'x', '', 0 FROM posting WHERE purpose = 'credit'"
+    with pytest.raises(sqlite3.IntegrityError):
+        books.execute(f"INSERT INTO posting (order_id, purpose, who, memo, createtime) {copy}")
+
+
+@pytest.mark.parametrize("kind", ["available", "held"])
+def test_the_database_itself_refuses_a_negative_balance(app, books, kind):
+    with pytest.raises(sqlite3.IntegrityError):
+        books.execute("UPDATE ledger_account SET balance = -1 WHERE kind = ?", (kind,))
+
+
+def test_a_second_posting_of_the_same_purpose_moves_nothing(orders, balances):
+    order, before = Order.get(Order.order_no == orders["credited"]), balances()
+    with pytest.raises(IntegrityError), database.atomic():
+        ledger.post("credit", {("available", 1): 100, ("clearing", 2): -100}, who="operator", order=order)
+    assert balances() == before
+
+
+def test_a_posting_that_does_not_sum_to_zero_is_never_written(app, balances):
+    with pytest.raises(ValueError, match="sum to zero"), database.atomic():
+        ledger.post("gift", {("available", 1): 100}, who="operator")
+    assert balances() == (START, 0)
+
+
+def test_sound_books_are_verified(orders, flask, flask_json):
+    assert "OFF" not in flask("ledger", "verify").output
+    assert set(map(tuple, flask_json("ledger", "verify").values())) == {()}
+
+
+ONLY = "(SELECT id FROM posting WHERE purpose = '{0}' ORDER BY id DESC LIMIT 1)"
+CREDIT, HOLD, ADJUSTMENT = (ONLY.format(purpose) for purpose in ("credit", "hold", "adjustment"))
+STATUS = "UPDATE \"order\" SET status = '{}' WHERE order_no = :{}"
+DAMAGE = {
+    "an entry changed": f"UPDATE entry SET amount = amount + 1 WHERE posting_id = {CREDIT} AND amount > 0",
+    "an entry gone": f"DELETE FROM entry WHERE posting_id = {CREDIT} AND amount > 0",
+    "an entry moved": f"UPDATE entry SET account_id = (SELECT id FROM ledger_account WHERE kind = 'fees') "
+    f"WHERE posting_id = {HOLD} AND amount > 0",
+    "an entry added": f"INSERT INTO entry (posting_id, account_id, amount) VALUES ({CREDIT}, 1, 1)",
+    "a posting gone, its entries left": f"DELETE FROM posting WHERE id = {ADJUSTMENT}",
+    "a balance changed": "UPDATE ledger_account SET balance = balance + 1 WHERE kind = 'available' AND owner = 1",
+    "an operator's balance changed": "UPDATE ledger_account SET balance = balance - 1 WHERE kind = 'fees'",
+    "a channel's balance changed": "UPDATE ledger_account SET balance = 0 WHERE kind = 'clearing' AND owner = 2",
+    "a balance below zero": "UPDATE ledger_account SET balance = -1 WHERE kind = 'available' AND owner = 2",
+    "a hold changed": "UPDATE ledger_account SET balance = balance + 1 WHERE kind = 'held' AND owner = 1",
+    "an account gone": "DELETE FROM ledger_account WHERE kind = 'clearing' AND owner = 2",
+    "completed, not credited": STATUS.format("completed", "unpaid"),
+    "credited, not completed": STATUS.format("confirmed", "credited"),
+    "credited, cancelled": STATUS.format("cancelled", "credited"),
+    "spent, not completed": STATUS.format("paid", "spent"),
+    "completed, not spent": STATUS.format("completed", "held"),
+    "cancelled, not returned": STATUS.format("cancelled", "held"),
+    "returned, not cancelled": STATUS.format("pending", "returned"),
+    "an open withdrawal's amount changed": 'UPDATE "order" SET merchant_actual_amount = 1 WHERE order_no = :held',
+}
+
+
+@pytest.mark.breaks_the_ledger
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_the_proof_finds_each_kind_of_damage(orders, books, flask, damage):
+    for (trigger,) in books.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+        books.execute(f"DROP TRIGGER {trigger}")
+    books.execute("PRAGMA ignore_check_constraints = ON")
+    statement = DAMAGE[damage]
+    used = {name: number for name, number in orders.items() if f":{name}" in statement}
+    assert books.execute(statement, used).rowcount >= 1
+    assert "OFF" in flask("ledger", "verify", fails=True).output
+    found = flask("ledger", "verify", "--json", fails=True)
+    assert found.exit_code == 1
+    assert any(json.loads(found.stdout).values())
+
+
+# Corrections by hand
+
+
+@pytest.mark.parametrize(("amount", "after"), [("12.34", START + 1_234), ("-12.34", START - 1_234), ("-10000.00", 0)])
+@pytest.mark.parametrize("channel", [(), ("--channel", 2)])
+def test_an_adjustment_moves_the_available_balance_and_says_why(flask, books, balances, amount, after, channel):
+    flask("ledger", "adjust", "demo", amount, "--reason", "bank fee returned", *channel)
+    assert balances() == (after, 0)
+    assert books.execute("SELECT who, memo FROM posting ORDER BY id DESC").fetchone() == (
+        "operator",
+        "bank fee returned",
+    )
+    flask("ledger", "verify")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("demo", "0", "--reason", "x"),
+        ("demo", "1.005", "--reason", "x"),
+        ("demo", "much", "--reason", "x"),
+        ("demo", "1.00"),
+        ("demo", "1.00", "--reason", "  "),
+        ("nobody", "1.00", "--reason", "x"),
+        ("demo", "-10000.01", "--reason", "x"),
+        ("demo", "1.00", "--reason", "x", "--channel", "99"),
+    ],
+)
+def test_an_adjustment_that_can_not_be_is_refused_with_a_line(flask, balances, arguments):
+    refused = flask("ledger", "adjust", *arguments, fails=True)
+    assert isinstance(refused.exception, SystemExit)
+    assert "rror" in refused.output
+    assert balances() == (START, 0)
+
+
+def test_the_same_adjustment_twice_is_two(flask, balances):
+    for _ in range(2):
+        flask("ledger", "adjust", "demo", "1.00", "--reason", "again")
+    assert balances() == (START + 200, 0)

@@ -1,0 +1,147 @@
+"""The life of an order: every row of the status table, every step that is legal, and every one that is not."""
+
+import pytest
+
+from models.base import database
+from models.order import Order
+from services import lifecycle
+from tests.services.walks import (
+    buy_claimed,
+    buy_claimed_and_proven,
+    buy_confirmed,
+    buy_expired,
+    buy_failed,
+    buy_found_by_asking,
+    buy_paid,
+    buy_pending,
+    buy_refused,
+    claim,
+    sell_accepted,
+    sell_accepted_by_rule,
+    sell_failed,
+    sell_given_up_by_hand,
+    sell_paid_by_hand,
+    sell_paid_out,
+    sell_pending,
+    sell_rejected,
+)
+
+STATUSES = ("pending", "paid", "confirmed", "completed", "cancelled")
+LEGAL = {
+    "buy": {"pending": {"paid", "cancelled"}, "paid": {"confirmed"}, "confirmed": {"completed"}},
+    "sell": {"pending": {"confirmed", "cancelled"}, "confirmed": {"paid", "cancelled"}, "paid": {"completed"}},
+}
+CREATED = ("merchant", "", "pending")
+START = 1_000_000
+
+
+@pytest.mark.breaks_the_ledger
+@pytest.mark.parametrize("after", STATUSES)
+@pytest.mark.parametrize("before", STATUSES)
+@pytest.mark.parametrize("kind", LEGAL)
+def test_a_step_is_legal_or_it_does_not_happen(api, story, kind, before, after):
+    order_no = getattr(api, kind)().data["order_no"]
+    Order.update(status=before).where(Order.order_no == order_no).execute()
+    told = story(order_no)
+    with database.atomic():
+        moved = lifecycle.move(Order.get(Order.order_no == order_no), after, "operator", "to see")
+    assert moved is (after in LEGAL[kind].get(before, ()))
+    if not moved:
+        assert story(order_no) == told
+        return
+    line = story(order_no)["history"][-1]
+    assert (line["who"], line["why"], line["from"], line["to"]) == ("operator", "to see", before, after)
+    assert story(order_no)["status"] == after
+
+
+def test_of_two_steps_from_the_same_status_one_happens(api, steps):
+    order_no = api.sell().data["order_no"]
+    first, second = (Order.get(Order.order_no == order_no) for _ in range(2))
+    with database.atomic():
+        assert lifecycle.move(first, "confirmed", "operator", "accepted") is True
+        assert lifecycle.move(second, "cancelled", "operator", "rejected") is False
+    assert steps(order_no) == [CREATED, ("operator", "pending", "confirmed")]
+
+
+# Each row of the table, with its history and its money
+
+
+ACCEPTED = [CREATED, ("operator", "pending", "confirmed")]
+PAID_OUT = [*ACCEPTED, ("channel", "confirmed", "paid"), ("service", "paid", "completed")]
+TO_CONFIRMED = [CREATED, ("channel", "pending", "paid"), ("channel", "paid", "confirmed")]
+TO_COMPLETED = [*TO_CONFIRMED, ("service", "confirmed", "completed")]
+CLAIMED = [CREATED, ("payer", "pending", "paid")]
+PROVEN = [*CLAIMED, ("operator", "paid", "confirmed"), ("service", "confirmed", "completed")]
+ROWS = [
+    (buy_pending, "pending", [CREATED], (START, 0)),
+    (buy_claimed, "paid", CLAIMED, (START, 0)),
+    (buy_confirmed, "confirmed", TO_CONFIRMED, (START, 0)),
+    (buy_paid, "completed", TO_COMPLETED, (START + 9_940, 0)),
+    (buy_found_by_asking, "completed", TO_COMPLETED, (START + 9_940, 0)),
+    (buy_claimed_and_proven, "completed", PROVEN, (START + 9_940, 0)),
+    (buy_expired, "cancelled", [CREATED, ("service", "pending", "cancelled")], (START, 0)),
+    (buy_refused, "cancelled", [CREATED, ("channel", "pending", "cancelled")], (START, 0)),
+    (buy_failed, "cancelled", [CREATED, ("channel", "pending", "cancelled")], (START, 0)),
+    (sell_pending, "pending", [CREATED], (START - 5_010, 5_010)),
+    (sell_accepted, "confirmed", ACCEPTED, (START - 5_010, 5_010)),
+    (sell_accepted_by_rule, "confirmed", [CREATED, ("service", "pending", "confirmed")], (START - 5_010, 5_010)),
+    (sell_paid_out, "completed", PAID_OUT, (START - 5_010, 0)),
+    (
+        sell_paid_by_hand,
+        "completed",
+        [*ACCEPTED, ("operator", "confirmed", "paid"), ("service", "paid", "completed")],
+        (START - 5_015, 0),
+    ),
+    (sell_rejected, "cancelled", [CREATED, ("operator", "pending", "cancelled")], (START, 0)),
+    (sell_failed, "cancelled", [*ACCEPTED, ("channel", "confirmed", "cancelled")], (START, 0)),
+    (sell_given_up_by_hand, "cancelled", [*ACCEPTED, ("operator", "confirmed", "cancelled")], (START, 0)),
+]
+ENDED = [row for row in ROWS if row[1] in ("completed", "cancelled")]
+
+
+@pytest.mark.parametrize(("walk", "status", "moves", "money"), ROWS, ids=[row[0].__name__ for row in ROWS])
+def test_a_walk_ends_where_the_table_says(world, api, steps, balances, exceptions, walk, status, moves, money):
+    order_no = walk(world)
+    assert api.status(order_no) == status
+    assert steps(order_no) == moves
+    assert balances() == money
+    assert exceptions() == {}
+
+
+@pytest.mark.parametrize(("walk", "status", "moves", "money"), ENDED, ids=[row[0].__name__ for row in ENDED])
+def test_an_order_that_ended_stays_as_it_is(world, flask, steps, balances, walk, status, moves, money):
+    order_no = walk(world)
+    flask("order", "accept", order_no, fails=True)
+    flask("order", "reject", order_no, "--reason", "too late", fails=True)
+    claim(world, order_no)
+    world.later(100_000)
+    assert steps(order_no) == moves
+    assert balances() == money
+
+
+@pytest.mark.parametrize("walk", [buy_paid, sell_paid_out])
+def test_a_repeated_notice_changes_nothing_and_is_acknowledged(world, api, story, walk):
+    order_no = walk(world)
+    told = story(order_no)
+    fen = 10_000 if told["order_type"] == 1 else 5_000
+    again = api.notice(order_no, fen, reference=told["channel_reference"])
+    assert (again.status, again.text) == (200, "success")
+    assert story(order_no) == told
+
+
+@pytest.mark.parametrize(
+    ("walk", "events"),
+    [
+        (buy_paid, ["order.paid", "order.confirmed", "order.completed"]),
+        (buy_expired, ["order.cancelled"]),
+        (sell_paid_out, ["order.confirmed", "order.paid", "order.completed"]),
+        (sell_failed, ["order.confirmed", "order.cancelled"]),
+    ],
+)
+def test_each_step_has_its_callback_where_the_merchant_wants_it(world, flask, story, walk, events):
+    flask("merchant", "set", "demo", "--events", "paid,confirmed")
+    assert [callback["type"] for callback in story(walk(world))["callbacks"]] == events
+
+
+def test_the_reason_of_a_rejection_stands_in_the_history(world, story):
+    assert story(sell_given_up_by_hand(world))["history"][-1]["why"] == "no such card"

@@ -1,0 +1,176 @@
+"""Withdrawals: held, decided by an operator or by rule, handed over once, and what each outcome makes of them."""
+
+import time
+
+import pytest
+
+START = 1_000_000
+HELD, SPENT, BACK = (START - 5_010, 5_010), (START - 5_010, 0), (START, 0)
+SANDBOX, MANUAL = 2, 3
+
+
+@pytest.fixture
+def accepted(api, flask):
+    """`accepted()`: the number of a withdrawal of 50 yuan that an operator accepted."""
+
+    def place(channel=SANDBOX, outcome=""):
+        order_no = api.sell("50.00", channel).data["order_no"]
+        if outcome:
+            api.play(order_no, outcome)
+        flask("order", "accept", order_no)
+        return order_no
+
+    return place
+
+
+# outcome; after five seconds; when all is said and done
+OUTCOMES = [
+    ("success", ("completed", SPENT, ""), ("completed", SPENT, "")),
+    ("duplicate", ("completed", SPENT, ""), ("completed", SPENT, "")),
+    ("fail", ("cancelled", BACK, ""), ("cancelled", BACK, "")),
+    ("silent", ("confirmed", HELD, ""), ("confirmed", HELD, "")),
+    ("late", ("confirmed", HELD, ""), ("completed", SPENT, "")),
+    ("timeout", ("confirmed", HELD, "unknown_outcome"), ("completed", SPENT, "")),
+    ("wrong_amount", ("confirmed", HELD, "payout_conflict"), ("confirmed", HELD, "payout_conflict")),
+]
+
+
+@pytest.mark.parametrize(
+    ("told_by", "outcome", "soon", "finally_"),
+    [("button", *case) for case in OUTCOMES] + [("config", *case) for case in OUTCOMES if case[0] != "duplicate"],
+)
+def test_each_outcome_of_the_sandbox_ends_as_it_should(
+    api, flask, accepted, later, balances, exceptions, told_by, outcome, soon, finally_
+):
+    if told_by == "config":
+        flask("channel", "set", SANDBOX, "--config", f"payout={outcome}")
+    order_no = accepted(outcome=outcome if told_by == "button" else "")
+    later(0)
+    later(5)
+    assert (api.status(order_no), balances(), exceptions().get(order_no, "")) == soon
+    later(400, times=4)
+    assert (api.status(order_no), balances(), exceptions().get(order_no, "")) == finally_
+
+
+def test_a_payout_that_stays_silent_is_asked_about_until_it_speaks(api, accepted, later, balances):
+    order_no = accepted(outcome="silent")
+    later(400, times=5)
+    assert api.status(order_no) == "confirmed"
+    api.play(order_no, "success")
+    later(400)
+    assert (api.status(order_no), balances()) == ("completed", SPENT)
+
+
+# Who decides
+
+
+def test_a_withdrawal_waits_for_the_operator_with_its_amount_held(api, later, balances):
+    order_no = api.sell("50.00").data["order_no"]
+    later(1_000, times=2)
+    assert (api.status(order_no), balances()) == ("pending", HELD)
+
+
+def test_a_withdrawal_is_accepted_once(accepted, flask):
+    flask("order", "accept", accepted(), fails=True)
+
+
+def test_a_withdrawal_that_is_with_its_channel_can_not_be_rejected(api, accepted, flask, later, balances):
+    order_no = accepted()
+    flask("order", "reject", order_no, "--reason", "too late", fails=True)
+    later(0)
+    flask("order", "reject", order_no, "--reason", "too late", fails=True)
+    assert (api.status(order_no), balances()) == ("confirmed", HELD)
+
+
+def test_a_rejected_withdrawal_is_over(api, flask, later, balances):
+    order_no = api.sell("50.00").data["order_no"]
+    flask("order", "reject", order_no, "--reason", "no")
+    flask("order", "reject", order_no, "--reason", "no", fails=True)
+    flask("order", "accept", order_no, fails=True)
+    later(1_000)
+    assert (api.status(order_no), balances()) == ("cancelled", BACK)
+
+
+def test_a_rejection_needs_a_reason(api, flask):
+    flask("order", "reject", api.sell().data["order_no"], fails=True)
+
+
+@pytest.mark.parametrize("command", [("accept",), ("reject", "--reason", "x")])
+def test_a_deposit_is_neither_accepted_nor_rejected(api, flask, command):
+    order_no = api.buy().data["order_no"]
+    flask("order", command[0], order_no, *command[1:], fails=True)
+    assert api.status(order_no) == "pending"
+
+
+@pytest.mark.parametrize(("amount", "status"), [("0.01", "confirmed"), ("50.00", "confirmed"), ("50.01", "pending")])
+def test_the_rule_accepts_up_to_its_limit(api, flask, later, steps, amount, status):
+    flask("channel", "set", SANDBOX, "--auto-accept-max", "50.00")
+    order_no = api.sell(amount).data["order_no"]
+    later(0)
+    assert api.status(order_no) == status
+    assert status == "pending" or steps(order_no)[-1] == ("service", "pending", "confirmed")
+
+
+def test_what_the_rule_accepted_is_paid_out_by_itself(api, flask, later, balances):
+    flask("channel", "set", SANDBOX, "--auto-accept-max", "50.00")
+    order_no = api.sell("50.00").data["order_no"]
+    later(3, times=4)
+    assert (api.status(order_no), balances()) == ("completed", SPENT)
+
+
+def test_a_rule_that_was_taken_back_accepts_nothing_any_more(api, flask, later):
+    flask("channel", "set", SANDBOX, "--auto-accept-max", "50.00")
+    order_no = api.sell("50.00").data["order_no"]
+    flask("channel", "set", SANDBOX, "--auto-accept-max", "49.99")
+    later(60, times=2)
+    assert api.status(order_no) == "pending"
+    flask("order", "accept", order_no)
+
+
+def test_the_operator_may_reject_before_the_rule_acts(api, flask, later, balances):
+    flask("channel", "set", SANDBOX, "--auto-accept-max", "50.00")
+    order_no = api.sell("50.00").data["order_no"]
+    flask("order", "reject", order_no, "--reason", "no")
+    later(60, times=2)
+    assert (api.status(order_no), balances()) == ("cancelled", BACK)
+
+
+# By hand
+
+
+def test_a_withdrawal_by_hand_waits_until_the_operator_says_paid(
+    api, accepted, flask, later, story, balances, exceptions
+):
+    order_no = accepted(MANUAL)
+    later(1_000, times=3)
+    assert (api.status(order_no), exceptions()) == ("confirmed", {})
+    flask("order", "paid", order_no, "--reference", "BANK-1")
+    assert (api.status(order_no), balances()) == ("completed", (START - 5_015, 0))
+    assert story(order_no)["channel_reference"] == "BANK-1"
+
+
+def test_only_an_accepted_withdrawal_can_be_paid_by_hand(api, flask, balances):
+    order_no = api.sell("50.00", MANUAL).data["order_no"]
+    flask("order", "paid", order_no, fails=True)
+    assert (api.status(order_no), balances()) == ("pending", (START - 5_015, 5_015))
+
+
+def test_a_channel_that_speaks_for_itself_is_not_paid_by_hand(accepted, flask, api):
+    order_no = accepted()
+    flask("order", "paid", order_no, fails=True)
+    assert api.status(order_no) == "confirmed"
+
+
+def test_withdrawals_hold_only_what_is_there(api, other, balances):
+    first = api.sell("9000.00").data
+    assert api.sell("1000.00").code == 40901
+    assert other.sell("1.00").code == 40903
+    assert balances() == (START - first["merchant_actual_amount"], first["merchant_actual_amount"])
+
+
+def test_the_time_of_a_step_stands_in_the_order(api, accepted, ahead):
+    order_no = api.sell("50.00").data["order_no"]
+    ahead(100)
+    placed = api.detail(order_no=order_no).data
+    accepted()
+    assert placed["createtime"] == placed["updatetime"] <= int(time.time()) - 100

@@ -1,0 +1,117 @@
+"""The same money never counts twice, in whatever order it is reported, corrected and settled."""
+
+import pytest
+
+START = 1_000_000
+MANUAL = 3
+
+
+@pytest.fixture
+def tried(app):
+    """Runs a command that may be refused: what counts is what it moved."""
+    return lambda *arguments: app.test_cli_runner().invoke(args=list(arguments))
+
+
+def late(api, later):
+    order_no = api.buy().data["order_no"]
+    later(900)
+    api.notice(order_no, 10_000)
+    return order_no
+
+
+def wrong(api, later):
+    order_no = api.buy().data["order_no"]
+    api.notice(order_no, 10_000 - 1)
+    return order_no
+
+
+def twice(api, later):
+    order_no = api.buy().data["order_no"]
+    api.notice(order_no, 10_000, reference="R-0")
+    api.notice(order_no, 10_000)
+    return order_no
+
+
+@pytest.mark.parametrize("walk", [late, wrong, twice])
+@pytest.mark.parametrize("settled", [False, True])
+def test_odd_money_that_is_reported_again_changes_nothing(api, later, flask, story, balances, walk, settled):
+    order_no = walk(api, later)
+    if settled:
+        flask("order", "settle", order_no, "--credit")
+    told, money = story(order_no), balances()
+    [exception] = told["exceptions"]
+    for _ in range(2):
+        assert api.notice(order_no, round(float(exception["amount"]) * 100)).text == "success"
+    assert story(order_no) == told
+    assert balances() == money
+
+
+def test_two_odd_payments_are_two_exceptions_to_be_named(api, later, flask, story, balances):
+    order_no = api.buy().data["order_no"]
+    later(900)
+    for reference in ("R-1", "R-2"):
+        api.notice(order_no, 10_000, reference=reference)
+    first, second = [told["id"] for told in story(order_no)["exceptions"]]
+    assert str(second) in flask("order", "settle", order_no, "--credit", fails=True).output
+    assert balances() == (START, 0)
+    flask("order", "settle", order_no, "--credit", "--exception", second)
+    flask("order", "settle", order_no, "--credit", "--exception", second, fails=True)
+    flask("order", "settle", order_no, "--refund", "--exception", first)
+    assert balances() == (START + 9_940, 0)
+
+
+def test_another_payment_of_the_right_amount_completes_an_order_that_was_paid_wrong(api, flask, balances, exceptions):
+    order_no = api.buy().data["order_no"]
+    api.notice(order_no, 5_000, reference="R-1")
+    api.notice(order_no, 10_000, reference="R-2")
+    assert (api.status(order_no), exceptions()) == ("completed", {order_no: "wrong_amount"})
+    flask("order", "settle", order_no, "--credit")
+    assert balances() == (START + 9_940 + 4_970, 0)
+
+
+def test_an_amount_that_the_channel_corrected_is_not_credited_beside_the_right_one(api, tried, balances):
+    order_no = api.buy().data["order_no"]
+    api.notice(order_no, 5_000)
+    api.notice(order_no, 10_000)
+    assert api.status(order_no) == "completed"
+    tried("order", "settle", order_no, "--credit")
+    assert balances() == (START + 9_940, 0)
+
+
+@pytest.mark.parametrize("reference", ["", "BANK-1"])
+def test_an_amount_that_the_operator_corrected_is_not_credited_beside_the_right_one(api, tried, balances, reference):
+    order_no = api.buy(channel=MANUAL).data["order_no"]
+    tried("order", "paid", order_no, "--amount", "99.00", "--reference", reference)
+    tried("order", "paid", order_no, "--reference", reference)
+    tried("order", "settle", order_no, "--credit")
+    assert balances()[0] in (START + 9_940, START + 9_841)
+
+
+@pytest.mark.parametrize(("how", "credited"), [("credit", 9_841), ("refund", 0)])
+def test_money_that_was_settled_does_not_complete_its_order_afterwards(api, http, tried, balances, how, credited):
+    order_no = api.buy(channel=MANUAL).data["order_no"]
+    form = {"Content-Type": "application/x-www-form-urlencoded"}
+    http("POST", "/addons/paychannel/pay/paid", f"order_no={order_no}".encode(), form)
+    tried("order", "paid", order_no, "--amount", "99.00", "--reference", "BANK-1")
+    assert tried("order", "settle", order_no, f"--{how}").exit_code == 0
+    tried("order", "paid", order_no, "--reference", "BANK-1")
+    assert balances() == (START + credited, 0)
+
+
+def test_the_same_payout_said_twice_by_hand_is_spent_once(api, flask, balances, exceptions):
+    order_no = api.sell("50.00", MANUAL).data["order_no"]
+    flask("order", "accept", order_no)
+    flask("order", "paid", order_no, "--reference", "BANK-1")
+    assert "already" in flask("order", "paid", order_no, "--reference", "BANK-1").output
+    assert (balances(), exceptions()) == ((START - 5_015, 0), {})
+
+
+def test_a_failure_that_is_reported_after_an_odd_payout_is_visible_too(api, flask, later, exceptions):
+    order_no = api.sell("50.00").data["order_no"]
+    api.play(order_no, "wrong_amount")
+    flask("order", "accept", order_no)
+    later(5, times=2)
+    flask("order", "settle", order_no, "--complete")
+    assert exceptions() == {}
+    api.notice(order_no, 5_000, state="failed", reference=f"SB{order_no}")
+    assert exceptions() == {order_no: "reversed"}

@@ -1,0 +1,212 @@
+"""A payer with a real browser: headless Chromium against the running service, in both sizes and languages."""
+
+import shutil
+
+import pytest
+from pytest_httpserver import HTTPServer
+from selenium.webdriver import Chrome, ChromeOptions
+from selenium.webdriver.chrome.service import Service as Driver
+from selenium.webdriver.common.by import By
+
+from services import seeding
+from tests.support import Api, Receiver, Service, until
+
+CHROMIUM, CHROMEDRIVER = shutil.which("chromium"), shutil.which("chromedriver")
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(
+        not (CHROMIUM and CHROMEDRIVER), reason="needs chromium and chromedriver (Debian: chromium chromium-driver)"
+    ),
+]
+FLAGS = (
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+PHONE, DESKTOP = (390, 844, True), (1280, 800, False)
+
+
+@pytest.fixture(scope="module")
+def chrome(tmp_path_factory):
+    """One browser for the module."""
+    options = ChromeOptions()
+    options.binary_location = CHROMIUM
+    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('browser')}"):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    driver = Chrome(options, Driver(CHROMEDRIVER))
+    yield driver
+    driver.quit()
+
+
+@pytest.fixture(scope="module")
+def running(seeded, tmp_path_factory):
+    """One running service for the module."""
+    service = Service(shutil.copytree(seeded, tmp_path_factory.mktemp("browser") / "instance")).start()
+    yield service
+    service.stop()
+
+
+@pytest.fixture(scope="module")
+def merchant(running):
+    """The merchant's own HTTP server."""
+    with HTTPServer(threaded=True) as server:
+        receiver = Receiver(server, "/demo", seeding.CALLBACK_SECRETS["demo"])
+        running.flask("merchant", "set", "demo", "--callback-url", receiver.url)
+        yield receiver
+
+
+class Payer:
+    """A person at the browser."""
+
+    def __init__(self, chrome):
+        self.chrome = chrome
+
+    def sits_at(self, size, language):
+        width, height, mobile = size
+        metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": mobile}
+        agent = {"userAgent": self.chrome.execute_script("return navigator.userAgent"), "acceptLanguage": language}
+        self.chrome.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+        self.chrome.execute_cdp_cmd("Emulation.setUserAgentOverride", agent)
+
+    def opens(self, url):
+        self.chrome.get(url)
+        self.chrome.execute_script("window.sameDocument = true")
+
+    def find(self, css):
+        return self.chrome.find_element(By.CSS_SELECTOR, css)
+
+    @property
+    def heading(self):
+        return self.chrome.execute_script(
+            "return document.querySelector('.panel:not([hidden]) :is(h1, h2)')?.textContent.trim() ?? ''"
+        )
+
+    @property
+    def heading_is_in_sight(self):
+        box = "document.querySelector('.panel:not([hidden]) :is(h1, h2)').getBoundingClientRect()"
+        return self.chrome.execute_script(f"const box = {box}; return box.top >= 0 && box.bottom <= innerHeight")
+
+    @property
+    def has_not_reloaded(self):
+        return self.chrome.execute_script("return window.sameDocument === true")
+
+    @property
+    def scrolls_sideways(self):
+        return self.chrome.execute_script("return document.documentElement.scrollWidth > innerWidth")
+
+    def complaints(self):
+        """What the console says: errors, refused loads, violations of the policy."""
+        return [entry["message"] for entry in self.chrome.get_log("browser") if entry["level"] in ("WARNING", "SEVERE")]
+
+
+@pytest.fixture
+def payer(chrome):
+    """Whatever they do, nothing is wrong in the console at the end."""
+    one = Payer(chrome)
+    one.complaints()
+    yield one
+    assert one.complaints() == []
+
+
+@pytest.mark.parametrize(
+    ("size", "language", "complete"),
+    [(PHONE, "zh-CN,zh", "支付成功"), (DESKTOP, "en-US,en", "Payment complete")],
+    ids=["phone", "desktop"],
+)
+def test_a_deposit_is_paid_in_a_browser_credited_and_told_of(size, language, complete, payer, running, merchant):
+    placed = running.api.buy("123.45", merchant_order_no=f"WEB-{size[0]}").data
+    payer.sits_at(size, language)
+    payer.opens(placed["pay_url"])
+    assert "¥123.45" in payer.find("h1").text
+    assert placed["order_no"] in payer.find(".details").text
+
+    payer.find("button[value=success]").click()
+    until(lambda: payer.heading == complete)
+    order = running.api.detail(order_no=placed["order_no"]).data
+    assert order["status"] == "completed"
+    assert order["merchant_actual_amount"] == 12_345 - 74
+    assert running.api.listed(merchant_order_no=f"WEB-{size[0]}").data["list"] == [order]
+    until(lambda: [got for got in merchant.got if got.event["data"] == order])
+
+
+@pytest.mark.parametrize(
+    ("size", "language", "before", "after"),
+    [
+        (PHONE, "en", "Test payment", "Payment complete"),
+        (DESKTOP, "zh-CN", "测试付款", "支付成功"),
+    ],
+    ids=["phone", "desktop"],
+)
+def test_the_page_turns_by_itself_when_the_order_is_paid_elsewhere(size, language, before, after, payer, running):
+    placed = running.api.buy("88.00").data
+    payer.sits_at(size, language)
+    payer.opens(placed["pay_url"])
+    assert payer.heading == before
+    running.api.play(placed["order_no"], "success")
+    until(lambda: payer.heading == after)
+    assert payer.has_not_reloaded
+    assert after in payer.chrome.title
+    assert not payer.find("#cashier .qr").is_displayed()
+
+
+@pytest.mark.parametrize("outcome", ["fail", "wrong_amount", "late", "success"])
+def test_what_came_of_it_is_in_sight_without_scrolling_on_a_phone(outcome, payer, running):
+    placed = running.api.buy().data
+    payer.sits_at(PHONE, "en")
+    payer.opens(placed["pay_url"])
+    payer.find(f"button[value={outcome}]").click()
+    until(lambda: payer.heading not in ("", "Test payment"))
+    assert payer.heading_is_in_sight
+
+
+def test_a_manual_transfer_is_claimed_by_the_payer_and_confirmed_by_the_operator(payer, running):
+    placed = running.api.buy("50.00", channel=3, paychannel_paymethod="bank").data
+    payer.sits_at(PHONE, "zh-CN")
+    payer.opens(placed["pay_url"])
+    assert "6222 0200 0000 0000 001" in payer.find(".lines").text
+    payer.find("form.claim button").click()
+    until(lambda: payer.heading == "正在确认您的付款")
+    assert running.api.status(placed["order_no"]) == "paid"
+
+    payer.chrome.execute_script("window.sameDocument = true")
+    running.flask("order", "paid", placed["order_no"])
+    until(lambda: payer.heading == "支付成功")
+    assert payer.has_not_reloaded
+    assert running.api.status(placed["order_no"]) == "completed"
+
+
+@pytest.mark.parametrize(("size", "channel"), [(PHONE, 3), (DESKTOP, 2)], ids=["phone", "desktop"])
+def test_the_page_fits_and_its_clock_runs(size, channel, payer, running):
+    payer.sits_at(size, "zh-CN")
+    payer.opens(running.api.buy("999999.99", channel=channel).data["pay_url"])
+    assert not payer.scrolls_sideways
+    first = payer.find("#countdown").text
+    until(lambda: payer.find("#countdown").text != first)
+    for button in payer.chrome.find_elements(By.CSS_SELECTOR, "button"):
+        assert button.is_displayed()
+        assert button.accessible_name
+
+
+def test_a_wrong_address_says_so(payer, running):
+    payer.sits_at(PHONE, "zh-CN")
+    payer.chrome.get(f"{running.url}/addons/paychannel/pay/index?order_no=1")
+    assert payer.heading == "未找到订单"
+    assert not payer.scrolls_sideways
+    assert all("404" in complaint for complaint in payer.complaints())
+
+
+def test_the_inbox_shows_a_callback_as_it_comes(payer, running):
+    payer.sits_at(DESKTOP, "en")
+    payer.opens(f"{running.url}/sandbox/inbox")
+    other = Api(running.api.send, "other")  # its callbacks go there from the start
+    order_no = other.buy().data["order_no"]
+    other.play(order_no, "success")
+    until(lambda: order_no in payer.find("#items").text)
+    assert "Signature verified" in payer.find("#items").text
+    assert payer.has_not_reloaded

@@ -1,0 +1,82 @@
+"""The running service tells the merchant, at least once, whatever kills it."""
+
+import json
+import threading
+
+import pytest
+from werkzeug import Response
+
+from tests.support import until
+
+
+@pytest.fixture
+def told(service, receiver):
+    """The running service knows where the merchant's callbacks go."""
+    service.flask("merchant", "set", "demo", "--callback-url", receiver.url)
+    return receiver
+
+
+def paid(service):
+    order_no = service.api.buy("100.00").data["order_no"]
+    assert service.api.play(order_no, "success").data["status"] == "completed"
+    return order_no
+
+
+def test_a_payment_is_told_of_by_itself(service, told):
+    order_no = paid(service)
+    until(lambda: told.got)
+    (got,) = told.got
+    assert got.event["type"] == "order.completed"
+    assert got.event["data"] == service.api.detail(order_no=order_no).data
+
+
+def test_kill_9_right_after_the_status_changed_loses_no_callback(service, told):
+    order_no = paid(service)
+    service.kill()
+    service.start()
+    until(lambda: told.got)
+    assert {got.event["data"]["order_no"] for got in told.got} == {order_no}
+    assert len({got.webhook_id for got in told.got}) == 1
+    assert service.api.status(order_no) == "completed"
+
+
+def test_kill_9_while_the_merchant_is_slow_to_answer_tells_it_again(service, told, request):
+    leave = threading.Event()
+
+    def slowly(_request):
+        leave.wait(30)
+        return Response("too late, for nobody listens")
+
+    told.answer = slowly
+    order_no = paid(service)
+    until(lambda: told.got)
+    service.kill()
+    leave.set()
+    told.answers(200)
+
+    # The killed try's claim has to run out, so a later hour comes for what the process left behind.
+    ahead, due = request.getfixturevalue("ahead"), request.getfixturevalue("due")
+    ahead(60)
+    due.callbacks()
+    assert [got.event["data"]["order_no"] for got in told.got] == [order_no, order_no]
+    assert told.got[0].webhook_id == told.got[1].webhook_id
+    assert told.got[0].body == told.got[1].body
+    assert due.callbacks() == 0
+
+
+def test_an_answer_that_is_under_way_is_awaited_on_sigterm(service, told):
+    asked, leave = threading.Event(), threading.Event()
+
+    def slowly(_request):
+        asked.set()
+        leave.wait(30)
+        return Response("thank you")
+
+    told.answer = slowly
+    paid(service)
+    assert asked.wait(20)
+    service.process.terminate()
+    leave.set()
+    assert service.process.wait(40) == 0
+    (row,) = json.loads(service.flask("callback", "list", "--json").stdout)
+    assert (row["state"], row["attempts"]) == ("delivered", 1)

@@ -1,0 +1,174 @@
+"""The service as a process: ready, ending politely, killed, and refusing what it can't start with."""
+
+import json
+import signal
+import socket
+import sqlite3
+import threading
+from contextlib import closing, contextmanager
+
+import pytest
+import requests
+
+from tests.support import Service, signed, until
+
+BUY = {"order_type": 1, "cny_amount": "100.00", "paychannel_id": 2, "paychannel_paymethod": "wxpay"}
+
+
+@contextmanager
+def writes_held_up(instance):
+    """Nobody can write to the database meanwhile; a request that wants to waits for its turn."""
+    with closing(sqlite3.connect(instance / "orders.sqlite", isolation_level=None)) as raw:
+        raw.execute("BEGIN IMMEDIATE")
+        yield
+        raw.execute("ROLLBACK")
+
+
+class Later(threading.Thread):
+    """A request in a thread of its own; `answer()` waits for what came of it."""
+
+    def __init__(self, work):
+        super().__init__(daemon=True)
+        self.work, self.got = work, None
+        self.start()
+
+    def run(self):
+        self.got = self.work()
+
+    def answer(self):
+        self.join(30)
+        return self.got
+
+
+@pytest.fixture
+def start():
+    """`start(folder, NAME=value)`: the service in a process of its own, which does not outlive the test."""
+    started = []
+
+    def begin(folder, **environ):
+        started.append(Service(folder, **environ))
+        return started[-1].start()
+
+    yield begin
+    for service in started:
+        if service.process and service.process.poll() is None:
+            service.kill()
+
+
+def _status(url):
+    try:
+        return requests.get(url, timeout=5).status_code
+    except requests.ConnectionError:
+        return None
+
+
+def test_it_is_ready_once_it_answers(service):
+    ready = service.api.send("GET", "/healthz")
+    assert (ready.status, ready.code) == (200, 1)
+    assert service.api.buy().code == 1
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+def test_a_request_in_flight_is_finished_and_new_ones_are_refused_meanwhile(instance, start, how):
+    service = start(instance, ORDERS_LOG_LEVEL="DEBUG")
+    nonce = "in-flight-when-it-ended"
+    with writes_held_up(instance):
+        in_flight = Later(lambda: service.api.buy(nonce=nonce))
+        until(lambda: nonce in service.log.read_text())  # its signature is checked: it is about to write
+        service.process.send_signal(how)
+        until(lambda: _status(f"{service.url}/healthz") != 200)
+        refused = service.api.listed()
+    assert (refused.status, refused.code) == (503, 50300)
+    assert int(refused.headers["Retry-After"]) >= 1
+    placed = in_flight.answer()
+    assert (placed.code, service.process.wait(40)) == (1, 0)
+    assert _status(f"{service.url}/healthz") is None
+    assert start(instance).api.status(placed.data["order_no"]) == "pending"
+
+
+def test_an_idle_process_ends_at_once_with_status_0(service):
+    assert service.stop() == 0
+    assert "Traceback" not in service.log.read_text()
+
+
+def test_a_connection_that_is_kept_alive_does_not_keep_the_process(service):
+    with socket.create_connection(("127.0.0.1", service.port)) as idle:
+        idle.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert b"200" in idle.recv(1000)
+        assert service.stop() == 0
+
+
+def test_orders_and_nonces_outlive_kill_9(service):
+    body = json.dumps(signed("createOrder", BUY)).encode()
+    placed = service.api.post("createOrder", body).data
+    service.kill()
+    service.start()
+    assert service.api.status(placed["order_no"]) == "pending"
+    assert service.api.post("createOrder", body).code == 40104
+    assert service.api.listed().data["total"] == 1
+
+
+def test_a_safe_retry_outlives_kill_9(service):
+    first = service.api.buy(headers={"Idempotency-Key": "retry-1"})
+    service.kill()
+    service.start()
+    again = service.api.buy(headers={"Idempotency-Key": "retry-1"})
+    assert again.data == first.data
+    assert again.headers["Idempotency-Replayed"] == "true"
+
+
+def test_a_withdrawal_goes_on_after_kill_9(service):
+    order_no = service.api.sell("10.00").data["order_no"]
+    service.kill()
+    service.flask("order", "accept", order_no)
+    service.start()
+    until(lambda: service.api.status(order_no) == "completed")
+    assert json.loads(service.flask("ledger", "balances", "--json").stdout)["demo"] == {"available": 998_998, "held": 0}
+    service.flask("ledger", "verify")
+
+
+def test_commands_work_beside_the_running_service_and_take_effect_at_once(service):
+    service.flask("merchant", "set", "demo", "--disabled")
+    assert service.api.listed().code == 40101
+    service.flask("merchant", "set", "demo", "--enabled")
+    assert service.api.listed().code == 1
+
+
+def test_a_port_in_use_is_named_in_one_line(instance):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        said = Service(instance, ORDERS_PORT=port).refused()
+    assert "in use" in said
+    assert port in said
+
+
+def test_the_demo_content_is_not_served_outside_demo_mode(instance):
+    assert "demo merchants" in Service(instance, ORDERS_DEMO="0").refused()
+
+
+def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path):
+    file = tmp_path / "orders.sqlite"
+    file.write_bytes(b"no database " * 1000)
+    assert "database" in Service(tmp_path).refused()
+    assert file.read_bytes() == b"no database " * 1000
+
+
+def test_a_first_start_that_was_killed_before_it_made_its_tables_is_made_up_for(tmp_path, start):
+    (tmp_path / "orders.sqlite").touch()
+    service = start(tmp_path)
+    assert service.api.buy().code == 1
+
+
+def test_a_start_on_an_empty_folder_in_demo_mode_is_seeded(tmp_path, start):
+    service = start(tmp_path / "new" / "instance")
+    assert service.api.buy().code == 1
+    assert "demo-secret" in service.log.read_text()  # the keys to try it with
+
+
+def test_a_start_outside_demo_mode_has_no_merchants_and_no_sandbox(tmp_path, start):
+    service = start(tmp_path, ORDERS_DEMO="0")
+    assert service.api.buy().code == 40101
+    assert service.api.play("1", "success").status == 404
+    assert "demo" not in service.log.read_text()

@@ -1,0 +1,175 @@
+"""Secrets and personal data: sealed on disk, and in no log and no error."""
+
+import json
+import sqlite3
+from contextlib import closing
+from types import SimpleNamespace
+
+import pytest
+
+from app import create_app
+from models.base import database
+from settings import Settings
+from tests.support import CARD, PERSON, Api, Receiver, Service, signed, until
+
+CHANNEL_SECRET = "channel-config-secret-4711"
+PERSONAL = {
+    "the payer's name": "欧阳询付款人",
+    "the holder's name": "司马相如持卡人",
+    "the certificate's name": "诸葛亮实名",
+    "the certificate": "110101199003077758",
+    "the mobile number": "13911112222",
+    "the e-mail address": "zhuge.liang@example.com",
+    "the address": "南阳卧龙岗一号",
+    "the card": "6222021234567890123",
+    "the account on file": "6217009876543210987",
+    "the name on file": "公孙胜收款人",
+}
+PERSON_SENT = PERSON | {
+    "name": PERSONAL["the certificate's name"],
+    "cert_no": PERSONAL["the certificate"],
+    "mobile_no": PERSONAL["the mobile number"],
+    "email": PERSONAL["the e-mail address"],
+    "address": PERSONAL["the address"],
+}
+CARD_SENT = CARD | {"card_name": PERSONAL["the holder's name"], "card_no": PERSONAL["the card"]}
+SELL_A = {"channel": 1, "gatewaya_personal_data": PERSON_SENT, "gatewaya_card_info": CARD_SENT}
+PAYEE = {"payee": "Payee 收款公司", "account": "6212260000111122223"}
+
+
+def _command(folder):
+    """`command(...)` runs a command on the instance folder, in this process; its JSON, where it prints any."""
+    runner = create_app(Settings(instance=folder)).test_cli_runner()
+
+    def run(*arguments):
+        result = runner.invoke(args=list(arguments))
+        assert result.exit_code == 0, result.output
+        return json.loads(result.stdout) if "--json" in arguments else None
+
+    return run
+
+
+def _set_up(command, receiver):
+    """A real merchant with real-looking channels; returns its secrets."""
+
+    def made(*arguments):
+        return command(*arguments, "--json")
+
+    shop = made("merchant", "add", "shop", "--callback-url", receiver.url)
+    new = ("channel", "add", "--name", "New")
+    made(*new, "--category", "gateway_a", "--driver", "sandbox", "--config", f"secret={CHANNEL_SECRET}")
+    pairs = [part for name, value in PAYEE.items() for part in ("--config", f"{name}={value}")]
+    made(*new, "--category", "gateway_c", "--driver", "manual", *pairs)
+    for channel in ("1", "2"):
+        command("channel", "link", channel, "shop")
+    account = ("--card-number", PERSONAL["the account on file"], "--real-name", PERSONAL["the name on file"])
+    made("account", "add", "shop", *account)
+    command("ledger", "adjust", "shop", "1000", "--reason", "start")
+    receiver.secret = shop["callback_secret"]
+    return shop
+
+
+def _walk(command, api):
+    """Money in, money out, on both channels."""
+    deposit = api.buy("20.00", channel=1, customer_name=PERSONAL["the payer's name"]).data["order_no"]
+    assert api.play(deposit, "success").status == 200
+    payouts = [api.sell("10.00", **SELL_A).data["order_no"], api.sell("10.00", channel=2).data["order_no"]]
+    for order_no in payouts:
+        command("order", "accept", order_no)
+    command("order", "paid", payouts[1], "--reference", "BANK-1")
+    until(lambda: {api.status(order_no) for order_no in [deposit, *payouts]} == {"completed"})
+    by_hand = api.buy("20.00", channel=2, customer_name=PERSONAL["the payer's name"]).data["order_no"]
+    assert PAYEE["account"] in api.send("GET", f"/addons/paychannel/pay/index?order_no={by_hand}").text
+    return deposit
+
+
+def _errors(api, deposit):
+    """The answers to requests that carry every kind of secret and fail."""
+    bad = signed("createOrder", {"order_type": 2, "cny_amount": "1"} | SELL_A, "shop", api.secret)
+    form = {"Content-Type": "application/x-www-form-urlencoded"}
+    sent = json.dumps(bad, ensure_ascii=False)
+    return [
+        api.post("createOrder", json.dumps(bad | {"signature": "0" * 64}).encode()),
+        api.post("createOrder", sent.encode()[:-9]),
+        api.post("createOrder", sent.encode(), form),
+        api.sell("99999.00", **SELL_A),
+        api.sell("1.001", **SELL_A | {"gatewaya_card_info": CARD_SENT | {"prov_id": "999999"}}),
+        api.sell("1.00", **SELL_A | {"gatewaya_card_info": CARD_SENT | {"card_no": PERSONAL["the card"] + "x"}}),
+        api.sell(
+            "1.00", **SELL_A | {"gatewaya_personal_data": PERSON_SENT | {"cert_type": PERSONAL["the certificate"]}}
+        ),
+        api.sell("1.00", **SELL_A | {"channel": 2}),
+        api.buy("1.00", channel=1, customer_name=PERSONAL["the payer's name"] * 60),
+        api.send("POST", f"/addons/paychannel/notify/{deposit}", json.dumps(PERSON_SENT).encode()),
+    ]
+
+
+@pytest.fixture(scope="module")
+def walked(tmp_path_factory, _web_server):
+    """A real process outside demo mode at DEBUG level: its files, its log and its errors after a full walk."""
+    receiver = Receiver(_web_server, "/secrets", "")
+    folder = tmp_path_factory.mktemp("secrets")
+    service = Service(folder, ORDERS_DEMO="0", ORDERS_PRIVATE_CALLBACKS="1", ORDERS_LOG_LEVEL="DEBUG")
+    command = _command(folder)
+    shop = _set_up(command, receiver)
+    service.start()
+    service.api = api = Api(service.api.send, "shop", shop["secret"])
+    deposit = _walk(command, api)
+    until(lambda: len(receiver.got) >= 3)
+    rotated = [command("merchant", "rotate", "shop", *more, "--json") for more in ((), ("--callback",))]
+    renewed = Api(api.send, "shop", rotated[0]["secret"])
+    assert (api.listed().code, renewed.listed().code) == (1, 1)
+    errors = _errors(renewed, deposit)
+    assert service.stop() == 0
+    database.close()
+    with closing(sqlite3.connect(folder / "orders.sqlite")) as raw:
+        raw.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    secrets = {"secret": shop["secret"], "callback secret": shop["callback_secret"]}
+    secrets |= {"new secret": rotated[0]["secret"], "new callback secret": rotated[1]["callback_secret"]}
+    key = (folder / "vault.key").read_text().strip()
+    return SimpleNamespace(
+        folder=folder, deposit=deposit, errors=errors, log=service.log.read_bytes(), secrets=secrets | {"key": key}
+    )
+
+
+def _known(walked):
+    config = {"channel secret": CHANNEL_SECRET} | PAYEE
+    return PERSONAL | config | {name: text.removeprefix("whsec_") for name, text in walked.secrets.items()}
+
+
+def _found(walked, data):
+    """The names of the secrets that stand in the bytes, in UTF-8 or as JSON escapes."""
+    spelt = {name: (text.encode(), json.dumps(text)[1:-1].encode()) for name, text in _known(walked).items()}
+    return sorted(name for name, spellings in spelt.items() if any(each in data for each in spellings))
+
+
+@pytest.mark.parametrize("file", ["orders.sqlite", "sandbox.sqlite"])
+def test_nothing_secret_stands_in_a_file(walked, file):
+    data = (walked.folder / file).read_bytes()
+    assert walked.deposit.encode() in data  # the file is the one, and it is readable
+    assert _found(walked, data) == []
+
+
+def test_the_folder_has_no_other_files_that_could_hold_one(walked):
+    names = {path.name for path in walked.folder.iterdir()}
+    assert names == {"orders.sqlite", "sandbox.sqlite", "vault.key", "service.log"}
+
+
+def test_nothing_secret_is_logged(walked):
+    assert b" DEBUG " in walked.log
+    assert _found(walked, walked.log) == []
+    assert b"Traceback" not in walked.log
+
+
+def test_nothing_secret_is_in_an_error(walked):
+    assert all(400 <= answer.status < 500 for answer in walked.errors)
+    for answer in walked.errors:
+        assert _found(walked, answer.text.encode()) == [], answer
+
+
+def test_the_key_file_is_for_its_owner_only(walked):
+    assert (walked.folder / "vault.key").stat().st_mode & 0o777 == 0o600
+
+
+def test_the_database_file_is_no_wider_open_than_the_key(walked):
+    assert (walked.folder / "orders.sqlite").stat().st_mode & 0o077 == 0

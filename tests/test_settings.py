@@ -1,0 +1,207 @@
+"""Settings: from the environment and config.toml; a wrong one is one clear line and status 2."""
+
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+import settings
+from settings import Settings, WrongSetting
+from tests.support import ROOT, Service
+
+APP, SERVE = ("app.py",), ("-m", "flask", "serve")
+# What is wrong, and a word of the line that says so.
+WRONG = {
+    "a port that is no number": ({"ORDERS_PORT": "http"}, "ORDERS_PORT"),
+    "a port that cannot be": ({"ORDERS_PORT": "65536"}, "ORDERS_PORT"),
+    "a host that is nowhere": ({"ORDERS_HOST": "nowhere.invalid"}, "nowhere.invalid"),
+    "an address of another machine": ({"ORDERS_HOST": "192.0.2.1"}, "192.0.2.1"),
+    "a site without a scheme": ({"ORDERS_SITE_URL": "pay.example.com"}, "ORDERS_SITE_URL"),
+    "a flag that is neither": ({"ORDERS_DEMO": "maybe"}, "ORDERS_DEMO"),
+    "a folder that is a file": ({"ORDERS_INSTANCE": "/dev/null"}, "/dev/null"),
+    "the home of nobody": ({"ORDERS_INSTANCE": "~nobody-of-that-name/x"}, "ORDERS_INSTANCE"),
+    "a key that is none": ({"ORDERS_VAULT_KEY": "my-secret-key"}, "ORDERS_VAULT_KEY"),
+}
+
+
+def _end(environ, folder, command=APP):
+    """How a start with these settings ends: its status and its lines on standard error."""
+    merged = Service(folder, **environ).environ
+    done = subprocess.run(
+        [sys.executable, *command], cwd=ROOT, env=merged, capture_output=True, text=True, timeout=60, check=False
+    )
+    return done.returncode, done.stderr.splitlines()
+
+
+@pytest.fixture(scope="module")
+def ends(tmp_path_factory):
+    """How a start with each wrong setting ends, all tried side by side."""
+    with ThreadPoolExecutor(2) as pool:
+        jobs = {
+            name: pool.submit(_end, environ, tmp_path_factory.mktemp("wrong")) for name, (environ, _) in WRONG.items()
+        }
+        return {name: job.result() for name, job in jobs.items()}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_start_with_a_wrong_setting_ends_with_one_line_and_status_2(ends, name):
+    status, lines = ends[name]
+    assert (status, len(lines)) == (2, 1), lines[-3:]
+    assert WRONG[name][1] in lines[0]
+    assert "my-secret-key" not in lines[0]
+
+
+@pytest.mark.parametrize("command", [SERVE, ("-m", "flask", "merchant", "list")], ids=lambda command: command[-1])
+def test_a_command_with_a_wrong_setting_ends_like_a_start(tmp_path, command):
+    status, lines = _end({"ORDERS_PORT": "x"}, tmp_path, command)
+    assert (status, lines) == (2, ["error: ORDERS_PORT: must be a whole number from 1 to 65535, not 'x'"])
+
+
+def test_a_wrong_setting_in_the_file_ends_like_one_in_the_environment(tmp_path):
+    (tmp_path / "config.toml").write_text("threads = 0\n")
+    status, (line,) = _end({}, tmp_path)
+    assert status == 2
+    assert "config.toml" in line
+    assert "threads" in line
+
+
+BAD_VALUES = [
+    *(("port", text) for text in ("0", "-1", " 80", "8_0", "８０", "8.0", "9" * 30)),
+    *(
+        ("site_url", text)
+        for text in ("ftp://a.example", "https://", "https://a.example/path", "https://a.example?x=1")
+    ),
+    *(("site_url", text) for text in ("https://a.example#x", "https://a.example:port", "http://[bad", "http://a b")),
+    *(("api_prefix", text) for text in ("api", "/a?b", "/<b>", "/a b", "/#")),
+    *(("demo", text) for text in ("2", "ja", "none")),
+    *(("private_callbacks", text) for text in ("2", "ja")),
+    *(("language", text) for text in ("de", "EN", "zh-CN")),
+    *(("threads", text) for text in ("0", "257", "many")),
+    *(("trusted_proxies", text) for text in ("-1", "10")),
+    *(("buy_expiry", text) for text in ("0", "15m", "99999999")),
+    *(("requests_per_second", text) for text in ("0", "1.5")),
+    *(("refused_per_minute", text) for text in ("0", "x")),
+    *(("callback_workers", text) for text in ("0", "257")),
+    *(("log_level", text) for text in ("debug", "5", "LOUD")),
+]
+
+
+@pytest.mark.parametrize(("name", "text"), BAD_VALUES)
+def test_a_value_that_cannot_be_used_is_refused_and_named(tmp_path, name, text):
+    variable = f"ORDERS_{name.upper()}"
+    with pytest.raises(WrongSetting, match=variable) as refused:
+        settings.load({"ORDERS_INSTANCE": str(tmp_path), variable: text})
+    assert "\n" not in str(refused.value)
+
+
+GOOD_VALUES = [
+    ("host", "0.0.0.0", "0.0.0.0"),
+    ("port", "80", 80),
+    ("site_url", "https://pay.example.com/", "https://pay.example.com"),
+    ("api_prefix", "/api/v1/", "/api/v1"),
+    ("demo", "yes", True),
+    ("demo", "0", False),
+    ("language", "zh", "zh"),
+    ("vault_key", "key", "key"),
+    ("threads", "256", 256),
+    ("trusted_proxies", "1", 1),
+    ("buy_expiry", "60", 60),
+    ("requests_per_second", "5", 5),
+    ("refused_per_minute", "5", 5),
+    ("private_callbacks", "on", True),
+    ("callback_workers", "1", 1),
+    ("log_level", "DEBUG", "DEBUG"),
+]
+
+
+@pytest.mark.parametrize(("name", "text", "value"), GOOD_VALUES)
+def test_a_setting_is_read_from_the_environment_and_from_the_file(tmp_path, name, text, value):
+    here = {"ORDERS_INSTANCE": str(tmp_path)}
+    assert getattr(settings.load(here | {f"ORDERS_{name.upper()}": text}), name) == value
+    (tmp_path / "config.toml").write_text(f'{name} = "{text}"\n', "utf-8")
+    assert getattr(settings.load(here), name) == value
+
+
+def test_every_setting_is_tried_here():
+    tried = {name for name, *_ in BAD_VALUES + GOOD_VALUES}
+    assert set(Settings.__dataclass_fields__) == tried | {"instance"}
+
+
+def test_numbers_and_flags_in_the_file_may_be_written_as_such(tmp_path):
+    (tmp_path / "config.toml").write_text("port = 81\ndemo = true\nprivate_callbacks = false\n")
+    read = settings.load({"ORDERS_INSTANCE": str(tmp_path)})
+    assert (read.port, read.demo, read.private_callbacks) == (81, True, False)
+
+
+def test_the_environment_wins_over_the_file_and_an_empty_variable_counts_as_absent(tmp_path):
+    (tmp_path / "config.toml").write_text('port = 81\nlanguage = "zh"\n')
+    read = settings.load({"ORDERS_INSTANCE": str(tmp_path), "ORDERS_PORT": "82", "ORDERS_LANGUAGE": ""})
+    assert (read.port, read.language) == (82, "zh")
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("prot = 81", "did you mean 'port'"),
+        ("[server]\nport = 81", "server"),
+        ("port = ", "config.toml"),
+        ("port = true", "port"),
+        ("port = 80.5", "port"),
+        ("host = ['127.0.0.1']", "host"),
+        ("host = {name = 'x'}", "host"),
+        ("demo = 2026-01-01", "demo"),
+        ("instance = '/tmp'", "instance"),
+        ("host = '\udcff'", "config.toml"),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_refused_in_one_line(tmp_path, text, word):
+    (tmp_path / "config.toml").write_text(text, "utf-8", "surrogateescape")
+    with pytest.raises(WrongSetting, match=word) as refused:
+        settings.load({"ORDERS_INSTANCE": str(tmp_path)})
+    assert "config.toml" in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_variable_that_is_no_setting_is_warned_about(tmp_path, capsys):
+    settings.load({"ORDERS_INSTANCE": str(tmp_path), "ORDERS_PROT": "81", "ORDERS_QQQ": "1", "OTHER": "1"})
+    assert capsys.readouterr().err.splitlines() == [
+        "warning: no setting ORDERS_PROT, did you mean ORDERS_PORT?",
+        "warning: no setting ORDERS_QQQ",
+    ]
+
+
+def test_the_defaults_are_the_documented_ones():
+    chosen = Settings()
+    assert (chosen.host, chosen.port, chosen.public_url) == ("127.0.0.1", 8000, "http://127.0.0.1:8000")
+    assert (chosen.api_prefix, chosen.demo, chosen.language) == ("", False, "en")
+    assert (chosen.buy_expiry, chosen.requests_per_second, chosen.refused_per_minute) == (900, 100, 200)
+    assert chosen.instance == ROOT / "instance"
+
+
+@pytest.mark.parametrize(
+    ("given", "url"),
+    [
+        ({"host": "10.1.2.3", "port": 81}, "http://10.1.2.3:81"),
+        ({"host": "::1", "port": 81}, "http://[::1]:81"),
+        ({"site_url": "https://pay.example.com"}, "https://pay.example.com"),
+    ],
+)
+def test_the_public_address_follows_from_host_and_port_unless_it_is_set(given, url):
+    assert Settings(**given).public_url == url
+
+
+@pytest.mark.parametrize("settings_of_app", [{"api_prefix": "/api", "site_url": "https://pay.example.com"}])
+def test_the_prefix_is_before_the_merchant_endpoints_and_nothing_else(api, http):
+    assert api.listed().code == 40404
+    api.send = lambda method, path, body, headers: http(method, f"/api{path}", body, headers)
+    pay_url = api.buy().data["pay_url"]
+    assert pay_url.startswith("https://pay.example.com/addons/paychannel/pay/index?order_no=")
+    assert http("GET", pay_url.removeprefix("https://pay.example.com")).status == 200
+
+
+@pytest.mark.parametrize("settings_of_app", [{"language": "zh"}])
+def test_messages_are_in_the_set_language_unless_the_caller_names_one(api):
+    assert not api.detail(order_no="1").json["msg"].isascii()
+    english = api.call("orderQueryDetail", {"order_no": "1"}, {"Accept-Language": "en"})
+    assert english.json["msg"] == "order not found"

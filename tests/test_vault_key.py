@@ -1,0 +1,65 @@
+"""The key that opens the database: from its file or the environment, changed, wrong, or lost."""
+
+import pytest
+from cryptography.fernet import Fernet
+
+from tests.support import Service
+
+
+def _new_key():
+    return Fernet.generate_key().decode()
+
+
+def _secret(instance, **environ):
+    """What the command that opens a sealed value says, and its status."""
+    done = Service(instance, **environ).flask("merchant", "show", "demo", check=False)
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_a_key_from_the_environment_makes_no_file(tmp_path):
+    service = Service(tmp_path, ORDERS_VAULT_KEY=_new_key())
+    service.flask("seed")
+    assert "whsec_" in service.flask("merchant", "show", "demo").stdout
+    assert not (tmp_path / "vault.key").exists()
+
+
+def test_a_new_key_before_the_old_one_opens_both(instance):
+    old, new = (instance / "vault.key").read_text().strip(), _new_key()
+    both = Service(instance, ORDERS_VAULT_KEY=f"{new},{old}")
+    for key in ("demo", "other"):
+        both.flask("merchant", "rotate", key, "--keep-hours", "0")
+    both.flask("merchant", "rotate", "other", "--callback")
+    assert _secret(instance, ORDERS_VAULT_KEY=f"{new},{old}")[0] == 0
+    assert Service(instance, ORDERS_VAULT_KEY=new).flask("merchant", "show", "other").returncode == 0  # sealed by it
+
+
+def test_the_key_file_may_hold_several_keys(instance):
+    file = instance / "vault.key"
+    file.write_text(f"{_new_key()}\n{file.read_text()}")
+    assert _secret(instance)[0] == 0
+
+
+def test_a_command_with_a_wrong_key_says_so_in_one_line(instance):
+    status, said = _secret(instance, ORDERS_VAULT_KEY=_new_key())
+    assert (status, len(said.splitlines())) == (2, 1)
+    assert "sealed with another key" in said
+
+
+def test_the_service_does_not_start_with_a_wrong_key(instance):
+    """It would answer every signed request with an error, and seal new data with a key of its own."""
+    assert "key" in Service(instance, ORDERS_VAULT_KEY=_new_key()).refused()
+
+
+def test_a_lost_key_file_is_not_replaced_in_silence(instance):
+    """A fresh key opens nothing that is there; new data would be sealed with a second one."""
+    (instance / "vault.key").unlink()
+    assert "key" in Service(instance).refused()
+    assert not (instance / "vault.key").exists()
+
+
+@pytest.mark.parametrize("text", ["", "\n", "not a key\n", "ключ\n"])
+def test_a_damaged_key_file_is_refused_and_left_alone(instance, text):
+    file = instance / "vault.key"
+    file.write_text(text, "utf-8")
+    assert "vault.key" in Service(instance).refused()
+    assert file.read_text("utf-8") == text

@@ -10,6 +10,7 @@ from flask import Blueprint, Response, redirect, render_template, request, url_f
 from flask_babel import gettext
 from markupsafe import Markup
 
+import settings
 from blueprints.envelope import ok
 from gateways.base import ChannelError, Opened, Report, State
 from models.order import BUY, PENDING, Order
@@ -105,6 +106,7 @@ def index() -> Response | tuple[str, int] | str:
         claim_url=url_for("pages.claim"),
         status_url=url_for("pages.status", order_no=order.order_no),
         sandbox=sandbox,
+        no_real_money=sandbox or settings.active().demo,
         sandbox_url="/sandbox/pay",
         played=next((gettext(what) for value, _, what in OUTCOMES if value == request.args.get("played")), ""),
         outcomes=[(value, gettext(label), gettext(what)) for value, label, what in OUTCOMES] if sandbox else [],

@@ -14,7 +14,7 @@ from gateways.sandbox import SandboxDriver
 from models.channel import CATEGORIES, Channel, ChannelLink
 from models.merchant import Merchant
 from schemas.views import hundredths
-from services import administration
+from services import administration, channels
 from services.errors import NotPossible
 
 channel = Commands("channel", help="Payment channels, and which merchants may use them.")
@@ -79,7 +79,7 @@ def add(
 ) -> None:
     """Add a channel; link merchants to it with `flask channel link`."""
     given = {"pay_method": "wxpay,alipay,bank"} | _given(options)
-    made = administration.add_channel(category, driver, name, config=_config(pairs, config_file), **given)
+    made = channels.add_channel(category, driver, name, config=_config(pairs, config_file), **given)
     if driver == SandboxDriver.name and not settings.active().demo:
         click.echo("warning: anyone who has a pay_url can mark an order of a sandbox channel as paid", err=True)
     show(_view(made), as_json, facts)
@@ -94,7 +94,7 @@ def change(channel_id: int, pairs: tuple[str, ...], config_file: BinaryIO | None
     config, given = _config(pairs, config_file), _given(options)
     if not config and not given:
         raise click.UsageError("say what to change")
-    administration.set_channel(administration.find_channel(channel_id), config, **given)
+    channels.set_channel(channels.find_channel(channel_id), config, **given)
     click.echo(f"channel {channel_id} is changed")
 
 
@@ -103,7 +103,7 @@ def change(channel_id: int, pairs: tuple[str, ...], config_file: BinaryIO | None
 @click.argument("merchant_key")
 def link(channel_id: int, merchant_key: str) -> None:
     """Let merchant MERCHANT_KEY use channel CHANNEL_ID."""
-    administration.link(administration.find_channel(channel_id), administration.find_merchant(merchant_key))
+    channels.link(channels.find_channel(channel_id), administration.find_merchant(merchant_key))
     click.echo(f"{merchant_key} may use channel {channel_id}")
 
 
@@ -112,7 +112,7 @@ def link(channel_id: int, merchant_key: str) -> None:
 @click.argument("merchant_key")
 def unlink(channel_id: int, merchant_key: str) -> None:
     """Take channel CHANNEL_ID from merchant MERCHANT_KEY; its orders that are on their way go on."""
-    administration.unlink(administration.find_channel(channel_id), administration.find_merchant(merchant_key))
+    channels.unlink(channels.find_channel(channel_id), administration.find_merchant(merchant_key))
     click.echo(f"{merchant_key} may no longer use channel {channel_id}")
 
 

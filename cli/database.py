@@ -10,7 +10,7 @@ import click
 import settings
 from cli.output import Commands
 from models import schema
-from services import demo, seeding
+from services import demo, seeded_orders, seeding
 from services.backup import backup as copy_database
 from services.errors import NotPossible
 
@@ -53,7 +53,7 @@ def seed(orders: int) -> None:
         click.echo("the demo content is made" if made else "the demo content was there")
         if orders:
             with click.progressbar(length=orders, label="Orders", file=sys.stderr) as bar:
-                count = seeding.seed_orders(orders, bar.update)
+                count = seeded_orders.seed_orders(orders, bar.update)
             click.echo(f"{count} orders made")
     except (NotPossible, schema.WrongSchema) as error:
         raise click.ClickException(str(error)) from None

@@ -9,7 +9,7 @@ import click
 
 from cli.output import ROW_ID, Commands, YuanType, json_option, show, table
 from schemas.views import hundredths
-from services import administration
+from services import administration, channels
 from services import ledger as books
 
 ledger = Commands("ledger", help="Balances in the double-entry ledger.")
@@ -58,6 +58,6 @@ def verify(as_json: bool) -> None:
 )
 def adjust(key: str, amount: int, reason: str, channel_id: int | None) -> None:
     """Add AMOUNT yuan to merchant KEY's available balance; a negative one takes it."""
-    through: Any = administration.find_channel(channel_id) if channel_id is not None else None
+    through: Any = channels.find_channel(channel_id) if channel_id is not None else None
     books.adjust(administration.find_merchant(key), amount, reason, channel=through)
     click.echo(f"{key} has {hundredths(books.balances()[key]['available'])} available")

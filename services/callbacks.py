@@ -23,7 +23,7 @@ from models.outbox import DEAD, DELIVERED, WAITING, Callback, CallbackAttempt
 from schemas.views import order_view
 from services import outbound, vault
 from services.errors import NotPossible
-from services.fairpool import FairPool
+from services.fairpool import FairPool, start_due
 from services.signing import sign_webhook
 
 log = logging.getLogger(__name__)
@@ -119,16 +119,7 @@ def attempt(callback: Callback) -> bool:
 
 def sweep(pool: FairPool) -> int:
     """Start an attempt for each callback that is due and that the pool has room for; how many were started."""
-    now = int(time.time())
-    due = Callback.due_at <= now
-    started = 0
-    for (merchant,) in list(Callback.select(Callback.merchant).where(due).group_by(Callback.merchant).tuples()):
-        rows = Callback.select().where(due, Callback.merchant == merchant).order_by(Callback.due_at)
-        for callback in list(rows.limit(pool.room(merchant))):
-            if callback.claim(now + LEASE):
-                pool.submit(merchant, attempt, callback)
-                started += 1
-    return started
+    return start_due(pool, Callback, Callback.merchant, attempt, LEASE)
 
 
 def redeliver(selected: Any) -> int:

@@ -1,18 +1,25 @@
-"""Channels as the services use them: the driver behind a row, and the values that are handed to it."""
+"""Channels: setting them up, the driver behind a row, and the values that are handed to it."""
 
 from __future__ import annotations
 
 import json
+import time
 from functools import lru_cache
+from typing import Any
+
+from marshmallow import ValidationError
+from peewee import IntegrityError
 
 import gateways
 import settings
 from gateways.base import Driver, Payment, Payout
-from models.channel import Channel
+from models.base import database
+from models.channel import CATEGORIES, LARGEST_AMOUNT, PAY_METHODS, Channel, ChannelLink
+from models.ledger import CLEARING
 from models.merchant import Merchant
 from models.order import Order
-from services import vault
-from services.errors import Refused
+from services import ledger, vault
+from services.errors import NotPossible, Refused
 
 
 @lru_cache(maxsize=256)
@@ -59,3 +66,94 @@ def payout_of(order: Order) -> Payout:
     """A withdrawal as its driver needs to know it."""
     account = json.loads(vault.unseal(order.account.details))
     return Payout(order.order_no, order.amount, order.payment_method, account)
+
+
+def find_channel(channel_id: int) -> Channel:
+    """The channel with this id. Raises NotPossible."""
+    channel = Channel.get_or_none(Channel.id == channel_id)
+    if channel is None:
+        raise NotPossible(f"no channel {channel_id}")
+    return channel
+
+
+def _sealed_config(driver: str, config: dict[str, Any]) -> str:
+    """A driver's config, checked by its schema and sealed. Raises NotPossible, naming the fields."""
+    if driver not in gateways.DRIVERS:
+        raise NotPossible(f"no driver {driver!r}: there are {', '.join(gateways.DRIVERS)}")
+    try:
+        loaded = gateways.DRIVERS[driver].config_schema().load(config)
+    except ValidationError as error:
+        raise NotPossible(f"config: {json.dumps(error.messages, ensure_ascii=False)}") from None
+    return vault.seal(json.dumps(loaded, ensure_ascii=False))
+
+
+def _pay_method(text: str) -> str:
+    wanted = {part.strip() for part in text.split(",")}
+    if not wanted or not wanted <= set(PAY_METHODS):
+        raise NotPossible(f"payment methods are {', '.join(PAY_METHODS)}")
+    return ",".join(method for method in PAY_METHODS if method in wanted)
+
+
+def add_channel(
+    category: str, driver: str, name: str, pay_method: str, config: dict[str, Any], **facts: Any
+) -> Channel:
+    """Add a channel with its clearing account.
+
+    Args:
+        pay_method: some of wxpay, alipay, bank, joined by commas.
+        config: what the driver needs; checked by its schema.
+        facts: columns of Channel; amounts in fen, rates in basis points.
+
+    Raises:
+        NotPossible: a value can't be used; it names the field.
+    """
+    if category not in CATEGORIES:
+        raise NotPossible(f"categories are {', '.join(CATEGORIES)}")
+    if facts.get("min_amount", 1) > facts.get("max_amount", LARGEST_AMOUNT):
+        raise NotPossible("the least amount is above the largest")
+    now = int(time.time())
+    with database.atomic():
+        channel = _checked(
+            lambda: Channel.create(
+                category=category,
+                driver=driver,
+                name=name,
+                pay_method=_pay_method(pay_method),
+                config=_sealed_config(driver, config),
+                **{"createtime": now, "updatetime": now} | facts,
+            )
+        )
+        ledger.open_accounts((CLEARING, channel.id))
+    return channel
+
+
+def set_channel(channel: Channel, config: dict[str, Any] | None = None, **facts: Any) -> None:
+    """Change columns of a channel; `config` is laid over what is there. Raises NotPossible."""
+    if config:
+        present = json.loads(vault.unseal(channel.config))
+        facts["config"] = _sealed_config(channel.driver, present | config)
+    if "pay_method" in facts:
+        facts["pay_method"] = _pay_method(facts["pay_method"])
+    if facts.get("min_amount", channel.min_amount) > facts.get("max_amount", channel.max_amount):
+        raise NotPossible("the least amount is above the largest")
+    facts["updatetime"] = int(time.time())
+    _checked(lambda: Channel.update(facts).where(Channel.id == channel.id).execute())
+
+
+def _checked(write: Any) -> Any:
+    try:
+        return write()
+    except IntegrityError as error:
+        raise NotPossible(f"a value is out of range: {error}") from None
+
+
+def link(channel: Channel, merchant: Merchant) -> None:
+    """Let a merchant use a channel."""
+    ChannelLink.insert(channel=channel, merchant=merchant).on_conflict_ignore().execute()
+
+
+def unlink(channel: Channel, merchant: Merchant) -> None:
+    """Take a channel from a merchant; orders that are on their way go on. Raises NotPossible."""
+    own = (ChannelLink.channel == channel) & (ChannelLink.merchant == merchant)
+    if not ChannelLink.delete().where(own).execute():
+        raise NotPossible(f"{merchant.key} is not linked to channel {channel.id}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -54,3 +55,25 @@ class FairPool:
     def stop(self) -> None:
         """Let what is under way end; start nothing more."""
         self._pool.shutdown(wait=True, cancel_futures=True)
+
+
+def start_due(pool: FairPool, table: Any, party: Any, work: Callable[[Any], bool], lease: int) -> int:
+    """Claim what is due in a table and do it, as far as the pool has room for each party.
+
+    Args:
+        table: has `due_at` and `claim`.
+        party: the table's column that says whose room a row takes.
+        lease: seconds that one piece of work may take before another worker may try.
+
+    Returns: how many were started.
+    """
+    now = int(time.time())
+    due = table.due_at <= now
+    started = 0
+    for (who,) in list(table.select(party).where(due).group_by(party).tuples()):
+        rows = table.select().where(due, party == who).order_by(table.due_at)
+        for row in list(rows.limit(pool.room(who))):
+            if row.claim(now + lease):
+                pool.submit(who, work, row)
+                started += 1
+    return started

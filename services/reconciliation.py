@@ -9,7 +9,7 @@ from models.base import database
 from models.order import BUY, CONFIRMED, PAID, PENDING, SELL, Order
 from services import lifecycle, payouts, settlement
 from services.channels import driver_of, payment_of
-from services.fairpool import FairPool
+from services.fairpool import FairPool, start_due
 from services.ordering import FIRST_ASK
 
 LEASE = 30  # seconds that one act may take before another worker may try
@@ -23,16 +23,7 @@ def _pause(asks: int, first: int = 1) -> int:
 
 def sweep(pool: FairPool) -> int:
     """Start the act of each order that is due and that the pool has room for; how many were started."""
-    now = int(time.time())
-    due = Order.due_at <= now
-    started = 0
-    for (channel,) in list(Order.select(Order.channel).where(due).group_by(Order.channel).tuples()):
-        rows = Order.select().where(due, Order.channel == channel).order_by(Order.due_at)
-        for order in list(rows.limit(pool.room(channel))):
-            if order.claim(now + LEASE):
-                pool.submit(channel, act, order)
-                started += 1
-    return started
+    return start_due(pool, Order, Order.channel, act, LEASE)
 
 
 def act(order: Order) -> bool:

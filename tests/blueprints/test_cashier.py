@@ -60,7 +60,6 @@ def test_a_manual_channel_shows_where_to_pay_and_no_outcomes(api, visit):
     page = Seen(visit(api.buy(channel=3, paychannel_paymethod="bank").data["order_no"]).text)
     for text in ("Transfer exactly ¥100.00", "Demo Shop Ltd.", "6222 0200 0000 0000 001", "I have paid"):
         assert text in page.text
-    assert "Test mode" not in page.text
     assert "Choose how this test payment ends" not in page.text
 
 

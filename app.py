@@ -34,6 +34,7 @@ from blueprints.sandbox import forget as forget_inbox
 from blueprints.sandbox import sandbox
 from models import schema
 from models.base import open_database
+from models.channel import Channel
 from models.merchant import Merchant
 from services import callbacks, demo, reconciliation, replay, seeding, vault
 from services.errors import NotPossible
@@ -58,7 +59,7 @@ def _open(chosen: settings.Settings) -> None:
     chosen.database.touch(mode=0o600)
     open_database(chosen.database)
     schema.create()
-    sealed = Merchant.select(Merchant.secret).limit(1).scalar()
+    sealed = Merchant.select(Merchant.secret).limit(1).scalar() or Channel.select(Channel.config).limit(1).scalar()
     vault.open_vault(chosen.vault_key, chosen.instance / "vault.key", create=sealed is None)
     if sealed is not None:
         vault.unseal(sealed)  # the right key?

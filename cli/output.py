@@ -11,7 +11,6 @@ from decimal import Decimal
 from typing import Any
 
 import click
-from cryptography.fernet import InvalidToken
 from flask.cli import AppGroup
 from marshmallow import ValidationError
 from peewee import OperationalError
@@ -36,7 +35,7 @@ class Commands(AppGroup):
             if not self.any_schema:
                 schema.check()
             return super().invoke(ctx)
-        except (NotPossible, VaultLocked, schema.WrongSchema, InvalidToken) as error:
+        except (NotPossible, VaultLocked, schema.WrongSchema) as error:
             raise click.ClickException(str(error)) from None
         except OperationalError as error:
             raise click.ClickException(f"the database: {error}") from None

@@ -5,7 +5,7 @@ from peewee import Check, ForeignKeyField, IntegerField, TextField
 from models.base import Fen, Table, Timestamp
 from models.order import Order
 
-AVAILABLE, HELD, FEES, COMMISSION, CLEARING = ACCOUNT_KINDS = ("available", "held", "fees", "commission", "clearing")
+AVAILABLE, HELD, FEES, COMMISSION, CLEARING = ("available", "held", "fees", "commission", "clearing")
 
 
 class LedgerAccount(Table):

@@ -59,11 +59,6 @@ class Order(Table):
         """A deposit? Otherwise it is a withdrawal."""
         return self.order_type == BUY
 
-    @property
-    def is_final(self) -> bool:
-        """No transition leads out of its status."""
-        return self.status not in TRANSITIONS[self.order_type]
-
     def advance(self, new: str, **facts: Any) -> bool:
         """Move to `new` and store `facts`, in one conditional UPDATE.
 

@@ -62,6 +62,8 @@ def enqueue(order: Order) -> None:
 
 def _send(callback: Callback, merchant: Merchant) -> tuple[int | None, str]:
     """One signed POST: the HTTP status (None where there is none) and the first KiB of the answer or the error."""
+    if not merchant.callback_url:
+        return None, "the merchant has no callback_url"
     now, chosen = int(time.time()), settings.active()
     secrets_now = vault.valid_secrets(merchant, "callback_secret")
     headers = {

@@ -10,6 +10,7 @@ from models.order import COMPLETED, CONFIRMED, PENDING, Order
 from services import lifecycle, settlement
 from services.channels import driver_of, payout_of
 from services.errors import NotPossible
+from services.settlement import CORRECTED
 
 
 def accept(order: Order, who: str = "operator", why: str = "accepted") -> None:
@@ -66,7 +67,7 @@ def mark_paid(order: Order, *, amount: int | None = None, reference: str = "", w
 def _is_other_money(order: Order, amount: int) -> bool:
     """Is money without a reference on record that this can't be a repeat or a correction of?"""
     earlier = settlement.money_on_record(order, "")
-    if earlier is not None:
+    if earlier is not None and earlier.resolution != CORRECTED:
         return earlier.resolution is not None or amount not in (earlier.amount, order.amount)
     return order.status in (CONFIRMED, COMPLETED) and not order.channel_reference and amount != order.amount
 

@@ -19,11 +19,14 @@ from models.order import (
 from services import fees, ledger, lifecycle
 from services.errors import NotPossible
 from services.ledger import OPERATOR
-from services.settlement import cancel_withdrawal, complete_withdrawal
+from services.settlement import cancel_withdrawal, complete_deposit, complete_withdrawal
 
 
 def _credit_deposit(order: Order, exception: PaymentException, who: str) -> None:
     """Credit what came in, at the order's own rate; an order that was not paid in full ends as cancelled."""
+    if exception.kind == REVERSED and order.status == CONFIRMED:
+        complete_deposit(order, "found to be paid after all")
+        return
     if exception.kind not in MONEY_IN:
         raise NotPossible("no money came in: there is nothing to credit")
     fee = fees.share(exception.amount, order.service_rate)

@@ -28,6 +28,7 @@ from services.ledger import OPERATOR
 from services.lifecycle import move, raise_exception
 
 DAY = 86_400
+CORRECTED = "corrected"  # how an exception ends whose money turned out to be right
 
 
 def settle(order: Order, report: Report, who: str, why: str) -> bool:
@@ -89,7 +90,7 @@ def _deposit_paid(order: Order, report: Report, who: str, why: str) -> bool:
         order.put_off(None)  # an operator's turn: it must not expire meanwhile
         return raise_exception(order, WRONG_AMOUNT, "paid an amount that does not match", report)
     if earlier is not None:
-        earlier.resolve("corrected", who)  # the channel named the right amount after all
+        earlier.resolve(CORRECTED, who)  # the channel named the right amount after all
     if order.status == PENDING:
         move(order, PAID, who, why)
     days = order.channel.settlement_days
@@ -114,6 +115,7 @@ def complete_deposit(order: Order, why: str) -> bool:
 
 def _deposit_failed(order: Order, report: Report, who: str, why: str) -> bool:
     if order.status in (CONFIRMED, COMPLETED):
+        order.put_off(None)  # an operator's turn: it must not be credited meanwhile
         return raise_exception(order, REVERSED, f"failed although {order.status}", report)
     return move(order, CANCELLED, who, report.detail or why)
 

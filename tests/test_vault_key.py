@@ -63,3 +63,11 @@ def test_a_damaged_key_file_is_refused_and_left_alone(instance, text):
     file.write_text(text, "utf-8")
     assert "vault.key" in Service(instance).refused()
     assert file.read_text("utf-8") == text
+
+
+def test_a_lost_key_file_is_not_replaced_where_only_a_channel_was_sealed(tmp_path):
+    service = Service(tmp_path / "instance", ORDERS_DEMO="0")
+    service.flask("channel", "add", "--category", "gateway_c", "--driver", "manual", "--name", "Shop")
+    (service.instance / "vault.key").unlink()
+    assert service.flask("channel", "list", check=False).returncode == 2
+    assert not (service.instance / "vault.key").exists()

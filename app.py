@@ -49,7 +49,8 @@ DRAIN_SECONDS = 30
 
 
 def _language() -> str:
-    return request.accept_languages.best_match(LANGUAGES) or settings.active().language
+    own = settings.active().language
+    return request.accept_languages.best_match(sorted(LANGUAGES, key=lambda language: language != own)) or own
 
 
 def _open(chosen: settings.Settings) -> None:
@@ -80,7 +81,8 @@ def create_app(chosen: settings.Settings | None = None) -> Flask:
         click.echo(f"error: {settings.active().database}: {error}", err=True)
         sys.exit(2)
     logging.basicConfig(level=chosen.log_level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    logging.getLogger("apscheduler").setLevel(logging.WARNING)
+    logging.getLogger("apscheduler").setLevel(logging.ERROR)
+    logging.getLogger("urllib3").setLevel(logging.INFO)  # at DEBUG it tells addresses with what is in their query
     app = Flask(
         __name__, instance_path=str(chosen.instance), template_folder="blueprints/templates", static_folder=None
     )

@@ -18,7 +18,7 @@ from blueprints.cashier import POLICY
 from blueprints.envelope import ok
 from gateways.simulator import OUTCOMES
 from models.order import Order
-from schemas.strict_json import Malformed, parse
+from schemas.strict_json import parse
 from services import signing, simulation, vault
 from services.errors import Refused
 
@@ -91,7 +91,8 @@ def receive() -> Response:
     try:
         event = parse(body)
         order_no, kind = str(event["data"]["order_no"]), str(event["type"])
-    except (Malformed, KeyError, TypeError):
+        pretty = json.dumps(json.loads(body), ensure_ascii=False, indent=2)
+    except (ValueError, KeyError, TypeError):  # Malformed is a ValueError
         raise ValidationError({"body": ["Must be a callback."]}) from None
     order = Order.get_or_none(Order.order_no == order_no)
     verified = _verified(headers, body.decode(), order)
@@ -104,7 +105,7 @@ def receive() -> Response:
                 "type": kind,
                 "verified": verified,
                 "headers": headers,
-                "body": json.dumps(json.loads(body), ensure_ascii=False, indent=2),
+                "body": pretty,
                 "order_no": order_no,
                 "attempts": earlier + 1,
             }

@@ -9,7 +9,7 @@ import click
 
 import gateways
 import settings
-from cli.output import PERCENT, ROW_ID, YUAN, Commands, PercentType, YuanType, facts, json_option, show, table
+from cli.output import PERCENT, ROW_ID, YUAN, Commands, PercentType, YuanType, facts, given_of, json_option, show, table
 from gateways.sandbox import SandboxDriver
 from models.channel import CATEGORIES, Channel, ChannelLink
 from models.merchant import Merchant
@@ -58,10 +58,6 @@ def _config(pairs: tuple[str, ...], file: BinaryIO | None) -> dict[str, Any]:
         raise NotPossible("the config is NAME=VALUE pairs or a file with one JSON object") from None
 
 
-def _given(options: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in options.items() if value is not None}
-
-
 @channel.command("add")
 @click.option("--category", required=True, type=click.Choice(CATEGORIES), help="Decides what a withdrawal must carry.")
 @click.option("--driver", required=True, type=click.Choice(list(gateways.DRIVERS)), help="Who speaks to the upstream.")
@@ -78,7 +74,7 @@ def add(
     **options: Any,
 ) -> None:
     """Add a channel; link merchants to it with `flask channel link`."""
-    given = {"pay_method": "wxpay,alipay,bank"} | _given(options)
+    given = {"pay_method": "wxpay,alipay,bank"} | given_of(options)
     made = channels.add_channel(category, driver, name, config=_config(pairs, config_file), **given)
     if driver == SandboxDriver.name and not settings.active().demo:
         click.echo("warning: anyone who has a pay_url can mark an order of a sandbox channel as paid", err=True)
@@ -91,7 +87,7 @@ def add(
 @_settable
 def change(channel_id: int, pairs: tuple[str, ...], config_file: BinaryIO | None, **options: Any) -> None:
     """Change channel CHANNEL_ID; orders that are there keep their rates."""
-    config, given = _config(pairs, config_file), _given(options)
+    config, given = _config(pairs, config_file), given_of(options)
     if not config and not given:
         raise click.UsageError("say what to change")
     channels.set_channel(channels.find_channel(channel_id), config, **given)

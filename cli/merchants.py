@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from cli.output import PERCENT, Commands, facts, json_option, show, table, when
+from cli.output import PERCENT, Commands, facts, given_of, json_option, show, table, when
 from models.account import ReceivingAccount
 from models.channel import ChannelLink
 from models.merchant import Merchant
@@ -36,17 +36,13 @@ def _settable(command: Any) -> Any:
     return command
 
 
-def _given(options: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in options.items() if value is not None}
-
-
 @merchant.command("add")
 @click.argument("key")
 @_settable
 @json_option
 def add(key: str, as_json: bool, **options: Any) -> None:
     """Add a merchant with the API key KEY; its secrets are printed once."""
-    given = {"name": key} | _given(options)
+    given = {"name": key} | given_of(options)
     made, secret = administration.add_merchant(key, **given)
     callback_secret = vault.unseal(made.callback_secret)
     show({"key": key, "secret": secret, "callback_secret": callback_secret}, as_json, facts)
@@ -57,9 +53,9 @@ def add(key: str, as_json: bool, **options: Any) -> None:
 @_settable
 def change(key: str, **options: Any) -> None:
     """Change merchant KEY; orders that are there keep their rates."""
-    if not _given(options):
+    if not given_of(options):
         raise click.UsageError("say what to change")
-    administration.set_merchant(administration.find_merchant(key), **_given(options))
+    administration.set_merchant(administration.find_merchant(key), **given_of(options))
     click.echo(f"{key} is changed")
 
 

@@ -87,6 +87,11 @@ YUAN, PERCENT = YuanType(), PercentType()
 ROW_ID = click.IntRange(1, LARGEST_ID)
 
 
+def given_of(options: dict[str, Any]) -> dict[str, Any]:
+    """The options that were given."""
+    return {name: value for name, value in options.items() if value is not None}
+
+
 def when(timestamp: int | None) -> str:
     """A Unix time in the machine's zone."""
     return datetime.fromtimestamp(timestamp).astimezone().strftime("%Y-%m-%d %H:%M:%S") if timestamp else ""

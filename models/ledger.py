@@ -55,5 +55,5 @@ class Entry(Table):
     """One line of a posting, in fen."""
 
     posting = ForeignKeyField(Posting)
-    account = ForeignKeyField(LedgerAccount)
+    account = ForeignKeyField(LedgerAccount, index=False)
     amount = Fen(constraints=[Check("amount <> 0")])

@@ -70,11 +70,13 @@ class Request(Schema):
 
     @pre_load
     def drop_empty(self, data: Any, **kwargs: Any) -> Any:
-        """Leave out known optional fields that are null or empty, so that they count as not sent."""
+        """Leave out what is null, and known fields that are empty: they count as not sent."""
         if not isinstance(data, dict):
             return data
         return {
-            name: value for name, value in data.items() if not (value is None or value == "") or name not in self.fields
+            name: value
+            for name, value in data.items()
+            if value is not None and not (value == "" and name in self.fields)
         }
 
 

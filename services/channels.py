@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import logging
 import time
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -12,7 +14,7 @@ from peewee import IntegrityError
 
 import gateways
 import settings
-from gateways.base import Driver, Payment, Payout
+from gateways.base import ChannelError, ChannelUnknown, Driver, Payment, Payout
 from models.base import database
 from models.channel import CATEGORIES, LARGEST_AMOUNT, PAY_METHODS, Channel, ChannelLink
 from models.ledger import CLEARING
@@ -20,6 +22,8 @@ from models.merchant import Merchant
 from models.order import Order
 from services import ledger, vault
 from services.errors import NotPossible, Refused
+
+log = logging.getLogger(__name__)
 
 
 @lru_cache(maxsize=256)
@@ -30,6 +34,17 @@ def _build(name: str, sealed_config: str) -> Driver:
 def driver_of(channel: Channel) -> Driver:
     """The channel's driver; made once for each state of its config."""
     return _build(channel.driver, channel.config)
+
+
+def ask(call: Callable[[Any], Any], about: Payment | Payout) -> Any:
+    """One call of a driver, outside any transaction; what the driver did not foresee is an unknown outcome, too."""
+    try:
+        return call(about)
+    except ChannelError:
+        raise
+    except Exception as error:
+        log.exception("a driver failed on order %s", about.order_no)
+        raise ChannelUnknown(f"the driver failed: {type(error).__name__}") from error
 
 
 def linked(merchant: Merchant, channel_id: int) -> Channel:

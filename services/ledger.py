@@ -144,6 +144,7 @@ MOVES = (
     ("spend", HELD, 0 - _everything),
     ("release", HELD, 0 - _everything),
     ("release", AVAILABLE, _everything),
+    ("return", AVAILABLE, Order.merchant_actual_amount),
 )
 
 
@@ -213,6 +214,6 @@ CHECKS: dict[str, Callable[[], Iterator[str]]] = {
 
 def verify() -> Iterator[tuple[str, list[str]]]:
     """Recompute everything from the entries: each check's name and what it found to be off."""
-    with database.atomic():  # one consistent view of all tables
+    with database.atomic("DEFERRED"):  # one consistent view of all tables, without the write lock
         for name, check in CHECKS.items():
             yield name, list(check())

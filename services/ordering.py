@@ -15,9 +15,9 @@ from models.account import ReceivingAccount
 from models.base import database
 from models.channel import Channel
 from models.ledger import AVAILABLE, HELD
-from models.order import BUY, CANCELLED, SELL, Order
+from models.order import BUY, CANCELLED, PENDING, SELL, Order
 from services import fees, ledger, lifecycle, replay, vault
-from services.channels import driver_of, payment_of
+from services.channels import ask, driver_of, payment_of
 from services.errors import Refused
 from services.replay import Call
 
@@ -40,11 +40,7 @@ def day_of(timestamp: int) -> str:
 
 def new_order_no() -> str:
     """24 digits: the date, then 16 at random, for the number stands in a public address."""
-    day = day_of(int(time.time()))
-    while True:
-        number = f"{day}{secrets.randbelow(10**16):016d}"
-        if not Order.select().where(Order.order_no == number).exists():
-            return number
+    return f"{day_of(int(time.time()))}{secrets.randbelow(10**16):016d}"
 
 
 def _insert(
@@ -57,7 +53,7 @@ def _insert(
         merchant=call.merchant,
         channel=channel,
         order_type=order_type,
-        status="pending",
+        status=PENDING,
         merchant_order_no=wanted.get("merchant_order_no") or "",
         payment_method=wanted["paychannel_paymethod"],
         createtime=now,
@@ -109,7 +105,7 @@ def place_buy(call: Call, channel: Channel, wanted: dict[str, Any]) -> Placed:
             due_at=expires_at if driver.by_hand else min(now + FIRST_ASK, expires_at),
         )
     try:
-        opened = driver.open_payment(payment_of(order))
+        opened = ask(driver.open_payment, payment_of(order))
     except ChannelRefused as refusal:
         with database.atomic():
             lifecycle.move(order, CANCELLED, "channel", f"refused: {refusal}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import threading
+from http.cookiejar import DefaultCookiePolicy
 from typing import Any
 
 from requests_hardened import Config, HTTPSession
@@ -91,6 +92,7 @@ def session(timeout: float, *, private_allowed: bool) -> HTTPSession:
             )
         )
         made.trust_env = False
+        made.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))  # merchants share the session
         for adapter in made.adapters.values():
             adapter.poolmanager.pool_classes_by_scheme = {"http": _Pool, "https": _SecurePool}
         kept[private_allowed] = made

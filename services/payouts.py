@@ -8,7 +8,7 @@ from gateways.base import ChannelRefused, Report, State
 from models.base import database
 from models.order import COMPLETED, CONFIRMED, PENDING, Order
 from services import lifecycle, settlement
-from services.channels import driver_of, payout_of
+from services.channels import ask, driver_of, payout_of
 from services.errors import NotPossible
 from services.settlement import CORRECTED
 
@@ -79,11 +79,11 @@ def hand_over(order: Order) -> Report:
         ChannelUnknown: no usable answer.
     """
     driver, payout = driver_of(order.channel), payout_of(order)
-    report = driver.query_payout(payout) if order.asks > 1 else Report(State.ABSENT)
+    report = ask(driver.query_payout, payout) if order.asks > 1 else Report(State.ABSENT)
     if report.state is not State.ABSENT:
         return report
     try:
         # The same order number again is the same payout upstream, so a crash here pays nothing twice.
-        return driver.pay_out(payout)
+        return ask(driver.pay_out, payout)
     except ChannelRefused as refusal:
         return Report(State.FAILED, detail=f"refused: {refusal}")

@@ -8,7 +8,7 @@ from gateways.base import ChannelRefused, ChannelUnknown, Report, State
 from models.base import database
 from models.order import BUY, CONFIRMED, PAID, PENDING, SELL, Order
 from services import lifecycle, payouts, settlement
-from services.channels import driver_of, payment_of
+from services.channels import ask, driver_of, payment_of
 from services.fairpool import FairPool, start_due
 from services.ordering import FIRST_ASK
 
@@ -23,7 +23,8 @@ def _pause(asks: int, first: int = 1) -> int:
 
 def sweep(pool: FairPool) -> int:
     """Start the act of each order that is due and that the pool has room for; how many were started."""
-    return start_due(pool, Order, Order.channel, act, LEASE)
+    # A withdrawal never waits behind questions about deposits.
+    return start_due(pool, Order, Order.channel, act, LEASE, first=[Order.order_type.desc()])
 
 
 def act(order: Order) -> bool:
@@ -45,7 +46,7 @@ def _ask_about_deposit(order: Order) -> int | None:
     driver = driver_of(order.channel)
     if order.status == PAID and driver.by_hand:
         return None
-    report = driver.query(payment_of(order))
+    report = ask(driver.query, payment_of(order))
     now = int(time.time())
     expired = order.status == PENDING and now >= (order.expires_at or 0)
     if report.state in (State.OPEN, State.ABSENT) and expired:
@@ -60,7 +61,7 @@ def _ask_about_deposit(order: Order) -> int | None:
 def _close(order: Order, report: Report) -> Report:
     """Close an expired deposit upstream before it is closed here; still open where it was paid just now."""
     try:
-        driver_of(order.channel).close(payment_of(order))
+        ask(driver_of(order.channel).close, payment_of(order))
     except ChannelRefused:
         return report
     return Report(State.FAILED, detail="expired")
@@ -68,8 +69,9 @@ def _close(order: Order, report: Report) -> Report:
 
 def expire(order: Order) -> None:
     """Let an unpaid deposit expire now: its channel is asked and the order closed there first."""
-    Order.update(expires_at=int(time.time())).where(Order.id == order.id, Order.status == PENDING).execute()
-    _ask_about_deposit(Order.get_by_id(order.id))
+    pending = (Order.id == order.id) & (Order.status == PENDING)
+    if Order.update(expires_at=int(time.time())).where(pending).execute():
+        act(Order.get_by_id(order.id))
 
 
 def _complete_deposit(order: Order) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from models.base import database
-from models.ledger import AVAILABLE, CLEARING, COMMISSION, FEES
+from models.ledger import AVAILABLE, CLEARING, COMMISSION, FEES, Posting
 from models.order import (
     CANCELLED,
     COMPLETED,
@@ -23,7 +23,10 @@ from services.settlement import cancel_withdrawal, complete_deposit, complete_wi
 
 
 def _credit_deposit(order: Order, exception: PaymentException, who: str) -> None:
-    """Credit what came in, at the order's own rate; an order that was not paid in full ends as cancelled."""
+    """Credit what came in, at the order's own rate, or a confirmed deposit that is good after all.
+
+    A pending order that was not paid in full ends as cancelled.
+    """
     if exception.kind == REVERSED and order.status == CONFIRMED:
         complete_deposit(order, "found to be paid after all")
         return
@@ -36,11 +39,17 @@ def _credit_deposit(order: Order, exception: PaymentException, who: str) -> None
         (CLEARING, order.channel_id): -exception.amount,
     }
     ledger.post(f"exception {exception.id}", lines, who=who, order=order, memo=exception.kind)
-    _refund_deposit(order, exception, who)
+    _close_unpaid(order, exception, who)
 
 
 def _refund_deposit(order: Order, exception: PaymentException, who: str) -> None:
-    """The money goes back outside of this service; an order that still waits for it ends as cancelled."""
+    """The money goes back outside of this service; a pending order that was not paid in full ends as cancelled."""
+    if exception.kind == REVERSED and order.status == CONFIRMED:
+        raise NotPossible("a confirmed deposit can't be cancelled: credit it, or leave the exception open")
+    _close_unpaid(order, exception, who)
+
+
+def _close_unpaid(order: Order, exception: PaymentException, who: str) -> None:
     if exception.kind == WRONG_AMOUNT and order.status == PENDING:
         lifecycle.move(order, CANCELLED, who, "paid an amount that does not match")
 
@@ -71,7 +80,9 @@ def _credit_withdrawal(order: Order, exception: PaymentException, who: str) -> N
         (CLEARING, order.channel_id): -(order.amount + order.passage_amount + order.channel_amount),
         (COMMISSION, OPERATOR): order.channel_amount,
     }
-    ledger.post(f"exception {exception.id}", lines, who=who, order=order, memo=exception.kind)
+    if Posting.select().where(Posting.order == order, Posting.purpose == "return").exists():
+        raise NotPossible("what this withdrawal took was given back already")
+    ledger.post("return", lines, who=who, order=order, memo=exception.kind)
 
 
 # What may be decided, by whether the order is a deposit.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 from gateways.base import BadNotice, Incoming, Report, State
 from models.base import database
@@ -67,11 +68,16 @@ def take_notice(order: Order, incoming: Incoming) -> bool:
 
 def money_on_record(order: Order, reference: str) -> PaymentException | None:
     """The exception, open or settled, about money that came in for this order under this number."""
-    return PaymentException.get_or_none(
-        PaymentException.order == order,
-        PaymentException.reference == reference,
-        PaymentException.kind.in_(MONEY_IN),
-    )
+    return PaymentException.get_or_none(_about(order), PaymentException.reference == reference)
+
+
+def _credited_by_hand(order: Order) -> bool:
+    return PaymentException.select().where(_about(order), PaymentException.resolution == "credit").exists()
+
+
+def _about(order: Order) -> Any:
+    """Exceptions of this order about money that came in."""
+    return (PaymentException.order == order) & PaymentException.kind.in_(MONEY_IN)
 
 
 def _deposit_paid(order: Order, report: Report, who: str, why: str) -> bool:
@@ -89,6 +95,8 @@ def _deposit_paid(order: Order, report: Report, who: str, why: str) -> bool:
     if report.amount != order.amount:
         order.put_off(None)  # an operator's turn: it must not expire meanwhile
         return raise_exception(order, WRONG_AMOUNT, "paid an amount that does not match", report)
+    if _credited_by_hand(order):
+        return raise_exception(order, PAID_TWICE, "paid after an operator had credited other money", report)
     if earlier is not None:
         earlier.resolve(CORRECTED, who)  # the channel named the right amount after all
     if order.status == PENDING:
@@ -117,6 +125,9 @@ def _deposit_failed(order: Order, report: Report, who: str, why: str) -> bool:
     if order.status in (CONFIRMED, COMPLETED):
         order.put_off(None)  # an operator's turn: it must not be credited meanwhile
         return raise_exception(order, REVERSED, f"failed although {order.status}", report)
+    if PaymentException.select().where(_about(order), PaymentException.resolution.is_null()).exists():
+        order.put_off(None)
+        return False  # money came in meanwhile: an operator's turn
     return move(order, CANCELLED, who, report.detail or why)
 
 

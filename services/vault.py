@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import tempfile
 import time
 from functools import lru_cache
 from pathlib import Path
@@ -20,14 +22,16 @@ class VaultLocked(Exception):
 
 def _key_file(path: Path) -> str:
     """The key file's text; a new key, readable by its owner only, where there is none."""
-    try:
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        return path.read_text("ascii")
-    with os.fdopen(handle, "wb") as file:
-        file.write(Fernet.generate_key() + b"\n")
-        file.flush()
-        os.fsync(file.fileno())
+    if not path.exists():
+        # Whole or not at all, whoever is quicker and whatever happens meanwhile. mkstemp's mode is 600.
+        handle, unfinished = tempfile.mkstemp(dir=path.parent, prefix="vault.")
+        with os.fdopen(handle, "wb") as file:
+            file.write(Fernet.generate_key() + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+        with contextlib.suppress(FileExistsError):  # another process was quicker
+            os.link(unfinished, path)
+        os.unlink(unfinished)
     return path.read_text("ascii")
 
 

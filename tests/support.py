@@ -226,7 +226,7 @@ class InlinePool:
     def room(self, party: int) -> int:
         return 1000
 
-    def submit(self, party: int, work: Any, item: Any) -> None:
+    def submit(self, party: int, work: Any, item: Any, more: Any) -> None:
         work(item)
 
 

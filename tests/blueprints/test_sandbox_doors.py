@@ -83,6 +83,10 @@ def test_a_browser_goes_back_to_the_cashier(api, pay, http):
     assert "Payment complete" in http("GET", answer.headers["Location"]).text
 
 
+def test_a_number_too_long_for_python_is_no_callback(deliver):
+    assert deliver('{"type": "x", "data": {"order_no": "1", "n": %s}}' % ("1" * 5_000)).code == 42200
+
+
 @pytest.mark.parametrize("outcome", [None, "", "paid", "SUCCESS", "success "])
 def test_an_outcome_that_is_none_is_42200(outcome, api, pay):
     order_no = api.buy().data["order_no"]

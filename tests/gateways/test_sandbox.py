@@ -100,3 +100,10 @@ def test_the_sandbox_exists_only_where_a_sandbox_channel_does(tmp_path, method, 
     present = send(method, path, b"order_no=1&outcome=success", FORM)
     assert present.status == 200 or present.code == 40401
     database.close()
+
+
+def test_a_channel_that_times_out_when_the_order_would_expire_cancels_nothing(api, exceptions):
+    order_no = api.buy().data["order_no"]
+    api.play(order_no, "timeout")
+    assert api.play(order_no, "late").status == 200
+    assert (api.status(order_no), exceptions()) == ("completed", {})

@@ -142,7 +142,7 @@ def test_a_callback_that_its_worker_never_finished_is_taken_up_again(api, shop, 
         def room(self, party):
             return 1
 
-        def submit(self, party, work, item):
+        def submit(self, party, work, item, more):
             pass
 
     completed(api)
@@ -151,3 +151,19 @@ def test_a_callback_that_its_worker_never_finished_is_taken_up_again(api, shop, 
     ahead(60)
     assert due.callbacks() == 1
     assert shop.got[0].event["type"] == "order.completed"
+
+
+def test_one_sweep_tells_a_quick_merchant_all_that_waits_for_it(api, shop, pool):
+    for _ in range(20):
+        completed(api)
+    callbacks.sweep(pool)
+    until(lambda: len(shop.got) == 20)
+    assert len({received.headers["Webhook-Id"] for received in shop.got}) == 20
+
+
+def test_what_a_merchants_server_sets_as_a_cookie_is_never_sent_back(api, shop, due):
+    shop.answers(200, headers={"Set-Cookie": "session=theirs; Path=/"})
+    for _ in range(2):
+        completed(api)
+        due.callbacks()
+    assert [received.headers.get("Cookie") for received in shop.got] == [None, None]

@@ -134,6 +134,23 @@ def test_a_completed_withdrawal_that_bounced_is_credited_back_or_left(
     assert (api.status(order_no), balances(), exceptions()) == ("completed", money, {})
 
 
+def test_a_withdrawal_that_bounced_twice_is_given_back_once(world, api, flask, settle, story, balances):
+    order_no = payout_failed_after_all(world)
+    assert api.notice(order_no, 5_000, state="failed", reference="R-3").status == 200
+    first, second = (exception["id"] for exception in story(order_no)["exceptions"])
+    flask("order", "settle", order_no, "--credit", "--exception", first)
+    flask("order", "settle", order_no, "--credit", "--exception", second, fails=True)
+    assert balances() == BACK
+
+
+def test_a_deposit_that_was_credited_by_hand_is_not_completed_by_more_money(world, flask, api, exceptions, balances):
+    order_no = deposit_wrong_by_hand(world)
+    flask("order", "settle", order_no, "--credit")
+    before = balances()
+    flask("order", "paid", order_no, "--reference", "BANK-2")
+    assert (balances(), len(exceptions())) == (before, 1)
+
+
 def test_a_credit_is_at_the_order_s_own_rate(world, flask, settle, balances):
     order_no = played("late")(world)
     flask("merchant", "set", "demo", "--buy-rate", "50")

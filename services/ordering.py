@@ -44,9 +44,18 @@ def new_order_no() -> str:
 
 
 def _insert(
-    call: Call, channel: Channel, order_type: int, wanted: dict[str, Any], quote: fees.Quote, **more: Any
+    call: Call,
+    channel: Channel,
+    order_type: int,
+    wanted: dict[str, Any],
+    quote: fees.Quote,
+    outcome: int | None,
+    **more: Any,
 ) -> Order:
-    """The order's row, its nonce and first line of history; in the caller's transaction."""
+    """The order's row, its nonce and first line of history; in the caller's transaction.
+
+    `outcome` is the code that a safe retry will get, where it is known already.
+    """
     now = int(time.time())
     order = Order.create(
         order_no=new_order_no(),
@@ -61,7 +70,7 @@ def _insert(
         **asdict(quote),
         **more,
     )
-    replay.record(call, order)
+    replay.record(call, order, outcome)
     lifecycle.begin(order, "merchant", "created")
     return order
 
@@ -100,6 +109,7 @@ def place_buy(call: Call, channel: Channel, wanted: dict[str, Any]) -> Placed:
             BUY,
             wanted,
             fees.quote_buy(wanted["cny_amount"], call.merchant),
+            outcome=1 if driver.opens_locally else None,
             customer_name=vault.seal(name) if name else "",
             expires_at=expires_at,
             due_at=expires_at if driver.by_hand else min(now + FIRST_ASK, expires_at),
@@ -119,7 +129,8 @@ def place_buy(call: Call, channel: Channel, wanted: dict[str, Any]) -> Placed:
     else:
         if not driver.opens_locally:
             Order.update(opened=json.dumps(asdict(opened))).where(Order.id == order.id).execute()
-    replay.finish(call, 1)
+    if not driver.opens_locally:
+        replay.finish(call, 1)
     return Placed(order)
 
 
@@ -175,10 +186,9 @@ def place_sell(call: Call, channel: Channel, wanted: dict[str, Any]) -> Placed:
     try:
         with database.atomic():
             account, due_at = _account(call, wanted), int(time.time()) if by_rule else None
-            order = _insert(call, channel, SELL, wanted, quote, account=account, due_at=due_at)
-            ledger.post("hold", {(AVAILABLE, merchant): -held, (HELD, merchant): held}, who="merchant", order=order)
             # No channel is called yet, so the answer is known already.
-            replay.finish(call, 1)
+            order = _insert(call, channel, SELL, wanted, quote, outcome=1, account=account, due_at=due_at)
+            ledger.post("hold", {(AVAILABLE, merchant): -held, (HELD, merchant): held}, who="merchant", order=order)
     except Refused as refusal:
         if refusal.code in (40901, 40903):
             # The order is gone with its transaction; the nonce, and the answer to a retry, are not.

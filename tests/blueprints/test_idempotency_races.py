@@ -29,6 +29,7 @@ def test_while_the_first_request_runs_a_retry_is_told_so(app, api, monkeypatch):
         answers.append(Api(through_flask(app.test_client())).buy(headers=KEY))
         database.close()
 
+    monkeypatch.setattr(SandboxDriver, "opens_locally", False)  # as a driver that asks an upstream over a network
     monkeypatch.setattr(SandboxDriver, "open_payment", slow)
     running = threading.Thread(target=first)
     running.start()
@@ -66,6 +67,7 @@ def test_after_a_crash_before_the_answer_a_retry_finds_the_one_order(api, ahead,
         raise Crash
 
     with monkeypatch.context() as broken:
+        broken.setattr(SandboxDriver, "opens_locally", False)
         broken.setattr(SandboxDriver, "open_payment", die)
         with pytest.raises(Crash):
             api.buy(merchant_order_no="A-1", headers=KEY)

@@ -16,7 +16,7 @@ from schemas.orders import channel_id, load_new_order
 from schemas.queries import BY, ChannelListQuery, OrderDetailQuery, OrderListQuery
 from schemas.views import buy_view, channel_view, order_view, sell_view
 from services import ordering
-from services.channels import linked, pay_url
+from services.channels import account_details, linked, pay_url
 from services.errors import Refused
 from services.ordering import Placed
 from services.replay import Call
@@ -41,9 +41,7 @@ def create_order(call: Call) -> Response:
     """A buy or a sell order, by `order_type`."""
     placed = ordering.placed_before(call) or _place(call)
     order = placed.order
-    view = (
-        buy_view(order, pay_url(order.order_no)) if order.is_buy else sell_view(order, ordering.account_details(order))
-    )
+    view = buy_view(order, pay_url(order.order_no)) if order.is_buy else sell_view(order, account_details(order))
     response = ok(view, N_("order created"), time=str(order.createtime))
     if placed.replayed:
         response.headers["Idempotency-Replayed"] = "true"

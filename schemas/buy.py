@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from marshmallow import validate
 
+from models.base import LARGEST_ID
 from models.channel import PAY_METHODS
-from schemas.fields import LARGEST_INT, Request, Text, Whole, Yuan
+from schemas.fields import Request, Text, Whole, Yuan
 
 
 class NewOrder(Request):
@@ -13,7 +14,7 @@ class NewOrder(Request):
 
     order_type = Whole(1, 2, required=True)
     cny_amount = Yuan(required=True)
-    paychannel_id = Whole(1, LARGEST_INT, required=True)
+    paychannel_id = Whole(1, LARGEST_ID, required=True)
     paychannel_paymethod = Text(required=True, validate=validate.OneOf(PAY_METHODS))
     merchant_order_no = Text(validate=validate.Length(max=255))
 

@@ -10,7 +10,6 @@ from marshmallow import RAISE, Schema, ValidationError, fields, pre_load, valida
 
 from schemas.strict_json import Literal
 
-LARGEST_INT = 2**63 - 1
 LARGEST_TIME = 253_402_300_799  # the last second of the year 9999
 MOST_FEN = 10**15
 _DIGITS = re.compile(r"-?[0-9]{1,19}")

@@ -6,9 +6,10 @@ from typing import Any
 
 from marshmallow import ValidationError, validate, validates_schema
 
+from models.base import LARGEST_ID
 from models.channel import CATEGORIES
 from models.order import STATUSES
-from schemas.fields import LARGEST_INT, LARGEST_TIME, Request, Text, Whole
+from schemas.fields import LARGEST_TIME, Request, Text, Whole
 
 BY = ("id", "order_no", "merchant_order_no")
 
@@ -16,7 +17,7 @@ BY = ("id", "order_no", "merchant_order_no")
 class OrderDetailQuery(Request):
     """One of three, by the priority in which they stand."""
 
-    id = Whole(1, LARGEST_INT)
+    id = Whole(1, LARGEST_ID)
     order_no = Text(validate=validate.Length(max=64))
     merchant_order_no = Text(validate=validate.Length(max=255))
 

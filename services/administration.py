@@ -19,7 +19,7 @@ from models.ledger import AVAILABLE, COMMISSION, FEES, HELD
 from models.merchant import Merchant
 from services import ledger, vault
 from services.errors import NotPossible
-from services.ledger import OPERATOR
+from services.postings import OPERATOR
 from services.signing import WEBHOOK_PREFIX
 
 RESULTS = ("completed", "cancelled")

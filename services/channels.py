@@ -79,8 +79,12 @@ def payment_of(order: Order) -> Payment:
 
 def payout_of(order: Order) -> Payout:
     """A withdrawal as its driver needs to know it."""
-    account = json.loads(vault.unseal(order.account.details))
-    return Payout(order.order_no, order.amount, order.payment_method, account)
+    return Payout(order.order_no, order.amount, order.payment_method, account_details(order))
+
+
+def account_details(order: Order) -> dict[str, Any]:
+    """The receiving account of a withdrawal, opened."""
+    return json.loads(vault.unseal(order.account.details))
 
 
 def find_channel(channel_id: int) -> Channel:
@@ -124,8 +128,7 @@ def add_channel(
     """
     if category not in CATEGORIES:
         raise NotPossible(f"categories are {', '.join(CATEGORIES)}")
-    if facts.get("min_amount", 1) > facts.get("max_amount", LARGEST_AMOUNT):
-        raise NotPossible("the least amount is above the largest")
+    _check_range(facts.get("min_amount", 1), facts.get("max_amount", LARGEST_AMOUNT))
     now = int(time.time())
     with database.atomic():
         channel = _checked(
@@ -149,10 +152,14 @@ def set_channel(channel: Channel, config: dict[str, Any] | None = None, **facts:
         facts["config"] = _sealed_config(channel.driver, present | config)
     if "pay_method" in facts:
         facts["pay_method"] = _pay_method(facts["pay_method"])
-    if facts.get("min_amount", channel.min_amount) > facts.get("max_amount", channel.max_amount):
-        raise NotPossible("the least amount is above the largest")
+    _check_range(facts.get("min_amount", channel.min_amount), facts.get("max_amount", channel.max_amount))
     facts["updatetime"] = int(time.time())
     _checked(lambda: Channel.update(facts).where(Channel.id == channel.id).execute())
+
+
+def _check_range(least: int, largest: int) -> None:
+    if least > largest:
+        raise NotPossible("the least amount is above the largest")
 
 
 def _checked(write: Any) -> Any:

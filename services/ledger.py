@@ -13,9 +13,7 @@ from models.ledger import AVAILABLE, CLEARING, FEES, HELD, Entry, LedgerAccount,
 from models.merchant import Merchant
 from models.order import BUY, CANCELLED, COMPLETED, SELL, Order
 from services.errors import NotPossible, Refused
-
-Account = tuple[str, int]  # kind, owner: the merchant's id, the channel's, or 0 for the operator
-OPERATOR = 0
+from services.postings import OPERATOR, Account
 
 
 def open_accounts(*accounts: Account) -> None:

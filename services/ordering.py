@@ -14,10 +14,9 @@ from gateways.base import ChannelRefused, ChannelUnknown, Opened
 from models.account import ReceivingAccount
 from models.base import database
 from models.channel import Channel
-from models.ledger import AVAILABLE, HELD
 from models.order import BUY, CANCELLED, PENDING, SELL, Order
-from services import fees, ledger, lifecycle, replay, vault
-from services.channels import ask, driver_of, payment_of
+from services import fees, ledger, lifecycle, postings, replay, vault
+from services.channels import account_details, ask, driver_of, payment_of
 from services.errors import Refused
 from services.replay import Call
 
@@ -181,14 +180,13 @@ def place_sell(call: Call, channel: Channel, wanted: dict[str, Any]) -> Placed:
         Refused: 40901 where the balance does not cover it, 40903, or a code of `replay`.
     """
     quote = fees.quote_sell(wanted["cny_amount"], call.merchant, channel)
-    held, merchant = quote.merchant_actual_amount + quote.deposit_amount, call.merchant.id
     by_rule = wanted["cny_amount"] <= channel.auto_accept_max
     try:
         with database.atomic():
             account, due_at = _account(call, wanted), int(time.time()) if by_rule else None
             # No channel is called yet, so the answer is known already.
             order = _insert(call, channel, SELL, wanted, quote, outcome=1, account=account, due_at=due_at)
-            ledger.post("hold", {(AVAILABLE, merchant): -held, (HELD, merchant): held}, who="merchant", order=order)
+            ledger.post("hold", postings.hold(order), who="merchant", order=order)
     except Refused as refusal:
         if refusal.code in (40901, 40903):
             # The order is gone with its transaction; the nonce, and the answer to a retry, are not.
@@ -210,8 +208,3 @@ def personal_data(order: Order) -> dict[str, Any]:
         for name, value in inner.items()
     }
     return {"account": {name: value for name, value in details.items() if not isinstance(value, dict)} | nested}
-
-
-def account_details(order: Order) -> dict[str, Any]:
-    """The receiving account of a withdrawal, opened."""
-    return json.loads(vault.unseal(order.account.details))

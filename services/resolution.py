@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from models.base import database
-from models.ledger import AVAILABLE, CLEARING, COMMISSION, FEES, Posting
+from models.ledger import AVAILABLE, CLEARING, FEES, Posting
 from models.order import (
     CANCELLED,
     COMPLETED,
@@ -16,9 +16,9 @@ from models.order import (
     Order,
     PaymentException,
 )
-from services import fees, ledger, lifecycle
+from services import fees, ledger, lifecycle, postings
 from services.errors import NotPossible
-from services.ledger import OPERATOR
+from services.postings import OPERATOR
 from services.settlement import cancel_withdrawal, complete_deposit, complete_withdrawal
 
 
@@ -74,15 +74,9 @@ def _credit_withdrawal(order: Order, exception: PaymentException, who: str) -> N
     """A completed withdrawal bounced: give back all that it took, fees too."""
     if exception.kind != REVERSED or order.status != COMPLETED:
         raise NotPossible("only a completed withdrawal that was reversed is credited back")
-    lines = {
-        (AVAILABLE, order.merchant_id): order.merchant_actual_amount,
-        (FEES, OPERATOR): -order.service_amount,
-        (CLEARING, order.channel_id): -(order.amount + order.passage_amount + order.channel_amount),
-        (COMMISSION, OPERATOR): order.channel_amount,
-    }
     if Posting.select().where(Posting.order == order, Posting.purpose == "return").exists():
         raise NotPossible("what this withdrawal took was given back already")
-    ledger.post("return", lines, who=who, order=order, memo=exception.kind)
+    ledger.post("return", postings.give_back(order), who=who, order=order, memo=exception.kind)
 
 
 # What may be decided, by whether the order is a deposit.

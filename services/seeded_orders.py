@@ -9,11 +9,10 @@ from typing import Any
 
 from models.base import database
 from models.channel import Channel
-from models.ledger import AVAILABLE, CLEARING, COMMISSION, FEES, HELD, Entry, LedgerAccount, Posting
+from models.ledger import AVAILABLE, Entry, LedgerAccount, Posting
 from models.merchant import Merchant
 from models.order import BUY, CANCELLED, COMPLETED, CONFIRMED, PAID, PENDING, SELL, History, Order
-from services import administration, fees, ledger, ordering
-from services.ledger import OPERATOR
+from services import administration, fees, ledger, ordering, postings
 from services.seeding import DEMO_BALANCE, LINKS, MERCHANTS, START
 
 MONTHS = 10 * 30 * 86_400
@@ -66,29 +65,17 @@ def _order(
     }
 
 
-def _money(order: dict[str, Any]) -> Iterator[tuple[str, dict[ledger.Account, int]]]:
-    """The postings of an order: purpose, and fen by account."""
-    merchant, channel, amount = order["merchant"], (CLEARING, order["channel"]), order["amount"]
-    actual, fee, commission = order["merchant_actual_amount"], order["service_amount"], order["channel_amount"]
-    if order["order_type"] == BUY:
-        if order["status"] == COMPLETED:
-            yield "credit", {(AVAILABLE, merchant): actual, (FEES, OPERATOR): fee, channel: -amount}
+def _money(order: Order) -> Iterator[tuple[str, postings.Lines]]:
+    """The postings of an order that came this far: purpose, and fen by account."""
+    if order.is_buy:
+        if order.status == COMPLETED:
+            yield "credit", postings.credit(order)
         return
-    held = actual + order["deposit_amount"]
-    yield "hold", {(AVAILABLE, merchant): -held, (HELD, merchant): held}
-    if order["status"] == CANCELLED:
-        yield "release", {(HELD, merchant): -held, (AVAILABLE, merchant): held}
-    elif order["status"] == COMPLETED:
-        yield (
-            "spend",
-            {
-                (HELD, merchant): -held,
-                (AVAILABLE, merchant): order["deposit_amount"],
-                (FEES, OPERATOR): fee,
-                channel: amount + order["passage_amount"] + commission,
-                (COMMISSION, OPERATOR): -commission,
-            },
-        )
+    yield "hold", postings.hold(order)
+    if order.status == CANCELLED:
+        yield "release", postings.release(order)
+    elif order.status == COMPLETED:
+        yield "spend", postings.spend(order)
 
 
 class _Batch:
@@ -102,7 +89,7 @@ class _Batch:
         }
         self.accounts = {(account.kind, account.owner): account.id for account in LedgerAccount.select()}
         self.rows: dict[Any, list[dict[str, Any]]] = {table: [] for table in self.TABLES}
-        self.totals: dict[ledger.Account, int] = {}
+        self.totals: dict[postings.Account, int] = {}
 
     def _add(self, table: Any, **row: Any) -> int:
         row_id = self.next_id[table]
@@ -117,7 +104,7 @@ class _Batch:
         for step, (before, after) in enumerate(zip(("", *path), path, strict=False)):
             at = order["createtime"] + 60 * step
             self._add(History, order=order_id, before=before, after=after, who="seed", why="seeded", at=at)
-        for purpose, lines in _money(order):
+        for purpose, lines in _money(Order(**order)):
             posting = self._add(
                 Posting, order=order_id, purpose=purpose, who="seed", memo="", createtime=order["updatetime"]
             )

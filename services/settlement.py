@@ -7,7 +7,6 @@ from typing import Any
 
 from gateways.base import BadNotice, Incoming, Report, State
 from models.base import database
-from models.ledger import AVAILABLE, CLEARING, COMMISSION, FEES, HELD
 from models.order import (
     CANCELLED,
     COMPLETED,
@@ -23,9 +22,8 @@ from models.order import (
     Order,
     PaymentException,
 )
-from services import ledger, lifecycle
+from services import ledger, lifecycle, postings
 from services.channels import driver_of
-from services.ledger import OPERATOR
 from services.lifecycle import move, raise_exception
 
 DAY = 86_400
@@ -112,12 +110,7 @@ def complete_deposit(order: Order, why: str) -> bool:
     """Credit a confirmed deposit; in the caller's transaction."""
     if not move(order, COMPLETED, "service", why):
         return False
-    lines = {
-        (AVAILABLE, order.merchant_id): order.merchant_actual_amount,
-        (FEES, OPERATOR): order.service_amount,
-        (CLEARING, order.channel_id): -order.amount,
-    }
-    ledger.post("credit", lines, who="service", order=order)
+    ledger.post("credit", postings.credit(order), who="service", order=order)
     return True
 
 
@@ -146,15 +139,7 @@ def complete_withdrawal(order: Order, who: str, why: str, reference: str) -> boo
     """Spend the hold of a withdrawal whose money is out, and return the deposit; in the caller's transaction."""
     if not (move(order, PAID, who, why, channel_reference=reference) and move(order, COMPLETED, "service", "settled")):
         return False
-    lines = {
-        (HELD, order.merchant_id): -(order.merchant_actual_amount + order.deposit_amount),
-        (AVAILABLE, order.merchant_id): order.deposit_amount,
-        (FEES, OPERATOR): order.service_amount,
-        # What the channel keeps or takes: the money paid out, its surcharge and its commission.
-        (CLEARING, order.channel_id): order.amount + order.passage_amount + order.channel_amount,
-        (COMMISSION, OPERATOR): -order.channel_amount,
-    }
-    ledger.post("spend", lines, who=who, order=order)
+    ledger.post("spend", postings.spend(order), who=who, order=order)
     return True
 
 
@@ -170,7 +155,5 @@ def cancel_withdrawal(order: Order, who: str, why: str) -> bool:
     """Cancel a withdrawal and return all that it held; in the caller's transaction."""
     if not move(order, CANCELLED, who, why):
         return False
-    held = order.merchant_actual_amount + order.deposit_amount
-    lines = {(HELD, order.merchant_id): -held, (AVAILABLE, order.merchant_id): held}
-    ledger.post("release", lines, who=who, order=order)
+    ledger.post("release", postings.release(order), who=who, order=order)
     return True

@@ -175,6 +175,13 @@ def sandbox_notice(
     return sandbox_signed(json.dumps(said).encode(), **secret)
 
 
+def completed(api: Api) -> str:
+    """A deposit that was paid and credited: its order number."""
+    order_no = str(api.buy().data["order_no"])
+    api.play(order_no, "success")
+    return order_no
+
+
 def through_flask(client: Any) -> Any:
     """The transport of Flask's test client."""
 

@@ -9,19 +9,7 @@ from werkzeug import Response
 import settings
 from services import callbacks
 from services.fairpool import FairPool
-from tests.support import Api, Receiver, until
-
-
-def completed(api):
-    order_no = api.buy().data["order_no"]
-    api.play(order_no, "success")
-    return order_no
-
-
-@pytest.fixture
-def tries(flask_json):
-    """The tries of the newest callback."""
-    return lambda: flask_json("callback", "show", flask_json("callback", "list", "--limit", "1")[0]["id"])["tries"]
+from tests.support import Api, Receiver, completed, until
 
 
 @pytest.fixture

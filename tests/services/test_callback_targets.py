@@ -4,20 +4,10 @@ import threading
 
 import pytest
 
+from tests.support import completed
+
 IN_PRODUCTION = {"demo": False}
 ALLOWED = {"demo": False, "private_callbacks": True}
-
-
-def completed(api):
-    order_no = api.buy().data["order_no"]
-    api.play(order_no, "success")
-    return order_no
-
-
-@pytest.fixture
-def tries(flask_json):
-    """The tries of the newest callback."""
-    return lambda: flask_json("callback", "show", flask_json("callback", "list", "--limit", "1")[0]["id"])["tries"]
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import settings
-from gateways.base import ChannelRefused, ChannelUnknown, Opened
+from gateways.base import ChannelRefused, ChannelUnknown, Driver, Opened
 from models.account import ReceivingAccount
 from models.base import database
 from models.channel import Channel
@@ -113,6 +113,12 @@ def place_buy(call: Call, channel: Channel, wanted: dict[str, Any]) -> Placed:
             expires_at=expires_at,
             due_at=expires_at if driver.by_hand else min(now + FIRST_ASK, expires_at),
         )
+    _open(call, order, driver)
+    return Placed(order)
+
+
+def _open(call: Call, order: Order, driver: Driver) -> None:
+    """Open a committed deposit at its channel and keep what it answers. Raises Refused 50201."""
     try:
         opened = ask(driver.open_payment, payment_of(order))
     except ChannelRefused as refusal:
@@ -124,13 +130,12 @@ def place_buy(call: Call, channel: Channel, wanted: dict[str, Any]) -> Placed:
         # It may be open upstream: the order stays as it is, and the channel is asked soon.
         with database.atomic():
             lifecycle.outcome_unknown(order, str(silence))
-            order.put_off(now)
+            order.put_off(int(time.time()))
     else:
         if not driver.opens_locally:
             Order.update(opened=json.dumps(asdict(opened))).where(Order.id == order.id).execute()
     if not driver.opens_locally:
         replay.finish(call, 1)
-    return Placed(order)
 
 
 def opened_of(order: Order) -> Opened:

@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 import logging
-import signal
 import sys
-import threading
-import time
 from collections.abc import Callable
 from datetime import UTC
-from typing import Any
 
 import click
-import waitress
 from apscheduler.schedulers.background import BackgroundScheduler
 from flask import Flask, current_app, request
 from flask.cli import FlaskGroup
 from flask_babel import Babel
 from peewee import DatabaseError
-from waitress import wasyncore
-from waitress.channel import HTTPChannel
 from werkzeug.middleware.proxy_fix import ProxyFix
 
 import cli
@@ -32,20 +25,19 @@ from blueprints.notices import notices
 from blueprints.regions import regions
 from blueprints.sandbox import forget as forget_inbox
 from blueprints.sandbox import sandbox
-from models import schema
+from models import schema, writer
 from models.base import open_database
 from models.channel import Channel
 from models.merchant import Merchant
+from server import Server
 from services import callbacks, demo, reconciliation, replay, seeding, vault
 from services.errors import NotPossible
 from services.fairpool import FairPool
 
-BODY_LIMIT = 64 * 1024  # above it, the documented answer
-HARD_BODY_LIMIT = 8 * 1024 * 1024  # above it, the server does not even read
+BODY_LIMIT = 64 * 1024
 LANGUAGES = ("en", "zh")
 SWEEP_SECONDS = 0.5
 PURGE_SECONDS = 300
-DRAIN_SECONDS = 30
 
 
 def _language() -> str:
@@ -58,6 +50,7 @@ def _open(chosen: settings.Settings) -> None:
     settings.use(chosen)
     chosen.instance.mkdir(mode=0o700, parents=True, exist_ok=True)
     chosen.database.touch(mode=0o600)
+    writer.stop()
     open_database(chosen.database)
     schema.create()
     sealed = Merchant.select(Merchant.secret).limit(1).scalar() or Channel.select(Channel.config).limit(1).scalar()
@@ -126,45 +119,26 @@ def start_scheduler(chosen: settings.Settings) -> Callable[[], None]:
     return stop
 
 
-def _busy(sockets: dict[int, Any]) -> bool:
-    """Is any connection still being answered?"""
-    channels = [each for each in sockets.values() if isinstance(each, HTTPChannel)]
-    return any(channel.requests or channel.total_outbufs_len for channel in channels)
-
-
 def _serve_until_asked(app: Flask, chosen: settings.Settings) -> None:
     """Answer requests until SIGTERM or SIGINT, then finish what is in flight. Raises NotPossible."""
-    sockets: dict[int, Any] = {}
-    try:
-        server = waitress.create_server(
-            app,
-            map=sockets,
-            host=chosen.host,
-            port=chosen.port,
-            threads=chosen.threads,
-            ident=None,
-            max_request_body_size=HARD_BODY_LIMIT,
-            channel_timeout=30,
-            clear_untrusted_proxy_headers=not chosen.trusted_proxies,
-        )
-    except (OSError, ValueError) as error:
-        raise NotPossible(f"can't listen on {chosen.host}:{chosen.port}: {error}") from None
     envelope.draining.clear()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: envelope.draining.set())
-    stop = start_scheduler(chosen)
+    stopped: list[Callable[[], None]] = []
+
+    def drain() -> None:
+        envelope.draining.set()
+        for stop in stopped:
+            stop()
+
+    try:
+        server = Server(app, chosen.host, chosen.port, threads=chosen.threads, body_limit=BODY_LIMIT, drain=drain)
+    except OSError as error:
+        raise NotPossible(f"can't listen on {chosen.host}:{chosen.port}: {error}") from None
+    stopped.append(start_scheduler(chosen))
     if chosen.demo:
         click.echo(demo.banner(chosen.public_url, chosen.api_prefix))
     click.echo(f"serving on {chosen.public_url}", err=True)
-    while not envelope.draining.is_set():
-        wasyncore.loop(timeout=0.5, use_poll=True, map=sockets, count=1)
-    # The jobs end beside the loop: a callback under way may be on its way to this very server.
-    jobs = threading.Thread(target=stop, name="stop-jobs")
-    jobs.start()
-    give_up = time.monotonic() + DRAIN_SECONDS
-    while (jobs.is_alive() or _busy(sockets)) and time.monotonic() < give_up:
-        wasyncore.loop(timeout=0.1, use_poll=True, map=sockets, count=1)
-    server.close()
+    server.run()
+    writer.stop()
     click.echo("stopped", err=True)
 
 

@@ -78,7 +78,7 @@ class Settings:
     demo: bool = _setting(False, _flag, "demo mode: seeded merchants, callbacks to loopback, signing help")
     language: str = _setting("en", _one_of("en", "zh"), "language of messages where the caller names none")
     vault_key: str = _setting("", str, "Fernet keys, newest first, joined by commas; instance/vault.key where empty")
-    threads: int = _setting(8, _whole(1, 256), "threads that answer requests")
+    threads: int = _setting(64, _whole(1, 256), "threads that answer requests")
     trusted_proxies: int = _setting(0, _whole(0, 9), "reverse proxies in front whose X-Forwarded-* are believed")
     buy_expiry: int = _setting(900, _whole(1, 30 * 86400), "seconds until an unpaid buy order expires")
     requests_per_second: int = _setting(100, _whole(1, 1_000_000), "requests a second per merchant")

@@ -11,6 +11,7 @@ from models.account import ReceivingAccount
 from models.base import BasisPoints, Fen, Table, Timestamp
 from models.channel import Channel
 from models.merchant import Merchant
+from models.writer import transaction
 
 BUY, SELL = 1, 2
 PENDING, PAID, CONFIRMED, COMPLETED, CANCELLED = STATUSES = ("pending", "paid", "confirmed", "completed", "cancelled")
@@ -86,6 +87,7 @@ class Order(Table):
             self.due_at, self.asks = until, self.asks + 1  # type: ignore[assignment]
         return taken == 1
 
+    @transaction
     def put_off(self, due_at: int | None) -> None:
         """Act again at `due_at` (never where None), unless the order or its due time has moved since it was read."""
         unmoved = (Order.id == self.id) & (Order.status == self.status) & (Order.due_at == self.due_at)

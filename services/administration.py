@@ -14,9 +14,9 @@ from urllib.parse import urlsplit
 from peewee import IntegrityError
 
 from models.account import ReceivingAccount
-from models.base import database
 from models.ledger import AVAILABLE, COMMISSION, FEES, HELD
 from models.merchant import Merchant
+from models.writer import transaction
 from services import ledger, vault
 from services.errors import NotPossible
 from services.postings import OPERATOR
@@ -77,6 +77,7 @@ def _merchant_facts(given: dict[str, Any]) -> dict[str, Any]:
     return {name: MERCHANT_FIELDS[name](value) if name in MERCHANT_FIELDS else value for name, value in given.items()}
 
 
+@transaction
 def add_merchant(
     key: str, name: str, *, secret: str = "", callback_secret: str = "", **facts: Any
 ) -> tuple[Merchant, str]:
@@ -98,23 +99,22 @@ def add_merchant(
     now = int(time.time())
     facts = {"createtime": now, "updatetime": now} | _merchant_facts(facts)
     try:
-        with database.atomic():
-            merchant = Merchant.create(
-                key=key,
-                name=name,
-                secret=vault.seal(secret),
-                callback_secret=vault.seal(callback_secret or new_callback_secret()),
-                **facts,
-            )
-            own = [(AVAILABLE, merchant.id), (HELD, merchant.id), (FEES, OPERATOR), (COMMISSION, OPERATOR)]
-            ledger.open_accounts(*own)
+        merchant = Merchant.create(
+            key=key,
+            name=name,
+            secret=vault.seal(secret),
+            callback_secret=vault.seal(callback_secret or new_callback_secret()),
+            **facts,
+        )
     except IntegrityError as error:
         if Merchant.select().where(Merchant.key == key).exists():
             raise NotPossible(f"there is a merchant {key} already") from None
         raise NotPossible(f"a value is out of range: {error}") from None
+    ledger.open_accounts((AVAILABLE, merchant.id), (HELD, merchant.id), (FEES, OPERATOR), (COMMISSION, OPERATOR))
     return merchant, secret
 
 
+@transaction
 def set_merchant(merchant: Merchant, **facts: Any) -> None:
     """Change columns of a merchant. Raises NotPossible."""
     Merchant.update(_merchant_facts(facts) | {"updatetime": int(time.time())}).where(
@@ -140,6 +140,7 @@ def rotate(merchant: Merchant, *, callback: bool, keep_hours: int) -> str:
     return new
 
 
+@transaction
 def add_account(
     merchant: Merchant, *, bank: str, sub_bank: str, card_number: str, real_name: str, createtime: int | None = None
 ) -> ReceivingAccount:

@@ -16,10 +16,10 @@ import requests
 from urllib3.exceptions import HTTPError
 
 import settings
-from models.base import database
 from models.merchant import Merchant
 from models.order import Order
 from models.outbox import DEAD, DELIVERED, WAITING, Callback, CallbackAttempt
+from models.writer import transaction
 from schemas.views import order_view
 from services import outbound, vault
 from services.errors import NotPossible
@@ -111,12 +111,14 @@ def attempt(callback: Callback) -> bool:
         log.warning("callback %s is dead after %d attempts", callback.webhook_id, tries)
     else:
         facts["due_at"] = now + round(PAUSES[tries - 1] * random.uniform(0.9, 1.1))
-    with database.atomic():
-        CallbackAttempt.insert(
-            callback=callback, at=at, status=status, milliseconds=round(took * 1000), answer=answer
-        ).execute()
-        Callback.update(facts).where(Callback.id == callback.id, Callback.state == WAITING).execute()
+    _record(callback, facts, at=at, status=status, milliseconds=round(took * 1000), answer=answer)
     return delivered
+
+
+@transaction
+def _record(callback: Callback, facts: dict[str, Any], **attempt: Any) -> None:
+    CallbackAttempt.insert(callback=callback, **attempt).execute()
+    Callback.update(facts).where(Callback.id == callback.id, Callback.state == WAITING).execute()
 
 
 def sweep(pool: FairPool) -> int:
@@ -124,6 +126,7 @@ def sweep(pool: FairPool) -> int:
     return start_due(pool, Callback, Callback.merchant, attempt, LEASE)
 
 
+@transaction
 def redeliver(selected: Any) -> int:
     """Make the callbacks of a query due again from the first attempt on, whatever came of them; how many.
 

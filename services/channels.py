@@ -15,11 +15,11 @@ from peewee import IntegrityError
 import gateways
 import settings
 from gateways.base import ChannelError, ChannelUnknown, Driver, Payment, Payout
-from models.base import database
 from models.channel import CATEGORIES, LARGEST_AMOUNT, PAY_METHODS, Channel, ChannelLink
 from models.ledger import CLEARING
 from models.merchant import Merchant
 from models.order import Order
+from models.writer import transaction
 from services import ledger, vault
 from services.errors import NotPossible, Refused
 
@@ -113,6 +113,7 @@ def _pay_method(text: str) -> str:
     return ",".join(method for method in PAY_METHODS if method in wanted)
 
 
+@transaction
 def add_channel(
     category: str, driver: str, name: str, pay_method: str, config: dict[str, Any], **facts: Any
 ) -> Channel:
@@ -130,21 +131,21 @@ def add_channel(
         raise NotPossible(f"categories are {', '.join(CATEGORIES)}")
     _check_range(facts.get("min_amount", 1), facts.get("max_amount", LARGEST_AMOUNT))
     now = int(time.time())
-    with database.atomic():
-        channel = _checked(
-            lambda: Channel.create(
-                category=category,
-                driver=driver,
-                name=name,
-                pay_method=_pay_method(pay_method),
-                config=_sealed_config(driver, config),
-                **{"createtime": now, "updatetime": now} | facts,
-            )
+    channel = _checked(
+        lambda: Channel.create(
+            category=category,
+            driver=driver,
+            name=name,
+            pay_method=_pay_method(pay_method),
+            config=_sealed_config(driver, config),
+            **{"createtime": now, "updatetime": now} | facts,
         )
-        ledger.open_accounts((CLEARING, channel.id))
+    )
+    ledger.open_accounts((CLEARING, channel.id))
     return channel
 
 
+@transaction
 def set_channel(channel: Channel, config: dict[str, Any] | None = None, **facts: Any) -> None:
     """Change columns of a channel; `config` is laid over what is there. Raises NotPossible."""
     if config:
@@ -169,11 +170,13 @@ def _checked(write: Any) -> Any:
         raise NotPossible(f"a value is out of range: {error}") from None
 
 
+@transaction
 def link(channel: Channel, merchant: Merchant) -> None:
     """Let a merchant use a channel."""
     ChannelLink.insert(channel=channel, merchant=merchant).on_conflict_ignore().execute()
 
 
+@transaction
 def unlink(channel: Channel, merchant: Merchant) -> None:
     """Take a channel from a merchant; orders that are on their way go on. Raises NotPossible."""
     own = (ChannelLink.channel == channel) & (ChannelLink.merchant == merchant)

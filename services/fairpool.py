@@ -9,6 +9,8 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from models.writer import transaction
+
 log = logging.getLogger(__name__)
 
 
@@ -80,12 +82,18 @@ def start_due(
     """
 
     def start(who: int) -> int:
-        now = int(time.time())
-        rows = table.select().where(table.due_at <= now, party == who).order_by(*first, table.due_at)
-        claimed = [row for row in list(rows.limit(pool.room(who))) if row.claim(now + lease)]
+        claimed = _claim(table, party == who, pool.room(who), lease, first)
         for row in claimed:
             pool.submit(who, work, row, start)
         return len(claimed)
 
     due = table.select(party).where(table.due_at <= int(time.time())).group_by(party).tuples()
     return sum(start(who) for (who,) in list(due))
+
+
+@transaction
+def _claim(table: Any, whose: Any, room: int, lease: int, first: Sequence[Any]) -> list[Any]:
+    """Take up to `room` due rows for `lease` seconds, in one commit."""
+    now = int(time.time())
+    rows = table.select().where(table.due_at <= now, whose).order_by(*first, table.due_at).limit(room)
+    return [row for row in list(rows) if row.claim(now + lease)]

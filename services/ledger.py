@@ -12,6 +12,7 @@ from models.channel import Channel
 from models.ledger import AVAILABLE, CLEARING, FEES, HELD, Entry, LedgerAccount, Posting
 from models.merchant import Merchant
 from models.order import BUY, CANCELLED, COMPLETED, SELL, Order
+from models.writer import transaction
 from services.errors import NotPossible, Refused
 from services.postings import OPERATOR, Account
 
@@ -22,6 +23,7 @@ def open_accounts(*accounts: Account) -> None:
     LedgerAccount.insert_many(rows).on_conflict_ignore().execute()
 
 
+@transaction
 def post(
     purpose: str,
     lines: dict[Account, int],
@@ -31,7 +33,7 @@ def post(
     memo: str = "",
     at: int | None = None,
 ) -> Posting:
-    """Write one posting and move the balances; runs in the caller's transaction.
+    """Write one posting and move the balances.
 
     Args:
         purpose: unique per order, so that the same money can't move twice.
@@ -94,8 +96,7 @@ def adjust(
         raise NotPossible("an adjustment needs an amount and a reason")
     other = (CLEARING, channel.id) if channel else (FEES, OPERATOR)
     try:
-        with database.atomic():
-            post("adjustment", {(AVAILABLE, merchant.id): fen, other: -fen}, who=who, memo=reason, at=at)
+        post("adjustment", {(AVAILABLE, merchant.id): fen, other: -fen}, who=who, memo=reason, at=at)
     except Refused:
         raise NotPossible(f"{merchant.key}'s available balance does not cover that") from None
 

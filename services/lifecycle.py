@@ -9,6 +9,7 @@ from typing import Any
 from gateways.base import Report
 from models.base import database
 from models.order import PENDING, UNKNOWN_OUTCOME, History, Order, PaymentException
+from models.writer import transaction
 from services import callbacks
 
 log = logging.getLogger(__name__)
@@ -59,8 +60,10 @@ def raise_exception(order: Order, kind: str, detail: str, report: Report | None 
     return True
 
 
-def outcome_unknown(order: Order, detail: str) -> None:
-    """The channel gave no usable answer: visible from now until it does."""
+@transaction
+def outcome_unknown(order: Order, detail: str, ask_again: int) -> None:
+    """The channel gave no usable answer: visible from now until it does, and asked again at `ask_again`."""
+    order.put_off(ask_again)
     opened = raise_exception(order, UNKNOWN_OUTCOME, detail)
     if not opened:
         PaymentException.update(resolution=None, resolved_by=None, resolvedtime=None, detail=detail).where(

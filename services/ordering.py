@@ -12,9 +12,9 @@ from typing import Any
 import settings
 from gateways.base import ChannelRefused, ChannelUnknown, Driver, Opened
 from models.account import ReceivingAccount
-from models.base import database
 from models.channel import Channel
 from models.order import BUY, CANCELLED, PENDING, SELL, Order
+from models.writer import transaction
 from services import fees, ledger, lifecycle, postings, replay, vault
 from services.channels import account_details, ask, driver_of, payment_of
 from services.errors import Refused
@@ -42,6 +42,7 @@ def new_order_no() -> str:
     return f"{day_of(int(time.time()))}{secrets.randbelow(10**16):016d}"
 
 
+@transaction
 def _insert(
     call: Call,
     channel: Channel,
@@ -51,7 +52,7 @@ def _insert(
     outcome: int | None,
     **more: Any,
 ) -> Order:
-    """The order's row, its nonce and first line of history; in the caller's transaction.
+    """The order's row, its nonce and first line of history.
 
     `outcome` is the code that a safe retry will get, where it is known already.
     """
@@ -101,18 +102,17 @@ def place_buy(call: Call, channel: Channel, wanted: dict[str, Any]) -> Placed:
     expires_at = now + settings.active().buy_expiry
     driver = driver_of(channel)
     name = wanted.get("customer_name")
-    with database.atomic():
-        order = _insert(
-            call,
-            channel,
-            BUY,
-            wanted,
-            fees.quote_buy(wanted["cny_amount"], call.merchant),
-            outcome=1 if driver.opens_locally else None,
-            customer_name=vault.seal(name) if name else "",
-            expires_at=expires_at,
-            due_at=expires_at if driver.by_hand else min(now + FIRST_ASK, expires_at),
-        )
+    order = _insert(
+        call,
+        channel,
+        BUY,
+        wanted,
+        fees.quote_buy(wanted["cny_amount"], call.merchant),
+        outcome=1 if driver.opens_locally else None,
+        customer_name=vault.seal(name) if name else "",
+        expires_at=expires_at,
+        due_at=expires_at if driver.by_hand else min(now + FIRST_ASK, expires_at),
+    )
     _open(call, order, driver)
     return Placed(order)
 
@@ -122,20 +122,27 @@ def _open(call: Call, order: Order, driver: Driver) -> None:
     try:
         opened = ask(driver.open_payment, payment_of(order))
     except ChannelRefused as refusal:
-        with database.atomic():
-            lifecycle.move(order, CANCELLED, "channel", f"refused: {refusal}")
-            replay.finish(call, 50201)
+        _not_opened(call, order, refusal)
         raise Refused(50201) from refusal
     except ChannelUnknown as silence:
         # It may be open upstream: the order stays as it is, and the channel is asked soon.
-        with database.atomic():
-            lifecycle.outcome_unknown(order, str(silence))
-            order.put_off(int(time.time()))
+        lifecycle.outcome_unknown(order, str(silence), ask_again=int(time.time()))
+        replay.finish(call, 1)
     else:
         if not driver.opens_locally:
-            Order.update(opened=json.dumps(asdict(opened))).where(Order.id == order.id).execute()
-    if not driver.opens_locally:
-        replay.finish(call, 1)
+            _keep(call, order, opened)
+
+
+@transaction
+def _not_opened(call: Call, order: Order, refusal: ChannelRefused) -> None:
+    lifecycle.move(order, CANCELLED, "channel", f"refused: {refusal}")
+    replay.finish(call, 50201)
+
+
+@transaction
+def _keep(call: Call, order: Order, opened: Opened) -> None:
+    Order.update(opened=json.dumps(asdict(opened))).where(Order.id == order.id).execute()
+    replay.finish(call, 1)
 
 
 def opened_of(order: Order) -> Opened:
@@ -184,21 +191,24 @@ def place_sell(call: Call, channel: Channel, wanted: dict[str, Any]) -> Placed:
     Raises:
         Refused: 40901 where the balance does not cover it, 40903, or a code of `replay`.
     """
-    quote = fees.quote_sell(wanted["cny_amount"], call.merchant, channel)
-    by_rule = wanted["cny_amount"] <= channel.auto_accept_max
     try:
-        with database.atomic():
-            account, due_at = _account(call, wanted), int(time.time()) if by_rule else None
-            # No channel is called yet, so the answer is known already.
-            order = _insert(call, channel, SELL, wanted, quote, outcome=1, account=account, due_at=due_at)
-            ledger.post("hold", postings.hold(order), who="merchant", order=order)
+        return Placed(_hold(call, channel, wanted))
     except Refused as refusal:
         if refusal.code in (40901, 40903):
             # The order is gone with its transaction; the nonce, and the answer to a retry, are not.
-            with database.atomic():
-                replay.record(call, None, refusal.code)
+            replay.record(call, None, refusal.code)
         raise
-    return Placed(order)
+
+
+@transaction
+def _hold(call: Call, channel: Channel, wanted: dict[str, Any]) -> Order:
+    quote = fees.quote_sell(wanted["cny_amount"], call.merchant, channel)
+    by_rule = wanted["cny_amount"] <= channel.auto_accept_max
+    account, due_at = _account(call, wanted), int(time.time()) if by_rule else None
+    # No channel is called yet, so the answer is known already.
+    order = _insert(call, channel, SELL, wanted, quote, outcome=1, account=account, due_at=due_at)
+    ledger.post("hold", postings.hold(order), who="merchant", order=order)
+    return order
 
 
 def personal_data(order: Order) -> dict[str, Any]:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import time
 
 from gateways.base import ChannelRefused, Report, State
-from models.base import database
 from models.order import COMPLETED, CONFIRMED, PENDING, Order
+from models.writer import transaction
 from services import lifecycle, settlement
 from services.channels import ask, driver_of, payout_of
 from services.errors import NotPossible
 from services.settlement import CORRECTED
 
 
+@transaction
 def accept(order: Order, who: str = "operator", why: str = "accepted") -> None:
     """Accept a pending withdrawal; the service hands it to the channel at its next sweep.
 
@@ -21,11 +22,11 @@ def accept(order: Order, who: str = "operator", why: str = "accepted") -> None:
     """
     if order.is_buy:
         raise NotPossible("only a withdrawal can be accepted")
-    with database.atomic():
-        if not lifecycle.move(order, CONFIRMED, who, why, due_at=int(time.time())):
-            raise NotPossible(f"the withdrawal is {order.status}, not pending")
+    if not lifecycle.move(order, CONFIRMED, who, why, due_at=int(time.time())):
+        raise NotPossible(f"the withdrawal is {order.status}, not pending")
 
 
+@transaction
 def reject(order: Order, reason: str, who: str = "operator") -> None:
     """Reject a withdrawal and return what it held: a pending one, or an accepted one that is paid by hand.
 
@@ -38,9 +39,8 @@ def reject(order: Order, reason: str, who: str = "operator") -> None:
         raise NotPossible("a rejection needs a reason")
     if order.status != PENDING and not (order.status == CONFIRMED and driver_of(order.channel).by_hand):
         raise NotPossible(f"the withdrawal is {order.status}: it can't be rejected any more")
-    with database.atomic():
-        if not settlement.cancel_withdrawal(order, who, reason):
-            raise NotPossible("the withdrawal moved on just now")
+    if not settlement.cancel_withdrawal(order, who, reason):
+        raise NotPossible("the withdrawal moved on just now")
 
 
 def mark_paid(order: Order, *, amount: int | None = None, reference: str = "", who: str = "operator") -> bool:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 
 from gateways.base import ChannelRefused, ChannelUnknown, Report, State
-from models.base import database
 from models.order import BUY, CONFIRMED, PAID, PENDING, SELL, Order
+from models.writer import transaction
 from services import lifecycle, payouts, settlement
 from services.channels import ask, driver_of, payment_of
 from services.fairpool import FairPool, start_due
@@ -33,9 +33,7 @@ def act(order: Order) -> bool:
     try:
         next_act = ACTS[order.order_type, status](order)
     except ChannelUnknown as silence:
-        with database.atomic():
-            lifecycle.outcome_unknown(order, str(silence))
-            order.put_off(int(time.time()) + _pause(order.asks))
+        lifecycle.outcome_unknown(order, str(silence), ask_again=int(time.time()) + _pause(order.asks))
         return False
     if order.status == status:
         order.put_off(next_act)  # changes nothing where the act moved the order's row
@@ -69,14 +67,18 @@ def _close(order: Order, report: Report) -> Report:
 
 def expire(order: Order) -> None:
     """Let an unpaid deposit expire now: its channel is asked and the order closed there first."""
-    pending = (Order.id == order.id) & (Order.status == PENDING)
-    if Order.update(expires_at=int(time.time())).where(pending).execute():
+    if _expires_now(order):
         act(Order.get_by_id(order.id))
 
 
+@transaction
+def _expires_now(order: Order) -> bool:
+    pending = (Order.id == order.id) & (Order.status == PENDING)
+    return Order.update(expires_at=int(time.time())).where(pending).execute() == 1
+
+
 def _complete_deposit(order: Order) -> None:
-    with database.atomic():
-        settlement.complete_deposit(order, "the settlement delay is over")
+    settlement.complete_deposit(order, "the settlement delay is over")
 
 
 def _accept_by_rule(order: Order) -> None:

@@ -13,6 +13,7 @@ from peewee import IntegrityError
 from models.merchant import Merchant
 from models.order import Order
 from models.replay import IdempotencyKey, Nonce
+from models.writer import transaction
 from services import signing
 from services.errors import Refused
 
@@ -99,8 +100,9 @@ def earlier(call: Call) -> IdempotencyKey | None:
     return row
 
 
+@transaction
 def record(call: Call, order: Order | None, outcome: int | None = None) -> None:
-    """Spend the nonce and the key for good, in the order's own transaction.
+    """Spend the nonce and the key for good; in the order's own transaction where there is one.
 
     Args:
         order: None where the request was refused; `outcome` is the code then.
@@ -129,6 +131,7 @@ def record(call: Call, order: Order | None, outcome: int | None = None) -> None:
             raise Refused(40902, retry_after=1) from None
 
 
+@transaction
 def finish(call: Call, outcome: int) -> None:
     """Keep the code that the first request is answered with."""
     if call.idempotency_key:
@@ -137,6 +140,7 @@ def finish(call: Call, outcome: int) -> None:
         ).execute()
 
 
+@transaction
 def purge() -> None:
     """Drop nonces that no timestamp can bring back, and keys past their day."""
     now = int(time.time())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from models.base import database
 from models.ledger import AVAILABLE, CLEARING, FEES, Posting
 from models.order import (
     CANCELLED,
@@ -16,6 +15,7 @@ from models.order import (
     Order,
     PaymentException,
 )
+from models.writer import transaction
 from services import fees, ledger, lifecycle, postings
 from services.errors import NotPossible
 from services.postings import OPERATOR
@@ -99,6 +99,7 @@ def open_exceptions(order: Order) -> list[PaymentException]:
     )
 
 
+@transaction
 def resolve(order: Order, resolution: str, who: str = "operator", exception_id: int | None = None) -> PaymentException:
     """Settle one open exception of an order by one of RESOLUTIONS, in one transaction.
 
@@ -108,17 +109,16 @@ def resolve(order: Order, resolution: str, who: str = "operator", exception_id: 
     actions = RESOLUTIONS[order.is_buy]
     if resolution not in actions:
         raise NotPossible(f"an exception of this order is settled by {' or '.join(actions)}, not by {resolution}")
-    with database.atomic():
-        order = Order.get_by_id(order.id)
-        found = [exception for exception in open_exceptions(order) if exception_id in (None, exception.id)]
-        if not found:
-            raise NotPossible("the order has no such open exception")
-        if len(found) > 1:
-            which = ", ".join(f"{exception.id} ({exception.kind})" for exception in found)
-            raise NotPossible(f"several exceptions are open, name one: {which}")
-        exception = found[0]
-        if not exception.resolve(resolution, who):
-            raise NotPossible("the exception was settled just now")
-        actions[resolution](order, exception, who)
-        lifecycle.note(order, who, f"exception {exception.kind}: {resolution}")
+    order = Order.get_by_id(order.id)
+    found = [exception for exception in open_exceptions(order) if exception_id in (None, exception.id)]
+    if not found:
+        raise NotPossible("the order has no such open exception")
+    if len(found) > 1:
+        which = ", ".join(f"{exception.id} ({exception.kind})" for exception in found)
+        raise NotPossible(f"several exceptions are open, name one: {which}")
+    exception = found[0]
+    if not exception.resolve(resolution, who):
+        raise NotPossible("the exception was settled just now")
+    actions[resolution](order, exception, who)
+    lifecycle.note(order, who, f"exception {exception.kind}: {resolution}")
     return exception

@@ -12,6 +12,7 @@ from models.channel import Channel
 from models.ledger import AVAILABLE, Entry, LedgerAccount, Posting
 from models.merchant import Merchant
 from models.order import BUY, CANCELLED, COMPLETED, CONFIRMED, PAID, PENDING, SELL, History, Order
+from models.writer import transaction
 from services import administration, fees, ledger, ordering, postings
 from services.seeding import DEMO_BALANCE, LINKS, MERCHANTS, START
 
@@ -140,6 +141,7 @@ class _Batch:
             ).execute()
 
 
+@transaction
 def seed_orders(count: int, progress: Callable[[int], None] = lambda done: None) -> int:
     """Make the first `count` orders of the sequence, as far as they are not there; how many were made.
 
@@ -150,20 +152,19 @@ def seed_orders(count: int, progress: Callable[[int], None] = lambda done: None)
     merchants = [administration.find_merchant(facts["key"]) for facts in MERCHANTS]
     channels = {channel.id: channel for channel in Channel.select()}
     there = Order.select().where(Order.merchant_order_no.startswith("SEED-")).count()
-    with database.atomic():
-        batch = _Batch()
-        for number in range(1, count + 1):
-            order = _order(number, chance, merchants, channels)
-            if number > there:
-                batch.add(order)
-            if number % CHUNK == 0 or number == count:
-                batch.flush()
-                progress(CHUNK if number % CHUNK == 0 else count % CHUNK)
-        batch.settle()
-        demo = merchants[0]
-        surplus = LedgerAccount.balance_of(AVAILABLE, demo.id) - DEMO_BALANCE
-        if count > there and surplus:
-            ledger.adjust(
-                demo, -surplus, "paid to the shop's bank account", channel=channels[1], who="seed", at=START + MONTHS
-            )
+    batch = _Batch()
+    for number in range(1, count + 1):
+        order = _order(number, chance, merchants, channels)
+        if number > there:
+            batch.add(order)
+        if number % CHUNK == 0 or number == count:
+            batch.flush()
+            progress(CHUNK if number % CHUNK == 0 else count % CHUNK)
+    batch.settle()
+    demo = merchants[0]
+    surplus = LedgerAccount.balance_of(AVAILABLE, demo.id) - DEMO_BALANCE
+    if count > there and surplus:
+        ledger.adjust(
+            demo, -surplus, "paid to the shop's bank account", channel=channels[1], who="seed", at=START + MONTHS
+        )
     return max(0, count - there)

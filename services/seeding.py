@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from models.base import database
 from models.channel import Channel
 from models.merchant import Merchant
+from models.writer import transaction
 from services import administration, channels, ledger
 from services.errors import NotPossible
 
@@ -64,6 +64,7 @@ def is_demo() -> bool:
     return Merchant.select().where(Merchant.demo).exists()
 
 
+@transaction
 def seed_base() -> bool:
     """Make the demo merchants and channels in an empty database; False where they are there.
 
@@ -74,17 +75,16 @@ def seed_base() -> bool:
         return False
     if Merchant.select().exists() or Channel.select().exists():
         raise NotPossible("the database has merchants of its own, or channels: the demo content wants an empty one")
-    with database.atomic():
-        stamps: dict[str, Any] = {"createtime": START, "updatetime": START}
-        for facts in MERCHANTS:
-            facts = facts | {"callback_secret": CALLBACK_SECRETS[facts["key"]]}
-            administration.add_merchant(**facts, **stamps, demo=True, callback_url=INBOX)
-        for facts in CHANNELS:
-            channels.add_channel(**facts, config=CONFIGS[facts["driver"]], **stamps)
-        for key, ids in LINKS.items():
-            for channel_id in ids:
-                channels.link(Channel.get_by_id(channel_id), administration.find_merchant(key))
-        demo = administration.find_merchant("demo")
-        administration.add_account(demo, **ACCOUNT, createtime=START)
-        ledger.adjust(demo, DEMO_BALANCE, "demo balance", channel=Channel.get_by_id(1), who="seed", at=START)
+    stamps: dict[str, Any] = {"createtime": START, "updatetime": START}
+    for facts in MERCHANTS:
+        facts = facts | {"callback_secret": CALLBACK_SECRETS[facts["key"]]}
+        administration.add_merchant(**facts, **stamps, demo=True, callback_url=INBOX)
+    for facts in CHANNELS:
+        channels.add_channel(**facts, config=CONFIGS[facts["driver"]], **stamps)
+    for key, ids in LINKS.items():
+        for channel_id in ids:
+            channels.link(Channel.get_by_id(channel_id), administration.find_merchant(key))
+    demo = administration.find_merchant("demo")
+    administration.add_account(demo, **ACCOUNT, createtime=START)
+    ledger.adjust(demo, DEMO_BALANCE, "demo balance", channel=Channel.get_by_id(1), who="seed", at=START)
     return True

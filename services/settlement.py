@@ -6,7 +6,6 @@ import time
 from typing import Any
 
 from gateways.base import BadNotice, Incoming, Report, State
-from models.base import database
 from models.order import (
     CANCELLED,
     COMPLETED,
@@ -22,6 +21,7 @@ from models.order import (
     Order,
     PaymentException,
 )
+from models.writer import transaction
 from services import ledger, lifecycle, postings
 from services.channels import driver_of
 from services.lifecycle import move, raise_exception
@@ -30,6 +30,7 @@ DAY = 86_400
 CORRECTED = "corrected"  # how an exception ends whose money turned out to be right
 
 
+@transaction
 def settle(order: Order, report: Report, who: str, why: str) -> bool:
     """Do what a channel's (or an operator's) word on an order calls for, in one transaction.
 
@@ -41,15 +42,14 @@ def settle(order: Order, report: Report, who: str, why: str) -> bool:
 
     Returns: True where anything changed.
     """
-    with database.atomic():
-        order = Order.get_by_id(order.id)  # as it is now that we hold the write lock
-        if report.proven:
-            lifecycle.outcome_known(order)
-        if report.state is State.PAID:
-            return (_deposit_paid if order.is_buy else _withdrawal_paid)(order, report, who, why)
-        if report.state is State.FAILED:
-            return (_deposit_failed if order.is_buy else _withdrawal_failed)(order, report, who, why)
-        return False
+    order = Order.get_by_id(order.id)  # as it is now that nobody else writes
+    if report.proven:
+        lifecycle.outcome_known(order)
+    if report.state is State.PAID:
+        return (_deposit_paid if order.is_buy else _withdrawal_paid)(order, report, who, why)
+    if report.state is State.FAILED:
+        return (_deposit_failed if order.is_buy else _withdrawal_failed)(order, report, who, why)
+    return False
 
 
 def take_notice(order: Order, incoming: Incoming) -> bool:
@@ -106,8 +106,9 @@ def _deposit_paid(order: Order, report: Report, who: str, why: str) -> bool:
     return complete_deposit(order, "settled") if not days else True
 
 
+@transaction
 def complete_deposit(order: Order, why: str) -> bool:
-    """Credit a confirmed deposit; in the caller's transaction."""
+    """Credit a confirmed deposit."""
     if not move(order, COMPLETED, "service", why):
         return False
     ledger.post("credit", postings.credit(order), who="service", order=order)

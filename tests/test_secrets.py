@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from app import create_app
+from models import writer
 from models.base import database
 from settings import Settings
 from tests.support import CARD, PERSON, Api, Receiver, Service, signed, until
@@ -121,6 +122,7 @@ def walked(tmp_path_factory, _web_server):
     assert (api.listed().code, renewed.listed().code) == (1, 1)
     errors = _errors(renewed, deposit)
     assert service.stop() == 0
+    writer.stop()
     database.close()
     with closing(sqlite3.connect(folder / "orders.sqlite")) as raw:
         raw.execute("PRAGMA wal_checkpoint(TRUNCATE)")

@@ -1,0 +1,135 @@
+"""Transactions: one thread writes, and what waits for it is committed together.
+
+SQLite lets one connection write at a time, and every commit waits for the disk. Threads that wrote
+by themselves would sleep on each other's locks and each wait for a disk sync of its own. Here they
+queue: the writer takes all that waits, runs each piece of work inside a savepoint, and commits once.
+Nothing is held back to make a group larger; a group is what came while the last one was committed.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial, wraps
+from queue import Empty, SimpleQueue
+from typing import Any, TypeVar
+
+from models.base import database
+
+LARGEST_GROUP = 64  # so that one group holds up readers of the disk, and its own members, for milliseconds
+
+Work = Callable[[], Any]
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class _Waiting:
+    """A piece of work whose caller waits until it is committed, or failed."""
+
+    __slots__ = ("_done", "error", "result", "work")
+
+    def __init__(self, work: Work):
+        self.work = work
+        self.result: Any = None
+        self.error: BaseException | None = None
+        self._done = threading.Lock()
+        self._done.acquire()
+
+    def run(self) -> None:
+        """Do the work inside the open transaction; what it raised leaves no trace there."""
+        connection = database.connection()
+        connection.execute("SAVEPOINT work")
+        try:
+            self.result = self.work()
+        except BaseException as error:
+            self.error = error
+            # Fails where SQLite itself has given up the whole transaction (a full disk, say): so does the group.
+            connection.execute("ROLLBACK TO work")
+        connection.execute("RELEASE work")
+
+    def finish(self, error: BaseException | None = None) -> None:
+        """Let the caller go on; with `error`, whatever became of the work itself."""
+        self.error = error or self.error
+        self._done.release()
+
+    def wait(self) -> Any:
+        """What the work returned, once that is on disk; raises what it raised."""
+        self._done.acquire()
+        if self.error is not None:
+            raise self.error
+        return self.result
+
+
+class _Writer:
+    """The thread that writes; it begins with the first piece of work."""
+
+    def __init__(self) -> None:
+        self._queue: SimpleQueue[_Waiting | None] = SimpleQueue()
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+
+    def do(self, work: Work) -> Any:
+        """Do it in a transaction and return what it returned, once that is committed."""
+        waiting = _Waiting(work)
+        if self._thread is None:
+            self._start()
+        self._queue.put(waiting)
+        return waiting.wait()
+
+    def stop(self) -> None:
+        """Finish what waits, and let go of the database."""
+        with self._lock:
+            if self._thread is not None:
+                self._queue.put(None)
+                self._thread.join()
+                self._thread = None
+
+    def _start(self) -> None:
+        with self._lock:
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
+                self._thread.start()
+
+    def _run(self) -> None:
+        while (first := self._queue.get()) is not None:
+            group: list[_Waiting | None] = [first]
+            with suppress(Empty):
+                while len(group) < LARGEST_GROUP:
+                    group.append(self._queue.get_nowait())
+            stopping = None in group
+            _commit([waiting for waiting in group if waiting is not None])
+            if stopping:
+                break
+        database.close()
+
+
+def _commit(group: list[_Waiting]) -> None:
+    failed = None
+    try:
+        with database.atomic():
+            for waiting in group:
+                waiting.run()
+    except BaseException as error:  # it could not begin, or could not be committed: nothing of it is there
+        failed = error
+    for waiting in group:
+        waiting.finish(failed)
+
+
+_writer = _Writer()
+stop = _writer.stop
+
+
+def transaction(function: F) -> F:
+    """Run each call of a function in one transaction, as part of the caller's where there is one.
+
+    The call returns once what it did is on disk; where it raises, nothing that it did is there.
+    It must ask nothing over a network: everybody's writes wait meanwhile.
+    """
+
+    @wraps(function)
+    def run(*arguments: Any, **named: Any) -> Any:
+        if database.in_transaction():
+            return function(*arguments, **named)
+        return _writer.do(partial(function, *arguments, **named))
+
+    return run  # type: ignore[return-value]

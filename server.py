@@ -1,0 +1,106 @@
+"""The HTTP server: granian, in this very process, with an end that finishes what is in flight."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterable
+from io import BytesIO
+from typing import Any
+
+from granian.constants import HTTPModes, Interfaces
+from granian.server.mt import MTServer
+
+DRAIN_SECONDS = 30
+
+
+class Requests:
+    """What stands between the server and an application: counts what is under way, gives every body a length."""
+
+    def __init__(self, application: Callable[..., Iterable[bytes]], body_limit: int):
+        self._application, self._body_limit = application, body_limit
+        self._lock = threading.Lock()
+        self.under_way = 0
+
+    def _count(self, change: int) -> None:
+        with self._lock:
+            self.under_way += change
+
+    def _measure(self, environ: dict[str, Any]) -> None:
+        """Read a chunked body, a byte beyond the limit at most: werkzeug would cut it off there in silence."""
+        body = bytearray()
+        while len(body) <= self._body_limit and (chunk := environ["wsgi.input"].read(self._body_limit + 1 - len(body))):
+            body += chunk
+        environ["CONTENT_LENGTH"], environ["wsgi.input"] = str(len(body)), BytesIO(body)
+
+    def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        self._count(1)
+        try:
+            if environ.pop("HTTP_TRANSFER_ENCODING", None):
+                self._measure(environ)
+            return self._application(environ, start_response)
+        finally:
+            self._count(-1)
+
+
+class Server(MTServer):
+    """One worker in a thread of this process, so that there is one process to start, watch and kill.
+
+    Its event loop is native code and holds no Python lock; requests run in up to `threads` threads,
+    which come and go with the load, so that a channel that is slow to answer holds up no others.
+    """
+
+    def __init__(
+        self,
+        application: Any,
+        host: str,
+        port: int,
+        *,
+        threads: int,
+        body_limit: int,
+        drain: Callable[[], None] = lambda: None,
+    ):
+        """`drain` is called on SIGTERM or SIGINT, in a thread, while requests are still answered.
+
+        Raises:
+            OSError: the address can't be listened on.
+        """
+        # Granian shares a port with whoever else is willing to; here that would be a second service.
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        with socket.socket(found[0]) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(found[4])
+        super().__init__(
+            target="",
+            address=str(found[4][0]),
+            port=port,
+            interface=Interfaces.WSGI,
+            http=HTTPModes.http1,
+            websockets=False,
+            blocking_threads=threads,
+            log_enabled=False,
+        )
+        self._application, self._drain = Requests(application, body_limit), drain
+        self._ending = False
+
+    def _check_gil(self) -> None:
+        """Granian keeps worker threads for builds without a GIL; with one, they are threads like any server's."""
+
+    def run(self) -> None:
+        """Answer requests until SIGTERM or SIGINT, then finish what is in flight."""
+        self.serve(target_loader=lambda: self._application, wrap_loader=False)
+
+    def signal_handler_interrupt(self, *_: Any) -> None:
+        if not self._ending:
+            self._ending = True
+            threading.Thread(target=self._end, name="drain").start()
+
+    def _end(self) -> None:
+        # The jobs end while requests are answered: a callback under way may be on its way to this very server.
+        jobs = threading.Thread(target=self._drain, name="drain-jobs", daemon=True)
+        jobs.start()
+        give_up = time.monotonic() + DRAIN_SECONDS
+        while (jobs.is_alive() or self._application.under_way) and time.monotonic() < give_up:
+            time.sleep(0.02)
+        super().signal_handler_interrupt()

@@ -9,6 +9,7 @@ from datetime import UTC
 
 import click
 from apscheduler.schedulers.background import BackgroundScheduler
+from babel import Locale
 from flask import Flask, current_app, request
 from flask.cli import FlaskGroup
 from flask_babel import Babel
@@ -30,19 +31,20 @@ from models.base import open_database
 from models.channel import Channel
 from models.merchant import Merchant
 from server import Server
-from services import callbacks, demo, reconciliation, replay, seeding, vault
+from services import callbacks, demo, directory, reconciliation, replay, seeding, vault
 from services.errors import NotPossible
 from services.fairpool import FairPool
 
 BODY_LIMIT = 64 * 1024
-LANGUAGES = ("en", "zh")
+LOCALES = {language: Locale(language) for language in ("en", "zh")}
 SWEEP_SECONDS = 0.5
 PURGE_SECONDS = 300
 
 
-def _language() -> str:
+def _language() -> Locale:
     own = settings.active().language
-    return request.accept_languages.best_match(sorted(LANGUAGES, key=lambda language: language != own)) or own
+    named = request.accept_languages  # most callers name none
+    return LOCALES[(named and named.best_match(sorted(LOCALES, key=lambda language: language != own))) or own]
 
 
 def _open(chosen: settings.Settings) -> None:
@@ -51,6 +53,7 @@ def _open(chosen: settings.Settings) -> None:
     chosen.instance.mkdir(mode=0o700, parents=True, exist_ok=True)
     chosen.database.touch(mode=0o600)
     writer.stop()
+    directory.forget()
     open_database(chosen.database)
     schema.create()
     sealed = Merchant.select(Merchant.secret).limit(1).scalar() or Channel.select(Channel.config).limit(1).scalar()

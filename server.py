@@ -13,6 +13,8 @@ from granian.constants import HTTPModes, Interfaces
 from granian.server.mt import MTServer
 
 DRAIN_SECONDS = 30
+CHUNK = 64 * 1024
+MOST_READ = 8 * 1024 * 1024  # bytes of a body that is too large; beyond, its sender finds the connection closed
 
 
 class Requests:
@@ -27,18 +29,25 @@ class Requests:
         with self._lock:
             self.under_way += change
 
-    def _measure(self, environ: dict[str, Any]) -> None:
-        """Read a chunked body, a byte beyond the limit at most: werkzeug would cut it off there in silence."""
-        body = bytearray()
-        while len(body) <= self._body_limit and (chunk := environ["wsgi.input"].read(self._body_limit + 1 - len(body))):
-            body += chunk
-        environ["CONTENT_LENGTH"], environ["wsgi.input"] = str(len(body)), BytesIO(body)
+    def _take_in(self, environ: dict[str, Any]) -> None:
+        """Read a body that is chunked or too large, so that it has a length and its sender hears the answer.
+
+        Werkzeug would cut a chunked one off at its limit in silence, and a connection that is closed on
+        a sender in mid-body loses the answer.
+        """
+        kept, length = bytearray(), 0
+        while length <= MOST_READ and (chunk := environ["wsgi.input"].read(CHUNK)):
+            length += len(chunk)
+            if len(kept) <= self._body_limit:
+                kept += chunk
+        environ["CONTENT_LENGTH"], environ["wsgi.input"] = str(length), BytesIO(kept)
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         self._count(1)
         try:
-            if environ.pop("HTTP_TRANSFER_ENCODING", None):
-                self._measure(environ)
+            chunked = environ.pop("HTTP_TRANSFER_ENCODING", None)
+            if chunked or int(environ.get("CONTENT_LENGTH") or 0) > self._body_limit:
+                self._take_in(environ)
             return self._application(environ, start_response)
         finally:
             self._count(-1)

@@ -11,16 +11,15 @@ from functools import wraps
 from typing import Any
 
 from flask import request
-from limits import RateLimitItemPerMinute, RateLimitItemPerSecond
-from limits.storage import MemoryStorage
-from limits.strategies import SlidingWindowCounterRateLimiter
 from marshmallow import Schema, ValidationError
 
 import settings
 from models.merchant import Merchant
 from schemas.strict_json import Literal, Malformed, parse, parse_query
-from services import replay, signing, vault
+from services import directory, replay, signing, vault
+from services.directory import Known
 from services.errors import Refused
+from services.rates import Rate
 from services.replay import Call
 
 AUTH_FIELDS = ("api_key", "timestamp", "nonce", "signature")
@@ -30,40 +29,15 @@ _TIMESTAMP = re.compile(r"[0-9]{1,12}")
 UNKNOWN = ["Unknown field."]
 
 
-class Limits:
-    """Requests per merchant and refused authentications per address, counted in this process."""
-
-    def __init__(self, requests_per_second: int, refused_per_minute: int):
-        self.requests = RateLimitItemPerSecond(requests_per_second)
-        self.refused = RateLimitItemPerMinute(refused_per_minute)
-        self._limiter = SlidingWindowCounterRateLimiter(MemoryStorage())
-
-    def _refuse(self, item: Any, *who: str) -> None:
-        reset = self._limiter.get_window_stats(item, *who).reset_time
-        raise Refused(42900, retry_after=max(1, round(reset - time.time())))
-
-    def check_address(self, address: str) -> None:
-        """Refuse an address that was refused too often. Raises Refused 42900."""
-        if not self._limiter.test(self.refused, "refused", address):
-            self._refuse(self.refused, "refused", address)
-
-    def count_refusal(self, address: str) -> None:
-        """One more refused authentication from this address."""
-        self._limiter.hit(self.refused, "refused", address)
-
-    def count_request(self, merchant: Merchant) -> None:
-        """One more request of this merchant. Raises Refused 42900."""
-        if not self._limiter.hit(self.requests, "request", merchant.key):
-            self._refuse(self.requests, "request", merchant.key)
-
-
-_limits: list[Limits] = []
+_requests: list[Rate] = []
+_refused: list[Rate] = []
 
 
 def init() -> None:
     """Start counting from nothing, by the settings' limits."""
     chosen = settings.active()
-    _limits[:] = [Limits(chosen.requests_per_second, chosen.refused_per_minute)]
+    _requests[:] = [Rate(chosen.requests_per_second, seconds=1)]
+    _refused[:] = [Rate(chosen.refused_per_minute, seconds=60)]
 
 
 def _read(body_required: bool) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -90,26 +64,28 @@ def _authenticate(endpoint: str, body: dict[str, Any], query: dict[str, Any], in
     """
     sent = query | body if in_query else body
     auth = {name: sent[name] if isinstance(sent.get(name), str) else "" for name in AUTH_FIELDS}
-    merchant = Merchant.get_or_none(Merchant.key == auth["api_key"], Merchant.enabled)
-    if merchant is None:
+    known = directory.by_key(auth["api_key"])
+    if known is None:
         raise Refused(40101)
+    merchant = known.merchant
     text = signing.string_to_sign(endpoint, body, query)
     if not signing.holds(auth["signature"], vault.valid_secrets(merchant, "secret"), text):
         raise Refused(40102, detail=f"the server's string to sign is {text!r}" if settings.active().demo else "")
     stamp = auth["timestamp"]
     if not _TIMESTAMP.fullmatch(stamp) or abs(int(time.time()) - int(stamp)) > replay.WINDOW:
         raise Refused(40103)
-    _check_address(merchant)
-    _limits[0].count_request(merchant)
+    _check_address(known)
+    if not _requests[0].hit(merchant.key):
+        raise Refused(42900, retry_after=_requests[0].retry_after)
     if isinstance(auth["nonce"], Literal) or not _NONCE.fullmatch(auth["nonce"]):
         raise Refused(40104)
     replay.spend_nonce(merchant, auth["nonce"])
     return merchant, auth["nonce"]
 
 
-def _check_address(merchant: Merchant) -> None:
+def _check_address(known: Known) -> None:
     """Refuse an address that is not on the merchant's allow list, where it has one. Raises Refused 40300."""
-    networks = [ipaddress.ip_network(text) for text in merchant.allowed_addresses.split(",") if text]
+    networks = known.networks
     if networks and not any(ipaddress.ip_address(request.remote_addr or "::") in network for network in networks):
         raise Refused(40300)
 
@@ -131,13 +107,14 @@ def authenticated(endpoint: str, in_query: bool) -> Call:
         Refused, ValidationError: as documented per code; refused authentications are counted.
     """
     address = request.remote_addr or ""
-    _limits[0].check_address(address)
+    if _refused[0].is_reached(address):
+        raise Refused(42900, retry_after=_refused[0].retry_after)
     body, query = _read(body_required=not in_query)
     try:
         merchant, nonce = _authenticate(endpoint, body, query, in_query)
     except Refused as refusal:
         if refusal.code // 100 == 401:
-            _limits[0].count_refusal(address)
+            _refused[0].hit(address)
         raise
     payload, elsewhere = (query, body) if in_query else (body, query)
     misplaced = {name: UNKNOWN for name in elsewhere if name not in AUTH_FIELDS}
@@ -145,6 +122,15 @@ def authenticated(endpoint: str, in_query: bool) -> Call:
         raise ValidationError(misplaced)
     own = {name: value for name, value in payload.items() if name not in AUTH_FIELDS}
     return Call(merchant, nonce, own)
+
+
+def _answered(handler: Callable[..., Any], call: Call) -> Any:
+    """What a handler answers that spends the nonce in the database by itself, as far as it gets there."""
+    try:
+        return handler(replace(call, idempotency_key=_idempotency_key()))
+    except (Refused, ValidationError):
+        replay.refuse_order_nonce(call.merchant, call.nonce)
+        raise
 
 
 def signed(schema: Schema | None = None, *, in_query: bool = False) -> Callable[..., Any]:
@@ -158,7 +144,8 @@ def signed(schema: Schema | None = None, *, in_query: bool = False) -> Callable[
         def checked() -> Any:
             call = authenticated(request.path.rsplit("/", 1)[-1], in_query)
             if schema is None:
-                return handler(replace(call, idempotency_key=_idempotency_key()))
+                return _answered(handler, call)
+            replay.refuse_order_nonce(call.merchant, call.nonce)
             return handler(call.merchant, schema.load(call.payload))
 
         return checked

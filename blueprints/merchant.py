@@ -9,13 +9,13 @@ from flask_babel import gettext
 
 from blueprints.auth import signed
 from blueprints.envelope import ok
-from models.channel import Channel
+from models import listing
 from models.merchant import Merchant
 from models.order import BUY, Order
 from schemas.orders import channel_id, load_new_order
 from schemas.queries import BY, ChannelListQuery, OrderDetailQuery, OrderListQuery
 from schemas.views import buy_view, channel_view, order_view, sell_view
-from services import ordering
+from services import directory, ordering
 from services.channels import account_details, linked, pay_url
 from services.errors import Refused
 from services.ordering import Placed
@@ -64,24 +64,15 @@ def order_query_detail(merchant: Merchant, query: dict[str, Any]) -> Response:
 @signed(OrderListQuery())
 def order_query_list(merchant: Merchant, query: dict[str, Any]) -> Response:
     """One page of the merchant's orders, newest first."""
-    orders = Order.matching(merchant, query)
-    page = orders.order_by(Order.createtime.desc(), Order.id.desc()).paginate(query["page"], query["limit"])
-    return ok(
-        {
-            "list": order_view.dump(page, many=True),
-            "total": orders.count(),
-            "page": query["page"],
-            "limit": query["limit"],
-        }
-    )
+    page = listing.page(merchant.id, query)
+    orders = order_view.dump(page.orders, many=True)
+    return ok({"list": orders, "total": page.total, "page": query["page"], "limit": query["limit"]})
 
 
 @merchant_api.post("/getPayChannels")
 @signed(ChannelListQuery(), in_query=True)
 def get_pay_channels(merchant: Merchant, query: dict[str, Any]) -> Response:
     """The channels that the merchant may use."""
-    channels = Channel.linked_to(merchant)
-    if "category" in query:
-        channels = channels.where(Channel.category == query["category"])
-    found = [channel_view(channel, gettext) for channel in channels]
+    channels = directory.by_id(merchant.id).channels.values()
+    found = [channel_view(each, gettext) for each in channels if query.get("category") in (None, each.category)]
     return ok({"list": found, "total": len(found)})

@@ -1,8 +1,14 @@
 """The database handle, how its connections are set up, and the base of every table."""
 
-from pathlib import Path
+from __future__ import annotations
 
-from peewee import BigIntegerField, Model, SqliteDatabase
+from collections import namedtuple
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from peewee import BigIntegerField, Model, SqliteDatabase, Value
 
 LARGEST_ID = 2**63 - 1
 
@@ -23,12 +29,84 @@ def open_database(path: Path, busy_timeout: float = 5.0) -> None:
     database.init(str(path), pragmas=PRAGMAS, timeout=busy_timeout)
 
 
+class _Open:
+    """A value of a statement that is given each time it runs."""
+
+    def __init__(self, name: str):
+        self.name = name
+
+
+class _OpenValues:
+    """`values.amount` stands for the value that `run(amount=...)` gives."""
+
+    def __getattr__(self, name: str) -> Value:
+        return Value(_Open(name), converter=False)
+
+
+class Statement:
+    """A query of peewee's, compiled once: `Statement(lambda v: Order.select().where(Order.id == v.id))`.
+
+    peewee writes a query's SQL anew each time, which takes far longer than SQLite takes to run it.
+    Values that are given to `run` go to the database as they are: whole numbers, texts, None.
+    """
+
+    def __init__(self, build: Callable[[Any], Any]):
+        self._build = build
+        self._compiled: tuple[str, list[Any]] | None = None
+        self._row: Any = None
+
+    def _bound(self, values: dict[str, Any]) -> tuple[str, list[Any]]:
+        if self._compiled is None:
+            self._compiled = self._build(_OpenValues()).sql()
+        sql, parameters = self._compiled
+        return sql, [values[each.name] if type(each) is _Open else each for each in parameters]
+
+    def run(self, **values: Any) -> Any:
+        """Execute it; the database's cursor."""
+        return database.execute_sql(*self._bound(values))
+
+    def run_all(self, many: list[dict[str, Any]]) -> Any:
+        """Execute an INSERT of one row for many, as one statement; the database's cursor."""
+        sql, parameters = self._bound(many[0])
+        head, row = sql.split(" VALUES ")
+        for values in many[1:]:
+            parameters += self._bound(values)[1]
+        return database.execute_sql(f"{head} VALUES {', '.join([row] * len(many))}", parameters)
+
+    def all(self, **values: Any) -> list[Any]:
+        """Execute it; all rows, as named tuples of the selected columns."""
+        cursor = self.run(**values)
+        if self._row is None:
+            self._row = namedtuple("Row", [column[0] for column in cursor.description])  # type: ignore[misc]
+        return [self._row(*row) for row in cursor.fetchall()]
+
+    def first(self, **values: Any) -> Any:
+        """Execute it; the first row as a named tuple, or None."""
+        return next(iter(self.all(**values)), None)
+
+
+@cache
+def _insert(table: Any, *columns: str) -> Statement:
+    return Statement(lambda values: table.insert({name: getattr(values, name) for name in columns}))
+
+
 class Table(Model):
     """Base of every table."""
 
     class Meta:
         database = database
         legacy_table_names = False
+
+    @classmethod
+    def add(cls: Any, **row: Any) -> int:
+        """Insert one row, compiled once for each set of columns; its id. Foreign keys are given as ids."""
+        return _insert(cls, *row).run(**row).lastrowid
+
+    @classmethod
+    def add_all(cls: Any, rows: list[dict[str, Any]]) -> int:
+        """Insert rows that have the same columns, by one statement; the id of the first, the others follow it."""
+        last: int = _insert(cls, *rows[0]).run_all(rows).lastrowid
+        return last - len(rows) + 1
 
 
 class Fen(BigIntegerField):

@@ -1,8 +1,10 @@
 """The double-entry ledger: accounts with their balances, postings, and entries that nothing can change."""
 
+from typing import Any
+
 from peewee import Check, ForeignKeyField, IntegerField, TextField
 
-from models.base import Fen, Table, Timestamp
+from models.base import Fen, Statement, Table, Timestamp
 from models.order import Order
 
 AVAILABLE, HELD, FEES, COMMISSION, CLEARING = ("available", "held", "fees", "commission", "clearing")
@@ -24,18 +26,29 @@ class LedgerAccount(Table):
         constraints = [Check("kind NOT IN ('available', 'held') OR balance >= 0")]
 
     @classmethod
-    def add(cls, kind: str, owner: int, fen: int) -> "LedgerAccount | None":
-        """Add `fen` to a balance in one conditional UPDATE; None where that would overdraw a merchant."""
-        condition = (cls.kind == kind) & (cls.owner == owner)
-        if kind in (AVAILABLE, HELD):
-            condition &= cls.balance + fen >= 0
-        changed = cls.update(balance=cls.balance + fen).where(condition).execute()
-        return cls.get(cls.kind == kind, cls.owner == owner) if changed else None
+    def move(cls, kind: str, owner: int, fen: int) -> int | None:
+        """Add `fen` to a balance in one conditional UPDATE: its account's id, None where that would overdraw it."""
+        changed = _move[kind in (AVAILABLE, HELD)].run(kind=kind, owner=owner, fen=fen).fetchone()
+        return changed and changed[0]
 
     @classmethod
     def balance_of(cls, kind: str, owner: int) -> int:
         """The balance in fen."""
         return cls.get(cls.kind == kind, cls.owner == owner).balance
+
+
+def _compiled_move(bounded: bool) -> Statement:
+    def build(v: Any) -> Any:
+        account = (LedgerAccount.kind == v.kind) & (LedgerAccount.owner == v.owner)
+        condition = account & (LedgerAccount.balance + v.fen >= 0) if bounded else account
+        changed = LedgerAccount.update(balance=LedgerAccount.balance + v.fen).where(condition)
+        return changed.returning(LedgerAccount.id)
+
+    return Statement(build)
+
+
+# A merchant's accounts are bounded: they never go below zero.
+_move = {bounded: _compiled_move(bounded) for bounded in (True, False)}
 
 
 class Posting(Table):

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import time
+from functools import cache
 from typing import Any
 
-from peewee import Check, ForeignKeyField, IntegerField, TextField
+from peewee import BigIntegerField, Check, ForeignKeyField, IntegerField, TextField
 
 from models.account import ReceivingAccount
-from models.base import BasisPoints, Fen, Table, Timestamp
+from models.base import BasisPoints, Fen, Statement, Table, Timestamp
 from models.channel import Channel
 from models.merchant import Merchant
 from models.writer import transaction
 
-BUY, SELL = 1, 2
+BUY, SELL = TYPES = (1, 2)
 PENDING, PAID, CONFIRMED, COMPLETED, CANCELLED = STATUSES = ("pending", "paid", "confirmed", "completed", "cancelled")
 
 TRANSITIONS: dict[int, dict[str, set[str]]] = {
@@ -25,12 +26,15 @@ TRANSITIONS: dict[int, dict[str, set[str]]] = {
 class Order(Table):
     """One buy or sell order. Amounts in fen, rates in basis points, as stored when it was created.
 
+    `seq` counts a merchant's orders from 1, without a gap, in the order of `createtime`: any page of
+    them, and any range of time, is found by counting (models/listing.py).
     `due_at` is when the service must next act on it by itself (ask the channel, expire, pay out,
     complete), null where nothing is to be done; `asks` counts those acts in the present status.
     """
 
     order_no = TextField(unique=True)
     merchant = ForeignKeyField(Merchant, index=False)
+    seq = BigIntegerField()
     channel = ForeignKeyField(Channel, index=False)
     account = ForeignKeyField(ReceivingAccount, null=True, index=False)
     order_type = IntegerField(constraints=[Check("order_type IN (1, 2)")])
@@ -68,7 +72,7 @@ class Order(Table):
         if new not in TRANSITIONS[self.order_type].get(self.status, ()):
             return False
         facts = {"due_at": None, "asks": 0, "updatetime": int(time.time()), **facts, "status": new}
-        if Order.update(**facts).where(Order.id == self.id, Order.status == self.status).execute() != 1:
+        if _step(*facts).run(**facts, row=self.id, before=self.status).rowcount != 1:
             return False
         for name, value in facts.items():
             setattr(self, name, value)
@@ -93,23 +97,21 @@ class Order(Table):
         unmoved = (Order.id == self.id) & (Order.status == self.status) & (Order.due_at == self.due_at)
         Order.update(due_at=due_at).where(unmoved).execute()
 
-    @classmethod
-    def matching(cls, merchant: Merchant, query: dict[str, Any]):
-        """The merchant's orders that the filters of `orderQueryList` leave, unordered."""
-        filters = {
-            "status": lambda value: cls.status == value,
-            "order_type": lambda value: cls.order_type == value,
-            "merchant_order_no": lambda value: cls.merchant_order_no.contains(value),
-            "start_time": lambda value: cls.createtime >= value,
-            "end_time": lambda value: cls.createtime <= value,
-        }
-        conditions = [condition(query[name]) for name, condition in filters.items() if query.get(name) is not None]
-        return cls.select().where(cls.merchant == merchant, *conditions)
 
-
-Order.add_index(Order.merchant, Order.createtime.desc(), Order.id.desc(), name="order_newest_first")
-Order.add_index(Order.merchant, Order.merchant_order_no, name="order_merchant_order_no")
+Order.add_index(Order.merchant, Order.seq, name="order_seq", unique=True)
+Order.add_index(Order.merchant, Order.createtime, Order.seq, name="order_createtime")
+Order.add_index(Order.merchant, Order.order_type, Order.status, Order.seq, name="order_cell")
+Order.add_index(Order.merchant, Order.merchant_order_no, Order.seq, name="order_merchant_order_no")
 Order.add_index(Order.index(Order.channel, Order.due_at, where=Order.due_at.is_null(False), name="order_due"))
+
+
+@cache
+def _step(*columns: str) -> Statement:
+    return Statement(
+        lambda v: Order.update({name: getattr(v, name) for name in columns}).where(
+            Order.id == v.row, Order.status == v.before
+        )
+    )
 
 
 class History(Table):

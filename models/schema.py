@@ -12,6 +12,10 @@ from models.merchant import Merchant
 from models.order import History, Order, PaymentException
 from models.outbox import Callback, CallbackAttempt
 from models.replay import IdempotencyKey, Nonce
+from models.revision import REVISED, Revision
+from models.search import CREATE as CREATE_SEARCH
+from models.search import SearchProgress
+from models.tally import TRIGGERS, Tally
 
 TABLES = [
     Merchant,
@@ -28,6 +32,9 @@ TABLES = [
     CallbackAttempt,
     Nonce,
     IdempotencyKey,
+    Tally,
+    SearchProgress,
+    Revision,
 ]
 # How a row is recognised that must neither change nor go, not even by REPLACE, which fires no DELETE trigger.
 APPEND_ONLY = {
@@ -68,6 +75,10 @@ def create() -> bool:
         database.create_tables(TABLES)
         for table, same in APPEND_ONLY.items():
             _guard(table._meta.table_name, same)
+        for statement in (*TRIGGERS, *REVISED, CREATE_SEARCH):
+            database.execute_sql(statement)
+        SearchProgress.add(order_id=0)
+        Revision.add(number=0)
         _runner().fake()
     return True
 

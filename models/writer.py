@@ -2,7 +2,7 @@
 
 SQLite lets one connection write at a time, and every commit waits for the disk. Threads that wrote
 by themselves would sleep on each other's locks and each wait for a disk sync of its own. Here they
-queue: the writer takes all that waits, runs each piece of work inside a savepoint, and commits once.
+queue: the writer takes all that waits, does it in one transaction, a savepoint each, and commits once.
 Nothing is held back to make a group larger; a group is what came while the last one was committed.
 """
 
@@ -11,41 +11,31 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from functools import partial, wraps
+from functools import wraps
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
 from models.base import database
 
-LARGEST_GROUP = 64  # so that one group holds up readers of the disk, and its own members, for milliseconds
+LARGEST_GROUP = 64  # so that no one waits for more than a few milliseconds of others' work
 
-Work = Callable[[], Any]
+Work = Callable[[list[Any]], list[Any]]
 F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
+R = TypeVar("R")
 
 
 class _Waiting:
-    """A piece of work whose caller waits until it is committed, or failed."""
+    """An item of work, whose caller waits until it is committed or has failed."""
 
-    __slots__ = ("_done", "error", "result", "work")
+    __slots__ = ("_done", "error", "item", "result", "work")
 
-    def __init__(self, work: Work):
-        self.work = work
+    def __init__(self, work: Work, item: Any):
+        self.work, self.item = work, item
         self.result: Any = None
         self.error: BaseException | None = None
         self._done = threading.Lock()
         self._done.acquire()
-
-    def run(self) -> None:
-        """Do the work inside the open transaction; what it raised leaves no trace there."""
-        connection = database.connection()
-        connection.execute("SAVEPOINT work")
-        try:
-            self.result = self.work()
-        except BaseException as error:
-            self.error = error
-            # Fails where SQLite itself has given up the whole transaction (a full disk, say): so does the group.
-            connection.execute("ROLLBACK TO work")
-        connection.execute("RELEASE work")
 
     def finish(self, error: BaseException | None = None) -> None:
         """Let the caller go on; with `error`, whatever became of the work itself."""
@@ -68,9 +58,9 @@ class _Writer:
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
 
-    def do(self, work: Work) -> Any:
-        """Do it in a transaction and return what it returned, once that is committed."""
-        waiting = _Waiting(work)
+    def do(self, work: Work, item: Any) -> Any:
+        """Do it in a transaction and return what came of the item, once that is committed."""
+        waiting = _Waiting(work, item)
         if self._thread is None:
             self._start()
         self._queue.put(waiting)
@@ -96,23 +86,46 @@ class _Writer:
             with suppress(Empty):
                 while len(group) < LARGEST_GROUP:
                     group.append(self._queue.get_nowait())
-            stopping = None in group
             _commit([waiting for waiting in group if waiting is not None])
-            if stopping:
+            if None in group:
                 break
         database.close()
 
 
 def _commit(group: list[_Waiting]) -> None:
+    alike: dict[Work, list[_Waiting]] = {}
+    for waiting in group:
+        alike.setdefault(waiting.work, []).append(waiting)
     failed = None
     try:
         with database.atomic():
-            for waiting in group:
-                waiting.run()
+            for together in alike.values():
+                _do(together)
     except BaseException as error:  # it could not begin, or could not be committed: nothing of it is there
         failed = error
     for waiting in group:
         waiting.finish(failed)
+
+
+def _do(together: list[_Waiting]) -> None:
+    """Do work of one kind inside the open transaction: all at once, or one by one where that fails."""
+    connection = database.connection()
+    connection.execute("SAVEPOINT work")
+    try:
+        results = together[0].work([waiting.item for waiting in together])
+    except BaseException as error:
+        # Fails where SQLite itself has given up the whole transaction (a full disk, say): so does the group.
+        connection.execute("ROLLBACK TO work")
+        connection.execute("RELEASE work")
+        if len(together) == 1:
+            together[0].error = error
+        else:
+            for waiting in together:
+                _do([waiting])
+    else:
+        connection.execute("RELEASE work")
+        for waiting, result in zip(together, results, strict=True):
+            waiting.result = result
 
 
 _writer = _Writer()
@@ -130,6 +143,23 @@ def transaction(function: F) -> F:
     def run(*arguments: Any, **named: Any) -> Any:
         if database.in_transaction():
             return function(*arguments, **named)
-        return _writer.do(partial(function, *arguments, **named))
+        return _writer.do(lambda _: [function(*arguments, **named)], None)
 
     return run  # type: ignore[return-value]
+
+
+def grouped(function: Callable[[list[T]], list[R]]) -> Callable[[T], R]:
+    """As `transaction`, for work that costs less when it is done for many at once.
+
+    The function takes a list of items and returns what came of each; it is called with all that
+    wait. Where it raises, nothing that it did is there, and it is called for each item alone.
+    """
+
+    @wraps(function)
+    def run(item: T) -> R:
+        if database.in_transaction():
+            return function([item])[0]
+        result: R = _writer.do(function, item)
+        return result
+
+    return run

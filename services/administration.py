@@ -14,10 +14,11 @@ from urllib.parse import urlsplit
 from peewee import IntegrityError
 
 from models.account import ReceivingAccount
+from models.base import database
 from models.ledger import AVAILABLE, COMMISSION, FEES, HELD
 from models.merchant import Merchant
 from models.writer import transaction
-from services import ledger, vault
+from services import directory, ledger, vault
 from services.errors import NotPossible
 from services.postings import OPERATOR
 from services.signing import WEBHOOK_PREFIX
@@ -117,6 +118,7 @@ def add_merchant(
 @transaction
 def set_merchant(merchant: Merchant, **facts: Any) -> None:
     """Change columns of a merchant. Raises NotPossible."""
+    database.after_commit(directory.forget)
     Merchant.update(_merchant_facts(facts) | {"updatetime": int(time.time())}).where(
         Merchant.id == merchant.id
     ).execute()

@@ -21,7 +21,7 @@ from models.order import Order
 from models.outbox import DEAD, DELIVERED, WAITING, Callback, CallbackAttempt
 from models.writer import transaction
 from schemas.views import order_view
-from services import outbound, vault
+from services import directory, outbound, vault
 from services.errors import NotPossible
 from services.fairpool import FairPool, start_due
 from services.signing import sign_webhook
@@ -37,7 +37,8 @@ GONE = 410
 
 def enqueue(order: Order) -> None:
     """Write the callback for the order's present status where its merchant wants it; in the caller's transaction."""
-    if order.status not in order.merchant.events.split(","):
+    merchant = directory.by_id(order.merchant_id).merchant
+    if order.status not in merchant.events.split(","):
         return
     now = int(time.time())
     event = f"order.{order.status}"
@@ -46,18 +47,18 @@ def enqueue(order: Order) -> None:
         "timestamp": datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "data": order_view.dump(order),
     }
-    Callback.insert(
+    Callback.add(
         webhook_id=f"msg_{secrets.token_hex(16)}",
         merchant=order.merchant_id,
-        order=order,
+        order=order.id,
         type=event,
         body=json.dumps(body, ensure_ascii=False, separators=(",", ":")),
         # With nowhere to go it waits for `flask callback redeliver`.
-        state=WAITING if order.merchant.callback_url else DEAD,
-        due_at=now if order.merchant.callback_url else None,
+        state=WAITING if merchant.callback_url else DEAD,
+        due_at=now if merchant.callback_url else None,
         createtime=now,
         updatetime=now,
-    ).execute()
+    )
 
 
 def _send(callback: Callback, merchant: Merchant) -> tuple[int | None, str]:
@@ -96,7 +97,7 @@ def _start_of(answer: requests.Response) -> str:
 
 def attempt(callback: Callback) -> bool:
     """Send a claimed callback once and record how that went; True where it was delivered."""
-    merchant = Merchant.get_by_id(callback.merchant_id)
+    merchant = directory.by_id(callback.merchant_id).merchant
     at, started = int(time.time()), time.monotonic()
     status, answer = _send(callback, merchant)
     took = time.monotonic() - started
@@ -117,7 +118,7 @@ def attempt(callback: Callback) -> bool:
 
 @transaction
 def _record(callback: Callback, facts: dict[str, Any], **attempt: Any) -> None:
-    CallbackAttempt.insert(callback=callback, **attempt).execute()
+    CallbackAttempt.add(callback=callback.id, **attempt)
     Callback.update(facts).where(Callback.id == callback.id, Callback.state == WAITING).execute()
 
 

@@ -15,12 +15,13 @@ from peewee import IntegrityError
 import gateways
 import settings
 from gateways.base import ChannelError, ChannelUnknown, Driver, Payment, Payout
+from models.base import database
 from models.channel import CATEGORIES, LARGEST_AMOUNT, PAY_METHODS, Channel, ChannelLink
 from models.ledger import CLEARING
 from models.merchant import Merchant
 from models.order import Order
 from models.writer import transaction
-from services import ledger, vault
+from services import directory, ledger, vault
 from services.errors import NotPossible, Refused
 
 log = logging.getLogger(__name__)
@@ -53,7 +54,7 @@ def linked(merchant: Merchant, channel_id: int) -> Channel:
     Raises:
         Refused: 40403, it is not there, not enabled or not the merchant's: never distinguishable.
     """
-    channel = Channel.linked_to(merchant).where(Channel.id == channel_id).first()
+    channel = directory.by_id(merchant.id).channels.get(channel_id)
     if channel is None:
         raise Refused(40403)
     return channel
@@ -155,6 +156,7 @@ def set_channel(channel: Channel, config: dict[str, Any] | None = None, **facts:
         facts["pay_method"] = _pay_method(facts["pay_method"])
     _check_range(facts.get("min_amount", channel.min_amount), facts.get("max_amount", channel.max_amount))
     facts["updatetime"] = int(time.time())
+    database.after_commit(directory.forget)
     _checked(lambda: Channel.update(facts).where(Channel.id == channel.id).execute())
 
 
@@ -173,12 +175,14 @@ def _checked(write: Any) -> Any:
 @transaction
 def link(channel: Channel, merchant: Merchant) -> None:
     """Let a merchant use a channel."""
+    database.after_commit(directory.forget)
     ChannelLink.insert(channel=channel, merchant=merchant).on_conflict_ignore().execute()
 
 
 @transaction
 def unlink(channel: Channel, merchant: Merchant) -> None:
     """Take a channel from a merchant; orders that are on their way go on. Raises NotPossible."""
+    database.after_commit(directory.forget)
     own = (ChannelLink.channel == channel) & (ChannelLink.merchant == merchant)
     if not ChannelLink.delete().where(own).execute():
         raise NotPossible(f"{merchant.key} is not linked to channel {channel.id}")

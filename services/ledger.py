@@ -32,7 +32,7 @@ def post(
     order: Order | None = None,
     memo: str = "",
     at: int | None = None,
-) -> Posting:
+) -> None:
     """Write one posting and move the balances.
 
     Args:
@@ -45,15 +45,16 @@ def post(
     """
     if sum(lines.values()) != 0:
         raise ValueError(f"posting {purpose} does not sum to zero: {lines}")
-    posting = Posting.create(order=order, purpose=purpose, who=who, memo=memo, createtime=at or int(time.time()))
+    posting = Posting.add(
+        order=order and order.id, purpose=purpose, who=who, memo=memo, createtime=at or int(time.time())
+    )
     # In one order everywhere, so that no two writers wait for each other.
     for (kind, owner), fen in sorted(lines.items()):
         if fen:
-            account = LedgerAccount.add(kind, owner, fen)
+            account = LedgerAccount.move(kind, owner, fen)
             if account is None:
                 raise Refused(40901)
-            Entry.insert(posting=posting, account=account, amount=fen).execute()
-    return posting
+            Entry.add(posting=posting, account=account, amount=fen)
 
 
 def balances() -> dict[str, dict[str, int]]:

@@ -15,9 +15,11 @@ from services import callbacks
 log = logging.getLogger(__name__)
 
 
-def begin(order: Order, who: str, why: str) -> None:
-    """The first line of history of an order that was just inserted."""
-    History.insert(order=order, after=PENDING, who=who, why=why, at=order.createtime).execute()
+def begin(orders: list[Order], who: str, why: str) -> None:
+    """The first lines of history of orders that were just inserted."""
+    History.add_all(
+        [{"order": order.id, "after": PENDING, "who": who, "why": why, "at": order.createtime} for order in orders]
+    )
 
 
 def move(order: Order, new: str, who: str, why: str, **facts: Any) -> bool:
@@ -34,16 +36,14 @@ def move(order: Order, new: str, who: str, why: str, **facts: Any) -> bool:
     before = order.status
     if not order.advance(new, **facts):
         return False
-    History.insert(order=order, before=before, after=new, who=who, why=why, at=order.updatetime).execute()
+    History.add(order=order.id, before=before, after=new, who=who, why=why, at=order.updatetime)
     callbacks.enqueue(order)
     return True
 
 
 def note(order: Order, who: str, why: str) -> None:
     """A line of history that says something and moves nothing."""
-    History.insert(
-        order=order, before=order.status, after=order.status, who=who, why=why, at=int(time.time())
-    ).execute()
+    History.add(order=order.id, before=order.status, after=order.status, who=who, why=why, at=int(time.time()))
 
 
 def raise_exception(order: Order, kind: str, detail: str, report: Report | None = None) -> bool:

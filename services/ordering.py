@@ -6,21 +6,21 @@ import json
 import secrets
 import time
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import settings
 from gateways.base import ChannelRefused, ChannelUnknown, Driver, Opened
+from models import listing
 from models.account import ReceivingAccount
 from models.channel import Channel
-from models.order import BUY, CANCELLED, PENDING, SELL, Order
-from models.writer import transaction
+from models.order import CANCELLED, PENDING, Order
+from models.writer import grouped, transaction
 from services import fees, ledger, lifecycle, postings, replay, vault
 from services.channels import account_details, ask, driver_of, payment_of
 from services.errors import Refused
 from services.replay import Call
 
-CHINA = timedelta(hours=8)
+CHINA = 8 * 3600  # seconds ahead of UTC
 FIRST_ASK = 60  # seconds after which a channel is first asked about an unpaid deposit
 
 
@@ -34,7 +34,7 @@ class Placed:
 
 def day_of(timestamp: int) -> str:
     """The date in China, YYYYMMDD."""
-    return (datetime.fromtimestamp(timestamp, UTC) + CHINA).strftime("%Y%m%d")
+    return time.strftime("%Y%m%d", time.gmtime(timestamp + CHINA))
 
 
 def new_order_no() -> str:
@@ -42,37 +42,51 @@ def new_order_no() -> str:
     return f"{day_of(int(time.time()))}{secrets.randbelow(10**16):016d}"
 
 
-@transaction
-def _insert(
-    call: Call,
-    channel: Channel,
-    order_type: int,
-    wanted: dict[str, Any],
-    quote: fees.Quote,
-    outcome: int | None,
-    **more: Any,
-) -> Order:
-    """The order's row, its nonce and first line of history.
+@dataclass(frozen=True)
+class _New:
+    """An order to be inserted: its columns but for number and time, and the code that a safe retry gets, if known."""
 
-    `outcome` is the code that a safe retry will get, where it is known already.
-    """
-    now = int(time.time())
-    order = Order.create(
-        order_no=new_order_no(),
-        merchant=call.merchant,
-        channel=channel,
-        order_type=order_type,
-        status=PENDING,
-        merchant_order_no=wanted.get("merchant_order_no") or "",
-        payment_method=wanted["paychannel_paymethod"],
-        createtime=now,
-        updatetime=now,
-        **asdict(quote),
+    call: Call
+    columns: dict[str, Any]
+    outcome: int | None
+
+
+def _new(
+    call: Call, channel: Channel, wanted: dict[str, Any], quote: fees.Quote, outcome: int | None, **more: Any
+) -> _New:
+    columns = {
+        "order_no": new_order_no(),
+        "merchant": call.merchant.id,
+        "channel": channel.id,
+        "order_type": wanted["order_type"],
+        "status": PENDING,
+        "merchant_order_no": wanted.get("merchant_order_no") or "",
+        "payment_method": wanted["paychannel_paymethod"],
+        **vars(quote),
+        "customer_name": "",
+        "account": None,
+        "expires_at": None,
         **more,
-    )
-    replay.record(call, order, outcome)
-    lifecycle.begin(order, "merchant", "created")
-    return order
+    }
+    return _New(call, columns, outcome)
+
+
+@grouped
+def _insert(placed: list[_New]) -> list[Order]:
+    """Insert orders with their nonces and first lines of history."""
+    rows = []
+    latest: dict[int, tuple[int, int]] = {}
+    for new in placed:
+        merchant = new.call.merchant.id
+        seq, before = latest.get(merchant) or listing.newest(merchant)
+        now = max(int(time.time()), before)  # a clock that was set back changes no order of orders
+        latest[merchant] = seq + 1, now
+        rows.append({**new.columns, "seq": seq + 1, "createtime": now, "updatetime": now})
+    first = Order.add_all(rows)
+    orders = [Order(id=first + number, **row) for number, row in enumerate(rows)]
+    replay.record([(new.call, order, new.outcome) for new, order in zip(placed, orders, strict=True)])
+    lifecycle.begin(orders, "merchant", "created")
+    return orders
 
 
 def placed_before(call: Call) -> Placed | None:
@@ -102,10 +116,9 @@ def place_buy(call: Call, channel: Channel, wanted: dict[str, Any]) -> Placed:
     expires_at = now + settings.active().buy_expiry
     driver = driver_of(channel)
     name = wanted.get("customer_name")
-    order = _insert(
+    new = _new(
         call,
         channel,
-        BUY,
         wanted,
         fees.quote_buy(wanted["cny_amount"], call.merchant),
         outcome=1 if driver.opens_locally else None,
@@ -113,6 +126,7 @@ def place_buy(call: Call, channel: Channel, wanted: dict[str, Any]) -> Placed:
         expires_at=expires_at,
         due_at=expires_at if driver.by_hand else min(now + FIRST_ASK, expires_at),
     )
+    order = _insert(new)
     _open(call, order, driver)
     return Placed(order)
 
@@ -196,7 +210,7 @@ def place_sell(call: Call, channel: Channel, wanted: dict[str, Any]) -> Placed:
     except Refused as refusal:
         if refusal.code in (40901, 40903):
             # The order is gone with its transaction; the nonce, and the answer to a retry, are not.
-            replay.record(call, None, refusal.code)
+            replay.record([(call, None, refusal.code)])
         raise
 
 
@@ -206,7 +220,7 @@ def _hold(call: Call, channel: Channel, wanted: dict[str, Any]) -> Order:
     by_rule = wanted["cny_amount"] <= channel.auto_accept_max
     account, due_at = _account(call, wanted), int(time.time()) if by_rule else None
     # No channel is called yet, so the answer is known already.
-    order = _insert(call, channel, SELL, wanted, quote, outcome=1, account=account, due_at=due_at)
+    order = _insert(_new(call, channel, wanted, quote, outcome=1, account=account.id, due_at=due_at))
     ledger.post("hold", postings.hold(order), who="merchant", order=order)
     return order
 

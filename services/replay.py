@@ -10,6 +10,7 @@ from typing import Any
 
 from peewee import IntegrityError
 
+from models.base import Statement, database
 from models.merchant import Merchant
 from models.order import Order
 from models.replay import IdempotencyKey, Nonce
@@ -22,8 +23,14 @@ KEY_KEPT = 24 * 3600
 RUNNING = 60  # seconds after which a first request that left no outcome is known to have died
 
 
+_spent = Statement(lambda v: Nonce.select(Nonce.createtime).where(Nonce.merchant == v.merchant, Nonce.nonce == v.nonce))
+
+
 class NonceMemory:
-    """The nonces of the last minutes, in two generations: remembered for one to two lifetimes."""
+    """The nonces of the last minutes, in two generations: remembered for one to two lifetimes.
+
+    Those of orders are in the database and need not be here, so orders cost no memory.
+    """
 
     LIFETIME = 2 * WINDOW
 
@@ -48,6 +55,17 @@ class NonceMemory:
             self._now.add((merchant, nonce))
             return True
 
+    def holds(self, merchant: int, nonce: str) -> bool:
+        """Is it remembered here?"""
+        with self._lock:
+            return (merchant, nonce) in self._now or (merchant, nonce) in self._before
+
+    def release(self, nonces: list[tuple[int, str]]) -> None:
+        """Forget nonces that the database remembers now."""
+        with self._lock:
+            self._now.difference_update(nonces)
+            self._before.difference_update(nonces)
+
 
 memory = NonceMemory()
 
@@ -68,13 +86,14 @@ class Call:
 
 
 def spend_nonce(merchant: Merchant, nonce: str) -> None:
-    """Spend a nonce in memory, and look whether an order spent it before the process began.
+    """Spend a nonce in memory, where all but those of orders are. Raises Refused 40104."""
+    if not memory.spend(merchant.id, nonce):
+        raise Refused(40104)
 
-    Raises:
-        Refused: 40104, it was used before.
-    """
-    known = Nonce.select().where(Nonce.merchant == merchant, Nonce.nonce == nonce)
-    if not memory.spend(merchant.id, nonce) or known.exists():
+
+def refuse_order_nonce(merchant: Merchant, nonce: str) -> None:
+    """Refuse a nonce that an earlier order was created with. Raises Refused 40104."""
+    if memory.holds(merchant.id, nonce) and _spent.run(merchant=merchant.id, nonce=nonce).fetchone():
         raise Refused(40104)
 
 
@@ -86,6 +105,7 @@ def earlier(call: Call) -> IdempotencyKey | None:
     """
     if not call.idempotency_key:
         return None
+    refuse_order_nonce(call.merchant, call.nonce)
     now = int(time.time())
     row = IdempotencyKey.get_or_none(
         IdempotencyKey.merchant == call.merchant,
@@ -101,34 +121,41 @@ def earlier(call: Call) -> IdempotencyKey | None:
 
 
 @transaction
-def record(call: Call, order: Order | None, outcome: int | None = None) -> None:
-    """Spend the nonce and the key for good; in the order's own transaction where there is one.
+def record(spent: list[tuple[Call, Order | None, int | None]]) -> None:
+    """Spend nonces and keys for good; in the orders' own transaction where there are any.
 
     Args:
-        order: None where the request was refused; `outcome` is the code then.
+        spent: each call, its order (None where it was refused) and the code of its answer, if known.
 
     Raises:
         Refused: 40104 or 40902, another request was quicker.
     """
     now = int(time.time())
+    nonces = [(call.merchant.id, call.nonce) for call, _, _ in spent]
+    database.after_commit(lambda: memory.release(nonces))
     try:
-        Nonce.insert(merchant=call.merchant, nonce=call.nonce, createtime=now).execute()
+        Nonce.add_all([{"merchant": merchant, "nonce": nonce, "createtime": now} for merchant, nonce in nonces])
     except IntegrityError:
         raise Refused(40104) from None
-    if call.idempotency_key:
-        mine = (IdempotencyKey.merchant == call.merchant) & (IdempotencyKey.key == call.idempotency_key)
-        IdempotencyKey.delete().where(mine, IdempotencyKey.createtime <= now - KEY_KEPT).execute()
-        try:
-            IdempotencyKey.insert(
-                merchant=call.merchant,
-                key=call.idempotency_key,
-                payload_hash=call.payload_hash,
-                order=order,
-                outcome=outcome,
-                createtime=now,
-            ).execute()
-        except IntegrityError:
-            raise Refused(40902, retry_after=1) from None
+    for call, order, outcome in spent:
+        if call.idempotency_key:
+            _record_key(call, order, outcome, now)
+
+
+def _record_key(call: Call, order: Order | None, outcome: int | None, now: int) -> None:
+    mine = (IdempotencyKey.merchant == call.merchant) & (IdempotencyKey.key == call.idempotency_key)
+    IdempotencyKey.delete().where(mine, IdempotencyKey.createtime <= now - KEY_KEPT).execute()
+    try:
+        IdempotencyKey.add(
+            merchant=call.merchant.id,
+            key=call.idempotency_key,
+            payload_hash=call.payload_hash,
+            order=order and order.id,
+            outcome=outcome,
+            createtime=now,
+        )
+    except IntegrityError:
+        raise Refused(40902, retry_after=1) from None
 
 
 @transaction

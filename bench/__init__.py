@@ -1,0 +1,1 @@
+"""Measured claims, one command: `python -m bench`."""

@@ -1,0 +1,104 @@
+"""`python -m bench`: measure, print the table of ratios, keep everything in results.json."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import time
+import traceback
+from pathlib import Path
+
+from bench import growth, plot, report, scale
+from bench.context import Bench, Compared
+from bench.load import Failed, wrk
+from bench.processes import ROOT
+from bench.rows import ROWS, Row
+
+FULL = {"small": 1_000, "large": 1_000_000, "huge": 5_000_000, "growth": (1_000, 10_000, 100_000, 1_000_000, 5_000_000)}
+QUICK = {"small": 1_000, "large": 20_000, "huge": 50_000, "growth": (1_000, 20_000, 50_000)}
+NOTE = "Two things measured in turn, medians of {} rounds; only the ratio of the two is claimed."
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m bench",
+        description="Measure the service against its yardsticks on this machine and print the ratios. Needs wrk. "
+        f"Files with many orders are made once and kept in {scale.FOLDER.relative_to(ROOT)}.",
+        epilog="Rows: " + ", ".join(row.name for row in ROWS) + ".",
+    )
+    parser.add_argument("--only", metavar="ROW,ROW", help="measure these rows; the others in results.json stay")
+    parser.add_argument(
+        "--growth",
+        action="store_true",
+        help="instead of the rows: how each endpoint grows with the orders in the file; draws docs/performance.svg",
+    )
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help="small files, short rounds: tries the harness, not the service; keeps its results in instance/bench",
+    )
+    parser.add_argument("--rounds", type=int, default=3, help="rounds of each measurement (%(default)s)")
+    parser.add_argument("--seconds", type=float, default=5, help="seconds of load in each (%(default)s)")
+    parser.add_argument("--created", type=int, default=1_000_000, help="orders created for `memory` (%(default)s)")
+    given = parser.parse_args()
+    names = given.only.split(",") if given.only else []
+    if unknown := set(names) - {row.name for row in ROWS}:
+        parser.error(f"no row {', '.join(sorted(unknown))}")
+    given.rows = [row for row in ROWS if not given.growth and (not names or row.name in names)]
+    return given
+
+
+def _bench(given: argparse.Namespace) -> Bench:
+    work = scale.FOLDER / "work"
+    shutil.rmtree(work, ignore_errors=True)
+    work.mkdir(parents=True)
+    sizes = QUICK if given.quick else FULL
+    seconds, created = (1, min(given.created, 10_000)) if given.quick else (given.seconds, given.created)
+    return Bench(given.quick, seconds, given.rounds, created, **sizes, work=work, say=_say)
+
+
+def _say(text: str) -> None:
+    print(f"  {text}", file=sys.stderr, flush=True)
+
+
+def _measured(row: Row, bench: Bench) -> Compared | str:
+    """What a row gave; the text of the error where it can't count. No row's error stops the others."""
+    try:
+        return row.measure(bench)
+    except Failed as error:
+        return str(error)
+    except Exception as error:
+        traceback.print_exc()
+        return f"{type(error).__name__}: {error}"
+
+
+def main() -> int:
+    """0, or 1 where a measurement failed; a target that is missed is no failure."""
+    given = _arguments()
+    wrk()
+    bench, began, failed, entries = _bench(given), time.monotonic(), False, []
+    folder = scale.FOLDER if given.quick else Path(__file__).parent
+    if given.rows:
+        print(NOTE.format(given.rounds))
+    for row in given.rows:
+        found = _measured(row, bench)
+        failed |= isinstance(found, str)
+        print(report.line(row, found, bench), flush=True)
+        entries.append(report.entry(row, found, bench))
+    grown = growth.growth(bench) if given.growth else None
+    report.save(folder / "results.json", entries, [row.name for row in ROWS], grown)
+    if grown:
+        plot.draw(growth.relative(grown), scale.FOLDER / "growth.svg" if given.quick else ROOT / "docs/performance.svg")
+    shutil.rmtree(bench.work)
+    _say(
+        f"{time.monotonic() - began:.0f} s; everything that was measured is in {folder.relative_to(ROOT)}/results.json"
+    )
+    return int(failed)
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except Failed as error:
+        sys.exit(f"error: {error}")

@@ -1,0 +1,139 @@
+"""Callbacks: how many a second a merchant gets that takes its time, and how soon the first one comes."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import random
+import sqlite3
+import statistics
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+
+import requests
+
+from bench import bodies
+from bench.context import Bench, Compared
+from bench.load import Failed
+from bench.processes import Process, Service, receiver
+
+MERCHANTS = ("demo", "other")
+DELAY = 0.02  # seconds that the merchants' server takes
+DUE, DUE_QUICK = 2000, 400  # callbacks that are due at once, of all merchants together
+ONE_BY_ONE = 100
+PAYMENTS, PAYMENTS_QUICK = 30, 4
+ENOUGH_MS = 50
+NOTICE_SECRET = b"sandbox-notice-secret"
+FEN = 10_000  # of each order
+
+
+def _pay(service: Service, http: requests.Session, order_no: str) -> None:
+    """What the sandbox's upstream sends once an order was paid. Raises Failed."""
+    said = {"order_no": order_no, "state": "paid", "amount": FEN, "reference": f"R{order_no}"}
+    body = json.dumps(said).encode()
+    headers = {"X-Sandbox-Signature": hmac.digest(NOTICE_SECRET, body, hashlib.sha256).hex()}
+    url = f"{service.url}/addons/paychannel/notify/{order_no}"
+    answer = http.post(url, data=body, headers=headers, timeout=60)
+    if answer.status_code != 200:
+        raise Failed(f"a notice: {answer.status_code} {answer.text[:200]}")
+
+
+def _order_numbers(service: Service, key: str, count: int) -> list[str]:
+    pages = [service.call("orderQueryList", {"page": page, "limit": 100}, key) for page in range(1, count // 100 + 1)]
+    return [order["order_no"] for page in pages for order in page["list"]]
+
+
+def _complete_orders(bench: Bench, instance: Path, count: int) -> None:
+    """Make `count` completed orders, shared out among the merchants, whose callbacks have nowhere to go."""
+    service = Service(instance)
+    service.flask("seed")
+    for key in MERCHANTS:
+        service.flask("merchant", "set", key, "--callback-url", "")
+    each = count // len(MERCHANTS)
+    with service, ThreadPoolExecutor(8) as pool:
+        for key in MERCHANTS:
+            bench.load(f"{service.url}/merchant/createOrder", 8, lambda _, key=key: bodies.buys(each, key=key), 120)
+            list(pool.map(lambda order_no: _pay(service, service.http, order_no), _order_numbers(service, key, each)))
+
+
+def _seen(server: Process) -> list[tuple[float, str]]:
+    """What came to the receiver: moment, webhook-id."""
+    return server.http.get(f"{server.url}/seen", timeout=60).json()
+
+
+def _redelivered(service: Service, server: Process, count: int) -> float:
+    """Make all callbacks due; how many a second came, from the first to the last, each recorded as delivered."""
+    server.http.delete(f"{server.url}/seen", timeout=60)
+    for key in MERCHANTS:
+        service.flask("callback", "redeliver", "--merchant", key)
+    give_up, moments = time.monotonic() + 300, {}
+    while len(moments) < count:
+        if time.monotonic() > give_up:
+            raise Failed(f"of {count} callbacks {len(moments)} came")
+        time.sleep(0.2)
+        moments = {webhook_id: moment for moment, webhook_id in _seen(server)}
+    time.sleep(1)
+    if json.loads(service.flask("callback", "list", "--state", "pending", "--json")):
+        raise Failed("callbacks that came are not recorded as delivered")
+    return (count - 1) / (max(moments.values()) - min(moments.values()))
+
+
+def _one_by_one(server: Process, database: Path) -> float:
+    """The plain loop: post, commit that it was delivered, the next; how many a second."""
+    with closing(sqlite3.connect(database, isolation_level=None)) as file:
+        file.execute("PRAGMA journal_mode = WAL")
+        file.execute("PRAGMA synchronous = FULL")
+        file.execute("CREATE TABLE IF NOT EXISTS delivered (id INTEGER PRIMARY KEY, at REAL)")
+        began = time.perf_counter()
+        for _ in range(ONE_BY_ONE):
+            server.http.post(server.url, data=b"{}", timeout=60).raise_for_status()
+            file.execute("INSERT INTO delivered (at) VALUES (?)", (time.time(),))
+        return ONE_BY_ONE / (time.perf_counter() - began)
+
+
+def callback_rate(bench: Bench) -> Compared:
+    """Callbacks a second to a server that takes 20 ms, against a plain loop: from the first to the last arrival."""
+    count = DUE_QUICK if bench.quick else DUE
+    instance = bench.work / "callbacks"
+    _complete_orders(bench, instance, count)
+    with receiver(DELAY, bench.work) as server:
+        service = Service(instance)
+        for key in MERCHANTS:
+            service.flask("merchant", "set", key, "--callback-url", f"{server.url}/hook")
+        with service:
+            found = bench.in_turn(
+                service=lambda: _redelivered(service, server, count),
+                loop=lambda: _one_by_one(server, bench.work / "loop.sqlite"),
+            )
+    return Compared(found["service"], found["loop"], "a second")
+
+
+def _told_after(service: Service, server: Process) -> float:
+    """Milliseconds from the payment's notice to the arrival of the callback. Raises Failed."""
+    order_no = service.call("createOrder", bodies.BUY)["order_no"]
+    time.sleep(random.uniform(0.1, 0.7))  # at any point between two sweeps
+    before = len(_seen(server))
+    began = time.monotonic()
+    _pay(service, service.http, order_no)
+    while len(seen := _seen(server)) == before:
+        if time.monotonic() > began + 30:
+            raise Failed("no callback came")
+        time.sleep(0.05)
+    return (seen[-1][0] - began) * 1000
+
+
+def callback_delay(bench: Bench) -> Compared:
+    """Payment reported to callback received, of an idle service, against what nobody notices."""
+    count = PAYMENTS_QUICK if bench.quick else PAYMENTS
+    service = Service(bench.work / "callback")
+    service.flask("seed")
+    with receiver(0, bench.work) as server:
+        service.flask("merchant", "set", "demo", "--callback-url", f"{server.url}/hook")
+        with service:
+            rounds = [
+                statistics.median(_told_after(service, server) for _ in range(count)) for _ in range(bench.rounds)
+            ]
+    return Compared(rounds, [float(ENOUGH_MS)] * len(rounds), "ms")

@@ -1,0 +1,135 @@
+"""How fast createOrder is: against a bare echo, raw transactions, a slow channel, a large file."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import ExitStack
+from functools import partial
+from typing import Any
+
+from bench import bodies, raw_orders
+from bench.context import Bench, Compared, spent
+from bench.load import Load
+from bench.processes import ROOT, Service, bare, copied
+from settings import Settings
+
+CONNECTIONS = (8, 32, 1)
+WAITRESS_THREADS = 8
+SLOW_CONNECTIONS, SLOW_SECONDS = 64, 0.5
+SLOW_ROUNDS_OF_ALL = 20  # orders per connection
+
+
+def _create(bench: Bench, service: Service, connections: int) -> Load:
+    return bench.load(f"{service.url}/merchant/createOrder", connections, bodies.buys)
+
+
+def _raw(bench: Bench, number: int) -> float:
+    """Raw transactions a second, into a copy of the service's own file; in a process of its own."""
+    folder = copied(bench.work / "template", bench.work / f"raw-{number}")
+    command = [sys.executable, "-m", "bench.raw_orders", str(bench.work / "template.json")]
+    command += [str(folder / "orders.sqlite"), str(bench.seconds)]
+    done = json.loads(subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout)
+    return done["orders"] / done["seconds"]
+
+
+def _learn(bench: Bench) -> None:
+    """Keep in `template` the file of a service with one order, and in `template.json` what was written for it."""
+    folder, number = bench.work / "template", "B-template-00000001"
+    with Service(folder) as service:
+        before = raw_orders.contents(folder / "orders.sqlite")
+        service.call("createOrder", bodies.BUY | {"merchant_order_no": number})
+        template = raw_orders.learn(folder / "orders.sqlite", before, number)
+    (bench.work / "template.json").write_text(json.dumps(template))
+
+
+def _against_yardsticks(bench: Bench) -> dict[tuple[str, int], list[Any]]:
+    """Rounds of createOrder, both echoes and the raw transactions, in turn.
+
+    Each round has a new service on an empty file: for all its rounds it is in its first minute,
+    in which no order is due to be asked about yet.
+    """
+    _learn(bench)
+    found: dict[tuple[str, int], list[Any]] = {}
+    for number in range(bench.rounds):
+        with ExitStack() as running:
+            same = running.enter_context(bare("same", Settings.threads, bench.work))
+            waitress = running.enter_context(bare("waitress", WAITRESS_THREADS, bench.work))
+            service = running.enter_context(Service(bench.work / f"create-{number}"))
+            urls = {
+                "create": f"{service.url}/merchant/createOrder",
+                "same": f"{same.url}/echo",
+                "waitress": f"{waitress.url}/echo",
+            }
+            for url in urls.values():
+                bench.load(url, max(CONNECTIONS), bodies.buys, 1)  # the first answers are slower
+            things: dict[tuple[str, int], Callable[[], Any]] = {
+                (name, connections): partial(bench.load, url, connections, bodies.buys)
+                for connections in CONNECTIONS
+                for name, url in urls.items()
+            }
+            things["raw", 1] = partial(_raw, bench, number)
+            for key in list(things)[:: -1 if number % 2 else 1]:
+                found.setdefault(key, []).append(things[key]())
+    return found
+
+
+def against_echo(server: str, connections: int) -> Callable[[Bench], Compared]:
+    """createOrder against the bare echo on `same` or `waitress`: answers a second."""
+
+    def measure(bench: Bench) -> Compared:
+        found = bench.once(_against_yardsticks)
+        ours, yardstick = found["create", connections], found[server, connections]
+        notes = spent(*ours, *yardstick)
+        return Compared([one.rate for one in ours], [one.rate for one in yardstick], "a second", notes)
+
+    return measure
+
+
+def against_raw(bench: Bench) -> Compared:
+    """createOrder, 32 connections, against raw transactions of the same rows: orders a second."""
+    found = bench.once(_against_yardsticks)
+    return Compared([one.rate for one in found["create", 32]], found["raw", 1], "a second")
+
+
+def tail(bench: Bench) -> Compared:
+    """createOrder, 8 connections: the slowest hundredth against the median."""
+    ours = bench.once(_against_yardsticks)["create", 8]
+    return Compared([one.p99 for one in ours], [one.p50 for one in ours], "ms")
+
+
+def slow_channel(bench: Bench) -> Compared:
+    """Orders a second on a channel that takes half a second, against what so many connections could have at best."""
+    service = Service(bench.work / "slow", ("-m", "bench.slow", "serve"))
+    command = ("-m", "bench.slow")
+    service.flask("seed", entry=command)
+    made = service.flask(
+        *("channel", "add", "--category", "gateway_b", "--driver", "slow", "--name", "Slow", "--json"), entry=command
+    )
+    channel = json.loads(made)["id"]
+    service.flask("channel", "link", str(channel), "demo", entry=command)
+    count = SLOW_CONNECTIONS * (SLOW_ROUNDS_OF_ALL if not bench.quick else 4)
+    with service:
+        found = [
+            bench.load(
+                f"{service.url}/merchant/createOrder",
+                SLOW_CONNECTIONS,
+                lambda _: bodies.buys(count, channel),
+                # Ends when all are answered; at a third of the best rate it has had time enough.
+                3 * count / SLOW_CONNECTIONS * SLOW_SECONDS,
+            ).rate
+            for _ in range(bench.rounds)
+        ]
+    return Compared(found, [SLOW_CONNECTIONS / SLOW_SECONDS] * len(found), "a second")
+
+
+def large_file(bench: Bench) -> Compared:
+    """createOrder, 8 connections, with many orders in the file against with few: orders a second."""
+    with Service(bench.copy(bench.large)) as large, Service(bench.copy(bench.small)) as small:
+        for service in (large, small):
+            bench.load(f"{service.url}/merchant/createOrder", 8, bodies.buys, 1)
+        found = bench.in_turn(large=lambda: _create(bench, large, 8), small=lambda: _create(bench, small, 8))
+    notes = spent(*found["large"], *found["small"])
+    return Compared([one.rate for one in found["large"]], [one.rate for one in found["small"]], "a second", notes)

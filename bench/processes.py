@@ -1,0 +1,167 @@
+"""The processes that are measured: the service on a port of its own, its bare yardsticks, the receiver."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import requests
+
+from bench import bodies
+from bench.load import Failed
+
+ROOT = Path(__file__).resolve().parents[1]
+SETTINGS = {
+    "ORDERS_DEMO": "1",
+    "ORDERS_REQUESTS_PER_SECOND": "1000000",
+    "ORDERS_LOG_LEVEL": "WARNING",
+}
+
+
+def free_port() -> int:
+    """A port of loopback that nothing listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def copied(source: Path, target: Path) -> Path:
+    """A copy of a folder, in the place of what was there."""
+    shutil.rmtree(target, ignore_errors=True)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    subprocess.run(["cp", "-r", "--reflink=auto", str(source), str(target)], check=True)
+    return target
+
+
+class Process:
+    """`python ARGUMENTS` as a child, from its start to its first answer, and to its end; a context manager."""
+
+    def __init__(self, arguments: list[str], port: int, log: Path, probe: str, environ: dict[str, str] | None = None):
+        self.command = [sys.executable, *arguments]
+        self.port, self.url, self.log, self.probe = port, f"http://127.0.0.1:{port}", log, probe
+        clean = {name: value for name, value in os.environ.items() if not name.startswith("ORDERS_")}
+        self.environ = clean | (environ or {})
+        self.child: subprocess.Popen[bytes] | None = None
+        self.started_in = 0.0  # seconds to the first answer
+        self.http = requests.Session()
+        self.http.trust_env = False
+
+    def start(self) -> None:
+        """Start it and wait for its first answer. Raises Failed."""
+        began = time.perf_counter()
+        with self.log.open("ab") as log:
+            self.child = subprocess.Popen(self.command, cwd=ROOT, env=self.environ, stdout=log, stderr=log)
+        while not self._answers():
+            if self.child.poll() is not None or time.perf_counter() > began + 60:
+                self.stop()
+                raise Failed(f"{self.command[1:3]} does not start: {self.log.read_text()[-400:]}")
+            time.sleep(0.002)
+        self.started_in = time.perf_counter() - began
+
+    def _answers(self) -> bool:
+        try:
+            with socket.create_connection(("127.0.0.1", self.port), 5) as probe:
+                probe.sendall(f"GET {self.probe} HTTP/1.1\r\nHost: bench\r\nConnection: close\r\n\r\n".encode())
+                return probe.recv(64).startswith(b"HTTP/1.1 200")
+        except OSError:
+            return False
+
+    def stop(self) -> None:
+        """End it politely; by force where that takes too long."""
+        if self.child and self.child.poll() is None:
+            self.child.send_signal(signal.SIGTERM)
+            try:
+                self.child.wait(60)
+            except subprocess.TimeoutExpired:
+                self.child.kill()
+                self.child.wait()
+
+    def __enter__(self) -> Any:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def rest(self, patience: float = 1800) -> None:
+        """Wait until it has no work left of its own: hardly any processor time for a while. Raises Failed."""
+        assert self.child
+        stat, give_up, calm = Path(f"/proc/{self.child.pid}/stat"), time.monotonic() + patience, 0
+        while calm < 3:
+            before = _ticks(stat)
+            time.sleep(1)
+            calm = calm + 1 if _ticks(stat) - before < 0.1 * os.sysconf("SC_CLK_TCK") else 0
+            if time.monotonic() > give_up:
+                raise Failed(f"{self.command[1:3]} is busy for {patience:.0f} s without any request")
+
+    def memory(self) -> int:
+        """Resident bytes of it and all its descendants."""
+        assert self.child
+        parents = {int(at.name): _facts(at) for at in Path("/proc").iterdir() if at.name.isdigit()}
+        family = {self.child.pid}
+        while more := {child for child, (parent, _) in parents.items() if parent in family} - family:
+            family |= more
+        return sum(parents[member][1] for member in family if member in parents)
+
+
+def _facts(process: Path) -> tuple[int, int]:
+    """A process's parent and its resident bytes; zeros where it is gone."""
+    try:
+        lines = dict(line.split(":", 1) for line in (process / "status").read_text().splitlines() if ":" in line)
+    except OSError:
+        return 0, 0
+    return int(lines["PPid"]), int(lines.get("VmRSS", "0 kB").split()[0]) * 1024
+
+
+def _ticks(stat: Path) -> int:
+    """Processor time that a process has had, in the kernel's ticks."""
+    after_name = stat.read_text().rsplit(")", 1)[1].split()
+    return int(after_name[11]) + int(after_name[12])
+
+
+class Service(Process):
+    """The service on the folder `instance`; `entry` is what Python runs instead of `app.py`."""
+
+    def __init__(self, instance: Path, entry: tuple[str, ...] = ("app.py",)):
+        instance.mkdir(parents=True, exist_ok=True)
+        self.instance, port = instance, free_port()
+        environ = SETTINGS | {"ORDERS_INSTANCE": str(instance), "ORDERS_PORT": str(port)}
+        super().__init__([*entry], port, instance / "service.log", "/healthz", environ)
+
+    def call(self, endpoint: str, fields: dict[str, Any], key: str = "demo") -> Any:
+        """One signed call: the answer's data. Raises Failed."""
+        (body,) = bodies.signed(endpoint, 1, [fields], key)
+        answer = self.http.post(
+            f"{self.url}/merchant/{endpoint}", body.encode(), headers={"Content-Type": "application/json"}, timeout=60
+        )
+        if answer.status_code != 200:
+            raise Failed(f"{endpoint}: {answer.status_code} {answer.text[:400]}")
+        return answer.json()["data"]
+
+    def flask(self, *arguments: str, entry: tuple[str, ...] = ("-m", "flask")) -> str:
+        """What one of the operator's commands says. Raises Failed."""
+        command = [sys.executable, *entry, *arguments]
+        done = subprocess.run(command, cwd=ROOT, env=self.environ, capture_output=True, text=True)
+        if done.returncode:
+            raise Failed(f"flask {' '.join(arguments)}: {done.stderr.strip()[-400:]}")
+        return done.stdout
+
+
+def bare(server: str, threads: int, folder: Path) -> Process:
+    """The bare application on `server`: "same" is the service's own, "waitress" is waitress."""
+    port = free_port()
+    arguments = ["-m", "bench.bare", server, str(port), str(threads)]
+    return Process(arguments, port, folder / f"bare-{server}.log", "/empty")
+
+
+def receiver(delay: float, folder: Path) -> Process:
+    """A merchant's server that answers after `delay` seconds."""
+    port = free_port()
+    return Process(["-m", "bench.receiver", str(port), str(delay)], port, folder / "receiver.log", "/seen")

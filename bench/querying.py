@@ -1,0 +1,126 @@
+"""How the queries answer on large files, and the region data against an empty view."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from bench import bodies, scale
+from bench.context import Bench, Compared
+from bench.load import Failed
+from bench.processes import Service, bare
+from settings import Settings
+
+REGIONS = "/addons/paychannel/channel.gatewaya/regionData"
+LIMIT = 20
+DEEP_PAGE = 5000
+FROM = 1_767_196_800 + 100 * 86_400  # a hundred days into what is seeded
+NINETY_DAYS = {"start_time": FROM, "end_time": FROM + 90 * 86_400}
+
+
+def median_latency(bench: Bench, service: Service, endpoint: str, kinds: Sequence[dict[str, Any]] = ({},)) -> float:
+    """The endpoint's median latency over one connection, in ms."""
+    found = bench.load(f"{service.url}/merchant/{endpoint}", 1, lambda count: bodies.signed(endpoint, count, kinds))
+    return found.p50
+
+
+def lists(service: Service) -> dict[str, dict[str, Any]]:
+    """orderQueryList's pages and filters that are measured."""
+    pages = -(-service.call("orderQueryList", {})["total"] // LIMIT)
+    return {
+        "first": {},
+        "deep": {"page": min(DEEP_PAGE, pages - 1)},
+        "last": {"page": pages},
+        "range": NINETY_DAYS,
+        "status": {"status": "completed"},
+    }
+
+
+def first_page(bench: Bench) -> Compared:
+    """The first page with its total, at many orders against at few."""
+    with Service(bench.seeded(bench.large)) as large, Service(bench.seeded(bench.small)) as small:
+        found = bench.in_turn(
+            large=lambda: median_latency(bench, large, "orderQueryList"),
+            small=lambda: median_latency(bench, small, "orderQueryList"),
+        )
+    return Compared(found["large"], found["small"], "ms")
+
+
+def _at_most_orders(bench: Bench) -> dict[str, list[float]]:
+    with Service(bench.seeded(bench.huge)) as service:
+        kinds = lists(service)
+        return bench.in_turn(
+            **{name: partial(median_latency, bench, service, "orderQueryList", [kind]) for name, kind in kinds.items()}
+        )
+
+
+def against_first_page(kind: str) -> Callable[[Bench], Compared]:
+    """A page or filter of the list against the first page, all at the most orders."""
+
+    def measure(bench: Bench) -> Compared:
+        found = bench.once(_at_most_orders)
+        return Compared(found[kind], found["first"], "ms")
+
+    return measure
+
+
+def rare(folder: Path) -> str:
+    """A text that the merchant's number of one order of `demo` contains."""
+    numbers = scale.demo_orders(folder, 20)
+    return numbers[len(numbers) // 2][1][-7:]
+
+
+def _scan(folder: Path, text: str) -> float:
+    """Milliseconds of a look at every order, by sqlite3 alone. Raises Failed where it finds another number than one."""
+    with closing(sqlite3.connect(folder / "orders.sqlite")) as file:
+        began = time.perf_counter()
+        (count,) = file.execute(
+            'SELECT count(*) FROM "order" NOT INDEXED WHERE merchant_id = 1 AND merchant_order_no LIKE ?',
+            (f"%{text}%",),
+        ).fetchone()
+        took = time.perf_counter() - began
+    if count != 1:
+        raise Failed(f"{count} orders contain {text}")
+    return took * 1000
+
+
+def rare_text(bench: Bench) -> Compared:
+    """A list filtered by a text that one order has, against a look at every order."""
+    folder = bench.seeded(bench.large)
+    text = rare(folder)
+    with Service(folder) as service:
+        found = bench.in_turn(
+            service=partial(median_latency, bench, service, "orderQueryList", [{"merchant_order_no": text}]),
+            scan=lambda: _scan(folder, text),
+        )
+    return Compared(found["service"], found["scan"], "ms")
+
+
+def _region_data(bench: Bench) -> dict[str, list[float]]:
+    with Service(bench.work / "regions") as service, bare("same", Settings.threads, bench.work) as empty:
+        url = service.url + REGIONS
+        tag = service.http.get(url, headers={"Accept-Encoding": "gzip"}).headers["ETag"]
+        packed, unchanged = {"Accept-Encoding": "gzip"}, {"Accept-Encoding": "gzip", "If-None-Match": tag}
+        for headers, status in ((packed, 200), (unchanged, 304)):
+            if service.http.get(url, headers=headers).status_code != status:
+                raise Failed(f"regionData does not answer {status}")
+        return bench.in_turn(
+            gzip=lambda: bench.load(url, 8, **packed).rate,
+            unchanged=lambda: bench.load(url, 8, **unchanged).rate,
+            empty=lambda: bench.load(f"{empty.url}/empty", 8).rate,
+        )
+
+
+def region_data(kind: str) -> Callable[[Bench], Compared]:
+    """The region tree against an empty view: answers a second."""
+
+    def measure(bench: Bench) -> Compared:
+        found = bench.once(_region_data)
+        return Compared(found[kind], found["empty"], "a second")
+
+    return measure

@@ -1,0 +1,91 @@
+"""What is told of a run: the table of ratios, and everything else in a file of JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import sqlite3
+import statistics
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from bench.context import Bench, Compared
+from bench.rows import Row
+
+
+def title(row: Row, bench: Bench) -> str:
+    """The row's title with this run's numbers."""
+    numbers = {name: f"{getattr(bench, name):,}" for name in ("small", "large", "huge", "created")}
+    return row.title.format(**numbers)
+
+
+def _target(row: Row) -> str:
+    if row.target is None:
+        return ""
+    return f"{'>=' if row.at_least else '<='} {row.target:.3g}"
+
+
+def _verdict(row: Row, found: Compared | str) -> str:
+    if isinstance(found, str):
+        return "ERROR"
+    if row.target is None:
+        return ""
+    return "met" if row.holds(found.ratio) else "MISSED"
+
+
+def line(row: Row, found: Compared | str, bench: Bench) -> str:
+    """One line of the table; what went wrong, and notes, under it."""
+    ratio = "-" if isinstance(found, str) else f"{found.ratio:.3f}" if found.ratio < 10 else f"{found.ratio:.1f}"
+    text = f"{row.name:<15}{title(row, bench):<74}{ratio:>8}  {_target(row):<9}{_verdict(row, found)}"
+    more = found.strip().splitlines() if isinstance(found, str) else found.notes
+    return "\n".join([text.rstrip(), *(f"{'':<15}{note}" for note in more)])
+
+
+def machine() -> dict[str, Any]:
+    """What the run ran on."""
+    models = [
+        text.split(":", 1)[1].strip()
+        for text in Path("/proc/cpuinfo").read_text().splitlines()
+        if text.startswith("model name")
+    ]
+    return {
+        "cpu": models[0] if models else platform.machine(),
+        "cores": len(os.sched_getaffinity(0)),
+        "python": platform.python_version(),
+        "sqlite": sqlite3.sqlite_version,
+        "date": datetime.now(UTC).strftime("%Y-%m-%d"),
+    }
+
+
+def entry(row: Row, found: Compared | str, bench: Bench) -> dict[str, Any]:
+    """The row for the file."""
+    known: dict[str, Any] = {"name": row.name, "title": title(row, bench), "target": _target(row)}
+    if isinstance(found, str):
+        return known | {"error": found}
+    values = {"service": found.ours, "yardstick": found.yardstick}
+    return known | {
+        "ratio": round(found.ratio, 4),
+        "verdict": _verdict(row, found),
+        "unit": found.unit,
+        "medians": {name: round(statistics.median(rounds), 3) for name, rounds in values.items()},
+        "rounds": {name: [round(value, 3) for value in rounds] for name, rounds in values.items()},
+        "notes": list(found.notes),
+    }
+
+
+def save(file: Path, rows: list[dict[str, Any]], order: list[str], growth: dict[str, Any] | None) -> None:
+    """Write the file; what this run did not measure stays from an earlier one on the same machine."""
+    try:
+        known = json.loads(file.read_text())
+    except FileNotFoundError:
+        known = {}
+    now = machine()
+    if {**known.get("machine", {}), "date": ""} != {**now, "date": ""}:
+        known = {}
+    measured = {row["name"]: row for row in known.get("rows", [])}
+    measured |= {row["name"]: {**row, "date": now["date"]} for row in rows}
+    grown = {"date": now["date"], "unit": "ms", "endpoints": growth} if growth else known.get("growth")
+    said = {"machine": now, "rows": [measured[name] for name in order if name in measured], "growth": grown}
+    file.write_text(json.dumps(said, indent=1, ensure_ascii=False) + "\n")

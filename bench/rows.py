@@ -1,0 +1,63 @@
+"""The table: every claim with its target and what measures it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from bench.calling_back import callback_delay, callback_rate
+from bench.context import Bench, Compared
+from bench.creating import against_echo, against_raw, large_file, slow_channel, tail
+from bench.footprint import memory, start
+from bench.querying import against_first_page, first_page, rare_text, region_data
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line. `target` is a ratio that is to be reached or, where not `at_least`, not to be passed.
+
+    A row without a target is told and not judged. `{large}` and its like in a title are the run's numbers.
+    """
+
+    name: str
+    title: str
+    target: float | None
+    measure: Callable[[Bench], Compared]
+    at_least: bool = True
+
+    def holds(self, ratio: float) -> bool:
+        """Is the target met?"""
+        return self.target is None or (ratio >= self.target if self.at_least else ratio <= self.target)
+
+
+def _at_most(name: str, title: str, target: float, measure: Callable[[Bench], Compared]) -> Row:
+    return Row(name, title, target, measure, at_least=False)
+
+
+ECHO = "createOrder / bare echo on"
+LISTED = "orderQueryList, {huge} orders,"
+
+ROWS = (
+    Row("echo-8", f"{ECHO} waitress, 8 connections", 0.60, against_echo("waitress", 8)),
+    Row("echo-32", f"{ECHO} waitress, 32 connections", 0.65, against_echo("waitress", 32)),
+    Row("echo-1", f"{ECHO} waitress, 1 connection", None, against_echo("waitress", 1)),
+    Row("same-8", f"{ECHO} the service's server, 8 connections", None, against_echo("same", 8)),
+    Row("same-32", f"{ECHO} the service's server, 32 connections", None, against_echo("same", 32)),
+    Row("same-1", f"{ECHO} the service's server, 1 connection", None, against_echo("same", 1)),
+    Row("raw", "createOrder, 32 connections / raw transactions of the same rows", 0.45, against_raw),
+    _at_most("tail", "createOrder, 8 connections: p99 / p50", 3, tail),
+    Row("slow-channel", "createOrder on a channel of 500 ms, 64 connections / 128 a second", 0.80, slow_channel),
+    _at_most("first-page", "orderQueryList, first page: {large} orders / {small}", 1.15, first_page),
+    _at_most("deep-page", f"{LISTED} page 5000 / first page", 2, against_first_page("deep")),
+    _at_most("last-page", f"{LISTED} last page / first page", 2, against_first_page("last")),
+    _at_most("range", f"{LISTED} 90 days / first page", 2, against_first_page("range")),
+    _at_most("status", f"{LISTED} one status / first page", 2, against_first_page("status")),
+    _at_most("rare-text", "orderQueryList, text of one of {large} orders / full scan in SQL", 1 / 50, rare_text),
+    Row("large-file", "createOrder, 8 connections: {large} orders in the file / {small}", 0.85, large_file),
+    Row("regions-gzip", "regionData, gzip / empty view", 0.75, region_data("gzip")),
+    Row("regions-304", "regionData, not modified / empty view", 0.75, region_data("unchanged")),
+    Row("callbacks", "callbacks to a server of 20 ms / one after the other", 20, callback_rate),
+    _at_most("callback-delay", "payment reported to callback received, idle service / 50 ms", 1, callback_delay),
+    _at_most("memory", "memory after {created} orders created / after 1,000", 1.2, memory),
+    _at_most("start", "start to first answer: {large} orders in the file / none", 1.2, start),
+)

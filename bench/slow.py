@@ -1,0 +1,33 @@
+"""The service with one more driver, `slow`, whose upstream takes half a second: `python -m bench.slow COMMAND`."""
+
+import sys
+import time
+
+import gateways
+from gateways.base import Driver, Opened, Payment, Report, State
+
+SECONDS = 0.5
+
+
+class SlowDriver(Driver):
+    """Opens every deposit, in its own time; nothing is ever paid."""
+
+    name = "slow"
+    opens_locally = False
+
+    def open_payment(self, payment: Payment) -> Opened:
+        time.sleep(SECONDS)
+        return Opened(qr=payment.pay_url)
+
+    def query(self, payment: Payment) -> Report:
+        return Report(State.OPEN)
+
+
+gateways.DRIVERS[SlowDriver.name] = SlowDriver
+
+if __name__ == "__main__":
+    from flask.cli import FlaskGroup
+
+    from app import create_app  # the commands take the list of drivers as it is when they are imported
+
+    FlaskGroup(create_app=create_app).main(args=sys.argv[1:])

@@ -1,0 +1,223 @@
+"""Pages of a merchant's orders, newest first, with their total: by arithmetic and counts, not by reading rows.
+
+A merchant's orders are numbered without a gap in the order of time (`Order.seq`), so a page, or a
+range of time, is a range of numbers. With a filter on type or status the counts per bucket
+(models/tally.py) say how many there are and in which bucket a page begins. Only a part of the
+merchant's own number that is in many orders, or shorter than three characters, makes it read on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache, reduce
+from operator import or_
+from typing import Any
+
+from peewee import SQL, fn
+
+from models.base import Statement, database
+from models.order import STATUSES, TYPES, Order
+from models.search import candidates, indexed
+from models.tally import BUCKET, Tally
+from models.writer import transaction
+
+RARE = 2_000  # candidates of the trigram index up to which each is looked at
+
+Cell = tuple[int, str]  # order type, status
+EVERY_CELL = tuple((order_type, status) for order_type in TYPES for status in STATUSES)
+
+
+@dataclass(frozen=True)
+class Page:
+    """Some orders, newest first, and how many there are in all."""
+
+    orders: list[Any]
+    total: int
+
+
+@dataclass(frozen=True)
+class Span:
+    """A merchant's orders whose `seq` is from `low` to `high`, both included."""
+
+    merchant: int
+    low: int
+    high: int
+
+
+_newest = Statement(
+    lambda v: (
+        Order.select(Order.seq, Order.createtime)
+        .where(Order.merchant == v.merchant)
+        .order_by(Order.seq.desc())
+        .limit(1)
+    )
+)
+_first_since = Statement(
+    lambda v: (
+        Order.select(Order.seq)
+        .where(Order.merchant == v.merchant, Order.createtime >= v.time)
+        .order_by(Order.createtime, Order.seq)
+        .limit(1)
+    )
+)
+_last_until = Statement(
+    lambda v: (
+        Order.select(Order.seq)
+        .where(Order.merchant == v.merchant, Order.createtime <= v.time)
+        .order_by(Order.createtime.desc(), Order.seq.desc())
+        .limit(1)
+    )
+)
+_by_seq = Statement(
+    lambda v: (
+        Order.select().where(Order.merchant == v.merchant, Order.seq.between(v.low, v.high)).order_by(Order.seq.desc())
+    )
+)
+
+
+def newest(merchant: int) -> tuple[int, int]:
+    """The `seq` and `createtime` of a merchant's newest order; zeros where there is none."""
+    return _newest.run(merchant=merchant).fetchone() or (0, 0)
+
+
+def _in_order() -> bool:
+    later = Order.alias()
+    turned = (
+        Order.select(Order.id)
+        .join(later, on=((later.merchant == Order.merchant) & (later.seq == Order.seq + 1)))
+        .where(later.createtime < Order.createtime)
+    )
+    return not turned.exists()
+
+
+@transaction
+def put_in_order() -> None:
+    """Number all orders anew by their time, where some were inserted with a time that had passed."""
+    if _in_order():
+        return
+    Order.update(seq=0 - Order.seq).execute()
+    database.execute_sql(
+        """UPDATE "order" SET seq = rank FROM (
+            SELECT id AS row, ROW_NUMBER() OVER (PARTITION BY merchant_id ORDER BY createtime, id) AS rank FROM "order"
+        ) WHERE id = row"""
+    )
+    Tally.delete().execute()
+    counted = Order.select(
+        Order.merchant, Order.order_type, Order.status, Order.seq / BUCKET, fn.COUNT(Order.id)
+    ).group_by(Order.merchant, Order.order_type, Order.status, Order.seq / BUCKET)
+    Tally.insert_from(counted, [Tally.merchant, Tally.order_type, Tally.status, Tally.bucket, Tally.count]).execute()
+
+
+def page(merchant: int, query: dict[str, Any]) -> Page:
+    """One page of a merchant's orders, by the loaded fields of `orderQueryList` (docs/orders.md)."""
+    span = _span(merchant, query.get("start_time"), query.get("end_time"))
+    limit, skip = query["limit"], (query["page"] - 1) * query["limit"]
+    types = (query["order_type"],) if "order_type" in query else TYPES
+    statuses = (query["status"],) if "status" in query else STATUSES
+    cells = tuple((order_type, status) for order_type in types for status in statuses)
+    if "merchant_order_no" in query:
+        return _containing(query["merchant_order_no"], span, cells, skip, limit)
+    if cells != EVERY_CELL:
+        return _in_cells(span, cells, skip, limit)
+    high = span.high - skip
+    orders = _by_seq.all(merchant=merchant, low=max(span.low, high - limit + 1), high=high)
+    return Page(orders, max(0, span.high - span.low + 1))
+
+
+def _span(merchant: int, since: int | None, until: int | None) -> Span:
+    last, _ = newest(merchant)
+    low = 1 if since is None else (_first_since.run(merchant=merchant, time=since).fetchone() or (last + 1,))[0]
+    high = last if until is None else (_last_until.run(merchant=merchant, time=until).fetchone() or (0,))[0]
+    return Span(merchant, low, high)
+
+
+def _of_cells(table: Any, cells: Iterable[Cell]) -> Any:
+    return reduce(or_, ((table.order_type == order_type) & (table.status == status) for order_type, status in cells))
+
+
+@cache
+def _counts(cells: tuple[Cell, ...]) -> Statement:
+    """How many of these cells are in each bucket from `low` to `high`, the highest first."""
+    return Statement(
+        lambda v: (
+            Tally.select(Tally.bucket, fn.SUM(Tally.count))
+            .where(Tally.merchant == v.merchant, _of_cells(Tally, cells), Tally.bucket.between(v.low, v.high))
+            .group_by(Tally.bucket)
+            .order_by(Tally.bucket.desc())
+        )
+    )
+
+
+@cache
+def _count(cells: tuple[Cell, ...]) -> Statement:
+    """How many of these cells there are from `low` to `high`; a bucket at most, so that counting is quick."""
+    return Statement(
+        lambda v: Order.select(fn.COUNT(Order.seq)).where(
+            Order.merchant == v.merchant, _of_cells(Order, cells), Order.seq.between(v.low, v.high)
+        )
+    )
+
+
+@cache
+def _cells_below(cells: tuple[Cell, ...]) -> Statement:
+    """Orders of these cells from `high` down: an ordered walk through the index for each cell, merged."""
+
+    def build(v: Any) -> Any:
+        walks = [
+            Order.select(Order.id, Order.seq).where(
+                Order.merchant == v.merchant,
+                Order.order_type == order_type,
+                Order.status == status,
+                Order.seq.between(v.low, v.high),
+            )
+            for order_type, status in cells
+        ]
+        merged = reduce(lambda left, right: left.union_all(right), walks)
+        return merged.order_by(SQL("seq").desc()).limit(v.limit).offset(v.skip)
+
+    return Statement(build)
+
+
+def _in_cells(span: Span, cells: tuple[Cell, ...], skip: int, limit: int) -> Page:
+    first, last = span.low // BUCKET, span.high // BUCKET
+    counts = dict(_counts(cells).run(merchant=span.merchant, low=first, high=last).fetchall())
+    for edge in {first, last} & counts.keys():
+        low, high = max(span.low, edge * BUCKET), min(span.high, edge * BUCKET + BUCKET - 1)
+        counts[edge] = _count(cells).run(merchant=span.merchant, low=low, high=high).fetchone()[0]
+    high, left = span.high, skip
+    for bucket, count in counts.items():
+        if left < count:
+            break
+        left -= count
+        high = bucket * BUCKET - 1
+    found = _cells_below(cells).run(merchant=span.merchant, low=span.low, high=high, limit=limit, skip=left)
+    return Page(_rows([row[0] for row in found.fetchall()]), sum(counts.values()))
+
+
+_row = Statement(lambda v: Order.select().where(Order.id == v.id))
+
+
+def _rows(ids: list[int]) -> list[Any]:
+    return [_row.first(id=order_id) for order_id in ids]
+
+
+def _containing(text: str, span: Span, cells: tuple[Cell, ...], skip: int, limit: int) -> Page:
+    wanted = (
+        (Order.merchant == span.merchant)
+        & Order.seq.between(span.low, span.high)
+        & Order.merchant_order_no.contains(text)
+    )
+    if cells != EVERY_CELL:
+        wanted &= _of_cells(Order, cells)
+    reached = indexed()
+    ids = candidates(text, RARE)
+    if ids is None:
+        found = Order.select(Order.id).where(wanted)
+        total = found.count()
+        ids = [row[0] for row in found.order_by(Order.seq.desc()).limit(limit).offset(skip).tuples()]
+        return Page(_rows(ids), total)
+    named = Order.select(Order.seq, Order.id).where(wanted, Order.id.in_(ids))
+    tail = Order.select(Order.seq, Order.id).where(wanted, Order.id > reached)
+    both = sorted({*named.tuples(), *tail.tuples()}, reverse=True)
+    return Page(_rows([order_id for _, order_id in both[skip : skip + limit]]), len(both))

@@ -1,0 +1,27 @@
+"""A number that moves whenever anything about merchants and channels does, whichever process changed it."""
+
+from peewee import IntegerField
+
+from models.base import Statement, Table
+from models.channel import Channel, ChannelLink
+from models.merchant import Merchant
+
+
+class Revision(Table):
+    """One row, moved by triggers."""
+
+    number = IntegerField()
+
+
+REVISED = tuple(
+    f'CREATE TRIGGER {name}_{verb.lower()}_revised AFTER {verb} ON "{name}" '
+    "BEGIN UPDATE revision SET number = number + 1; END"
+    for name in (table._meta.table_name for table in (Merchant, Channel, ChannelLink))
+    for verb in ("INSERT", "UPDATE", "DELETE")
+)
+_number = Statement(lambda v: Revision.select(Revision.number))
+
+
+def revision() -> int:
+    """The number as it is now."""
+    return _number.run().fetchone()[0]

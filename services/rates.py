@@ -1,0 +1,47 @@
+"""How often somebody did something of late: sliding windows, counted in this process."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+
+class Rate:
+    """At most `most` hits in `seconds` by each of many.
+
+    The hits of the window before count by the part of it that still lies within `seconds`. Two
+    windows are kept, so what is remembered is bounded by who came lately. (The library `limits`
+    starts a timer thread for what it forgets: together they cost an order a tenth of its rate.)
+    """
+
+    def __init__(self, most: int, seconds: int):
+        self._most, self._seconds = most, seconds
+        self._lock = threading.Lock()
+        self._window = 0
+        self._now: dict[str, int] = {}
+        self._before: dict[str, int] = {}
+
+    def _count(self, who: str) -> float:
+        window, part = divmod(time.time() / self._seconds, 1)
+        if window != self._window:
+            self._before = self._now if window == self._window + 1 else {}
+            self._now, self._window = {}, int(window)
+        return self._now.get(who, 0) + self._before.get(who, 0) * (1 - part)
+
+    def is_reached(self, who: str) -> bool:
+        """Would one more hit be too many?"""
+        with self._lock:
+            return self._count(who) + 1 > self._most
+
+    def hit(self, who: str) -> bool:
+        """Count one more; False, and not counted, where it would be too many."""
+        with self._lock:
+            if self._count(who) + 1 > self._most:
+                return False
+            self._now[who] = self._now.get(who, 0) + 1
+            return True
+
+    @property
+    def retry_after(self) -> int:
+        """Seconds until a window begins anew."""
+        return max(1, round(self._seconds - time.time() % self._seconds))

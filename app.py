@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Callable
-from datetime import UTC
+from datetime import UTC, datetime
+from functools import lru_cache
 
 import click
 from apscheduler.schedulers.background import BackgroundScheduler
@@ -14,6 +15,8 @@ from flask import Flask, current_app, request
 from flask.cli import FlaskGroup
 from flask_babel import Babel
 from peewee import DatabaseError
+from werkzeug.datastructures import LanguageAccept
+from werkzeug.http import parse_accept_header
 from werkzeug.middleware.proxy_fix import ProxyFix
 
 import cli
@@ -26,7 +29,7 @@ from blueprints.notices import notices
 from blueprints.regions import regions
 from blueprints.sandbox import forget as forget_inbox
 from blueprints.sandbox import sandbox
-from models import schema, writer
+from models import schema, search, writer
 from models.base import open_database
 from models.channel import Channel
 from models.merchant import Merchant
@@ -38,13 +41,18 @@ from services.fairpool import FairPool
 BODY_LIMIT = 64 * 1024
 LOCALES = {language: Locale(language) for language in ("en", "zh")}
 SWEEP_SECONDS = 0.5
+SEARCH_SECONDS = 1
 PURGE_SECONDS = 300
 
 
 def _language() -> Locale:
-    own = settings.active().language
-    named = request.accept_languages  # most callers name none
-    return LOCALES[(named and named.best_match(sorted(LOCALES, key=lambda language: language != own))) or own]
+    return _best_language(request.headers.get("Accept-Language", ""), settings.active().language)
+
+
+@lru_cache(maxsize=256)
+def _best_language(accept_language: str, own: str) -> Locale:
+    accepted = parse_accept_header(accept_language, LanguageAccept)
+    return LOCALES[accepted.best_match(sorted(LOCALES, key=lambda language: language != own)) or own]
 
 
 def _open(chosen: settings.Settings) -> None:
@@ -112,9 +120,12 @@ def start_scheduler(chosen: settings.Settings) -> Callable[[], None]:
     scheduler.add_job(callbacks.sweep, "interval", [senders], seconds=SWEEP_SECONDS, id="callbacks")
     scheduler.add_job(reconciliation.sweep, "interval", [askers], seconds=SWEEP_SECONDS, id="orders")
     scheduler.add_job(replay.purge, "interval", seconds=PURGE_SECONDS, id="purge")
+    scheduler.add_job(search.catch_up, "interval", seconds=SEARCH_SECONDS, id="search")
     scheduler.start()
+    callbacks.when_enqueued(lambda: scheduler.modify_job("callbacks", next_run_time=datetime.now(UTC)))
 
     def stop() -> None:
+        callbacks.when_enqueued(None)
         scheduler.shutdown()
         senders.stop()
         askers.stop()

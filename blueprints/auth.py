@@ -51,7 +51,7 @@ def _read(body_required: bool) -> tuple[dict[str, Any], dict[str, Any]]:
         raise Refused(41500)
     try:
         body = parse(raw) if raw or body_required else {}
-        return body, parse_query(list(request.args.items(multi=True)))
+        return body, parse_query(list(request.args.items(multi=True))) if request.query_string else {}
     except Malformed as error:
         raise Refused(40000, detail=str(error)) from None
 

@@ -11,6 +11,7 @@ from typing import Any
 from flask import Blueprint, Response, request
 from flask_babel import get_locale
 from marshmallow import EXCLUDE
+from werkzeug.http import parse_accept_header
 
 import regions_data
 from blueprints.envelope import ok
@@ -26,33 +27,46 @@ _city_query, _district_query = CityQuery(unknown=EXCLUDE), DistrictQuery(unknown
 
 @dataclass(frozen=True)
 class Prepared:
-    """One answer, plain and compressed, with the tag of each."""
+    """One answer in one encoding: its bytes and all its headers."""
 
-    plain: bytes
-    packed: bytes
+    body: bytes
+    headers: list[tuple[str, str]]
     tag: str
 
 
 # `language` is part of the key, for the envelope's text is in it.
 @lru_cache(maxsize=2048)
-def _prepare(language: str, look_up: Any, names: tuple[str, ...]) -> Prepared:
+def _prepare(language: str, packed: bool, look_up: Any, names: tuple[str, ...]) -> Prepared:
     try:
         body = ok(look_up(*names)).get_data()
     except KeyError:
         raise Refused(40402) from None
-    return Prepared(body, gzip.compress(body, 9, mtime=0), hashlib.sha256(body).hexdigest()[:32])
+    tag = f'"{hashlib.sha256(body).hexdigest()[:32]}{"-gzip" if packed else ""}"'
+    headers = [
+        ("Content-Type", "application/json"),
+        ("Cache-Control", f"public, max-age={ONE_DAY}"),
+        ("Vary", "Accept-Encoding, Accept-Language"),
+        ("ETag", tag),
+    ]
+    if not packed:
+        return Prepared(body, headers, tag)
+    return Prepared(gzip.compress(body, 9, mtime=0), [*headers, ("Content-Encoding", "gzip")], tag)
+
+
+@lru_cache(maxsize=256)
+def _takes_gzip(accept_encoding: str) -> bool:
+    return parse_accept_header(accept_encoding)["gzip"] > 0
 
 
 def _answer(look_up: Any, *names: str) -> Response:
-    prepared = _prepare(str(get_locale()), look_up, names)
-    packed = request.accept_encodings["gzip"] > 0
-    response = Response(prepared.packed if packed else prepared.plain, mimetype="application/json")
-    if packed:
-        response.headers["Content-Encoding"] = "gzip"
-    response.headers["Cache-Control"] = f"public, max-age={ONE_DAY}"
-    response.headers["Vary"] = "Accept-Encoding, Accept-Language"
-    response.set_etag(prepared.tag + ("-gzip" if packed else ""))
-    return response.make_conditional(request)
+    headers = request.headers
+    packed = _takes_gzip(headers.get("Accept-Encoding", ""))
+    prepared = _prepare(str(get_locale()), packed, look_up, names)
+    known = headers.get("If-None-Match")
+    if known == prepared.tag:  # as browsers send it; Werkzeug takes twice as long to see that
+        return Response(status=304, headers=prepared.headers[1:])
+    response = Response(prepared.body, headers=prepared.headers)
+    return response.make_conditional(request) if known else response
 
 
 @regions.after_request

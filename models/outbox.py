@@ -2,7 +2,7 @@
 
 from peewee import Check, ForeignKeyField, IntegerField, TextField
 
-from models.base import Table, Timestamp
+from models.base import Statement, Table, Timestamp
 from models.merchant import Merchant
 from models.order import Order
 
@@ -32,14 +32,14 @@ class Callback(Table):
 
     def claim(self, until: int) -> bool:
         """Take it for one attempt, until `until`; False where another worker was quicker."""
-        return (
-            Callback.update(due_at=until)
-            .where(Callback.id == self.id, Callback.state == WAITING, Callback.due_at == self.due_at)
-            .execute()
-            == 1
-        )
+        return _claim.run(until=until, row=self.id, waiting=WAITING, due_at=self.due_at).rowcount == 1
 
 
+_claim = Statement(
+    lambda v: Callback.update(due_at=v.until).where(
+        Callback.id == v.row, Callback.state == v.waiting, Callback.due_at == v.due_at
+    )
+)
 Callback.add_index(
     Callback.index(Callback.merchant, Callback.due_at, where=Callback.due_at.is_null(False), name="callback_due")
 )

@@ -6,6 +6,7 @@ behind, and what it has not reached yet (the tail) is looked through row by row.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
 from peewee import IntegerField
@@ -15,6 +16,8 @@ from models.order import Order
 from models.writer import transaction
 
 LEAST = 3  # characters that a trigram index needs
+AT_ONCE = 250  # orders, so that one step holds up others for milliseconds
+LONGEST = 10.0  # seconds of catching up before the job looks at the clock again
 MOST_TRIGRAMS = 32  # the rest of a long text is compared, not looked up
 # Contentless, and without positions: it names candidates, which are compared with the text itself.
 CREATE = """CREATE VIRTUAL TABLE order_search USING fts5(
@@ -49,6 +52,16 @@ def index_more(most: int) -> int:
         )
         SearchProgress.update(order_id=ids[-1]).execute()
     return len(ids)
+
+
+def catch_up() -> None:
+    """Index what came since, a little at a time, and leave the writer to others for three quarters of it."""
+    until = time.monotonic() + LONGEST
+    while time.monotonic() < until:
+        started = time.monotonic()
+        if index_more(AT_ONCE) < AT_ONCE:
+            return
+        time.sleep(3 * (time.monotonic() - started))
 
 
 def _trigrams(text: str) -> Iterator[str]:

@@ -6,7 +6,9 @@ import json
 import logging
 import random
 import secrets
+import threading
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 from http.client import HTTPException
 from typing import Any
@@ -16,6 +18,7 @@ import requests
 from urllib3.exceptions import HTTPError
 
 import settings
+from models.base import Statement, database
 from models.merchant import Merchant
 from models.order import Order
 from models.outbox import DEAD, DELIVERED, WAITING, Callback, CallbackAttempt
@@ -35,12 +38,29 @@ KEPT = 1024  # bytes of an answer that are kept
 GONE = 410
 
 
+_wakers: list[Callable[[], None]] = []
+_is_woken = threading.Event()
+
+
+def when_enqueued(waker: Callable[[], None] | None) -> None:
+    """Call this once callbacks are committed, so that they need not wait for the next sweep; None: nobody."""
+    _wakers[:] = [waker] if waker else []
+    _is_woken.clear()
+
+
+def _wake() -> None:
+    if _wakers and not _is_woken.is_set():
+        _is_woken.set()
+        _wakers[0]()
+
+
 def enqueue(order: Order) -> None:
     """Write the callback for the order's present status where its merchant wants it; in the caller's transaction."""
     merchant = directory.by_id(order.merchant_id).merchant
     if order.status not in merchant.events.split(","):
         return
     now = int(time.time())
+    database.after_commit(_wake)
     event = f"order.{order.status}"
     body = {
         "type": event,
@@ -61,6 +81,13 @@ def enqueue(order: Order) -> None:
     )
 
 
+_outcome = Statement(
+    lambda v: Callback.update(attempts=v.attempts, updatetime=v.updatetime, due_at=v.due_at, state=v.state).where(
+        Callback.id == v.row, Callback.state == v.waiting
+    )
+)
+
+
 def _send(callback: Callback, merchant: Merchant) -> tuple[int | None, str]:
     """One signed POST: the HTTP status (None where there is none) and the first KiB of the answer or the error."""
     if not merchant.callback_url:
@@ -75,11 +102,13 @@ def _send(callback: Callback, merchant: Merchant) -> tuple[int | None, str]:
     }
     # A path alone is an address of this service: the demo inbox.
     url = urljoin(chosen.public_url, merchant.callback_url)
-    http = outbound.session(TIMEOUT, private_allowed=chosen.private_callbacks_allowed)
+    private_allowed = chosen.private_callbacks_allowed
     try:
         with (
             outbound.Deadline(TIMEOUT),
-            http.post(url, data=callback.body.encode(), headers=headers, stream=True) as answer,
+            outbound.post(
+                url, callback.body.encode(), headers, timeout=TIMEOUT, private_allowed=private_allowed
+            ) as answer,
         ):
             return answer.status_code, _start_of(answer)
     except (OSError, ValueError, HTTPError, HTTPException) as error:  # requests' own are OSErrors
@@ -104,7 +133,7 @@ def attempt(callback: Callback) -> bool:
     now = int(time.time())
     delivered = status is not None and 200 <= status < 300
     tries = callback.attempts + 1
-    facts = {"attempts": tries, "updatetime": now, "due_at": None}
+    facts = {"attempts": tries, "updatetime": now, "due_at": None, "state": WAITING}
     if delivered:
         facts["state"] = DELIVERED
     elif status == GONE or tries > len(PAUSES):
@@ -112,18 +141,19 @@ def attempt(callback: Callback) -> bool:
         log.warning("callback %s is dead after %d attempts", callback.webhook_id, tries)
     else:
         facts["due_at"] = now + round(PAUSES[tries - 1] * random.uniform(0.9, 1.1))
-    _record(callback, facts, at=at, status=status, milliseconds=round(took * 1000), answer=answer)
+    _record(callback.id, facts, at=at, status=status, milliseconds=round(took * 1000), answer=answer)
     return delivered
 
 
 @transaction
-def _record(callback: Callback, facts: dict[str, Any], **attempt: Any) -> None:
-    CallbackAttempt.add(callback=callback.id, **attempt)
-    Callback.update(facts).where(Callback.id == callback.id, Callback.state == WAITING).execute()
+def _record(callback: int, facts: dict[str, Any], **attempt: Any) -> None:
+    CallbackAttempt.add(callback=callback, **attempt)
+    _outcome.run(row=callback, waiting=WAITING, **facts)
 
 
 def sweep(pool: FairPool) -> int:
     """Start an attempt for each callback that is due and that the pool has room for; how many were started."""
+    _is_woken.clear()  # before looking: what is committed from here on wakes it again
     return start_due(pool, Callback, Callback.merchant, attempt, LEASE)
 
 

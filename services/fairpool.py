@@ -5,10 +5,12 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from typing import Any
 
+from models.base import Statement
 from models.writer import transaction
 
 log = logging.getLogger(__name__)
@@ -68,7 +70,7 @@ class FairPool:
 
 
 def start_due(
-    pool: FairPool, table: Any, party: Any, work: Callable[[Any], bool], lease: int, first: Sequence[Any] = ()
+    pool: FairPool, table: Any, party: Any, work: Callable[[Any], bool], lease: int, first: Any = None
 ) -> int:
     """Claim what is due in a table and do it, as far as the pool has room, and go on while a party has more.
 
@@ -76,24 +78,36 @@ def start_due(
         table: has `due_at` and `claim`.
         party: the table's column that says whose room a row takes.
         lease: seconds that one piece of work may take before another worker may try.
-        first: what goes before others that are due; else the longest due.
+        first: a column; what has more of it goes before others that are due. Else the longest due.
 
     Returns: how many were started at once.
     """
 
     def start(who: int) -> int:
-        claimed = _claim(table, party == who, pool.room(who), lease, first)
+        claimed = _claim(table, party, who, pool.room(who), lease, first)
         for row in claimed:
             pool.submit(who, work, row, start)
         return len(claimed)
 
-    due = table.select(party).where(table.due_at <= int(time.time())).group_by(party).tuples()
-    return sum(start(who) for (who,) in list(due))
+    return sum(start(who) for (who,) in _parties(table, party).run(now=int(time.time())).fetchall())
 
 
 @transaction
-def _claim(table: Any, whose: Any, room: int, lease: int, first: Sequence[Any]) -> list[Any]:
-    """Take up to `room` due rows for `lease` seconds, in one commit."""
+def _claim(table: Any, party: Any, who: int, room: int, lease: int, first: Any) -> list[Any]:
+    """Take up to `room` of a party's due rows for `lease` seconds, in one commit."""
     now = int(time.time())
-    rows = table.select().where(table.due_at <= now, whose).order_by(*first, table.due_at).limit(room)
-    return [row for row in list(rows) if row.claim(now + lease)]
+    rows = _due(table, party, first).models(table, now=now, who=who, room=room)
+    return [row for row in rows if row.claim(now + lease)]
+
+
+@cache
+def _parties(table: Any, party: Any) -> Statement:
+    return Statement(lambda v: table.select(party).where(table.due_at <= v.now).group_by(party))
+
+
+@cache
+def _due(table: Any, party: Any, first: Any) -> Statement:
+    order = [table.due_at] if first is None else [first.desc(), table.due_at]
+    return Statement(
+        lambda v: table.select().where(table.due_at <= v.now, party == v.who).order_by(*order).limit(v.room)
+    )

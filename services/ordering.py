@@ -83,7 +83,7 @@ def _insert(placed: list[_New]) -> list[Order]:
         latest[merchant] = seq + 1, now
         rows.append({**new.columns, "seq": seq + 1, "createtime": now, "updatetime": now})
     first = Order.add_all(rows)
-    orders = [Order(id=first + number, **row) for number, row in enumerate(rows)]
+    orders = [Order.from_row({"id": first + number, **row}) for number, row in enumerate(rows)]
     replay.record([(new.call, order, new.outcome) for new, order in zip(placed, orders, strict=True)])
     lifecycle.begin(orders, "merchant", "created")
     return orders

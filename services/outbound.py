@@ -5,32 +5,75 @@ from __future__ import annotations
 import contextlib
 import socket
 import threading
-from http.cookiejar import DefaultCookiePolicy
+import time
 from typing import Any
+from urllib.parse import urlsplit
 
-from requests_hardened import Config, HTTPSession
+import requests
+from requests.adapters import HTTPAdapter
+from requests_hardened.ip_filter_adapter import IPFilterAdapter
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 
 import settings
 
 _local = threading.local()
+USER_AGENT = f"merchant-orders/{settings.VERSION}"
+
+
+class _Watchdog:
+    """One thread for all deadlines: a timer thread for each would cost more than the exchange that it guards."""
+
+    TICK = 0.25
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._open: set[Deadline] = set()
+        self._thread: threading.Thread | None = None
+
+    def add(self, deadline: Deadline) -> None:
+        with self._lock:
+            self._open.add(deadline)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="deadlines", daemon=True)
+                self._thread.start()
+
+    def remove(self, deadline: Deadline) -> None:
+        with self._lock:
+            self._open.discard(deadline)
+
+    def _run(self) -> None:
+        while True:
+            time.sleep(self.TICK)
+            now = time.monotonic()
+            with self._lock:
+                late = [deadline for deadline in self._open if deadline.at <= now]
+                self._open.difference_update(late)
+                if not self._open:
+                    self._thread = None
+            for deadline in late:
+                deadline.cut()
+            if self._thread is not threading.current_thread():
+                return
+
+
+_watchdog = _Watchdog()
 
 
 class Deadline:
     """Cuts the connection of this thread's exchange after `seconds`, however slowly the other side drips."""
 
     def __init__(self, seconds: float):
+        self.at = time.monotonic() + seconds
         self._connection: Any = None
         self._socket: socket.socket | None = None
-        self._timer = threading.Timer(seconds, self._cut)
-        self._timer.daemon = True
 
     def watch(self, connection: Any) -> None:
         """From now on this is the connection to cut; it lets go of its socket while the answer is still read."""
         self._connection, self._socket = connection, connection.sock
 
-    def _cut(self) -> None:
+    def cut(self) -> None:
+        """End the exchange."""
         carrier = self._socket or (self._connection and self._connection.sock)
         if carrier:
             with contextlib.suppress(OSError):  # it ended by itself meanwhile
@@ -38,11 +81,11 @@ class Deadline:
 
     def __enter__(self) -> Deadline:
         _local.deadline = self
-        self._timer.start()
+        _watchdog.add(self)
         return self
 
     def __exit__(self, *_: Any) -> None:
-        self._timer.cancel()
+        _watchdog.remove(self)
         _local.deadline = None
 
 
@@ -74,26 +117,36 @@ class _SecurePool(HTTPSConnectionPool):
     ConnectionCls = _SecureConnection
 
 
-def session(timeout: float, *, private_allowed: bool) -> HTTPSession:
-    """This thread's session; `timeout` in seconds for connecting and for each read.
-
-    Unless `private_allowed`, private, loopback and link-local addresses are refused when it
-    connects, after the name was resolved.
-    """
-    kept = _local.__dict__.setdefault("sessions", {})
+def _adapters(private_allowed: bool) -> dict[str, HTTPAdapter]:
+    """This thread's adapters by scheme, with the connections that they keep open."""
+    kept = _local.__dict__.setdefault("adapters", {})
     if private_allowed not in kept:
-        made = HTTPSession(
-            Config(
-                ip_filter_enable=not private_allowed,
-                ip_filter_allow_loopback_ips=False,
-                never_redirect=True,
-                default_timeout=(timeout, timeout),
-                user_agent_override=f"merchant-orders/{settings.VERSION}",
-            )
-        )
-        made.trust_env = False
-        made.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))  # merchants share the session
-        for adapter in made.adapters.values():
+        kept[private_allowed] = {
+            "http": HTTPAdapter() if private_allowed else IPFilterAdapter(is_https_proto=False),
+            "https": HTTPAdapter() if private_allowed else IPFilterAdapter(is_https_proto=True),
+        }
+        for adapter in kept[private_allowed].values():
             adapter.poolmanager.pool_classes_by_scheme = {"http": _Pool, "https": _SecurePool}
-        kept[private_allowed] = made
     return kept[private_allowed]
+
+
+def post(url: str, body: bytes, headers: dict[str, str], *, timeout: float, private_allowed: bool) -> requests.Response:
+    """POST to an address, and its answer with the body still to be read.
+
+    An adapter alone keeps no cookies, follows no redirect and asks no proxy; a session around it would
+    double the cost of a call.
+
+    Args:
+        timeout: seconds for connecting and for each read.
+        private_allowed: else private, loopback and link-local addresses are refused when it connects,
+            after the name was resolved.
+
+    Raises:
+        requests.RequestException, ValueError: no answer, or no usable address.
+    """
+    request = requests.Request("POST", url, {**headers, "User-Agent": USER_AGENT}, data=body).prepare()
+    adapters = _adapters(private_allowed)
+    scheme = urlsplit(str(request.url)).scheme.lower()
+    if scheme not in adapters:
+        raise requests.exceptions.InvalidSchema(f"no http or https address: {url}")
+    return adapters[scheme].send(request, stream=True, timeout=(timeout, timeout))

@@ -24,7 +24,7 @@ def _pause(asks: int, first: int = 1) -> int:
 def sweep(pool: FairPool) -> int:
     """Start the act of each order that is due and that the pool has room for; how many were started."""
     # A withdrawal never waits behind questions about deposits.
-    return start_due(pool, Order, Order.channel, act, LEASE, first=[Order.order_type.desc()])
+    return start_due(pool, Order, Order.channel, act, LEASE, first=Order.order_type)
 
 
 def act(order: Order) -> bool:

@@ -20,6 +20,7 @@ from services.seeding import DEMO_BALANCE, LINKS, MERCHANTS, START
 MONTHS = 10 * 30 * 86_400
 SEED = 20_260_101
 CHUNK = 5_000
+ROWS_A_STATEMENT = 500
 
 # The states an order passes on its way to each that it may be in, and how often that is.
 _BUY = {
@@ -127,8 +128,8 @@ class _Batch:
     def insert(self) -> None:
         """Insert the rows, and move the balances by what the entries say."""
         for table, rows in self.rows.items():
-            if rows:
-                table.add_all(rows)
+            for start in range(0, len(rows), ROWS_A_STATEMENT):
+                table.add_all(rows[start : start + ROWS_A_STATEMENT])
         for (kind, owner), fen in self.totals.items():
             LedgerAccount.update(balance=LedgerAccount.balance + fen).where(
                 LedgerAccount.kind == kind, LedgerAccount.owner == owner

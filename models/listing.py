@@ -38,11 +38,12 @@ class Page:
 
 @dataclass(frozen=True)
 class Span:
-    """A merchant's orders whose `seq` is from `low` to `high`, both included."""
+    """A merchant's orders whose `seq` is from `low` to `high`, both included, of those up to `newest`."""
 
     merchant: int
     low: int
     high: int
+    newest: int
 
 
 _newest = Statement(
@@ -129,7 +130,7 @@ def _span(merchant: int, since: int | None, until: int | None) -> Span:
     last, _ = newest(merchant)
     low = 1 if since is None else (_first_since.run(merchant=merchant, time=since).fetchone() or (last + 1,))[0]
     high = last if until is None else (_last_until.run(merchant=merchant, time=until).fetchone() or (0,))[0]
-    return Span(merchant, low, high)
+    return Span(merchant, low, high, last)
 
 
 def _of_cells(table: Any, cells: Iterable[Cell]) -> Any:
@@ -182,7 +183,7 @@ def _cells_below(cells: tuple[Cell, ...]) -> Statement:
 def _in_cells(span: Span, cells: tuple[Cell, ...], skip: int, limit: int) -> Page:
     first, last = span.low // BUCKET, span.high // BUCKET
     counts = dict(_counts(cells).run(merchant=span.merchant, low=first, high=last).fetchall())
-    for edge in {first, last} & counts.keys():
+    for edge in _cut(span) & counts.keys():
         low, high = max(span.low, edge * BUCKET), min(span.high, edge * BUCKET + BUCKET - 1)
         counts[edge] = _count(cells).run(merchant=span.merchant, low=low, high=high).fetchone()[0]
     high, left = span.high, skip
@@ -195,29 +196,44 @@ def _in_cells(span: Span, cells: tuple[Cell, ...], skip: int, limit: int) -> Pag
     return Page(_rows([row[0] for row in found.fetchall()]), sum(counts.values()))
 
 
-_row = Statement(lambda v: Order.select().where(Order.id == v.id))
+def _cut(span: Span) -> set[int]:
+    """The buckets of which a span holds only a part, so that their counts say too much."""
+    cut = set()
+    if span.low > 1 and span.low % BUCKET:
+        cut.add(span.low // BUCKET)
+    if span.high < span.newest and (span.high + 1) % BUCKET:
+        cut.add(span.high // BUCKET)
+    return cut
+
+
+@cache
+def _by_ids(count: int) -> Statement:
+    return Statement(lambda v: Order.select().where(Order.id.in_([getattr(v, f"id{at}") for at in range(count)])))
 
 
 def _rows(ids: list[int]) -> list[Any]:
-    return [_row.first(id=order_id) for order_id in ids]
+    if not ids:
+        return []
+    rows = _by_ids(len(ids)).all(**{f"id{at}": order_id for at, order_id in enumerate(ids)})
+    return sorted(rows, key=lambda row: row.seq, reverse=True)
 
 
 def _containing(text: str, span: Span, cells: tuple[Cell, ...], skip: int, limit: int) -> Page:
-    wanted = (
-        (Order.merchant == span.merchant)
-        & Order.seq.between(span.low, span.high)
-        & Order.merchant_order_no.contains(text)
-    )
-    if cells != EVERY_CELL:
-        wanted &= _of_cells(Order, cells)
+    """Orders whose number contains `text`: those that the index names, and the tail that it has not reached."""
     reached = indexed()
     ids = candidates(text, RARE)
     if ids is None:
-        found = Order.select(Order.id).where(wanted)
-        total = found.count()
-        ids = [row[0] for row in found.order_by(Order.seq.desc()).limit(limit).offset(skip).tuples()]
-        return Page(_rows(ids), total)
-    named = Order.select(Order.seq, Order.id).where(wanted, Order.id.in_(ids))
-    tail = Order.select(Order.seq, Order.id).where(wanted, Order.id > reached)
+        found = Order.select(Order.id).where(*_wanted(text, span, cells, Order.merchant, Order.seq))
+        newest_first = found.order_by(Order.seq.desc()).limit(limit).offset(skip)
+        return Page(_rows([row[0] for row in newest_first.tuples()]), found.count())
+    # The sums keep SQLite from walking through the merchant's orders instead of going to the few named.
+    wanted = _wanted(text, span, cells, Order.merchant + 0, Order.seq + 0)
+    named = Order.select(Order.seq, Order.id).where(*wanted, Order.id.in_(ids))
+    tail = Order.select(Order.seq, Order.id).where(*wanted, Order.id > reached)
     both = sorted({*named.tuples(), *tail.tuples()}, reverse=True)
     return Page(_rows([order_id for _, order_id in both[skip : skip + limit]]), len(both))
+
+
+def _wanted(text: str, span: Span, cells: tuple[Cell, ...], merchant: Any, seq: Any) -> list[Any]:
+    wanted = [merchant == span.merchant, seq.between(span.low, span.high), Order.merchant_order_no.contains(text)]
+    return wanted if cells == EVERY_CELL else [*wanted, _of_cells(Order, cells)]

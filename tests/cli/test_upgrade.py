@@ -1,0 +1,252 @@
+"""A database of release 0.1.0 (tests/data) is brought up to date: nothing is lost, all of it works."""
+
+import re
+import shutil
+import sqlite3
+from contextlib import closing
+from itertools import product
+
+import pytest
+
+from app import create_app
+from models.base import database
+from models.order import STATUSES, TYPES
+from models.search import index_more
+from models.tally import BUCKET
+from settings import Settings
+from tests.support import ROOT, Service
+
+DATA = ROOT / "tests" / "data"
+
+
+@pytest.fixture(scope="module")
+def released():
+    """The database as 0.1.0 left it."""
+    with closing(sqlite3.connect(":memory:")) as loaded:
+        loaded.executescript((DATA / "0.1.0.sql").read_text("utf-8"))
+        yield loaded
+
+
+@pytest.fixture
+def then(released):
+    """`then(sql, *values)`: what a query gives on the database as 0.1.0 left it."""
+    return lambda sql, *values: released.execute(sql, values).fetchall()
+
+
+@pytest.fixture
+def instance(released, tmp_path):
+    """The instance folder of a service of release 0.1.0."""
+    folder = tmp_path / "instance"
+    folder.mkdir()
+    with closing(sqlite3.connect(folder / "orders.sqlite")) as copy:
+        released.backup(copy)
+    shutil.copy(DATA / "0.1.0.key", folder / "vault.key")
+    return folder
+
+
+@pytest.fixture
+def app(app):
+    """The application, once the database is upgraded."""
+    result = app.test_cli_runner().invoke(args=["db", "migrate"])
+    assert "applied: 0001_counted_orders" in result.output, result.output
+    return app
+
+
+@pytest.fixture
+def listed_then(then):
+    """`listed_then(condition, *values)`: the numbers of these orders, newest first, as 0.1.0 listed them."""
+
+    def read(condition, *values):
+        query = f'SELECT order_no FROM "order" WHERE {condition} ORDER BY createtime DESC, id DESC'
+        return [row[0] for row in then(query, *values)]
+
+    return read
+
+
+@pytest.fixture
+def matches(listed_then, api):
+    """`matches(filters, condition, *values)`: the API lists what 0.1.0 listed; how many."""
+
+    def compare(filters, condition, *values):
+        numbers = listed_then(f"merchant_id = 1 AND {condition}", *values)
+        page = api.listed(limit=100, **filters).data
+        assert (page["total"], _numbers(page)) == (len(numbers), numbers), filters
+        return len(numbers)
+
+    return compare
+
+
+def _numbers(page):
+    return [order["order_no"] for order in page["list"]]
+
+
+def _totals(api):
+    return {status: api.listed(status=status).data["total"] for status in STATUSES}
+
+
+def _columns(ask, table):
+    return [row[0] for row in ask("SELECT name FROM pragma_table_info(?)", table)]
+
+
+def now(sql, *values):
+    """What a query gives on the database of the service."""
+    return database.execute_sql(sql, values).fetchall()
+
+
+def _schema():
+    """All that SQLite says of tables, columns, indexes, foreign keys and triggers."""
+    texts = {
+        (kind, name): sql and re.sub(r"\s+", " ", sql)
+        for kind, name, sql in now("SELECT type, name, sql FROM sqlite_master")
+    }
+    facts = {}
+    for name in [name for kind, name in texts if kind == "table"]:
+        facts[name, "columns"] = {row[1:] for row in now(f'PRAGMA table_info("{name}")')}
+        facts[name, "references"] = {row[2:] for row in now(f'PRAGMA foreign_key_list("{name}")')}
+        facts[name, "indexes"] = {row[1:] for row in now(f'PRAGMA index_list("{name}")')}
+    for name in [name for kind, name in texts if kind == "index"]:
+        facts[name, "columns"] = {(row[0], *row[2:]) for row in now(f'PRAGMA index_xinfo("{name}")')}
+    return texts, facts
+
+
+def _start():
+    """What a database has from the start: its schema, and the rows that every one has."""
+    own = ("search_progress", "revision", "order_search_config")
+    steps = now("SELECT name FROM schema_migration")
+    return *_schema(), steps, [now(f"SELECT * FROM {table}") for table in own]
+
+
+def test_the_upgraded_schema_is_that_of_a_new_database(app, tmp_path):
+    upgraded = _start()
+    database.close()
+    create_app(Settings(instance=tmp_path / "new"))
+    assert upgraded == _start()
+
+
+def test_the_upgraded_file_is_sound(app):
+    assert now("PRAGMA integrity_check") == [("ok",)]
+    assert now("PRAGMA foreign_key_check") == []
+    assert now("PRAGMA foreign_keys") == [(1,)]
+
+
+def test_every_row_is_still_there(app, then):
+    tables = [row[0] for row in then("SELECT name FROM sqlite_master WHERE type = 'table'")]
+    assert len(tables) > 10
+    for table in set(tables) - {"schema_migration"}:
+        columns = ", ".join(f'"{name}"' for name in _columns(then, table))
+        query = f'SELECT {columns} FROM "{table}" ORDER BY 1, 2'
+        assert now(query) == then(query), table
+
+
+def test_the_ledger_still_verifies(flask_json):
+    assert not any(flask_json("ledger", "verify").values())
+
+
+def test_orders_are_listed_in_the_same_order(api, other, listed_then):
+    for merchant, client in enumerate((api, other), 1):
+        numbers = listed_then("merchant_id = ?", merchant)
+        assert len(numbers) > 10
+        pages = [client.listed(limit=7, page=page).data for page in range(1, len(numbers) // 7 + 2)]
+        assert [number for page in pages for number in _numbers(page)] == numbers
+        assert {page["total"] for page in pages} == {len(numbers)}
+
+
+def test_totals_by_status_and_type_are_those_of_before(matches):
+    found = [matches({"status": status}, "status = ?", status) for status in STATUSES]
+    found += [matches({"order_type": kind}, "order_type = ?", kind) for kind in TYPES]
+    for status, kind in product(STATUSES, TYPES):
+        filters = {"status": status, "order_type": kind}
+        found.append(matches(filters, "status = ? AND order_type = ?", status, kind))
+    assert sum(found) > 100
+
+
+def test_a_range_of_time_holds_what_it_held(matches, then):
+    times = [row[0] for row in then('SELECT createtime FROM "order" WHERE merchant_id = 1 ORDER BY 1 DESC')]
+    shared = next(time for time in times if times.count(time) > 1)
+    for since, until in ((times[-1], times[0]), (times[30], times[9]), (times[20] + 1, times[9] - 1), (shared, shared)):
+        span = {"start_time": since, "end_time": until}
+        assert matches(span, "createtime BETWEEN ? AND ?", since, until)
+        matches(span | {"status": "pending"}, "createtime BETWEEN ? AND ? AND status = 'pending'", since, until)
+        matches({"start_time": until}, "createtime >= ?", until)
+        matches({"end_time": since}, "createtime <= ?", since)
+
+
+@pytest.mark.parametrize("indexed", [0, 40, 1000])
+@pytest.mark.parametrize("text", ["2026-100", "SEED-000001", "百分100%_", "AYOUT", "10", "never"])
+def test_a_part_of_a_number_finds_the_same_orders_however_far_the_index_is(matches, text, indexed):
+    assert index_more(indexed) == min(indexed, 70)
+    found = matches({"merchant_order_no": text}, "instr(lower(merchant_order_no), lower(?))", text)
+    assert (found == 0) is (text == "never")
+
+
+def test_a_new_order_is_the_first_in_the_list(api, listed_then):
+    totals = _totals(api)
+    order_no = api.buy("1.00", merchant_order_no="after the upgrade").data["order_no"]
+    assert _numbers(api.listed(limit=100).data) == [order_no, *listed_then("merchant_id = 1")]
+    assert _totals(api) == totals | {"pending": totals["pending"] + 1}
+
+
+def test_an_order_from_before_goes_on(api, flask, then):
+    ((order_no, yuan),) = then("SELECT order_no, amount / 100 FROM 'order' WHERE merchant_order_no = 'shop/2026-1004'")
+    totals = _totals(api)
+    flask("order", "paid", order_no, "--amount", yuan, "--reference", "BANK-10")
+    assert api.status(order_no) == "completed"
+    moved = totals | {"pending": totals["pending"] - 1, "completed": totals["completed"] + 1}
+    assert _totals(api) == moved
+
+
+def test_sealed_columns_still_open(flask, then):
+    ((order_no,),) = then("SELECT order_no FROM 'order' WHERE merchant_order_no = 'shop/2026-1004'")
+    assert "李四" in flask("order", "show", order_no, "--reveal").output
+
+
+MANY_MORE = """
+CREATE TEMPORARY TABLE more AS
+    WITH RECURSIVE copy (number) AS (SELECT 1 UNION ALL SELECT number + 1 FROM copy WHERE number < 1500)
+    SELECT "order".*, number FROM "order", copy
+    WHERE merchant_id = 1 AND order_type = 1 AND status IN ('pending', 'cancelled');
+UPDATE more SET id = id + 1000 * number, order_no = order_no || '-' || number;
+ALTER TABLE more DROP COLUMN number;
+INSERT INTO "order" SELECT * FROM more;
+"""
+
+
+@pytest.fixture
+def many_orders(instance):
+    """So many of them that they are counted in several buckets."""
+    with closing(sqlite3.connect(instance / "orders.sqlite")) as old:
+        old.executescript(MANY_MORE)
+        return old.execute("SELECT status, COUNT(*) FROM 'order' WHERE merchant_id = 1 GROUP BY 1").fetchall()
+
+
+def test_many_orders_are_counted_bucket_by_bucket(many_orders, api):
+    assert now("SELECT MAX(seq) FROM 'order' WHERE merchant_id = 1")[0][0] > 2 * BUCKET
+    counted = now("SELECT merchant_id, order_type, status, bucket, count FROM tally ORDER BY 1, 2, 3, 4")
+    assert counted == now(
+        f'SELECT merchant_id, order_type, status, seq / {BUCKET}, COUNT(*) FROM "order" GROUP BY 1, 2, 3, 4'
+    )
+    for status, count in many_orders:
+        last = api.listed(status=status, limit=50, page=(count + 49) // 50).data
+        assert last["total"] == count
+        oldest = now(
+            "SELECT order_no FROM 'order' WHERE merchant_id = 1 AND status = ? ORDER BY createtime, id", status
+        )
+        assert _numbers(last)[-1] == oldest[0][0]
+
+
+def test_a_service_is_refused_on_a_database_that_was_not_upgraded(instance):
+    assert "flask db migrate" in Service(instance).refused()
+
+
+def test_a_database_can_be_copied_before_it_is_upgraded(instance, tmp_path, then):
+    Service(instance).flask("db", "backup", str(tmp_path / "copy.sqlite"))
+    with closing(sqlite3.connect(tmp_path / "copy.sqlite")) as copy:
+        assert copy.execute("SELECT * FROM 'order'").fetchall() == then("SELECT * FROM 'order'")
+
+
+def test_a_service_starts_on_an_upgraded_database(instance):
+    service = Service(instance)
+    assert "applied: 0001_counted_orders" in service.flask("db", "migrate").stdout
+    service.start()
+    assert service.api.listed().data["total"] > 50
+    assert service.stop() == 0

@@ -6,17 +6,13 @@ import logging
 import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
-from functools import lru_cache
 
 import click
 from apscheduler.schedulers.background import BackgroundScheduler
-from babel import Locale
-from flask import Flask, current_app, request
+from flask import Flask, current_app
 from flask.cli import FlaskGroup
 from flask_babel import Babel
 from peewee import DatabaseError
-from werkzeug.datastructures import LanguageAccept
-from werkzeug.http import parse_accept_header
 from werkzeug.middleware.proxy_fix import ProxyFix
 
 import cli
@@ -33,26 +29,15 @@ from models import schema, search, writer
 from models.base import open_database
 from models.channel import Channel
 from models.merchant import Merchant
-from server import Server
+from server import Server, stay_on_one_core
 from services import callbacks, demo, directory, reconciliation, replay, seeding, vault
 from services.errors import NotPossible
 from services.fairpool import FairPool
 
 BODY_LIMIT = 64 * 1024
-LOCALES = {language: Locale(language) for language in ("en", "zh")}
 SWEEP_SECONDS = 0.5
 SEARCH_SECONDS = 1
 PURGE_SECONDS = 300
-
-
-def _language() -> Locale:
-    return _best_language(request.headers.get("Accept-Language", ""), settings.active().language)
-
-
-@lru_cache(maxsize=256)
-def _best_language(accept_language: str, own: str) -> Locale:
-    accepted = parse_accept_header(accept_language, LanguageAccept)
-    return LOCALES[accepted.best_match(sorted(LOCALES, key=lambda language: language != own)) or own]
 
 
 def _open(chosen: settings.Settings) -> None:
@@ -95,7 +80,7 @@ def create_app(chosen: settings.Settings | None = None) -> Flask:
     app.config["BABEL_TRANSLATION_DIRECTORIES"] = str(settings.ROOT / "blueprints" / "translations")
     app.json.ensure_ascii = False  # type: ignore[attr-defined]
     app.json.sort_keys = False  # type: ignore[attr-defined]
-    Babel(app, default_locale=chosen.language, locale_selector=_language)
+    Babel(app, default_locale=chosen.language, locale_selector=envelope.language)
     if chosen.trusted_proxies:
         app.wsgi_app = ProxyFix(app.wsgi_app, x_for=chosen.trusted_proxies, x_proto=chosen.trusted_proxies)  # type: ignore[method-assign]
     auth.init()
@@ -135,6 +120,8 @@ def start_scheduler(chosen: settings.Settings) -> Callable[[], None]:
 
 def _serve_until_asked(app: Flask, chosen: settings.Settings) -> None:
     """Answer requests until SIGTERM or SIGINT, then finish what is in flight. Raises NotPossible."""
+    if chosen.one_core:
+        stay_on_one_core()
     envelope.draining.clear()
     stopped: list[Callable[[], None]] = []
 

@@ -142,9 +142,10 @@ def signed(schema: Schema | None = None, *, in_query: bool = False) -> Callable[
     def decorate(handler: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(handler)
         def checked() -> Any:
-            call = authenticated(request.path.rsplit("/", 1)[-1], in_query)
+            endpoint = request.path.rsplit("/", 1)[-1]
             if schema is None:
-                return _answered(handler, call)
+                return _answered(handler, authenticated(endpoint, in_query))
+            call = authenticated(endpoint, in_query)
             replay.refuse_order_nonce(call.merchant, call.nonce)
             return handler(call.merchant, schema.load(call.payload))
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import logging
 import threading
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
+from babel import Locale
 from flask import Flask, Response, jsonify, request
-from flask_babel import get_locale, gettext
+from flask_babel import gettext
 from marshmallow import ValidationError
 from peewee import OperationalError
+from werkzeug.datastructures import LanguageAccept
 from werkzeug.exceptions import HTTPException
+from werkzeug.http import parse_accept_header
 
 import settings
 from services.errors import ERRORS, Refused
@@ -22,18 +25,30 @@ draining = threading.Event()  # set once the process was asked to end
 
 # What the framework refuses by itself, as the documented code.
 HTTP_CODES = {404: 40404, 405: 40500, 413: 41300, 415: 41500}
+LOCALES = {name: Locale(name) for name in ("en", "zh")}
 N_ = str  # marks a text for translation where it is shown
 
 
+def language() -> Locale:
+    """The one that the caller prefers of ours, else the settings'."""
+    return _best_language(request.headers.get("Accept-Language", ""), settings.active().language)
+
+
+@lru_cache(maxsize=256)
+def _best_language(accept_language: str, own: str) -> Locale:
+    accepted = parse_accept_header(accept_language, LanguageAccept)
+    return LOCALES[accepted.best_match(sorted(LOCALES, key=lambda name: name != own)) or own]
+
+
 @cache
-def _translated(language: str, text: str) -> str:
+def _translated(language: Locale, text: str) -> str:
     """One of the service's own few texts; looking it up each time costs an order a twentieth."""
     return gettext(text)
 
 
 def ok(data: Any, msg: str = N_("success"), **more: Any) -> Response:
     """A success; `more` is `time` on the two creation answers."""
-    return jsonify({"code": 1, "msg": _translated(str(get_locale()), msg), "data": data, **more})
+    return jsonify({"code": 1, "msg": _translated(language(), msg), "data": data, **more})
 
 
 def refuse(refusal: Refused) -> Response:

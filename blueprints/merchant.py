@@ -57,7 +57,7 @@ def order_query_detail(merchant: Merchant, query: dict[str, Any]) -> Response:
     order = found.order_by(Order.createtime, Order.id).first()
     if order is None:
         raise Refused(40401)
-    return ok(order_view.dump(order))
+    return ok(order_view.of(order))
 
 
 @merchant_api.post("/orderQueryList")
@@ -65,7 +65,7 @@ def order_query_detail(merchant: Merchant, query: dict[str, Any]) -> Response:
 def order_query_list(merchant: Merchant, query: dict[str, Any]) -> Response:
     """One page of the merchant's orders, newest first."""
     page = listing.page(merchant.id, query)
-    orders = order_view.dump(page.orders, many=True)
+    orders = [order_view.of(order) for order in page.orders]
     return ok({"list": orders, "total": page.total, "page": query["page"], "limit": query["limit"]})
 
 

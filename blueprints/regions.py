@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from babel import Locale
 from flask import Blueprint, Response, request
-from flask_babel import get_locale
 from marshmallow import EXCLUDE
 from werkzeug.http import parse_accept_header
 
 import regions_data
-from blueprints.envelope import ok
+from blueprints.envelope import language, ok
 from schemas.regions import CityQuery, DistrictQuery
 from services.errors import Refused
 
@@ -36,7 +36,7 @@ class Prepared:
 
 # `language` is part of the key, for the envelope's text is in it.
 @lru_cache(maxsize=2048)
-def _prepare(language: str, packed: bool, look_up: Any, names: tuple[str, ...]) -> Prepared:
+def _prepare(language: Locale, packed: bool, look_up: Any, names: tuple[str, ...]) -> Prepared:
     try:
         body = ok(look_up(*names)).get_data()
     except KeyError:
@@ -61,7 +61,7 @@ def _takes_gzip(accept_encoding: str) -> bool:
 def _answer(look_up: Any, *names: str) -> Response:
     headers = request.headers
     packed = _takes_gzip(headers.get("Accept-Encoding", ""))
-    prepared = _prepare(str(get_locale()), packed, look_up, names)
+    prepared = _prepare(language(), packed, look_up, names)
     known = headers.get("If-None-Match")
     if known == prepared.tag:  # as browsers send it; Werkzeug takes twice as long to see that
         return Response(status=304, headers=prepared.headers[1:])

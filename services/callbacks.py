@@ -65,7 +65,7 @@ def enqueue(order: Order) -> None:
     body = {
         "type": event,
         "timestamp": datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "data": order_view.dump(order),
+        "data": order_view.of(order),
     }
     Callback.add(
         webhook_id=f"msg_{secrets.token_hex(16)}",

@@ -105,6 +105,7 @@ GOOD_VALUES = [
     ("language", "zh", "zh"),
     ("vault_key", "key", "key"),
     ("threads", "256", 256),
+    ("one_core", "0", False),
     ("trusted_proxies", "1", 1),
     ("buy_expiry", "60", 60),
     ("requests_per_second", "5", 5),

@@ -1,0 +1,184 @@
+"""Querying thousands of orders over HTTP, each answer compared with the whole table as it is read here."""
+
+import itertools
+import sqlite3
+from contextlib import closing
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from app import create_app
+from models import listing, schema
+from models.base import database
+from models.order import STATUSES
+from services import seeded_orders, seeding
+from settings import Settings
+
+ORDERS = 3_000
+BUCKET = 128  # orders that are counted together, so that there are many such buckets
+MANY = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+TYPES_AND_STATUSES = list(itertools.product((None, 1, 2), (None, *STATUSES)))
+
+
+@pytest.fixture(scope="module")
+def app(tmp_path_factory):
+    """The application with thousands of orders, which all tests here share."""
+    folder = tmp_path_factory.mktemp("thousands")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(listing, "BUCKET", BUCKET)
+        patched.setattr(schema, "TRIGGERS", [text.replace("8192", str(BUCKET)) for text in schema.TRIGGERS])
+        app = create_app(Settings(instance=folder, demo=True, requests_per_second=1_000_000))
+        seeding.seed_base()
+        seeded_orders.seed_orders(ORDERS)
+        yield app
+    database.close()
+
+
+@pytest.fixture
+def raw(app):
+    """A connection of its own."""
+    with closing(sqlite3.connect(database.database)) as connection:
+        connection.row_factory = sqlite3.Row
+        yield connection
+
+
+def lower(text):
+    """A text without the case of its ASCII letters."""
+    return text.lower() if text.isascii() else "".join(char.lower() if char.isascii() else char for char in text)
+
+
+@pytest.fixture
+def expected(raw):
+    """`expected(merchant, **query)`: the numbers on the page and the total, by looking at each row there is."""
+    read = {}
+
+    def every():
+        state = raw.execute("PRAGMA data_version").fetchone()[0]  # moves with each change
+        if state not in read:
+            read.clear()
+            rows = raw.execute('SELECT "order".*, key FROM "order" JOIN merchant ON merchant.id = merchant_id')
+            read[state] = sorted(rows.fetchall(), key=lambda row: (row["createtime"], row["id"]), reverse=True)
+        return read[state]
+
+    def look(merchant="demo", *, page=1, limit=20, **wanted):
+        exact = {name: wanted[name] for name in ("status", "order_type") if wanted.get(name)}
+        text, since, until = (wanted.get(name) or "" for name in ("merchant_order_no", "start_time", "end_time"))
+        found = [
+            row["order_no"]
+            for row in every()
+            if row["key"] == merchant
+            and all(row[name] == value for name, value in exact.items())
+            and lower(text) in lower(row["merchant_order_no"])
+            and (since or 0) <= row["createtime"] <= (until or 2**62)
+        ]
+        return found[(page - 1) * limit : page * limit], len(found)
+
+    return look
+
+
+def answered(api, **query):
+    """What `expected` says, as the service answers."""
+    data = api.listed(**query).data
+    return [order["order_no"] for order in data["list"]], data["total"]
+
+
+@pytest.fixture
+def times(raw):
+    """The demo merchant's creation times, oldest first."""
+    return [row[0] for row in raw.execute('SELECT createtime FROM "order" WHERE merchant_id = 1 ORDER BY createtime')]
+
+
+def test_there_are_many_buckets(raw):
+    assert raw.execute("SELECT MAX(bucket) FROM tally").fetchone()[0] > 15
+
+
+@pytest.mark.parametrize(("order_type", "status"), TYPES_AND_STATUSES)
+def test_all_pages_together_are_all_that_matches(api, expected, order_type, status):
+    wanted = {"order_type": order_type, "status": status}
+    every, total = expected(limit=10**6, **wanted)
+    listed = []
+    for page in range(1, total // 100 + 2):
+        numbers, said = answered(api, page=page, limit=100, **wanted)
+        assert said == total
+        listed += numbers
+    assert listed == every
+    assert answered(api, page=total // 100 + 2, limit=100, **wanted) == ([], total)
+    assert answered(api, page=10**9, limit=100, **wanted) == ([], total)
+
+
+@pytest.mark.parametrize(
+    "wanted", [{}, {"status": "completed"}, {"order_type": 2}, {"order_type": 1, "status": "paid"}]
+)
+def test_a_range_of_time_begins_and_ends_anywhere_in_a_bucket(api, expected, times, wanted):
+    edges = [times[at] for at in (0, BUCKET - 2, BUCKET - 1, BUCKET, 5 * BUCKET + 40, -1)]
+    for start, end in itertools.product([None, times[0] - 1, *edges, times[-1] + 1], repeat=2):
+        query = {"start_time": start, "end_time": end, "limit": 7, **wanted}
+        assert answered(api, **query) == expected(**query)
+
+
+@MANY
+@given(data=st.data())
+def test_any_query_is_answered_as_by_looking_at_each_order(api, other, expected, times, data):
+    moments = st.none() | st.sampled_from(times).flatmap(lambda time: st.integers(time - 1, time + 1))
+    query = data.draw(
+        st.fixed_dictionaries(
+            {
+                "page": st.integers(1, 8) | st.integers(1, 300),
+                "limit": st.integers(1, 100),
+                "status": st.sampled_from((None, *STATUSES)),
+                "order_type": st.sampled_from((None, 1, 2)),
+                "start_time": moments,
+                "end_time": moments,
+                "merchant_order_no": st.sampled_from((None, None, "S", "seed-", "-00012", "0000042", "99", "nothing")),
+            }
+        )
+    )
+    client = data.draw(st.sampled_from((api, other)))
+    assert answered(client, **query) == expected(client.key, **query)
+
+
+def test_totals_stay_right_when_orders_move_on(api, http, flask, raw, expected):
+    pending = (
+        "SELECT order_no, order_type FROM \"order\" WHERE merchant_id = 1 AND channel_id = 2 AND status = 'pending'"
+    )
+    orders = raw.execute(f"{pending} ORDER BY id").fetchall()
+    for number, (order_no, order_type) in enumerate(orders):
+        if order_type == 1:
+            assert api.play(order_no, ("success", "fail", "late")[number % 3]).code == 1
+        else:
+            flask("order", *(("accept",) if number % 2 else ("reject", "--reason", "no")), order_no)
+    assert len(orders) > 20
+    for order_type, status in TYPES_AND_STATUSES:
+        wanted = {"order_type": order_type, "status": status, "page": 2}
+        assert answered(api, **wanted) == expected(**wanted)
+    counted = 'merchant_id, order_type, status, seq / ?, COUNT(*) FROM "order" GROUP BY 1, 2, 3, 4'
+    kept = raw.execute("SELECT * FROM tally WHERE count <> 0 ORDER BY 1, 2, 3, 4").fetchall()
+    assert [tuple(row) for row in kept] == [tuple(row) for row in raw.execute(f"SELECT {counted}", (BUCKET,))]
+
+
+def test_a_clock_that_is_set_back_turns_no_orders_round(api, expected, raw, ahead):
+    first = api.buy().data
+    ahead(-3600)
+    second = api.buy().data
+    ahead(-3600)
+    third = api.sell("1.00").data
+    placed = [order["order_no"] for order in (third, second, first)]
+    assert answered(api, limit=3)[0] == placed
+    assert first["createtime"] == second["createtime"] == third["createtime"]
+    since = {"start_time": first["createtime"], "limit": 100}
+    assert answered(api, **since)[0][-3:] == placed
+    assert answered(api, **since) == expected(**since)
+    in_turn = raw.execute('SELECT createtime FROM "order" WHERE merchant_id = 1 ORDER BY seq').fetchall()
+    assert in_turn == sorted(in_turn, key=tuple)
+
+
+def test_two_merchants_see_nothing_of_each_other_s(api, other, raw):
+    for text, count in (("SEED-", ORDERS), ("SEED-0000", 999)):
+        totals = [answered(client, merchant_order_no=text)[1] for client in (api, other)]
+        assert sum(totals) == count
+        assert all(totals)
+    strangers = "SELECT merchant_order_no FROM \"order\" WHERE merchant_id = 2 AND merchant_order_no <> '' LIMIT 20"
+    for (number,) in raw.execute(strangers):
+        assert answered(api, merchant_order_no=number) == ([], 0)
+        assert answered(other, merchant_order_no=number)[1] == 1

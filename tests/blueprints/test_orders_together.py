@@ -1,0 +1,79 @@
+"""Orders that wait for the same commit over HTTP: each is as it would be alone."""
+
+import json
+import sqlite3
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+
+import pytest
+
+from models import writer
+from models.base import open_database
+from tests.support import Api, signed, through_flask
+from tests.turns import together
+
+KEY = {"Idempotency-Key": "key-1"}
+
+
+@pytest.fixture
+def client(app):
+    """`client()`: the merchant `demo` (or another) from a connection of its own."""
+    return lambda key="demo": Api(through_flask(app.test_client()), key)
+
+
+def order(order_type, amount="1.00"):
+    """A signed request for an order, to be sent more than once."""
+    fields = {"order_type": order_type, "cny_amount": amount, "paychannel_id": 2}
+    return json.dumps(signed("createOrder", fields | {"paychannel_paymethod": "bank"})).encode()
+
+
+def test_orders_placed_at_once_are_numbered_in_turn_for_each_merchant(api, other, client, rows):
+    answers = together(*((client(key).buy, "1.00") for key in ("demo", "other", "demo", "demo", "other")))
+    assert [answer.code for answer in answers] == [1] * 5
+    numbers = [answer.data["order_no"] for answer in answers]
+    for listed, own in ((api.listed().data, (3, 2, 0)), (other.listed().data, (4, 1))):
+        assert [each["order_no"] for each in listed["list"]] == [numbers[at] for at in own]
+        assert listed["total"] == len(own)
+    tables = rows()
+    assert (len(tables["Nonce"]), len(tables["History"])) == (5, 5)
+
+
+def test_withdrawals_beyond_the_balance_fail_alone(api, client, balances):
+    answers = together(*((client().sell, amount) for amount in ("6000.00", "6000.00", "1000.00")), (client().buy,))
+    assert [answer.code for answer in answers] == [1, 40901, 1, 1]
+    assert api.listed().data["total"] == 3
+    assert sum(balances()) == 1_000_000
+
+
+@pytest.mark.parametrize("amount", ["1.00", "99000.00"])
+def test_a_request_that_was_sent_twice_at_once_counts_once(api, client, amount):
+    body = order(2, amount)
+    answers = together((client().post, "createOrder", body), (client().sell, "1.00"))
+    assert api.post("createOrder", body).code == 40104
+    assert [answer.code for answer in answers] == [1 if amount == "1.00" else 40901, 1]
+
+
+@pytest.mark.parametrize("order_type", [1, 2])
+def test_of_two_requests_with_one_key_the_second_is_refused_and_its_nonce_is_spent(api, client, order_type):
+    first, second = order(order_type), order(order_type)
+    answers = together(*((client().post, "createOrder", body, KEY) for body in (first, second)))
+    assert [answer.code for answer in answers] == [1, 40902]
+    assert api.listed().data["total"] == 1
+    assert [api.post("createOrder", body, KEY).code for body in (first, second)] == [40104, 40104]
+
+
+@pytest.mark.parametrize("make", [Api.buy, Api.sell])
+def test_while_the_database_is_locked_each_is_50300_and_none_is_there(instance, api, client, make):
+    writer.stop()
+    open_database(instance / "orders.sqlite", busy_timeout=0.2)
+    with (
+        closing(sqlite3.connect(instance / "orders.sqlite", isolation_level=None)) as other,
+        ThreadPoolExecutor() as pool,
+    ):
+        other.execute("BEGIN IMMEDIATE")
+        answers = list(pool.map(make, [client() for _ in range(3)]))
+        other.execute("ROLLBACK")
+    assert {(answer.status, answer.code) for answer in answers} == {(503, 50300)}
+    assert all(int(answer.headers["Retry-After"]) >= 1 for answer in answers)
+    assert api.listed().data["total"] == 0
+    assert make(api).code == 1

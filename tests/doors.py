@@ -1,0 +1,120 @@
+"""Walks through the service's doors, for tests that look at all that it does."""
+
+import itertools
+import json
+from urllib.parse import urlencode
+
+from models.order import STATUSES
+from tests.pages import CASHIER, CLAIM, FORM, STATUS
+from tests.support import CARD, PERSON, completed
+
+REGIONS = "/addons/paychannel/channel.gatewaya"
+GATEWAY_A = {"channel": 1, "gatewaya_personal_data": PERSON, "gatewaya_card_info": CARD}
+
+
+def key(text):
+    """The header of a safe retry."""
+    return {"Idempotency-Key": text}
+
+
+def create_orders_of_all_kinds(api):
+    """Without a key, with one, and again with it."""
+    for number in (0, 1, 1):
+        keys = [number and key(f"key-{number}-{kind}") for kind in range(4)]
+        api.buy(headers=keys[0], customer_name="张三")
+        for more, header in zip((GATEWAY_A, {"channel": 2}, {"channel": 3}), keys[1:], strict=True):
+            assert api.sell("1.00", headers=header, **more).code == 1
+
+
+def be_refused(api, other, flask):
+    """All that createOrder refuses."""
+    assert [api.sell("900000.00", headers=header).code for header in (None, key("poor"), key("poor"))] == [40901] * 3
+    assert (other.sell().code, other.sell(headers=key("none")).code) == (40903, 40903)
+    assert (api.buy(headers=key("poor")).code, api.buy("0").code, api.buy(channel=4).code) == (42201, 42200, 40403)
+    assert (api.buy(timestamp=1).code, api.buy(api_key="nobody").code) == (40103, 40101)
+    assert [api.buy(nonce="nonce-0001").code for _ in range(2)] == [1, 40104]
+    assert [api.sell("1.00", nonce="nonce-0002").code for _ in range(2)] == [1, 40104]
+    flask("channel", "set", 2, "--config", "open=refuse")
+    assert [api.buy(headers=header).code for header in (None, key("no"), key("no"))] == [50201] * 3
+    flask("channel", "set", 2, "--config", "open=timeout")
+    assert [api.buy(headers=header).code for header in (None, key("later"), key("later"))] == [1] * 3
+    flask("channel", "set", 2, "--config", "open=accept")
+
+
+def open_all_pages(api, http):
+    """The queries for one order, the cashier, the notices, the sandbox, and what needs no order."""
+    mine, by_hand = (api.buy(channel=channel, merchant_order_no="mine").data["order_no"] for channel in (2, 3))
+    for by in ({"order_no": mine}, {"id": 5}, {"merchant_order_no": "mine"}):
+        assert api.detail(**by).code == 1
+    api.call("getPayChannels", query="?category=gateway_b")
+    for order_no in (mine, by_hand, "1"):
+        api.detail(order_no=order_no)
+        for method, path, body in (("GET", CASHIER, b""), ("GET", STATUS, b""), ("POST", CLAIM, order_no.encode())):
+            http(method, f"{path}?order_no={order_no}", b"order_no=" + body, FORM)
+        api.notice(order_no, 10_000)
+        api.notice(order_no, 9_000, reference="R-2")
+        api.play(order_no, "success")
+    event = json.dumps({"type": "order.completed", "data": {"order_no": mine}})
+    assert http("POST", "/sandbox/inbox", event.encode()).status == 200
+    district = urlencode({"province": "广东省", "city": "广州市"})
+    regions = ("regionData", "provinceList", "cityList?" + district, "districtList?" + district)
+    for path in (*(f"{REGIONS}/{each}" for each in regions), "/sandbox/inbox", "/healthz"):
+        assert http("GET", path).status == 200
+
+
+def list_by_every_filter(api, texts=(None,)):
+    """Pages for every combination of filters."""
+    orders = api.listed(limit=100).data["list"]
+    since, until = orders[80]["createtime"], orders[20]["createtime"]
+    for status, order_type, start, end, text, page in itertools.product(
+        (None, *STATUSES), (None, 1, 2), (None, since), (None, until), texts, (1, 3)
+    ):
+        filters = {"status": status, "order_type": order_type, "start_time": start, "end_time": end}
+        assert api.listed(**filters, merchant_order_no=text, page=page).code == 1
+
+
+def _combined(*options):
+    """Each combination of options, given or not, as arguments."""
+    return [" ".join(each).split() for each in itertools.product(*(("", option) for option in options))]
+
+
+def give_every_command(run, api, flask_json):
+    """Every command of the operator, with what there is to list, by `run(*arguments)`."""
+    deposits = [api.buy(channel=3).data["order_no"] for _ in range(2)]
+    withdrawals = [api.sell("5.00", channel=3).data["order_no"] for _ in range(2)]
+    done = completed(api)
+    for command in (
+        "merchant add shop --name Shop",
+        "merchant set shop --buy-rate 0.5",
+        "merchant show shop",
+        "merchant list",
+        "merchant rotate shop",
+        "account add shop --card-number 6222020000000000017 --real-name 张三",
+        "account list",
+        "account list demo",
+        "channel add --category gateway_b --driver sandbox --name New",
+        "channel set 5 --max 100",
+        "channel list",
+        "channel link 5 shop",
+        "channel unlink 5 shop",
+        f"order accept {withdrawals[0]}",
+        f"order reject {withdrawals[1]} --reason no",
+        f"order paid {withdrawals[0]}",
+        f"order paid {deposits[0]}",
+        f"order paid {deposits[1]} --amount 99.00",
+        f"order show {deposits[1]} --reveal",
+        f"order show {withdrawals[0]} --reveal",
+        "ledger balances",
+        "ledger adjust demo 1.00 --reason gift --channel 1",
+    ):
+        run(*command.split())
+    for options in _combined("--merchant demo", "--status paid", "--type sell", "--exceptions"):
+        run("order", "list", *options)
+    run("order", "settle", deposits[1], "--credit")
+    for options in _combined("--merchant demo", "--state dead"):
+        run("callback", "list", *options)
+    webhook_id = next(row["id"] for row in flask_json("callback", "list") if row["order_no"] == done)
+    run("callback", "show", webhook_id)
+    run("callback", "redeliver", webhook_id)
+    for options in _combined("--state pending", "--since 2026-01-01", "--until 2100-01-01"):
+        run("callback", "redeliver", "--merchant", "demo", *options)

@@ -1,0 +1,163 @@
+"""Merchants and channels that are kept in memory: a change counts, whoever made it."""
+
+import json
+import sqlite3
+from contextlib import closing
+
+import pytest
+
+from models.merchant import Merchant
+from models.revision import revision
+from models.writer import transaction
+from services import directory
+from tests.plans import Heard
+from tests.support import Api, completed, until
+
+
+@pytest.fixture
+def only_told(monkeypatch):
+    """The database is not asked whether anything changed: only what this process says of a change counts."""
+    monkeypatch.setattr(directory, "FRESH", 10**9)
+
+
+@pytest.fixture
+def always_asked(monkeypatch):
+    """The database is asked each time, instead of every few milliseconds."""
+    monkeypatch.setattr(directory, "FRESH", -1)
+
+
+@pytest.fixture
+def change(instance, app):
+    """`change(sql)` as another process does it: through a connection of its own."""
+    with closing(sqlite3.connect(instance / "orders.sqlite", isolation_level=None)) as other:
+        other.execute("PRAGMA foreign_keys = 1")
+        yield other.execute
+
+
+def channels(api):
+    """The channels that a merchant may use."""
+    return [channel["id"] for channel in api.call("getPayChannels").data["list"]]
+
+
+def fee(api):
+    """The fee of a deposit of 100 yuan."""
+    return api.buy("100.00").data["service_amount"]
+
+
+CHANGES = [
+    (("merchant", "set", "demo", "--disabled"), lambda api: api.listed().code, 1, 40101),
+    (("merchant", "set", "demo", "--allow", "10.0.0.1"), lambda api: api.listed().code, 1, 40300),
+    (("merchant", "set", "demo", "--buy-rate", "1.00"), fee, 60, 100),
+    (("merchant", "rotate", "demo", "--keep-hours", 0), lambda api: api.listed().code, 1, 40102),
+    (("channel", "set", 2, "--disabled"), channels, [1, 2, 3], [1, 3]),
+    (("channel", "set", 2, "--max", "99.99"), lambda api: api.buy("100.00").code, 1, 42200),
+    (("channel", "set", 2, "--pay-method", "bank"), lambda api: api.buy("100.00").code, 1, 42200),
+    (("channel", "link", 4, "demo"), channels, [1, 2, 3], [1, 2, 3, 4]),
+    (("channel", "unlink", 3, "demo"), channels, [1, 2, 3], [1, 2]),
+]
+
+
+@pytest.mark.parametrize(("command", "look", "before", "after"), CHANGES, ids=lambda value: str(value)[:60])
+def test_a_change_in_this_process_counts_at_once(only_told, api, flask, command, look, before, after):
+    assert look(api) == before
+    flask(*command)
+    assert look(api) == after
+
+
+def test_a_merchant_s_events_count_for_the_next_callback(only_told, api, flask, flask_json):
+    flask("merchant", "set", "demo", "--events", "paid")
+    completed(api)
+    assert {row["type"] for row in flask_json("callback", "list")} == {"order.paid", "order.completed"}
+
+
+def test_a_merchant_that_was_unknown_may_call_once_it_is_there(only_told, http, flask_json):
+    shop = Api(http, "shop", "?")
+    assert shop.listed().code == 40101
+    shop.secret = flask_json("merchant", "add", "shop")["secret"]
+    assert shop.listed().code == 1
+
+
+OTHERS_CHANGES = [
+    ("UPDATE merchant SET enabled = 0 WHERE id = 1", lambda api: api.listed().code, 40101),
+    ("UPDATE merchant SET buy_rate = 100 WHERE id = 1", fee, 100),
+    ("UPDATE merchant SET key = 'renamed' WHERE id = 1", lambda api: api.listed().code, 40101),
+    ("UPDATE channel SET enabled = 0 WHERE id = 2", channels, [1, 3]),
+    ("UPDATE channel SET max_amount = 9999 WHERE id = 2", lambda api: api.buy("100.00").code, 42200),
+    ("DELETE FROM channel_link WHERE channel_id = 3", channels, [1, 2]),
+    ("INSERT INTO channel_link (merchant_id, channel_id) VALUES (1, 4)", channels, [1, 2, 3, 4]),
+]
+
+
+@pytest.mark.parametrize(("sql", "look", "after"), OTHERS_CHANGES, ids=lambda value: str(value)[:60])
+def test_a_change_by_another_process_counts_once_the_database_is_asked(always_asked, api, change, sql, look, after):
+    assert look(api) != after
+    change(sql)
+    assert look(api) == after
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "UPDATE merchant SET name = 'x' WHERE id = 1",
+        "DELETE FROM channel_link WHERE channel_id = 3",
+        "INSERT INTO channel_link (merchant_id, channel_id) VALUES (1, 4)",
+        "UPDATE channel SET name = 'x'",
+        "REPLACE INTO channel_link (merchant_id, channel_id) VALUES (1, 2)",
+    ],
+)
+def test_any_change_of_merchants_and_channels_moves_the_revision(change, sql):
+    before = revision()
+    change(sql)
+    assert revision() > before
+
+
+def test_orders_leave_the_revision_alone_and_merchants_unread(only_told, api, due):
+    completed(api)
+    before = revision()
+    with Heard() as heard:
+        completed(api)
+        api.sell("1.00")
+        api.listed()
+    assert revision() == before
+    assert not [sql for sql in heard.statements if 'FROM "merchant"' in sql]
+
+
+def test_what_a_failed_transaction_changed_is_not_believed(always_asked, api):
+    @transaction
+    def fails():
+        Merchant.update(buy_rate=100).execute()
+        assert directory.by_id(1).merchant.buy_rate == 100
+        raise ValueError
+
+    with pytest.raises(ValueError):  # noqa: PT011
+        fails()
+    assert directory.by_id(1).merchant.buy_rate == 60
+
+
+def test_strangers_are_not_remembered(api, http):
+    assert api.listed().code == 1
+    known = set(directory._current[0].known)
+    for number in range(100):
+        assert Api(http, f"stranger-{number}", "?").listed().code == 40101
+    assert set(directory._current[0].known) <= known
+
+
+def test_in_the_running_service_a_command_s_change_counts(service):
+    assert channels(service.api) == [1, 2, 3]
+    service.flask("channel", "unlink", "3", "demo")
+    until(lambda: channels(service.api) == [1, 2])
+    service.flask("merchant", "set", "demo", "--disabled")
+    until(lambda: service.api.listed().code == 40101)
+    service.flask("merchant", "set", "demo", "--enabled")
+    until(lambda: service.api.listed().code == 1)
+    rotated = json.loads(service.flask("merchant", "rotate", "demo", "--keep-hours", "0", "--json").stdout)
+    until(lambda: service.api.listed().code == 40102)
+    service.api.secret = rotated["secret"]
+    assert service.api.listed().code == 1
+
+
+def test_in_the_running_service_a_change_of_the_database_counts(service):
+    assert fee(service.api) == 60
+    with closing(sqlite3.connect(service.instance / "orders.sqlite", isolation_level=None)) as other:
+        other.execute("UPDATE merchant SET buy_rate = 100")
+    until(lambda: fee(service.api) == 100)

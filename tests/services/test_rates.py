@@ -1,0 +1,134 @@
+"""Sliding windows: never more than the limit, what was before counts by its part, and nobody is remembered for long."""
+
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+
+import pytest
+import time_machine
+from hypothesis import given
+from hypothesis import strategies as st
+
+from services.rates import Rate
+
+NOON = int(datetime(2026, 5, 1, 12, tzinfo=UTC).timestamp())
+SECONDS, MOST = 10, 10
+
+
+@pytest.fixture
+def clock(time_machine):
+    """`clock(seconds)` sets the clock to noon, when a window begins, and that much; there it stands still."""
+
+    def at(seconds):
+        time_machine.move_to(NOON + seconds, tick=False)
+
+    at(0)
+    return at
+
+
+@pytest.fixture
+def rate(clock):
+    return Rate(MOST, SECONDS)
+
+
+def taken(rate, tries=100, who="a"):
+    """How many of some hits are taken."""
+    return sum(rate.hit(who) for _ in range(tries))
+
+
+def test_as_many_as_the_limit_are_taken_and_no_more(rate):
+    assert [rate.hit("a") for _ in range(MOST + 3)] == [True] * MOST + [False] * 3
+    assert rate.is_reached("a")
+
+
+def test_each_is_counted_alone(rate):
+    assert taken(rate) == MOST
+    assert not rate.is_reached("b")
+    assert taken(rate, who="b") == MOST
+
+
+def test_looking_counts_nothing(rate):
+    assert not any(rate.is_reached("a") for _ in range(100))
+    assert taken(rate) == MOST
+
+
+@pytest.mark.parametrize(("part", "more"), [(0, 0), (0.05, 0), (0.15, 1), (0.55, 5), (0.95, 9)])
+def test_the_window_before_counts_by_the_part_that_is_not_over(rate, clock, part, more):
+    taken(rate)
+    clock(SECONDS * (1 + part))
+    assert taken(rate) == more
+
+
+def test_half_a_window_leaves_room_for_half_of_the_next(rate, clock):
+    assert taken(rate, MOST // 2) == MOST // 2
+    clock(SECONDS)
+    assert taken(rate) == MOST - MOST // 2
+
+
+@pytest.mark.parametrize("windows", [2, 3, 1000])
+def test_what_is_two_windows_old_counts_no_more(rate, clock, windows):
+    taken(rate)
+    clock(SECONDS * windows)
+    assert taken(rate) == MOST
+
+
+def test_hits_that_are_refused_hold_nobody_up(rate, clock):
+    taken(rate)
+    for second in range(1, 10):
+        clock(second)
+        assert taken(rate) == 0
+    clock(SECONDS * 1.55)
+    assert taken(rate) == 5
+
+
+def test_a_clock_that_is_set_back_locks_nobody_out(rate, clock):
+    taken(rate)
+    clock(-3600)
+    assert 0 < taken(rate) <= MOST
+
+
+@given(steps=st.lists(st.tuples(st.floats(0, 15), st.integers(1, 15)), max_size=30))
+def test_whenever_they_come_no_window_takes_more_than_the_limit(steps):
+    with time_machine.travel(NOON, tick=False) as clock:
+        rate, at, by_window = Rate(MOST, SECONDS), 0.0, Counter()
+        for pause, tries in steps:
+            at += pause
+            clock.move_to(NOON + at, tick=False)
+            by_window[int(at // SECONDS)] += taken(rate, tries)
+    assert all(count <= MOST for count in by_window.values())
+
+
+def test_many_at_once_are_counted_right(rate):
+    with ThreadPoolExecutor(8) as pool:
+        assert sum(pool.map(lambda _: taken(rate, 50), range(8))) == MOST
+
+
+def test_who_came_long_ago_is_forgotten(rate, clock):
+    for window in range(5):
+        clock(SECONDS * window)
+        for number in range(1000):
+            rate.hit(f"{window}-{number}")
+        assert len(rate._now) + len(rate._before) <= 2000
+    clock(SECONDS * 7)
+    rate.is_reached("a")
+    assert (rate._now, rate._before) == ({}, {})
+
+
+@pytest.mark.parametrize("second", [0, 0.5, 17.2, 30, 59.99])
+@pytest.mark.parametrize("settings_of_app", [{"requests_per_second": 3}])
+def test_a_merchant_that_waits_as_long_as_it_is_told_is_answered(clock, api, second):
+    clock(second)
+    assert [api.listed().code for _ in range(4)] == [1, 1, 1, 42900]
+    clock(second + int(api.listed().headers["Retry-After"]))
+    assert api.listed().code == 1
+
+
+@pytest.mark.parametrize("second", [0, 0.5, 17.2, 30, 59.99])
+@pytest.mark.parametrize("settings_of_app", [{"refused_per_minute": 3}])
+def test_an_address_that_waits_as_long_as_it_is_told_is_answered(clock, api, second):
+    clock(second)
+    assert [api.listed(api_key="nobody").code for _ in range(3)] == [40101] * 3
+    refused = api.listed()
+    assert refused.code == 42900
+    clock(second + int(refused.headers["Retry-After"]))
+    assert api.listed().code == 1

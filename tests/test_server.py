@@ -1,0 +1,195 @@
+"""The HTTP server: bodies in chunks, connections that are kept, and requests that hold up no others."""
+
+import json
+import re
+import shutil
+import socket
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from http.client import HTTPConnection
+
+import pytest
+import requests
+
+from app import BODY_LIMIT
+from tests.support import Api, Service, signed, through_http
+from tests.test_process import BUY, writes_held_up
+
+JSON = {"Content-Type": "application/json"}
+REGIONS = "/addons/paychannel/channel.gatewaya/regionData"
+MANY = 24  # writers at once
+
+
+@pytest.fixture(scope="module")
+def running(seeded, tmp_path_factory):
+    """One service in a process of its own for all tests here."""
+    folder = tmp_path_factory.mktemp("server") / "instance"
+    service = Service(shutil.copytree(seeded, folder), ORDERS_REQUESTS_PER_SECOND="1000000").start()
+    yield service
+    service.stop()
+
+
+def order_of(size):
+    """A signed order whose body is this long."""
+    body = json.dumps(signed("createOrder", BUY)).encode()
+    return body + b" " * (size - len(body))
+
+
+def in_chunks(body, *sizes):
+    """A body in chunks of these sizes, and the rest."""
+    start = 0
+    for size in sizes:
+        yield body[start : start + size]
+        start += size
+    yield body[start:]
+
+
+def post(service, body):
+    """createOrder with a body; one that is an iterator goes in chunks."""
+    return requests.post(f"{service.url}/merchant/createOrder", data=body, headers=JSON, timeout=20)
+
+
+@pytest.mark.parametrize("sizes", [None, (), (1, 2, 3), (BODY_LIMIT - 1,), (30_000, 30_000), tuple([997] * 60)])
+def test_a_body_of_the_largest_size_is_taken_and_one_byte_more_refused(running, sizes):
+    taken, refused = (
+        post(running, body if sizes is None else in_chunks(body, *sizes))
+        for body in (order_of(BODY_LIMIT), order_of(BODY_LIMIT + 1))
+    )
+    assert (taken.status_code, taken.json()["code"]) == (200, 1)
+    assert (refused.status_code, refused.json()["code"]) == (413, 41300)
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+@pytest.mark.parametrize("size", [BODY_LIMIT * 2, 4 * 1024 * 1024])
+def test_who_sends_far_too_much_hears_so(running, size, chunked):
+    body = order_of(size)
+    refused = post(running, in_chunks(body, *[60_000] * (size // 60_000)) if chunked else body)
+    assert refused.json()["code"] == 41300
+
+
+def test_chunks_that_come_slowly_are_put_together_and_others_answered_meanwhile(running):
+    body = json.dumps(signed("createOrder", BUY | {"customer_name": "张三", "merchant_order_no": "slow-1"})).encode()
+    others = []
+
+    def slowly():
+        for at in range(0, len(body), 40):
+            others.append(running.api.listed().code)  # takes its time
+            yield body[at : at + 40]
+
+    assert post(running, slowly()).json()["data"]["merchant_order_no"] == "slow-1"
+    assert set(others) == {1}
+    assert running.api.listed(merchant_order_no="slow-1").data["total"] == 1
+
+
+def test_a_sender_that_goes_away_in_mid_body_leaves_the_service_well(running):
+    before = running.api.listed().data["total"]
+    head = b"POST /merchant/createOrder HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+    body = json.dumps(signed("createOrder", BUY)).encode()
+    for more in (
+        b"Content-Length: %d\r\n\r\n%s" % (len(body), body[:-10]),
+        b"Transfer-Encoding: chunked\r\n\r\n%x\r\n%s" % (len(body), body[:-10]),
+        b"Transfer-Encoding: chunked\r\n\r\nno size\r\n",
+    ):
+        with socket.create_connection(("127.0.0.1", running.port)) as sender:
+            sender.sendall(head + more)
+            sender.shutdown(socket.SHUT_WR)
+            while sender.recv(65_536):
+                pass
+    assert running.api.listed().data["total"] == before
+
+
+@contextmanager
+def connection_to(service):
+    """A connection; `send(method, path, body)` over it, which fails where the service has closed it."""
+    connection = HTTPConnection("127.0.0.1", service.port, timeout=20)
+    connection.connect()
+    kept = connection.sock
+
+    def send(method, path, body=None, headers=JSON):
+        connection.request(method, path, body, headers, encode_chunked=not isinstance(body, (bytes, type(None))))
+        answer = connection.getresponse()
+        text = answer.read()
+        assert connection.sock is kept
+        return answer.status, text
+
+    yield send
+    connection.close()
+
+
+def test_a_connection_carries_several_requests(running):
+    with connection_to(running) as send:
+        placed = []
+        for _ in range(3):
+            status, text = send("POST", "/merchant/createOrder", order_of(2000))
+            placed.append(json.loads(text)["data"]["order_no"])
+            assert status == 200
+        assert send("GET", "/healthz")[0] == 200
+        assert len(send("GET", REGIONS)[1]) > 10_000
+    assert len(set(placed)) == 3
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("POST", "/nowhere", 404),
+        ("POST", REGIONS, 405),
+        ("PUT", "/merchant/createOrder", 405),
+        ("POST", "/merchant/orderQueryList", 400),
+        ("GET", "/healthz", 200),
+    ],
+)
+@pytest.mark.parametrize("chunked", [False, True])
+@pytest.mark.parametrize("size", [1000, BODY_LIMIT * 2])
+def test_what_nobody_reads_of_a_request_is_not_taken_for_the_next_one(running, method, path, status, chunked, size):
+    body = b"GET /merchant HTTP/1.1\r\n\r\n" * (size // 26)
+    headers = JSON | ({"Transfer-Encoding": "chunked"} if chunked else {})
+    with connection_to(running) as send:
+        said = send(method, path, in_chunks(body, 10, 500) if chunked else body, headers)[0]
+        assert said in (status, 413)
+        for _ in range(2):
+            assert send("GET", "/healthz")[0] == 200
+
+
+def test_requests_that_come_together_are_answered_in_turn(running):
+    with socket.create_connection(("127.0.0.1", running.port), timeout=20) as sender:
+        paths = ["/healthz", "/nowhere", REGIONS, "/healthz"]
+        sender.sendall("".join(f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n" for path in paths).encode())
+        answers = b""
+        while answers.count(b'"version"') < 2:
+            answers += sender.recv(65_536)
+    assert re.findall(rb"HTTP/1.1 (\d+)", answers) == [b"200", b"404", b"200", b"200"]
+
+
+def test_a_sender_that_waits_to_be_told_to_go_on_is_told(running):
+    body = order_of(3000)
+    head = "POST /merchant/createOrder HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+    with socket.create_connection(("127.0.0.1", running.port), timeout=20) as sender:
+        sender.sendall(f"{head}Content-Length: {len(body)}\r\nExpect: 100-continue\r\n\r\n".encode())
+        assert sender.recv(1000).startswith(b"HTTP/1.1 100")
+        sender.sendall(body)
+        assert b"200 OK" in sender.recv(65_536)
+
+
+def test_a_second_service_on_the_port_is_refused_in_one_line(running, instance):
+    said = Service(instance, ORDERS_PORT=str(running.port)).refused()
+    assert "in use" in said
+    assert str(running.port) in said
+    assert running.api.listed().code == 1
+
+
+def test_while_writes_wait_everything_else_is_answered(running):
+    clients = [Api(through_http(running.url)) for _ in range(MANY)]
+    known = running.api.buy().data["order_no"]
+    with ThreadPoolExecutor(MANY) as pool:
+        with writes_held_up(running.instance):
+            writing = [pool.submit(client.buy) for client in clients]
+            for _ in range(5):
+                for path in ("/healthz", REGIONS, f"/addons/paychannel/pay/status?order_no={known}"):
+                    assert running.api.send("GET", path).status == 200
+                assert running.api.listed().code == 1
+                assert running.api.detail(order_no=known).code == 1
+                assert running.api.call("getPayChannels").code == 1
+            assert not any(call.done() for call in writing)
+        placed = [call.result(20) for call in writing]
+    assert [answer.code for answer in placed] == [1] * MANY
+    assert len({answer.data["order_no"] for answer in placed}) == MANY

@@ -1,10 +1,11 @@
-"""What SQLite would do for the statements that the service runs: heard while it runs them, judged by their query plans."""
+"""How SQLite would run the service's statements: heard while the service runs them, judged by their query plans."""
 
 import re
 
 from models.base import database
 
 # Tables that grow with the orders; of merchants, channels and ledger accounts there are as many as an operator made.
+# An index of what is open (due, unresolved) grows, too, where a channel or a merchant's server is down.
 GROWING = {
     *("order", "history", "posting", "entry", "callback", "callback_attempt", "nonce", "idempotency_key"),
     *("payment_exception", "receiving_account", "order_search", "tally"),
@@ -14,6 +15,8 @@ OF_ONE_ORDER = {"rowid", "order_id", "order_no", "posting_id", "callback_id", "w
 
 _ROWS = re.compile(r"\s*(SELECT|INSERT|UPDATE|DELETE|WITH)\b", re.IGNORECASE)
 _ALIAS = re.compile(r'"(\w+)" AS "(t\d+)"')
+_COLUMN = re.compile(r"(\w+)[<>=]")
+_NOTHING = "(0 = 1)"  # peewee's `IN ()`: SQLite sees that it reads nothing, though not in the plan
 _READ = re.compile(r"(SCAN|SEARCH) (\w+)(.*)")
 _WHERE = re.compile(r"\bWHERE (.*?)(?: ORDER BY| GROUP BY| LIMIT|$)", re.DOTALL)
 _TRIGGER = re.compile(r"(?:\bWHEN\b(?P<when>.*?))?\bBEGIN\b(?P<body>.*)\bEND", re.DOTALL)
@@ -47,27 +50,27 @@ def plan(raw, sql, values=()):
 def unbounded(raw, sql, values=()):
     """The lines of a statement's plan that read more, the more orders there are.
 
-    Bad are a SCAN of a growing table, a SEARCH in one by nothing but whose it is, and a sort (TEMP B-TREE) of other rows
-    than those of one order, but for a walk along an index that a LIMIT ends and on which nothing is filtered or sorted.
+    Bad are a SCAN of a growing table, a SEARCH in one by nothing but whose it is, and a sort (TEMP B-TREE) of more than
+    the rows of one order, but for a walk along an index that a LIMIT ends and on which nothing is filtered or sorted.
     Counts per bucket may be searched and summed by merchant (a row for thousands of orders), and a MATCH is no SCAN.
     """
+    if _NOTHING in sql:
+        return []
     lines = plan(raw, sql, values)
     sorts = [line for line in lines if "TEMP B-TREE" in line]
-    where = "".join(_WHERE.findall(sql))
-    ends = " LIMIT " in sql and not sorts
+    asked = "".join(_WHERE.findall(sql))
     bad = [line for line in lines if "AUTOMATIC" in line]
-    reads_one_order = True
-    for line in lines:
-        how, table, by = (found := _READ.match(line)) and found.groups() or ("", "", "")
-        columns = set(re.findall(r"(\w+)[<>=]", by))
+    one_order = True
+    for how, table, by in (found.groups() for line in lines if (found := _READ.match(line))):
         if table not in GROWING or ("VIRTUAL TABLE" in by and ":M" in by):
             continue
-        if (how == "SCAN" and not (ends and not where)) or (
-            how == "SEARCH" and columns <= OWNERS and table != "tally" and not (ends and " AND " not in where)
-        ):
-            bad.append(line)
-        reads_one_order &= bool(columns & OF_ONE_ORDER) or table == "tally"
-    return bad + ([] if reads_one_order else sorts)
+        columns = set(_COLUMN.findall(by))
+        filtered = bool(asked) if how == "SCAN" else " AND " in asked
+        read_all = (how == "SCAN" or columns <= OWNERS) and (how, table) != ("SEARCH", "tally")
+        if read_all and (filtered or sorts or " LIMIT " not in sql):
+            bad.append(f"{how} {table}{by}")
+        one_order &= bool(columns & OF_ONE_ORDER) or table == "tally"
+    return bad + ([] if one_order else sorts)
 
 
 def in_triggers(raw):
@@ -79,7 +82,17 @@ def in_triggers(raw):
         yield from (each for each in parts["body"].split(";") if _ROWS.match(each) and "RAISE" not in each)
 
 
-def told(sql, lines):
-    """A statement and the bad lines of its plan, for a person to read."""
+def told(raw, statements):
+    """Those of some statements that are unbounded, for a person to read: for the same lines of plan one of them."""
+    found = {}
+    for sql, values in statements.items():
+        lines = unbounded(raw, sql, values)
+        if lines:
+            found.setdefault(tuple(lines), []).append(sql)
+    return [in_short(sqls[0], [*lines, f"in {len(sqls)} statements, such as"]) for lines, sqls in found.items()]
+
+
+def in_short(sql, lines):
+    """A statement under some lines about it, its columns left out."""
     short = re.sub(r"SELECT (?!EXISTS|COUNT)(?:(?!SELECT).)*? FROM", "SELECT … FROM", " ".join(sql.split()))
     return "\n    ".join(["", *lines, re.sub(r"(\?, )+\?", "?, …", short)])

@@ -1,0 +1,259 @@
+"""Transactions through the one writer: what waits is committed together, and each stands or falls by itself."""
+
+import sqlite3
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+
+import pytest
+from peewee import IntegrityError, OperationalError
+
+from models import writer
+from models.base import database, open_database
+from models.writer import grouped, transaction
+from tests.support import until
+from tests.turns import together, writer_held_up
+
+LONG = "x" * 400_000
+
+
+class Broken(Exception):
+    """A piece of work that does not succeed."""
+
+
+class Fatal(BaseException):
+    """A failure that `except Exception` would let through."""
+
+
+@pytest.fixture
+def path(tmp_path):
+    """An empty table of texts, each there once at most, in a file of its own."""
+    file = tmp_path / "notes.sqlite"
+    writer.stop()
+    open_database(file, busy_timeout=0.2)
+    database.execute_sql("CREATE TABLE note (text TEXT UNIQUE)")
+    yield file
+    writer.stop()
+    database.close()
+
+
+@pytest.fixture
+def there(path):
+    """`there()`: what another connection sees."""
+    with closing(sqlite3.connect(path)) as other:
+        yield lambda: [text for (text,) in other.execute("SELECT text FROM note ORDER BY rowid")]
+
+
+@pytest.fixture
+def commits(path):
+    """`commits()`: how often the writer has committed since."""
+    said = []
+
+    @transaction
+    def listen():
+        database.connection().set_trace_callback(said.append)
+
+    listen()
+    said.clear()
+    return lambda: said.count("COMMIT")
+
+
+def put(text):
+    database.execute_sql("INSERT INTO note VALUES (?)", (text,))
+
+
+@transaction
+def write(text, error=None):
+    """Write a text; then fail, where there is an error to fail with."""
+    put(text)
+    if error:
+        raise error
+    return f"wrote {text}"
+
+
+@pytest.fixture
+def many(path):
+    """`many(text)`: grouped work that fails for "bad" at its end; `many.calls`: the lists that it was called with."""
+    calls = []
+
+    @grouped
+    def write_many(texts):
+        calls.append(texts)
+        for text in texts:
+            put(text)
+        if "bad" in texts:
+            raise Broken("bad")
+        return [f"wrote {text}" for text in texts]
+
+    write_many.calls = calls
+    return write_many
+
+
+def test_what_was_written_is_there_for_others_once_the_call_returned(there):
+    for number in range(20):
+        assert write(str(number)) == f"wrote {number}"
+        assert there()[-1] == str(number)
+
+
+@pytest.mark.parametrize("error", [Broken("no such luck", 7), Fatal("the end"), ValueError("嗯")])
+def test_a_failure_keeps_its_type_and_its_words_and_leaves_nothing(there, error):
+    with pytest.raises(type(error)) as raised:
+        write("x", error)
+    assert raised.value.args == error.args
+    assert there() == []
+    assert write("x") == "wrote x"
+
+
+def test_what_waits_is_committed_together_and_the_rest_after_it(there, commits, monkeypatch):
+    monkeypatch.setattr(writer, "LARGEST_GROUP", 3)
+    texts = ["a", "b", "c", "d", "e"]
+    assert together(*((write, text) for text in texts)) == [f"wrote {text}" for text in texts]
+    assert there() == texts
+    assert commits() == 1 + 2  # that which held the writer up, a full group, and the rest
+
+
+@pytest.mark.parametrize("error", [Broken("b"), Fatal("b")])
+def test_work_that_fails_leaves_its_neighbours_alone(there, commits, error):
+    write("twice")
+    said = together((write, "a"), (write, "b", error), (write, "twice"), (write, "c"))
+    assert (said[0], said[1], said[3]) == ("wrote a", error, "wrote c")
+    assert isinstance(said[2], IntegrityError)
+    assert there() == ["twice", "a", "c"]
+    assert commits() == 1 + 2
+
+
+def test_alike_work_is_done_at_once_and_each_gets_its_own_result(there, many, commits):
+    said = together((many, "a"), (write, "x"), (many, "b"), (write, "y"))
+    assert said == ["wrote a", "wrote x", "wrote b", "wrote y"]
+    assert many.calls == [["a", "b"]]
+    assert sorted(there()) == ["a", "b", "x", "y"]
+    assert commits() == 2
+
+
+def test_alike_work_that_fails_for_one_succeeds_for_the_others(there, many, commits):
+    said = together((many, "a"), (many, "bad"), (many, "c"))
+    assert (said[0], said[2]) == ("wrote a", "wrote c")
+    assert (type(said[1]), str(said[1])) == (Broken, "bad")
+    assert many.calls == [["a", "bad", "c"], ["a"], ["bad"], ["c"]]
+    assert there() == ["a", "c"]
+    assert commits() == 2
+
+
+def test_a_nested_call_is_done_in_its_caller_s_transaction(there, many, commits):
+    @transaction
+    def outer():
+        return write("a"), many("b")
+
+    assert outer() == ("wrote a", "wrote b")
+    assert there() == ["a", "b"]
+    assert commits() == 1
+
+
+def test_where_the_caller_fails_what_a_nested_call_did_is_not_there(there, many):
+    @transaction
+    def outer():
+        write("a")
+        many("b")
+        raise Broken
+
+    with pytest.raises(Broken):
+        outer()
+    assert there() == []
+
+
+@pytest.mark.parametrize("neighbours", [[], ["a", "b"]])
+def test_what_was_to_follow_the_commit_follows_where_the_work_succeeded(path, neighbours):
+    followed = []
+
+    @grouped
+    def promise(texts):
+        for text in texts:
+            database.after_commit(lambda text=text: followed.append(text))
+        if "bad" in texts:
+            raise Broken
+        return texts
+
+    said = together(*((promise, text) for text in ("bad", *neighbours)))
+    assert isinstance(said[0], Broken)
+    assert followed == neighbours
+
+
+def test_what_follows_the_commit_cannot_make_a_failure_of_it(there):
+    @transaction
+    def promise(text):
+        put(text)
+        database.after_commit(lambda: 1 / 0)
+        return text
+
+    said = together((promise, "a"), (write, "b"))
+    assert there() == ["a", "b"]
+    assert said == ["a", "wrote b"]
+
+
+@transaction
+def most_pages(count):
+    database.execute_sql(f"PRAGMA max_page_count = {count}")
+
+
+# SQLite gives up the whole transaction, or the statement alone, by what it can undo.
+@pytest.mark.parametrize("sql", ["INSERT INTO note VALUES (?)", "INSERT INTO note VALUES (?), ('more')"])
+def test_a_full_database_does_nothing_by_halves_and_the_writer_goes_on(path, there, sql):
+    followed = []
+
+    @transaction
+    def write_much():
+        database.after_commit(lambda: followed.append("b"))
+        put("b")
+        database.execute_sql(sql, (LONG,))
+
+    most_pages(10)
+    said = together((write, "a"), (write_much,), (write, "c"))
+    kept = [text for text, result in zip("abc", said, strict=True) if not isinstance(result, Exception)]
+    assert there() == kept
+    assert "b" not in kept
+    most_pages(1_000_000)
+    assert write("d") == "wrote d"
+    assert there() == [*kept, "d"]
+    assert followed == []
+    assert "full" in str(said[1])
+
+
+def test_while_the_database_is_locked_each_call_fails_and_the_next_is_done(path, there):
+    write("a")
+    with closing(sqlite3.connect(path, isolation_level=None)) as other, ThreadPoolExecutor(3) as pool:
+        other.execute("BEGIN IMMEDIATE")
+        for failure in [call.exception(20) for call in [pool.submit(write, text) for text in "bcd"]]:
+            assert isinstance(failure, OperationalError)
+            assert "locked" in str(failure)
+        other.execute("ROLLBACK")
+    assert write("e") == "wrote e"
+    assert there() == ["a", "e"]
+
+
+def test_after_it_was_stopped_the_next_call_starts_it_again(there):
+    for text in "abc":
+        write(text)
+        writer.stop()
+        writer.stop()
+    assert there() == ["a", "b", "c"]
+
+
+def test_what_waits_is_done_before_it_stops(there):
+    with writer_held_up() as callers:
+        calls = [callers.call(write, text) for text in "abc"]
+        stopping = callers.call(writer.stop)
+    assert stopping.result(20) is None
+    assert [call.result(20) for call in calls] == ["wrote a", "wrote b", "wrote c"]
+    assert there() == ["a", "b", "c"]
+
+
+def test_a_call_that_comes_while_it_stops_is_done_too(there):
+    with writer_held_up() as callers:
+        stopping = callers.call(writer.stop)
+        call = callers.call(write, "a")
+        callers.let_go()
+        stopping.result(20)
+        try:
+            until(call.done, 3)
+        finally:
+            write("b")  # whoever waits goes on with it, so that the test ends
+    assert there()[0] == "a"

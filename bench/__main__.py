@@ -9,7 +9,7 @@ import time
 import traceback
 from pathlib import Path
 
-from bench import growth, plot, report, scale
+from bench import growth, peers, plot, report, scale
 from bench.context import Bench, Compared
 from bench.load import Failed, wrk
 from bench.processes import ROOT
@@ -34,6 +34,12 @@ def _arguments() -> argparse.Namespace:
         help="instead of the rows: how each endpoint grows with the orders in the file; draws docs/performance.svg",
     )
     parser.add_argument(
+        "--peers",
+        action="store_true",
+        help="instead of the rows: create and list against other services, which are installed for it in "
+        "instance/bench/peers",
+    )
+    parser.add_argument(
         "--quick",
         action="store_true",
         help="small files, short rounds: tries the harness, not the service; keeps its results in instance/bench",
@@ -45,7 +51,7 @@ def _arguments() -> argparse.Namespace:
     names = given.only.split(",") if given.only else []
     if unknown := set(names) - {row.name for row in ROWS}:
         parser.error(f"no row {', '.join(sorted(unknown))}")
-    given.rows = [row for row in ROWS if not given.growth and (not names or row.name in names)]
+    given.rows = [row for row in ROWS if not (given.growth or given.peers) and (not names or row.name in names)]
     return given
 
 
@@ -87,7 +93,8 @@ def main() -> int:
         print(report.line(row, found, bench), flush=True)
         entries.append(report.entry(row, found, bench))
     grown = growth.growth(bench) if given.growth else None
-    report.save(folder / "results.json", entries, [row.name for row in ROWS], grown)
+    compared = peers.compare(bench) if given.peers else None
+    report.save(folder / "results.json", entries, [row.name for row in ROWS], grown, compared)
     if grown:
         plot.draw(growth.relative(grown), scale.FOLDER / "growth.svg" if given.quick else ROOT / "docs/performance.svg")
     shutil.rmtree(bench.work)

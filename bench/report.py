@@ -64,10 +64,14 @@ def entry(row: Row, found: Compared | str, bench: Bench) -> dict[str, Any]:
     known: dict[str, Any] = {"name": row.name, "title": title(row, bench), "target": _target(row)}
     if isinstance(found, str):
         return known | {"error": found}
+    return known | {"verdict": _verdict(row, found)} | figures(found)
+
+
+def figures(found: Compared) -> dict[str, Any]:
+    """What was measured, for the file."""
     values = {"service": found.ours, "yardstick": found.yardstick}
-    return known | {
+    return {
         "ratio": round(found.ratio, 4),
-        "verdict": _verdict(row, found),
         "unit": found.unit,
         "medians": {name: round(statistics.median(rounds), 3) for name, rounds in values.items()},
         "rounds": {name: [round(value, 3) for value in rounds] for name, rounds in values.items()},
@@ -75,7 +79,13 @@ def entry(row: Row, found: Compared | str, bench: Bench) -> dict[str, Any]:
     }
 
 
-def save(file: Path, rows: list[dict[str, Any]], order: list[str], growth: dict[str, Any] | None) -> None:
+def save(
+    file: Path,
+    rows: list[dict[str, Any]],
+    order: list[str],
+    growth: dict[str, Any] | None,
+    peers: list[dict[str, Any]] | None,
+) -> None:
     """Write the file; what this run did not measure stays from an earlier one on the same machine."""
     try:
         known = json.loads(file.read_text())
@@ -87,5 +97,7 @@ def save(file: Path, rows: list[dict[str, Any]], order: list[str], growth: dict[
     measured = {row["name"]: row for row in known.get("rows", [])}
     measured |= {row["name"]: {**row, "date": now["date"]} for row in rows}
     grown = {"date": now["date"], "unit": "ms", "endpoints": growth} if growth else known.get("growth")
-    said = {"machine": now, "rows": [measured[name] for name in order if name in measured], "growth": grown}
+    compared = [{**row, "date": now["date"]} for row in peers] if peers else known.get("peers")
+    kept = [measured[name] for name in order if name in measured]
+    said = {"machine": now, "rows": kept, "growth": grown, "peers": compared}
     file.write_text(json.dumps(said, indent=1, ensure_ascii=False) + "\n")

@@ -76,7 +76,7 @@ def _authenticate(endpoint: str, body: dict[str, Any], query: dict[str, Any], in
         raise Refused(40103)
     _check_address(known)
     if not _requests[0].hit(merchant.key):
-        raise Refused(42900, retry_after=_requests[0].retry_after)
+        raise Refused(42900, retry_after=_requests[0].retry_after(merchant.key))
     if isinstance(auth["nonce"], Literal) or not _NONCE.fullmatch(auth["nonce"]):
         raise Refused(40104)
     replay.spend_nonce(merchant, auth["nonce"])
@@ -108,7 +108,7 @@ def authenticated(endpoint: str, in_query: bool) -> Call:
     """
     address = request.remote_addr or ""
     if _refused[0].is_reached(address):
-        raise Refused(42900, retry_after=_refused[0].retry_after)
+        raise Refused(42900, retry_after=_refused[0].retry_after(address))
     body, query = _read(body_required=not in_query)
     try:
         merchant, nonce = _authenticate(endpoint, body, query, in_query)

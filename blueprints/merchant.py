@@ -54,7 +54,7 @@ def order_query_detail(merchant: Merchant, query: dict[str, Any]) -> Response:
     """One order: by id, else by order number, else the oldest with that merchant number."""
     name = next(name for name in BY if name in query)
     found = Order.select().where(Order.merchant == merchant, getattr(Order, name) == query[name])
-    order = found.order_by(Order.createtime, Order.id).first()
+    order = found.order_by(Order.seq).first()
     if order is None:
         raise Refused(40401)
     return ok(order_view.of(order))

@@ -8,20 +8,18 @@ from typing import Any
 import click
 
 from cli.output import Commands, facts, json_option, show, table, when
-from models.merchant import Merchant
-from models.order import Order
 from models.outbox import CALLBACK_STATES, Callback, CallbackAttempt
-from services import administration, callbacks
+from services import administration, callbacks, overview
 from services.errors import NotPossible
 
 callback = Commands("callback", help="Callbacks to merchants and every attempt to deliver them.")
 WHEN = click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%S"])
 
 
-def _view(row: Callback) -> dict[str, Any]:
+def _view(row: Callback, merchant: str) -> dict[str, Any]:
     return {
         "id": row.webhook_id,
-        "merchant": row.merchant.key,
+        "merchant": merchant,
         "order_no": row.order.order_no,
         "type": row.type,
         "state": row.state,
@@ -35,19 +33,6 @@ def _times(view: dict[str, Any]) -> dict[str, Any]:
     return view | {name: when(view[name]) for name in ("due_at", "createtime")}
 
 
-def _selected(key: str | None, state: str | None, since: datetime | None, until: datetime | None) -> Any:
-    rows = Callback.select(Callback, Merchant, Order).join(Merchant).switch(Callback).join(Order)
-    if key:
-        rows = rows.where(Callback.merchant == administration.find_merchant(key))
-    if state:
-        rows = rows.where(Callback.state == state)
-    if since:
-        rows = rows.where(Callback.createtime >= int(since.timestamp()))
-    if until:
-        rows = rows.where(Callback.createtime <= int(until.timestamp()))
-    return rows
-
-
 @callback.command("list")
 @click.option("--merchant", "key", help="To this merchant.")
 @click.option("--state", type=click.Choice(CALLBACK_STATES), help="In this state.")
@@ -55,8 +40,14 @@ def _selected(key: str | None, state: str | None, since: datetime | None, until:
 @json_option
 def every(key: str | None, state: str | None, limit: int, as_json: bool) -> None:
     """List callbacks, newest first."""
-    rows = _selected(key, state, None, None).order_by(Callback.id.desc()).limit(limit)
-    show([_view(row) for row in rows], as_json, lambda views: table([_times(view) for view in views]))
+    merchants = administration.merchants(key)
+    keys = {merchant.id: merchant.key for merchant in merchants}
+    rows = overview.callbacks(merchants, state, limit)
+    show(
+        [_view(row, keys[row.merchant_id]) for row in rows],
+        as_json,
+        lambda views: table([_times(view) for view in views]),
+    )
 
 
 @callback.command("show")
@@ -64,12 +55,12 @@ def every(key: str | None, state: str | None, limit: int, as_json: bool) -> None
 @json_option
 def one(webhook_id: str, as_json: bool) -> None:
     """Show the callback WEBHOOK_ID, its body and every attempt."""
-    row = _selected(None, None, None, None).where(Callback.webhook_id == webhook_id).first()
+    row = Callback.get_or_none(Callback.webhook_id == webhook_id)
     if row is None:
         raise NotPossible(f"no callback {webhook_id}")
     attempts = CallbackAttempt.select().where(CallbackAttempt.callback == row).order_by(CallbackAttempt.id)
     names = ("at", "status", "milliseconds", "answer")
-    view = _view(row) | {
+    view = _view(row, row.merchant.key) | {
         "body": row.body,
         "tries": [{name: getattr(attempt, name) for name in names} for attempt in attempts],
     }
@@ -94,7 +85,10 @@ def redeliver(
     """Deliver the callback WEBHOOK_ID again, or all of a merchant in a time range."""
     if bool(webhook_id) == bool(key):
         raise click.UsageError("name one callback, or --merchant")
-    rows = _selected(key, state, since, until)
-    if webhook_id:
-        rows = rows.where(Callback.webhook_id == webhook_id)
-    click.echo(f"{callbacks.redeliver(rows)} due again")
+    if key:
+        merchant = administration.find_merchant(key)
+        first, last = (int(moment.timestamp()) if moment else None for moment in (since, until))
+        count = callbacks.redeliver_all(merchant, state, first, last)
+    else:
+        count = callbacks.redeliver(webhook_id)
+    click.echo(f"{count} due again")

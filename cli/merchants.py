@@ -8,11 +8,10 @@ from typing import Any
 import click
 
 from cli.output import PERCENT, Commands, facts, given_of, json_option, show, table, when
-from models.account import ReceivingAccount
 from models.channel import ChannelLink
 from models.merchant import Merchant
 from schemas.views import hundredths
-from services import administration, vault
+from services import administration, overview, vault
 
 merchant = Commands("merchant", help="Merchants: keys, secrets, rates, callbacks.")
 account = Commands("account", help="Receiving accounts that withdrawals are paid to.")
@@ -134,11 +133,8 @@ def add_account(key: str, as_json: bool, **details: str) -> None:
 @json_option
 def accounts(key: str | None, as_json: bool) -> None:
     """List the receiving accounts on file (of merchant KEY), numbers masked."""
-    rows = ReceivingAccount.select().join(Merchant).where(ReceivingAccount.on_file).order_by(ReceivingAccount.id)
-    if key:
-        rows = rows.where(ReceivingAccount.merchant == administration.find_merchant(key))
     views = []
-    for row in rows:
+    for row in overview.accounts(administration.merchants(key)):
         details = json.loads(vault.unseal(row.details))
         number = "*" * (len(details["card_number"]) - 4) + details["card_number"][-4:]
         views.append(

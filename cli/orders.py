@@ -8,11 +8,10 @@ import click
 
 from cli.output import ROW_ID, YUAN, Commands, facts, json_option, show, table, when
 from models.ledger import Entry, LedgerAccount, Posting
-from models.merchant import Merchant
 from models.order import BUY, SELL, STATUSES, History, Order, PaymentException
 from models.outbox import Callback
 from schemas.views import hundredths, order_view
-from services import administration, ordering, payouts, resolution
+from services import administration, ordering, overview, payouts, resolution
 from services.errors import NotPossible
 
 order = Commands("order", help="Orders, their exceptions, and what an operator decides.")
@@ -26,12 +25,12 @@ def _find(order_no: str) -> Order:
     return found
 
 
-def _row(found: Order, exceptions: list[str]) -> dict[str, Any]:
+def _row(found: Any, merchant: str, exceptions: list[str]) -> dict[str, Any]:
     return {
         "order_no": found.order_no,
-        "merchant": found.merchant.key,
+        "merchant": merchant,
         "channel": found.channel_id,
-        "type": "buy" if found.is_buy else "sell",
+        "type": "buy" if found.order_type == BUY else "sell",
         "status": found.status,
         "cny_amount": hundredths(found.amount),
         "merchant_order_no": found.merchant_order_no,
@@ -49,20 +48,16 @@ def _row(found: Order, exceptions: list[str]) -> dict[str, Any]:
 @json_option
 def every(key: str | None, status: str | None, kind: str | None, exceptions: bool, limit: int, as_json: bool) -> None:
     """List orders, newest first."""
-    is_open = PaymentException.resolution.is_null()
-    rows = Order.select(Order, Merchant).join(Merchant).order_by(Order.createtime.desc(), Order.id.desc()).limit(limit)
-    if key:
-        rows = rows.where(Order.merchant == administration.find_merchant(key))
-    if status:
-        rows = rows.where(Order.status == status)
-    if kind:
-        rows = rows.where(Order.order_type == TYPES[kind])
-    if exceptions:
-        rows = rows.where(Order.id.in_(PaymentException.select(PaymentException.order).where(is_open)))
-    kinds: dict[int, list[str]] = {}
-    for exception in PaymentException.select().where(is_open, PaymentException.order.in_([row.id for row in rows])):
-        kinds.setdefault(exception.order_id, []).append(exception.kind)
-    views = [_row(row, kinds.get(row.id, [])) for row in rows]
+    merchants = administration.merchants(key)
+    filters = {name: value for name, value in (("status", status), ("order_type", TYPES.get(kind or ""))) if value}
+    kinds = overview.open_exceptions()
+    rows = (
+        overview.orders_with(list(kinds), merchants, filters, limit)
+        if exceptions
+        else overview.orders(merchants, filters, limit)
+    )
+    keys = {merchant.id: merchant.key for merchant in merchants}
+    views = [_row(row, keys[row.merchant_id], kinds.get(row.id, [])) for row in rows]
     show(views, as_json, lambda views: table([view | {"createtime": when(view["createtime"])} for view in views]))
 
 

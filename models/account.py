@@ -12,7 +12,7 @@ class ReceivingAccount(Table):
     bank, sub_bank, card_number, real_name, and for gateway_a the personal and card data as sent.
     """
 
-    merchant = ForeignKeyField(Merchant)
+    merchant = ForeignKeyField(Merchant, index=False)
     on_file = BooleanField()
     details = TextField()
     createtime = Timestamp()
@@ -21,3 +21,11 @@ class ReceivingAccount(Table):
     def of(cls, merchant: Merchant):
         """The account on file that gateway_b and gateway_c withdrawals go to: the newest, or None."""
         return cls.select().where(cls.merchant == merchant, cls.on_file).order_by(cls.id.desc()).first()
+
+
+# Only those on file are ever looked for by their merchant; a gateway_a withdrawal brings one of its own.
+ReceivingAccount.add_index(
+    ReceivingAccount.index(
+        ReceivingAccount.merchant, ReceivingAccount.id, where=ReceivingAccount.on_file, name="receiving_account_on_file"
+    )
+)

@@ -102,7 +102,9 @@ Order.add_index(Order.merchant, Order.seq, name="order_seq", unique=True)
 Order.add_index(Order.merchant, Order.createtime, Order.seq, name="order_createtime")
 Order.add_index(Order.merchant, Order.order_type, Order.status, Order.seq, name="order_cell")
 Order.add_index(Order.merchant, Order.merchant_order_no, Order.seq, name="order_merchant_order_no")
-Order.add_index(Order.index(Order.channel, Order.due_at, where=Order.due_at.is_null(False), name="order_due"))
+Order.add_index(
+    Order.index(Order.channel, Order.order_type, Order.due_at, where=Order.due_at.is_null(False), name="order_due")
+)
 
 
 @cache
@@ -141,7 +143,7 @@ class PaymentException(Table):
     `amount` is what the channel reported, in fen; `reference` is the channel's own number for it.
     """
 
-    order = ForeignKeyField(Order, index=False)
+    order = ForeignKeyField(Order)
     kind = TextField()
     amount = Fen(default=0)
     reference = TextField(default="")

@@ -45,6 +45,9 @@ Callback.add_index(
 )
 
 
+Callback.add_index(Callback.merchant, Callback.state, Callback.createtime, name="callback_state")
+
+
 class CallbackAttempt(Table):
     """One try: when, the HTTP status (null where there was no answer), how long, the answer's first KiB."""
 

@@ -8,6 +8,7 @@ Nothing is held back to make a group larger; a group is what came while the last
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -16,6 +17,8 @@ from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
 from models.base import database
+
+log = logging.getLogger(__name__)
 
 LARGEST_GROUP = 64  # so that no one waits for more than a few milliseconds of others' work
 
@@ -61,9 +64,10 @@ class _Writer:
     def do(self, work: Work, item: Any) -> Any:
         """Do it in a transaction and return what came of the item, once that is committed."""
         waiting = _Waiting(work, item)
-        if self._thread is None:
-            self._start()
         self._queue.put(waiting)
+        if self._thread is None:  # looked at after the work is in the queue: `stop` looks there last
+            with self._lock:
+                self._start()
         return waiting.wait()
 
     def stop(self) -> None:
@@ -73,12 +77,13 @@ class _Writer:
                 self._queue.put(None)
                 self._thread.join()
                 self._thread = None
+                if not self._queue.empty():
+                    self._start()
 
     def _start(self) -> None:
-        with self._lock:
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
-                self._thread.start()
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
+            self._thread.start()
 
     def _run(self) -> None:
         while (first := self._queue.get()) is not None:
@@ -93,39 +98,62 @@ class _Writer:
 
 
 def _commit(group: list[_Waiting]) -> None:
+    """Do a group's work in one transaction, and then what was to follow; let its callers go on."""
     alike: dict[Work, list[_Waiting]] = {}
     for waiting in group:
         alike.setdefault(waiting.work, []).append(waiting)
-    failed = None
+    failed: BaseException | None = None
+    then: list[Callable[[], None]] = []
     try:
         with database.atomic():
-            for together in alike.values():
-                _do(together)
+            try:
+                for together in alike.values():
+                    then += _do(together)
+            except BaseException as error:
+                failed = error  # and not what comes of rolling back what SQLite has given up already
+                raise
     except BaseException as error:  # it could not begin, or could not be committed: nothing of it is there
-        failed = error
+        failed, then = failed or error, []
+    for call in then:
+        try:
+            call()
+        except Exception:  # the work is on disk: its callers must not be told otherwise
+            log.exception("what was to follow a commit failed")
     for waiting in group:
         waiting.finish(failed)
 
 
-def _do(together: list[_Waiting]) -> None:
-    """Do work of one kind inside the open transaction: all at once, or one by one where that fails."""
+def _do(together: list[_Waiting]) -> list[Callable[[], None]]:
+    """Do work of one kind inside the open transaction: all at once, or one by one where that fails.
+
+    Returns: what is to follow the commit.
+    """
     connection = database.connection()
     connection.execute("SAVEPOINT work")
+    _then.calls = []
     try:
         results = together[0].work([waiting.item for waiting in together])
     except BaseException as error:
-        # Fails where SQLite itself has given up the whole transaction (a full disk, say): so does the group.
+        if not connection.in_transaction:
+            raise  # SQLite has given up the whole transaction (a full disk, say): so does the group
         connection.execute("ROLLBACK TO work")
         connection.execute("RELEASE work")
         if len(together) == 1:
             together[0].error = error
-        else:
-            for waiting in together:
-                _do([waiting])
-    else:
-        connection.execute("RELEASE work")
-        for waiting, result in zip(together, results, strict=True):
-            waiting.result = result
+            return []
+        return [call for waiting in together for call in _do([waiting])]
+    connection.execute("RELEASE work")
+    for waiting, result in zip(together, results, strict=True):
+        waiting.result = result
+    return _then.calls
+
+
+_then = threading.local()
+
+
+def after_commit(call: Callable[[], None]) -> None:
+    """Have `call()` follow once the transaction that this thread is in is on disk; not where it fails."""
+    _then.calls.append(call)
 
 
 _writer = _Writer()

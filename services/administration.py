@@ -14,10 +14,9 @@ from urllib.parse import urlsplit
 from peewee import IntegrityError
 
 from models.account import ReceivingAccount
-from models.base import database
 from models.ledger import AVAILABLE, COMMISSION, FEES, HELD
 from models.merchant import Merchant
-from models.writer import transaction
+from models.writer import after_commit, transaction
 from services import directory, ledger, vault
 from services.errors import NotPossible
 from services.postings import OPERATOR
@@ -40,6 +39,11 @@ def find_merchant(key: str) -> Merchant:
     if merchant is None:
         raise NotPossible(f"no merchant {key}")
     return merchant
+
+
+def merchants(key: str | None = None) -> list[Merchant]:
+    """The merchant with this API key, or all where None. Raises NotPossible."""
+    return [find_merchant(key)] if key else list(Merchant.select().order_by(Merchant.id))
 
 
 def _callback_url(url: str) -> str:
@@ -118,7 +122,7 @@ def add_merchant(
 @transaction
 def set_merchant(merchant: Merchant, **facts: Any) -> None:
     """Change columns of a merchant. Raises NotPossible."""
-    database.after_commit(directory.forget)
+    after_commit(directory.forget)
     Merchant.update(_merchant_facts(facts) | {"updatetime": int(time.time())}).where(
         Merchant.id == merchant.id
     ).execute()

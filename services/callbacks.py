@@ -18,15 +18,15 @@ import requests
 from urllib3.exceptions import HTTPError
 
 import settings
-from models.base import Statement, database
+from models.base import LARGEST_ID, Statement
 from models.merchant import Merchant
 from models.order import Order
-from models.outbox import DEAD, DELIVERED, WAITING, Callback, CallbackAttempt
-from models.writer import transaction
+from models.outbox import CALLBACK_STATES, DEAD, DELIVERED, WAITING, Callback, CallbackAttempt
+from models.writer import after_commit, transaction
 from schemas.views import order_view
 from services import directory, outbound, vault
 from services.errors import NotPossible
-from services.fairpool import FairPool, start_due
+from services.fairpool import Due, FairPool, start_due
 from services.signing import sign_webhook
 
 log = logging.getLogger(__name__)
@@ -36,6 +36,7 @@ TIMEOUT = 10.0
 LEASE = 25  # seconds that one attempt may take before another worker may try
 KEPT = 1024  # bytes of an answer that are kept
 GONE = 410
+DUE = Due(Callback, Callback.merchant)
 
 
 _wakers: list[Callable[[], None]] = []
@@ -60,7 +61,7 @@ def enqueue(order: Order) -> None:
     if order.status not in merchant.events.split(","):
         return
     now = int(time.time())
-    database.after_commit(_wake)
+    after_commit(_wake)
     event = f"order.{order.status}"
     body = {
         "type": event,
@@ -154,19 +155,30 @@ def _record(callback: int, facts: dict[str, Any], **attempt: Any) -> None:
 def sweep(pool: FairPool) -> int:
     """Start an attempt for each callback that is due and that the pool has room for; how many were started."""
     _is_woken.clear()  # before looking: what is committed from here on wakes it again
-    return start_due(pool, Callback, Callback.merchant, attempt, LEASE)
+    return start_due(pool, DUE, attempt, LEASE)
 
 
-@transaction
-def redeliver(selected: Any) -> int:
-    """Make the callbacks of a query due again from the first attempt on, whatever came of them; how many.
+def redeliver(webhook_id: str) -> int:
+    """Make one callback due again from the first attempt on, whatever came of it. Raises NotPossible: there is none."""
+    return _due_again(Callback.webhook_id == webhook_id)
+
+
+def redeliver_all(merchant: Merchant, state: str | None, since: int | None, until: int | None) -> int:
+    """Make a merchant's callbacks due again: those in a state, made in a range of Unix time; how many.
 
     Raises:
         NotPossible: there are none.
     """
+    states = [state] if state else list(CALLBACK_STATES)
+    made = Callback.createtime.between(since or 0, until or LARGEST_ID)
+    return _due_again((Callback.merchant == merchant) & Callback.state.in_(states) & made)
+
+
+@transaction
+def _due_again(selected: Any) -> int:
     now = int(time.time())
-    ids = selected.select(Callback.id)
-    count = Callback.update(state=WAITING, attempts=0, due_at=now, updatetime=now).where(Callback.id.in_(ids)).execute()
+    count: int = Callback.update(state=WAITING, attempts=0, due_at=now, updatetime=now).where(selected).execute()
     if not count:
         raise NotPossible("no such callback")
+    after_commit(_wake)
     return count

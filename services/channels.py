@@ -15,12 +15,11 @@ from peewee import IntegrityError
 import gateways
 import settings
 from gateways.base import ChannelError, ChannelUnknown, Driver, Payment, Payout
-from models.base import database
 from models.channel import CATEGORIES, LARGEST_AMOUNT, PAY_METHODS, Channel, ChannelLink
 from models.ledger import CLEARING
 from models.merchant import Merchant
 from models.order import Order
-from models.writer import transaction
+from models.writer import after_commit, transaction
 from services import directory, ledger, vault
 from services.errors import NotPossible, Refused
 
@@ -156,7 +155,7 @@ def set_channel(channel: Channel, config: dict[str, Any] | None = None, **facts:
         facts["pay_method"] = _pay_method(facts["pay_method"])
     _check_range(facts.get("min_amount", channel.min_amount), facts.get("max_amount", channel.max_amount))
     facts["updatetime"] = int(time.time())
-    database.after_commit(directory.forget)
+    after_commit(directory.forget)
     _checked(lambda: Channel.update(facts).where(Channel.id == channel.id).execute())
 
 
@@ -175,14 +174,14 @@ def _checked(write: Any) -> Any:
 @transaction
 def link(channel: Channel, merchant: Merchant) -> None:
     """Let a merchant use a channel."""
-    database.after_commit(directory.forget)
+    after_commit(directory.forget)
     ChannelLink.insert(channel=channel, merchant=merchant).on_conflict_ignore().execute()
 
 
 @transaction
 def unlink(channel: Channel, merchant: Merchant) -> None:
     """Take a channel from a merchant; orders that are on their way go on. Raises NotPossible."""
-    database.after_commit(directory.forget)
+    after_commit(directory.forget)
     own = (ChannelLink.channel == channel) & (ChannelLink.merchant == merchant)
     if not ChannelLink.delete().where(own).execute():
         raise NotPossible(f"{merchant.key} is not linked to channel {channel.id}")

@@ -5,10 +5,13 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
+from functools import reduce
+from operator import or_
 from typing import Any
+
+from peewee import SQL, fn
 
 from models.base import Statement
 from models.writer import transaction
@@ -69,45 +72,64 @@ class FairPool:
         self._pool.shutdown(wait=True)
 
 
-def start_due(
-    pool: FairPool, table: Any, party: Any, work: Callable[[Any], bool], lease: int, first: Any = None
-) -> int:
-    """Claim what is due in a table and do it, as far as the pool has room, and go on while a party has more.
+class Due:
+    """What is due in a table: of whom, and in which order it is taken."""
+
+    def __init__(self, table: Any, party: Any, lanes: Sequence[Any] = (SQL("1"),)):
+        """`table` has `due_at` and `claim`; `party` is its column that says whose room a row takes.
+
+        Args:
+            lanes: conditions; what fulfils an earlier one goes first, and then what is due the longest.
+        """
+        self._table, owner = table, party.rel_model
+        due = table.select(SQL("1")).where(party == owner.id, reduce(or_, lanes))
+        self._parties = Statement(lambda v: owner.select(owner.id).where(fn.EXISTS(due.where(table.due_at <= v.now))))
+        self._lanes = [_longest_due(table, party, lane) for lane in lanes]
+
+    def parties(self) -> list[int]:
+        """Whose rows are due."""
+        return [who for (who,) in self._parties.run(now=int(time.time())).fetchall()]
+
+    @transaction
+    def claim(self, who: int, room: int, lease: int) -> list[Any]:
+        """Take up to `room` of a party's due rows for `lease` seconds, in one commit."""
+        now = int(time.time())
+        claimed: list[Any] = []
+        for lane in self._lanes:
+            rows = lane.models(self._table, now=now, who=who, room=room - len(claimed))
+            claimed += [row for row in rows if row.claim(now + lease)]
+        return claimed
+
+
+def _longest_due(table: Any, party: Any, lane: Any) -> Statement:
+    def build(v: Any) -> Any:
+        return table.select().where(table.due_at <= v.now, party == v.who, lane).order_by(table.due_at).limit(v.room)
+
+    return Statement(build)
+
+
+def _longest_due(table: Any, party: Any, lane: Any) -> Statement:
+    def build(v: Any) -> Any:
+        rows = table.select().where(table.due_at <= v.now, party == v.who, lane)
+        return rows.order_by(table.due_at).limit(v.room)
+
+    return Statement(build)
+
+
+def start_due(pool: FairPool, due: Due, work: Callable[[Any], bool], lease: int) -> int:
+    """Claim what is due and do it, as far as the pool has room, and go on while a party has more.
 
     Args:
-        table: has `due_at` and `claim`.
-        party: the table's column that says whose room a row takes.
         lease: seconds that one piece of work may take before another worker may try.
-        first: a column; what has more of it goes before others that are due. Else the longest due.
 
     Returns: how many were started at once.
     """
 
     def start(who: int) -> int:
-        claimed = _claim(table, party, who, pool.room(who), lease, first)
+        room = pool.room(who)
+        claimed = due.claim(who, room, lease) if room else []
         for row in claimed:
             pool.submit(who, work, row, start)
         return len(claimed)
 
-    return sum(start(who) for (who,) in _parties(table, party).run(now=int(time.time())).fetchall())
-
-
-@transaction
-def _claim(table: Any, party: Any, who: int, room: int, lease: int, first: Any) -> list[Any]:
-    """Take up to `room` of a party's due rows for `lease` seconds, in one commit."""
-    now = int(time.time())
-    rows = _due(table, party, first).models(table, now=now, who=who, room=room)
-    return [row for row in rows if row.claim(now + lease)]
-
-
-@cache
-def _parties(table: Any, party: Any) -> Statement:
-    return Statement(lambda v: table.select(party).where(table.due_at <= v.now).group_by(party))
-
-
-@cache
-def _due(table: Any, party: Any, first: Any) -> Statement:
-    order = [table.due_at] if first is None else [first.desc(), table.due_at]
-    return Statement(
-        lambda v: table.select().where(table.due_at <= v.now, party == v.who).order_by(*order).limit(v.room)
-    )
+    return sum(start(who) for who in due.parties())

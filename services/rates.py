@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 
@@ -41,7 +42,13 @@ class Rate:
             self._now[who] = self._now.get(who, 0) + 1
             return True
 
-    @property
-    def retry_after(self) -> int:
-        """Seconds until a window begins anew."""
-        return max(1, round(self._seconds - time.time() % self._seconds))
+    def retry_after(self, who: str) -> int:
+        """Whole seconds until one more hit is not too many, where nobody hits meanwhile."""
+        with self._lock:
+            self._count(who)
+            gone = time.time() / self._seconds % 1
+            now, before = self._now.get(who, 0), self._before.get(who, 0)
+        if now + 1 > self._most:  # not in this window: in the next, this one counts as the one before
+            now, before, gone = 0, now, gone - 1
+        needed = 1 - (self._most - now - 1) / before if before else 0
+        return max(1, math.floor((needed - gone) * self._seconds) + 1)

@@ -9,11 +9,13 @@ from models.order import BUY, CONFIRMED, PAID, PENDING, SELL, Order
 from models.writer import transaction
 from services import lifecycle, payouts, settlement
 from services.channels import ask, driver_of, payment_of
-from services.fairpool import FairPool, start_due
+from services.fairpool import Due, FairPool, start_due
 from services.ordering import FIRST_ASK
 
 LEASE = 30  # seconds that one act may take before another worker may try
 LONGEST_PAUSE = 300
+# A withdrawal never waits behind questions about deposits.
+DUE = Due(Order, Order.channel, lanes=[Order.order_type == SELL, Order.order_type == BUY])
 
 
 def _pause(asks: int, first: int = 1) -> int:
@@ -23,8 +25,7 @@ def _pause(asks: int, first: int = 1) -> int:
 
 def sweep(pool: FairPool) -> int:
     """Start the act of each order that is due and that the pool has room for; how many were started."""
-    # A withdrawal never waits behind questions about deposits.
-    return start_due(pool, Order, Order.channel, act, LEASE, first=Order.order_type)
+    return start_due(pool, DUE, act, LEASE)
 
 
 def act(order: Order) -> bool:

@@ -10,11 +10,11 @@ from typing import Any
 
 from peewee import IntegrityError
 
-from models.base import Statement, database
+from models.base import Statement
 from models.merchant import Merchant
 from models.order import Order
 from models.replay import IdempotencyKey, Nonce
-from models.writer import transaction
+from models.writer import after_commit, transaction
 from services import signing
 from services.errors import Refused
 
@@ -132,7 +132,7 @@ def record(spent: list[tuple[Call, Order | None, int | None]]) -> None:
     """
     now = int(time.time())
     nonces = [(call.merchant.id, call.nonce) for call, _, _ in spent]
-    database.after_commit(lambda: memory.release(nonces))
+    after_commit(lambda: memory.release(nonces))
     try:
         Nonce.add_all([{"merchant": merchant, "nonce": nonce, "createtime": now} for merchant, nonce in nonces])
     except IntegrityError:

@@ -52,7 +52,7 @@ ORDERS = (
     'CREATE INDEX "order_createtime" ON "order" ("merchant_id", "createtime", "seq")',
     'CREATE INDEX "order_cell" ON "order" ("merchant_id", "order_type", "status", "seq")',
     'CREATE INDEX "order_merchant_order_no" ON "order" ("merchant_id", "merchant_order_no", "seq")',
-    'CREATE INDEX "order_due" ON "order" ("channel_id", "due_at") WHERE ("due_at" IS NOT NULL)',
+    'CREATE INDEX "order_due" ON "order" ("channel_id", "order_type", "due_at") WHERE ("due_at" IS NOT NULL)',
 )
 
 ONE_MORE = """INSERT INTO tally (merchant_id, order_type, status, bucket, count)
@@ -91,9 +91,15 @@ REVISION = (
         for verb in ("INSERT", "UPDATE", "DELETE")
     ),
 )
+FOUND = (
+    'CREATE INDEX "payment_exception_order_id" ON "payment_exception" ("order_id")',
+    'CREATE INDEX "callback_state" ON "callback" ("merchant_id", "state", "createtime")',
+    'DROP INDEX "receiving_account_merchant_id"',
+    'CREATE INDEX "receiving_account_on_file" ON "receiving_account" ("merchant_id", "id") WHERE "on_file"',
+)
 
 
 def up(migrator, database):
     """Apply it; the runner's transaction holds it all."""
-    for statement in (*ORDERS, *COUNTS, *SEARCH, *REVISION):
+    for statement in (*ORDERS, *COUNTS, *SEARCH, *REVISION, *FOUND):
         database.execute_sql(statement)

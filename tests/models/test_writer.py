@@ -9,7 +9,7 @@ from peewee import IntegrityError, OperationalError
 
 from models import writer
 from models.base import database, open_database
-from models.writer import grouped, transaction
+from models.writer import after_commit, grouped, transaction
 from tests.support import until
 from tests.turns import together, writer_held_up
 
@@ -167,7 +167,7 @@ def test_what_was_to_follow_the_commit_follows_where_the_work_succeeded(path, ne
     @grouped
     def promise(texts):
         for text in texts:
-            database.after_commit(lambda text=text: followed.append(text))
+            after_commit(lambda text=text: followed.append(text))
         if "bad" in texts:
             raise Broken
         return texts
@@ -181,7 +181,7 @@ def test_what_follows_the_commit_cannot_make_a_failure_of_it(there):
     @transaction
     def promise(text):
         put(text)
-        database.after_commit(lambda: 1 / 0)
+        after_commit(lambda: 1 / 0)
         return text
 
     said = together((promise, "a"), (write, "b"))
@@ -201,7 +201,7 @@ def test_a_full_database_does_nothing_by_halves_and_the_writer_goes_on(path, the
 
     @transaction
     def write_much():
-        database.after_commit(lambda: followed.append("b"))
+        after_commit(lambda: followed.append("b"))
         put("b")
         database.execute_sql(sql, (LONG,))
 

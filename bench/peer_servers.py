@@ -1,0 +1,221 @@
+"""The peers that can be installed beside the service: their pinned packages, how they start, what they keep."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import requests
+
+from bench import scale
+from bench.load import Failed
+from bench.processes import ROOT, Process, free_port
+
+FOLDER = scale.FOLDER / "peers"
+PATIENCE = 900  # seconds for one command of an installation
+SECRET_KEY = {"Authorization": "Bearer sk_test_bench"}  # both of Stripe's stand-ins take any that looks like one
+
+
+@dataclass(frozen=True)
+class Peer:
+    """One peer. `launcher` is a program of its own language; a port and a folder for its data are its arguments.
+
+    The launchers change no request's way: they bind to loopback, log no answers as the service logs none,
+    and keep the peer's files in the run's folder.
+    """
+
+    name: str
+    packages: tuple[str, ...]  # the first is the peer
+    npm: bool
+    launcher: str
+    create: str
+    body: str
+    media_type: str
+    listed: str
+    keeps: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+    environ: Mapping[str, str] = field(default_factory=dict)  # `{folder}` stands for the data's
+    enter: Callable[[PeerServer], Mapping[str, str]] | None = None  # gives headers that are known only later
+    probe: str = ""  # what answers 200 once it has started; without, the list
+
+    @property
+    def title(self) -> str:
+        """Its name and its version."""
+        return self.packages[0].replace("==", " ").replace("@", " ")
+
+    @property
+    def home(self) -> Path:
+        """Where it is installed, and nothing else."""
+        return FOLDER / self.name
+
+    def install(self, say: Callable[[str], None]) -> None:
+        """Install it where these very packages are not yet. Raises Failed."""
+        mark, wanted = self.home / "installed", "\n".join(self.packages)
+        if mark.exists() and mark.read_text() == wanted:
+            return
+        say(f"installing {self.title}")
+        shutil.rmtree(self.home, ignore_errors=True)
+        self.home.mkdir(parents=True)
+        if self.npm:
+            _run("npm", "install", "--prefix", str(self.home), "--ignore-scripts", "--no-audit", "--no-fund",
+                 "--fetch-retries=1", *self.packages)  # fmt: skip
+        else:
+            _run(sys.executable, "-m", "venv", str(self.home))
+            _run(str(self.home / "bin/python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
+                 "--retries=1", "--prefer-binary", *self.packages)  # fmt: skip
+        mark.write_text(wanted)
+
+
+def _run(*command: str) -> None:
+    """One command of an installation. Raises Failed with its first line of an error."""
+    try:
+        done = subprocess.run(command, cwd=FOLDER, capture_output=True, text=True, timeout=PATIENCE)
+    except FileNotFoundError:
+        raise Failed(f"{command[0]} is not installed") from None
+    except subprocess.TimeoutExpired:
+        raise Failed(f"not installed within {PATIENCE} s") from None
+    if done.returncode:
+        said = (done.stderr or done.stdout).strip().splitlines() or ["no reason given"]
+        errors = [line for line in said if "error" in line.lower()] or said[-1:]
+        raise Failed(f"not installed: {brief(errors[0].split(' (from')[0])}")
+
+
+def brief(text: str) -> str:
+    """A reason in a few words, without this machine's paths."""
+    return text.strip().replace(f"{ROOT}/", "")[:120]
+
+
+class PeerServer(Process):
+    """A peer on a port of its own, with its data in `folder`; `headers` let in once it has started."""
+
+    def __init__(self, peer: Peer, folder: Path):
+        folder.mkdir(parents=True)
+        port = free_port()
+        environ = {name: value.format(folder=folder) for name, value in peer.environ.items()}
+        super().__init__([], port, folder / "server.log", peer.probe or peer.listed, environ)
+        # -P: what it imports comes from its own packages, never from the service's folder.
+        program = ("node", "-e") if peer.npm else (str(peer.home / "bin/python"), "-P", "-c")
+        self.command = [*program, peer.launcher, str(port), str(folder)]
+        self.peer, self.headers = peer, dict(peer.headers)
+
+    def start(self) -> None:
+        """Start it, get its key, and try what will be measured. Raises Failed with a short reason."""
+        try:
+            super().start()
+        except (Failed, OSError):
+            said = self.log.read_text().strip().splitlines() or [f"{Path(self.command[0]).name} says nothing"]
+            raise Failed(f"does not start: {brief(said[-1])}") from None
+        try:
+            self.headers |= self.peer.enter(self) if self.peer.enter else {}
+            self._try()
+        except (Failed, requests.RequestException, KeyError) as error:
+            self.stop()
+            raise Failed(brief(str(error))) from error
+
+    def _try(self) -> None:
+        """Both calls once. Raises Failed where one is refused: wrk would not say how."""
+        typed = self.headers | {"Content-Type": self.peer.media_type}
+        made = self.http.post(self.url + self.peer.create, self.peer.body, headers=typed, timeout=60)
+        seen = self.http.get(self.url + self.peer.listed, headers=self.headers, timeout=60)
+        for doing, answer in (("create", made), ("list", seen)):
+            if not answer.ok:
+                raise Failed(f"{doing} answers {answer.status_code}")
+
+    def _answers(self) -> bool:
+        try:
+            return self.http.get(self.url + self.probe, headers=self.headers, timeout=5).status_code == 200
+        except requests.RequestException:
+            return False
+
+
+def _wallet(server: PeerServer) -> Mapping[str, str]:
+    """A new wallet's key. Its currency is taken away, for whose rate each invoice would ask the internet."""
+    wallet = server.http.post(f"{server.url}/api/v1/account", json={"name": "bench"}, timeout=60).json()
+    changed = server.http.patch(
+        f"{server.url}/api/v1/wallet", json={"currency": ""}, headers={"X-Api-Key": wallet["adminkey"]}, timeout=60
+    )
+    if not changed.ok:
+        raise Failed(f"setting the wallet up answers {changed.status_code}")
+    return {"X-Api-Key": wallet["inkey"]}
+
+
+LOCALSTRIPE = """
+import sys
+from aiohttp import web
+from localstripe import resources, server
+resources.open = lambda path, mode: open(sys.argv[2] + "/localstripe.pickle", mode)
+web.run_app(server.app, host="127.0.0.1", port=int(sys.argv[1]), access_log=None, print=None)
+"""
+STATEFUL_MOCK = """
+const folder = process.env.PEER_HOME + "/node_modules/stripe-stateful-mock";
+require(folder).createExpressApp().listen(+process.argv[1], "127.0.0.1");
+"""
+# It looks for its own files in the folder that its package is in.
+LNBITS = """
+import importlib.util, os, sys, uvicorn
+os.chdir(importlib.util.find_spec("lnbits").submodule_search_locations[0] + "/..")
+uvicorn.run("lnbits.__main__:app", host="127.0.0.1", port=int(sys.argv[1]), loop="uvloop", log_level="warning")
+"""
+
+PEERS = (
+    Peer(
+        "localstripe",
+        ("localstripe==1.15.10",),
+        npm=False,
+        launcher=LOCALSTRIPE,
+        create="/v1/payment_intents",
+        body='{"amount": 10000, "currency": "cny"}',
+        media_type="application/json",
+        listed="/v1/payment_intents?limit=20",
+        headers=SECRET_KEY,
+        keeps="Payment intents in memory; each create writes all of them to one pickle file, twice, without a sync, "
+        "and so is slower the more there are; any key of the right form is let in, and there is no ledger.",
+    ),
+    Peer(
+        "stripe-stateful-mock",
+        ("stripe-stateful-mock@0.0.16",),
+        npm=True,
+        launcher=STATEFUL_MOCK,
+        create="/v1/charges",
+        body="amount=10000&currency=cny&source=tok_visa",
+        media_type="application/x-www-form-urlencoded",
+        listed="/v1/charges?limit=20",
+        headers=SECRET_KEY,
+        environ={"PEER_HOME": str(FOLDER / "stripe-stateful-mock")},
+        keeps="Charges in memory alone, gone when it ends; each list sorts all of them, and so is slower the more "
+        "there are; any key of the right form is let in, and there is no ledger.",
+    ),
+    Peer(
+        "lnbits",
+        # Its bolt11 needs a bitstring before 5, and does not say so.
+        ("lnbits==1.6.2", "bitstring==4.4.0"),
+        npm=False,
+        launcher=LNBITS,
+        create="/api/v1/payments",
+        body='{"out": false, "amount": 100, "memo": "bench"}',
+        media_type="application/json",
+        listed="/api/v1/payments/paginated?limit=20",
+        environ={
+            "LNBITS_BACKEND_WALLET_CLASS": "FakeWallet",
+            "LNBITS_DATA_FOLDER": "{folder}",
+            "LNBITS_EXTENSIONS_PATH": "{folder}",
+            "LNBITS_ADMIN_UI": "false",
+            "LNBITS_RATE_LIMIT_NO": "1000000",
+            # Nothing is asked of the internet.
+            "LNBITS_PRICE_AGGREGATOR_ENABLED": "false",
+            "LNBITS_EXCHANGE_RATE_PROVIDERS": "[]",
+            "LNBITS_EXTENSIONS_MANIFESTS": "[]",
+            "LNBITS_WASM_EXTENSIONS_MANIFESTS": "[]",
+            "ENABLE_LOG_TO_FILE": "false",
+            "FORWARDED_ALLOW_IPS": "127.0.0.1",
+        },
+        enter=_wallet,
+        probe="/api/v1/health",
+        keeps="Invoices in SQLite with a rollback journal, each synced in a transaction of its own; the key is looked "
+        "up and each invoice is signed (no request is), and a balance is a sum over the payments, not a ledger.",
+    ),
+)

@@ -4,11 +4,11 @@ BIN := .venv/bin
 TRANSLATIONS := blueprints/translations/zh/LC_MESSAGES/messages.mo
 ORDERS ?= 1000
 
-.PHONY: help setup run test check seed lock messages
+.PHONY: help setup run test check bench bench-peers seed lock messages
 .DEFAULT_GOAL := help
 
 help: ## List the commands.
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 13
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed: make PYTHON=/path/to/python3.11"; exit 1; }
@@ -37,6 +37,12 @@ check: setup ## Run ruff and mypy.
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+bench: setup ## Measure against the yardsticks; needs wrk. BENCH=--quick tries it, BENCH=--growth draws the plot.
+	$(BIN)/python -m bench $(BENCH)
+
+bench-peers: setup ## Measure create and list against other services, which are installed in instance/bench/peers.
+	$(BIN)/python -m bench --peers $(BENCH)
 
 seed: .venv/.service $(TRANSLATIONS) ## Write instance/seed/orders.sqlite for testers, with ORDERS=1000 orders.
 	rm -rf instance/seed

@@ -103,13 +103,6 @@ class Due:
 
 def _longest_due(table: Any, party: Any, lane: Any) -> Statement:
     def build(v: Any) -> Any:
-        return table.select().where(table.due_at <= v.now, party == v.who, lane).order_by(table.due_at).limit(v.room)
-
-    return Statement(build)
-
-
-def _longest_due(table: Any, party: Any, lane: Any) -> Statement:
-    def build(v: Any) -> Any:
         rows = table.select().where(table.due_at <= v.now, party == v.who, lane)
         return rows.order_by(table.due_at).limit(v.room)
 

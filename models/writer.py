@@ -20,6 +20,7 @@ from models.base import database
 
 log = logging.getLogger(__name__)
 
+CACHE_KIB = 64_000  # the writer's own pages, of which nobody else writes any
 LARGEST_GROUP = 64  # so that no one waits for more than a few milliseconds of others' work
 
 Work = Callable[[list[Any]], list[Any]]
@@ -86,6 +87,7 @@ class _Writer:
             self._thread.start()
 
     def _run(self) -> None:
+        database.connection().execute(f"PRAGMA cache_size = -{CACHE_KIB}")
         while (first := self._queue.get()) is not None:
             group: list[_Waiting | None] = [first]
             with suppress(Empty):

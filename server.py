@@ -6,7 +6,7 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from io import BytesIO
 from typing import Any
 
@@ -22,7 +22,7 @@ def stay_on_one_core() -> None:
     """Keep all threads that are started from here on, and this one, on one core, where the system can do that.
 
     Python runs one thread at a time anyway; handing over to a thread on another core means waking
-    that core. It gains createOrder a sixth at 8 connections and a quarter at 32 (on two cores).
+    that core. It gains createOrder 1.1x at 8 connections and 1.2x at 32 (on two cores).
     """
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
@@ -53,20 +53,13 @@ class Requests:
                 kept += chunk
         environ["CONTENT_LENGTH"], environ["wsgi.input"] = str(length), BytesIO(kept)
 
-    def __call__(self, environ: dict[str, Any], start_response: Any) -> list[bytes]:
+    def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         self._count(1)
         try:
             chunked = environ.pop("HTTP_TRANSFER_ENCODING", None)
             if chunked or int(environ.get("CONTENT_LENGTH") or 0) > self._body_limit:
                 self._take_in(environ)
-            # As a list, granian sends it at once; an iterator it would walk through piece by piece, handing over
-            # between its threads for each: that halves the rate of a small answer.
-            answer = self._application(environ, start_response)
-            try:
-                return list(answer)
-            finally:
-                if hasattr(answer, "close"):
-                    answer.close()
+            return self._application(environ, start_response)
         finally:
             self._count(-1)
 

@@ -37,21 +37,14 @@ def day_of(timestamp: int) -> str:
     return time.strftime("%Y%m%d", time.gmtime(timestamp + CHINA))
 
 
-def _order_numbers(count: int) -> list[str]:
-    """24 digits each: the date, then 16 at random, for the number stands in a public address.
-
-    The kernel is asked for randomness once for all that are placed together: who asks it lets other
-    threads go first, which costs more than the order does.
-    """
-    day, random = day_of(int(time.time())), secrets.token_bytes(16 * count)
-    return [
-        f"{day}{int.from_bytes(random[start : start + 16], 'big') % 10**16:016d}" for start in range(0, 16 * count, 16)
-    ]
+def new_order_no() -> str:
+    """24 digits: the date, then 16 at random, for the number stands in a public address."""
+    return f"{day_of(int(time.time()))}{secrets.randbelow(10**16):016d}"
 
 
 @dataclass(frozen=True)
 class _New:
-    """An order to be inserted: its columns but for numbers and times; the code that a safe retry gets, if known."""
+    """An order to be inserted: its columns but for `seq` and times, and the code that a safe retry gets, if known."""
 
     call: Call
     columns: dict[str, Any]
@@ -62,6 +55,7 @@ def _new(
     call: Call, channel: Channel, wanted: dict[str, Any], quote: fees.Quote, outcome: int | None, **more: Any
 ) -> _New:
     columns = {
+        "order_no": new_order_no(),
         "merchant": call.merchant.id,
         "channel": channel.id,
         "order_type": wanted["order_type"],
@@ -82,12 +76,12 @@ def _insert(placed: list[_New]) -> list[Order]:
     """Insert orders with their nonces and first lines of history."""
     rows = []
     latest: dict[int, tuple[int, int]] = {}
-    for new, order_no in zip(placed, _order_numbers(len(placed)), strict=True):
+    for new in placed:
         merchant = new.call.merchant.id
         seq, before = latest.get(merchant) or listing.newest(merchant)
         now = max(int(time.time()), before)  # a clock that was set back changes no order of orders
         latest[merchant] = seq + 1, now
-        rows.append({**new.columns, "order_no": order_no, "seq": seq + 1, "createtime": now, "updatetime": now})
+        rows.append({**new.columns, "seq": seq + 1, "createtime": now, "updatetime": now})
     first = Order.add_all(rows)
     orders = [Order.from_row({"id": first + number, **row}) for number, row in enumerate(rows)]
     replay.record([(new.call, order, new.outcome) for new, order in zip(placed, orders, strict=True)])

@@ -37,7 +37,7 @@ from services.fairpool import FairPool
 BODY_LIMIT = 64 * 1024
 SWEEP_SECONDS = 0.5
 SEARCH_SECONDS = 1
-PURGE_SECONDS = 300
+PURGE_SECONDS = 5
 
 
 def _open(chosen: settings.Settings) -> None:
@@ -98,7 +98,7 @@ def create_app(chosen: settings.Settings | None = None) -> Flask:
 def start_scheduler(chosen: settings.Settings) -> Callable[[], None]:
     """Start the jobs that the service does by itself; the returned call ends them and waits for what is under way."""
     senders = FairPool(chosen.callback_workers, "callback")
-    askers = FairPool(chosen.callback_workers, "channel")
+    askers = FairPool(chosen.channel_workers, "channel")
     scheduler = BackgroundScheduler(
         timezone=UTC, job_defaults={"max_instances": 1, "coalesce": True, "misfire_grace_time": None}
     )

@@ -88,6 +88,7 @@ class Settings:
         False, _flag, "allow callbacks to private and loopback addresses; always on in demo mode"
     )
     callback_workers: int = _setting(128, _whole(1, 256), "callbacks under way at once")
+    channel_workers: int = _setting(32, _whole(1, 256), "calls to channels under way at once")
     log_level: str = _setting("INFO", _one_of("DEBUG", "INFO", "WARNING", "ERROR"), "least level that is logged")
 
     @property

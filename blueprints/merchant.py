@@ -11,7 +11,7 @@ from blueprints.auth import signed
 from blueprints.envelope import ok
 from models import listing
 from models.merchant import Merchant
-from models.order import BUY, Order
+from models.order import BUY
 from schemas.orders import channel_id, load_new_order
 from schemas.queries import BY, ChannelListQuery, OrderDetailQuery, OrderListQuery
 from schemas.views import buy_view, channel_view, order_view, sell_view
@@ -53,8 +53,7 @@ def create_order(call: Call) -> Response:
 def order_query_detail(merchant: Merchant, query: dict[str, Any]) -> Response:
     """One order: by id, else by order number, else the oldest with that merchant number."""
     name = next(name for name in BY if name in query)
-    found = Order.select().where(Order.merchant == merchant, getattr(Order, name) == query[name])
-    order = found.order_by(Order.seq).first()
+    order = listing.oldest(merchant.id, name, query[name])
     if order is None:
         raise Refused(40401)
     return ok(order_view.of(order))

@@ -20,7 +20,7 @@ PRAGMAS = {
     "journal_mode": "wal",
     "synchronous": "full",  # a committed order survives a power cut
     "foreign_keys": 1,
-    "cache_size": -2_000,  # KiB for each thread that reads; what another connection wrote empties it anyway
+    "cache_size": -256,  # KiB for each of the many threads that read; what another connection writes empties it anyway
 }
 
 

@@ -8,10 +8,9 @@ merchant's own number that is in many orders, or shorter than three characters, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache, reduce
-from operator import or_
+from itertools import product
 from typing import Any
 
 from peewee import SQL, fn
@@ -24,8 +23,8 @@ from models.writer import transaction
 
 RARE = 2_000  # candidates of the trigram index up to which each is looked at
 
-Cell = tuple[int, str]  # order type, status
-EVERY_CELL = tuple((order_type, status) for order_type in TYPES for status in STATUSES)
+Cells = tuple[tuple[int, ...], tuple[str, ...]]  # order types and statuses, each of the ones with each of the others
+EVERY_CELL: Cells = (TYPES, STATUSES)
 
 
 @dataclass(frozen=True)
@@ -110,20 +109,39 @@ def put_in_order() -> None:
     Tally.insert_from(counted, [Tally.merchant, Tally.order_type, Tally.status, Tally.bucket, Tally.count]).execute()
 
 
+@cache
+def _by(name: str) -> Statement:
+    return Statement(
+        lambda v: (
+            Order.select()
+            .where(Order.merchant == v.merchant, getattr(Order, name) == v.value)
+            .order_by(Order.seq)
+            .limit(1)
+        )
+    )
+
+
+def oldest(merchant: int, name: str, value: Any) -> Any:
+    """A merchant's oldest order whose column `name` is `value`, or None."""
+    return _by(name).first(merchant=merchant, value=value)
+
+
 def page(merchant: int, query: dict[str, Any]) -> Page:
     """One page of a merchant's orders, by the loaded fields of `orderQueryList` (docs/orders.md)."""
     span = _span(merchant, query.get("start_time"), query.get("end_time"))
+    if span.low > span.high:
+        return Page([], 0)
     limit, skip = query["limit"], (query["page"] - 1) * query["limit"]
     types = (query["order_type"],) if "order_type" in query else TYPES
     statuses = (query["status"],) if "status" in query else STATUSES
-    cells = tuple((order_type, status) for order_type in types for status in statuses)
+    cells = (types, statuses)
     if "merchant_order_no" in query:
         return _containing(query["merchant_order_no"], span, cells, skip, limit)
     if cells != EVERY_CELL:
         return _in_cells(span, cells, skip, limit)
     high = span.high - skip
     orders = _by_seq.all(merchant=merchant, low=max(span.low, high - limit + 1), high=high)
-    return Page(orders, max(0, span.high - span.low + 1))
+    return Page(orders, span.high - span.low + 1)
 
 
 def _span(merchant: int, since: int | None, until: int | None) -> Span:
@@ -133,12 +151,23 @@ def _span(merchant: int, since: int | None, until: int | None) -> Span:
     return Span(merchant, low, high, last)
 
 
-def _of_cells(table: Any, cells: Iterable[Cell]) -> Any:
-    return reduce(or_, ((table.order_type == order_type) & (table.status == status) for order_type, status in cells))
+def _of_cells(table: Any, cells: Cells) -> Any:
+    types, statuses = cells
+    return table.order_type.in_(types) & table.status.in_(statuses)
 
 
 @cache
-def _counts(cells: tuple[Cell, ...]) -> Statement:
+def _total(cells: Cells) -> Statement:
+    """How many of these cells are in the buckets from `low` to `high`."""
+    return Statement(
+        lambda v: Tally.select(fn.COALESCE(fn.SUM(Tally.count), 0)).where(
+            Tally.merchant == v.merchant, _of_cells(Tally, cells), Tally.bucket.between(v.low, v.high)
+        )
+    )
+
+
+@cache
+def _counts(cells: Cells) -> Statement:
     """How many of these cells are in each bucket from `low` to `high`, the highest first."""
     return Statement(
         lambda v: (
@@ -151,7 +180,7 @@ def _counts(cells: tuple[Cell, ...]) -> Statement:
 
 
 @cache
-def _count(cells: tuple[Cell, ...]) -> Statement:
+def _count(cells: Cells) -> Statement:
     """How many of these cells there are from `low` to `high`; a bucket at most, so that counting is quick."""
     return Statement(
         lambda v: Order.select(fn.COUNT(Order.seq)).where(
@@ -161,7 +190,7 @@ def _count(cells: tuple[Cell, ...]) -> Statement:
 
 
 @cache
-def _cells_below(cells: tuple[Cell, ...]) -> Statement:
+def _cells_below(cells: Cells) -> Statement:
     """Orders of these cells from `high` down: an ordered walk through the index for each cell, merged."""
 
     def build(v: Any) -> Any:
@@ -172,7 +201,7 @@ def _cells_below(cells: tuple[Cell, ...]) -> Statement:
                 Order.status == status,
                 Order.seq.between(v.low, v.high),
             )
-            for order_type, status in cells
+            for order_type, status in product(*cells)
         ]
         merged = reduce(lambda left, right: left.union_all(right), walks)
         return merged.order_by(SQL("seq").desc()).limit(v.limit).offset(v.skip)
@@ -180,20 +209,35 @@ def _cells_below(cells: tuple[Cell, ...]) -> Statement:
     return Statement(build)
 
 
-def _in_cells(span: Span, cells: tuple[Cell, ...], skip: int, limit: int) -> Page:
-    first, last = span.low // BUCKET, span.high // BUCKET
-    counts = dict(_counts(cells).run(merchant=span.merchant, low=first, high=last).fetchall())
-    for edge in _cut(span) & counts.keys():
-        low, high = max(span.low, edge * BUCKET), min(span.high, edge * BUCKET + BUCKET - 1)
-        counts[edge] = _count(cells).run(merchant=span.merchant, low=low, high=high).fetchone()[0]
-    high, left = span.high, skip
-    for bucket, count in counts.items():
-        if left < count:
-            break
-        left -= count
-        high = bucket * BUCKET - 1
+def _in_cells(span: Span, cells: Cells, skip: int, limit: int) -> Page:
+    total = _tallied(span, cells, span.low // BUCKET, span.high // BUCKET)
+    high, left = (span.high, skip) if skip < BUCKET else _start(span, cells, skip)
     found = _cells_below(cells).run(merchant=span.merchant, low=span.low, high=high, limit=limit, skip=left)
-    return Page(_rows([row[0] for row in found.fetchall()]), sum(counts.values()))
+    return Page(_rows([row[0] for row in found.fetchall()]), total)
+
+
+def _tallied(span: Span, cells: Cells, first: int, last: int) -> int:
+    """How many there are in the part of these buckets that lies in the span."""
+    total = _total(cells).run(merchant=span.merchant, low=first, high=last).fetchone()[0]
+    for edge in _cut(span) & {first, last}:
+        low, high = max(span.low, edge * BUCKET), min(span.high, edge * BUCKET + BUCKET - 1)
+        total += _count(cells).run(merchant=span.merchant, low=low, high=high).fetchone()[0]
+        total -= _total(cells).run(merchant=span.merchant, low=edge, high=edge).fetchone()[0]
+    return int(total)
+
+
+def _start(span: Span, cells: Cells, skip: int) -> tuple[int, int]:
+    """Where to begin so as to skip so many: at which `seq`, and how many are left to skip from there."""
+    last = span.high // BUCKET
+    top = _tallied(span, cells, last, last)
+    if skip < top:
+        return span.high, skip
+    skip -= top
+    for bucket, count in _counts(cells).run(merchant=span.merchant, low=span.low // BUCKET, high=last - 1).fetchall():
+        if skip < count:
+            return bucket * BUCKET + BUCKET - 1, skip
+        skip -= count
+    return span.low - 1, 0
 
 
 def _cut(span: Span) -> set[int]:
@@ -218,7 +262,7 @@ def _rows(ids: list[int]) -> list[Any]:
     return sorted(rows, key=lambda row: row.seq, reverse=True)
 
 
-def _containing(text: str, span: Span, cells: tuple[Cell, ...], skip: int, limit: int) -> Page:
+def _containing(text: str, span: Span, cells: Cells, skip: int, limit: int) -> Page:
     """Orders whose number contains `text`: those that the index names, and the tail that it has not reached."""
     reached = indexed()
     ids = candidates(text, RARE)
@@ -234,6 +278,6 @@ def _containing(text: str, span: Span, cells: tuple[Cell, ...], skip: int, limit
     return Page(_rows([order_id for _, order_id in both[skip : skip + limit]]), len(both))
 
 
-def _wanted(text: str, span: Span, cells: tuple[Cell, ...], merchant: Any, seq: Any) -> list[Any]:
+def _wanted(text: str, span: Span, cells: Cells, merchant: Any, seq: Any) -> list[Any]:
     wanted = [merchant == span.merchant, seq.between(span.low, span.high), Order.merchant_order_no.contains(text)]
     return wanted if cells == EVERY_CELL else [*wanted, _of_cells(Order, cells)]

@@ -17,7 +17,7 @@ from models.writer import transaction
 
 LEAST = 3  # characters that a trigram index needs
 AT_ONCE = 250  # orders, so that one step holds up others for milliseconds
-LONGEST = 10.0  # seconds of catching up before the job looks at the clock again
+LONGEST = 0.9  # seconds that one run of the job takes at most, so that it holds up no end of the service
 MOST_TRIGRAMS = 32  # the rest of a long text is compared, not looked up
 # Contentless, and without positions: it names candidates, which are compared with the text itself.
 CREATE = """CREATE VIRTUAL TABLE order_search USING fts5(

@@ -16,6 +16,8 @@ from functools import wraps
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
+from peewee import DatabaseError
+
 from models.base import database
 
 log = logging.getLogger(__name__)
@@ -87,7 +89,8 @@ class _Writer:
             self._thread.start()
 
     def _run(self) -> None:
-        database.connection().execute(f"PRAGMA cache_size = -{CACHE_KIB}")
+        with suppress(DatabaseError):  # where it can't be opened now, those who wait are told by the next attempt
+            database.execute_sql(f"PRAGMA cache_size = -{CACHE_KIB}")
         while (first := self._queue.get()) is not None:
             group: list[_Waiting | None] = [first]
             with suppress(Empty):

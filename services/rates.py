@@ -11,8 +11,7 @@ class Rate:
     """At most `most` hits in `seconds` by each of many.
 
     The hits of the window before count by the part of it that still lies within `seconds`. Two
-    windows are kept, so what is remembered is bounded by who came lately. (The library `limits`
-    starts a timer thread for what it forgets: together they cost an order a tenth of its rate.)
+    windows are kept, so what is remembered is bounded by who came lately.
     """
 
     def __init__(self, most: int, seconds: int):

@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from peewee import IntegrityError
+from peewee import IntegrityError, fn
 
 from models.base import Statement
 from models.merchant import Merchant
@@ -167,9 +167,14 @@ def finish(call: Call, outcome: int) -> None:
         ).execute()
 
 
-@transaction
 def purge() -> None:
-    """Drop nonces that no timestamp can bring back, and keys past their day."""
+    """Drop nonces that no timestamp can bring back, and keys past their day: what came in one second at a time."""
     now = int(time.time())
-    Nonce.delete().where(Nonce.createtime < now - 2 * WINDOW).execute()
-    IdempotencyKey.delete().where(IdempotencyKey.createtime <= now - KEY_KEPT).execute()
+    for table, since in ((Nonce, now - 2 * WINDOW), (IdempotencyKey, now - KEY_KEPT + 1)):
+        while (oldest := table.select(fn.MIN(table.createtime)).scalar()) is not None and oldest < since:
+            _drop(table, oldest)
+
+
+@transaction
+def _drop(table: Any, second: int) -> None:
+    table.delete().where(table.createtime == second).execute()

@@ -112,6 +112,7 @@ GOOD_VALUES = [
     ("refused_per_minute", "5", 5),
     ("private_callbacks", "on", True),
     ("callback_workers", "1", 1),
+    ("channel_workers", "1", 1),
     ("log_level", "DEBUG", "DEBUG"),
 ]
 

@@ -29,7 +29,7 @@ from models import schema, search, writer
 from models.base import open_database
 from models.channel import Channel
 from models.merchant import Merchant
-from server import Server, stay_on_one_core
+from server import Server, one_core, staying_on
 from services import callbacks, demo, directory, reconciliation, replay, seeding, vault
 from services.errors import NotPossible
 from services.fairpool import FairPool
@@ -120,8 +120,7 @@ def start_scheduler(chosen: settings.Settings) -> Callable[[], None]:
 
 def _serve_until_asked(app: Flask, chosen: settings.Settings) -> None:
     """Answer requests until SIGTERM or SIGINT, then finish what is in flight. Raises NotPossible."""
-    if chosen.one_core:
-        stay_on_one_core()
+    core = one_core() if chosen.one_core else None
     envelope.draining.clear()
     stopped: list[Callable[[], None]] = []
 
@@ -131,10 +130,20 @@ def _serve_until_asked(app: Flask, chosen: settings.Settings) -> None:
             stop()
 
     try:
-        server = Server(app, chosen.host, chosen.port, threads=chosen.threads, body_limit=BODY_LIMIT, drain=drain)
+        server = Server(
+            app,
+            chosen.host,
+            chosen.port,
+            threads=chosen.threads,
+            body_limit=BODY_LIMIT,
+            core=core,
+            drain=drain,
+        )
     except OSError as error:
         raise NotPossible(f"can't listen on {chosen.host}:{chosen.port}: {error}") from None
-    stopped.append(start_scheduler(chosen))
+    with staying_on(core):
+        writer.stop()  # it starts again with the first that needs it, beside that one
+        stopped.append(start_scheduler(chosen))
     if chosen.demo:
         click.echo(demo.banner(chosen.public_url, chosen.api_prefix))
     click.echo(f"serving on {chosen.public_url}", err=True)

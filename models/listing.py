@@ -15,11 +15,10 @@ from typing import Any
 
 from peewee import SQL, fn
 
-from models.base import Statement, database
+from models.base import Statement
 from models.order import STATUSES, TYPES, Order
 from models.search import candidates, indexed
 from models.tally import BUCKET, Tally
-from models.writer import transaction
 
 RARE = 2_000  # candidates of the trigram index up to which each is looked at
 
@@ -79,34 +78,6 @@ _by_seq = Statement(
 def newest(merchant: int) -> tuple[int, int]:
     """The `seq` and `createtime` of a merchant's newest order; zeros where there is none."""
     return _newest.run(merchant=merchant).fetchone() or (0, 0)
-
-
-def _in_order() -> bool:
-    later = Order.alias()
-    turned = (
-        Order.select(Order.id)
-        .join(later, on=((later.merchant == Order.merchant) & (later.seq == Order.seq + 1)))
-        .where(later.createtime < Order.createtime)
-    )
-    return not turned.exists()
-
-
-@transaction
-def put_in_order() -> None:
-    """Number all orders anew by their time, where some were inserted with a time that had passed."""
-    if _in_order():
-        return
-    Order.update(seq=0 - Order.seq).execute()
-    database.execute_sql(
-        """UPDATE "order" SET seq = rank FROM (
-            SELECT id AS row, ROW_NUMBER() OVER (PARTITION BY merchant_id ORDER BY createtime, id) AS rank FROM "order"
-        ) WHERE id = row"""
-    )
-    Tally.delete().execute()
-    counted = Order.select(
-        Order.merchant, Order.order_type, Order.status, Order.seq / BUCKET, fn.COUNT(Order.id)
-    ).group_by(Order.merchant, Order.order_type, Order.status, Order.seq / BUCKET)
-    Tally.insert_from(counted, [Tally.merchant, Tally.order_type, Tally.status, Tally.bucket, Tally.count]).execute()
 
 
 @cache

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 from zlib import crc32
 
-from models import listing, search
+from models import listing, renumbering, search
 from models.channel import Channel
 from models.ledger import AVAILABLE, Entry, LedgerAccount, Posting
 from models.merchant import Merchant
@@ -159,7 +159,7 @@ def seed_orders(count: int, progress: Callable[[int], None] = lambda done: None)
         _insert(chunk, merchants, channels)
         progress(len(chunk))
     if in_time:
-        listing.put_in_order()
+        renumbering.put_in_order()
         while search.index_more(CHUNK):
             pass
         _pay_out_surplus(merchants[0], channels[1])

@@ -1,0 +1,38 @@
+"""Numbering orders anew by their time, where some were inserted with a time that had passed: seeded ones."""
+
+from __future__ import annotations
+
+from peewee import fn
+
+from models.base import database
+from models.order import Order
+from models.tally import BUCKET, Tally
+from models.writer import transaction
+
+
+def _in_order() -> bool:
+    later = Order.alias()
+    turned = (
+        Order.select(Order.id)
+        .join(later, on=((later.merchant == Order.merchant) & (later.seq == Order.seq + 1)))
+        .where(later.createtime < Order.createtime)
+    )
+    return not turned.exists()
+
+
+@transaction
+def put_in_order() -> None:
+    """Number all orders anew by their time, where some were inserted with a time that had passed."""
+    if _in_order():
+        return
+    Order.update(seq=0 - Order.seq).execute()
+    database.execute_sql(
+        """UPDATE "order" SET seq = rank FROM (
+            SELECT id AS row, ROW_NUMBER() OVER (PARTITION BY merchant_id ORDER BY createtime, id) AS rank FROM "order"
+        ) WHERE id = row"""
+    )
+    Tally.delete().execute()
+    counted = Order.select(
+        Order.merchant, Order.order_type, Order.status, Order.seq / BUCKET, fn.COUNT(Order.id)
+    ).group_by(Order.merchant, Order.order_type, Order.status, Order.seq / BUCKET)
+    Tally.insert_from(counted, [Tally.merchant, Tally.order_type, Tally.status, Tally.bucket, Tally.count]).execute()

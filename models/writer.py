@@ -22,7 +22,7 @@ from models.base import database
 
 log = logging.getLogger(__name__)
 
-CACHE_KIB = 8_000  # the writer's own pages: all inner ones of the indexes, even of five million orders
+CACHE_KIB = 2_000  # the writer's own pages: about all inner ones of the indexes, even of five million orders
 LARGEST_GROUP = 64  # so that no one waits for more than a few milliseconds of others' work
 
 Work = Callable[[list[Any]], list[Any]]

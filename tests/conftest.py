@@ -19,7 +19,7 @@ from models import schema
 from models.base import database
 from services import callbacks, ledger, reconciliation, seeding
 from settings import Settings
-from tests.support import Api, InlinePool, Receiver, Service, through_flask
+from tests.support import NOON, Api, InlinePool, Receiver, Service, through_flask
 
 
 @pytest.fixture(scope="session")
@@ -134,6 +134,17 @@ def balances(app: Any) -> Any:
         return row["available"], row["held"]
 
     return read
+
+
+@pytest.fixture
+def clock(time_machine: Any) -> Any:
+    """`clock(seconds)` sets the clock to noon, when a window of any rate begins, and that much; it stands still."""
+
+    def at(seconds: float) -> None:
+        time_machine.move_to(NOON + seconds, tick=False)
+
+    at(0)
+    return at
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from standardwebhooks import Webhook, WebhookVerificationError
 from werkzeug import Request, Response
 
 ROOT = Path(__file__).resolve().parents[1]
+NOON = int(datetime(2026, 5, 1, 12, tzinfo=UTC).timestamp())  # where a test's clock stands still
 MERCHANTS = {"demo": "demo-secret", "other": "other-secret"}
 
 PERSON = {

@@ -3,7 +3,6 @@
 import json
 import time
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
 
 import pytest
 
@@ -11,21 +10,9 @@ from app import create_app
 from models.base import database
 from services import replay
 from settings import Settings
-from tests.support import Api, signed, through_flask
+from tests.support import NOON, Api, signed, through_flask
 
-NOON = int(datetime(2026, 5, 1, 12, tzinfo=UTC).timestamp())
 BUY = {"order_type": 1, "cny_amount": "100.00", "paychannel_id": 2, "paychannel_paymethod": "wxpay"}
-
-
-@pytest.fixture
-def clock(time_machine):
-    """`clock(seconds)` sets the clock to noon and that much, where it stands still."""
-
-    def at(seconds):
-        time_machine.move_to(NOON + seconds, tick=False)
-
-    at(0)
-    return at
 
 
 @pytest.fixture

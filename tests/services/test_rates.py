@@ -2,7 +2,6 @@
 
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
 
 import pytest
 import time_machine
@@ -10,20 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.rates import Rate
+from tests.support import NOON
 
-NOON = int(datetime(2026, 5, 1, 12, tzinfo=UTC).timestamp())
 SECONDS, MOST = 10, 10
-
-
-@pytest.fixture
-def clock(time_machine):
-    """`clock(seconds)` sets the clock to noon, when a window begins, and that much; there it stands still."""
-
-    def at(seconds):
-        time_machine.move_to(NOON + seconds, tick=False)
-
-    at(0)
-    return at
 
 
 @pytest.fixture

@@ -78,8 +78,6 @@ def create_app(chosen: settings.Settings | None = None) -> Flask:
     app.url_map.merge_slashes = False  # an address that is nearly right is unknown, not a redirect
     app.config["MAX_CONTENT_LENGTH"] = BODY_LIMIT
     app.config["BABEL_TRANSLATION_DIRECTORIES"] = str(settings.ROOT / "blueprints" / "translations")
-    app.json.ensure_ascii = False  # type: ignore[attr-defined]
-    app.json.sort_keys = False  # type: ignore[attr-defined]
     Babel(app, default_locale=chosen.language, locale_selector=envelope.language)
     if chosen.trusted_proxies:
         app.wsgi_app = ProxyFix(app.wsgi_app, x_for=chosen.trusted_proxies, x_proto=chosen.trusted_proxies)  # type: ignore[method-assign]

@@ -91,7 +91,7 @@ def _check_address(known: Known) -> None:
 
 
 def _idempotency_key() -> str:
-    key = request.headers.get("Idempotency-Key", "")
+    key = request.environ.get("HTTP_IDEMPOTENCY_KEY", "")
     if key and not _IDEMPOTENCY_KEY.fullmatch(key):
         raise ValidationError({"Idempotency-Key": ["Must be 1 to 255 printable ASCII characters."]})
     return key
@@ -127,7 +127,8 @@ def authenticated(endpoint: str, in_query: bool) -> Call:
 def _answered(handler: Callable[..., Any], call: Call) -> Any:
     """What a handler answers that spends the nonce in the database by itself, as far as it gets there."""
     try:
-        return handler(replace(call, idempotency_key=_idempotency_key()))
+        key = _idempotency_key()
+        return handler(replace(call, idempotency_key=key) if key else call)
     except (Refused, ValidationError):
         replay.refuse_order_nonce(call.merchant, call.nonce)
         raise

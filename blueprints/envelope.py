@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import threading
 from functools import cache, lru_cache
 from typing import Any
 
 from babel import Locale
-from flask import Flask, Response, jsonify, request
+from flask import Flask, Response, request
 from flask_babel import gettext
 from marshmallow import ValidationError
 from peewee import OperationalError
@@ -31,7 +32,7 @@ N_ = str  # marks a text for translation where it is shown
 
 def language() -> Locale:
     """The one that the caller prefers of ours, else the settings'."""
-    return _best_language(request.headers.get("Accept-Language", ""), settings.active().language)
+    return _best_language(request.environ.get("HTTP_ACCEPT_LANGUAGE", ""), settings.active().language)
 
 
 @lru_cache(maxsize=256)
@@ -46,17 +47,24 @@ def _translated(language: Locale, text: str) -> str:
     return gettext(text)
 
 
+_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+
+
+def _envelope(code: int, msg: str, data: Any, status: int = 200, **more: Any) -> Response:
+    text = _json.encode({"code": code, "msg": msg, "data": data, **more})
+    return Response(f"{text}\n", status, content_type="application/json")
+
+
 def ok(data: Any, msg: str = N_("success"), **more: Any) -> Response:
     """A success; `more` is `time` on the two creation answers."""
-    return jsonify({"code": 1, "msg": _translated(language(), msg), "data": data, **more})
+    return _envelope(1, _translated(language(), msg), data, **more)
 
 
 def refuse(refusal: Refused) -> Response:
     """The answer to a refusal, with its HTTP status and headers."""
     text = gettext(ERRORS[refusal.code])
     msg = f"{text}: {refusal.detail}" if refusal.detail else text
-    response = jsonify({"code": refusal.code, "msg": msg, "data": refusal.data})
-    response.status_code = refusal.code // 100
+    response = _envelope(refusal.code, msg, refusal.data, refusal.code // 100)
     if refusal.retry_after is not None:
         response.headers["Retry-After"] = str(refusal.retry_after)
     if refusal.replayed:

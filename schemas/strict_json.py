@@ -34,6 +34,11 @@ def _no_constant(name: str) -> None:
     raise Malformed(f"{name} is not JSON")
 
 
+_decoder = json.JSONDecoder(
+    parse_int=Literal, parse_float=Literal, parse_constant=_no_constant, object_pairs_hook=_object
+)
+
+
 def check(value: Any, depth: int = 1) -> None:
     """Refuse what can't be signed: control characters, lone surrogates, nesting deeper than five."""
     if isinstance(value, str):
@@ -53,13 +58,7 @@ def parse(body: bytes) -> dict[str, Any]:
         Malformed: no UTF-8, no JSON object, a name twice, control characters, too deep.
     """
     try:
-        value = json.loads(
-            body.decode(),
-            parse_int=Literal,
-            parse_float=Literal,
-            parse_constant=_no_constant,
-            object_pairs_hook=_object,
-        )
+        value = _decoder.decode(body.decode())
     except (UnicodeDecodeError, json.JSONDecodeError) as error:
         raise Malformed(str(error)) from None
     except RecursionError:

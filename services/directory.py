@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from ipaddress import IPv4Network, IPv6Network
 from typing import Any
@@ -64,9 +65,9 @@ def _read(condition: Any) -> Known | None:
     return Known(merchant, networks, {channel.id: channel for channel in Channel.linked_to(merchant)})
 
 
-def _find(name: Any, condition: Any) -> Known | None:
+def _find(name: Any, condition: Callable[[], Any]) -> Known | None:
     known = _up_to_date()
-    found = known.get(name) or _read(condition)
+    found = known.get(name) or _read(condition())
     if found is not None:
         known[name] = found
     return found
@@ -74,11 +75,11 @@ def _find(name: Any, condition: Any) -> Known | None:
 
 def by_key(key: str) -> Known | None:
     """The merchant with this API key, where there is one and it is enabled."""
-    return _find(key, (Merchant.key == key) & Merchant.enabled)
+    return _find(key, lambda: (Merchant.key == key) & Merchant.enabled)
 
 
 def by_id(merchant_id: int) -> Known:
     """The merchant with this id."""
-    found = _find(merchant_id, Merchant.id == merchant_id)
+    found = _find(merchant_id, lambda: Merchant.id == merchant_id)
     assert found is not None  # the database lets no merchant go that has orders
     return found

@@ -38,7 +38,7 @@ def string_to_sign(endpoint: str, *sources: dict[str, Any]) -> str:
 
 def sign(secret: str, text: str) -> str:
     """Lowercase hex HMAC-SHA256 of `text` under the API secret."""
-    return hmac.new(secret.encode(), text.encode(), hashlib.sha256).hexdigest()
+    return hmac.digest(secret.encode(), text.encode(), "sha256").hex()
 
 
 def holds(signature: str, secrets: Iterable[str], text: str) -> bool:

@@ -43,7 +43,7 @@ def staying_on(core: int | None) -> Iterator[None]:
 
 
 class Requests:
-    """What stands between the server and an application: counts what is under way, gives every body a length.
+    """What stands between the server and an application: counts what is under way, takes the bodies in.
 
     Each thread that calls it moves to `core` first, where there is one.
     """
@@ -59,13 +59,19 @@ class Requests:
             self.under_way += change
 
     def _take_in(self, environ: dict[str, Any]) -> None:
-        """Read a body that is chunked or too large, so that it has a length and its sender hears the answer.
+        """Read the body, so that it has a length and its sender hears the answer.
 
-        Werkzeug would cut a chunked one off at its limit in silence, and a connection that is closed on
-        a sender in mid-body loses the answer.
+        Werkzeug would read on to see that there is no more, which costs another wait for the server, and would
+        cut a chunked body off at its limit in silence. A connection that is closed on a sender in mid-body
+        loses the answer.
         """
+        chunked = environ.pop("HTTP_TRANSFER_ENCODING", None)
+        length, body = int(environ.get("CONTENT_LENGTH") or 0), environ["wsgi.input"]
+        if not chunked and length <= self._body_limit:
+            environ["wsgi.input"] = BytesIO(body.read(length) if length else b"")
+            return
         kept, length = bytearray(), 0
-        while length <= MOST_READ and (chunk := environ["wsgi.input"].read(CHUNK)):
+        while length <= MOST_READ and (chunk := body.read(CHUNK)):
             length += len(chunk)
             if len(kept) <= self._body_limit:
                 kept += chunk
@@ -77,9 +83,7 @@ class Requests:
             os.sched_setaffinity(0, {self._core})
         self._count(1)
         try:
-            chunked = environ.pop("HTTP_TRANSFER_ENCODING", None)
-            if chunked or int(environ.get("CONTENT_LENGTH") or 0) > self._body_limit:
-                self._take_in(environ)
+            self._take_in(environ)
             return self._application(environ, start_response)
         finally:
             self._count(-1)

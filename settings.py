@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 PREFIX = "ORDERS_"
-VERSION = "0.2.0"
+VERSION = "0.3.0"
 ROOT = Path(__file__).resolve().parent
 
 

@@ -99,7 +99,6 @@ class Order(Table):
 
 
 Order.add_index(Order.merchant, Order.seq, name="order_seq", unique=True)
-Order.add_index(Order.merchant, Order.createtime, Order.seq, name="order_createtime")
 Order.add_index(Order.merchant, Order.order_type, Order.status, Order.seq, name="order_cell")
 Order.add_index(Order.merchant, Order.merchant_order_no, Order.seq, name="order_merchant_order_no")
 Order.add_index(

@@ -1,10 +1,15 @@
 """What keeps a request from counting twice: spent nonces and idempotency keys."""
 
-from peewee import CompositeKey, ForeignKeyField, IntegerField, TextField
+from __future__ import annotations
 
-from models.base import Table, Timestamp
+from typing import Any
+
+from peewee import CompositeKey, ForeignKeyField, IntegerField, TextField, Tuple
+
+from models.base import LARGEST_ID, Table, Timestamp
 from models.merchant import Merchant
 from models.order import Order
+from models.writer import transaction
 
 
 class Nonce(Table):
@@ -12,7 +17,7 @@ class Nonce(Table):
 
     merchant = ForeignKeyField(Merchant, index=False)
     nonce = TextField()
-    createtime = Timestamp(index=True)
+    createtime = Timestamp()
 
     class Meta:
         primary_key = CompositeKey("merchant", "nonce")
@@ -30,8 +35,31 @@ class IdempotencyKey(Table):
     payload_hash = TextField()
     order = ForeignKeyField(Order, null=True, index=False)
     outcome = IntegerField(null=True)
-    createtime = Timestamp(index=True)
+    createtime = Timestamp()
 
     class Meta:
         primary_key = CompositeKey("merchant", "key")
         without_rowid = True
+
+
+START, END = (0, ""), (LARGEST_ID, "")  # before and after every key of both
+
+
+def drop_old(table: Any, until: int, after: tuple[int, str], most: int) -> tuple[int, str]:
+    """Drop what is of `until` or older among the `most` rows whose keys follow `after`.
+
+    Rows lie in the order of their keys, so those that are looked at lie together. An index of their times
+    would cost each order a write, and name the old ones in an order in which each lies somewhere else.
+
+    Returns: the key of the last that was looked at; END where there are no more.
+    """
+    key = Tuple(*(getattr(table, name) for name in table._meta.primary_key.field_names))
+    ahead = table.select(*key.nodes).where(key > Tuple(*after)).order_by(*key.nodes)
+    last: tuple[int, str] = ahead.offset(most - 1).limit(1).tuples().first() or END
+    _drop(table, (table.createtime <= until) & (key > Tuple(*after)) & (key <= Tuple(*last)))
+    return last
+
+
+@transaction
+def _drop(table: Any, which: Any) -> None:
+    table.delete().where(which).execute()

@@ -8,18 +8,19 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from peewee import IntegrityError, fn
+from peewee import IntegrityError
 
 from models.base import Statement
 from models.merchant import Merchant
 from models.order import Order
-from models.replay import IdempotencyKey, Nonce
+from models.replay import END, START, IdempotencyKey, Nonce, drop_old
 from models.writer import after_commit, transaction
 from services import signing
 from services.errors import Refused
 
 WINDOW = 300  # seconds that a request's timestamp may differ from the server's clock
 KEY_KEPT = 24 * 3600
+PURGE_STEP, PURGE_STEPS = 1_000, 20  # rows that a purge looks at in one transaction, and how many of those
 RUNNING = 60  # seconds after which a first request that left no outcome is known to have died
 
 
@@ -167,14 +168,18 @@ def finish(call: Call, outcome: int) -> None:
         ).execute()
 
 
+_reached = {Nonce: START, IdempotencyKey: START}
+
+
 def purge() -> None:
-    """Drop nonces that no timestamp can bring back, and keys past their day: what came in one second at a time."""
+    """Drop nonces that no timestamp can bring back, and keys past their day.
+
+    It goes through each table from where it stopped the last time, at most to the end.
+    """
     now = int(time.time())
-    for table, since in ((Nonce, now - 2 * WINDOW), (IdempotencyKey, now - KEY_KEPT + 1)):
-        while (oldest := table.select(fn.MIN(table.createtime)).scalar()) is not None and oldest < since:
-            _drop(table, oldest)
-
-
-@transaction
-def _drop(table: Any, second: int) -> None:
-    table.delete().where(table.createtime == second).execute()
+    for table, kept in ((Nonce, 2 * WINDOW + 1), (IdempotencyKey, KEY_KEPT)):
+        for _ in range(PURGE_STEPS):
+            _reached[table] = drop_old(table, now - kept, _reached[table], PURGE_STEP)
+            if _reached[table] == END:
+                _reached[table] = START
+                break

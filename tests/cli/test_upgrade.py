@@ -7,9 +7,12 @@ from contextlib import closing
 from itertools import product
 
 import pytest
+from peewee import SqliteDatabase
+from playhouse.migrations import Runner
 
 from app import create_app
-from models.base import database
+from models import schema
+from models.base import database, open_database
 from models.order import STATUSES, TYPES
 from models.search import index_more
 from models.tally import BUCKET
@@ -48,7 +51,7 @@ def instance(released, tmp_path):
 def app(app):
     """The application, once the database is upgraded."""
     result = app.test_cli_runner().invoke(args=["db", "migrate"])
-    assert "applied: 0001_counted_orders" in result.output, result.output
+    assert result.output.splitlines() == ["applied: 0001_counted_orders", "applied: 0002_fewer_indexes"], result.output
     return app
 
 
@@ -117,6 +120,26 @@ def _start():
 
 
 def test_the_upgraded_schema_is_that_of_a_new_database(app, tmp_path):
+    upgraded = _start()
+    database.close()
+    create_app(Settings(instance=tmp_path / "new"))
+    assert upgraded == _start()
+
+
+@pytest.fixture
+def instance_of_0_2_0(instance):
+    """The instance folder after the upgrade from 0.1.0 to 0.2.0."""
+    release = SqliteDatabase(instance / "orders.sqlite")
+    assert Runner(release, str(schema.MIGRATIONS)).up("0001_counted_orders") == ["0001_counted_orders"]
+    release.close()
+    return instance
+
+
+def test_a_database_of_0_2_0_is_upgraded_by_the_steps_it_lacks(instance_of_0_2_0, tmp_path):
+    service = Service(instance_of_0_2_0)
+    assert "flask db migrate" in service.refused()
+    assert service.flask("db", "migrate").stdout.strip() == "applied: 0002_fewer_indexes"
+    open_database(instance_of_0_2_0 / "orders.sqlite")
     upgraded = _start()
     database.close()
     create_app(Settings(instance=tmp_path / "new"))
@@ -246,7 +269,7 @@ def test_a_database_can_be_copied_before_it_is_upgraded(instance, tmp_path, then
 
 def test_a_service_starts_on_an_upgraded_database(instance):
     service = Service(instance)
-    assert "applied: 0001_counted_orders" in service.flask("db", "migrate").stdout
+    assert "applied: 0002_fewer_indexes" in service.flask("db", "migrate").stdout
     service.start()
     assert service.api.listed().data["total"] > 50
     assert service.stop() == 0

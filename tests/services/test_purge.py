@@ -1,0 +1,55 @@
+"""What keeps a request from counting twice is dropped once it can't come again, and not before."""
+
+import secrets
+
+import pytest
+
+from services import replay
+
+
+@pytest.fixture
+def kept(rows):
+    """`kept()`: how many nonces and how many keys there are."""
+    return lambda: (len(rows()["Nonce"]), len(rows()["IdempotencyKey"]))
+
+
+def test_nonces_of_orders_are_dropped_after_ten_minutes(api, clock, kept):
+    for _ in range(3):
+        api.buy()
+    clock(600)
+    replay.purge()
+    assert kept() == (3, 0)
+    clock(601)
+    api.buy()
+    replay.purge()
+    assert kept() == (1, 0)
+
+
+def test_keys_are_dropped_after_a_day(api, clock, kept):
+    for key in "abc":
+        api.buy(headers={"Idempotency-Key": key})
+    clock(86_399)
+    replay.purge()
+    assert kept() == (0, 3)
+    clock(86_400)
+    api.buy(headers={"Idempotency-Key": "d"})
+    replay.purge()
+    assert kept() == (1, 1)
+
+
+def test_a_purge_goes_on_where_the_last_one_stopped_and_then_from_the_start(api, other, clock, kept, monkeypatch):
+    monkeypatch.setattr(replay, "PURGE_STEP", 4)
+    monkeypatch.setattr(replay, "PURGE_STEPS", 2)
+    for _ in range(10):
+        api.buy(headers={"Idempotency-Key": secrets.token_hex(8)})
+        other.buy(headers={"Idempotency-Key": secrets.token_hex(8)})
+    clock(86_400)
+    left = []
+    for _ in range(3):
+        replay.purge()
+        left.append(kept())
+    assert left == [(12, 12), (4, 4), (0, 0)]
+    api.buy()
+    clock(90_000)
+    replay.purge()
+    assert kept() == (0, 0)

@@ -83,18 +83,19 @@ def main() -> int:
     """0, or 1 where a measurement failed; a target that is missed is no failure."""
     given = _arguments()
     wrk()
-    bench, began, failed, entries = _bench(given), time.monotonic(), False, []
+    bench, began, failed = _bench(given), time.monotonic(), False
     folder = scale.FOLDER if given.quick else Path(__file__).parent
     if given.rows:
         print(NOTE.format(given.rounds))
+    file, order = folder / "results.json", [row.name for row in ROWS]
     for row in given.rows:
         found = _measured(row, bench)
         failed |= isinstance(found, str)
         print(report.line(row, found, bench), flush=True)
-        entries.append(report.entry(row, found, bench))
+        report.save(file, order, rows=[report.entry(row, found, bench)])  # each at once: a long run may be ended
     grown = growth.growth(bench) if given.growth else None
     compared = peers.compare(bench) if given.peers else None
-    report.save(folder / "results.json", entries, [row.name for row in ROWS], grown, compared)
+    report.save(file, order, growth=grown, peers=compared)
     if grown:
         plot.draw(growth.relative(grown), scale.FOLDER / "growth.svg" if given.quick else ROOT / "docs/performance.svg")
     shutil.rmtree(bench.work)

@@ -7,6 +7,7 @@ import os
 import platform
 import sqlite3
 import statistics
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -81,12 +82,13 @@ def figures(found: Compared) -> dict[str, Any]:
 
 def save(
     file: Path,
-    rows: list[dict[str, Any]],
     order: list[str],
-    growth: dict[str, Any] | None,
-    peers: list[dict[str, Any]] | None,
+    *,
+    rows: Sequence[dict[str, Any]] = (),
+    growth: dict[str, Any] | None = None,
+    peers: list[dict[str, Any]] | None = None,
 ) -> None:
-    """Write the file; what this run did not measure stays from an earlier one on the same machine."""
+    """Write the file, its rows in `order`; what is not given stays from an earlier run on the same machine."""
     try:
         known = json.loads(file.read_text())
     except FileNotFoundError:

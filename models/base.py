@@ -59,9 +59,12 @@ class Statement:
         sql, parameters = self._build(_OpenValues()).sql()
         names = [each.name if type(each) is _Open else f"fixed {at}" for at, each in enumerate(parameters)]
         fixed = {name: each for name, each in zip(names, parameters, strict=True) if type(each) is not _Open}
-        self._compiled = sql, lambda values: [(values | fixed)[name] for name in names]
-        if not fixed:
-            self._compiled = sql, lambda values: [values[name] for name in names]
+
+        def bind(values: dict[str, Any]) -> list[Any]:
+            given = values | fixed if fixed else values
+            return [given[name] for name in names]
+
+        self._compiled = sql, bind
         return self._compiled
 
     def run(self, **values: Any) -> Any:

@@ -13,10 +13,13 @@ from typing import Any
 
 from peewee import SQL, fn
 
-from models.base import Statement
+from models.base import Statement, database
 from models.writer import transaction
 
 log = logging.getLogger(__name__)
+
+Work = Callable[[Any], bool]
+More = Callable[[int], list[Any]]
 
 
 class FairPool:
@@ -35,21 +38,39 @@ class FairPool:
         self._rooms: dict[int, int] = {}
         self._stopping = False
 
-    def room(self, party: int) -> int:
-        """How many more pieces of work this party may start now."""
+    def reserve(self, party: int) -> int:
+        """Take all the room that this party has now: how many pieces of work it is to start, or to give back."""
         with self._lock:
             if self._stopping:
                 return 0
             free = self._workers - sum(self._under_way.values())
-            return max(0, min(free, self._rooms.get(party, 1) - self._under_way.get(party, 0)))
+            under_way = self._under_way.get(party, 0)
+            room = max(0, min(free, self._rooms.get(party, 1) - under_way))
+            self._under_way[party] = under_way + room
+            return room
 
-    def submit(self, party: int, work: Callable[[Any], bool], item: Any, more: Callable[[int], Any]) -> None:
-        """Do `work(item)`, which says whether it went well, for this party; then `more(party)`, for there is room."""
+    def give_back(self, party: int, room: int) -> None:
+        """So much of what was reserved is not needed."""
         with self._lock:
-            self._under_way[party] = self._under_way.get(party, 0) + 1
+            self._under_way[party] -= room
+
+    def submit(self, party: int, work: Work, item: Any, more: More) -> None:
+        """Do `work(item)`, which says whether it went well, and then what `more(party)` gives; room is reserved."""
         self._pool.submit(self._run, party, work, item, more)
 
-    def _run(self, party: int, work: Callable[[Any], bool], item: Any, more: Callable[[int], Any]) -> None:
+    def _run(self, party: int, work: Work, item: Any, more: More) -> None:
+        try:
+            self._do(party, work, item)
+            while items := more(party):
+                # This worker goes on with the first: for each piece that it handed on, the pool would start a thread.
+                for other in items[1:]:
+                    self.submit(party, work, other, more)
+                self._do(party, work, items[0])
+        except Exception:
+            log.exception("no more work for party %s until the next sweep", party)
+        database.close()  # so that an idle worker keeps no memory for it
+
+    def _do(self, party: int, work: Work, item: Any) -> None:
         went_well = False
         try:
             went_well = work(item)
@@ -60,10 +81,6 @@ class FairPool:
             self._under_way[party] -= 1
             room = self._rooms.get(party, 1)
             self._rooms[party] = min(room * 2, self._largest_room) if went_well else max(room // 2, 1)
-        try:
-            more(party)
-        except Exception:
-            log.exception("no more work for party %s until the next sweep", party)
 
     def stop(self) -> None:
         """Let what is under way end; start nothing more."""
@@ -118,11 +135,18 @@ def start_due(pool: FairPool, due: Due, work: Callable[[Any], bool], lease: int)
     Returns: how many were started at once.
     """
 
-    def start(who: int) -> int:
-        room = pool.room(who)
-        claimed = due.claim(who, room, lease) if room else []
-        for row in claimed:
-            pool.submit(who, work, row, start)
-        return len(claimed)
+    def claimed(who: int) -> list[Any]:
+        room, rows = pool.reserve(who), []
+        try:
+            rows = due.claim(who, room, lease) if room else []
+        finally:
+            pool.give_back(who, room - len(rows))
+        return rows
 
-    return sum(start(who) for who in due.parties())
+    started = 0
+    for who in due.parties():
+        rows = claimed(who)
+        for row in rows:
+            pool.submit(who, work, row, claimed)
+        started += len(rows)
+    return started

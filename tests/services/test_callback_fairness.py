@@ -2,14 +2,15 @@
 
 import socketserver
 import threading
+import time
 
 import pytest
 from werkzeug import Response
 
 import settings
 from services import callbacks
-from services.fairpool import FairPool
-from tests.support import Api, Receiver, completed, until
+from services.fairpool import Due, FairPool
+from tests.support import Api, InlinePool, Receiver, completed, until
 
 
 @pytest.fixture
@@ -124,11 +125,8 @@ def test_a_dead_merchant_delays_no_other(api, other, flask, other_shop, pool):
 
 
 def test_a_callback_that_its_worker_never_finished_is_taken_up_again(api, shop, due, ahead):
-    class Crashed:
+    class Crashed(InlinePool):
         """Takes the work and does nothing of it, as a process does that is killed."""
-
-        def room(self, party):
-            return 1
 
         def submit(self, party, work, item, more):
             pass
@@ -139,6 +137,31 @@ def test_a_callback_that_its_worker_never_finished_is_taken_up_again(api, shop, 
     ahead(60)
     assert due.callbacks() == 1
     assert shop.got[0].event["type"] == "order.completed"
+
+
+def test_a_merchant_with_much_to_hear_has_no_more_than_a_quarter_of_the_workers(api, flask, shop, pool, monkeypatch):
+    under_way, most, lock, claim = [], [], threading.Lock(), Due.claim
+
+    def claim_slowly(*arguments):
+        time.sleep(0.05)  # as where much else is written, and other workers end meanwhile
+        return claim(*arguments)
+
+    def answer(request):
+        with lock:
+            under_way.append(request)
+            most.append(len(under_way))
+        time.sleep(0.02)
+        with lock:
+            under_way.pop()
+        return Response("heard")
+
+    shop.answer = answer
+    monkeypatch.setattr(Due, "claim", claim_slowly)
+    flask("merchant", "set", "demo", "--events", "paid,confirmed,completed")
+    for _ in range(45):
+        completed(api)
+    sweep_until(pool, lambda: len(shop.got) >= 3 * 45, 30)
+    assert 1 < max(most) <= settings.Settings.callback_workers // 4
 
 
 def test_one_sweep_tells_a_quick_merchant_all_that_waits_for_it(api, shop, pool):

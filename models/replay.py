@@ -54,9 +54,10 @@ def drop_old(table: Any, until: int, after: tuple[int, str], most: int) -> tuple
     Returns: the key of the last that was looked at; END where there are no more.
     """
     key = Tuple(*(getattr(table, name) for name in table._meta.primary_key.field_names))
-    ahead = table.select(*key.nodes).where(key > Tuple(*after)).order_by(*key.nodes)
-    last: tuple[int, str] = ahead.offset(most - 1).limit(1).tuples().first() or END
-    _drop(table, (table.createtime <= until) & (key > Tuple(*after)) & (key <= Tuple(*last)))
+    ahead = key > Tuple(*after)
+    far = table.select(*key.nodes).where(ahead).order_by(*key.nodes).offset(most - 1).limit(1)
+    last: tuple[int, str] = far.tuples().first() or END
+    _drop(table, (table.createtime <= until) & ahead & (key <= Tuple(*last)))
     return last
 
 

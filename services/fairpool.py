@@ -136,9 +136,11 @@ def start_due(pool: FairPool, due: Due, work: Callable[[Any], bool], lease: int)
     """
 
     def claimed(who: int) -> list[Any]:
-        room, rows = pool.reserve(who), []
+        if not (room := pool.reserve(who)):
+            return []
+        rows: list[Any] = []
         try:
-            rows = due.claim(who, room, lease) if room else []
+            rows = due.claim(who, room, lease)
         finally:
             pool.give_back(who, room - len(rows))
         return rows

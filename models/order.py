@@ -27,7 +27,7 @@ class Order(Table):
     """One buy or sell order. Amounts in fen, rates in basis points, as stored when it was created.
 
     `seq` counts a merchant's orders from 1, without a gap, in the order of `createtime`: any page of
-    them, and any range of time, is found by counting (models/listing.py).
+    them, and any range of time, is found by counting (models/span.py).
     `due_at` is when the service must next act on it by itself (ask the channel, expire, pay out,
     complete), null where nothing is to be done; `asks` counts those acts in the present status.
     """

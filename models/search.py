@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from typing import Any
 
 from peewee import IntegerField
 
 from models.base import Statement, Table, database
 from models.order import Order
+from models.span import EVERY_CELL, Cells, Span, of_cells
 from models.writer import transaction
 
 LEAST = 3  # characters that a trigram index needs
 AT_ONCE = 250  # orders, so that one step holds up others for milliseconds
 LONGEST = 0.9  # seconds that one run of the job takes at most, so that it holds up no end of the service
+RARE = 2_000  # orders named by the index, up to which each of them is looked at
 MOST_TRIGRAMS = 32  # the rest of a long text is compared, not looked up
 # Contentless, and without positions: it names candidates, which are compared with the text itself.
 CREATE = """CREATE VIRTUAL TABLE order_search USING fts5(
@@ -30,18 +33,18 @@ class SearchProgress(Table):
     order_id = IntegerField()
 
 
-_indexed = Statement(lambda v: SearchProgress.select(SearchProgress.order_id))
+_reached = Statement(lambda v: SearchProgress.select(SearchProgress.order_id))
 
 
-def indexed() -> int:
+def _indexed() -> int:
     """The id of the last order in the index; all up to it are there."""
-    return _indexed.run().fetchone()[0]
+    return int(_reached.run().fetchone()[0])
 
 
 @transaction
 def index_more(most: int) -> int:
     """Put up to `most` more orders into the index; how many it took."""
-    done = indexed()
+    done = _indexed()
     last = Order.select(Order.id).where(Order.id > done).order_by(Order.id).limit(most).tuples()
     ids = [row[0] for row in last]
     if ids:
@@ -70,15 +73,39 @@ def _trigrams(text: str) -> Iterator[str]:
         yield f'"{escaped}"'
 
 
-def candidates(text: str, most: int) -> list[int] | None:
-    """The ids of indexed orders whose number may contain `text`.
+def _candidates(text: str) -> list[int] | None:
+    """The ids of indexed orders whose number may contain `text`; None where the index can't help.
 
-    Returns: None where the index can't help: the text is too short, or more than `most` would be named.
+    It can't where the text is too short, or where more than `RARE` would be named.
     """
     if len(text) < LEAST:
         return None
     found = database.execute_sql(
         "SELECT rowid FROM order_search WHERE order_search MATCH ? LIMIT ?",
-        (" AND ".join(_trigrams(text)), most + 1),
+        (" AND ".join(_trigrams(text)), RARE + 1),
     ).fetchall()
-    return [row[0] for row in found] if len(found) <= most else None
+    return [row[0] for row in found] if len(found) <= RARE else None
+
+
+def containing(text: str, span: Span, cells: Cells, skip: int, limit: int) -> tuple[list[int], int]:
+    """The ids of a page of orders whose number contains `text`, newest first, and how many there are in all.
+
+    They are those that the index names, and those in the tail that it has not reached.
+    """
+    reached = _indexed()
+    ids = _candidates(text)
+    if ids is None:
+        found = Order.select(Order.id).where(*_wanted(text, span, cells, Order.merchant, Order.seq))
+        newest_first = found.order_by(Order.seq.desc()).limit(limit).offset(skip)
+        return [row[0] for row in newest_first.tuples()], found.count()
+    # The sums keep SQLite from walking through the merchant's orders instead of going to the few named.
+    wanted = _wanted(text, span, cells, Order.merchant + 0, Order.seq + 0)
+    named = Order.select(Order.seq, Order.id).where(*wanted, Order.id.in_(ids))
+    tail = Order.select(Order.seq, Order.id).where(*wanted, Order.id > reached)
+    both = sorted({*named.tuples(), *tail.tuples()}, reverse=True)
+    return [order_id for _, order_id in both[skip : skip + limit]], len(both)
+
+
+def _wanted(text: str, span: Span, cells: Cells, merchant: Any, seq: Any) -> list[Any]:
+    wanted = [merchant == span.merchant, seq.between(span.low, span.high), Order.merchant_order_no.contains(text)]
+    return wanted if cells == EVERY_CELL else [*wanted, of_cells(Order, cells)]

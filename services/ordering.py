@@ -10,7 +10,7 @@ from typing import Any
 
 import settings
 from gateways.base import ChannelRefused, ChannelUnknown, Driver, Opened
-from models import listing
+from models import span
 from models.account import ReceivingAccount
 from models.channel import Channel
 from models.order import CANCELLED, PENDING, Order
@@ -78,7 +78,7 @@ def _insert(placed: list[_New]) -> list[Order]:
     latest: dict[int, tuple[int, int]] = {}
     for new in placed:
         merchant = new.call.merchant.id
-        seq, before = latest.get(merchant) or listing.newest(merchant)
+        seq, before = latest.get(merchant) or span.newest(merchant)
         now = max(int(time.time()), before)  # a clock that was set back changes no order of orders
         latest[merchant] = seq + 1, now
         rows.append({**new.columns, "seq": seq + 1, "createtime": now, "updatetime": now})

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 from zlib import crc32
 
-from models import listing, renumbering, search
+from models import renumbering, search, span
 from models.channel import Channel
 from models.ledger import AVAILABLE, Entry, LedgerAccount, Posting
 from models.merchant import Merchant
@@ -109,7 +109,7 @@ class _Batch:
     def add(self, order: dict[str, Any]) -> None:
         """An order with its history and postings."""
         merchant, path = order["merchant"], order.pop("path")
-        order["seq"] = self.last[merchant] = self.last.get(merchant) or listing.newest(merchant)[0] + 1
+        order["seq"] = self.last[merchant] = self.last.get(merchant) or span.newest(merchant)[0] + 1
         self.last[merchant] += 1
         order_id = self._add(Order, order)
         created, changed = order["createtime"], order["updatetime"]

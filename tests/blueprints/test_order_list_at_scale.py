@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from app import create_app
-from models import listing, schema
+from models import cells, schema
 from models.base import database
 from models.order import STATUSES
 from services import seeded_orders, seeding
@@ -26,7 +26,7 @@ def app(tmp_path_factory):
     """The application with thousands of orders, which all tests here share."""
     folder = tmp_path_factory.mktemp("thousands")
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(listing, "BUCKET", BUCKET)
+        patched.setattr(cells, "BUCKET", BUCKET)
         patched.setattr(schema, "TRIGGERS", [text.replace("8192", str(BUCKET)) for text in schema.TRIGGERS])
         app = create_app(Settings(instance=folder, demo=True, requests_per_second=1_000_000))
         seeding.seed_base()

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from models import listing, search
+from models import search
 
 MANY = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 CHARACTERS = "aAbBzZ09 äÄßſKéÉ订单𝒳İı%_\\\"'*^-+:(){}[]/.,~#\N{COMBINING ACUTE ACCENT}\N{ZERO WIDTH JOINER}"
@@ -82,7 +82,7 @@ def found(api, text, **more):
 @pytest.mark.parametrize("indexed", [0, 1, len(NUMBERS) // 2, len(NUMBERS), 1000])
 @pytest.mark.parametrize("rare", [0, 3, 2000])  # how many may be named by the index before all are looked through
 def test_a_text_is_found_as_it_is_written_but_for_the_case_of_ascii(api, monkeypatch, indexed, rare):
-    monkeypatch.setattr(listing, "RARE", rare)
+    monkeypatch.setattr(search, "RARE", rare)
     for number in NUMBERS:
         api.buy(merchant_order_no=number)
     search.index_more(indexed)

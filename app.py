@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from datetime import UTC, datetime
 
 import click
@@ -29,7 +30,7 @@ from models import schema, search, writer
 from models.base import open_database
 from models.channel import Channel
 from models.merchant import Merchant
-from server import Server, one_core, staying_on
+from server import Server, core_of_its_own, staying_on
 from services import callbacks, demo, directory, reconciliation, replay, seeding, vault
 from services.errors import NotPossible
 from services.fairpool import FairPool
@@ -116,9 +117,8 @@ def start_scheduler(chosen: settings.Settings) -> Callable[[], None]:
     return stop
 
 
-def _serve_until_asked(app: Flask, chosen: settings.Settings) -> None:
+def _serve_until_asked(app: Flask, chosen: settings.Settings, core: int | None) -> None:
     """Answer requests until SIGTERM or SIGINT, then finish what is in flight. Raises NotPossible."""
-    core = one_core() if chosen.one_core else None
     envelope.draining.clear()
     stopped: list[Callable[[], None]] = []
 
@@ -162,7 +162,8 @@ def serve() -> None:
             raise NotPossible(
                 "the database holds the demo merchants: choose another ORDERS_INSTANCE, or set ORDERS_DEMO=1"
             )
-        _serve_until_asked(current_app._get_current_object(), chosen)  # type: ignore[attr-defined]
+        with core_of_its_own() if chosen.one_core else nullcontext() as core:
+            _serve_until_asked(current_app._get_current_object(), chosen, core)  # type: ignore[attr-defined]
     except (schema.WrongSchema, NotPossible, OSError) as error:
         click.echo(f"error: {error}", err=True)
         sys.exit(2)

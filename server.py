@@ -19,13 +19,24 @@ CHUNK = 64 * 1024
 MOST_READ = 8 * 1024 * 1024  # bytes of a body that is too large; beyond, its sender finds the connection closed
 
 
-def one_core() -> int | None:
-    """The core that Python's threads are to share, where the system lets a thread choose.
+@contextmanager
+def core_of_its_own() -> Iterator[int | None]:
+    """The core that Python's threads are to share meanwhile, which no other service here has; None: any.
 
     Python runs one thread at a time anyway, and handing over to a thread elsewhere means waking
     another core: staying gains createOrder 1.2x. The server's own threads, which are native, stay free.
+    Two services that are busy on one core would hold each other up for half a second at a time.
     """
-    return max(os.sched_getaffinity(0)) if hasattr(os, "sched_setaffinity") else None
+    cores = os.sched_getaffinity(0) if hasattr(os, "sched_setaffinity") else ()
+    for core in sorted(cores, reverse=True):
+        with socket.socket(socket.AF_UNIX) as claim:
+            try:
+                claim.bind(f"\0merchant-orders/core/{core}")  # no file: the name is free once the process is gone
+            except OSError:
+                continue
+            yield core
+            return
+    yield None
 
 
 @contextmanager

@@ -8,8 +8,9 @@ import sys
 import time
 import traceback
 from pathlib import Path
+from typing import Any
 
-from bench import growth, peers, plot, report, scale
+from bench import growth, page, peers, plot, report, scale
 from bench.context import Bench, Compared
 from bench.load import Failed, wrk
 from bench.processes import ROOT
@@ -24,7 +25,8 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m bench",
         description="Measure the service against its yardsticks on this machine and print the ratios. Needs wrk. "
-        f"Files with many orders are made once and kept in {scale.FOLDER.relative_to(ROOT)}.",
+        "Files with many orders are made once and kept. What was measured is kept in bench/results.json and "
+        "docs/performance.md, of a quick run in the folder alone.",
         epilog="Rows: " + ", ".join(row.name for row in ROWS) + ".",
     )
     parser.add_argument("--only", metavar="ROW,ROW", help="measure these rows; the others in results.json stay")
@@ -44,6 +46,12 @@ def _arguments() -> argparse.Namespace:
         action="store_true",
         help="small files, short rounds: tries the harness, not the service; keeps its results in instance/bench",
     )
+    parser.add_argument(
+        "--folder",
+        type=Path,
+        default=scale.FOLDER,
+        help="where files are kept, on the disk that is measured (instance/bench)",
+    )
     parser.add_argument("--rounds", type=int, default=3, help="rounds of each measurement (%(default)s)")
     parser.add_argument("--seconds", type=float, default=5, help="seconds of load in each (%(default)s)")
     parser.add_argument("--created", type=int, default=1_000_000, help="orders created for `memory` (%(default)s)")
@@ -56,12 +64,12 @@ def _arguments() -> argparse.Namespace:
 
 
 def _bench(given: argparse.Namespace) -> Bench:
-    work = scale.FOLDER / "work"
-    shutil.rmtree(work, ignore_errors=True)
-    work.mkdir(parents=True)
     sizes = QUICK if given.quick else FULL
     seconds, created = (1, min(given.created, 10_000)) if given.quick else (given.seconds, given.created)
-    return Bench(given.quick, seconds, given.rounds, created, **sizes, work=work, say=_say)
+    bench = Bench(given.quick, seconds, given.rounds, created, **sizes, folder=given.folder.resolve(), say=_say)
+    shutil.rmtree(bench.work, ignore_errors=True)
+    bench.work.mkdir(parents=True)
+    return bench
 
 
 def _say(text: str) -> None:
@@ -79,29 +87,38 @@ def _measured(row: Row, bench: Bench) -> Compared | str:
         return f"{type(error).__name__}: {error}"
 
 
+def _results(bench: Bench) -> Path:
+    return (bench.folder if bench.quick else ROOT / "bench") / "results.json"
+
+
+def _keep(bench: Bench, **measured: Any) -> None:
+    """Put what was measured into the file and, unless it only tried the harness, into the docs."""
+    results = report.save(_results(bench), [row.name for row in ROWS], **measured)
+    picture = bench.folder / "growth.svg" if bench.quick else ROOT / "docs/performance.svg"
+    if results["growth"]:
+        picture.write_text(plot.drawn(growth.relative(results["growth"]["endpoints"])), "utf-8")
+    if not bench.quick:
+        page.update(ROOT / "docs/performance.md", results)
+
+
 def main() -> int:
     """0, or 1 where a measurement failed; a target that is missed is no failure."""
     given = _arguments()
     wrk()
     bench, began, failed = _bench(given), time.monotonic(), False
-    folder = scale.FOLDER if given.quick else Path(__file__).parent
     if given.rows:
         print(NOTE.format(given.rounds))
-    file, order = folder / "results.json", [row.name for row in ROWS]
     for row in given.rows:
         found = _measured(row, bench)
         failed |= isinstance(found, str)
         print(report.line(row, found, bench), flush=True)
-        report.save(file, order, rows=[report.entry(row, found, bench)])  # each at once: a long run may be ended
-    grown = growth.growth(bench) if given.growth else None
-    compared = peers.compare(bench) if given.peers else None
-    report.save(file, order, growth=grown, peers=compared)
-    if grown:
-        plot.draw(growth.relative(grown), scale.FOLDER / "growth.svg" if given.quick else ROOT / "docs/performance.svg")
+        _keep(bench, rows=[report.entry(row, found, bench)])  # each at once: a long run may be ended
+    if given.growth:
+        _keep(bench, growth=growth.growth(bench))
+    if given.peers:
+        _keep(bench, peers=peers.compare(bench))
     shutil.rmtree(bench.work)
-    _say(
-        f"{time.monotonic() - began:.0f} s; everything that was measured is in {folder.relative_to(ROOT)}/results.json"
-    )
+    _say(f"{time.monotonic() - began:.0f} s; everything that was measured is in {_results(bench)}")
     return int(failed)
 
 

@@ -33,7 +33,7 @@ class Compared:
 class Bench:
     """One run: `small`, `large` and `huge` are the numbers of orders in the files compared.
 
-    `quick` is a run that only tries the harness.
+    `quick` is a run that only tries the harness. `folder` is where files are kept, also from run to run.
     """
 
     quick: bool
@@ -44,9 +44,14 @@ class Bench:
     large: int
     huge: int
     growth: tuple[int, ...]
-    work: Path
+    folder: Path
     say: Callable[[str], None]
     _known: dict[Any, Any] = field(default_factory=dict)
+
+    @property
+    def work(self) -> Path:
+        """What this run alone needs."""
+        return self.folder / "work"
 
     def once(self, measure: Callable[[Bench], T]) -> T:
         """What several rows share, measured for the first of them; its failure is theirs, too."""
@@ -76,7 +81,7 @@ class Bench:
 
     def seeded(self, orders: int) -> Path:
         """The folder of a service with so many orders of the merchant `demo`; not to be written to."""
-        return scale.seeded(orders, self.say)
+        return scale.seeded(self.folder, orders, self.say)
 
     def copy(self, orders: int) -> Path:
         """A copy of `seeded` to write to."""

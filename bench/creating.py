@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from bench import bodies, raw_orders
@@ -127,9 +128,13 @@ def slow_channel(bench: Bench) -> Compared:
 
 def large_file(bench: Bench) -> Compared:
     """createOrder, 8 connections, with many orders in the file against with few: orders a second."""
-    with Service(bench.copy(bench.large)) as large, Service(bench.copy(bench.small)) as small:
-        for service in (large, small):
-            bench.load(f"{service.url}/merchant/createOrder", 8, bodies.buys, 1)
-        found = bench.in_turn(large=lambda: _create(bench, large, 8), small=lambda: _create(bench, small, 8))
+
+    def into(folder: Path) -> Load:
+        with Service(folder) as service:
+            bench.load(f"{service.url}/merchant/createOrder", 8, bodies.buys, 1)  # the first answers are slower
+            return _create(bench, service, 8)
+
+    large, small = bench.copy(bench.large), bench.copy(bench.small)
+    found = bench.in_turn(large=partial(into, large), small=partial(into, small))
     notes = spent(*found["large"], *found["small"])
     return Compared([one.rate for one in found["large"]], [one.rate for one in found["small"]], "a second", notes)

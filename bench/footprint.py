@@ -12,6 +12,7 @@ from bench.processes import Service
 
 FIRST = 1_000
 CHUNK = 50_000  # bodies at a time: all are sent well before their timestamp is too old
+EXPIRY = "60"  # seconds
 READINGS, READINGS_QUICK = 5, 2
 STARTS, STARTS_QUICK = 5, 1
 
@@ -32,8 +33,11 @@ def _create(bench: Bench, service: Service, count: int) -> tuple[int, float]:
 
 
 def memory(bench: Bench) -> Compared:
-    """Resident memory of the whole process tree after very many orders against after the first ones."""
-    with Service(bench.work / "memory") as service:
+    """Resident memory of the whole process tree after very many orders against after the first ones.
+
+    The orders expire soon, so that callbacks, too, are sent all the while.
+    """
+    with Service(bench.work / "memory", ORDERS_BUY_EXPIRY=EXPIRY) as service:
         done, _ = _create(bench, service, FIRST)
         few, took = _resident(bench, service), 0.0
         while done < bench.created:

@@ -4,53 +4,54 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable
-from contextlib import ExitStack
 from functools import partial
+from pathlib import Path
+from typing import Any
 
 from bench import bodies, scale
 from bench.context import Bench
 from bench.processes import Service
 from bench.querying import REGIONS, lists, median_latency, rare
 
-Rounds = dict[str, dict[int, list[float]]]
+Rounds = dict[str, dict[str, list[float]]]  # by endpoint and number of orders
 
 
-def _endpoints(bench: Bench, service: Service) -> dict[str, Callable[[], float]]:
-    """What reads, by the name that it has in the picture."""
-    ask = partial(median_latency, bench, service)
-    numbers = [{"order_no": order_no} for order_no, _ in scale.demo_orders(service.instance, 500)]
-    kinds = lists(service)
-    return {
-        "orderQueryDetail": partial(ask, "orderQueryDetail", numbers),
-        "list, first page": partial(ask, "orderQueryList", [kinds["first"]]),
-        "list, last page": partial(ask, "orderQueryList", [kinds["last"]]),
-        "list, by status": partial(ask, "orderQueryList", [kinds["status"]]),
-        "list, 90 days": partial(ask, "orderQueryList", [kinds["range"]]),
-        "list, rare text": partial(ask, "orderQueryList", [{"merchant_order_no": rare(service.instance)}]),
-        "getPayChannels": partial(ask, "getPayChannels"),
-        "regionData": lambda: bench.load(service.url + REGIONS, 1).p50,
-    }
+def _numbers(service: Service) -> list[dict[str, Any]]:
+    return [{"order_no": order_no} for order_no, _ in scale.demo_orders(service.instance, 500)]
+
+
+def _list(bench: Bench, service: Service, kind: str) -> float:
+    query = {"merchant_order_no": rare(service.instance)} if kind == "rare" else lists(service)[kind]
+    return median_latency(bench, service, "orderQueryList", [query])
+
+
+# By the name that it has in the picture. What writes comes last, for the orders that it makes are work
+# for the service a minute later.
+ENDPOINTS: dict[str, Callable[[Bench, Service], float]] = {
+    "orderQueryDetail": lambda bench, service: median_latency(bench, service, "orderQueryDetail", _numbers(service)),
+    "list, first page": partial(_list, kind="first"),
+    "list, last page": partial(_list, kind="last"),
+    "list, by status": partial(_list, kind="status"),
+    "list, 90 days": partial(_list, kind="range"),
+    "list, rare text": partial(_list, kind="rare"),
+    "getPayChannels": lambda bench, service: median_latency(bench, service, "getPayChannels"),
+    "regionData": lambda bench, service: bench.load(service.url + REGIONS, 1).p50,
+    "createOrder": lambda bench, service: median_latency(bench, service, "createOrder", [bodies.NEW_ORDER]),
+}
 
 
 def growth(bench: Bench) -> Rounds:
-    """Each endpoint's median latency in ms, each round, by the number of orders in the file.
+    """Each endpoint's median latency in ms, each round, by the number of orders in the file."""
+    folders = {str(size): bench.copy(size) for size in bench.growth}
 
-    The services of all sizes run side by side and are asked in turn; what writes comes last, for
-    the orders that it makes are work for the service a minute later.
-    """
+    def of(folder: Path, measure: Callable[[Bench, Service], float]) -> float:
+        with Service(folder) as service:
+            return measure(bench, service)
+
     found: Rounds = {}
-    with ExitStack() as running:
-        services = {size: running.enter_context(Service(bench.copy(size))) for size in bench.growth}
-        reads = {size: _endpoints(bench, service) for size, service in services.items()}
-        writes = {
-            size: {"createOrder": partial(median_latency, bench, service, "createOrder", [bodies.NEW_ORDER])}
-            for size, service in services.items()
-        }
-        for measured in (reads, writes):
-            for name in measured[bench.growth[0]]:
-                bench.say(f"growth: {name}")
-                things = {str(size): measured[size][name] for size in bench.growth}
-                found[name] = {int(size): rounds for size, rounds in bench.in_turn(**things).items()}
+    for name, measure in ENDPOINTS.items():
+        bench.say(f"growth: {name}")
+        found[name] = bench.in_turn(**{size: partial(of, folder, measure) for size, folder in folders.items()})
     return found
 
 
@@ -58,6 +59,6 @@ def relative(found: Rounds) -> dict[str, list[tuple[int, float]]]:
     """Each endpoint's medians against its own at the fewest orders."""
     lines = {}
     for name, by_size in found.items():
-        start = statistics.median(by_size[min(by_size)])
-        lines[name] = [(size, statistics.median(rounds) / start) for size, rounds in sorted(by_size.items())]
+        medians = sorted((int(size), statistics.median(rounds)) for size, rounds in by_size.items())
+        lines[name] = [(size, median / medians[0][1]) for size, median in medians]
     return lines

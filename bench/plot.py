@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right
 from html import escape
-from pathlib import Path
 from statistics import fmean
 
 Lines = dict[str, list[tuple[int, float]]]
@@ -131,8 +130,8 @@ def _curves(scale: Scale, lines: Lines) -> list[str]:
     return drawn
 
 
-def draw(lines: Lines, file: Path) -> None:
-    """Write the picture; `lines` has each endpoint's points: orders in the file, latency relative to the first."""
+def drawn(lines: Lines) -> str:
+    """The picture; `lines` has each endpoint's points: orders in the file, latency relative to the first."""
     scale = Scale(lines)
     said = "Latency of each endpoint by the number of orders in the file, relative to the fewest"
     parts = [
@@ -143,4 +142,4 @@ def draw(lines: Lines, file: Path) -> None:
         *_curves(scale, lines),
         "</svg>",
     ]
-    file.write_text("\n".join(parts) + "\n", encoding="utf-8")
+    return "\n".join(parts) + "\n"

@@ -127,12 +127,12 @@ def _ticks(stat: Path) -> int:
 
 
 class Service(Process):
-    """The service on the folder `instance`; `entry` is what Python runs instead of `app.py`."""
+    """The service on the folder `instance`; `entry` is what Python runs instead of `app.py`, `more` are settings."""
 
-    def __init__(self, instance: Path, entry: tuple[str, ...] = ("app.py",)):
+    def __init__(self, instance: Path, entry: tuple[str, ...] = ("app.py",), **more: str):
         instance.mkdir(parents=True, exist_ok=True)
         self.instance, port = instance, free_port()
-        environ = SETTINGS | {"ORDERS_INSTANCE": str(instance), "ORDERS_PORT": str(port)}
+        environ = SETTINGS | more | {"ORDERS_INSTANCE": str(instance), "ORDERS_PORT": str(port)}
         super().__init__([*entry], port, instance / "service.log", "/healthz", environ)
 
     def call(self, endpoint: str, fields: dict[str, Any], key: str = "demo") -> Any:

@@ -43,11 +43,12 @@ def lists(service: Service) -> dict[str, dict[str, Any]]:
 
 def first_page(bench: Bench) -> Compared:
     """The first page with its total, at many orders against at few."""
-    with Service(bench.seeded(bench.large)) as large, Service(bench.seeded(bench.small)) as small:
-        found = bench.in_turn(
-            large=lambda: median_latency(bench, large, "orderQueryList"),
-            small=lambda: median_latency(bench, small, "orderQueryList"),
-        )
+
+    def of(orders: int) -> float:
+        with Service(bench.seeded(orders)) as service:
+            return median_latency(bench, service, "orderQueryList")
+
+    found = bench.in_turn(large=partial(of, bench.large), small=partial(of, bench.small))
     return Compared(found["large"], found["small"], "ms")
 
 

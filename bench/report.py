@@ -87,8 +87,11 @@ def save(
     rows: Sequence[dict[str, Any]] = (),
     growth: dict[str, Any] | None = None,
     peers: list[dict[str, Any]] | None = None,
-) -> None:
-    """Write the file, its rows in `order`; what is not given stays from an earlier run on the same machine."""
+) -> dict[str, Any]:
+    """Write the file, its rows in `order`; what is not given stays from an earlier run on the same machine.
+
+    Returns: all that the file says.
+    """
     try:
         known = json.loads(file.read_text())
     except FileNotFoundError:
@@ -102,4 +105,6 @@ def save(
     compared = [{**row, "date": now["date"]} for row in peers] if peers else known.get("peers")
     kept = [measured[name] for name in order if name in measured]
     said = {"machine": now, "rows": kept, "growth": grown, "peers": compared}
-    file.write_text(json.dumps(said, indent=1, ensure_ascii=False) + "\n")
+    text = json.dumps(said, indent=1, ensure_ascii=False) + "\n"
+    file.write_text(text)
+    return json.loads(text)

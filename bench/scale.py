@@ -1,4 +1,4 @@
-"""Files with many orders: seeded once, kept in `instance/bench/<orders>/`, made anew when the schema changed."""
+"""Files with many orders: seeded once, kept in `FOLDER/<orders>/`, made anew when the schema changed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bench.processes import ROOT, Service, copied
 
 __all__ = ["FOLDER", "copied", "demo_orders", "seeded"]
 
-FOLDER = ROOT / "instance" / "bench"
+FOLDER = ROOT / "instance" / "bench"  # where nothing else is said
 DEMO_SHARE = 0.9  # of the seeded orders belong to the merchant `demo`
 
 
@@ -24,9 +24,9 @@ def _stamp() -> str:
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
 
-def seeded(orders: int, say: Callable[[str], None]) -> Path:
+def seeded(kept: Path, orders: int, say: Callable[[str], None]) -> Path:
     """The folder of a service in which `demo` has at least so many orders, warm in memory."""
-    folder, stamp = FOLDER / str(orders), _stamp()
+    folder, stamp = kept / str(orders), _stamp()
     mark = folder / "stamp"
     if not mark.exists() or mark.read_text() != stamp:
         shutil.rmtree(folder, ignore_errors=True)

@@ -89,8 +89,9 @@ _outcome = Statement(
 )
 
 
-def _send(callback: Callback, merchant: Merchant) -> tuple[int | None, str]:
+def _send(callback: Callback) -> tuple[int | None, str]:
     """One signed POST: the HTTP status (None where there is none) and the first KiB of the answer or the error."""
+    merchant = callback.merchant
     if not merchant.callback_url:
         return None, "the merchant has no callback_url"
     now, chosen = int(time.time()), settings.active()
@@ -127,9 +128,8 @@ def _start_of(answer: requests.Response) -> str:
 
 def attempt(callback: Callback) -> bool:
     """Send a claimed callback once and record how that went; True where it was delivered."""
-    merchant = directory.by_id(callback.merchant_id).merchant
     at, started = int(time.time()), time.monotonic()
-    status, answer = _send(callback, merchant)
+    status, answer = _send(callback)
     took = time.monotonic() - started
     now = int(time.time())
     delivered = status is not None and 200 <= status < 300

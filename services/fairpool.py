@@ -98,9 +98,10 @@ class Due:
         Args:
             lanes: conditions; what fulfils an earlier one goes first, and then what is due the longest.
         """
-        self._table, owner = table, party.rel_model
+        self._table, self._party, owner = table, party, party.rel_model
         due = table.select(SQL("1")).where(party == owner.id, reduce(or_, lanes))
         self._parties = Statement(lambda v: owner.select(owner.id).where(fn.EXISTS(due.where(table.due_at <= v.now))))
+        self._owner = Statement(lambda v: owner.select().where(owner.id == v.who))
         self._lanes = [_longest_due(table, party, lane) for lane in lanes]
 
     def parties(self) -> list[int]:
@@ -109,12 +110,18 @@ class Due:
 
     @transaction
     def claim(self, who: int, room: int, lease: int) -> list[Any]:
-        """Take up to `room` of a party's due rows for `lease` seconds, in one commit."""
+        """Take up to `room` of a party's due rows for `lease` seconds, in one commit; the party's row comes with each.
+
+        So a worker that waits on a network has nothing to read, and no database connection of its own.
+        """
         now = int(time.time())
+        (owner,) = self._owner.models(self._party.rel_model, who=who)
         claimed: list[Any] = []
         for lane in self._lanes:
             rows = lane.models(self._table, now=now, who=who, room=room - len(claimed))
             claimed += [row for row in rows if row.claim(now + lease)]
+        for row in claimed:
+            setattr(row, self._party.name, owner)
         return claimed
 
 

@@ -1,12 +1,14 @@
 """The service as a process: ready, ending politely, killed, and refusing what it can't start with."""
 
 import json
+import os
 import signal
 import socket
 import sqlite3
 import threading
 import time
 from contextlib import closing, contextmanager
+from pathlib import Path
 
 import pytest
 import requests
@@ -132,6 +134,25 @@ def test_commands_work_beside_the_running_service_and_take_effect_at_once(servic
     assert service.api.listed().code == 40101
     service.flask("merchant", "set", "demo", "--enabled")
     assert service.api.listed().code == 1
+
+
+def _cores(service):
+    """The cores that some thread of it is bound to alone."""
+    threads = Path(f"/proc/{service.process.pid}/task").iterdir()
+    bound = (os.sched_getaffinity(int(thread.name)) for thread in threads)
+    return {core for cores in bound if len(cores) == 1 for core in cores}
+
+
+@pytest.mark.skipif(
+    not hasattr(os, "sched_setaffinity") or len(os.sched_getaffinity(0)) < 2, reason="there are no cores to choose from"
+)
+def test_two_services_do_not_share_a_core_and_a_killed_one_gives_its_up(tmp_path, start):
+    first, second = start(tmp_path / "first"), start(tmp_path / "second")
+    (taken,) = _cores(first)
+    assert taken not in _cores(second)
+    first.kill()
+    assert _cores(first.start()) == {taken}
+    assert not _cores(start(tmp_path / "free", ORDERS_ONE_CORE="0"))
 
 
 def test_a_port_in_use_is_named_in_one_line(instance):

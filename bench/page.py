@@ -1,0 +1,79 @@
+"""The tables of docs/performance.md: written from results.json, so that they say what was measured and nothing else."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+Results = dict[str, Any]
+
+SIGNS = {">=": "≥", "<=": "≤"}
+VERDICTS = {"": "", "met": "met", "MISSED": "**missed**"}
+
+
+def _number(ratio: float) -> str:
+    """Three digits or so."""
+    return f"{ratio:.1f}" if ratio >= 10 else f"{ratio:.2f}" if ratio >= 0.1 else f"{ratio:.3f}"
+
+
+def _ratio(row: dict[str, Any]) -> str:
+    return _number(row["ratio"]) if "ratio" in row else "failed"
+
+
+def _days(rows: list[dict[str, Any]]) -> str:
+    """The day of all rows, or the first and the last."""
+    days = sorted({row["date"] for row in rows})
+    return days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
+
+
+def _target(row: dict[str, Any]) -> str:
+    sign, _, value = row["target"].partition(" ")
+    return f"{SIGNS[sign]} {value}" if value else ""
+
+
+def _table(heads: tuple[str, ...], right: str, lines: list[tuple[str, ...]]) -> str:
+    """Markdown; `right` has an r for each column of numbers."""
+    rule = "|".join("---:" if one == "r" else "---" for one in right)
+    return "\n".join([f"| {' | '.join(heads)} |", f"|{rule}|", *(f"| {' | '.join(line)} |" for line in lines)])
+
+
+def _machine(results: Results) -> str:
+    on = results["machine"]
+    return (
+        f"{on['cores']} cores ({on['cpu']}), Python {on['python']}, SQLite {on['sqlite']}, {_days(results['rows'])}; "
+        "wrk ran on the same machine."
+    )
+
+
+def _rows(results: Results) -> str:
+    lines = [(row["title"], _ratio(row), _target(row), VERDICTS[row.get("verdict", "")]) for row in results["rows"]]
+    return _table(("what", "ratio", "to reach", ""), "lrrl", lines)
+
+
+def _peers(results: Results) -> str:
+    found = {row["name"]: row for row in results["peers"]}
+    names = [name.removeprefix("create-") for name in found if name.startswith("create-")]
+    lines = [
+        (name, _ratio(found[f"create-{name}"]), _ratio(found[f"list-{name}"]), found[f"create-{name}"]["keeps"])
+        for name in names
+    ]
+    return _table(("other", "create", "list", "what it keeps"), "lrrl", lines)
+
+
+PARTS: dict[str, Callable[[Results], str]] = {"machine": _machine, "rows": _rows, "peers": _peers}
+PART = re.compile(r"(<!-- bench: (\w+) -->\n).*?(\n<!-- end -->)", re.DOTALL)
+
+
+def written(text: str, results: Results) -> str:
+    """The page with what stands between `<!-- bench: PART -->` and `<!-- end -->` made anew from the results.
+
+    What the results have nothing of stays as it is.
+    """
+    return PART.sub(lambda part: part[1] + PARTS[part[2]](results) + part[3] if results[part[2]] else part[0], text)
+
+
+def update(page: Path, results: Results) -> None:
+    """Write the page's tables anew."""
+    page.write_text(written(page.read_text("utf-8"), results), "utf-8")

@@ -1,0 +1,69 @@
+"""`python -m bench`: the harness works, and what the docs say is what was measured."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from bench import growth, page, plot
+from bench.rows import ROWS
+from tests.support import ROOT
+
+needs_wrk = pytest.mark.skipif(shutil.which("wrk") is None, reason="needs wrk (Debian: wrk)")
+
+
+def bench(*arguments, **environ):
+    """The command, ended."""
+    command = [sys.executable, "-m", "bench", *map(str, arguments)]
+    return subprocess.run(command, cwd=ROOT, env=os.environ | environ, capture_output=True, text=True, timeout=120)
+
+
+@pytest.fixture(scope="module")
+def results():
+    """What was measured last."""
+    return json.loads((ROOT / "bench/results.json").read_text("utf-8"))
+
+
+def test_every_row_was_measured(results):
+    assert [row["name"] for row in results["rows"]] == [row.name for row in ROWS]
+    assert not [row for row in results["rows"] if "error" in row]
+
+
+def test_the_page_says_what_was_measured(results):
+    text = (ROOT / "docs/performance.md").read_text("utf-8")
+    assert all(f"<!-- bench: {part} -->" in text for part in page.PARTS)
+    assert page.written(text, results) == text
+
+
+def test_the_picture_shows_what_was_measured(results):
+    picture = (ROOT / "docs/performance.svg").read_text("utf-8")
+    assert plot.drawn(growth.relative(results["growth"]["endpoints"])) == picture
+
+
+@needs_wrk
+def test_a_quick_run_measures_and_keeps_to_its_folder(tmp_path):
+    published = (ROOT / "bench/results.json").read_bytes()
+    done = bench("--quick", "--rounds", 1, "--folder", tmp_path, "--only", "tail,regions-gzip,callback-delay")
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = {row["name"]: row for row in json.loads((tmp_path / "results.json").read_text("utf-8"))["rows"]}
+    assert list(found) == ["tail", "regions-gzip", "callback-delay"]
+    assert all(row["ratio"] > 0 for row in found.values())
+    assert [line.split()[0] for line in done.stdout.splitlines()[1:] if not line.startswith(" ")] == list(found)
+    assert not (tmp_path / "work").exists()
+    assert (ROOT / "bench/results.json").read_bytes() == published
+
+
+def test_a_row_that_is_not_known_is_named(tmp_path):
+    done = bench("--folder", tmp_path, "--only", "tail,speed")
+    assert done.returncode == 2
+    assert "no row speed" in done.stderr
+
+
+def test_without_wrk_the_run_says_what_to_install(tmp_path):
+    done = bench("--quick", "--folder", tmp_path, PATH=str(tmp_path))
+    assert done.returncode == 1
+    assert "apt-get install wrk" in done.stderr
+    assert not list(tmp_path.iterdir())

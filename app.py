@@ -5,10 +5,12 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from datetime import UTC, datetime
 
 import click
+from apscheduler.executors.pool import ThreadPoolExecutor
+from apscheduler.jobstores.base import JobLookupError
 from apscheduler.schedulers.background import BackgroundScheduler
 from flask import Flask, current_app
 from flask.cli import FlaskGroup
@@ -98,19 +100,29 @@ def start_scheduler(chosen: settings.Settings) -> Callable[[], None]:
     """Start the jobs that the service does by itself; the returned call ends them and waits for what is under way."""
     senders = FairPool(chosen.callback_workers, "callback")
     askers = FairPool(chosen.channel_workers, "channel")
+    jobs = ThreadPoolExecutor()
     scheduler = BackgroundScheduler(
-        timezone=UTC, job_defaults={"max_instances": 1, "coalesce": True, "misfire_grace_time": None}
+        timezone=UTC,
+        executors={"default": jobs},
+        job_defaults={"max_instances": 1, "coalesce": True, "misfire_grace_time": None},
     )
     scheduler.add_job(callbacks.sweep, "interval", [senders], seconds=SWEEP_SECONDS, id="callbacks")
     scheduler.add_job(reconciliation.sweep, "interval", [askers], seconds=SWEEP_SECONDS, id="orders")
     scheduler.add_job(replay.purge, "interval", seconds=PURGE_SECONDS, id="purge")
     scheduler.add_job(search.catch_up, "interval", seconds=SEARCH_SECONDS, id="search")
     scheduler.start()
-    callbacks.when_enqueued(lambda: scheduler.modify_job("callbacks", next_run_time=datetime.now(UTC)))
+
+    def wake() -> None:
+        with suppress(JobLookupError):  # it was stopped just now
+            scheduler.modify_job("callbacks", next_run_time=datetime.now(UTC))
+
+    callbacks.when_enqueued(wake)
 
     def stop() -> None:
         callbacks.when_enqueued(None)
-        scheduler.shutdown()
+        # While it waits for jobs it holds a lock that `wake` needs; they may wait for the writer, which calls `wake`.
+        scheduler.shutdown(wait=False)
+        jobs.shutdown()
         senders.stop()
         askers.stop()
 

@@ -7,7 +7,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from io import BytesIO
 from typing import Any
 
@@ -29,9 +29,11 @@ def core_of_its_own() -> Iterator[int | None]:
     """
     cores = os.sched_getaffinity(0) if hasattr(os, "sched_setaffinity") else ()
     for core in sorted(cores, reverse=True):
-        with socket.socket(socket.AF_UNIX) as claim:
+        with ExitStack() as claim:
             try:
-                claim.bind(f"\0merchant-orders/core/{core}")  # no file: the name is free once the process is gone
+                name = claim.enter_context(socket.socket(socket.AF_UNIX))
+                name.bind(f"\0merchant-orders/core/{core}")  # no file: it is free once the process is gone
+                os.sched_setaffinity(0, cores)  # changes nothing, and fails where it would fail later
             except OSError:
                 continue
             yield core
@@ -91,7 +93,8 @@ class Requests:
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         if self._core is not None and not hasattr(self._thread, "moved"):
             self._thread.moved = True
-            os.sched_setaffinity(0, {self._core})
+            with suppress(OSError):  # somebody took the core away from the running process
+                os.sched_setaffinity(0, {self._core})
         self._count(1)
         try:
             self._take_in(environ)

@@ -32,19 +32,16 @@ class Callback(Table):
 
     def claim(self, until: int) -> bool:
         """Take it for one attempt, until `until`; False where another worker was quicker."""
-        return _claim.run(until=until, row=self.id, waiting=WAITING, due_at=self.due_at).rowcount == 1
+        taken: bool = _claim.run(until=until, row=self.id, due_at=self.due_at).rowcount == 1
+        if taken:
+            self.due_at = until  # type: ignore[assignment]
+        return taken
 
 
-_claim = Statement(
-    lambda v: Callback.update(due_at=v.until).where(
-        Callback.id == v.row, Callback.state == v.waiting, Callback.due_at == v.due_at
-    )
-)
+_claim = Statement(lambda v: Callback.update(due_at=v.until).where(Callback.id == v.row, Callback.due_at == v.due_at))
 Callback.add_index(
     Callback.index(Callback.merchant, Callback.due_at, where=Callback.due_at.is_null(False), name="callback_due")
 )
-
-
 Callback.add_index(Callback.merchant, Callback.state, Callback.createtime, name="callback_state")
 
 

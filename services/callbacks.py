@@ -84,7 +84,7 @@ def enqueue(order: Order) -> None:
 
 _outcome = Statement(
     lambda v: Callback.update(attempts=v.attempts, updatetime=v.updatetime, due_at=v.due_at, state=v.state).where(
-        Callback.id == v.row, Callback.state == v.waiting
+        Callback.id == v.row, Callback.due_at == v.claimed
     )
 )
 
@@ -142,14 +142,15 @@ def attempt(callback: Callback) -> bool:
         log.warning("callback %s is dead after %d attempts", callback.webhook_id, tries)
     else:
         facts["due_at"] = now + round(PAUSES[tries - 1] * random.uniform(0.9, 1.1))
-    _record(callback.id, facts, at=at, status=status, milliseconds=round(took * 1000), answer=answer)
+    _record(callback, facts, at=at, status=status, milliseconds=round(took * 1000), answer=answer)
     return delivered
 
 
 @transaction
-def _record(callback: int, facts: dict[str, Any], **attempt: Any) -> None:
-    CallbackAttempt.add(callback=callback, **attempt)
-    _outcome.run(row=callback, waiting=WAITING, **facts)
+def _record(callback: Callback, facts: dict[str, Any], **attempt: Any) -> None:
+    """Keep a try, and what follows from it unless its claim ran out or the callback was redelivered meanwhile."""
+    CallbackAttempt.add(callback=callback.id, **attempt)
+    _outcome.run(row=callback.id, claimed=callback.due_at, **facts)
 
 
 def sweep(pool: FairPool) -> int:

@@ -45,10 +45,10 @@ _current = [_Directory()]
 def _up_to_date() -> dict[Any, Known]:
     directory = _current[0]
     if directory.revision < 0 or time.monotonic() - directory.looked_at > FRESH:
-        number = revision()
+        looked_at, number = time.monotonic(), revision()
         if number != directory.revision:
             directory = _current[0] = _Directory(number)
-        directory.looked_at = time.monotonic()
+        directory.looked_at = looked_at
     return directory.known
 
 

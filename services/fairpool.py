@@ -27,7 +27,8 @@ class FairPool:
 
     A party's room doubles while its work succeeds, up to a quarter of the workers, and shrinks by
     half when it fails, as a congestion window does, so that one that is slow or dead leaves workers
-    free for the others. Nothing is queued: there is room only where a worker is free.
+    free for the others. A quarter is kept for those that have nothing under way, so that those that
+    always have more to do leave workers, too. Nothing is queued: there is room only where a worker is free.
     """
 
     def __init__(self, workers: int, name: str):
@@ -45,7 +46,10 @@ class FairPool:
                 return 0
             free = self._workers - sum(self._under_way.values())
             under_way = self._under_way.get(party, 0)
-            room = max(0, min(free, self._rooms.get(party, 1) - under_way))
+            # The last quarter is for those that have nothing under way, a worker each.
+            room = max(0, min(free - self._largest_room, self._rooms.get(party, 1) - under_way))
+            if free and not under_way:
+                room = max(room, 1)
             self._under_way[party] = under_way + room
             return room
 
@@ -56,7 +60,10 @@ class FairPool:
 
     def submit(self, party: int, work: Work, item: Any, more: More) -> None:
         """Do `work(item)`, which says whether it went well, and then what `more(party)` gives; room is reserved."""
-        self._pool.submit(self._run, party, work, item, more)
+        try:
+            self._pool.submit(self._run, party, work, item, more)
+        except RuntimeError as error:  # it waits for one of the threads there are
+            log.warning("no thread could be started: %s", error)
 
     def _run(self, party: int, work: Work, item: Any, more: More) -> None:
         try:

@@ -62,7 +62,12 @@ def raise_exception(order: Order, kind: str, detail: str, report: Report | None 
 
 @transaction
 def outcome_unknown(order: Order, detail: str, ask_again: int) -> None:
-    """The channel gave no usable answer: visible from now until it does, and asked again at `ask_again`."""
+    """The channel gave no usable answer: visible from now until it does, and asked again at `ask_again`.
+
+    Nothing, where the order moved on meanwhile: what moved it was an answer.
+    """
+    if Order.get_by_id(order.id).status != order.status:
+        return
     order.put_off(ask_again)
     opened = raise_exception(order, UNKNOWN_OUTCOME, detail)
     if not opened:

@@ -71,6 +71,8 @@ class Deadline:
     def watch(self, connection: Any) -> None:
         """From now on this is the connection to cut; it lets go of its socket while the answer is still read."""
         self._connection, self._socket = connection, connection.sock
+        if time.monotonic() >= self.at:  # while it connected there was nothing to cut, and nobody looks again
+            self.cut()
 
     def cut(self) -> None:
         """End the exchange."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from gateways.base import ChannelRefused, ChannelUnknown, Report, State
+from gateways.base import ChannelRefused, ChannelUnknown, State
 from models.order import BUY, CONFIRMED, PAID, PENDING, SELL, Order
 from models.writer import transaction
 from services import lifecycle, payouts, settlement
@@ -48,22 +48,22 @@ def _ask_about_deposit(order: Order) -> int | None:
     report = ask(driver.query, payment_of(order))
     now = int(time.time())
     expired = order.status == PENDING and now >= (order.expires_at or 0)
-    if report.state in (State.OPEN, State.ABSENT) and expired:
-        report = _close(order, report)
-    who = "service" if expired and report.state is State.FAILED else "channel"
-    settlement.settle(order, report, who, "the channel was asked")
+    if expired and report.state in (State.OPEN, State.ABSENT) and _closed(order):
+        settlement.expire(order)
+    else:
+        settlement.settle(order, report, "channel", "the channel was asked")
     next_ask = now + _pause(order.asks, FIRST_ASK)
     last_ask: int = next_ask if order.status != PENDING or expired else order.expires_at
     return min(next_ask, last_ask)
 
 
-def _close(order: Order, report: Report) -> Report:
-    """Close an expired deposit upstream before it is closed here; still open where it was paid just now."""
+def _closed(order: Order) -> bool:
+    """Close an expired deposit upstream before it is closed here; False where it was paid just now."""
     try:
         ask(driver_of(order.channel).close, payment_of(order))
     except ChannelRefused:
-        return report
-    return Report(State.FAILED, detail="expired")
+        return False
+    return True
 
 
 def expire(order: Order) -> None:
@@ -78,8 +78,10 @@ def _expires_now(order: Order) -> bool:
     return Order.update(expires_at=int(time.time())).where(pending).execute() == 1
 
 
+@transaction
 def _complete_deposit(order: Order) -> None:
-    settlement.complete_deposit(order, "the settlement delay is over")
+    if Order.get_by_id(order.id).due_at == order.due_at:  # else its channel took its word back meanwhile
+        settlement.complete_deposit(order, "the settlement delay is over")
 
 
 def _accept_by_rule(order: Order) -> None:

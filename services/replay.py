@@ -19,6 +19,7 @@ from services import signing
 from services.errors import Refused
 
 WINDOW = 300  # seconds that a request's timestamp may differ from the server's clock
+GOOD_FOR = 2 * WINDOW + 60  # seconds after which no timestamp can bring a request back, however times were rounded
 KEY_KEPT = 24 * 3600
 PURGE_STEP, PURGE_STEPS = 1_000, 20  # rows that a purge looks at in one transaction, and how many of those
 RUNNING = 60  # seconds after which a first request that left no outcome is known to have died
@@ -33,8 +34,6 @@ class NonceMemory:
     Those of orders are in the database and need not be here, so orders cost no memory.
     """
 
-    LIFETIME = 2 * WINDOW
-
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self.forget()
@@ -43,14 +42,14 @@ class NonceMemory:
         """Start empty."""
         self._now: set[tuple[int, str]] = set()
         self._before: set[tuple[int, str]] = set()
-        self._turns_at = time.time() + self.LIFETIME
+        self._turns_at = time.time() + GOOD_FOR
 
     def spend(self, merchant: int, nonce: str) -> bool:
         """True the first time."""
         with self._lock:
             if time.time() >= self._turns_at:
                 self._before, self._now = self._now, set()
-                self._turns_at = time.time() + self.LIFETIME
+                self._turns_at = time.time() + GOOD_FOR
             if (merchant, nonce) in self._now or (merchant, nonce) in self._before:
                 return False
             self._now.add((merchant, nonce))
@@ -177,7 +176,7 @@ def purge() -> None:
     It goes through each table from where it stopped the last time, at most to the end.
     """
     now = int(time.time())
-    for table, kept in ((Nonce, 2 * WINDOW + 1), (IdempotencyKey, KEY_KEPT)):
+    for table, kept in ((Nonce, GOOD_FOR), (IdempotencyKey, KEY_KEPT)):
         for _ in range(PURGE_STEPS):
             _reached[table] = drop_old(table, now - kept, _reached[table], PURGE_STEP)
             if _reached[table] == END:

@@ -125,6 +125,15 @@ def _deposit_failed(order: Order, report: Report, who: str, why: str) -> bool:
     return move(order, CANCELLED, who, report.detail or why)
 
 
+@transaction
+def expire(order: Order) -> bool:
+    """Cancel a deposit that was closed at its channel unpaid; False where it moved on meanwhile."""
+    order = Order.get_by_id(order.id)
+    lifecycle.outcome_known(order)
+    unpaid = Report(State.FAILED, detail="expired")
+    return order.status == PENDING and _deposit_failed(order, unpaid, "service", unpaid.detail)
+
+
 def _withdrawal_paid(order: Order, report: Report, who: str, why: str) -> bool:
     if order.status == COMPLETED and report.reference == order.channel_reference:
         return False

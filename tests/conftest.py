@@ -75,8 +75,8 @@ def due(app: Any) -> Any:
     """Call it to do all that is due now: orders (`due.orders()`), callbacks (`due.callbacks()`), or both."""
 
     class Due:
-        def orders(self) -> int:
-            return reconciliation.sweep(InlinePool())  # type: ignore[arg-type]
+        def orders(self, **interruption: Any) -> int:
+            return reconciliation.sweep(InlinePool(**interruption))  # type: ignore[arg-type]
 
         def callbacks(self) -> int:
             return callbacks.sweep(InlinePool())  # type: ignore[arg-type]

@@ -230,7 +230,13 @@ class Receiver:
 
 
 class InlinePool:
-    """Stands in for the pool of workers: does each piece of work at once, in this thread."""
+    """Stands in for the pool of workers: does each piece of work at once, in this thread.
+
+    What happens `meanwhile` comes between the moment that the work is taken and its beginning.
+    """
+
+    def __init__(self, meanwhile: Callable[[], Any] = lambda: None):
+        self._meanwhile = meanwhile
 
     def reserve(self, party: int) -> int:
         return 1000
@@ -239,6 +245,7 @@ class InlinePool:
         pass
 
     def submit(self, party: int, work: Any, item: Any, more: Any) -> None:
+        self._meanwhile()
         work(item)
 
 

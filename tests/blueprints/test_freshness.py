@@ -125,6 +125,18 @@ def test_a_query_dated_ahead_can_not_be_replayed_while_its_timestamp_lasts(clock
     assert api.post("orderQueryList", body).code == 40103
 
 
+def test_a_query_dated_ahead_can_not_be_replayed_in_the_last_second_of_its_timestamp(clock, restarted):
+    clock(0.5)
+    api = restarted()  # what is remembered is sorted out 600 seconds from here on, not on the full second
+    clock(600)
+    body = json.dumps(signed("orderQueryList", {"timestamp": NOON + 900})).encode()
+    assert api.post("orderQueryList", body).code == 1
+    clock(600.5)
+    assert api.listed().code == 1
+    clock(1200.6)
+    assert api.post("orderQueryList", body).code == 40104
+
+
 def test_a_nonce_holds_in_a_race_and_after_kill_9(service):
     body = order_bytes(timestamp=int(time.time()))
     with ThreadPoolExecutor(6) as pool:

@@ -1,5 +1,6 @@
 """Nobody waits for a slow or dead merchant, and no work is lost with a worker."""
 
+import socket
 import socketserver
 import threading
 import time
@@ -95,7 +96,14 @@ def test_a_merchant_that_drips_its_answer_is_given_up(headers, api, shop, pool, 
     until(tries, 5)
 
 
-def test_a_merchant_that_drips_its_headers_is_given_up(api, flask, pool, gate, tries, monkeypatch):
+@pytest.mark.parametrize("name_takes", [0, 1.5])  # seconds to look up the merchant's address, of one that there are
+def test_a_merchant_that_drips_its_headers_is_given_up(name_takes, api, flask, pool, gate, tries, monkeypatch):
+    look_up = socket.getaddrinfo
+
+    def slowly(*arguments, **named):
+        time.sleep(name_takes)
+        return look_up(*arguments, **named)
+
     class Drip(socketserver.StreamRequestHandler):
         def handle(self):
             self.wfile.write(b"HTTP/1.1 200 OK\r\nX-Endless: ")
@@ -103,6 +111,7 @@ def test_a_merchant_that_drips_its_headers_is_given_up(api, flask, pool, gate, t
                 self.wfile.write(b".")
 
     monkeypatch.setattr(callbacks, "TIMEOUT", 1.0)
+    monkeypatch.setattr(socket, "getaddrinfo", slowly)
     with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Drip) as server:
         server.daemon_threads = True
         threading.Thread(target=server.serve_forever, args=[0.05], daemon=True).start()
@@ -162,6 +171,57 @@ def test_a_merchant_with_much_to_hear_has_no_more_than_a_quarter_of_the_workers(
         completed(api)
     sweep_until(pool, lambda: len(shop.got) >= 3 * 45, 30)
     assert 1 < max(most) <= settings.Settings.callback_workers // 4
+
+
+def test_four_that_have_ever_more_to_do_leave_a_worker_for_a_fifth():
+    pool, enough = FairPool(8, "test"), threading.Event()
+
+    def more(party):
+        return [None] * (0 if enough.is_set() else pool.reserve(party))
+
+    def work(_item):
+        time.sleep(0.002)
+        return True
+
+    for party in range(1, 5):
+        for item in more(party):
+            pool.submit(party, work, item, more)
+    for _ in range(50):
+        time.sleep(0.01)
+        assert pool.reserve(5) == 1
+        pool.give_back(5, 1)
+    enough.set()
+    pool.stop()
+
+
+def test_work_that_no_thread_could_be_started_for_is_done_by_those_that_run(monkeypatch):
+    pool, done, start = FairPool(8, "test"), [], threading.Thread.start
+    running = []
+
+    def start_few(thread):
+        if len(running) == 1:
+            raise RuntimeError("can't start new thread")
+        running.append(thread)
+        start(thread)
+
+    def work(item):
+        time.sleep(0.01)
+        done.append(item)
+        return True
+
+    monkeypatch.setattr(threading.Thread, "start", start_few)
+    left = list(range(20))
+
+    def more(party):
+        room = pool.reserve(party)
+        items, left[:] = left[:room], left[room:]
+        pool.give_back(party, room - len(items))
+        return items
+
+    for item in more(1):
+        pool.submit(1, work, item, more)
+    until(lambda: len(done) == 20, 5)
+    pool.stop()
 
 
 def test_one_sweep_tells_a_quick_merchant_all_that_waits_for_it(api, shop, pool):

@@ -198,6 +198,20 @@ def test_one_that_was_redelivered_has_its_eight_attempts_again(api, shop, flask,
     assert len(callback()["tries"]) == 16
 
 
+def test_a_redelivery_asked_for_while_a_try_is_under_way_is_not_lost_with_it(api, shop, flask, due, callback):
+    def answer(_request):
+        flask("callback", "redeliver", callback()["id"])
+        shop.answers(200)
+        return Response("no", 500)
+
+    shop.answer = answer
+    completed(api)
+    due.callbacks()
+    assert (callback()["state"], len(callback()["tries"])) == ("pending", 1)
+    assert due.callbacks() == 1  # at once, not after the pause that follows a failure
+    assert (callback()["state"], len(shop.got)) == ("delivered", 2)
+
+
 def test_all_of_a_merchant_in_a_time_range_are_delivered_again(api, other, shop, other_shop, flask, due, ahead):
     orders = []
     for _ in range(3):

@@ -1,0 +1,66 @@
+"""A worker that was overtaken: what it read is out of date when it writes, and the newer word counts."""
+
+import functools
+
+import pytest
+
+from gateways.base import ChannelUnknown
+from gateways.sandbox import SandboxDriver
+
+START = 1_000_000
+PAID = (START + 9_940, 0)
+SANDBOX, MANUAL = 2, 3
+DAY = 86_400
+
+
+def test_a_deposit_that_is_reversed_while_it_is_about_to_be_credited_is_not(
+    api, flask, ahead, due, exceptions, balances
+):
+    flask("channel", "set", SANDBOX, "--settlement-days", 1)
+    order_no = api.buy().data["order_no"]
+    api.play(order_no, "success")
+    ahead(DAY)
+    due.orders(meanwhile=lambda: api.play(order_no, "fail"))
+    assert (api.status(order_no), balances(), exceptions()) == ("confirmed", (START, 0), {order_no: "reversed"})
+    flask("order", "settle", order_no, "--credit")
+    assert (api.status(order_no), balances(), exceptions()) == ("completed", PAID, {})
+
+
+@pytest.mark.parametrize("days", [0, 1])
+def test_a_deposit_that_is_paid_while_it_is_about_to_expire_is_a_good_one(
+    api, flask, ahead, later, due, exceptions, balances, days
+):
+    flask("channel", "set", MANUAL, "--settlement-days", days)
+    order_no = api.buy(channel=MANUAL).data["order_no"]
+    ahead(900)
+    due.orders(meanwhile=lambda: flask("order", "paid", order_no))
+    later(days * DAY)
+    assert (api.status(order_no), balances(), exceptions()) == ("completed", PAID, {})
+
+
+def test_a_deposit_that_the_payer_says_was_paid_while_it_is_about_to_expire_does_not(api, http, ahead, due):
+    order_no = api.buy(channel=MANUAL).data["order_no"]
+    says = functools.partial(
+        http,
+        *("POST", "/addons/paychannel/pay/paid", f"order_no={order_no}".encode()),
+        {"Content-Type": "application/x-www-form-urlencoded"},
+    )
+    ahead(900)
+    due.orders(meanwhile=says)
+    assert api.status(order_no) == "paid"
+
+
+def test_a_channel_that_falls_silent_on_an_order_that_is_settled_by_now_leaves_nothing_open(
+    api, ahead, due, exceptions, balances, monkeypatch
+):
+    order_no = api.buy().data["order_no"]
+
+    def paid_and_silent(self, payment):
+        monkeypatch.undo()
+        api.play(order_no, "success")
+        raise ChannelUnknown("it did not answer")
+
+    monkeypatch.setattr(SandboxDriver, "query", paid_and_silent)
+    ahead(60)
+    due.orders()
+    assert (api.status(order_no), balances(), exceptions()) == ("completed", PAID, {})

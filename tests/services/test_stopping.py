@@ -1,0 +1,35 @@
+"""The jobs end when they are asked to, whatever is being written meanwhile."""
+
+import threading
+
+import settings
+from app import start_scheduler
+from models import writer
+from models.writer import after_commit, transaction
+from services import callbacks
+from tests.support import until
+
+
+def test_a_commit_that_wakes_the_sweep_while_the_jobs_are_stopped_holds_nothing_up(app, api, monkeypatch):
+    wakers, begun, go_on = [], threading.Event(), threading.Event()
+    monkeypatch.setattr(callbacks, "when_enqueued", wakers.append)
+    api.buy()
+    stop = start_scheduler(settings.active())
+
+    @transaction
+    def write():
+        after_commit(wakers[0])
+        begun.set()
+        assert go_on.wait(20)
+
+    writing, stopping = threading.Thread(target=write, daemon=True), threading.Thread(target=stop, daemon=True)
+    writing.start()
+    assert begun.wait(20)
+    until(lambda: writer._writer._queue.qsize())  # a job waits for its turn to write
+    stopping.start()
+    until(lambda: wakers[-1] is None)
+    stopping.join(0.5)
+    assert stopping.is_alive()
+    go_on.set()
+    stopping.join(10)
+    assert not stopping.is_alive()

@@ -9,6 +9,7 @@ from contextlib import closing
 from pathlib import Path
 
 from models.base import database
+from models.merchant import Merchant
 from services.errors import NotPossible
 
 PAGES_A_STEP = 1024
@@ -21,8 +22,11 @@ def backup(target: Path, progress: Callable[[int, int], None] = lambda done, tot
         progress: called with the pages done and the pages in all.
 
     Raises:
-        NotPossible: the target is there already, can't be written, or the copy fails its check.
+        NotPossible: the target is there already, can't be written, or the copy fails its check; or the
+            database is empty, so that it can hardly be the one that is meant.
     """
+    if not Merchant.select().exists():
+        raise NotPossible(f"{database.database} has no merchant: is ORDERS_INSTANCE the same as the service's?")
     if target.exists():
         raise NotPossible(f"{target} is there already")
     unfinished = target.with_name(target.name + ".unfinished")

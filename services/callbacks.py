@@ -84,7 +84,7 @@ def enqueue(order: Order) -> None:
 
 _outcome = Statement(
     lambda v: Callback.update(attempts=v.attempts, updatetime=v.updatetime, due_at=v.due_at, state=v.state).where(
-        Callback.id == v.row, Callback.due_at == v.claimed
+        Callback.id == v.row, Callback.due_at == v.claimed, Callback.attempts == v.before
     )
 )
 
@@ -150,7 +150,7 @@ def attempt(callback: Callback) -> bool:
 def _record(callback: Callback, facts: dict[str, Any], **attempt: Any) -> None:
     """Keep a try, and what follows from it unless its claim ran out or the callback was redelivered meanwhile."""
     CallbackAttempt.add(callback=callback.id, **attempt)
-    _outcome.run(row=callback.id, claimed=callback.due_at, **facts)
+    _outcome.run(row=callback.id, claimed=callback.due_at, before=callback.attempts, **facts)
 
 
 def sweep(pool: FairPool) -> int:

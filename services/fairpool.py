@@ -27,16 +27,19 @@ class FairPool:
 
     A party's room doubles while its work succeeds, up to a quarter of the workers, and shrinks by
     half when it fails, as a congestion window does, so that one that is slow or dead leaves workers
-    free for the others. A quarter is kept for those that have nothing under way, so that those that
-    always have more to do leave workers, too. Nothing is queued: there is room only where a worker is free.
+    free for the others. A party that found no worker free stands in line, and a worker that has done its
+    work takes the first in line before more of the same party. Nothing is queued: there is room only
+    where a worker is free.
     """
 
     def __init__(self, workers: int, name: str):
         self._workers, self._largest_room = workers, max(1, workers // 4)
         self._pool = ThreadPoolExecutor(workers, thread_name_prefix=name)
+        self._pool.submit(int)  # so that there is one thread from now on, whatever the system refuses later
         self._lock = threading.Lock()
         self._under_way: dict[int, int] = {}
         self._rooms: dict[int, int] = {}
+        self._line: dict[int, None] = {}  # an ordered set
         self._stopping = False
 
     def reserve(self, party: int) -> int:
@@ -46,10 +49,10 @@ class FairPool:
                 return 0
             free = self._workers - sum(self._under_way.values())
             under_way = self._under_way.get(party, 0)
-            # The last quarter is for those that have nothing under way, a worker each.
-            room = max(0, min(free - self._largest_room, self._rooms.get(party, 1) - under_way))
-            if free and not under_way:
-                room = max(room, 1)
+            wanted = max(0, self._rooms.get(party, 1) - under_way)
+            if wanted and not free:
+                self._line[party] = None
+            room = min(free, wanted)
             self._under_way[party] = under_way + room
             return room
 
@@ -59,16 +62,17 @@ class FairPool:
             self._under_way[party] -= room
 
     def submit(self, party: int, work: Work, item: Any, more: More) -> None:
-        """Do `work(item)`, which says whether it went well, and then what `more(party)` gives; room is reserved."""
+        """Do `work(item)`, which says whether it went well, and then what `more` gives of a party; room is reserved."""
         try:
             self._pool.submit(self._run, party, work, item, more)
-        except RuntimeError as error:  # it waits for one of the threads there are
-            log.warning("no thread could be started: %s", error)
+        except RuntimeError as error:  # the item is queued all the same
+            log.warning("no worker could be started: %s", error)
 
     def _run(self, party: int, work: Work, item: Any, more: More) -> None:
         try:
             self._do(party, work, item)
-            while items := more(party):
+            while found := self._next(party, more):
+                party, items = found
                 # This worker goes on with the first: for each piece that it handed on, the pool would start a thread.
                 for other in items[1:]:
                     self.submit(party, work, other, more)
@@ -76,6 +80,21 @@ class FairPool:
         except Exception:
             log.exception("no more work for party %s until the next sweep", party)
         database.close()  # so that an idle worker keeps no memory for it
+
+    def _next(self, party: int, more: More) -> tuple[int, list[Any]] | None:
+        """What the first in line that has any work has; this party is the last in line."""
+        with self._lock:
+            self._line[party] = None
+            waiting = len(self._line)
+        for _ in range(waiting):
+            with self._lock:
+                if not self._line:
+                    break
+                party = next(iter(self._line))
+                del self._line[party]
+            if items := more(party):
+                return party, items
+        return None
 
     def _do(self, party: int, work: Work, item: Any) -> None:
         went_well = False

@@ -8,7 +8,7 @@ from typing import Any
 
 from gateways.base import Report
 from models.base import database
-from models.order import PENDING, UNKNOWN_OUTCOME, History, Order, PaymentException
+from models.order import MONEY_IN, PENDING, UNKNOWN_OUTCOME, History, Order, PaymentException
 from models.writer import transaction
 from services import callbacks
 
@@ -49,24 +49,44 @@ def note(order: Order, who: str, why: str) -> None:
 def raise_exception(order: Order, kind: str, detail: str, report: Report | None = None) -> bool:
     """Record something that an operator must see, with what the channel reported.
 
-    Returns: False where this very money (or silence) is on record already.
+    Where this very money is on record with another amount, and open, it is corrected.
+
+    Returns: False where this very money (or silence) is on record already, and nothing changed.
     """
     said = {"amount": report.amount, "reference": report.reference} if report else {}
     row = PaymentException.insert(order=order, kind=kind, detail=detail, createtime=int(time.time()), **said)
     if not row.on_conflict_ignore().as_rowcount().execute():
-        return False
+        return report is not None and _correct_amount(order, kind, report)
     note(order, "service", f"exception {kind}: {detail}")
     log.warning("order %s: exception %s: %s", order.order_no, kind, detail)
     return True
+
+
+def _correct_amount(order: Order, kind: str, report: Report) -> bool:
+    corrected = (
+        PaymentException.update(amount=report.amount)
+        .where(
+            PaymentException.order == order,
+            PaymentException.reference == report.reference,
+            PaymentException.kind.in_(MONEY_IN if kind in MONEY_IN else (kind,)),
+            PaymentException.resolution.is_null(),
+            PaymentException.amount != report.amount,
+        )
+        .execute()
+    )
+    if corrected:
+        note(order, "service", f"exception {kind}: another amount under the same number")
+    return corrected == 1
 
 
 @transaction
 def outcome_unknown(order: Order, detail: str, ask_again: int) -> None:
     """The channel gave no usable answer: visible from now until it does, and asked again at `ask_again`.
 
-    Nothing, where the order moved on meanwhile: what moved it was an answer.
+    Nothing, where the order, or its due time, moved on meanwhile: what moved it was an answer.
     """
-    if Order.get_by_id(order.id).status != order.status:
+    now = Order.get_by_id(order.id)
+    if (now.status, now.due_at) != (order.status, order.due_at):
         return
     order.put_off(ask_again)
     opened = raise_exception(order, UNKNOWN_OUTCOME, detail)

@@ -19,6 +19,7 @@ from services.seeding import DEMO_BALANCE, LINKS, MERCHANTS, START
 
 MONTHS = 10 * 30 * 86_400
 SEED = 20_260_101
+NUMBERED = "SEED-"
 CHUNK = 5_000
 ROWS_A_STATEMENT = 500
 
@@ -64,7 +65,7 @@ def _order(number: int, merchants: list[Merchant], channels: dict[int, Channel])
         "account": None if is_buy else 1,
         "order_type": BUY if is_buy else SELL,
         "status": path[-1],
-        "merchant_order_no": f"SEED-{number:07d}",
+        "merchant_order_no": f"{NUMBERED}{number:07d}",
         "payment_method": chance.choice(channel.pay_methods),
         "expires_at": created + 900 if is_buy else None,
         "createtime": created,
@@ -137,11 +138,13 @@ class _Batch:
 
 
 @transaction
-def _insert(numbers: list[int], merchants: list[Merchant], channels: dict[int, Channel]) -> None:
+def _insert(numbers: list[int], merchants: list[Merchant], channels: dict[int, Channel], *, last: bool) -> None:
     batch = _Batch()
     for number in numbers:
         batch.add(_order(number, merchants, channels))
     batch.insert()
+    if last:
+        _pay_out_surplus(merchants[0], channels[1])
 
 
 def seed_orders(count: int, progress: Callable[[int], None] = lambda done: None) -> int:
@@ -152,17 +155,16 @@ def seed_orders(count: int, progress: Callable[[int], None] = lambda done: None)
     """
     merchants = [administration.find_merchant(facts["key"]) for facts in MERCHANTS]
     channels = {channel.id: channel for channel in Channel.select()}
-    there = Order.select().where(Order.merchant_order_no.startswith("SEED-")).count()
-    in_time = sorted(range(there + 1, count + 1), key=_created)
+    seeded = Order.select(Order.merchant_order_no).where(Order.merchant_order_no.startswith(NUMBERED)).tuples()
+    there = {int(number.removeprefix(NUMBERED)) for (number,) in seeded.iterator()}
+    in_time = sorted(set(range(1, count + 1)) - there, key=_created)
     for start in range(0, len(in_time), CHUNK):
         chunk = in_time[start : start + CHUNK]
-        _insert(chunk, merchants, channels)
+        _insert(chunk, merchants, channels, last=start + CHUNK >= len(in_time))
         progress(len(chunk))
-    if in_time:
-        renumbering.put_in_order()
-        while search.index_more(CHUNK):
-            pass
-        _pay_out_surplus(merchants[0], channels[1])
+    renumbering.put_in_order()
+    while search.index_more(CHUNK):
+        pass
     return len(in_time)
 
 

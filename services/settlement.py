@@ -82,8 +82,8 @@ def _deposit_paid(order: Order, report: Report, who: str, why: str) -> bool:
     if not report.proven:
         return move(order, PAID, who, why, due_at=int(time.time()))
     earlier = money_on_record(order, report.reference)
-    if earlier is not None and (earlier.resolution or report.amount != order.amount):
-        return False  # this very money is an operator's matter, or was
+    if earlier is not None and earlier.resolution:
+        return False  # this very money was an operator's matter
     if order.status in (CONFIRMED, COMPLETED):
         if report.reference == order.channel_reference:
             return False

@@ -91,6 +91,14 @@ def test_an_existing_file_is_never_overwritten(refuses, tmp_path):
     assert target.read_text() == "precious"
 
 
+def test_a_database_without_a_merchant_is_hardly_the_one_that_is_meant(tmp_path):
+    app = create_app(Settings(instance=tmp_path / "mistaken"))
+    told = app.test_cli_runner().invoke(args=["db", "backup", str(tmp_path / "copy.sqlite")])
+    assert told.exit_code == 1
+    assert "ORDERS_INSTANCE" in told.stderr
+    assert not (tmp_path / "copy.sqlite").exists()
+
+
 def test_a_copy_that_cannot_be_written_leaves_nothing(refuses, tmp_path):
     assert "No such file" in refuses("db", "backup", tmp_path / "nowhere" / "copy.sqlite")
     assert "is there already" in refuses("db", "backup", tmp_path)

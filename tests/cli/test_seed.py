@@ -10,7 +10,7 @@ from app import create_app
 from models import schema
 from models.base import database
 from models.order import STATUSES, Order
-from services import seeding, vault
+from services import seeded_orders, seeding, vault
 from settings import Settings
 
 SEALED = {"secret", "callback_secret", "config", "details", "customer_name"}
@@ -75,6 +75,28 @@ def test_seeding_more_goes_on_with_the_same_orders(fresh):
     at_once("seed", "--orders", "200")
     assert _orders() == orders
     assert at_once("ledger", "balances", "--json").output == balances
+
+
+@pytest.mark.parametrize("chunks", [1, 3, 4])
+def test_seeding_that_was_broken_off_is_finished_by_the_next(fresh, monkeypatch, chunks):
+    monkeypatch.setattr(seeded_orders, "CHUNK", 50)
+
+    done = []
+
+    def break_off(orders):
+        done.append(orders)
+        if len(done) == chunks:
+            raise KeyboardInterrupt
+
+    in_two = fresh("a")
+    in_two("seed")
+    with pytest.raises(KeyboardInterrupt):
+        seeded_orders.seed_orders(200, break_off)
+    assert f"{200 - 50 * chunks} orders made" in in_two("seed", "--orders", "200").output
+    orders, balances = _orders(), in_two("ledger", "balances", "--json").output
+    at_once = fresh("b")
+    at_once("seed", "--orders", "200")
+    assert (_orders(), at_once("ledger", "balances", "--json").output) == (orders, balances)
 
 
 def test_the_merchants_and_channels_are_those_that_scripts_rely_on(flask_json, api, other):

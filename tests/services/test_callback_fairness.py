@@ -173,44 +173,50 @@ def test_a_merchant_with_much_to_hear_has_no_more_than_a_quarter_of_the_workers(
     assert 1 < max(most) <= settings.Settings.callback_workers // 4
 
 
-def test_four_that_have_ever_more_to_do_leave_a_worker_for_a_fifth():
-    pool, enough = FairPool(8, "test"), threading.Event()
+@pytest.mark.parametrize(("workers", "busy"), [(1, 1), (8, 2), (8, 4), (8, 8), (8, 20)])
+def test_however_many_have_ever_more_to_do_a_newcomer_has_its_turn(workers, busy):
+    pool, enough, told, newcomer = FairPool(workers, "test"), threading.Event(), threading.Event(), 0
+    left = {newcomer: 1} | dict.fromkeys(range(1, busy + 1), 10**9)
 
     def more(party):
-        return [None] * (0 if enough.is_set() else pool.reserve(party))
+        room = pool.reserve(party)
+        count = 0 if enough.is_set() else min(room, left[party])
+        left[party] -= count
+        pool.give_back(party, room - count)
+        return [party] * count
 
-    def work(_item):
+    def work(party):
         time.sleep(0.002)
+        if party == newcomer:
+            told.set()
         return True
 
-    for party in range(1, 5):
-        for item in more(party):
-            pool.submit(party, work, item, more)
-    for _ in range(50):
-        time.sleep(0.01)
-        assert pool.reserve(5) == 1
-        pool.give_back(5, 1)
+    def sweep(parties):
+        for party in parties:
+            for item in more(party):
+                pool.submit(party, work, item, more)
+
+    sweep(range(1, busy + 1))
+    time.sleep(0.1)  # all workers are at work
+    sweep([newcomer])  # and no other sweep follows
+    came = told.wait(5)
     enough.set()
     pool.stop()
+    assert came
 
 
-def test_work_that_no_thread_could_be_started_for_is_done_by_those_that_run(monkeypatch):
-    pool, done, start = FairPool(8, "test"), [], threading.Thread.start
-    running = []
+def test_where_no_thread_can_be_started_any_more_the_work_is_done_all_the_same(monkeypatch):
+    pool, done, left = FairPool(8, "test"), [], list(range(20))
 
-    def start_few(thread):
-        if len(running) == 1:
-            raise RuntimeError("can't start new thread")
-        running.append(thread)
-        start(thread)
+    def refuse(thread):
+        raise RuntimeError("can't start new thread")
 
     def work(item):
         time.sleep(0.01)
         done.append(item)
         return True
 
-    monkeypatch.setattr(threading.Thread, "start", start_few)
-    left = list(range(20))
+    monkeypatch.setattr(threading.Thread, "start", refuse)
 
     def more(party):
         room = pool.reserve(party)
@@ -221,6 +227,7 @@ def test_work_that_no_thread_could_be_started_for_is_done_by_those_that_run(monk
     for item in more(1):
         pool.submit(1, work, item, more)
     until(lambda: len(done) == 20, 5)
+    monkeypatch.undo()
     pool.stop()
 
 

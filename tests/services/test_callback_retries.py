@@ -212,6 +212,34 @@ def test_a_redelivery_asked_for_while_a_try_is_under_way_is_not_lost_with_it(api
     assert (callback()["state"], len(shop.got)) == ("delivered", 2)
 
 
+def test_a_try_that_was_overtaken_by_a_redelivery_in_the_same_second_does_not_count(
+    api, shop, flask, due, clock, callback
+):
+    again, gone_on, sweeps = threading.Event(), threading.Event(), []
+
+    def answer(_request):
+        if len(shop.got) == 1:
+            return Response("not yet", 500)
+        if len(shop.got) == 2:
+            flask("callback", "redeliver", callback()["id"])
+            sweeps.append(threading.Thread(target=due.callbacks, daemon=True))
+            sweeps[0].start()
+            assert again.wait(20)
+            return Response("no", 500)
+        again.set()
+        assert gone_on.wait(20)
+        return Response("yes")
+
+    shop.answer = answer
+    completed(api)
+    due.callbacks()
+    clock(10)
+    due.callbacks()
+    gone_on.set()
+    sweeps[0].join(20)
+    assert (callback()["state"], len(callback()["tries"])) == ("delivered", 3)
+
+
 def test_all_of_a_merchant_in_a_time_range_are_delivered_again(api, other, shop, other_shop, flask, due, ahead):
     orders = []
     for _ in range(3):

@@ -50,17 +50,22 @@ def test_a_deposit_that_the_payer_says_was_paid_while_it_is_about_to_expire_does
     assert api.status(order_no) == "paid"
 
 
-def test_a_channel_that_falls_silent_on_an_order_that_is_settled_by_now_leaves_nothing_open(
-    api, ahead, due, exceptions, balances, monkeypatch
+@pytest.mark.parametrize(
+    ("outcome", "status", "left_open"), [("success", "completed", set()), ("wrong_amount", "pending", {"wrong_amount"})]
+)
+def test_a_channel_that_falls_silent_on_an_order_that_needs_no_more_of_its_answers_leaves_no_question_open(
+    api, ahead, due, story, monkeypatch, outcome, status, left_open
 ):
     order_no = api.buy().data["order_no"]
 
     def paid_and_silent(self, payment):
         monkeypatch.undo()
-        api.play(order_no, "success")
+        api.play(order_no, outcome)
         raise ChannelUnknown("it did not answer")
 
     monkeypatch.setattr(SandboxDriver, "query", paid_and_silent)
     ahead(60)
     due.orders()
-    assert (api.status(order_no), balances(), exceptions()) == ("completed", PAID, {})
+    told = story(order_no)["exceptions"]
+    assert {exception["kind"] for exception in told if not exception["resolution"]} == left_open
+    assert api.status(order_no) == status

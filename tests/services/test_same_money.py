@@ -46,6 +46,35 @@ def test_odd_money_that_is_reported_again_changes_nothing(api, later, flask, sto
     assert balances() == money
 
 
+@pytest.mark.parametrize("walk", [late, wrong, twice])
+@pytest.mark.parametrize("settled", [False, True])
+def test_odd_money_that_is_corrected_to_another_amount_counts_as_that_unless_it_was_settled(
+    api, later, flask, story, balances, walk, settled
+):
+    order_no = walk(api, later)
+    before = balances()[0]
+    if settled:
+        flask("order", "settle", order_no, "--refund")
+    api.notice(order_no, 9_500)
+    [exception] = story(order_no)["exceptions"]
+    assert (exception["amount"] == "95.00") is not settled
+    if not settled:
+        flask("order", "settle", order_no, "--credit")
+        assert balances()[0] - before == 9_500 - 57
+    assert api.notice(order_no, 9_400).text == "success"
+    assert len(story(order_no)["exceptions"]) == 1
+
+
+def test_an_amount_that_was_mistyped_by_hand_is_corrected_by_saying_it_again(api, flask, story, balances):
+    order_no = api.buy(channel=MANUAL).data["order_no"]
+    for amount in ("90", "95"):
+        said = flask("order", "paid", order_no, "--amount", amount, "--reference", "BANK-1").output
+        assert "already" not in said
+    assert "already" in flask("order", "paid", order_no, "--amount", "95", "--reference", "BANK-1").output
+    flask("order", "settle", order_no, "--credit")
+    assert balances() == (START + 9_443, 0)
+
+
 def test_two_odd_payments_are_two_exceptions_to_be_named(api, later, flask, story, balances):
     order_no = api.buy().data["order_no"]
     later(900)

@@ -78,7 +78,7 @@ class FairPool:
                     self.submit(party, work, other, more)
                 self._do(party, work, items[0])
         except Exception:
-            log.exception("no more work for party %s until the next sweep", party)
+            log.exception("a worker takes up nothing more until the next sweep")
         database.close()  # so that an idle worker keeps no memory for it
 
     def _next(self, party: int, more: More) -> tuple[int, list[Any]] | None:

@@ -19,7 +19,6 @@ from services.seeding import DEMO_BALANCE, LINKS, MERCHANTS, START
 
 MONTHS = 10 * 30 * 86_400
 SEED = 20_260_101
-NUMBERED = "SEED-"
 CHUNK = 5_000
 ROWS_A_STATEMENT = 500
 
@@ -40,6 +39,11 @@ _SELL = {
     (PENDING, CONFIRMED, CANCELLED): 8,
 }
 BUY_PATHS, SELL_PATHS = (tuple(_BUY), tuple(_BUY.values())), (tuple(_SELL), tuple(_SELL.values()))
+
+
+def _own_number(number: int) -> str:
+    """What the merchant calls the `number`th order of the sequence."""
+    return f"SEED-{number:07d}"
 
 
 def _created(number: int) -> int:
@@ -65,7 +69,7 @@ def _order(number: int, merchants: list[Merchant], channels: dict[int, Channel])
         "account": None if is_buy else 1,
         "order_type": BUY if is_buy else SELL,
         "status": path[-1],
-        "merchant_order_no": f"{NUMBERED}{number:07d}",
+        "merchant_order_no": _own_number(number),
         "payment_method": chance.choice(channel.pay_methods),
         "expires_at": created + 900 if is_buy else None,
         "createtime": created,
@@ -155,9 +159,10 @@ def seed_orders(count: int, progress: Callable[[int], None] = lambda done: None)
     """
     merchants = [administration.find_merchant(facts["key"]) for facts in MERCHANTS]
     channels = {channel.id: channel for channel in Channel.select()}
-    seeded = Order.select(Order.merchant_order_no).where(Order.merchant_order_no.startswith(NUMBERED)).tuples()
-    there = {int(number.removeprefix(NUMBERED)) for (number,) in seeded.iterator()}
-    in_time = sorted(set(range(1, count + 1)) - there, key=_created)
+    seeded = Order.select(Order.merchant_order_no).where(Order.merchant_order_no.startswith("SEED-")).tuples()
+    there = {own_number for (own_number,) in seeded.iterator()}
+    missing = (number for number in range(1, count + 1) if _own_number(number) not in there)
+    in_time = sorted(missing, key=_created)
     for start in range(0, len(in_time), CHUNK):
         chunk = in_time[start : start + CHUNK]
         _insert(chunk, merchants, channels, last=start + CHUNK >= len(in_time))

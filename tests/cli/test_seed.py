@@ -66,6 +66,12 @@ def test_seeding_twice_changes_nothing(flask, rows):
     assert rows() == before
 
 
+def test_seeding_minds_no_order_whose_number_only_looks_like_a_seeded_one(flask, api):
+    for number in ("SEED-", "SEED-7", "SEED-0000007b", "seed-0000007"):
+        api.buy(merchant_order_no=number)
+    assert "10 orders made" in flask("seed", "--orders", "10").output
+
+
 def test_seeding_more_goes_on_with_the_same_orders(fresh):
     step_by_step = fresh("a")
     for count in ("70", "200"):

@@ -40,6 +40,7 @@ class FairPool:
         self._under_way: dict[int, int] = {}
         self._rooms: dict[int, int] = {}
         self._line: dict[int, None] = {}  # an ordered set
+        self._refused = False  # was there work that no thread could be started for?
         self._stopping = False
 
     def reserve(self, party: int) -> int:
@@ -66,6 +67,7 @@ class FairPool:
         try:
             self._pool.submit(self._run, party, work, item, more)
         except RuntimeError as error:  # the item is queued all the same
+            self._refused = True
             log.warning("no worker could be started: %s", error)
 
     def _run(self, party: int, work: Work, item: Any, more: More) -> None:
@@ -73,6 +75,10 @@ class FairPool:
             self._do(party, work, item)
             while found := self._next(party, more):
                 party, items = found
+                if self._refused:  # work of others is in the queue: this stands behind it
+                    for each in items:
+                        self.submit(party, work, each, more)
+                    break
                 # This worker goes on with the first: for each piece that it handed on, the pool would start a thread.
                 for other in items[1:]:
                     self.submit(party, work, other, more)

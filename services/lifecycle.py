@@ -10,6 +10,7 @@ from gateways.base import Report
 from models.base import database
 from models.order import MONEY_IN, PENDING, UNKNOWN_OUTCOME, History, Order, PaymentException
 from models.writer import transaction
+from schemas.views import hundredths
 from services import callbacks
 
 log = logging.getLogger(__name__)
@@ -49,44 +50,43 @@ def note(order: Order, who: str, why: str) -> None:
 def raise_exception(order: Order, kind: str, detail: str, report: Report | None = None) -> bool:
     """Record something that an operator must see, with what the channel reported.
 
-    Where this very money is on record with another amount, and open, it is corrected.
+    Where this very money is on record under a number of its own, but with another amount, and open, it is corrected.
 
     Returns: False where this very money (or silence) is on record already, and nothing changed.
     """
     said = {"amount": report.amount, "reference": report.reference} if report else {}
     row = PaymentException.insert(order=order, kind=kind, detail=detail, createtime=int(time.time()), **said)
     if not row.on_conflict_ignore().as_rowcount().execute():
-        return report is not None and _correct_amount(order, kind, report)
+        return report is not None and report.reference != "" and _correct_amount(order, kind, report)
     note(order, "service", f"exception {kind}: {detail}")
     log.warning("order %s: exception %s: %s", order.order_no, kind, detail)
     return True
 
 
 def _correct_amount(order: Order, kind: str, report: Report) -> bool:
-    corrected = (
-        PaymentException.update(amount=report.amount)
-        .where(
-            PaymentException.order == order,
-            PaymentException.reference == report.reference,
-            PaymentException.kind.in_(MONEY_IN if kind in MONEY_IN else (kind,)),
-            PaymentException.resolution.is_null(),
-            PaymentException.amount != report.amount,
-        )
-        .execute()
+    earlier = PaymentException.get_or_none(
+        PaymentException.order == order,
+        PaymentException.reference == report.reference,
+        PaymentException.kind.in_(MONEY_IN if kind in MONEY_IN else (kind,)),
+        PaymentException.resolution.is_null(),
+        PaymentException.amount != report.amount,
     )
-    if corrected:
-        note(order, "service", f"exception {kind}: another amount under the same number")
-    return corrected == 1
+    if earlier is None:
+        return False
+    PaymentException.update(amount=report.amount).where(PaymentException.id == earlier.id).execute()
+    now, before = hundredths(report.amount), hundredths(earlier.amount)
+    note(order, "service", f"exception {earlier.kind}: {now} under the same number, not {before}")
+    return True
 
 
 @transaction
 def outcome_unknown(order: Order, detail: str, ask_again: int) -> None:
     """The channel gave no usable answer: visible from now until it does, and asked again at `ask_again`.
 
-    Nothing, where the order, or its due time, moved on meanwhile: what moved it was an answer.
+    Nothing, where the order moved on meanwhile, or became an operator's matter: what moved it was an answer.
     """
     now = Order.get_by_id(order.id)
-    if (now.status, now.due_at) != (order.status, order.due_at):
+    if now.status != order.status or (now.due_at is None and order.due_at is not None):
         return
     order.put_off(ask_again)
     opened = raise_exception(order, UNKNOWN_OUTCOME, detail)

@@ -4,6 +4,7 @@ import socket
 import socketserver
 import threading
 import time
+from collections import Counter
 
 import pytest
 from werkzeug import Response
@@ -205,30 +206,36 @@ def test_however_many_have_ever_more_to_do_a_newcomer_has_its_turn(workers, busy
     assert came
 
 
-def test_where_no_thread_can_be_started_any_more_the_work_is_done_all_the_same(monkeypatch):
-    pool, done, left = FairPool(8, "test"), [], list(range(20))
+def test_where_no_thread_can_be_started_for_a_while_every_merchant_still_has_its_turn(monkeypatch):
+    pool, enough, start = FairPool(8, "test"), threading.Event(), threading.Thread.start
+    done, refused = Counter(), []
 
-    def refuse(thread):
-        raise RuntimeError("can't start new thread")
-
-    def work(item):
-        time.sleep(0.01)
-        done.append(item)
-        return True
-
-    monkeypatch.setattr(threading.Thread, "start", refuse)
+    def refuse_some(thread):
+        if len(refused) < 7:
+            refused.append(thread)
+            raise RuntimeError("can't start new thread")
+        start(thread)
 
     def more(party):
         room = pool.reserve(party)
-        items, left[:] = left[:room], left[room:]
-        pool.give_back(party, room - len(items))
-        return items
+        pool.give_back(party, room if enough.is_set() else 0)
+        return [] if enough.is_set() else [party] * room
 
-    for item in more(1):
-        pool.submit(1, work, item, more)
-    until(lambda: len(done) == 20, 5)
-    monkeypatch.undo()
-    pool.stop()
+    def work(party):
+        time.sleep(0.002)
+        done[party] += 1
+        return True
+
+    monkeypatch.setattr(threading.Thread, "start", refuse_some)
+    for party in range(1, 9):
+        for item in more(party):
+            pool.submit(party, work, item, more)
+    assert len(refused) == 7
+    try:
+        until(lambda: len(done) == 8 and min(done.values()) > 5, 5)
+    finally:
+        enough.set()
+        pool.stop()
 
 
 def test_one_sweep_tells_a_quick_merchant_all_that_waits_for_it(api, shop, pool):

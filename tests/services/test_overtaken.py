@@ -6,6 +6,8 @@ import pytest
 
 from gateways.base import ChannelUnknown
 from gateways.sandbox import SandboxDriver
+from services import reconciliation
+from tests.support import InlinePool
 
 START = 1_000_000
 PAID = (START + 9_940, 0)
@@ -48,6 +50,26 @@ def test_a_deposit_that_the_payer_says_was_paid_while_it_is_about_to_expire_does
     ahead(900)
     due.orders(meanwhile=says)
     assert api.status(order_no) == "paid"
+
+
+def test_silence_is_seen_though_another_worker_took_the_order_up_meanwhile(api, ahead, due, exceptions, monkeypatch):
+    class AtWork(InlinePool):
+        """Takes the work up and is not done with it."""
+
+        def submit(self, party, work, item, more):
+            taken.append(item)
+
+    def slow_and_silent(self, payment):
+        ahead(60)  # longer than a claim lasts
+        reconciliation.sweep(AtWork())
+        raise ChannelUnknown("it did not answer")
+
+    order_no, taken = api.buy().data["order_no"], []
+    monkeypatch.setattr(SandboxDriver, "query", slow_and_silent)
+    ahead(60)
+    due.orders()
+    assert [order.order_no for order in taken] == [order_no]
+    assert exceptions() == {order_no: "unknown_outcome"}
 
 
 @pytest.mark.parametrize(

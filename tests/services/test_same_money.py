@@ -56,9 +56,11 @@ def test_odd_money_that_is_corrected_to_another_amount_counts_as_that_unless_it_
     if settled:
         flask("order", "settle", order_no, "--refund")
     api.notice(order_no, 9_500)
-    [exception] = story(order_no)["exceptions"]
+    told = story(order_no)
+    [exception] = told["exceptions"]
     assert (exception["amount"] == "95.00") is not settled
     if not settled:
+        assert f"exception {exception['kind']}: 95.00 under the same number, not" in told["history"][-1]["why"]
         flask("order", "settle", order_no, "--credit")
         assert balances()[0] - before == 9_500 - 57
     assert api.notice(order_no, 9_400).text == "success"
@@ -73,6 +75,18 @@ def test_an_amount_that_was_mistyped_by_hand_is_corrected_by_saying_it_again(api
     assert "already" in flask("order", "paid", order_no, "--amount", "95", "--reference", "BANK-1").output
     flask("order", "settle", order_no, "--credit")
     assert balances() == (START + 9_443, 0)
+
+
+def test_money_without_a_number_is_not_corrected_by_what_may_be_other_money(api, flask, later, balances):
+    paid, expired = (api.buy(channel=MANUAL).data["order_no"] for _ in range(2))
+    flask("order", "paid", paid, "--reference", "BANK-1")
+    later(900)
+    for order_no in (paid, expired):
+        flask("order", "paid", order_no, "--amount", "20")
+        before = balances()[0]
+        assert "already" in flask("order", "paid", order_no).output
+        flask("order", "settle", order_no, "--credit")
+        assert balances()[0] - before == 2_000 - 12
 
 
 def test_two_odd_payments_are_two_exceptions_to_be_named(api, later, flask, story, balances):

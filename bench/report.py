@@ -105,6 +105,5 @@ def save(
     compared = [{**row, "date": now["date"]} for row in peers] if peers else known.get("peers")
     kept = [measured[name] for name in order if name in measured]
     said = {"machine": now, "rows": kept, "growth": grown, "peers": compared}
-    text = json.dumps(said, indent=1, ensure_ascii=False) + "\n"
-    file.write_text(text)
-    return json.loads(text)
+    file.write_text(json.dumps(said, indent=1, ensure_ascii=False) + "\n")
+    return said

@@ -154,12 +154,15 @@ class PaymentException(Table):
 
     def resolve(self, resolution: str, who: str) -> bool:
         """Close it, in one conditional UPDATE; False where it was closed already."""
-        return (
-            PaymentException.update(resolution=resolution, resolved_by=who, resolvedtime=int(time.time()))
-            .where(PaymentException.id == self.id, PaymentException.resolution.is_null())
-            .execute()
-            == 1
-        )
+        return self._while_open(resolution=resolution, resolved_by=who, resolvedtime=int(time.time()))
+
+    def correct(self, amount: int) -> bool:
+        """Another amount was meant, in one conditional UPDATE; False where it was closed already."""
+        return self._while_open(amount=amount)
+
+    def _while_open(self, **facts: Any) -> bool:
+        mine = PaymentException.id == self.id
+        return PaymentException.update(**facts).where(mine, PaymentException.resolution.is_null()).execute() == 1
 
 
 _money_in = PaymentException.kind.in_(MONEY_IN)

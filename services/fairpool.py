@@ -147,13 +147,14 @@ class Due:
         So a worker that waits on a network has nothing to read, and no database connection of its own.
         """
         now = int(time.time())
-        (owner,) = self._owner.models(self._party.rel_model, who=who)
         claimed: list[Any] = []
         for lane in self._lanes:
             rows = lane.models(self._table, now=now, who=who, room=room - len(claimed))
             claimed += [row for row in rows if row.claim(now + lease)]
-        for row in claimed:
-            setattr(row, self._party.name, owner)
+        if claimed:
+            (owner,) = self._owner.models(self._party.rel_model, who=who)
+            for row in claimed:
+                setattr(row, self._party.name, owner)
         return claimed
 
 

@@ -68,12 +68,10 @@ def _correct_amount(order: Order, kind: str, report: Report) -> bool:
         PaymentException.order == order,
         PaymentException.reference == report.reference,
         PaymentException.kind.in_(MONEY_IN if kind in MONEY_IN else (kind,)),
-        PaymentException.resolution.is_null(),
         PaymentException.amount != report.amount,
     )
-    if earlier is None:
+    if earlier is None or not earlier.correct(report.amount):
         return False
-    PaymentException.update(amount=report.amount).where(PaymentException.id == earlier.id).execute()
     now, before = hundredths(report.amount), hundredths(earlier.amount)
     note(order, "service", f"exception {earlier.kind}: {now} under the same number, not {before}")
     return True

@@ -49,7 +49,7 @@ def _ask_about_deposit(order: Order) -> int | None:
     now = int(time.time())
     expired = order.status == PENDING and now >= (order.expires_at or 0)
     if expired and report.state in (State.OPEN, State.ABSENT) and _closed(order):
-        settlement.expire(order)
+        settlement.cancel_unpaid(order)
     else:
         settlement.settle(order, report, "channel", "the channel was asked")
     next_ask = now + _pause(order.asks, FIRST_ASK)

@@ -126,8 +126,8 @@ def _deposit_failed(order: Order, report: Report, who: str, why: str) -> bool:
 
 
 @transaction
-def expire(order: Order) -> bool:
-    """Cancel a deposit that was closed at its channel unpaid; False where it moved on meanwhile."""
+def cancel_unpaid(order: Order) -> bool:
+    """Cancel an expired deposit that was closed at its channel unpaid; False where it moved on meanwhile."""
     order = Order.get_by_id(order.id)
     lifecycle.outcome_known(order)
     unpaid = Report(State.FAILED, detail="expired")

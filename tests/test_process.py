@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import requests
 
+import server
 from tests.support import Service, signed, until
 
 BUY = {"order_type": 1, "cny_amount": "100.00", "paychannel_id": 2, "paychannel_paymethod": "wxpay"}
@@ -153,6 +154,16 @@ def test_two_services_do_not_share_a_core_and_a_killed_one_gives_its_up(tmp_path
     first.kill()
     assert _cores(first.start()) == {taken}
     assert not _cores(start(tmp_path / "free", ORDERS_ONE_CORE="0"))
+
+
+@pytest.mark.parametrize("forbidden", ["socket.socket", "os.sched_setaffinity"])
+def test_where_a_core_may_not_be_chosen_it_runs_on_any(monkeypatch, forbidden):
+    def refuse(*_arguments):
+        raise PermissionError
+
+    monkeypatch.setattr(forbidden, refuse)
+    with server.core_of_its_own() as core:
+        assert core is None
 
 
 def test_a_port_in_use_is_named_in_one_line(instance):

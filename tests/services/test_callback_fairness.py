@@ -4,7 +4,6 @@ import socket
 import socketserver
 import threading
 import time
-from collections import Counter
 
 import pytest
 from werkzeug import Response
@@ -172,70 +171,6 @@ def test_a_merchant_with_much_to_hear_has_no_more_than_a_quarter_of_the_workers(
         completed(api)
     sweep_until(pool, lambda: len(shop.got) >= 3 * 45, 30)
     assert 1 < max(most) <= settings.Settings.callback_workers // 4
-
-
-@pytest.mark.parametrize(("workers", "busy"), [(1, 1), (8, 2), (8, 4), (8, 8), (8, 20)])
-def test_however_many_have_ever_more_to_do_a_newcomer_has_its_turn(workers, busy):
-    pool, enough, told, newcomer = FairPool(workers, "test"), threading.Event(), threading.Event(), 0
-    left = {newcomer: 1} | dict.fromkeys(range(1, busy + 1), 10**9)
-
-    def more(party):
-        room = pool.reserve(party)
-        count = 0 if enough.is_set() else min(room, left[party])
-        left[party] -= count
-        pool.give_back(party, room - count)
-        return [party] * count
-
-    def work(party):
-        time.sleep(0.002)
-        if party == newcomer:
-            told.set()
-        return True
-
-    def sweep(parties):
-        for party in parties:
-            for item in more(party):
-                pool.submit(party, work, item, more)
-
-    sweep(range(1, busy + 1))
-    time.sleep(0.1)  # all workers are at work
-    sweep([newcomer])  # and no other sweep follows
-    came = told.wait(5)
-    enough.set()
-    pool.stop()
-    assert came
-
-
-def test_where_no_thread_can_be_started_for_a_while_every_merchant_still_has_its_turn(monkeypatch):
-    pool, enough, start = FairPool(8, "test"), threading.Event(), threading.Thread.start
-    done, refused = Counter(), []
-
-    def refuse_some(thread):
-        if len(refused) < 7:
-            refused.append(thread)
-            raise RuntimeError("can't start new thread")
-        start(thread)
-
-    def more(party):
-        room = pool.reserve(party)
-        pool.give_back(party, room if enough.is_set() else 0)
-        return [] if enough.is_set() else [party] * room
-
-    def work(party):
-        time.sleep(0.002)
-        done[party] += 1
-        return True
-
-    monkeypatch.setattr(threading.Thread, "start", refuse_some)
-    for party in range(1, 9):
-        for item in more(party):
-            pool.submit(party, work, item, more)
-    assert len(refused) == 7
-    try:
-        until(lambda: len(done) == 8 and min(done.values()) > 5, 5)
-    finally:
-        enough.set()
-        pool.stop()
 
 
 def test_one_sweep_tells_a_quick_merchant_all_that_waits_for_it(api, shop, pool):

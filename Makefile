@@ -4,7 +4,7 @@ BIN := .venv/bin
 TRANSLATIONS := blueprints/translations/zh/LC_MESSAGES/messages.mo
 ORDERS ?= 1000
 
-.PHONY: help setup run test check bench bench-peers seed lock messages
+.PHONY: help setup run test check bench bench-peers seed lock messages postgres
 .DEFAULT_GOAL := help
 
 help: ## List the commands.
@@ -44,6 +44,9 @@ bench: setup ## Measure against the yardsticks; needs wrk. BENCH=--quick tries i
 bench-peers: setup ## Measure create and list against other services, which are installed in instance/bench/peers.
 	$(BIN)/python -m bench --peers $(BENCH)
 
+postgres: .venv/.service ## Add the driver of Postgres to .venv.
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-postgres.txt
+
 seed: .venv/.service $(TRANSLATIONS) ## Write instance/seed/orders.sqlite for testers, with ORDERS=1000 orders.
 	rm -rf instance/seed
 	ORDERS_DEMO=1 ORDERS_INSTANCE=instance/seed $(BIN)/flask seed --orders $(ORDERS)
@@ -58,3 +61,4 @@ messages: setup ## Bring the translations' catalogue up to date with the code.
 lock: ## Resolve the dependencies again (needs uv).
 	uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-header pyproject.toml -o requirements.txt
 	uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-header pyproject.toml --group dev -o requirements-dev.txt
+	uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-header pyproject.toml --extra postgres -o requirements-postgres.txt

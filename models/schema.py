@@ -39,7 +39,7 @@ TABLES = [
 # How a row is recognised that must neither change nor go, not even by REPLACE, which fires no DELETE trigger.
 APPEND_ONLY = {
     Posting: "id = NEW.id OR (order_id = NEW.order_id AND purpose = NEW.purpose)",
-    Entry: "id = NEW.id",
+    Entry: "id = NEW.id OR (account_id = NEW.account_id AND number = NEW.number)",
     History: "id = NEW.id",
 }
 MIGRATIONS = Path(__file__).parent / "migrations"

@@ -17,7 +17,7 @@ from pytest_httpserver import HTTPServer
 from app import create_app
 from models import schema
 from models.base import database
-from services import callbacks, ledger, reconciliation, seeding
+from services import callbacks, ledger, proof, reconciliation, seeding
 from settings import Settings
 from tests.support import NOON, Api, InlinePool, Receiver, Service, through_flask
 
@@ -246,7 +246,7 @@ def _the_ledger_holds(request: pytest.FixtureRequest) -> Iterator[None]:
     """After every test that used the application, the ledger must verify."""
     yield
     if "app" in request.fixturenames and "breaks_the_ledger" not in request.keywords:
-        off = {name: found for name, found in ledger.verify() if found}
+        off = {name: found for name, found in proof.verify() if found}
         assert not off
 
 

@@ -105,6 +105,7 @@ def give_every_command(run, api, flask_json):
         f"order show {deposits[1]} --reveal",
         f"order show {withdrawals[0]} --reveal",
         "ledger balances",
+        "ledger heads",
         "ledger adjust demo 1.00 --reason gift --channel 1",
     ):
         run(*command.split())

@@ -1,5 +1,6 @@
 """A database of release 0.1.0 (tests/data) is brought up to date: nothing is lost, all of it works."""
 
+import json
 import re
 import shutil
 import sqlite3
@@ -7,7 +8,7 @@ from contextlib import closing
 from itertools import product
 
 import pytest
-from peewee import SqliteDatabase
+from peewee import DatabaseError, SqliteDatabase
 from playhouse.migrations import Runner
 
 from app import create_app
@@ -20,6 +21,7 @@ from settings import Settings
 from tests.support import ROOT, Service
 
 DATA = ROOT / "tests" / "data"
+STEPS = ("0001_counted_orders", "0002_fewer_indexes", "0003_chained_entries")
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +53,7 @@ def instance(released, tmp_path):
 def app(app):
     """The application, once the database is upgraded."""
     result = app.test_cli_runner().invoke(args=["db", "migrate"])
-    assert result.output.splitlines() == ["applied: 0001_counted_orders", "applied: 0002_fewer_indexes"], result.output
+    assert result.output.splitlines() == [f"applied: {step}" for step in STEPS], result.output
     return app
 
 
@@ -126,20 +128,22 @@ def test_the_upgraded_schema_is_that_of_a_new_database(app, tmp_path):
     assert upgraded == _start()
 
 
-@pytest.fixture
-def instance_of_0_2_0(instance):
-    """The instance folder after the upgrade from 0.1.0 to 0.2.0."""
+@pytest.fixture(params=range(1, len(STEPS)), ids=["0.2.0", "0.3.0"])
+def steps_done(request, instance):
+    """How many steps the database had been brought forward when a later release was installed."""
     release = SqliteDatabase(instance / "orders.sqlite")
-    assert Runner(release, str(schema.MIGRATIONS)).up("0001_counted_orders") == ["0001_counted_orders"]
+    assert Runner(release, str(schema.MIGRATIONS)).up(STEPS[request.param - 1]) == [*STEPS[: request.param]]
     release.close()
-    return instance
+    return request.param
 
 
-def test_a_database_of_0_2_0_is_upgraded_by_the_steps_it_lacks(instance_of_0_2_0, tmp_path):
-    service = Service(instance_of_0_2_0)
+def test_a_database_of_a_later_release_is_upgraded_by_the_steps_it_lacks(instance, steps_done, tmp_path):
+    service = Service(instance)
     assert "flask db migrate" in service.refused()
-    assert service.flask("db", "migrate").stdout.strip() == "applied: 0002_fewer_indexes"
-    open_database(instance_of_0_2_0 / "orders.sqlite")
+    lacking = [f"applied: {step}" for step in STEPS[steps_done:]]
+    assert service.flask("db", "migrate").stdout.splitlines() == lacking
+    assert json.loads(service.flask("ledger", "verify", "--json").stdout)
+    open_database(instance / "orders.sqlite")
     upgraded = _start()
     database.close()
     create_app(Settings(instance=tmp_path / "new"))
@@ -163,6 +167,18 @@ def test_every_row_is_still_there(app, then):
 
 def test_the_ledger_still_verifies(flask_json):
     assert not any(flask_json("ledger", "verify").values())
+
+
+def test_the_entries_of_each_account_are_numbered_in_the_order_of_their_ids(app, then):
+    numbered = "SELECT id, ROW_NUMBER() OVER (PARTITION BY account_id ORDER BY id) FROM entry ORDER BY id"
+    assert now("SELECT id, number FROM entry ORDER BY id") == then(numbered)
+    assert now("SELECT MAX(number) FROM entry")[0][0] > 10
+
+
+def test_entries_from_before_are_guarded_as_new_ones(app):
+    for statement in ("UPDATE entry SET hash = ''", "UPDATE entry SET number = 0 - number", "DELETE FROM entry"):
+        with pytest.raises(DatabaseError, match="append-only"):
+            database.execute_sql(statement)
 
 
 def test_orders_are_listed_in_the_same_order(api, other, listed_then):

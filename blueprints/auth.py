@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import re
 import time
 from collections.abc import Callable
@@ -17,6 +16,7 @@ import settings
 from models.merchant import Merchant
 from schemas.strict_json import Literal, Malformed, parse, parse_query
 from services import directory, replay, signing, vault
+from services.addresses import address_of
 from services.directory import Known
 from services.errors import Refused
 from services.rates import Rate
@@ -85,8 +85,10 @@ def _authenticate(endpoint: str, body: dict[str, Any], query: dict[str, Any], in
 
 def _check_address(known: Known) -> None:
     """Refuse an address that is not on the merchant's allow list, where it has one. Raises Refused 40300."""
-    networks = known.networks
-    if networks and not any(ipaddress.ip_address(request.remote_addr or "::") in network for network in networks):
+    if not known.networks:
+        return
+    address = address_of(request.remote_addr or "")
+    if address is None or not any(address in network for network in known.networks):
         raise Refused(40300)
 
 

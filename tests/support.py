@@ -15,11 +15,16 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Any
 
 import requests
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 from pytest_httpserver import HTTPServer
 from standardwebhooks import Webhook, WebhookVerificationError
 from werkzeug import Request, Response
@@ -247,6 +252,26 @@ class InlinePool:
     def submit(self, party: int, work: Any, item: Any, more: Any) -> None:
         self._meanwhile()
         work(item)
+
+
+def https_certificate(folder: Path, name: str) -> Path:
+    """A file with a key and its certificate for this name (or address), signed by itself."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    owner = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    today = datetime.now(UTC)
+    is_address = name.replace(".", "").isdigit()
+    named = x509.IPAddress(IPv4Address(name)) if is_address else x509.DNSName(name)
+    made = (
+        x509.CertificateBuilder(owner, owner, key.public_key(), x509.random_serial_number())
+        .not_valid_before(today - timedelta(days=1))
+        .not_valid_after(today + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([named]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    pem, plain = serialization.Encoding.PEM, serialization.NoEncryption()
+    file = folder / f"{name}.pem"
+    file.write_bytes(key.private_bytes(pem, serialization.PrivateFormat.PKCS8, plain) + made.public_bytes(pem))
+    return file
 
 
 def free_port() -> int:

@@ -62,9 +62,10 @@ def _leaves(value: Any, path: str = "") -> list[tuple[str, str]]:
     return [(path, {True: "true", False: "false"}[value] if isinstance(value, bool) else str(value))]
 
 
-def signature(endpoint: str, fields: dict[str, Any], secret: str) -> str:
+def signature(endpoint: str, fields: dict[str, Any], secret: str, query: dict[str, str] | None = None) -> str:
     """The signature of a request, from Python values whose text is what JSON will say."""
-    lines = [f"{path}={value}" for path, value in sorted(_leaves(fields)) if path != "signature"]
+    leaves = sorted(_leaves(fields) + _leaves(query or {}), key=lambda leaf: leaf[0])  # of two, the body's comes first
+    lines = [f"{path}={value}" for path, value in leaves if path != "signature"]
     return hmac.new(secret.encode(), "\n".join([endpoint, *lines]).encode(), hashlib.sha256).hexdigest()
 
 

@@ -1,17 +1,13 @@
-"""The application: settings, database, blueprints, scheduler. `python app.py` is `flask serve`."""
+"""The application: settings, database, blueprints, jobs. `python app.py` is `flask serve`."""
 
 from __future__ import annotations
 
 import logging
 import sys
 from collections.abc import Callable
-from contextlib import nullcontext, suppress
-from datetime import UTC, datetime
+from contextlib import nullcontext
 
 import click
-from apscheduler.executors.pool import ThreadPoolExecutor
-from apscheduler.jobstores.base import JobLookupError
-from apscheduler.schedulers.background import BackgroundScheduler
 from flask import Flask, current_app
 from flask.cli import FlaskGroup
 from flask_babel import Babel
@@ -28,19 +24,15 @@ from blueprints.notices import notices
 from blueprints.regions import regions
 from blueprints.sandbox import forget as forget_inbox
 from blueprints.sandbox import sandbox
-from models import schema, search, writer
+from models import schema, writer
 from models.base import open_database
 from models.channel import Channel
 from models.merchant import Merchant
 from server import Server, core_of_its_own, staying_on
-from services import callbacks, demo, directory, reconciliation, replay, seeding, vault
+from services import demo, directory, jobs, replay, seeding, vault
 from services.errors import NotPossible
-from services.fairpool import FairPool
 
 BODY_LIMIT = 64 * 1024
-SWEEP_SECONDS = 0.5
-SEARCH_SECONDS = 1
-PURGE_SECONDS = 5
 
 
 def _open(chosen: settings.Settings) -> None:
@@ -96,39 +88,6 @@ def create_app(chosen: settings.Settings | None = None) -> Flask:
     return app
 
 
-def start_scheduler(chosen: settings.Settings) -> Callable[[], None]:
-    """Start the jobs that the service does by itself; the returned call ends them and waits for what is under way."""
-    senders = FairPool(chosen.callback_workers, "callback")
-    askers = FairPool(chosen.channel_workers, "channel")
-    jobs = ThreadPoolExecutor()
-    scheduler = BackgroundScheduler(
-        timezone=UTC,
-        executors={"default": jobs},
-        job_defaults={"max_instances": 1, "coalesce": True, "misfire_grace_time": None},
-    )
-    scheduler.add_job(callbacks.sweep, "interval", [senders], seconds=SWEEP_SECONDS, id="callbacks")
-    scheduler.add_job(reconciliation.sweep, "interval", [askers], seconds=SWEEP_SECONDS, id="orders")
-    scheduler.add_job(replay.purge, "interval", seconds=PURGE_SECONDS, id="purge")
-    scheduler.add_job(search.catch_up, "interval", seconds=SEARCH_SECONDS, id="search")
-    scheduler.start()
-
-    def wake() -> None:
-        with suppress(JobLookupError):  # it was stopped just now
-            scheduler.modify_job("callbacks", next_run_time=datetime.now(UTC))
-
-    callbacks.when_enqueued(wake)
-
-    def stop() -> None:
-        callbacks.when_enqueued(None)
-        # While it waits for jobs it holds a lock that `wake` needs; they may wait for the writer, which calls `wake`.
-        scheduler.shutdown(wait=False)
-        jobs.shutdown()
-        senders.stop()
-        askers.stop()
-
-    return stop
-
-
 def _serve_until_asked(app: Flask, chosen: settings.Settings, core: int | None) -> None:
     """Answer requests until SIGTERM or SIGINT, then finish what is in flight. Raises NotPossible."""
     envelope.draining.clear()
@@ -153,7 +112,7 @@ def _serve_until_asked(app: Flask, chosen: settings.Settings, core: int | None) 
         raise NotPossible(f"can't listen on {chosen.host}:{chosen.port}: {error}") from None
     with staying_on(core):
         writer.stop()  # it starts again with the first that needs it, beside that one
-        stopped.append(start_scheduler(chosen))
+        stopped.append(jobs.start(chosen))
     if chosen.demo:
         click.echo(demo.banner(chosen.public_url, chosen.api_prefix))
     click.echo(f"serving on {chosen.public_url}", err=True)

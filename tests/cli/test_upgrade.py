@@ -273,6 +273,30 @@ def test_many_orders_are_counted_bucket_by_bucket(many_orders, api):
         assert _numbers(last)[-1] == oldest[0][0]
 
 
+MANY_MORE_ENTRIES = """
+CREATE TEMPORARY TABLE copy AS
+    WITH RECURSIVE copy (number) AS (SELECT 10000 UNION ALL SELECT number + 1 FROM copy WHERE number < 15999)
+    SELECT number FROM copy;
+INSERT INTO posting SELECT number, NULL, 'adjustment', 'operator', 'to and fro', number FROM copy;
+INSERT INTO entry SELECT 2 * number, number, 1, 1 - 2 * (number % 2) FROM copy;
+INSERT INTO entry SELECT 2 * number + 1, number, 3, 2 * (number % 2) - 1 FROM copy;
+"""
+
+
+@pytest.fixture
+def many_entries(instance):
+    """So many of them that they are chained in several parts; they leave the balances as they were."""
+    with closing(sqlite3.connect(instance / "orders.sqlite")) as old:
+        old.executescript(MANY_MORE_ENTRIES)
+        return old.execute("SELECT account_id, COUNT(*) FROM entry GROUP BY 1").fetchall()
+
+
+def test_many_entries_are_chained_part_by_part(many_entries, flask_json):
+    assert sum(count for _, count in many_entries) > 12_000
+    assert now("SELECT id, entries FROM ledger_account WHERE entries > 0 ORDER BY 1") == many_entries
+    assert not any(flask_json("ledger", "verify").values())
+
+
 def test_a_service_is_refused_on_a_database_that_was_not_upgraded(instance):
     assert "flask db migrate" in Service(instance).refused()
 

@@ -97,6 +97,14 @@ LAST_GONE = f"DELETE FROM entry WHERE {NEWEST}"
 DAMAGE = {
     "an amount": (f"UPDATE entry SET amount = amount + 1 WHERE {MINE} AND number = 3", THIRD_CHANGED),
     "an amount that is no number": (f"UPDATE entry SET amount = 'x' WHERE {MINE} AND number = 3", THIRD_CHANGED),
+    "a number that is none": (
+        f"UPDATE entry SET number = 'x' WHERE {MINE} AND number = 3",
+        "account available 1: entry x comes after entry 2",
+    ),
+    "a count that is none": (
+        f"UPDATE ledger_account SET entries = 'x' WHERE {ACCOUNT}",
+        "account available 1 had x entries",
+    ),
     "a hash": (f"UPDATE entry SET hash = 'x' WHERE {MINE} AND number = 3", THIRD_CHANGED),
     "who": (f"UPDATE posting SET who = 'nobody' WHERE id = {THIRD}", THIRD_CHANGED),
     "a memo": (f"UPDATE posting SET memo = 'else' WHERE id = {THIRD}", THIRD_CHANGED),

@@ -6,6 +6,7 @@ import logging
 import sys
 from collections.abc import Callable
 from contextlib import nullcontext
+from typing import NoReturn
 
 import click
 from flask import Flask, current_app
@@ -27,9 +28,10 @@ from blueprints.sandbox import sandbox
 from models import schema, writer
 from models.base import open_database
 from models.channel import Channel
+from models.faults import fault_of
 from models.merchant import Merchant
 from server import Server, core_of_its_own, staying_on
-from services import demo, directory, jobs, replay, seeding, vault
+from services import demo, directory, instance_lock, jobs, replay, seeding, storage, vault
 from services.errors import NotPossible
 
 BODY_LIMIT = 64 * 1024
@@ -42,12 +44,20 @@ def _open(chosen: settings.Settings) -> None:
     chosen.database.touch(mode=0o600)
     writer.stop()
     directory.forget()
+    storage.trial.forget()
     open_database(chosen.database)
     schema.create()
     sealed = Merchant.select(Merchant.secret).limit(1).scalar() or Channel.select(Channel.config).limit(1).scalar()
     vault.open_vault(chosen.vault_key, chosen.instance / "vault.key", create=sealed is None)
     if sealed is not None:
         vault.unseal(sealed)  # the right key?
+
+
+def _end_with(error: DatabaseError) -> NoReturn:
+    fault = fault_of(error)
+    meaning = f"{fault.text} ({error})" if fault else str(error)
+    click.echo(f"error: {settings.active().database}: {meaning}", err=True)
+    sys.exit(2)
 
 
 def create_app(chosen: settings.Settings | None = None) -> Flask:
@@ -62,8 +72,7 @@ def create_app(chosen: settings.Settings | None = None) -> Flask:
         click.echo(f"error: {error}", err=True)
         sys.exit(2)
     except DatabaseError as error:
-        click.echo(f"error: {settings.active().database}: {error}", err=True)
-        sys.exit(2)
+        _end_with(error)
     logging.basicConfig(level=chosen.log_level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     logging.getLogger("apscheduler").setLevel(logging.ERROR)
     logging.getLogger("urllib3").setLevel(logging.INFO)  # at DEBUG it tells addresses with what is in their query
@@ -126,18 +135,21 @@ def serve() -> None:
     """Serve until asked to stop; in demo mode, with the seeded demo."""
     chosen = settings.active()
     try:
-        schema.check()
-        if chosen.demo:
-            seeding.seed_base()
-        elif seeding.is_demo():
-            raise NotPossible(
-                "the database holds the demo merchants: choose another ORDERS_INSTANCE, or set ORDERS_DEMO=1"
-            )
-        with core_of_its_own() if chosen.one_core else nullcontext() as core:
-            _serve_until_asked(current_app._get_current_object(), chosen, core)  # type: ignore[attr-defined]
+        with instance_lock.held(chosen.database.resolve().parent):
+            schema.check()
+            if chosen.demo:
+                seeding.seed_base()
+            elif seeding.is_demo():
+                raise NotPossible(
+                    "the database holds the demo merchants: choose another ORDERS_INSTANCE, or set ORDERS_DEMO=1"
+                )
+            with core_of_its_own() if chosen.one_core else nullcontext() as core:
+                _serve_until_asked(current_app._get_current_object(), chosen, core)  # type: ignore[attr-defined]
     except (schema.WrongSchema, NotPossible, OSError) as error:
         click.echo(f"error: {error}", err=True)
         sys.exit(2)
+    except DatabaseError as error:
+        _end_with(error)
 
 
 if __name__ == "__main__":

@@ -12,9 +12,17 @@ from peewee import BigIntegerField, Model, SqliteDatabase, Value
 
 LARGEST_ID = 2**63 - 1
 
+
+class _Sqlite(SqliteDatabase):
+    def rollback(self) -> None:
+        """Roll back, unless SQLite has by itself (a full disk, say): the error that led here is the one to be told."""
+        if self.connection().in_transaction:
+            super().rollback()
+
+
 # IMMEDIATE takes the write lock at BEGIN: with a deferred BEGIN two readers that both turn
 # writers fail at once with "database is locked", whatever the busy timeout.
-database = SqliteDatabase(None, lock_type="IMMEDIATE")
+database = _Sqlite(None, lock_type="IMMEDIATE")
 
 PRAGMAS = {
     "journal_mode": "wal",

@@ -11,7 +11,7 @@ from apscheduler.jobstores.base import JobLookupError
 from apscheduler.schedulers.background import BackgroundScheduler
 
 from models import search
-from services import callbacks, reconciliation, replay
+from services import callbacks, reconciliation, replay, storage
 from services.fairpool import FairPool
 from settings import Settings
 
@@ -30,10 +30,10 @@ def start(chosen: Settings) -> Callable[[], None]:
         executors={"default": jobs},
         job_defaults={"max_instances": 1, "coalesce": True, "misfire_grace_time": None},
     )
-    scheduler.add_job(callbacks.sweep, "interval", [senders], seconds=SWEEP_SECONDS, id="callbacks")
-    scheduler.add_job(reconciliation.sweep, "interval", [askers], seconds=SWEEP_SECONDS, id="orders")
-    scheduler.add_job(replay.purge, "interval", seconds=PURGE_SECONDS, id="purge")
-    scheduler.add_job(search.catch_up, "interval", seconds=SEARCH_SECONDS, id="search")
+    scheduler.add_job(storage.surviving(callbacks.sweep), "interval", [senders], seconds=SWEEP_SECONDS, id="callbacks")
+    scheduler.add_job(storage.surviving(reconciliation.sweep), "interval", [askers], seconds=SWEEP_SECONDS, id="orders")
+    scheduler.add_job(storage.surviving(replay.purge), "interval", seconds=PURGE_SECONDS, id="purge")
+    scheduler.add_job(storage.surviving(search.catch_up), "interval", seconds=SEARCH_SECONDS, id="search")
     scheduler.start()
 
     def wake() -> None:

@@ -1,0 +1,58 @@
+"""What an error of the database or its disk means: a table, by the name that the database gives it."""
+
+from __future__ import annotations
+
+import errno
+from dataclasses import dataclass
+
+from peewee import PeeweeException
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Why nothing can be stored (or read) now: a word for machines, a text for the operator.
+
+    `retry_after`: seconds after which a caller may try again.
+    """
+
+    word: str
+    text: str
+    retry_after: int
+
+
+LOCKED = Fault("locked", "the database is locked by another process", 1)
+FULL = Fault("disk_full", "no room is left on the disk of the database", 5)
+READ_ONLY = Fault("read_only", "the database or its disk is read-only", 5)
+FAILING = Fault("disk_error", "the disk of the database fails", 5)
+MISSING = Fault("missing", "the database file is gone or can't be opened", 5)
+DAMAGED = Fault("damaged", "the database file is damaged: restore a backup", 30)
+
+# By how the extended name begins; the first that fits counts.
+SQLITE = {
+    "SQLITE_BUSY": LOCKED,
+    "SQLITE_LOCKED": LOCKED,
+    "SQLITE_PROTOCOL": LOCKED,
+    "SQLITE_FULL": FULL,
+    "SQLITE_READONLY_DBMOVED": MISSING,
+    "SQLITE_READONLY": READ_ONLY,
+    "SQLITE_IOERR": FAILING,
+    "SQLITE_CANTOPEN": MISSING,
+    "SQLITE_CORRUPT": DAMAGED,
+    "SQLITE_NOTADB": DAMAGED,
+}
+SYSTEM = {
+    errno.ENOSPC: FULL,
+    errno.EDQUOT: FULL,
+    errno.EFBIG: FULL,
+    errno.EROFS: READ_ONLY,
+    errno.EIO: FAILING,
+}
+
+
+def fault_of(error: BaseException) -> Fault | None:
+    """The fault behind an error of peewee, of the database's driver, or of the system; None where there is none."""
+    while isinstance(error, PeeweeException) and hasattr(error, "orig"):
+        error = error.orig  # the driver's own; one that comes of connecting is wrapped twice
+    name = getattr(error, "sqlite_errorname", None) or ""
+    known = next((fault for start, fault in SQLITE.items() if name.startswith(start)), None)
+    return known or (SYSTEM.get(error.errno or 0) if isinstance(error, OSError) else None)

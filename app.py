@@ -19,6 +19,7 @@ import cli
 import settings
 from blueprints import auth, envelope
 from blueprints.cashier import pages
+from blueprints.docs import docs
 from blueprints.health import health
 from blueprints.merchant import merchant_api
 from blueprints.notices import notices
@@ -90,7 +91,7 @@ def create_app(chosen: settings.Settings | None = None) -> Flask:
     forget_inbox()
     envelope.init(app)
     app.register_blueprint(merchant_api, url_prefix=chosen.api_prefix + str(merchant_api.url_prefix))
-    for blueprint in (regions, pages, notices, sandbox, health):
+    for blueprint in (regions, pages, notices, sandbox, health, docs):
         app.register_blueprint(blueprint)
     cli.register(app)
     app.cli.add_command(serve)

@@ -14,6 +14,7 @@ from marshmallow import Schema, ValidationError
 
 import settings
 from models.merchant import Merchant
+from schemas.contract import NONCE
 from schemas.strict_json import Literal, Malformed, parse, parse_query
 from services import directory, replay, signing, vault
 from services.addresses import address_of
@@ -23,7 +24,7 @@ from services.rates import Rate
 from services.replay import Call
 
 AUTH_FIELDS = ("api_key", "timestamp", "nonce", "signature")
-_NONCE = re.compile(r"[A-Za-z0-9_.-]{8,64}")
+_NONCE = re.compile(NONCE)
 _IDEMPOTENCY_KEY = re.compile(r"[\x21-\x7e]{1,255}")
 _TIMESTAMP = re.compile(r"[0-9]{1,12}")
 UNKNOWN = ["Unknown field."]

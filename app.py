@@ -25,9 +25,10 @@ from blueprints.regions import regions
 from blueprints.sandbox import forget as forget_inbox
 from blueprints.sandbox import sandbox
 from models import schema, writer
-from models.base import open_database
+from models.base import database, open_database, open_postgres
 from models.channel import Channel
 from models.merchant import Merchant
+from models.postgres import NoDriver
 from server import Server, core_of_its_own, staying_on
 from services import demo, directory, jobs, replay, seeding, vault
 from services.errors import NotPossible
@@ -36,13 +37,16 @@ BODY_LIMIT = 64 * 1024
 
 
 def _open(chosen: settings.Settings) -> None:
-    """Bring the process's database and vault up. Raises WrongSchema, VaultLocked or OSError."""
+    """Bring the process's database and vault up. Raises VaultLocked, NoDriver, DatabaseError or OSError."""
     settings.use(chosen)
     chosen.instance.mkdir(mode=0o700, parents=True, exist_ok=True)
-    chosen.database.touch(mode=0o600)
     writer.stop()
     directory.forget()
-    open_database(chosen.database)
+    if chosen.database_url:
+        open_postgres(chosen.database_url, chosen.database_connections)
+    else:
+        chosen.database.touch(mode=0o600)
+        open_database(chosen.database)
     schema.create()
     sealed = Merchant.select(Merchant.secret).limit(1).scalar() or Channel.select(Channel.config).limit(1).scalar()
     vault.open_vault(chosen.vault_key, chosen.instance / "vault.key", create=sealed is None)
@@ -58,11 +62,11 @@ def create_app(chosen: settings.Settings | None = None) -> Flask:
     try:
         chosen = chosen or settings.load()
         _open(chosen)
-    except (settings.WrongSetting, vault.VaultLocked, OSError) as error:
+    except (settings.WrongSetting, vault.VaultLocked, NoDriver, OSError) as error:
         click.echo(f"error: {error}", err=True)
         sys.exit(2)
     except DatabaseError as error:
-        click.echo(f"error: {settings.active().database}: {error}", err=True)
+        click.echo(f"error: {database.database}: {' '.join(str(error).split())}", err=True)
         sys.exit(2)
     logging.basicConfig(level=chosen.log_level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     logging.getLogger("apscheduler").setLevel(logging.ERROR)

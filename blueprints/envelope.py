@@ -12,12 +12,13 @@ from babel import Locale
 from flask import Flask, Response, request
 from flask_babel import gettext
 from marshmallow import ValidationError
-from peewee import OperationalError
+from peewee import OperationalError, PeeweeException
 from werkzeug.datastructures import LanguageAccept
 from werkzeug.exceptions import HTTPException
 from werkzeug.http import parse_accept_header
 
 import settings
+from models.postgres import is_passing
 from services.errors import ERRORS, Refused
 
 log = logging.getLogger(__name__)
@@ -95,8 +96,9 @@ def _http(error: HTTPException) -> Response:
     return response
 
 
-def _database(error: OperationalError) -> Response:
-    if "locked" not in str(error):
+def _database(error: PeeweeException) -> Response:
+    locked = isinstance(error, OperationalError) and "locked" in str(error)
+    if not locked and not is_passing(error):
         return _unexpected(error)
     log.warning("database: %s", error)
     return refuse(Refused(50300))
@@ -125,5 +127,5 @@ def init(app: Flask) -> None:
     app.register_error_handler(Refused, refuse)
     app.register_error_handler(ValidationError, _validation)
     app.register_error_handler(HTTPException, _http)
-    app.register_error_handler(OperationalError, _database)
+    app.register_error_handler(PeeweeException, _database)
     app.register_error_handler(Exception, _unexpected)

@@ -158,7 +158,7 @@ def _wrong_moves() -> Iterator[str]:
             .join(LedgerAccount, JOIN.LEFT_OUTER, on=own)
             .join(Entry, JOIN.LEFT_OUTER, on=((Entry.posting == Posting.id) & (Entry.account == LedgerAccount.id)))
             .where(Posting.purpose == purpose)
-            .group_by(Posting.id)
+            .group_by(Posting.id, Order.id)
             .having(moved != expected)
             .tuples()
         )
@@ -214,6 +214,6 @@ CHECKS: dict[str, Callable[[], Iterator[str]]] = {
 
 def verify() -> Iterator[tuple[str, list[str]]]:
     """Recompute everything from the entries: each check's name and what it found to be off."""
-    with database.atomic("DEFERRED"):  # one consistent view of all tables, without the write lock
+    with database.snapshot():
         for name, check in CHECKS.items():
             yield name, list(check())

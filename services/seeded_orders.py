@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 from zlib import crc32
 
-from models import renumbering, search, span
+from models import renumbering, schema, search, span
 from models.channel import Channel
 from models.ledger import AVAILABLE, Entry, LedgerAccount, Posting
 from models.merchant import Merchant
@@ -135,6 +135,7 @@ class _Batch:
         for table, rows in self.rows.items():
             for start in range(0, len(rows), ROWS_A_STATEMENT):
                 table.add_all(rows[start : start + ROWS_A_STATEMENT])
+        schema.continue_ids()
         for (kind, owner), fen in self.totals.items():
             LedgerAccount.update(balance=LedgerAccount.balance + fen).where(
                 LedgerAccount.kind == kind, LedgerAccount.owner == owner

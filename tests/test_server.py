@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 import socket
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -12,6 +11,7 @@ import pytest
 import requests
 
 from app import BODY_LIMIT
+from tests.databases import copied
 from tests.support import Api, Service, signed, through_http
 from tests.test_process import BUY, writes_held_up
 
@@ -24,7 +24,7 @@ MANY = 24  # writers at once
 def running(seeded, tmp_path_factory):
     """One service in a process of its own for all tests here."""
     folder = tmp_path_factory.mktemp("server") / "instance"
-    service = Service(shutil.copytree(seeded, folder), ORDERS_REQUESTS_PER_SECOND="1000000").start()
+    service = Service(copied(seeded, folder), ORDERS_REQUESTS_PER_SECOND="1000000").start()
     yield service
     service.stop()
 

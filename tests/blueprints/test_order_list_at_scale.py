@@ -13,7 +13,7 @@ from models import cells, schema
 from models.base import database
 from models.order import STATUSES
 from services import seeded_orders, seeding
-from settings import Settings
+from tests.databases import settings_of
 
 ORDERS = 3_000
 BUCKET = 128  # orders that are counted together, so that there are many such buckets
@@ -28,7 +28,7 @@ def app(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(cells, "BUCKET", BUCKET)
         patched.setattr(schema, "TRIGGERS", [text.replace("8192", str(BUCKET)) for text in schema.TRIGGERS])
-        app = create_app(Settings(instance=folder, demo=True, requests_per_second=1_000_000))
+        app = create_app(settings_of(folder, demo=True, requests_per_second=1_000_000))
         seeding.seed_base()
         seeded_orders.seed_orders(ORDERS)
         yield app

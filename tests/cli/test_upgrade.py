@@ -16,7 +16,7 @@ from models.base import database, open_database
 from models.order import STATUSES, TYPES
 from models.search import index_more
 from models.tally import BUCKET
-from settings import Settings
+from tests.databases import settings_of
 from tests.support import ROOT, Service
 
 DATA = ROOT / "tests" / "data"
@@ -122,7 +122,7 @@ def _start():
 def test_the_upgraded_schema_is_that_of_a_new_database(app, tmp_path):
     upgraded = _start()
     database.close()
-    create_app(Settings(instance=tmp_path / "new"))
+    create_app(settings_of(tmp_path / "new"))
     assert upgraded == _start()
 
 
@@ -142,7 +142,7 @@ def test_a_database_of_0_2_0_is_upgraded_by_the_steps_it_lacks(instance_of_0_2_0
     open_database(instance_of_0_2_0 / "orders.sqlite")
     upgraded = _start()
     database.close()
-    create_app(Settings(instance=tmp_path / "new"))
+    create_app(settings_of(tmp_path / "new"))
     assert upgraded == _start()
 
 

@@ -49,7 +49,7 @@ class NoDriver(Exception):
 
 def sqlstate(error: BaseException) -> str | None:
     """The SQLSTATE behind an error of peewee's; empty where there is none, None where it is not Postgres's."""
-    cause = error.args[0] if error.args else None
+    cause = getattr(error, "orig", None)
     if psycopg is None or not isinstance(cause, psycopg.Error):
         return None
     return cause.sqlstate or ""

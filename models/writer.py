@@ -229,7 +229,13 @@ def after_commit(call: Callable[[], None]) -> None:
 
 
 _writer = _Writer()
-stop = _writer.stop
+_writers = [_writer]
+
+
+def stop() -> None:
+    """Finish what waits, and let go of the database."""
+    for each in _writers:
+        each.stop()
 
 
 def transaction(function: F) -> F:
@@ -255,14 +261,17 @@ def grouped(function: Callable[[list[T]], list[R]]) -> Callable[[T], R]:
 
     The function takes a list of items and returns what came of each; it is called with all that
     wait. Where it raises, nothing that it did is there, and it is called for each item alone.
+    On Postgres each such function has a writer of its own, so that none waits for another one's locks.
     """
+    own = _Writer()
+    _writers.append(own)
 
     @wraps(function)
     def run(item: T) -> R:
         if database.in_transaction():
             return function([item])[0]
         try:
-            result: R = _writer.do(function, item)
+            result: R = (own if database.is_shared else _writer).do(function, item)
         except _DoItAlone:
             (result,) = _by_itself(function, [item])
         return result

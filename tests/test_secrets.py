@@ -13,6 +13,8 @@ from models.base import database
 from tests.databases import settings_of
 from tests.support import CARD, PERSON, Api, Receiver, Service, signed, until
 
+pytestmark = pytest.mark.sqlite
+
 CHANNEL_SECRET = "channel-config-secret-4711"
 PERSONAL = {
     "the payer's name": "欧阳询付款人",

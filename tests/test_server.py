@@ -11,9 +11,9 @@ import pytest
 import requests
 
 from app import BODY_LIMIT
-from tests.databases import copied
+from tests.databases import copied, orders_held_up
 from tests.support import Api, Service, signed, through_http
-from tests.test_process import BUY, writes_held_up
+from tests.test_process import BUY
 
 JSON = {"Content-Type": "application/json"}
 REGIONS = "/addons/paychannel/channel.gatewaya/regionData"
@@ -181,7 +181,7 @@ def test_while_writes_wait_everything_else_is_answered(running):
     clients = [Api(through_http(running.url)) for _ in range(MANY)]
     known = running.api.buy().data["order_no"]
     with ThreadPoolExecutor(MANY) as pool:
-        with writes_held_up(running.instance):
+        with orders_held_up(running.instance):
             writing = [pool.submit(client.buy) for client in clients]
             for _ in range(5):
                 for path in ("/healthz", REGIONS, f"/addons/paychannel/pay/status?order_no={known}"):

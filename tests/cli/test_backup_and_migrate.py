@@ -108,6 +108,8 @@ def test_a_copy_that_cannot_be_written_leaves_nothing(refuses, tmp_path):
 ADD_NOTE = """
 from peewee import TextField
 
+pytestmark = pytest.mark.sqlite
+
 def up(migrator, db):
     migrator.migrate(migrator.add_column("merchant", "note", TextField(default="")))
 """

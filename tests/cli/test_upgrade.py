@@ -19,6 +19,8 @@ from models.tally import BUCKET
 from tests.databases import settings_of
 from tests.support import ROOT, Service
 
+pytestmark = pytest.mark.sqlite
+
 DATA = ROOT / "tests" / "data"
 
 

@@ -27,10 +27,11 @@ from blueprints.regions import regions
 from blueprints.sandbox import forget as forget_inbox
 from blueprints.sandbox import sandbox
 from models import schema, writer
-from models.base import open_database
+from models.base import database, open_database, open_postgres
 from models.channel import Channel
 from models.faults import fault_of
 from models.merchant import Merchant
+from models.postgres import NoDriver
 from server import Server, core_of_its_own, staying_on
 from services import demo, directory, instance_lock, jobs, replay, seeding, storage, vault
 from services.errors import NotPossible
@@ -39,14 +40,17 @@ BODY_LIMIT = 64 * 1024
 
 
 def _open(chosen: settings.Settings) -> None:
-    """Bring the process's database and vault up. Raises WrongSchema, VaultLocked or OSError."""
+    """Bring the process's database and vault up. Raises VaultLocked, NoDriver, DatabaseError or OSError."""
     settings.use(chosen)
     chosen.instance.mkdir(mode=0o700, parents=True, exist_ok=True)
-    chosen.database.touch(mode=0o600)
     writer.stop()
     directory.forget()
     storage.trial.forget()
-    open_database(chosen.database)
+    if chosen.database_url:
+        open_postgres(chosen.database_url, chosen.database_connections)
+    else:
+        chosen.database.touch(mode=0o600)
+        open_database(chosen.database)
     schema.create()
     sealed = Merchant.select(Merchant.secret).limit(1).scalar() or Channel.select(Channel.config).limit(1).scalar()
     vault.open_vault(chosen.vault_key, chosen.instance / "vault.key", create=sealed is None)
@@ -57,7 +61,7 @@ def _open(chosen: settings.Settings) -> None:
 def _end_with(error: DatabaseError) -> NoReturn:
     fault = fault_of(error)
     meaning = f"{fault.text} ({error})" if fault else str(error)
-    click.echo(f"error: {settings.active().database}: {meaning}", err=True)
+    click.echo(f"error: {database.database}: {' '.join(meaning.split())}", err=True)
     sys.exit(2)
 
 
@@ -69,7 +73,7 @@ def create_app(chosen: settings.Settings | None = None) -> Flask:
     try:
         chosen = chosen or settings.load()
         _open(chosen)
-    except (settings.WrongSetting, vault.VaultLocked, OSError) as error:
+    except (settings.WrongSetting, vault.VaultLocked, NoDriver, OSError) as error:
         click.echo(f"error: {error}", err=True)
         sys.exit(2)
     except DatabaseError as error:
@@ -136,7 +140,9 @@ def serve() -> None:
     """Serve until asked to stop; in demo mode, with the seeded demo."""
     chosen = settings.active()
     try:
-        with instance_lock.held(chosen.database.resolve().parent):
+        # Postgres is made for several services.
+        alone = nullcontext() if database.is_shared else instance_lock.held(chosen.database.resolve().parent)
+        with alone:
             schema.check()
             if chosen.demo:
                 seeding.seed_base()

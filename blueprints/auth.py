@@ -133,7 +133,7 @@ def _answered(handler: Callable[..., Any], call: Call) -> Any:
         key = _idempotency_key()
         return handler(replace(call, idempotency_key=key) if key else call)
     except (Refused, ValidationError):
-        replay.refuse_order_nonce(call.merchant, call.nonce)
+        replay.keep_nonce(call.merchant, call.nonce)
         raise
 
 
@@ -150,7 +150,7 @@ def signed(schema: Schema | None = None, *, in_query: bool = False) -> Callable[
             if schema is None:
                 return _answered(handler, authenticated(endpoint, in_query))
             call = authenticated(endpoint, in_query)
-            replay.refuse_order_nonce(call.merchant, call.nonce)
+            replay.keep_nonce(call.merchant, call.nonce)
             return handler(call.merchant, schema.load(call.payload))
 
         return checked

@@ -14,10 +14,11 @@ class Revision(Table):
     number = IntegerField()
 
 
+OF_TABLES = tuple(table._meta.table_name for table in (Merchant, Channel, ChannelLink))
 REVISED = tuple(
     f'CREATE TRIGGER {name}_{verb.lower()}_revised AFTER {verb} ON "{name}" '
     "BEGIN UPDATE revision SET number = number + 1; END"
-    for name in (table._meta.table_name for table in (Merchant, Channel, ChannelLink))
+    for name in OF_TABLES
     for verb in ("INSERT", "UPDATE", "DELETE")
 )
 _number = Statement(lambda v: Revision.select(Revision.number))

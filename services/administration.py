@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from peewee import IntegrityError
 
 from models.account import ReceivingAccount
+from models.base import database
 from models.ledger import AVAILABLE, COMMISSION, FEES, HELD
 from models.merchant import Merchant
 from models.writer import after_commit, transaction
@@ -104,13 +105,14 @@ def add_merchant(
     now = int(time.time())
     facts = {"createtime": now, "updatetime": now} | _merchant_facts(facts)
     try:
-        merchant = Merchant.create(
-            key=key,
-            name=name,
-            secret=vault.seal(secret),
-            callback_secret=vault.seal(callback_secret or new_callback_secret()),
-            **facts,
-        )
+        with database.atomic():  # what fails on Postgres takes the whole transaction with it
+            merchant = Merchant.create(
+                key=key,
+                name=name,
+                secret=vault.seal(secret),
+                callback_secret=vault.seal(callback_secret or new_callback_secret()),
+                **facts,
+            )
     except IntegrityError as error:
         if Merchant.select().where(Merchant.key == key).exists():
             raise NotPossible(f"there is a merchant {key} already") from None

@@ -25,6 +25,8 @@ def backup(target: Path, progress: Callable[[int, int], None] = lambda done, tot
         NotPossible: the target is there already, can't be written, or the copy fails its check; or the
             database is empty, so that it can hardly be the one that is meant.
     """
+    if database.is_shared:
+        raise NotPossible("the database is Postgres's: back it up by pg_dump (docs/scaling.md)")
     if not Merchant.select().exists():
         raise NotPossible(f"{database.database} has no merchant: is ORDERS_INSTANCE the same as the service's?")
     if target.exists():

@@ -127,7 +127,7 @@ class FairPool:
 class Due:
     """What is due in a table: of whom, and in which order it is taken."""
 
-    def __init__(self, table: Any, party: Any, lanes: Sequence[Any] = (SQL("1"),)):
+    def __init__(self, table: Any, party: Any, lanes: Sequence[Any] = (SQL("TRUE"),)):
         """`table` has `due_at` and `claim`; `party` is its column that says whose room a row takes.
 
         Args:
@@ -164,7 +164,8 @@ class Due:
 def _longest_due(table: Any, party: Any, lane: Any) -> Statement:
     def build(v: Any) -> Any:
         rows = table.select().where(table.due_at <= v.now, party == v.who, lane)
-        return rows.order_by(table.due_at).limit(v.room)
+        # What another host is about to take is its.
+        return database.held(rows.order_by(table.due_at).limit(v.room), skip_locked=True)
 
     return Statement(build)
 

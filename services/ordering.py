@@ -12,6 +12,7 @@ import settings
 from gateways.base import ChannelRefused, ChannelUnknown, Driver, Opened
 from models import span
 from models.account import ReceivingAccount
+from models.base import database
 from models.channel import Channel
 from models.order import CANCELLED, PENDING, Order
 from models.writer import grouped, transaction
@@ -76,14 +77,15 @@ def _insert(placed: list[_New]) -> list[Order]:
     """Insert orders with their nonces and first lines of history."""
     rows = []
     latest: dict[int, tuple[int, int]] = {}
+    database.alone("numbers", *{new.call.merchant.id for new in placed})
     for new in placed:
         merchant = new.call.merchant.id
         seq, before = latest.get(merchant) or span.newest(merchant)
         now = max(int(time.time()), before)  # a clock that was set back changes no order of orders
         latest[merchant] = seq + 1, now
         rows.append({**new.columns, "seq": seq + 1, "createtime": now, "updatetime": now})
-    first = Order.add_all(rows)
-    orders = [Order.from_row({"id": first + number, **row}) for number, row in enumerate(rows)]
+    ids = Order.add_all(rows)
+    orders = [Order.from_row({"id": order_id, **row}) for order_id, row in zip(ids, rows, strict=True)]
     replay.record([(new.call, order, new.outcome) for new, order in zip(placed, orders, strict=True)])
     lifecycle.begin(orders, "merchant", "created")
     return orders
@@ -100,6 +102,7 @@ def placed_before(call: Call) -> Placed | None:
         return None
     if row.outcome not in (None, 1):
         raise Refused(row.outcome, replayed=True)
+    replay.keep_nonce(call.merchant, call.nonce)
     return Placed(row.order, replayed=True)
 
 

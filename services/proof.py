@@ -151,7 +151,7 @@ def _wrong_moves() -> Found:
             .join(LedgerAccount, JOIN.LEFT_OUTER, on=own)
             .join(Entry, JOIN.LEFT_OUTER, on=((Entry.posting == Posting.id) & (Entry.account == LedgerAccount.id)))
             .where(Posting.purpose == purpose)
-            .group_by(Posting.id)
+            .group_by(Posting.id, Order.id)
             .having(moved != expected)
             .tuples()
         )
@@ -214,7 +214,7 @@ def checks(kept: Heads | None = None) -> dict[str, Check]:
 
 def verify(kept: Heads | None = None) -> Iterator[tuple[str, list[str]]]:
     """Recompute everything from the entries: each check's name and what it found to be off."""
-    with database.atomic("DEFERRED"):  # one consistent view of all tables, without the write lock
+    with database.snapshot():
         for name, check in checks(kept).items():
             yield name, _told(check)
 

@@ -80,7 +80,7 @@ def _expires_now(order: Order) -> bool:
 
 @transaction
 def _complete_deposit(order: Order) -> None:
-    if Order.get_by_id(order.id).due_at == order.due_at:  # else its channel took its word back meanwhile
+    if Order.held(order.id).due_at == order.due_at:  # else its channel took its word back meanwhile
         settlement.complete_deposit(order, "the settlement delay is over")
 
 

@@ -10,11 +10,11 @@ from typing import Any
 
 from peewee import IntegrityError
 
-from models.base import Statement
+from models.base import Statement, database
 from models.merchant import Merchant
 from models.order import Order
 from models.replay import END, START, IdempotencyKey, Nonce, drop_old
-from models.writer import after_commit, transaction
+from models.writer import after_commit, grouped, transaction
 from services import signing
 from services.errors import Refused
 
@@ -31,7 +31,8 @@ _spent = Statement(lambda v: Nonce.select(Nonce.createtime).where(Nonce.merchant
 class NonceMemory:
     """The nonces of the last minutes, in two generations: remembered for one to two lifetimes.
 
-    Those of orders are in the database and need not be here, so orders cost no memory.
+    Those of orders are in the database and need not be here, so orders cost no memory. On Postgres all of them
+    are there, for other hosts to see, and here only while their request runs.
     """
 
     def __init__(self) -> None:
@@ -95,6 +96,31 @@ def refuse_order_nonce(merchant: Merchant, nonce: str) -> None:
     """Refuse a nonce that an earlier order was created with. Raises Refused 40104."""
     if memory.holds(merchant.id, nonce) and _spent.run(merchant=merchant.id, nonce=nonce).fetchone():
         raise Refused(40104)
+
+
+def keep_nonce(merchant: Merchant, nonce: str) -> None:
+    """Spend the nonce of a request that made no order, for all hosts to see where there are several.
+
+    Raises:
+        Refused: 40104, an earlier order was created with it, or another host has seen it.
+    """
+    if not database.is_shared:
+        refuse_order_nonce(merchant, nonce)
+    elif memory.holds(merchant.id, nonce) and not _keep((merchant.id, nonce)):
+        raise Refused(40104)
+
+
+@grouped
+def _keep(spent: list[tuple[int, str]]) -> list[bool]:
+    """Put nonces into the database; for each, whether it was not there."""
+    # Should the machine fail now they are forgotten, as those in memory would be: nobody waits for the disk.
+    database.execute_sql("SET LOCAL synchronous_commit = off")
+    now = int(time.time())
+    rows = [{"merchant": merchant, "nonce": nonce, "createtime": now} for merchant, nonce in sorted(spent)]
+    added = Nonce.insert_many(rows).on_conflict_ignore().returning(Nonce.merchant, Nonce.nonce).tuples().execute()
+    new = set(added)
+    after_commit(lambda: memory.release(spent))
+    return [each in new for each in spent]
 
 
 def earlier(call: Call) -> IdempotencyKey | None:

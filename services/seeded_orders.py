@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 from zlib import crc32
 
-from models import renumbering, search, span
+from models import renumbering, schema, search, span
 from models.chain import Chain, Facts
 from models.channel import Channel
 from models.ledger import AVAILABLE, Entry, LedgerAccount, Posting
@@ -145,6 +145,7 @@ class _Batch:
         for table, rows in self.rows.items():
             for start in range(0, len(rows), ROWS_A_STATEMENT):
                 table.add_all(rows[start : start + ROWS_A_STATEMENT])
+        schema.continue_ids()
         for account, fen in self.totals.items():
             chain = self.chains[account]
             moved = {"balance": LedgerAccount.balance + fen, "entries": chain.number, "head": chain.head}

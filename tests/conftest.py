@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
-import shutil
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,25 +16,38 @@ from app import create_app
 from models import schema
 from models.base import database
 from services import callbacks, ledger, proof, reconciliation, seeding
-from settings import Settings
+from tests import databases, postgres
 from tests.support import NOON, Api, InlinePool, Receiver, Service, through_flask
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What is about SQLite's own file has no meaning on Postgres."""
+    if postgres.IN_USE:
+        for item in items:
+            if item.get_closest_marker("sqlite"):
+                item.add_marker(pytest.mark.skip(reason="about SQLite's file"))
 
 
 @pytest.fixture(scope="session")
 def seeded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An instance folder with the demo content, to be copied."""
     folder = tmp_path_factory.mktemp("seeded")
-    create_app(Settings(instance=folder, demo=True))
+    create_app(databases.settings_of(folder, demo=True))
     seeding.seed_base()
-    database.execute_sql("PRAGMA wal_checkpoint(TRUNCATE)")
-    database.close()
+    databases.close()
     return folder
 
 
 @pytest.fixture
 def instance(seeded: Path, tmp_path: Path) -> Path:
     """This test's own copy of the demo content."""
-    return Path(shutil.copytree(seeded, tmp_path / "instance"))
+    return databases.copied(seeded, tmp_path / "instance")
+
+
+@pytest.fixture
+def _database_goes(tmp_path: Path) -> Iterator[None]:
+    yield
+    databases.remove(tmp_path / "instance")
 
 
 @pytest.fixture
@@ -48,7 +59,7 @@ def settings_of_app() -> dict[str, Any]:
 @pytest.fixture
 def app(instance: Path, settings_of_app: dict[str, Any]) -> Iterator[Any]:
     """The application on the demo content; its jobs run only where a test asks for it (`due`)."""
-    yield create_app(dataclasses.replace(Settings(instance=instance, demo=True), **settings_of_app))
+    yield create_app(databases.settings_of(instance, **{"demo": True} | settings_of_app))
     database.close()
 
 
@@ -242,7 +253,7 @@ def other_shop(web_server: HTTPServer, flask: Any) -> Receiver:
 
 
 @pytest.fixture(autouse=True)
-def _the_ledger_holds(request: pytest.FixtureRequest) -> Iterator[None]:
+def _the_ledger_holds(request: pytest.FixtureRequest, _database_goes: None) -> Iterator[None]:
     """After every test that used the application, the ledger must verify."""
     yield
     if "app" in request.fixturenames and "breaks_the_ledger" not in request.keywords:

@@ -29,6 +29,8 @@ from pytest_httpserver import HTTPServer
 from standardwebhooks import Webhook, WebhookVerificationError
 from werkzeug import Request, Response
 
+from tests import databases
+
 ROOT = Path(__file__).resolve().parents[1]
 NOON = int(datetime(2026, 5, 1, 12, tzinfo=UTC).timestamp())  # where a test's clock stands still
 MERCHANTS = {"demo": "demo-secret", "other": "other-secret"}
@@ -298,6 +300,7 @@ class Service:
 
     def __init__(self, instance: Path, **environ: str):
         self.instance, self.port = instance, free_port()
+        databases.url_of(instance)  # where its config.toml says so
         self.url = f"http://127.0.0.1:{self.port}"
         clean = {name: value for name, value in os.environ.items() if not name.startswith("ORDERS_")}
         self.environ = clean | {

@@ -4,28 +4,18 @@ import json
 import os
 import signal
 import socket
-import sqlite3
 import threading
 import time
-from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
 import requests
 
 import server
+from tests.databases import orders_held_up
 from tests.support import Service, signed, until
 
 BUY = {"order_type": 1, "cny_amount": "100.00", "paychannel_id": 2, "paychannel_paymethod": "wxpay"}
-
-
-@contextmanager
-def writes_held_up(instance):
-    """Nobody can write to the database meanwhile; a request that wants to waits for its turn."""
-    with closing(sqlite3.connect(instance / "orders.sqlite", isolation_level=None)) as raw:
-        raw.execute("BEGIN IMMEDIATE")
-        yield
-        raw.execute("ROLLBACK")
 
 
 class Later(threading.Thread):
@@ -75,7 +65,7 @@ def test_it_is_ready_once_it_answers(service):
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
 def test_a_request_in_flight_is_finished_and_new_ones_are_refused_meanwhile(instance, start, how):
     service = start(instance, ORDERS_LOG_LEVEL="DEBUG")
-    with writes_held_up(instance):
+    with orders_held_up(instance):
         in_flight = Later(lambda: service.api.buy())
         time.sleep(1)  # it waits for its turn to write by now; if not, it is refused and the test fails
         service.process.send_signal(how)
@@ -180,6 +170,7 @@ def test_the_demo_content_is_not_served_outside_demo_mode(instance):
     assert "demo merchants" in Service(instance, ORDERS_DEMO="0").refused()
 
 
+@pytest.mark.sqlite
 def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path):
     file = tmp_path / "orders.sqlite"
     file.write_bytes(b"no database " * 1000)
@@ -187,6 +178,7 @@ def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path):
     assert file.read_bytes() == b"no database " * 1000
 
 
+@pytest.mark.sqlite
 def test_a_first_start_that_was_killed_before_it_made_its_tables_is_made_up_for(tmp_path, start):
     (tmp_path / "orders.sqlite").touch()
     service = start(tmp_path)

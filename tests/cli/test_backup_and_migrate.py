@@ -12,7 +12,7 @@ from app import create_app
 from models import schema
 from models.base import database
 from services import backup
-from settings import Settings
+from tests.databases import settings_of
 from tests.support import Api, through_flask
 
 
@@ -30,7 +30,7 @@ def test_a_copy_holds_what_was_there_and_serves(flask, api, tmp_path, instance):
     assert target.stat().st_mode & 0o777 == 0o600
     (target.parent / "vault.key").write_bytes((instance / "vault.key").read_bytes())
     database.close()
-    copy = create_app(Settings(instance=target.parent, demo=True))
+    copy = create_app(settings_of(target.parent, demo=True))
     assert Api(through_flask(copy.test_client())).status(order_no) == "pending"
 
 
@@ -92,7 +92,7 @@ def test_an_existing_file_is_never_overwritten(refuses, tmp_path):
 
 
 def test_a_database_without_a_merchant_is_hardly_the_one_that_is_meant(tmp_path):
-    app = create_app(Settings(instance=tmp_path / "mistaken"))
+    app = create_app(settings_of(tmp_path / "mistaken"))
     told = app.test_cli_runner().invoke(args=["db", "backup", str(tmp_path / "copy.sqlite")])
     assert told.exit_code == 1
     assert "ORDERS_INSTANCE" in told.stderr
@@ -107,6 +107,8 @@ def test_a_copy_that_cannot_be_written_leaves_nothing(refuses, tmp_path):
 
 ADD_NOTE = """
 from peewee import TextField
+
+pytestmark = pytest.mark.sqlite
 
 def up(migrator, db):
     migrator.migrate(migrator.add_column("merchant", "note", TextField(default="")))
@@ -188,7 +190,7 @@ def test_a_newer_database_is_refused_and_left_alone(app, migrations, refuses, in
 def test_a_new_database_starts_from_the_models(migrations, tmp_path):
     """Its tables are those of this version already: no migration is run on it."""
     migrations("9001_note", ADD_NOTE)
-    app = create_app(Settings(instance=tmp_path / "new"))
+    app = create_app(settings_of(tmp_path / "new"))
     runner = app.test_cli_runner()
     assert runner.invoke(args=["merchant", "list"]).output == "nothing there\n"
     assert "up to date" in runner.invoke(args=["db", "migrate"]).output

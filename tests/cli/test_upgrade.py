@@ -17,8 +17,10 @@ from models.base import database, open_database
 from models.order import STATUSES, TYPES
 from models.search import index_more
 from models.tally import BUCKET
-from settings import Settings
+from tests.databases import settings_of
 from tests.support import ROOT, Service
+
+pytestmark = pytest.mark.sqlite
 
 DATA = ROOT / "tests" / "data"
 STEPS = ("0001_counted_orders", "0002_fewer_indexes", "0003_chained_entries")
@@ -124,7 +126,7 @@ def _start():
 def test_the_upgraded_schema_is_that_of_a_new_database(app, tmp_path):
     upgraded = _start()
     database.close()
-    create_app(Settings(instance=tmp_path / "new"))
+    create_app(settings_of(tmp_path / "new"))
     assert upgraded == _start()
 
 
@@ -146,7 +148,7 @@ def test_a_database_of_a_later_release_is_upgraded_by_the_steps_it_lacks(instanc
     open_database(instance / "orders.sqlite")
     upgraded = _start()
     database.close()
-    create_app(Settings(instance=tmp_path / "new"))
+    create_app(settings_of(tmp_path / "new"))
     assert upgraded == _start()
 
 

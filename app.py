@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
+import threading
 from collections.abc import Callable
 from contextlib import nullcontext, suppress
 from datetime import UTC, datetime
@@ -28,12 +29,23 @@ from blueprints.notices import notices
 from blueprints.regions import regions
 from blueprints.sandbox import forget as forget_inbox
 from blueprints.sandbox import sandbox
+from cli.database import needs_no_database
 from models import schema, search, writer
 from models.base import open_database
 from models.channel import Channel
 from models.merchant import Merchant
-from server import Server, core_of_its_own, staying_on
-from services import callbacks, demo, directory, reconciliation, replay, seeding, vault
+from server import Server, core_of_its_own, on_any_core, staying_on
+from services import (
+    callbacks,
+    demo,
+    directory,
+    instance_lock,
+    reconciliation,
+    replay,
+    scheduled_backups,
+    seeding,
+    vault,
+)
 from services.errors import NotPossible
 from services.fairpool import FairPool
 
@@ -41,6 +53,7 @@ BODY_LIMIT = 64 * 1024
 SWEEP_SECONDS = 0.5
 SEARCH_SECONDS = 1
 PURGE_SECONDS = 5
+BACKUP_SECONDS = 300  # until it is looked again whether a backup is due, or one that failed is tried again
 
 
 def _open(chosen: settings.Settings) -> None:
@@ -52,6 +65,7 @@ def _open(chosen: settings.Settings) -> None:
     directory.forget()
     open_database(chosen.database)
     schema.create()
+    schema.missing()  # nothing more is asked of a database that a newer version wrote
     sealed = Merchant.select(Merchant.secret).limit(1).scalar() or Channel.select(Channel.config).limit(1).scalar()
     vault.open_vault(chosen.vault_key, chosen.instance / "vault.key", create=sealed is None)
     if sealed is not None:
@@ -65,8 +79,11 @@ def create_app(chosen: settings.Settings | None = None) -> Flask:
     """
     try:
         chosen = chosen or settings.load()
-        _open(chosen)
-    except (settings.WrongSetting, vault.VaultLocked, OSError) as error:
+        if needs_no_database(sys.argv):
+            settings.use(chosen)
+        else:
+            _open(chosen)
+    except (settings.WrongSetting, vault.VaultLocked, schema.WrongSchema, OSError) as error:
         click.echo(f"error: {error}", err=True)
         sys.exit(2)
     except DatabaseError as error:
@@ -110,6 +127,11 @@ def start_scheduler(chosen: settings.Settings) -> Callable[[], None]:
     scheduler.add_job(reconciliation.sweep, "interval", [askers], seconds=SWEEP_SECONDS, id="orders")
     scheduler.add_job(replay.purge, "interval", seconds=PURGE_SECONDS, id="purge")
     scheduler.add_job(search.catch_up, "interval", seconds=SEARCH_SECONDS, id="search")
+    stopping = threading.Event()
+    if chosen.backup_every:
+        back_up, first = on_any_core()(scheduled_backups.run), datetime.now(UTC)
+        arguments = [chosen, stopping]
+        scheduler.add_job(back_up, "interval", arguments, seconds=BACKUP_SECONDS, next_run_time=first, id="backups")
     scheduler.start()
 
     def wake() -> None:
@@ -119,6 +141,7 @@ def start_scheduler(chosen: settings.Settings) -> Callable[[], None]:
     callbacks.when_enqueued(wake)
 
     def stop() -> None:
+        stopping.set()
         callbacks.when_enqueued(None)
         # While it waits for jobs it holds a lock that `wake` needs; they may wait for the writer, which calls `wake`.
         scheduler.shutdown(wait=False)
@@ -167,15 +190,16 @@ def serve() -> None:
     """Serve until asked to stop; in demo mode, with the seeded demo."""
     chosen = settings.active()
     try:
-        schema.check()
-        if chosen.demo:
-            seeding.seed_base()
-        elif seeding.is_demo():
-            raise NotPossible(
-                "the database holds the demo merchants: choose another ORDERS_INSTANCE, or set ORDERS_DEMO=1"
-            )
-        with core_of_its_own() if chosen.one_core else nullcontext() as core:
-            _serve_until_asked(current_app._get_current_object(), chosen, core)  # type: ignore[attr-defined]
+        with instance_lock.held(chosen.database.resolve().parent):
+            schema.check()
+            if chosen.demo:
+                seeding.seed_base()
+            elif seeding.is_demo():
+                raise NotPossible(
+                    "the database holds the demo merchants: choose another ORDERS_INSTANCE, or set ORDERS_DEMO=1"
+                )
+            with core_of_its_own() if chosen.one_core else nullcontext() as core:
+                _serve_until_asked(current_app._get_current_object(), chosen, core)  # type: ignore[attr-defined]
     except (schema.WrongSchema, NotPossible, OSError) as error:
         click.echo(f"error: {error}", err=True)
         sys.exit(2)

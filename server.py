@@ -55,6 +55,22 @@ def staying_on(core: int | None) -> Iterator[None]:
         os.sched_setaffinity(0, before)
 
 
+@contextmanager
+def on_any_core() -> Iterator[None]:
+    """This thread may leave the core that it shares with others, as long as it does what no one waits for."""
+    if not hasattr(os, "sched_setaffinity"):
+        yield
+        return
+    before = os.sched_getaffinity(0)
+    with suppress(OSError):
+        os.sched_setaffinity(0, os.sched_getaffinity(os.getpid()))  # of the first thread, which is bound to none
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            os.sched_setaffinity(0, before)
+
+
 class Requests:
     """What stands between the server and an application: counts what is under way, takes the bodies in.
 

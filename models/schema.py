@@ -53,7 +53,8 @@ def _runner() -> Runner:
     return Runner(database, str(MIGRATIONS))
 
 
-def _has_tables() -> bool:
+def has_tables() -> bool:
+    """Is it a database of this service, and not an empty one?"""
     return database.table_exists(Order._meta.table_name)
 
 
@@ -67,10 +68,10 @@ def _guard(name: str, same: str) -> None:
 
 def create() -> bool:
     """Make the tables of an empty database, and the guards of the append-only ones; False where there are any."""
-    if _has_tables():
+    if has_tables():
         return False
     with database.atomic():
-        if _has_tables():  # another process was quicker
+        if has_tables():  # another process was quicker
             return False
         database.create_tables(TABLES)
         for table, same in APPEND_ONLY.items():
@@ -85,13 +86,20 @@ def create() -> bool:
 
 def migrate() -> list[str]:
     """Apply the steps that an older database lacks; their names. Raises WrongSchema where it is newer."""
-    _refuse_newer()
+    missing()
     return _runner().up()
 
 
-def _refuse_newer() -> None:
-    if any(migration.path is None for migration in _runner().status()):
+def missing() -> list[str]:
+    """The names of the steps that an older database lacks.
+
+    Raises:
+        WrongSchema: it has a step that this version does not know.
+    """
+    status = _runner().status()
+    if any(migration.path is None for migration in status):
         raise WrongSchema("the database was written by a newer version of the service: upgrade the service")
+    return [migration.name for migration in status if migration.applied is None]
 
 
 def check() -> None:
@@ -100,6 +108,5 @@ def check() -> None:
     Raises:
         WrongSchema: with one line on what to do.
     """
-    _refuse_newer()
-    if any(migration.applied is None for migration in _runner().status()):
+    if missing():
         raise WrongSchema("the database is of an older version: back it up, then run `flask db migrate`")

@@ -6,9 +6,15 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 
 UNFINISHED = ".unfinished"
+
+
+def moment() -> str:
+    """Now, in UTC, for the name of a file that no other one is to have."""
+    return f"{datetime.now(UTC):%Y%m%dT%H%M%S.%fZ}"
 
 
 def settle(path: Path) -> None:

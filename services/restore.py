@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-import time
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from services.backup import check, copy_database, leave_room
 from services.errors import NotPossible
 from settings import Settings
 
+HEADER = b"SQLite format 3\0"
 LOGS = ("-wal", "-journal")  # what SQLite has to read before a database that was not closed
 
 
@@ -100,7 +100,7 @@ def _looked_over(copy: Path, chosen: Settings, verified: bool, step: Step) -> tu
 
 def _put_aside(present: Path) -> Path | None:
     """Keep the present database under another name, too, with what belongs to it; that name."""
-    kept = present.with_name(f"before-restore-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}{present.suffix}")
+    kept = present.with_name(f"before-restore-{files.moment()}{present.suffix}")
     if was_there := present.exists():
         _close_log(present)
         files.link(present, kept)
@@ -118,6 +118,9 @@ def _put_aside(present: Path) -> Path | None:
 
 def _close_log(present: Path) -> None:
     """Bring what is in its log into the file, which is whole then; a damaged one stays as it is, with its log."""
+    with present.open("rb") as file:
+        if file.read(len(HEADER)) != HEADER:
+            return  # SQLite would delete the log of what it takes for no database
     try:
         with closing(sqlite3.connect(present)) as opened:
             (mode,) = opened.execute("PRAGMA journal_mode=DELETE").fetchone()

@@ -7,7 +7,6 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -142,7 +141,7 @@ def _drop_old(ring: Ring, file: Path) -> Iterator[str]:
     new, *old = ring.keys
     if not old:
         return
-    aside = file.with_name(f"{file.name}.before-{datetime.now(UTC):%Y%m%dT%H%M%S.%fZ}")
+    aside = file.with_name(f"{file.name}.before-{files.moment()}")
     files.write(aside, "\n".join(old) + "\n", files.finish)
     yield f"the old keys are in {aside}: keep it, apart from here, as long as backups that were made before"
     _write(file, [new])

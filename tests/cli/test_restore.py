@@ -5,11 +5,15 @@ import os
 import shutil
 import sqlite3
 import threading
-from contextlib import closing
+from contextlib import closing, suppress
+from pathlib import Path
 
 import pytest
 from cryptography.fernet import Fernet
 
+from services import files
+from services import restore as restoring
+from settings import Settings
 from tests.support import ROOT, Service
 
 DATA = ROOT / "tests" / "data"
@@ -261,3 +265,57 @@ def test_a_backup_of_an_older_release_is_restored_and_then_migrated(tmp_path, re
     service.flask("ledger", "verify")
     assert _rows(service.instance / "orders.sqlite") == _rows(source)
     assert len(json.loads(service.flask("order", "list", "--json").stdout)) > 10
+
+
+class Killed(BaseException):
+    """What nothing catches."""
+
+
+def _killed_after(monkeypatch, steps):
+    """Lets so many of the steps that touch a disk pass, and ends the restore at the next."""
+    left = iter(range(steps))
+
+    def counted(function):
+        def run(*arguments, **named):
+            if next(left, None) is None:
+                raise Killed
+            return function(*arguments, **named)
+
+        return run
+
+    for module, name in ((restoring, "copy_database"), (restoring, "_close_log"), (files, "settle"), (files, "link")):
+        monkeypatch.setattr(module, name, counted(getattr(module, name)))
+    for name in ("rename", "replace", "unlink"):
+        monkeypatch.setattr(Path, name, counted(getattr(Path, name)))
+
+
+@pytest.mark.parametrize("damaged", [False, True])
+def test_killed_at_any_step_it_leaves_the_old_database_or_the_new_one(instance, backup, tmp_path, monkeypatch, damaged):
+    old, new = _rows(instance / "orders.sqlite", "SELECT * FROM history"), _rows(backup, "SELECT * FROM history")
+    assert old != new
+    ends = []
+    for steps in range(100):
+        folder = shutil.copytree(instance, tmp_path / f"killed-{steps}")
+        if damaged:
+            (folder / "orders.sqlite").write_bytes(b"damaged " * 1000)
+            (folder / "orders.sqlite-wal").write_bytes(b"log " * 1000)
+        with monkeypatch.context() as patch:
+            _killed_after(patch, steps)
+            with suppress(Killed):
+                ends.append(restoring.restore(backup, Settings(instance=folder)))
+        if damaged and (folder / "orders.sqlite").read_bytes()[:7] == b"damaged":
+            logs = sorted(path.read_bytes()[:4] for path in folder.glob("*-wal"))
+            assert logs == [b"log "]
+        else:
+            found = _rows(folder / "orders.sqlite", "SELECT * FROM history")
+            assert found == new or (found == old and not ends and not damaged)
+        if ends:
+            break
+    assert 6 < steps < 99
+
+
+def test_what_a_killed_restore_left_unfinished_is_swept_away_by_the_next(stopped, restored):
+    for ending in ("", "-wal", "-journal"):
+        (stopped.instance / f".orders.sqlite.x1y2.unfinished{ending}").write_text("half")
+    restored()
+    assert not list(stopped.instance.glob(".*.unfinished*"))

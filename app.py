@@ -26,13 +26,14 @@ from blueprints.notices import notices
 from blueprints.regions import regions
 from blueprints.sandbox import forget as forget_inbox
 from blueprints.sandbox import sandbox
+from cli.database import needs_no_database
 from models import schema, writer
 from models.base import database, open_database, open_postgres
 from models.channel import Channel
 from models.faults import fault_of
 from models.merchant import Merchant
 from models.postgres import NoDriver
-from server import Server, core_of_its_own, staying_on
+from server import Server, core_of_its_own, on_any_core, staying_on
 from services import demo, directory, instance_lock, jobs, replay, seeding, storage, vault
 from services.errors import NotPossible
 
@@ -52,6 +53,7 @@ def _open(chosen: settings.Settings) -> None:
         chosen.database.touch(mode=0o600)
         open_database(chosen.database)
     schema.create()
+    schema.missing()  # nothing more is asked of a database that a newer version wrote
     sealed = Merchant.select(Merchant.secret).limit(1).scalar() or Channel.select(Channel.config).limit(1).scalar()
     vault.open_vault(chosen.vault_key, chosen.instance / "vault.key", create=sealed is None)
     if sealed is not None:
@@ -72,8 +74,11 @@ def create_app(chosen: settings.Settings | None = None) -> Flask:
     """
     try:
         chosen = chosen or settings.load()
-        _open(chosen)
-    except (settings.WrongSetting, vault.VaultLocked, NoDriver, OSError) as error:
+        if needs_no_database(sys.argv):
+            settings.use(chosen)
+        else:
+            _open(chosen)
+    except (settings.WrongSetting, vault.VaultLocked, schema.WrongSchema, NoDriver, OSError) as error:
         click.echo(f"error: {error}", err=True)
         sys.exit(2)
     except DatabaseError as error:
@@ -126,7 +131,7 @@ def _serve_until_asked(app: Flask, chosen: settings.Settings, core: int | None) 
         raise NotPossible(f"can't listen on {chosen.host}:{chosen.port}: {error}") from None
     with staying_on(core):
         writer.stop()  # it starts again with the first that needs it, beside that one
-        stopped.append(jobs.start(chosen))
+        stopped.append(jobs.start(chosen, on_any_core()))
     if chosen.demo:
         click.echo(demo.banner(chosen.public_url, chosen.api_prefix))
     click.echo(f"serving on {chosen.public_url}", err=True)

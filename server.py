@@ -14,6 +14,7 @@ from typing import Any
 from granian.constants import HTTPModes, Interfaces
 from granian.server.mt import MTServer
 
+CORES = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set()  # those it was started on
 DRAIN_SECONDS = 30
 CHUNK = 64 * 1024
 MOST_READ = 8 * 1024 * 1024  # bytes of a body that is too large; beyond, its sender finds the connection closed
@@ -53,6 +54,22 @@ def staying_on(core: int | None) -> Iterator[None]:
         yield
     finally:
         os.sched_setaffinity(0, before)
+
+
+@contextmanager
+def on_any_core() -> Iterator[None]:
+    """This thread may leave the core that it shares with others, for long work that no one waits for."""
+    if not CORES:
+        yield
+        return
+    before = os.sched_getaffinity(0)
+    with suppress(OSError):  # it may not choose its cores
+        os.sched_setaffinity(0, CORES)
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            os.sched_setaffinity(0, before)
 
 
 class Requests:

@@ -97,12 +97,22 @@ class Settings:
     )
     callback_workers: int = _setting(128, _whole(1, 256), "callbacks under way at once")
     channel_workers: int = _setting(32, _whole(1, 256), "calls to channels under way at once")
+    backup_every: int = _setting(0, _whole(0, 8784), "hours from one scheduled backup to the next; 0 makes none")
+    backup_folder: Path = _setting(
+        Path("backups"), lambda text: Path(text).expanduser(), "folder of scheduled backups, in the instance folder"
+    )
+    backup_keep: int = _setting(14, _whole(1, 100_000), "scheduled backups that are kept; older ones are deleted")
     log_level: str = _setting("INFO", _one_of("DEBUG", "INFO", "WARNING", "ERROR"), "least level that is logged")
 
     @property
     def database(self) -> Path:
         """The SQLite file."""
         return self.instance / "orders.sqlite"
+
+    @property
+    def backups(self) -> Path:
+        """The folder of scheduled backups."""
+        return self.instance / self.backup_folder
 
     @property
     def public_url(self) -> str:

@@ -25,19 +25,26 @@ from services.vault import VaultLocked
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")
 
 
+def refusal(error: Exception) -> click.ClickException:
+    """What ends a command with one line."""
+    end = click.ClickException(str(error))
+    end.exit_code = 2 if isinstance(error, schema.WrongSchema) else 1
+    return end
+
+
 class Commands(AppGroup):
     """A group whose commands end with one line where something can't be done."""
 
     any_schema = False
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; what it can't do becomes a line and status 1."""
+        """Run the command; what it can't do becomes a line and status 1, or 2 where it can't work on this database."""
         try:
             if not self.any_schema:
                 schema.check()
             return super().invoke(ctx)
         except (NotPossible, VaultLocked, schema.WrongSchema) as error:
-            raise click.ClickException(str(error)) from None
+            raise refusal(error) from None
         except DatabaseError as error:
             if fault := fault_of(error):
                 raise click.ClickException(f"{fault.text} ({error})") from None

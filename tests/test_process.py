@@ -146,6 +146,14 @@ def test_two_services_do_not_share_a_core_and_a_killed_one_gives_its_up(tmp_path
     assert not _cores(start(tmp_path / "free", ORDERS_ONE_CORE="0"))
 
 
+@pytest.mark.skipif(len(server.CORES) < 2, reason="there are no cores to choose from")
+def test_long_work_leaves_the_core_that_requests_share_and_comes_back():
+    with server.staying_on(min(server.CORES)):
+        with server.on_any_core():
+            assert os.sched_getaffinity(0) == server.CORES
+        assert os.sched_getaffinity(0) == {min(server.CORES)}
+
+
 @pytest.mark.parametrize("forbidden", ["socket.socket", "os.sched_setaffinity"])
 def test_where_a_core_may_not_be_chosen_it_runs_on_any(monkeypatch, forbidden):
     def refuse(*_arguments):

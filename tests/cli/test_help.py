@@ -6,7 +6,7 @@ import pytest
 import cli
 from app import serve
 
-GROUPS = (cli.merchant, cli.account, cli.channel, cli.order, cli.callback, cli.ledger, cli.db)
+GROUPS = (cli.merchant, cli.account, cli.channel, cli.order, cli.callback, cli.ledger, cli.db, cli.vault)
 SINGLE = (cli.seed, cli.demo_curl, serve)
 COMMANDS = {f"{group.name} {name}": command for group in GROUPS for name, command in group.commands.items()} | {
     command.name: command for command in SINGLE
@@ -18,7 +18,8 @@ PROMISED = """serve seed
     order: list show accept reject paid settle
     callback: list show redeliver
     ledger: balances heads verify adjust
-    db: migrate backup"""
+    db: migrate backup restore
+    vault: rotate"""
 
 
 def test_every_promised_command_is_there(app):

@@ -35,7 +35,7 @@ from models.channel import Channel
 from models.faults import fault_of
 from models.merchant import Merchant
 from server import Server, core_of_its_own, staying_on
-from services import callbacks, demo, directory, instance_lock, reconciliation, replay, seeding, storage, vault
+from services import callbacks, clock, demo, directory, instance_lock, reconciliation, replay, seeding, storage, vault
 from services.errors import NotPossible
 from services.fairpool import FairPool
 
@@ -94,6 +94,7 @@ def create_app(chosen: settings.Settings | None = None) -> Flask:
     if chosen.trusted_proxies:
         app.wsgi_app = ProxyFix(app.wsgi_app, x_for=chosen.trusted_proxies, x_proto=chosen.trusted_proxies)  # type: ignore[method-assign]
     auth.init()
+    clock.seen.begin()
     replay.memory.forget()
     forget_inbox()
     envelope.init(app)
@@ -125,10 +126,20 @@ def start_scheduler(chosen: settings.Settings) -> Callable[[], None]:
         with suppress(JobLookupError):  # it was stopped just now
             scheduler.modify_job("callbacks", next_run_time=datetime.now(UTC))
 
+    def clock_set_back() -> None:
+        for job in scheduler.get_jobs():  # they wait for the time that it was
+            with suppress(JobLookupError):
+                job.modify(next_run_time=datetime.now(UTC))
+        callbacks.release()
+        reconciliation.release()
+
+    watch = clock.Watch(clock_set_back)
+    watch.start()
     callbacks.when_enqueued(wake)
 
     def stop() -> None:
         callbacks.when_enqueued(None)
+        watch.stop()
         # While it waits for jobs it holds a lock that `wake` needs; they may wait for the writer, which calls `wake`.
         scheduler.shutdown(wait=False)
         jobs.shutdown()

@@ -2,18 +2,57 @@
 
 from __future__ import annotations
 
+import os
+import sqlite3
 from collections import namedtuple
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from peewee import BigIntegerField, Model, SqliteDatabase, Value
+from peewee import BigIntegerField, Model, SqliteDatabase, Value, __exception_wrapper__
 
 LARGEST_ID = 2**63 - 1
 
 
 class _Sqlite(SqliteDatabase):
+    """SQLite that holds to its file.
+
+    It would go on writing to one that was deleted, and make a new one for the next connection.
+    """
+
+    _file: tuple[int, int] | None = None
+
+    def init(self, database: Any, *arguments: Any, **named: Any) -> None:
+        """Work with another file from here on."""
+        self._file = None
+        super().init(database, *arguments, **named)
+
+    def _found(self) -> tuple[int, int] | None:
+        try:
+            found = os.stat(self.database)
+        except FileNotFoundError:
+            return None
+        return found.st_dev, found.st_ino
+
+    def _hold_to_file(self) -> None:
+        if self._file and self._found() != self._file:
+            error = sqlite3.OperationalError("it was moved, replaced or deleted while it was in use")
+            error.sqlite_errorname = "SQLITE_READONLY_DBMOVED"  # what SQLite calls it, where it looks
+            raise error
+
+    def _connect(self) -> sqlite3.Connection:
+        self._hold_to_file()
+        connection: sqlite3.Connection = super()._connect()
+        self._file = self._file or self._found()
+        return connection
+
+    def begin(self, lock_type: str | None = None) -> None:
+        """Begin a transaction, unless the file is gone."""
+        with __exception_wrapper__:
+            self._hold_to_file()
+        super().begin(lock_type)
+
     def rollback(self) -> None:
         """Roll back, unless SQLite has by itself (a full disk, say): the error that led here is the one to be told."""
         if self.connection().in_transaction:

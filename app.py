@@ -34,7 +34,7 @@ from models.faults import fault_of
 from models.merchant import Merchant
 from models.postgres import NoDriver
 from server import Server, core_of_its_own, on_any_core, staying_on
-from services import demo, directory, instance_lock, jobs, replay, seeding, storage, vault
+from services import clock, demo, directory, instance_lock, jobs, replay, seeding, storage, vault
 from services.errors import NotPossible
 
 BODY_LIMIT = 64 * 1024
@@ -96,6 +96,7 @@ def create_app(chosen: settings.Settings | None = None) -> Flask:
     if chosen.trusted_proxies:
         app.wsgi_app = ProxyFix(app.wsgi_app, x_for=chosen.trusted_proxies, x_proto=chosen.trusted_proxies)  # type: ignore[method-assign]
     auth.init()
+    clock.seen.begin()
     replay.memory.forget()
     forget_inbox()
     envelope.init(app)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import wraps
@@ -73,7 +72,7 @@ def _authenticate(endpoint: str, body: dict[str, Any], query: dict[str, Any], in
     if not signing.holds(auth["signature"], vault.valid_secrets(merchant, "secret"), text):
         raise Refused(40102, detail=f"the server's string to sign is {text!r}" if settings.active().demo else "")
     stamp = auth["timestamp"]
-    if not _TIMESTAMP.fullmatch(stamp) or abs(int(time.time()) - int(stamp)) > replay.WINDOW:
+    if not _TIMESTAMP.fullmatch(stamp) or not replay.is_fresh(int(stamp)):
         raise Refused(40103)
     _check_address(known)
     if not _requests[0].hit(merchant.key):

@@ -26,7 +26,7 @@ LOCKED = Fault("locked", "the database is locked by another process", 1)
 FULL = Fault("disk_full", "no room is left on the disk of the database", 5)
 READ_ONLY = Fault("read_only", "the database or its disk is read-only", 5)
 FAILING = Fault("disk_error", "the disk of the database fails", 5)
-MISSING = Fault("missing", "the database file is gone or can't be opened", 5)
+MISSING = Fault("missing", "the database file is gone, replaced, or can't be opened", 5)
 DAMAGED = Fault("damaged", "the database file is damaged: restore a backup", 30)
 AWAY = Fault("unreachable", "Postgres can't be reached, is restarting, or has no connection left", 2)
 

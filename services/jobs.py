@@ -13,7 +13,7 @@ from apscheduler.jobstores.base import JobLookupError
 from apscheduler.schedulers.background import BackgroundScheduler
 
 from models import search
-from services import callbacks, reconciliation, replay, scheduled_backups, storage
+from services import callbacks, clock, reconciliation, replay, scheduled_backups, storage
 from services.fairpool import FairPool
 from settings import Settings
 
@@ -52,11 +52,21 @@ def start(chosen: Settings, for_long_work: Callable[[Any], Any] = lambda job: jo
         with suppress(JobLookupError):  # it was stopped just now
             scheduler.modify_job("callbacks", next_run_time=datetime.now(UTC))
 
+    def clock_set_back() -> None:
+        for job in scheduler.get_jobs():  # they wait for the time that it was
+            with suppress(JobLookupError):
+                job.modify(next_run_time=datetime.now(UTC))
+        callbacks.release()
+        reconciliation.release()
+
+    watch = clock.Watch(clock_set_back)
+    watch.start()
     callbacks.when_enqueued(wake)
 
     def stop() -> None:
         stopping.set()
         callbacks.when_enqueued(None)
+        watch.stop()
         # While it waits for jobs it holds a lock that `wake` needs; they may wait for the writer, which calls `wake`.
         scheduler.shutdown(wait=False)
         jobs.shutdown()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,6 +17,7 @@ from app import create_app
 from models import schema
 from models.base import database
 from services import callbacks, ledger, proof, reconciliation, seeding
+from services import clock as service_clock
 from tests import databases, postgres
 from tests.support import NOON, Api, InlinePool, Receiver, Service, through_flask
 
@@ -148,11 +150,13 @@ def balances(app: Any) -> Any:
 
 
 @pytest.fixture
-def clock(time_machine: Any) -> Any:
-    """`clock(seconds)` sets the clock to noon, when a window of any rate begins, and that much; it stands still."""
+def clock(time_machine: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """`clock(seconds)`: it is noon, when a window of any rate begins, and that much later; time stands still."""
+    began = time.monotonic()
 
     def at(seconds: float) -> None:
         time_machine.move_to(NOON + seconds, tick=False)
+        monkeypatch.setattr(service_clock, "steady", lambda: began + seconds)
 
     at(0)
     return at

@@ -11,7 +11,7 @@ import pytest
 
 from models import writer
 from models.base import database
-from models.faults import DAMAGED, FULL, LOCKED, READ_ONLY
+from models.faults import DAMAGED, FULL, LOCKED, MISSING, READ_ONLY
 from models.writer import transaction
 from services import storage
 from tests.support import Service, completed, until
@@ -161,6 +161,23 @@ def test_a_job_gives_up_until_its_next_turn_and_then_does_what_is_due(instance, 
 def test_a_job_s_own_errors_are_not_taken_for_the_disk_s():
     with pytest.raises(ZeroDivisionError):
         storage.surviving(lambda: 1 // 0)()
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+def test_orders_are_not_written_to_a_file_that_nobody_can_open_any_more(instance, api, http, replaced):
+    made = completed(api)
+    file, elsewhere = instance / "orders.sqlite", instance / "elsewhere.sqlite"
+    file.rename(elsewhere)
+    if replaced:
+        shutil.copyfile(elsewhere, file)
+    refused = api.buy()
+    sick = http("GET", "/healthz")
+    assert (refused.code, sick.status) == (50300, 503)
+    assert MISSING.word in sick.json["msg"]
+    assert file.exists() is replaced
+    elsewhere.rename(file)
+    assert api.buy().code == 1
+    assert (api.listed().data["total"], api.status(made)) == (2, "completed")
 
 
 def test_a_command_that_can_not_write_says_so_in_one_line(instance, refuses):

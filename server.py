@@ -15,6 +15,7 @@ from granian.constants import HTTPModes, Interfaces
 from granian.server.mt import MTServer
 
 DRAIN_SECONDS = 30
+LOOK_UP_SECONDS = 0.5
 CHUNK = 64 * 1024
 MOST_READ = 8 * 1024 * 1024  # bytes of a body that is too large; beyond, its sender finds the connection closed
 
@@ -53,6 +54,19 @@ def staying_on(core: int | None) -> Iterator[None]:
         yield
     finally:
         os.sched_setaffinity(0, before)
+
+
+class Interrupt(threading.Event):
+    """An event whose waiter looks up now and then, for signals.
+
+    Python only takes note of a signal until its main thread goes on: one that comes just when that is about to
+    wait, or in another thread, would be heard at the end of a wait that only it can end.
+    """
+
+    def wait(self, timeout: float | None = None) -> bool:
+        while timeout is None and not super().wait(LOOK_UP_SECONDS):
+            pass
+        return super().wait(timeout)
 
 
 class Requests:
@@ -144,6 +158,7 @@ class Server(MTServer):
             log_enabled=False,
         )
         self._application, self._drain = Requests(application, body_limit, core), drain
+        self.main_loop_interrupt = Interrupt()
         self._ending = False
 
     def _check_gil(self) -> None:

@@ -298,9 +298,11 @@ def until(condition: Any, seconds: float = 20) -> Any:
 class Service:
     """The service in a process of its own, on a port of its own, with real jobs and real signals."""
 
+    entry: tuple[str, ...] = ("app.py",)  # what Python runs
+
     def __init__(self, instance: Path, **environ: str):
-        self.instance, self.port = instance, free_port()
         databases.url_of(instance)  # where its config.toml says so
+        self.instance, self.port = instance, int(environ.get("ORDERS_PORT") or free_port())
         self.url = f"http://127.0.0.1:{self.port}"
         clean = {name: value for name, value in os.environ.items() if not name.startswith("ORDERS_")}
         self.environ = clean | {
@@ -313,12 +315,16 @@ class Service:
         self.log = instance / "service.log"
         self.api = Api(through_http(self.url))
 
-    def start(self) -> Service:
+    def launch(self) -> None:
+        """Start it, and don't wait."""
         self.instance.mkdir(parents=True, exist_ok=True)
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "app.py"], cwd=ROOT, env=self.environ, stdout=log, stderr=log
+                [sys.executable, *self.entry], cwd=ROOT, env=self.environ, stdout=log, stderr=log
             )
+
+    def start(self) -> Service:
+        self.launch()
         until(self._answers)
         return self
 

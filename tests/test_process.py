@@ -1,5 +1,6 @@
 """The service as a process: ready, ending politely, killed, and refusing what it can't start with."""
 
+import ctypes
 import json
 import os
 import signal
@@ -15,6 +16,7 @@ import server
 from tests.databases import orders_held_up
 from tests.support import Service, signed, until
 
+LIBC = ctypes.CDLL(None)
 BUY = {"order_type": 1, "cny_amount": "100.00", "paychannel_id": 2, "paychannel_paymethod": "wxpay"}
 
 
@@ -84,6 +86,15 @@ def test_an_idle_process_ends_at_once_with_status_0(service):
     assert "Traceback" not in service.log.read_text()
 
 
+@pytest.mark.skipif(not hasattr(LIBC, "tgkill"), reason="no signal can be sent to one thread")
+def test_a_sigterm_is_heard_that_does_not_wake_the_main_thread(service):
+    """As one that comes just when the main thread is about to wait: Python has taken note of it, and does nothing."""
+    main = service.process.pid
+    other = next(int(thread.name) for thread in Path(f"/proc/{main}/task").iterdir() if int(thread.name) != main)
+    assert LIBC.tgkill(main, other, signal.SIGTERM) == 0
+    assert service.process.wait(20) == 0
+
+
 def test_a_connection_that_is_kept_alive_does_not_keep_the_process(service):
     with socket.create_connection(("127.0.0.1", service.port)) as idle:
         idle.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -108,6 +119,16 @@ def test_a_safe_retry_outlives_kill_9(service):
     again = service.api.buy(headers={"Idempotency-Key": "retry-1"})
     assert again.data == first.data
     assert again.headers["Idempotency-Replayed"] == "true"
+
+
+def test_the_nonce_of_a_safe_retry_outlives_kill_9(service):
+    key = {"Idempotency-Key": "retry-1"}
+    first = service.api.buy(headers=key)
+    retry = json.dumps(signed("createOrder", BUY)).encode()
+    assert service.api.post("createOrder", retry, key).data == first.data
+    service.kill()
+    service.start()
+    assert service.api.post("createOrder", retry, key).code == 40104
 
 
 def test_a_withdrawal_goes_on_after_kill_9(service):

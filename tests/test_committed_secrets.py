@@ -33,10 +33,10 @@ RANDOM = 3.0  # bits a character
 ALLOWED = {
     "whsec_ZGVtby1jYWxsYmFjay1zZWNyZXQtMDAwMDAwMDAwMDA=": "the demo merchant's, published in docs/sandbox.md",
     "whsec_b3RoZXItY2FsbGJhY2stc2VjcmV0LTAwMDAwMDAwMDA=": "the other demo merchant's",
-    "RfRU9UfYN96yODCDbfJolkwvyH_KfmIdZFTu1O8_gj8=": "opens the seeded content of tests/data/0.1.0.sql",
-    "tests/data/0.1.0.key": "the file with that key",
     "channel-config-secret-4711": "a stand-in of tests/test_secrets.py",
 }
+# The keys of the seeded content of past releases, which the upgrade is tested with.
+PAST_RELEASES = re.compile(r"tests/data/[0-9.]+\.key")
 
 
 def bits(text):
@@ -50,6 +50,8 @@ def is_random(text):
 
 def found_in(name, text):
     """What looks like a secret in a file: what it is, and the text."""
+    if PAST_RELEASES.fullmatch(name):
+        return []
     found = [("a file that holds secrets", name)] if SECRET_FILES.search(name) else []
     for kind, shape in SHAPES.items():
         found += [(kind, match.group()) for match in re.finditer(shape, text)]

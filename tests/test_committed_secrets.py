@@ -20,7 +20,7 @@ SHAPES = {
     "a service's token": r"\bgh[pousr]_[A-Za-z0-9]{36}\b|\bgithub_pat_\w{50,}|\bglpat-[\w-]{20}|\bxox[abpr]-[\w-]{20,}"
     r"|\b[sr]k_live_[A-Za-z0-9]{16,}|\bpypi-[\w-]{50,}|\bnpm_[A-Za-z0-9]{36}\b",
     "a JSON web token": r"\beyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]{10,}",
-    "a password in an address": r"[a-z]://[^\s/:@\"'<>{}$]+:[^\s/:@\"'<>{}$]{8,}@(?!localhost|127\.)",
+    "a password in an address": r"[a-z]://[^\s/:@\"'<>{}$]+:(?!password@)[^\s/:@\"'<>{}$]{8,}@(?!localhost|127\.)",
 }
 # A name that says so, and a value that nobody would make up.
 NAMED = re.compile(
@@ -114,6 +114,7 @@ def test_a_file_of_secrets_is_found_by_its_name(name):
         "token = secrets.token_hex(16)",
         "--hash=sha256:" + "0123456789abcdef" * 4,
         "postgresql://orders@localhost/orders",
+        "postgresql://user:password@host/database",
         '"signature": "43168fa615bf51853022d6c422a6d3e668eaa810f5939e2041e73843bb8a6f32"',
     ],
 )

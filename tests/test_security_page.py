@@ -15,6 +15,7 @@ COMING = {
     "tests/services/test_hostile_receivers.py",
     "tests/services/test_proof.py",
     "tests/test_clock.py",
+    "tests/test_failing_steps.py",
     "tests/test_faults.py",
     "tests/test_instance_lock.py",
     "tests/test_torture.py",

@@ -20,7 +20,7 @@ SHAPES = {
     "a service's token": r"\bgh[pousr]_[A-Za-z0-9]{36}\b|\bgithub_pat_\w{50,}|\bglpat-[\w-]{20}|\bxox[abpr]-[\w-]{20,}"
     r"|\b[sr]k_live_[A-Za-z0-9]{16,}|\bpypi-[\w-]{50,}|\bnpm_[A-Za-z0-9]{36}\b",
     "a JSON web token": r"\beyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]{10,}",
-    "a password in an address": r"[a-z]://[^\s/:@\"'<>{}$]+:[^\s/:@\"'<>{}$]{8,}@(?!localhost|127\.)",
+    "a password in an address": r"[a-z]://[^\s/:@\"'<>{}$]+:(?!password@)[^\s/:@\"'<>{}$]{8,}@(?!localhost|127\.)",
 }
 # A name that says so, and a value that nobody would make up.
 NAMED = re.compile(
@@ -33,10 +33,10 @@ RANDOM = 3.0  # bits a character
 ALLOWED = {
     "whsec_ZGVtby1jYWxsYmFjay1zZWNyZXQtMDAwMDAwMDAwMDA=": "the demo merchant's, published in docs/sandbox.md",
     "whsec_b3RoZXItY2FsbGJhY2stc2VjcmV0LTAwMDAwMDAwMDA=": "the other demo merchant's",
-    "RfRU9UfYN96yODCDbfJolkwvyH_KfmIdZFTu1O8_gj8=": "opens the seeded content of tests/data/0.1.0.sql",
-    "tests/data/0.1.0.key": "the file with that key",
     "channel-config-secret-4711": "a stand-in of tests/test_secrets.py",
 }
+# The keys of the seeded content of past releases, which the upgrade is tested with.
+PAST_RELEASES = re.compile(r"tests/data/[0-9.]+\.key")
 
 
 def bits(text):
@@ -50,6 +50,8 @@ def is_random(text):
 
 def found_in(name, text):
     """What looks like a secret in a file: what it is, and the text."""
+    if PAST_RELEASES.fullmatch(name):
+        return []
     found = [("a file that holds secrets", name)] if SECRET_FILES.search(name) else []
     for kind, shape in SHAPES.items():
         found += [(kind, match.group()) for match in re.finditer(shape, text)]
@@ -112,6 +114,7 @@ def test_a_file_of_secrets_is_found_by_its_name(name):
         "token = secrets.token_hex(16)",
         "--hash=sha256:" + "0123456789abcdef" * 4,
         "postgresql://orders@localhost/orders",
+        "postgresql://user:password@host/database",
         '"signature": "43168fa615bf51853022d6c422a6d3e668eaa810f5939e2041e73843bb8a6f32"',
     ],
 )

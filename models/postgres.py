@@ -49,7 +49,9 @@ class NoDriver(Exception):
 
 def sqlstate(error: BaseException) -> str | None:
     """The SQLSTATE behind an error of peewee's; empty where there is none, None where it is not Postgres's."""
-    cause = getattr(error, "orig", None)
+    cause: Any = error
+    while hasattr(cause, "orig"):  # one that came while connecting is wrapped twice
+        cause = cause.orig
     if psycopg is None or not isinstance(cause, psycopg.Error):
         return None
     return cause.sqlstate or ""

@@ -13,6 +13,7 @@ from models import schema
 from services import demo, seeded_orders, seeding
 from services.backup import backup as copy_database
 from services.errors import NotPossible
+from services.moving import copy as copy_to_postgres
 
 
 class AnySchema(Commands):
@@ -41,6 +42,17 @@ def backup(target: Path) -> None:
     with click.progressbar(length=100, label="Copying", file=sys.stderr) as bar:
         copy_database(target, lambda done, total: bar.update(max(0, done * 100 // max(total, 1) - bar.pos)))
     click.echo(f"{target} is a checked copy")
+
+
+@db.command("copy")
+@click.argument("url")
+def copy(url: str) -> None:
+    """Copy the SQLite database into the empty Postgres database URL and compare the two. Stop the service before."""
+    schema.check()
+    copy_to_postgres(url, 2, lambda name, rows: click.echo(f"{name:20} {rows:>12} rows, sums compared"))
+    click.echo("the copy is complete and its books verify; now set, on each host:")
+    click.echo("  ORDERS_DATABASE_URL to the address that you gave")
+    click.echo("  ORDERS_VAULT_KEY to what is in vault.key, or copy that file into each instance folder")
 
 
 @click.command("seed")

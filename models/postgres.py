@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import select
 import threading
+from collections.abc import Iterable
 from contextlib import nullcontext, suppress
 from typing import Any
 from zlib import crc32
 
-from peewee import DatabaseError, InterfaceError, OperationalError, PostgresqlDatabase
+from peewee import DatabaseError, InterfaceError, OperationalError, PostgresqlDatabase, __exception_wrapper__
 
 try:
     import psycopg
@@ -47,7 +48,9 @@ class NoDriver(Exception):
 
 def sqlstate(error: BaseException) -> str | None:
     """The SQLSTATE behind an error of peewee's; empty where there is none, None where it is not Postgres's."""
-    cause = getattr(error, "orig", None)
+    cause: Any = error
+    while hasattr(cause, "orig"):  # one that came while connecting is wrapped twice
+        cause = cause.orig
     if psycopg is None or not isinstance(cause, psycopg.Error):
         return None
     return cause.sqlstate or ""
@@ -162,6 +165,13 @@ class Postgres(PostgresqlDatabase):
         keys = sorted(each % 2**31 for each in ids) or [0]  # in one order, so that no two wait for each other
         locks = "SELECT pg_advisory_xact_lock(%s, each) FROM unnest(%s::integer[]) AS each"
         self.execute_sql(locks, (lock_key(what), keys))
+
+    def copy_in(self, table: str, columns: list[str], rows: Iterable[Any]) -> None:
+        """Put many rows into a table, in the caller's transaction."""
+        names = ", ".join(f'"{name}"' for name in columns)
+        with __exception_wrapper__, self.cursor().copy(f'COPY "{table}" ({names}) FROM STDIN') as target:
+            for row in rows:
+                target.write_row(row)
 
 
 def lock_key(what: str) -> int:

@@ -120,6 +120,13 @@ def _add(most: int, until: int) -> int:
     return len(ids)
 
 
+def index_all() -> None:
+    """Put all orders into an index that is empty, in the caller's transaction, while nobody places any."""
+    last = Order.select(fn.MAX(Order.id)).scalar() or 0
+    database.execute_sql(_index().add, (0, last))
+    SearchProgress.update(order_id=last).execute()
+
+
 def catch_up() -> None:
     """Index what came since, a little at a time, and leave the writer to others for three quarters of it."""
     until = time.monotonic() + LONGEST

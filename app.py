@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
 from collections.abc import Callable
 from contextlib import nullcontext, suppress
@@ -20,7 +21,7 @@ from werkzeug.middleware.proxy_fix import ProxyFix
 
 import cli
 import settings
-from blueprints import auth, envelope
+from blueprints import auth, envelope, gate
 from blueprints.cashier import pages
 from blueprints.health import health
 from blueprints.merchant import merchant_api
@@ -32,7 +33,7 @@ from models import schema, search, writer
 from models.base import open_database
 from models.channel import Channel
 from models.merchant import Merchant
-from server import Server, core_of_its_own, staying_on
+from server import Server, core_of_its_own, staying_on, until_asked
 from services import callbacks, demo, directory, reconciliation, replay, seeding, vault
 from services.errors import NotPossible
 from services.fairpool import FairPool
@@ -88,6 +89,7 @@ def create_app(chosen: settings.Settings | None = None) -> Flask:
     replay.memory.forget()
     forget_inbox()
     envelope.init(app)
+    gate.init(app)
     app.register_blueprint(merchant_api, url_prefix=chosen.api_prefix + str(merchant_api.url_prefix))
     for blueprint in (regions, pages, notices, sandbox, health):
         app.register_blueprint(blueprint)
@@ -129,8 +131,15 @@ def start_scheduler(chosen: settings.Settings) -> Callable[[], None]:
     return stop
 
 
-def _serve_until_asked(app: Flask, chosen: settings.Settings, core: int | None) -> None:
-    """Answer requests until SIGTERM or SIGINT, then finish what is in flight. Raises NotPossible."""
+def _serve_until_asked(app: Flask, chosen: settings.Settings, core: int | None, asked: Callable[[], object]) -> bool:
+    """Answer requests until `asked` returns, then finish what is in flight.
+
+    Returns:
+        Whether all of it was finished.
+
+    Raises:
+        NotPossible: the address can't be listened on.
+    """
     envelope.draining.clear()
     stopped: list[Callable[[], None]] = []
 
@@ -145,8 +154,10 @@ def _serve_until_asked(app: Flask, chosen: settings.Settings, core: int | None) 
             chosen.host,
             chosen.port,
             threads=chosen.threads,
+            waiting=chosen.waiting,
             body_limit=BODY_LIMIT,
             core=core,
+            plain=envelope.prepared(app),
             drain=drain,
         )
     except OSError as error:
@@ -157,14 +168,16 @@ def _serve_until_asked(app: Flask, chosen: settings.Settings, core: int | None) 
     if chosen.demo:
         click.echo(demo.banner(chosen.public_url, chosen.api_prefix))
     click.echo(f"serving on {chosen.public_url}", err=True)
-    server.run()
+    finished = server.run(asked)
     writer.stop()
     click.echo("stopped", err=True)
+    return finished
 
 
 @click.command("serve")
 def serve() -> None:
     """Serve until asked to stop; in demo mode, with the seeded demo."""
+    asked = until_asked()  # before anything is begun that would have to be ended
     chosen = settings.active()
     try:
         schema.check()
@@ -175,10 +188,14 @@ def serve() -> None:
                 "the database holds the demo merchants: choose another ORDERS_INSTANCE, or set ORDERS_DEMO=1"
             )
         with core_of_its_own() if chosen.one_core else nullcontext() as core:
-            _serve_until_asked(current_app._get_current_object(), chosen, core)  # type: ignore[attr-defined]
+            finished = _serve_until_asked(current_app._get_current_object(), chosen, core, asked)  # type: ignore[attr-defined]
     except (schema.WrongSchema, NotPossible, OSError) as error:
         click.echo(f"error: {error}", err=True)
         sys.exit(2)
+    if not finished:  # a client does not read its answer, or a callback hangs: neither may keep the process
+        sys.stdout.flush()
+        logging.shutdown()
+        os._exit(0)
 
 
 if __name__ == "__main__":

@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.databases import orders_held_up
 from tests.support import ROOT, Api, Service, signed, through_http, until
-from tests.test_process import BUY, writes_held_up
+from tests.test_process import BUY
 
 MANY = 200
 POST = b"POST /merchant/createOrder HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
@@ -94,7 +95,7 @@ def test_under_more_than_it_can_do_all_are_answered_and_it_recovers(small):
     small.api.buy()
     before = memory(small)
     with ThreadPoolExecutor(len(clients)) as pool:
-        with writes_held_up(small.instance):
+        with orders_held_up(small.instance):
             calls = [pool.submit(client.buy) for client in clients]
             until(lambda: sum(call.done() for call in calls) >= len(clients) - 12)
             assert small.api.send("GET", "/healthz").status == 200

@@ -75,6 +75,7 @@ def main() -> int:
     chosen = dict(pair.split("=", 1) for pair in given.set)
     plan = Plan(given.seed, given.kills, given.clients, given.processes, chosen, hasty=given.hasty)
     signal.signal(signal.SIGALRM, steps.hung)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # and leave no service behind
     signal.alarm(given.limit)
     with tempfile.TemporaryDirectory() as folder:
         try:

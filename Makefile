@@ -4,7 +4,7 @@ BIN := .venv/bin
 TRANSLATIONS := blueprints/translations/zh/LC_MESSAGES/messages.mo
 ORDERS ?= 1000
 
-.PHONY: help setup run test check bench bench-peers seed lock messages postgres
+.PHONY: help setup run test test-postgres check bench bench-peers seed lock messages postgres
 .DEFAULT_GOAL := help
 
 help: ## List the commands.
@@ -32,6 +32,9 @@ run: .venv/.service $(TRANSLATIONS) ## Serve the seeded demo on 127.0.0.1:8000.
 
 test: setup ## Run the tests.
 	$(BIN)/python -m pytest
+
+test-postgres: setup ## Run the tests on a Postgres that they start; needs Debian's package postgresql.
+	TEST_DATABASE=postgres $(BIN)/python -m pytest
 
 check: setup ## Run ruff and mypy.
 	$(BIN)/ruff check .

@@ -15,6 +15,8 @@ from services import backup
 from tests.databases import settings_of
 from tests.support import Api, through_flask
 
+pytestmark = pytest.mark.sqlite
+
 
 def _ask(path, sql):
     with closing(sqlite3.connect(path)) as copy:
@@ -107,8 +109,6 @@ def test_a_copy_that_cannot_be_written_leaves_nothing(refuses, tmp_path):
 
 ADD_NOTE = """
 from peewee import TextField
-
-pytestmark = pytest.mark.sqlite
 
 def up(migrator, db):
     migrator.migrate(migrator.add_column("merchant", "note", TextField(default="")))

@@ -4,7 +4,7 @@ BIN := .venv/bin
 TRANSLATIONS := blueprints/translations/zh/LC_MESSAGES/messages.mo
 ORDERS ?= 1000
 
-.PHONY: help setup run test torture check bench bench-peers seed lock messages postgres audit
+.PHONY: help setup run test test-postgres torture check bench bench-peers seed lock messages postgres audit
 .DEFAULT_GOAL := help
 
 help: ## List the commands.
@@ -35,6 +35,9 @@ test: setup ## Run the tests.
 
 torture: setup ## Kill the service 50 times under load; two to four minutes. TORTURE="--kills 10 --seed 7" for another run.
 	$(BIN)/python -m tests.torture $(TORTURE)
+
+test-postgres: setup ## Run the tests on a Postgres that they start; needs Debian's package postgresql.
+	TEST_DATABASE=postgres $(BIN)/python -m pytest
 
 check: setup ## Run ruff and mypy.
 	$(BIN)/ruff check .

@@ -16,6 +16,14 @@ try:
     from psycopg.conninfo import conninfo_to_dict, make_conninfo
     from psycopg.pq import TransactionStatus
     from psycopg.types.numeric import IntLoader
+    from psycopg.types.string import StrDumperUnknown
+
+    class _Text(StrDumperUnknown):
+        """A text whose NUL characters become U+FFFD, as Postgres holds none: another server's answer may have some."""
+
+        def dump(self, obj: str) -> Any:
+            return super().dump(obj.replace("\0", "\ufffd"))
+
 except ImportError:  # only who uses Postgres needs it
     psycopg = None  # type: ignore[assignment]
 
@@ -102,6 +110,7 @@ class Postgres(PostgresqlDatabase):
                 connection.close()
             connection = psycopg.connect(self._conninfo, autocommit=True)
             connection.adapters.register_loader("numeric", IntLoader)  # sums: there are no fractions here
+            connection.adapters.register_dumper(str, _Text)
             return connection
         except BaseException:
             self._room.release()

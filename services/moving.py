@@ -17,7 +17,7 @@ from services import proof
 from services.errors import NotPossible
 
 
-def _sums(table: Any) -> str:
+def _sums(table: Any, length: str = "LENGTH") -> str:
     """A query for how many rows there are, and for each column the sum of its numbers or of its texts' lengths."""
     measures = ["COUNT(*)"]
     for field in table._meta.sorted_fields:
@@ -26,7 +26,7 @@ def _sums(table: Any) -> str:
         elif isinstance(field, BooleanField):
             measures.append(f'SUM(CASE WHEN "{field.column_name}" THEN 1 ELSE 0 END)')
         else:
-            measures.append(f'SUM(LENGTH("{field.column_name}"))')
+            measures.append(f'SUM({length}("{field.column_name}"))')
     return f'SELECT {", ".join(measures)} FROM "{table._meta.table_name}"'
 
 
@@ -50,9 +50,10 @@ def _copy(source: sqlite3.Connection, table: Any) -> None:
 
 def _compare(source: sqlite3.Connection, table: Any) -> int:
     """The number of rows. Raises NotPossible where the two sides differ."""
-    query = _sums(table)
-    before = list(source.execute(query).fetchone())
-    after = list(database.execute_sql(query).fetchone())
+    # SQLite's own LENGTH ends at a NUL, which has become U+FFFD.
+    source.create_function("characters", 1, lambda text: None if text is None else len(text), deterministic=True)
+    before = list(source.execute(_sums(table, "CHARACTERS")).fetchone())
+    after = list(database.execute_sql(_sums(table)).fetchone())
     if before != after:
         raise NotPossible(f"{table._meta.table_name} came out different: {before} before, {after} after")
     return int(before[0])

@@ -300,9 +300,9 @@ class Service:
 
     entry: tuple[str, ...] = ("app.py",)  # what Python runs
 
-    def __init__(self, instance: Path, **environ: str):
+    def __init__(self, instance: Path, *, port: int | None = None, **environ: str):
         databases.url_of(instance)  # where its config.toml says so
-        self.instance, self.port = instance, int(environ.get("ORDERS_PORT") or free_port())
+        self.instance, self.port = instance, port or free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         clean = {name: value for name, value in os.environ.items() if not name.startswith("ORDERS_")}
         self.environ = clean | {

@@ -18,6 +18,8 @@ from tests.cli import test_help as cli_help
 from tests.databases import settings_of
 from tests.support import Api, Service, through_flask
 
+pytestmark = pytest.mark.sqlite
+
 
 def _ask(path, sql):
     with closing(sqlite3.connect(path)) as copy:

@@ -47,7 +47,7 @@ class Target:
     def __init__(self, folder: Path, rng: random.Random, processes: int = 1, hasty: bool = False, **more: str):
         self.folder, self._rng = folder, rng
         environ = SETTINGS | more
-        self.processes = [Service(folder, ORDERS_PORT=str(_port(rng)), **environ) for _ in range(processes)]
+        self.processes = [Service(folder, port=_port(rng), **environ) for _ in range(processes)]
         for process in self.processes:
             process.entry = HASTY if hasty else ENTRY
 

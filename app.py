@@ -1,18 +1,14 @@
-"""The application: settings, database, blueprints, scheduler. `python app.py` is `flask serve`."""
+"""The application: settings, database, blueprints, jobs. `python app.py` is `flask serve`."""
 
 from __future__ import annotations
 
 import logging
 import sys
-import threading
 from collections.abc import Callable
-from contextlib import nullcontext, suppress
-from datetime import UTC, datetime
+from contextlib import nullcontext
+from typing import NoReturn
 
 import click
-from apscheduler.executors.pool import ThreadPoolExecutor
-from apscheduler.jobstores.base import JobLookupError
-from apscheduler.schedulers.background import BackgroundScheduler
 from flask import Flask, current_app
 from flask.cli import FlaskGroup
 from flask_babel import Babel
@@ -23,6 +19,7 @@ import cli
 import settings
 from blueprints import auth, envelope
 from blueprints.cashier import pages
+from blueprints.docs import docs
 from blueprints.health import health
 from blueprints.merchant import merchant_api
 from blueprints.notices import notices
@@ -30,46 +27,44 @@ from blueprints.regions import regions
 from blueprints.sandbox import forget as forget_inbox
 from blueprints.sandbox import sandbox
 from cli.database import needs_no_database
-from models import schema, search, writer
-from models.base import open_database
+from models import schema, writer
+from models.base import database, open_database, open_postgres
 from models.channel import Channel
+from models.faults import fault_of
 from models.merchant import Merchant
+from models.postgres import NoDriver
 from server import Server, core_of_its_own, on_any_core, staying_on
-from services import (
-    callbacks,
-    demo,
-    directory,
-    instance_lock,
-    reconciliation,
-    replay,
-    scheduled_backups,
-    seeding,
-    vault,
-)
+from services import clock, demo, directory, instance_lock, jobs, replay, seeding, storage, vault
 from services.errors import NotPossible
-from services.fairpool import FairPool
 
 BODY_LIMIT = 64 * 1024
-SWEEP_SECONDS = 0.5
-SEARCH_SECONDS = 1
-PURGE_SECONDS = 5
-BACKUP_SECONDS = 300  # until it is looked again whether a backup is due, or one that failed is tried again
 
 
 def _open(chosen: settings.Settings) -> None:
-    """Bring the process's database and vault up. Raises WrongSchema, VaultLocked or OSError."""
+    """Bring the process's database and vault up. Raises VaultLocked, NoDriver, DatabaseError or OSError."""
     settings.use(chosen)
     chosen.instance.mkdir(mode=0o700, parents=True, exist_ok=True)
-    chosen.database.touch(mode=0o600)
     writer.stop()
     directory.forget()
-    open_database(chosen.database)
+    storage.trial.forget()
+    if chosen.database_url:
+        open_postgres(chosen.database_url, chosen.database_connections)
+    else:
+        chosen.database.touch(mode=0o600)
+        open_database(chosen.database)
     schema.create()
     schema.missing()  # nothing more is asked of a database that a newer version wrote
     sealed = Merchant.select(Merchant.secret).limit(1).scalar() or Channel.select(Channel.config).limit(1).scalar()
     vault.open_vault(chosen.vault_key, chosen.instance / "vault.key", create=sealed is None)
     if sealed is not None:
         vault.unseal(sealed)  # the right key?
+
+
+def _end_with(error: DatabaseError) -> NoReturn:
+    fault = fault_of(error)
+    meaning = f"{fault.text} ({error})" if fault else str(error)
+    click.echo(f"error: {database.database}: {' '.join(meaning.split())}", err=True)
+    sys.exit(2)
 
 
 def create_app(chosen: settings.Settings | None = None) -> Flask:
@@ -83,12 +78,11 @@ def create_app(chosen: settings.Settings | None = None) -> Flask:
             settings.use(chosen)
         else:
             _open(chosen)
-    except (settings.WrongSetting, vault.VaultLocked, schema.WrongSchema, OSError) as error:
+    except (settings.WrongSetting, vault.VaultLocked, schema.WrongSchema, NoDriver, OSError) as error:
         click.echo(f"error: {error}", err=True)
         sys.exit(2)
     except DatabaseError as error:
-        click.echo(f"error: {settings.active().database}: {error}", err=True)
-        sys.exit(2)
+        _end_with(error)
     logging.basicConfig(level=chosen.log_level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     logging.getLogger("apscheduler").setLevel(logging.ERROR)
     logging.getLogger("urllib3").setLevel(logging.INFO)  # at DEBUG it tells addresses with what is in their query
@@ -102,54 +96,16 @@ def create_app(chosen: settings.Settings | None = None) -> Flask:
     if chosen.trusted_proxies:
         app.wsgi_app = ProxyFix(app.wsgi_app, x_for=chosen.trusted_proxies, x_proto=chosen.trusted_proxies)  # type: ignore[method-assign]
     auth.init()
+    clock.seen.begin()
     replay.memory.forget()
     forget_inbox()
     envelope.init(app)
     app.register_blueprint(merchant_api, url_prefix=chosen.api_prefix + str(merchant_api.url_prefix))
-    for blueprint in (regions, pages, notices, sandbox, health):
+    for blueprint in (regions, pages, notices, sandbox, health, docs):
         app.register_blueprint(blueprint)
     cli.register(app)
     app.cli.add_command(serve)
     return app
-
-
-def start_scheduler(chosen: settings.Settings) -> Callable[[], None]:
-    """Start the jobs that the service does by itself; the returned call ends them and waits for what is under way."""
-    senders = FairPool(chosen.callback_workers, "callback")
-    askers = FairPool(chosen.channel_workers, "channel")
-    jobs = ThreadPoolExecutor()
-    scheduler = BackgroundScheduler(
-        timezone=UTC,
-        executors={"default": jobs},
-        job_defaults={"max_instances": 1, "coalesce": True, "misfire_grace_time": None},
-    )
-    scheduler.add_job(callbacks.sweep, "interval", [senders], seconds=SWEEP_SECONDS, id="callbacks")
-    scheduler.add_job(reconciliation.sweep, "interval", [askers], seconds=SWEEP_SECONDS, id="orders")
-    scheduler.add_job(replay.purge, "interval", seconds=PURGE_SECONDS, id="purge")
-    scheduler.add_job(search.catch_up, "interval", seconds=SEARCH_SECONDS, id="search")
-    stopping = threading.Event()
-    if chosen.backup_every:
-        back_up, first = on_any_core()(scheduled_backups.run), datetime.now(UTC)
-        arguments = [chosen, stopping]
-        scheduler.add_job(back_up, "interval", arguments, seconds=BACKUP_SECONDS, next_run_time=first, id="backups")
-    scheduler.start()
-
-    def wake() -> None:
-        with suppress(JobLookupError):  # it was stopped just now
-            scheduler.modify_job("callbacks", next_run_time=datetime.now(UTC))
-
-    callbacks.when_enqueued(wake)
-
-    def stop() -> None:
-        stopping.set()
-        callbacks.when_enqueued(None)
-        # While it waits for jobs it holds a lock that `wake` needs; they may wait for the writer, which calls `wake`.
-        scheduler.shutdown(wait=False)
-        jobs.shutdown()
-        senders.stop()
-        askers.stop()
-
-    return stop
 
 
 def _serve_until_asked(app: Flask, chosen: settings.Settings, core: int | None) -> None:
@@ -176,7 +132,7 @@ def _serve_until_asked(app: Flask, chosen: settings.Settings, core: int | None) 
         raise NotPossible(f"can't listen on {chosen.host}:{chosen.port}: {error}") from None
     with staying_on(core):
         writer.stop()  # it starts again with the first that needs it, beside that one
-        stopped.append(start_scheduler(chosen))
+        stopped.append(jobs.start(chosen, on_any_core()))
     if chosen.demo:
         click.echo(demo.banner(chosen.public_url, chosen.api_prefix))
     click.echo(f"serving on {chosen.public_url}", err=True)
@@ -190,7 +146,9 @@ def serve() -> None:
     """Serve until asked to stop; in demo mode, with the seeded demo."""
     chosen = settings.active()
     try:
-        with instance_lock.held(chosen.database.resolve().parent):
+        # Postgres is made for several services.
+        alone = nullcontext() if database.is_shared else instance_lock.held(chosen.database.resolve().parent)
+        with alone:
             schema.check()
             if chosen.demo:
                 seeding.seed_base()
@@ -203,6 +161,8 @@ def serve() -> None:
     except (schema.WrongSchema, NotPossible, OSError) as error:
         click.echo(f"error: {error}", err=True)
         sys.exit(2)
+    except DatabaseError as error:
+        _end_with(error)
 
 
 if __name__ == "__main__":

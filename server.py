@@ -16,6 +16,7 @@ from granian.server.mt import MTServer
 
 CORES = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set()  # those it was started on
 DRAIN_SECONDS = 30
+LOOK_UP_SECONDS = 0.5
 CHUNK = 64 * 1024
 MOST_READ = 8 * 1024 * 1024  # bytes of a body that is too large; beyond, its sender finds the connection closed
 
@@ -70,6 +71,19 @@ def on_any_core() -> Iterator[None]:
     finally:
         with suppress(OSError):
             os.sched_setaffinity(0, before)
+
+
+class Interrupt(threading.Event):
+    """An event whose waiter looks up now and then, for signals.
+
+    Python only takes note of a signal until its main thread goes on: one that comes just when that is about to
+    wait, or in another thread, would be heard at the end of a wait that only it can end.
+    """
+
+    def wait(self, timeout: float | None = None) -> bool:
+        while timeout is None and not super().wait(LOOK_UP_SECONDS):
+            pass
+        return super().wait(timeout)
 
 
 class Requests:
@@ -161,6 +175,7 @@ class Server(MTServer):
             log_enabled=False,
         )
         self._application, self._drain = Requests(application, body_limit, core), drain
+        self.main_loop_interrupt = Interrupt()
         self._ending = False
 
     def _check_gil(self) -> None:

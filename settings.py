@@ -52,6 +52,12 @@ def _site(text: str) -> str:
     return text.rstrip("/")
 
 
+def _postgres(text: str) -> str:
+    if not text.startswith(("postgresql://", "postgres://")):
+        raise ValueError("must look like postgresql://user:password@host/database")
+    return text
+
+
 def _path_prefix(text: str) -> str:
     if text and (not text.startswith("/") or set(text) & set("?#<> ")):
         raise ValueError("must be empty or start with / , such as /api")
@@ -71,6 +77,8 @@ class Settings:
         lambda text: Path(text).expanduser().resolve(),
         "folder of the database, the key and config.toml",
     )
+    database_url: str = _setting("", _postgres, "Postgres, postgresql://...; an SQLite file in the folder where empty")
+    database_connections: int = _setting(16, _whole(2, 500), "connections to Postgres at most")
     host: str = _setting("127.0.0.1", str, "address to listen on")
     port: int = _setting(8000, _whole(1, 65535), "port to listen on")
     site_url: str = _setting("", _site, "public address of the service; http://HOST:PORT where empty")
@@ -123,7 +131,8 @@ def _read(name: str, source: str, text: str) -> Any:
     try:
         return reader(text)
     except (ValueError, RuntimeError) as error:
-        raise WrongSetting(f"{source}: {error}, not {text!r}") from None
+        shown = re.sub(r"//[^/@]*@", "//...@", text)  # a password stays out of the log
+        raise WrongSetting(f"{source}: {error}, not {shown!r}") from None
 
 
 def _config_file(path: Path) -> dict[str, str]:

@@ -12,12 +12,12 @@ from babel import Locale
 from flask import Flask, Response, request
 from flask_babel import gettext
 from marshmallow import ValidationError
-from peewee import OperationalError
 from werkzeug.datastructures import LanguageAccept
 from werkzeug.exceptions import HTTPException
 from werkzeug.http import parse_accept_header
 
 import settings
+from services import storage
 from services.errors import ERRORS, Refused
 
 log = logging.getLogger(__name__)
@@ -95,14 +95,9 @@ def _http(error: HTTPException) -> Response:
     return response
 
 
-def _database(error: OperationalError) -> Response:
-    if "locked" not in str(error):
-        return _unexpected(error)
-    log.warning("database: %s", error)
-    return refuse(Refused(50300))
-
-
 def _unexpected(error: Exception) -> Response:
+    if fault := storage.report(error):
+        return refuse(Refused(50300, retry_after=fault.retry_after))
     log.exception("%s %s failed", request.method, request.path)
     return refuse(Refused(50000))
 
@@ -125,5 +120,4 @@ def init(app: Flask) -> None:
     app.register_error_handler(Refused, refuse)
     app.register_error_handler(ValidationError, _validation)
     app.register_error_handler(HTTPException, _http)
-    app.register_error_handler(OperationalError, _database)
     app.register_error_handler(Exception, _unexpected)

@@ -15,6 +15,7 @@ from models import schema
 from services import demo, instance_lock, seeded_orders, seeding
 from services.backup import backup as copy_database
 from services.errors import NotPossible
+from services.moving import copy as copy_to_postgres
 from services.restore import restore as put_back
 
 
@@ -69,6 +70,17 @@ def restore(backup: Path, yes: bool, unverified: bool) -> None:
     if done.missing:
         click.echo("it is of an older version: run `flask db migrate`, then `flask ledger verify`")
     click.echo("start the service; then compare with your channels and merchants what happened since")
+
+
+@db.command("copy")
+@click.argument("url")
+def copy(url: str) -> None:
+    """Copy the SQLite database into the empty Postgres database URL and compare the two. Stop the service before."""
+    schema.check()
+    copy_to_postgres(url, 2, lambda name, rows: click.echo(f"{name:20} {rows:>12} rows, sums compared"))
+    click.echo("the copy is complete and its books verify; now set, on each host:")
+    click.echo("  ORDERS_DATABASE_URL to the address that you gave")
+    click.echo("  ORDERS_VAULT_KEY to what is in vault.key, or copy that file into each instance folder")
 
 
 @click.command("seed")

@@ -13,10 +13,11 @@ from typing import Any
 import click
 from flask.cli import AppGroup
 from marshmallow import ValidationError
-from peewee import OperationalError
+from peewee import DatabaseError, OperationalError
 
 from models import schema
 from models.base import LARGEST_ID
+from models.faults import fault_of
 from schemas.fields import Yuan
 from services.errors import NotPossible
 from services.vault import VaultLocked
@@ -44,8 +45,12 @@ class Commands(AppGroup):
             return super().invoke(ctx)
         except (NotPossible, VaultLocked, schema.WrongSchema) as error:
             raise refusal(error) from None
-        except OperationalError as error:
-            raise click.ClickException(f"the database: {error}") from None
+        except DatabaseError as error:
+            if fault := fault_of(error):
+                raise click.ClickException(f"{fault.text} ({error})") from None
+            if isinstance(error, OperationalError):
+                raise click.ClickException(f"the database: {error}") from None
+            raise
 
 
 class YuanType(click.ParamType):

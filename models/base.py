@@ -8,25 +8,36 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from peewee import BigIntegerField, Model, SqliteDatabase, Value
+from peewee import AutoField, BigIntegerField, DatabaseProxy, Model, Value
+
+from models.postgres import Postgres
+from models.sqlite import Sqlite
 
 LARGEST_ID = 2**63 - 1
 
-# IMMEDIATE takes the write lock at BEGIN: with a deferred BEGIN two readers that both turn
-# writers fail at once with "database is locked", whatever the busy timeout.
-database = SqliteDatabase(None, lock_type="IMMEDIATE")
-
-PRAGMAS = {
-    "journal_mode": "wal",
-    "synchronous": "full",  # a committed order survives a power cut
-    "foreign_keys": 1,
-    "cache_size": -256,  # KiB for each of the many threads that read; what another connection writes empties it anyway
-}
+_sqlite = Sqlite()
+database = DatabaseProxy()  # whichever was opened last; what differs between the two is in their classes
+database.initialize(_sqlite)
 
 
 def open_database(path: Path, busy_timeout: float = 5.0) -> None:
     """Point every model at the SQLite file `path`; `busy_timeout` in seconds."""
-    database.init(str(path), pragmas=PRAGMAS, timeout=busy_timeout)
+    _use(_sqlite)
+    _sqlite.init(str(path), timeout=busy_timeout)
+
+
+def open_postgres(url: str, connections: int) -> None:
+    """Point every model at a Postgres database. Raises NoDriver, or DatabaseError: the address can't be read."""
+    _use(Postgres(url, connections))
+
+
+def _use(wanted: Any) -> None:
+    before = database.obj
+    if not before.is_closed():
+        before.close()
+    if before.is_shared:
+        before.close_all()
+    database.initialize(wanted)
 
 
 class _Open:
@@ -53,9 +64,13 @@ class Statement:
     def __init__(self, build: Callable[[Any], Any]):
         self._build = build
         self._compiled: tuple[str, Callable[[dict[str, Any]], list[Any]]] | None = None
+        self._compiled_for: Any = None
         self._row: Any = None
 
     def _compile(self) -> tuple[str, Callable[[dict[str, Any]], list[Any]]]:
+        """Its SQL for the database that is open, and what makes the parameters out of the values."""
+        if self._compiled and self._compiled_for is database.obj:
+            return self._compiled
         sql, parameters = self._build(_OpenValues()).sql()
         names = [each.name if type(each) is _Open else f"fixed {at}" for at, each in enumerate(parameters)]
         fixed = {name: each for name, each in zip(names, parameters, strict=True) if type(each) is not _Open}
@@ -64,20 +79,22 @@ class Statement:
             given = values | fixed if fixed else values
             return [given[name] for name in names]
 
-        self._compiled = sql, bind
+        self._compiled, self._compiled_for = (sql, bind), database.obj
         return self._compiled
 
     def run(self, **values: Any) -> Any:
         """Execute it; the database's cursor."""
-        sql, bind = self._compiled or self._compile()
+        sql, bind = self._compile()
         return database.execute_sql(sql, bind(values))
 
     def run_all(self, many: list[dict[str, Any]]) -> Any:
         """Execute an INSERT of one row for many, as one statement; the database's cursor."""
-        sql, bind = self._compiled or self._compile()
-        head, row = sql.split(" VALUES ")
+        sql, bind = self._compile()
+        head, rest = sql.split(" VALUES ")
+        row, *returning = rest.split(" RETURNING ")
         parameters = [parameter for values in many for parameter in bind(values)]
-        return database.execute_sql(f"{head} VALUES {', '.join([row] * len(many))}", parameters)
+        whole = " RETURNING ".join([f"{head} VALUES {', '.join([row] * len(many))}", *returning])
+        return database.execute_sql(whole, parameters)
 
     def all(self, **values: Any) -> list[Any]:
         """Execute it; all rows, as named tuples of the selected columns."""
@@ -98,7 +115,20 @@ class Statement:
 
 @cache
 def _insert(table: Any, *columns: str) -> Statement:
-    return Statement(lambda values: table.insert({name: getattr(values, name) for name in columns}))
+    def build(values: Any) -> Any:
+        rows = table.insert({name: getattr(values, name) for name in columns})
+        key = table._meta.primary_key
+        return rows.returning(key) if database.is_shared and isinstance(key, AutoField) else rows
+
+    return Statement(build)
+
+
+def _ids(cursor: Any, count: int) -> list[int]:
+    """The ids of the rows that an INSERT made, in their order; of a table that has ids."""
+    if database.is_shared:
+        return [row[0] for row in cursor.fetchall()] if cursor.description else []
+    last: int = cursor.lastrowid
+    return list(range(last - count + 1, last + 1))
 
 
 class Table(Model):
@@ -111,7 +141,7 @@ class Table(Model):
     @classmethod
     def add(cls: Any, **row: Any) -> int:
         """Insert one row, compiled once for each set of columns; its id. Foreign keys are given as ids."""
-        return _insert(cls, *row).run(**row).lastrowid
+        return next(iter(_ids(_insert(cls, *row).run(**row), 1)), 0)
 
     @classmethod
     def from_row(cls: Any, row: dict[str, Any]) -> Any:
@@ -121,10 +151,9 @@ class Table(Model):
         return made
 
     @classmethod
-    def add_all(cls: Any, rows: list[dict[str, Any]]) -> int:
-        """Insert rows that have the same columns, by one statement; the id of the first, the others follow it."""
-        last: int = _insert(cls, *rows[0]).run_all(rows).lastrowid
-        return last - len(rows) + 1
+    def add_all(cls: Any, rows: list[dict[str, Any]]) -> list[int]:
+        """Insert rows that have the same columns, by one statement; their ids, where the table has any."""
+        return _ids(_insert(cls, *rows[0]).run_all(rows), len(rows))
 
 
 class Fen(BigIntegerField):

@@ -9,7 +9,7 @@ from typing import Any
 from peewee import BigIntegerField, Check, ForeignKeyField, IntegerField, TextField
 
 from models.account import ReceivingAccount
-from models.base import BasisPoints, Fen, Statement, Table, Timestamp
+from models.base import BasisPoints, Fen, Statement, Table, Timestamp, database
 from models.channel import Channel
 from models.merchant import Merchant
 from models.writer import transaction
@@ -63,6 +63,11 @@ class Order(Table):
     def is_buy(self) -> bool:
         """A deposit? Otherwise it is a withdrawal."""
         return self.order_type == BUY
+
+    @classmethod
+    def held(cls, order_id: int) -> Order:
+        """The order as it is now, and stays until the caller's transaction ends."""
+        return database.held(cls.select().where(cls.id == order_id)).get()
 
     def advance(self, new: str, **facts: Any) -> bool:
         """Move to `new` and store `facts`, in one conditional UPDATE.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from peewee import fn
+from peewee import SQL, fn
 
 from models.base import database
 from models.order import Order
@@ -28,11 +28,12 @@ def put_in_order() -> None:
     Order.update(seq=0 - Order.seq).execute()
     database.execute_sql(
         """UPDATE "order" SET seq = rank FROM (
-            SELECT id AS row, ROW_NUMBER() OVER (PARTITION BY merchant_id ORDER BY createtime, id) AS rank FROM "order"
-        ) WHERE id = row"""
+            SELECT id AS row_id, ROW_NUMBER() OVER (PARTITION BY merchant_id ORDER BY createtime, id) AS rank
+            FROM "order"
+        ) AS ranked WHERE id = row_id"""
     )
     Tally.delete().execute()
-    counted = Order.select(
-        Order.merchant, Order.order_type, Order.status, Order.seq / BUCKET, fn.COUNT(Order.id)
-    ).group_by(Order.merchant, Order.order_type, Order.status, Order.seq / BUCKET)
+    bucket = Order.seq / SQL(str(BUCKET))  # written out, so that both are seen to be the same
+    cell = (Order.merchant, Order.order_type, Order.status, bucket)
+    counted = Order.select(*cell, fn.COUNT(Order.id)).group_by(*cell)
     Tally.insert_from(counted, [Tally.merchant, Tally.order_type, Tally.status, Tally.bucket, Tally.count]).execute()

@@ -21,7 +21,6 @@ class Nonce(Table):
 
     class Meta:
         primary_key = CompositeKey("merchant", "nonce")
-        without_rowid = True
 
 
 class IdempotencyKey(Table):
@@ -39,7 +38,6 @@ class IdempotencyKey(Table):
 
     class Meta:
         primary_key = CompositeKey("merchant", "key")
-        without_rowid = True
 
 
 START, END = (0, ""), (LARGEST_ID, "")  # before and after every key of both

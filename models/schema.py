@@ -1,7 +1,11 @@
 """Making the tables, guarding the append-only ones, and bringing an older database up to date."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
 from pathlib import Path
 
+from peewee import AutoField
 from playhouse.migrations import Runner
 
 from models.account import ReceivingAccount
@@ -12,9 +16,10 @@ from models.merchant import Merchant
 from models.order import History, Order, PaymentException
 from models.outbox import Callback, CallbackAttempt
 from models.replay import IdempotencyKey, Nonce
-from models.revision import REVISED, Revision
-from models.search import CREATE as CREATE_SEARCH
+from models.revision import OF_TABLES, REVISED, Revision
+from models.schema_postgres import statements as postgres_statements
 from models.search import SearchProgress
+from models.search import create as search_statements
 from models.tally import TRIGGERS, Tally
 
 TABLES = [
@@ -39,9 +44,10 @@ TABLES = [
 # How a row is recognised that must neither change nor go, not even by REPLACE, which fires no DELETE trigger.
 APPEND_ONLY = {
     Posting: "id = NEW.id OR (order_id = NEW.order_id AND purpose = NEW.purpose)",
-    Entry: "id = NEW.id",
+    Entry: "id = NEW.id OR (account_id = NEW.account_id AND number = NEW.number)",
     History: "id = NEW.id",
 }
+BY_KEY = (Nonce, IdempotencyKey, Tally)  # SQLite keeps their rows in their keys' order; Postgres has no such tables
 MIGRATIONS = Path(__file__).parent / "migrations"
 
 
@@ -50,7 +56,7 @@ class WrongSchema(Exception):
 
 
 def _runner() -> Runner:
-    return Runner(database, str(MIGRATIONS))
+    return Runner(database.obj, str(MIGRATIONS))
 
 
 def has_tables() -> bool:
@@ -66,22 +72,57 @@ def _guard(name: str, same: str) -> None:
     database.execute_sql(f'CREATE TRIGGER {name}_no_replace BEFORE INSERT ON "{name}" WHEN {there} {refuse}')
 
 
-def create() -> bool:
-    """Make the tables of an empty database, and the guards of the append-only ones; False where there are any."""
+def _sqlite_triggers() -> None:
+    for table, same in APPEND_ONLY.items():
+        _guard(table._meta.table_name, same)
+    for statement in (*TRIGGERS, *REVISED):
+        database.execute_sql(statement)
+
+
+def _postgres_triggers() -> None:
+    guarded = [table._meta.table_name for table in APPEND_ONLY]
+    for statement in postgres_statements(guarded, list(OF_TABLES)):
+        database.execute_sql(statement)
+
+
+def _first_rows() -> None:
+    SearchProgress.add(order_id=0)
+    Revision.add(number=0)
+
+
+def create(fill: Callable[[], None] = _first_rows) -> bool:
+    """Make the tables of an empty database, and the guards of the append-only ones; False where there are any.
+
+    Args:
+        fill: puts in the rows that are there from the beginning, before anything guards or counts them.
+    """
     if has_tables():
         return False
+    for table in BY_KEY:
+        table._meta.without_rowid = not database.is_shared
     with database.atomic():
+        database.alone("schema")
         if has_tables():  # another process was quicker
             return False
         database.create_tables(TABLES)
-        for table, same in APPEND_ONLY.items():
-            _guard(table._meta.table_name, same)
-        for statement in (*TRIGGERS, *REVISED, CREATE_SEARCH):
+        for statement in search_statements():
             database.execute_sql(statement)
-        SearchProgress.add(order_id=0)
-        Revision.add(number=0)
+        fill()
+        (_postgres_triggers if database.is_shared else _sqlite_triggers)()
         _runner().fake()
     return True
+
+
+def continue_ids() -> None:
+    """Have the next row of each table follow the last, where rows came with ids of their own."""
+    if not database.is_shared:
+        return  # SQLite goes by the rows themselves
+    for table in TABLES:
+        if isinstance(table._meta.primary_key, AutoField):
+            name = f'"{table._meta.table_name}"'
+            database.execute_sql(
+                f"SELECT setval(pg_get_serial_sequence('{name}', 'id'), MAX(id)) FROM {name} HAVING MAX(id) IS NOT NULL"
+            )
 
 
 def migrate() -> list[str]:

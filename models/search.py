@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
-from peewee import IntegerField
+from peewee import IntegerField, fn
 
-from models.base import Statement, Table, database
+from models.base import LARGEST_ID, Statement, Table, database
 from models.order import Order
+from models.postgres import lock_key
 from models.span import EVERY_CELL, Cells, Span, of_cells
 from models.writer import transaction
 
@@ -22,9 +24,58 @@ AT_ONCE = 250  # orders, so that one step holds up others for milliseconds
 LONGEST = 0.9  # seconds that one run of the job takes at most, so that it holds up no end of the service
 RARE = 2_000  # orders named by the index, up to which each of them is looked at
 MOST_TRIGRAMS = 32  # the rest of a long text is compared, not looked up
-# Contentless, and without positions: it names candidates, which are compared with the text itself.
-CREATE = """CREATE VIRTUAL TABLE order_search USING fts5(
-    merchant_order_no, content='', columnsize=0, detail='none', tokenize='trigram')"""
+
+
+@dataclass(frozen=True)
+class _Index:
+    """How a database keeps the index: what makes it, adds orders to it, and finds those that a text may be part of.
+
+    It names candidates, which are compared with the text itself.
+    """
+
+    create: tuple[str, ...]
+    add: str
+    find: str
+
+
+_SQLITE = _Index(
+    create=(  # contentless, and without positions
+        """CREATE VIRTUAL TABLE order_search USING fts5(
+    merchant_order_no, content='', columnsize=0, detail='none', tokenize='trigram')""",
+    ),
+    add="""INSERT INTO order_search (rowid, merchant_order_no)
+    SELECT id, merchant_order_no FROM "order" WHERE id > ? AND id <= ? AND merchant_order_no <> ''""",
+    find="SELECT rowid FROM order_search WHERE order_search MATCH ? LIMIT ?",
+)
+# A host that takes an id may commit after one that took a later id. `_settled` waits until no such order is on
+# its way, for which each INSERT shows itself.
+_LOCK = lock_key("orders")
+_POSTGRES = _Index(
+    create=(
+        "CREATE TABLE order_search (order_id BIGINT PRIMARY KEY, merchant_order_no TEXT NOT NULL)",
+        """CREATE FUNCTION trigrams(text) RETURNS text[] LANGUAGE sql IMMUTABLE STRICT AS $$
+    SELECT ARRAY(SELECT DISTINCT lower(substr($1, start, 3)) FROM generate_series(1, length($1) - 2) AS start) $$""",
+        "CREATE INDEX order_search_trigrams ON order_search USING gin (trigrams(merchant_order_no))",
+        f"""CREATE FUNCTION order_on_its_way() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    PERFORM pg_advisory_xact_lock_shared({_LOCK}, 0);
+    RETURN NULL;
+END $$""",
+        'CREATE TRIGGER order_on_its_way BEFORE INSERT ON "order" '
+        "FOR EACH STATEMENT EXECUTE FUNCTION order_on_its_way()",
+    ),
+    add="""INSERT INTO order_search (order_id, merchant_order_no)
+    SELECT id, merchant_order_no FROM "order" WHERE id > %s AND id <= %s AND merchant_order_no <> ''""",
+    find="SELECT order_id FROM order_search WHERE trigrams(merchant_order_no) @> trigrams(%s) LIMIT %s",
+)
+
+
+def _index() -> _Index:
+    return _POSTGRES if database.is_shared else _SQLITE
+
+
+def create() -> tuple[str, ...]:
+    """The statements that make the index, empty."""
+    return _index().create
 
 
 class SearchProgress(Table):
@@ -42,19 +93,38 @@ def _indexed() -> int:
 
 
 @transaction
+def _settled() -> int:
+    """The id of the last order that no order on its way can precede any more."""
+    database.alone("orders")
+    return Order.select(fn.MAX(Order.id)).scalar() or 0
+
+
 def index_more(most: int) -> int:
-    """Put up to `most` more orders into the index; how many it took."""
-    done = _indexed()
-    last = Order.select(Order.id).where(Order.id > done).order_by(Order.id).limit(most).tuples()
+    """Put up to `most` more orders into the index; how many it took. Nothing where another host is at it."""
+    if not Order.select().where(Order.id > _indexed()).exists():
+        return 0
+    return _add(most, _settled() if database.is_shared else LARGEST_ID)
+
+
+@transaction
+def _add(most: int, until: int) -> int:
+    reached = database.held(SearchProgress.select(), skip_locked=True).first()
+    if reached is None:
+        return 0
+    done = reached.order_id
+    last = Order.select(Order.id).where(Order.id > done, Order.id <= until).order_by(Order.id).limit(most).tuples()
     ids = [row[0] for row in last]
     if ids:
-        database.execute_sql(
-            """INSERT INTO order_search (rowid, merchant_order_no)
-            SELECT id, merchant_order_no FROM "order" WHERE id > ? AND id <= ? AND merchant_order_no <> ''""",
-            (done, ids[-1]),
-        )
+        database.execute_sql(_index().add, (done, ids[-1]))
         SearchProgress.update(order_id=ids[-1]).execute()
     return len(ids)
+
+
+def index_all() -> None:
+    """Put all orders into an index that is empty, in the caller's transaction, while nobody places any."""
+    last = Order.select(fn.MAX(Order.id)).scalar() or 0
+    database.execute_sql(_index().add, (0, last))
+    SearchProgress.update(order_id=last).execute()
 
 
 def catch_up() -> None:
@@ -68,7 +138,7 @@ def catch_up() -> None:
 
 
 def _trigrams(text: str) -> Iterator[str]:
-    for start in range(min(len(text) - LEAST + 1, MOST_TRIGRAMS)):
+    for start in range(len(text) - LEAST + 1):
         escaped = text[start : start + LEAST].replace('"', '""')
         yield f'"{escaped}"'
 
@@ -80,10 +150,9 @@ def _candidates(text: str) -> list[int] | None:
     """
     if len(text) < LEAST:
         return None
-    found = database.execute_sql(
-        "SELECT rowid FROM order_search WHERE order_search MATCH ? LIMIT ?",
-        (" AND ".join(_trigrams(text)), RARE + 1),
-    ).fetchall()
+    start = text[: MOST_TRIGRAMS + LEAST - 1]
+    sought = start if database.is_shared else " AND ".join(_trigrams(start))
+    found = database.execute_sql(_index().find, (sought, RARE + 1)).fetchall()
     return [row[0] for row in found] if len(found) <= RARE else None
 
 
@@ -98,7 +167,7 @@ def containing(text: str, span: Span, cells: Cells, skip: int, limit: int) -> tu
         found = Order.select(Order.id).where(*_wanted(text, span, cells, Order.merchant, Order.seq))
         newest_first = found.order_by(Order.seq.desc()).limit(limit).offset(skip)
         return [row[0] for row in newest_first.tuples()], found.count()
-    # The sums keep SQLite from walking through the merchant's orders instead of going to the few named.
+    # The sums keep the database from walking through the merchant's orders instead of going to the few named.
     wanted = _wanted(text, span, cells, Order.merchant + 0, Order.seq + 0)
     named = Order.select(Order.seq, Order.id).where(*wanted, Order.id.in_(ids))
     tail = Order.select(Order.seq, Order.id).where(*wanted, Order.id > reached)

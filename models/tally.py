@@ -22,7 +22,6 @@ class Tally(Table):
 
     class Meta:
         primary_key = CompositeKey("merchant", "order_type", "status", "bucket")
-        without_rowid = True
 
 
 _CELL = "merchant_id, order_type, status, bucket"

@@ -5,13 +5,18 @@ by themselves would sleep on each other's locks and each wait for a disk sync of
 queue: the writer takes all that waits, does it in one transaction, a savepoint each, and commits once.
 Nothing waits to make a group larger: a group is what came while the last one was committed, and from
 threads that were ready to run.
+
+On Postgres others write at the same time anyway: there each transaction has a connection of its own, and only
+what costs less when it is done for many at once (`grouped`) comes here.
 """
 
 from __future__ import annotations
 
 import logging
 import os
+import random
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from functools import wraps
@@ -20,7 +25,8 @@ from typing import Any, TypeVar
 
 from peewee import DatabaseError
 
-from models.base import database
+from models.base import Table, database
+from models.postgres import is_overtaken
 
 log = logging.getLogger(__name__)
 
@@ -32,6 +38,7 @@ PRAGMAS = {
     "wal_autocheckpoint": 8_000,
 }
 LARGEST_GROUP = 64  # so that no one waits for more than a few milliseconds of others' work
+TRIES = 5  # of a transaction that comes in the way of one at another connection
 
 # The threads that share the core and are about to write come to the queue first, and share the commit: 1.1x at 8
 # connections. Where none is ready to run this takes no time.
@@ -101,16 +108,17 @@ class _Writer:
             self._thread.start()
 
     def _run(self) -> None:
-        with suppress(DatabaseError):  # where it can't be opened now, those who wait are told by the next attempt
-            for name, value in PRAGMAS.items():
-                database.execute_sql(f"PRAGMA {name} = {value}")
+        if not database.is_shared:
+            with suppress(DatabaseError):  # where it can't be opened now, those who wait are told by the next attempt
+                for name, value in PRAGMAS.items():
+                    database.execute_sql(f"PRAGMA {name} = {value}")
         while (first := self._queue.get()) is not None:
             _let_others_run()
             group: list[_Waiting | None] = [first]
             with suppress(Empty):
                 while len(group) < LARGEST_GROUP:
                     group.append(self._queue.get_nowait())
-            _commit([waiting for waiting in group if waiting is not None])
+            (_commit_shared if database.is_shared else _commit)([each for each in group if each is not None])
             if None in group:
                 break
         database.close()
@@ -133,13 +141,17 @@ def _commit(group: list[_Waiting]) -> None:
                 raise
     except BaseException as error:  # it could not begin, or could not be committed: nothing of it is there
         failed, then = failed or error, []
-    for call in then:
+    _follow(then)
+    for waiting in group:
+        waiting.finish(failed)
+
+
+def _follow(calls: list[Callable[[], None]]) -> None:
+    for call in calls:
         try:
             call()
         except Exception:  # the work is on disk: its callers must not be told otherwise
             log.exception("what was to follow a commit failed")
-    for waiting in group:
-        waiting.finish(failed)
 
 
 def _do(together: list[_Waiting]) -> list[Callable[[], None]]:
@@ -167,6 +179,47 @@ def _do(together: list[_Waiting]) -> list[Callable[[], None]]:
     return _then.calls
 
 
+def _commit_shared(group: list[_Waiting]) -> None:
+    """Do a group's work on Postgres, one transaction for each kind; what fails, each caller does again by itself."""
+    alike: dict[Work, list[_Waiting]] = {}
+    for waiting in group:
+        alike.setdefault(waiting.work, []).append(waiting)
+    for work, together in alike.items():
+        try:
+            results = _by_itself(work, [waiting.item for waiting in together])
+        except BaseException as error:
+            for waiting in together:
+                waiting.finish(error if len(together) == 1 else _DoItAlone())
+        else:
+            for waiting, result in zip(together, results, strict=True):
+                waiting.result = result
+                waiting.finish()
+
+
+class _DoItAlone(Exception):
+    """Somebody's work in the group failed."""
+
+
+def _by_itself(function: Callable[..., T], *arguments: Any, **named: Any) -> T:
+    """Call it in a transaction of this thread's own; again, from the start, where another one was in the way."""
+    rows = [each for each in (*arguments, *named.values()) if isinstance(each, Table)]
+    before = [dict(row.__data__) for row in rows]
+    for left in reversed(range(TRIES)):
+        calls = _then.calls = []
+        try:
+            with database.atomic():
+                result = function(*arguments, **named)
+            break
+        except DatabaseError as error:
+            if not left or not is_overtaken(error):
+                raise
+            for row, data in zip(rows, before, strict=True):
+                row.__data__ = dict(data)  # as it was handed in
+            time.sleep(random.uniform(0, 0.02) * (TRIES - left))
+    _follow(calls)
+    return result
+
+
 _then = threading.local()
 
 
@@ -176,7 +229,13 @@ def after_commit(call: Callable[[], None]) -> None:
 
 
 _writer = _Writer()
-stop = _writer.stop
+_writers = [_writer]
+
+
+def stop() -> None:
+    """Finish what waits, and let go of the database."""
+    for each in _writers:
+        each.stop()
 
 
 def transaction(function: F) -> F:
@@ -190,6 +249,8 @@ def transaction(function: F) -> F:
     def run(*arguments: Any, **named: Any) -> Any:
         if database.in_transaction():
             return function(*arguments, **named)
+        if database.is_shared:
+            return _by_itself(function, *arguments, **named)
         return _writer.do(lambda _: [function(*arguments, **named)], None)
 
     return run  # type: ignore[return-value]
@@ -200,13 +261,19 @@ def grouped(function: Callable[[list[T]], list[R]]) -> Callable[[T], R]:
 
     The function takes a list of items and returns what came of each; it is called with all that
     wait. Where it raises, nothing that it did is there, and it is called for each item alone.
+    On Postgres each such function has a writer of its own, so that none waits for another one's locks.
     """
+    own = _Writer()
+    _writers.append(own)
 
     @wraps(function)
     def run(item: T) -> R:
         if database.in_transaction():
             return function([item])[0]
-        result: R = _writer.do(function, item)
+        try:
+            result: R = (own if database.is_shared else _writer).do(function, item)
+        except _DoItAlone:
+            (result,) = _by_itself(function, [item])
         return result
 
     return run

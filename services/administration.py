@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import ipaddress
 import json
 import re
 import secrets
@@ -14,10 +13,12 @@ from urllib.parse import urlsplit
 from peewee import IntegrityError
 
 from models.account import ReceivingAccount
+from models.base import database
 from models.ledger import AVAILABLE, COMMISSION, FEES, HELD
 from models.merchant import Merchant
 from models.writer import after_commit, transaction
 from services import directory, ledger, vault
+from services.addresses import network_of
 from services.errors import NotPossible
 from services.postings import OPERATOR
 from services.signing import WEBHOOK_PREFIX
@@ -69,7 +70,7 @@ def _events(text: str) -> str:
 
 def _addresses(text: str) -> str:
     try:
-        return ",".join(str(ipaddress.ip_network(part.strip())) for part in text.split(",") if part.strip())
+        return ",".join(str(network_of(part.strip())) for part in text.split(",") if part.strip())
     except ValueError as error:
         raise NotPossible(f"allowed addresses: {error}") from None
 
@@ -104,13 +105,14 @@ def add_merchant(
     now = int(time.time())
     facts = {"createtime": now, "updatetime": now} | _merchant_facts(facts)
     try:
-        merchant = Merchant.create(
-            key=key,
-            name=name,
-            secret=vault.seal(secret),
-            callback_secret=vault.seal(callback_secret or new_callback_secret()),
-            **facts,
-        )
+        with database.atomic():  # what fails on Postgres takes the whole transaction with it
+            merchant = Merchant.create(
+                key=key,
+                name=name,
+                secret=vault.seal(secret),
+                callback_secret=vault.seal(callback_secret or new_callback_secret()),
+                **facts,
+            )
     except IntegrityError as error:
         if Merchant.select().where(Merchant.key == key).exists():
             raise NotPossible(f"there is a merchant {key} already") from None

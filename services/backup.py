@@ -31,6 +31,8 @@ def backup(target: Path, progress: Progress = lambda done, total: None) -> None:
             check; or the database is empty, so that it can hardly be the one that is meant.
         WrongSchema: the database was written by a newer version.
     """
+    if database.is_shared:
+        raise NotPossible("the database is Postgres's: back it up by pg_dump (docs/scaling.md)")
     schema.missing()
     if not Merchant.select().exists():
         raise NotPossible(f"{database.database} has no merchant: is ORDERS_INSTANCE the same as the service's?")

@@ -11,10 +11,12 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from http.client import HTTPException
+from math import ceil
 from typing import Any
 from urllib.parse import urljoin
 
 import requests
+from peewee import Case
 from urllib3.exceptions import HTTPError
 
 import settings
@@ -151,6 +153,20 @@ def _record(callback: Callback, facts: dict[str, Any], **attempt: Any) -> None:
     """Keep a try, and what follows from it unless its claim ran out or the callback was redelivered meanwhile."""
     CallbackAttempt.add(callback=callback.id, **attempt)
     _outcome.run(row=callback.id, claimed=callback.due_at, before=callback.attempts, **facts)
+
+
+# By the number of attempts: how long one may wait at most, claimed or put off.
+_LONGEST = Case(
+    Callback.attempts, [(tries, max(LEASE, ceil(pause * 1.1))) for tries, pause in enumerate(PAUSES, 1)], LEASE
+)
+
+
+@transaction
+def release() -> int:
+    """Make due what waits longer than it can have been put off: the clock was set back since; how many."""
+    now = int(time.time())
+    stuck: int = Callback.update(due_at=now).where(Callback.due_at > now + _LONGEST).execute()
+    return stuck
 
 
 def sweep(pool: FairPool) -> int:

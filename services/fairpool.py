@@ -15,6 +15,7 @@ from peewee import SQL, fn
 
 from models.base import Statement, database
 from models.writer import transaction
+from services import storage
 
 log = logging.getLogger(__name__)
 
@@ -83,8 +84,9 @@ class FairPool:
                 for other in items[1:]:
                     self.submit(party, work, other, more)
                 self._do(party, work, items[0])
-        except Exception:
-            log.exception("a worker takes up nothing more until the next sweep")
+        except Exception as error:
+            if storage.report(error) is None:
+                log.exception("a worker takes up nothing more until the next sweep")
         database.close()  # so that an idle worker keeps no memory for it
 
     def _next(self, party: int, more: More) -> tuple[int, list[Any]] | None:
@@ -106,9 +108,10 @@ class FairPool:
         went_well = False
         try:
             went_well = work(item)
-        except Exception:
+        except Exception as error:
             # One bad item stops nothing: its claim runs out, and it is taken up again.
-            log.exception("%s failed on %r", work.__name__, item)
+            if storage.report(error) is None:
+                log.exception("%s failed on %r", work.__name__, item)
         with self._lock:
             self._under_way[party] -= 1
             room = self._rooms.get(party, 1)
@@ -124,7 +127,7 @@ class FairPool:
 class Due:
     """What is due in a table: of whom, and in which order it is taken."""
 
-    def __init__(self, table: Any, party: Any, lanes: Sequence[Any] = (SQL("1"),)):
+    def __init__(self, table: Any, party: Any, lanes: Sequence[Any] = (SQL("TRUE"),)):
         """`table` has `due_at` and `claim`; `party` is its column that says whose room a row takes.
 
         Args:
@@ -161,7 +164,8 @@ class Due:
 def _longest_due(table: Any, party: Any, lane: Any) -> Statement:
     def build(v: Any) -> Any:
         rows = table.select().where(table.due_at <= v.now, party == v.who, lane)
-        return rows.order_by(table.due_at).limit(v.room)
+        # What another host is about to take is its.
+        return database.held(rows.order_by(table.due_at).limit(v.room), skip_locked=True)
 
     return Statement(build)
 

@@ -83,7 +83,7 @@ def outcome_unknown(order: Order, detail: str, ask_again: int) -> None:
 
     Nothing, where the order moved on meanwhile, or became an operator's matter: what moved it was an answer.
     """
-    now = Order.get_by_id(order.id)
+    now = Order.held(order.id)
     if now.status != order.status or (now.due_at is None and order.due_at is not None):
         return
     order.put_off(ask_again)

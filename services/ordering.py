@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import secrets
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import settings
 from gateways.base import ChannelRefused, ChannelUnknown, Driver, Opened
 from models import span
 from models.account import ReceivingAccount
+from models.base import database
 from models.channel import Channel
 from models.order import CANCELLED, PENDING, Order
 from models.writer import grouped, transaction
@@ -76,14 +77,15 @@ def _insert(placed: list[_New]) -> list[Order]:
     """Insert orders with their nonces and first lines of history."""
     rows = []
     latest: dict[int, tuple[int, int]] = {}
+    database.alone("numbers", *{new.call.merchant.id for new in placed})
     for new in placed:
         merchant = new.call.merchant.id
         seq, before = latest.get(merchant) or span.newest(merchant)
         now = max(int(time.time()), before)  # a clock that was set back changes no order of orders
         latest[merchant] = seq + 1, now
         rows.append({**new.columns, "seq": seq + 1, "createtime": now, "updatetime": now})
-    first = Order.add_all(rows)
-    orders = [Order.from_row({"id": first + number, **row}) for number, row in enumerate(rows)]
+    ids = Order.add_all(rows)
+    orders = [Order.from_row({"id": order_id, **row}) for order_id, row in zip(ids, rows, strict=True)]
     replay.record([(new.call, order, new.outcome) for new, order in zip(placed, orders, strict=True)])
     lifecycle.begin(orders, "merchant", "created")
     return orders
@@ -93,13 +95,14 @@ def placed_before(call: Call) -> Placed | None:
     """The order that an earlier request with the same Idempotency-Key made; looked up before anything is checked.
 
     Raises:
-        Refused: as the first time, or 42201, 40902.
+        Refused: as the first time, or 40104, 42201, 40902.
     """
     row = replay.earlier(call)
     if row is None:
         return None
     if row.outcome not in (None, 1):
         raise Refused(row.outcome, replayed=True)
+    replay.record([(replace(call, idempotency_key=""), None, None)])  # the key is on record, this nonce is not
     return Placed(row.order, replayed=True)
 
 

@@ -10,12 +10,12 @@ from typing import Any
 
 from peewee import IntegrityError
 
-from models.base import Statement
+from models.base import Statement, database
 from models.merchant import Merchant
 from models.order import Order
 from models.replay import END, START, IdempotencyKey, Nonce, drop_old
-from models.writer import after_commit, transaction
-from services import signing
+from models.writer import after_commit, grouped, transaction
+from services import clock, signing
 from services.errors import Refused
 
 WINDOW = 300  # seconds that a request's timestamp may differ from the server's clock
@@ -31,7 +31,8 @@ _spent = Statement(lambda v: Nonce.select(Nonce.createtime).where(Nonce.merchant
 class NonceMemory:
     """The nonces of the last minutes, in two generations: remembered for one to two lifetimes.
 
-    Those of orders are in the database and need not be here, so orders cost no memory.
+    Those of orders are in the database and need not be here, so orders cost no memory. On Postgres all of them
+    are there, for other hosts to see, and here only while their request runs.
     """
 
     def __init__(self) -> None:
@@ -42,14 +43,14 @@ class NonceMemory:
         """Start empty."""
         self._now: set[tuple[int, str]] = set()
         self._before: set[tuple[int, str]] = set()
-        self._turns_at = time.time() + GOOD_FOR
+        self._turns_at = clock.steady() + GOOD_FOR
 
     def spend(self, merchant: int, nonce: str) -> bool:
         """True the first time."""
         with self._lock:
-            if time.time() >= self._turns_at:
+            if clock.steady() >= self._turns_at:
                 self._before, self._now = self._now, set()
-                self._turns_at = time.time() + GOOD_FOR
+                self._turns_at = clock.steady() + GOOD_FOR
             if (merchant, nonce) in self._now or (merchant, nonce) in self._before:
                 return False
             self._now.add((merchant, nonce))
@@ -85,6 +86,14 @@ class Call:
         return hashlib.sha256(signing.string_to_sign("", self.payload).encode()).hexdigest()
 
 
+def is_fresh(timestamp: int) -> bool:
+    """Is it within the window; and if the clock was set back, not of a time whose nonces are forgotten already?"""
+    if abs(int(time.time()) - timestamp) > WINDOW:
+        return False
+    clock.seen.use()
+    return not clock.seen.is_lost(timestamp, WINDOW + 1, GOOD_FOR)
+
+
 def spend_nonce(merchant: Merchant, nonce: str) -> None:
     """Spend a nonce in memory, where all but those of orders are. Raises Refused 40104."""
     if not memory.spend(merchant.id, nonce):
@@ -95,6 +104,31 @@ def refuse_order_nonce(merchant: Merchant, nonce: str) -> None:
     """Refuse a nonce that an earlier order was created with. Raises Refused 40104."""
     if memory.holds(merchant.id, nonce) and _spent.run(merchant=merchant.id, nonce=nonce).fetchone():
         raise Refused(40104)
+
+
+def keep_nonce(merchant: Merchant, nonce: str) -> None:
+    """Spend the nonce of a request that made no order, for all hosts to see where there are several.
+
+    Raises:
+        Refused: 40104, an earlier order was created with it, or another host has seen it.
+    """
+    if not database.is_shared:
+        refuse_order_nonce(merchant, nonce)
+    elif memory.holds(merchant.id, nonce) and not _keep((merchant.id, nonce)):
+        raise Refused(40104)
+
+
+@grouped
+def _keep(spent: list[tuple[int, str]]) -> list[bool]:
+    """Put nonces into the database; for each, whether it was not there."""
+    # Should the machine fail now they are forgotten, as those in memory would be: nobody waits for the disk.
+    database.execute_sql("SET LOCAL synchronous_commit = off")
+    now = int(time.time())
+    rows = [{"merchant": merchant, "nonce": nonce, "createtime": now} for merchant, nonce in sorted(spent)]
+    added = Nonce.insert_many(rows).on_conflict_ignore().returning(Nonce.merchant, Nonce.nonce).tuples().execute()
+    new = set(added)
+    after_commit(lambda: memory.release(spent))
+    return [each in new for each in spent]
 
 
 def earlier(call: Call) -> IdempotencyKey | None:
@@ -115,7 +149,7 @@ def earlier(call: Call) -> IdempotencyKey | None:
     if row is not None:
         if row.payload_hash != call.payload_hash:
             raise Refused(42201)
-        if row.outcome is None and row.createtime > now - RUNNING:
+        if row.outcome is None and abs(now - row.createtime) < RUNNING:  # else it died, or the clock was set back
             raise Refused(40902, retry_after=1)
     return row
 
@@ -171,14 +205,16 @@ _reached = {Nonce: START, IdempotencyKey: START}
 
 
 def purge() -> None:
-    """Drop nonces that no timestamp can bring back, and keys past their day.
+    """Drop nonces that no timestamp can bring back, and keys past their day; nothing in the first minutes of a process.
 
     It goes through each table from where it stopped the last time, at most to the end.
     """
-    now = int(time.time())
+    old = clock.seen.before(GOOD_FOR)
+    if old is None:
+        return
     for table, kept in ((Nonce, GOOD_FOR), (IdempotencyKey, KEY_KEPT)):
         for _ in range(PURGE_STEPS):
-            _reached[table] = drop_old(table, now - kept, _reached[table], PURGE_STEP)
+            _reached[table] = drop_old(table, old + GOOD_FOR - kept, _reached[table], PURGE_STEP)
             if _reached[table] == END:
                 _reached[table] = START
                 break

@@ -109,7 +109,7 @@ def resolve(order: Order, resolution: str, who: str = "operator", exception_id: 
     actions = RESOLUTIONS[order.is_buy]
     if resolution not in actions:
         raise NotPossible(f"an exception of this order is settled by {' or '.join(actions)}, not by {resolution}")
-    order = Order.get_by_id(order.id)
+    order = Order.held(order.id)
     found = [exception for exception in open_exceptions(order) if exception_id in (None, exception.id)]
     if not found:
         raise NotPossible("the order has no such open exception")

@@ -13,7 +13,7 @@ from peewee import DatabaseError, fn
 from models import schema
 from models.base import database, open_database
 from models.order import Order
-from services import files, instance_lock, ledger, sealed, vault
+from services import files, instance_lock, proof, sealed, vault
 from services.backup import check, copy_database, leave_room
 from services.errors import NotPossible
 from settings import Settings
@@ -47,6 +47,8 @@ def restore(backup: Path, chosen: Settings, *, verified: bool = True, step: Step
         WrongSchema: it was written by a newer version.
         VaultLocked: the key at hand does not open what is sealed in it.
     """
+    if chosen.database_url:
+        raise NotPossible("the database is Postgres's: restore it by pg_restore (docs/scaling.md)")
     target = chosen.database.resolve()
     try:
         chosen.instance.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -87,7 +89,7 @@ def _looked_over(copy: Path, chosen: Settings, verified: bool, step: Step) -> tu
         for name in sealed.check(vault.current()):
             step(f"opening {name}")
         # The books of an older version are verified once they are migrated.
-        for name, off in ledger.verify() if verified and not missing else ():
+        for name, off in proof.verify() if verified and not missing else ():
             step(name)
             if off:
                 raise NotPossible(f"its books are off: {name}: {off[0]} (--unverified restores it all the same)")

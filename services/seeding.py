@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from models.base import database
 from models.channel import Channel
 from models.merchant import Merchant
 from models.writer import transaction
@@ -71,6 +72,7 @@ def seed_base() -> bool:
     Raises:
         NotPossible: the database holds real merchants.
     """
+    database.alone("seeding")
     if is_demo():
         return False
     if Merchant.select().exists() or Channel.select().exists():

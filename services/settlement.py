@@ -42,7 +42,7 @@ def settle(order: Order, report: Report, who: str, why: str) -> bool:
 
     Returns: True where anything changed.
     """
-    order = Order.get_by_id(order.id)  # as it is now that nobody else writes
+    order = Order.held(order.id)  # as it is now that nobody else writes
     if report.proven:
         lifecycle.outcome_known(order)
     if report.state is State.PAID:
@@ -128,7 +128,7 @@ def _deposit_failed(order: Order, report: Report, who: str, why: str) -> bool:
 @transaction
 def cancel_unpaid(order: Order) -> bool:
     """Cancel an expired deposit that was closed at its channel unpaid; False where it moved on meanwhile."""
-    order = Order.get_by_id(order.id)
+    order = Order.held(order.id)
     lifecycle.outcome_known(order)
     unpaid = Report(State.FAILED, detail="expired")
     return order.status == PENDING and _deposit_failed(order, unpaid, "service", unpaid.detail)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
-import shutil
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,26 +16,40 @@ from pytest_httpserver import HTTPServer
 from app import create_app
 from models import schema
 from models.base import database
-from services import callbacks, ledger, reconciliation, seeding
-from settings import Settings
+from services import callbacks, ledger, proof, reconciliation, seeding
+from services import clock as service_clock
+from tests import databases, postgres
 from tests.support import NOON, Api, InlinePool, Receiver, Service, through_flask
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What is about SQLite's own file has no meaning on Postgres."""
+    if postgres.IN_USE:
+        for item in items:
+            if item.get_closest_marker("sqlite"):
+                item.add_marker(pytest.mark.skip(reason="about SQLite's file"))
 
 
 @pytest.fixture(scope="session")
 def seeded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An instance folder with the demo content, to be copied."""
     folder = tmp_path_factory.mktemp("seeded")
-    create_app(Settings(instance=folder, demo=True))
+    create_app(databases.settings_of(folder, demo=True))
     seeding.seed_base()
-    database.execute_sql("PRAGMA wal_checkpoint(TRUNCATE)")
-    database.close()
+    databases.close()
     return folder
 
 
 @pytest.fixture
 def instance(seeded: Path, tmp_path: Path) -> Path:
     """This test's own copy of the demo content."""
-    return Path(shutil.copytree(seeded, tmp_path / "instance"))
+    return databases.copied(seeded, tmp_path / "instance")
+
+
+@pytest.fixture
+def _database_goes(tmp_path: Path) -> Iterator[None]:
+    yield
+    databases.remove(tmp_path / "instance")
 
 
 @pytest.fixture
@@ -48,7 +61,7 @@ def settings_of_app() -> dict[str, Any]:
 @pytest.fixture
 def app(instance: Path, settings_of_app: dict[str, Any]) -> Iterator[Any]:
     """The application on the demo content; its jobs run only where a test asks for it (`due`)."""
-    yield create_app(dataclasses.replace(Settings(instance=instance, demo=True), **settings_of_app))
+    yield create_app(databases.settings_of(instance, **{"demo": True} | settings_of_app))
     database.close()
 
 
@@ -137,11 +150,13 @@ def balances(app: Any) -> Any:
 
 
 @pytest.fixture
-def clock(time_machine: Any) -> Any:
-    """`clock(seconds)` sets the clock to noon, when a window of any rate begins, and that much; it stands still."""
+def clock(time_machine: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """`clock(seconds)`: it is noon, when a window of any rate begins, and that much later; time stands still."""
+    began = time.monotonic()
 
     def at(seconds: float) -> None:
         time_machine.move_to(NOON + seconds, tick=False)
+        monkeypatch.setattr(service_clock, "steady", lambda: began + seconds)
 
     at(0)
     return at
@@ -242,11 +257,11 @@ def other_shop(web_server: HTTPServer, flask: Any) -> Receiver:
 
 
 @pytest.fixture(autouse=True)
-def _the_ledger_holds(request: pytest.FixtureRequest) -> Iterator[None]:
+def _the_ledger_holds(request: pytest.FixtureRequest, _database_goes: None) -> Iterator[None]:
     """After every test that used the application, the ledger must verify."""
     yield
     if "app" in request.fixturenames and "breaks_the_ledger" not in request.keywords:
-        off = {name: found for name, found in ledger.verify() if found}
+        off = {name: found for name, found in proof.verify() if found}
         assert not off
 
 

@@ -9,6 +9,7 @@ from selenium.webdriver.chrome.service import Service as Driver
 from selenium.webdriver.common.by import By
 
 from services import seeding
+from tests.databases import copied
 from tests.support import Api, Receiver, Service, until
 
 CHROMIUM, CHROMEDRIVER = shutil.which("chromium"), shutil.which("chromedriver")
@@ -47,7 +48,7 @@ def chrome(tmp_path_factory):
 @pytest.fixture(scope="module")
 def running(seeded, tmp_path_factory):
     """One running service for the module."""
-    service = Service(shutil.copytree(seeded, tmp_path_factory.mktemp("browser") / "instance")).start()
+    service = Service(copied(seeded, tmp_path_factory.mktemp("browser") / "instance")).start()
     yield service
     service.stop()
 

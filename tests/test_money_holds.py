@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
@@ -30,8 +29,8 @@ from gateways.simulator import OUTCOMES
 from models.base import database
 from models.ledger import Entry, LedgerAccount, Posting
 from models.order import CANCELLED, COMPLETED, Order, PaymentException
-from services import callbacks, ledger, lifecycle, reconciliation
-from settings import Settings
+from services import callbacks, ledger, lifecycle, proof, reconciliation
+from tests.databases import copied, settings_of
 from tests.support import Api, InlinePool, through_flask
 
 STEPS = {
@@ -58,7 +57,7 @@ class Money(RuleBasedStateMachine):
         super().__init__()
         self.closing = ExitStack()
         folder = Path(self.closing.enter_context(tempfile.TemporaryDirectory()))
-        self.instance = Path(shutil.copytree(self.seeded, folder / "instance"))
+        self.instance = copied(self.seeded, folder / "instance")
         self.clock = self.closing.enter_context(time_machine.travel(datetime.now(UTC)))
         self.restart()
 
@@ -72,7 +71,7 @@ class Money(RuleBasedStateMachine):
     def restart(self) -> None:
         """The process ends and begins again on the same files."""
         database.close()
-        self.app = create_app(Settings(instance=self.instance, demo=True, requests_per_second=10**6))
+        self.app = create_app(settings_of(self.instance, demo=True, requests_per_second=10**6))
         self.api = Api(through_flask(self.app.test_client()))
         self.commands = self.app.test_cli_runner()
 
@@ -159,7 +158,7 @@ class Money(RuleBasedStateMachine):
 
     @invariant()
     def every_check_of_the_ledger_passes(self) -> None:
-        assert not {name: off for name, off in ledger.verify() if off}
+        assert not {name: off for name, off in proof.verify() if off}
         assert (Entry.select(fn.SUM(Entry.amount)).scalar() or 0) == 0
         assert LedgerAccount.select(fn.SUM(LedgerAccount.balance)).scalar() == 0
 

@@ -1,31 +1,23 @@
 """The service as a process: ready, ending politely, killed, and refusing what it can't start with."""
 
+import ctypes
 import json
 import os
 import signal
 import socket
-import sqlite3
 import threading
 import time
-from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
 import requests
 
 import server
+from tests.databases import orders_held_up
 from tests.support import Service, signed, until
 
+LIBC = ctypes.CDLL(None)
 BUY = {"order_type": 1, "cny_amount": "100.00", "paychannel_id": 2, "paychannel_paymethod": "wxpay"}
-
-
-@contextmanager
-def writes_held_up(instance):
-    """Nobody can write to the database meanwhile; a request that wants to waits for its turn."""
-    with closing(sqlite3.connect(instance / "orders.sqlite", isolation_level=None)) as raw:
-        raw.execute("BEGIN IMMEDIATE")
-        yield
-        raw.execute("ROLLBACK")
 
 
 class Later(threading.Thread):
@@ -75,7 +67,7 @@ def test_it_is_ready_once_it_answers(service):
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
 def test_a_request_in_flight_is_finished_and_new_ones_are_refused_meanwhile(instance, start, how):
     service = start(instance, ORDERS_LOG_LEVEL="DEBUG")
-    with writes_held_up(instance):
+    with orders_held_up(instance):
         in_flight = Later(lambda: service.api.buy())
         time.sleep(1)  # it waits for its turn to write by now; if not, it is refused and the test fails
         service.process.send_signal(how)
@@ -92,6 +84,15 @@ def test_a_request_in_flight_is_finished_and_new_ones_are_refused_meanwhile(inst
 def test_an_idle_process_ends_at_once_with_status_0(service):
     assert service.stop() == 0
     assert "Traceback" not in service.log.read_text()
+
+
+@pytest.mark.skipif(not hasattr(LIBC, "tgkill"), reason="no signal can be sent to one thread")
+def test_a_sigterm_is_heard_that_does_not_wake_the_main_thread(service):
+    """As one that comes just when the main thread is about to wait: Python has taken note of it, and does nothing."""
+    main = service.process.pid
+    other = next(int(thread.name) for thread in Path(f"/proc/{main}/task").iterdir() if int(thread.name) != main)
+    assert LIBC.tgkill(main, other, signal.SIGTERM) == 0
+    assert service.process.wait(20) == 0
 
 
 def test_a_connection_that_is_kept_alive_does_not_keep_the_process(service):
@@ -118,6 +119,16 @@ def test_a_safe_retry_outlives_kill_9(service):
     again = service.api.buy(headers={"Idempotency-Key": "retry-1"})
     assert again.data == first.data
     assert again.headers["Idempotency-Replayed"] == "true"
+
+
+def test_the_nonce_of_a_safe_retry_outlives_kill_9(service):
+    key = {"Idempotency-Key": "retry-1"}
+    first = service.api.buy(headers=key)
+    retry = json.dumps(signed("createOrder", BUY)).encode()
+    assert service.api.post("createOrder", retry, key).data == first.data
+    service.kill()
+    service.start()
+    assert service.api.post("createOrder", retry, key).code == 40104
 
 
 def test_a_withdrawal_goes_on_after_kill_9(service):
@@ -188,6 +199,7 @@ def test_the_demo_content_is_not_served_outside_demo_mode(instance):
     assert "demo merchants" in Service(instance, ORDERS_DEMO="0").refused()
 
 
+@pytest.mark.sqlite
 def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path):
     file = tmp_path / "orders.sqlite"
     file.write_bytes(b"no database " * 1000)
@@ -195,6 +207,7 @@ def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path):
     assert file.read_bytes() == b"no database " * 1000
 
 
+@pytest.mark.sqlite
 def test_a_first_start_that_was_killed_before_it_made_its_tables_is_made_up_for(tmp_path, start):
     (tmp_path / "orders.sqlite").touch()
     service = start(tmp_path)

@@ -18,6 +18,8 @@ from tests.plans import Heard, in_short, in_triggers, plan, told
 from tests.services import walks
 from tests.support import completed, free_port
 
+pytestmark = pytest.mark.sqlite
+
 ORDERS = 3_000
 RARE, SHORT, FREQUENT = "SEED-0000042", "SE", "SEED"
 READS_EVERYTHING = {

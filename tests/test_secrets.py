@@ -10,8 +10,10 @@ import pytest
 from app import create_app
 from models import writer
 from models.base import database
-from settings import Settings
+from tests.databases import settings_of
 from tests.support import CARD, PERSON, Api, Receiver, Service, signed, until
+
+pytestmark = pytest.mark.sqlite
 
 CHANNEL_SECRET = "channel-config-secret-4711"
 PERSONAL = {
@@ -40,7 +42,7 @@ PAYEE = {"payee": "Payee 收款公司", "account": "6212260000111122223"}
 
 def _command(folder):
     """`command(...)` runs a command on the instance folder, in this process; its JSON, where it prints any."""
-    runner = create_app(Settings(instance=folder)).test_cli_runner()
+    runner = create_app(settings_of(folder)).test_cli_runner()
 
     def run(*arguments):
         result = runner.invoke(args=list(arguments))

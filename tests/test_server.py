@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 import socket
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -12,8 +11,9 @@ import pytest
 import requests
 
 from app import BODY_LIMIT
+from tests.databases import copied, orders_held_up
 from tests.support import Api, Service, signed, through_http
-from tests.test_process import BUY, writes_held_up
+from tests.test_process import BUY
 
 JSON = {"Content-Type": "application/json"}
 REGIONS = "/addons/paychannel/channel.gatewaya/regionData"
@@ -24,7 +24,7 @@ MANY = 24  # writers at once
 def running(seeded, tmp_path_factory):
     """One service in a process of its own for all tests here."""
     folder = tmp_path_factory.mktemp("server") / "instance"
-    service = Service(shutil.copytree(seeded, folder), ORDERS_REQUESTS_PER_SECOND="1000000").start()
+    service = Service(copied(seeded, folder), ORDERS_REQUESTS_PER_SECOND="1000000").start()
     yield service
     service.stop()
 
@@ -181,7 +181,7 @@ def test_while_writes_wait_everything_else_is_answered(running):
     clients = [Api(through_http(running.url)) for _ in range(MANY)]
     known = running.api.buy().data["order_no"]
     with ThreadPoolExecutor(MANY) as pool:
-        with writes_held_up(running.instance):
+        with orders_held_up(running.instance):
             writing = [pool.submit(client.buy) for client in clients]
             for _ in range(5):
                 for path in ("/healthz", REGIONS, f"/addons/paychannel/pay/status?order_no={known}"):

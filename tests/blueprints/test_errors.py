@@ -2,16 +2,15 @@
 
 import json
 import re
-import sqlite3
 import time
 from types import SimpleNamespace
 
 import pytest
 
 from blueprints import envelope
-from models.base import open_database
 from models.merchant import Merchant
 from models.replay import IdempotencyKey
+from tests.databases import impatient, orders_held_up
 from tests.support import Api, signed
 
 JSON = {"Content-Type": "application/json"}
@@ -163,14 +162,8 @@ def shutting_down(world):
 
 @row(50300, "database locked")
 def locked(world):
-    path = f"{world.instance}/orders.sqlite"
-    open_database(path, busy_timeout=0.1)
-    holder = sqlite3.connect(path, isolation_level=None)
-    holder.execute("BEGIN IMMEDIATE")
-    try:
+    with impatient(), orders_held_up(world.instance):
         return world.api.buy()
-    finally:
-        holder.close()
 
 
 @pytest.mark.parametrize(("code", "provoke"), ROWS)

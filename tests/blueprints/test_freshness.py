@@ -9,7 +9,7 @@ import pytest
 from app import create_app
 from models.base import database
 from services import replay
-from settings import Settings
+from tests.databases import settings_of
 from tests.support import NOON, Api, signed, through_flask
 
 BUY = {"order_type": 1, "cny_amount": "100.00", "paychannel_id": 2, "paychannel_paymethod": "wxpay"}
@@ -21,7 +21,7 @@ def restarted(instance):
 
     def restart():
         database.close()
-        return Api(through_flask(create_app(Settings(instance=instance, demo=True)).test_client()))
+        return Api(through_flask(create_app(settings_of(instance, demo=True)).test_client()))
 
     return restart
 

@@ -1,8 +1,7 @@
 """Querying thousands of orders over HTTP, each answer compared with the whole table as it is read here."""
 
 import itertools
-import sqlite3
-from contextlib import closing
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -12,11 +11,16 @@ from app import create_app
 from models import cells, schema
 from models.base import database
 from models.order import STATUSES
+from models.schema_postgres import statements as postgres_statements
 from services import seeded_orders, seeding
-from settings import Settings
+from tests import postgres
+from tests.databases import raw as connected
+from tests.databases import settings_of
 
 ORDERS = 3_000
 BUCKET = 128  # orders that are counted together, so that there are many such buckets
+# A number that moves with each change.
+MOVES = "SELECT pg_snapshot_xmax(pg_current_snapshot())::text" if postgres.IN_USE else "PRAGMA data_version"
 MANY = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 TYPES_AND_STATUSES = list(itertools.product((None, 1, 2), (None, *STATUSES)))
 
@@ -27,8 +31,13 @@ def app(tmp_path_factory):
     folder = tmp_path_factory.mktemp("thousands")
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(cells, "BUCKET", BUCKET)
-        patched.setattr(schema, "TRIGGERS", [text.replace("8192", str(BUCKET)) for text in schema.TRIGGERS])
-        app = create_app(Settings(instance=folder, demo=True, requests_per_second=1_000_000))
+
+        def smaller(statements):
+            return [text.replace("8192", str(BUCKET)) for text in statements]
+
+        patched.setattr(schema, "TRIGGERS", smaller(schema.TRIGGERS))
+        patched.setattr(schema, "postgres_statements", lambda *names: smaller(postgres_statements(*names)))
+        app = create_app(settings_of(folder, demo=True, requests_per_second=1_000_000))
         seeding.seed_base()
         seeded_orders.seed_orders(ORDERS)
         yield app
@@ -38,8 +47,7 @@ def app(tmp_path_factory):
 @pytest.fixture
 def raw(app):
     """A connection of its own."""
-    with closing(sqlite3.connect(database.database)) as connection:
-        connection.row_factory = sqlite3.Row
+    with connected(Path(app.instance_path)) as connection:
         yield connection
 
 
@@ -54,11 +62,13 @@ def expected(raw):
     read = {}
 
     def every():
-        state = raw.execute("PRAGMA data_version").fetchone()[0]  # moves with each change
+        state = raw.execute(MOVES).fetchone()[0]
         if state not in read:
             read.clear()
-            rows = raw.execute('SELECT "order".*, key FROM "order" JOIN merchant ON merchant.id = merchant_id')
-            read[state] = sorted(rows.fetchall(), key=lambda row: (row["createtime"], row["id"]), reverse=True)
+            found = raw.execute('SELECT "order".*, key FROM "order" JOIN merchant ON merchant.id = merchant_id')
+            names = [column[0] for column in found.description]
+            rows = [dict(zip(names, row, strict=True)) for row in found.fetchall()]
+            read[state] = sorted(rows, key=lambda row: (row["createtime"], row["id"]), reverse=True)
         return read[state]
 
     def look(merchant="demo", *, page=1, limit=20, **wanted):
@@ -152,9 +162,9 @@ def test_totals_stay_right_when_orders_move_on(api, http, flask, raw, expected):
     for order_type, status in TYPES_AND_STATUSES:
         wanted = {"order_type": order_type, "status": status, "page": 2}
         assert answered(api, **wanted) == expected(**wanted)
-    counted = 'merchant_id, order_type, status, seq / ?, COUNT(*) FROM "order" GROUP BY 1, 2, 3, 4'
+    counted = f'merchant_id, order_type, status, seq / {BUCKET}, COUNT(*) FROM "order" GROUP BY 1, 2, 3, 4'
     kept = raw.execute("SELECT * FROM tally WHERE count <> 0 ORDER BY 1, 2, 3, 4").fetchall()
-    assert [tuple(row) for row in kept] == [tuple(row) for row in raw.execute(f"SELECT {counted}", (BUCKET,))]
+    assert [tuple(row) for row in kept] == [tuple(row) for row in raw.execute(f"SELECT {counted} ORDER BY 1, 2, 3, 4")]
 
 
 def test_a_clock_that_is_set_back_turns_no_orders_round(api, expected, raw, ahead):

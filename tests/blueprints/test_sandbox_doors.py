@@ -11,7 +11,7 @@ from app import create_app
 from blueprints import sandbox
 from models.base import database
 from services import seeding
-from settings import Settings
+from tests.databases import settings_of
 from tests.support import through_flask
 
 PAY, INBOX = "/sandbox/pay", "/sandbox/inbox"
@@ -119,7 +119,7 @@ def test_parameters_in_the_address_or_in_json_count_for_nothing(api, http):
 @pytest.fixture
 def without_sandbox(tmp_path):
     """The service of an operator who has no sandbox channel."""
-    app = create_app(Settings(instance=tmp_path / "real"))
+    app = create_app(settings_of(tmp_path / "real"))
     runner = app.test_cli_runner()
     runner.invoke(args=["merchant", "add", "shop"])
     runner.invoke(args=["channel", "add", "--category", "gateway_c", "--driver", "manual", "--name", "Bank"])

@@ -14,8 +14,8 @@ from app import create_app
 from models import schema
 from models.base import database
 from services import backup
-from settings import Settings
 from tests.cli import test_help as cli_help
+from tests.databases import settings_of
 from tests.support import Api, Service, through_flask
 
 
@@ -33,7 +33,7 @@ def test_a_copy_holds_what_was_there_and_serves(flask, api, tmp_path, instance):
     assert target.stat().st_mode & 0o777 == 0o600
     (target.parent / "vault.key").write_bytes((instance / "vault.key").read_bytes())
     database.close()
-    copy = create_app(Settings(instance=target.parent, demo=True))
+    copy = create_app(settings_of(target.parent, demo=True))
     assert Api(through_flask(copy.test_client())).status(order_no) == "pending"
 
 
@@ -95,7 +95,7 @@ def test_an_existing_file_is_never_overwritten(refuses, tmp_path):
 
 
 def test_a_database_without_a_merchant_is_hardly_the_one_that_is_meant(tmp_path):
-    app = create_app(Settings(instance=tmp_path / "mistaken"))
+    app = create_app(settings_of(tmp_path / "mistaken"))
     told = app.test_cli_runner().invoke(args=["db", "backup", str(tmp_path / "copy.sqlite")])
     assert told.exit_code == 1
     assert "ORDERS_INSTANCE" in told.stderr
@@ -202,7 +202,7 @@ ALL = [["run"], *([group.name, name] for group in cli_help.GROUPS for name in gr
 
 @pytest.mark.parametrize("command", [each for each in ALL if each != ["db", "restore"]], ids=" ".join)
 def test_every_command_refuses_a_newer_database_in_one_line_with_status_2(by_a_newer_version, command):
-    whole = FlaskGroup(create_app=lambda: create_app(Settings(instance=by_a_newer_version, demo=True)))
+    whole = FlaskGroup(create_app=lambda: create_app(settings_of(by_a_newer_version)))
     ended = CliRunner().invoke(whole, command)
     assert (ended.exit_code, len(ended.stderr.splitlines()), ended.stdout) == (2, 1, "")
     assert "newer version" in ended.stderr
@@ -221,7 +221,7 @@ def test_it_is_not_migrated_under_a_running_service(service):
 def test_a_new_database_starts_from_the_models(migrations, tmp_path):
     """Its tables are those of this version already: no migration is run on it."""
     migrations("9001_note", ADD_NOTE)
-    app = create_app(Settings(instance=tmp_path / "new"))
+    app = create_app(settings_of(tmp_path / "new"))
     runner = app.test_cli_runner()
     assert runner.invoke(args=["merchant", "list"]).output == "nothing there\n"
     assert "up to date" in runner.invoke(args=["db", "migrate"]).output

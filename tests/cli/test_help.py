@@ -17,7 +17,7 @@ PROMISED = """serve seed
     account: add list
     order: list show accept reject paid settle
     callback: list show redeliver
-    ledger: balances verify adjust
+    ledger: balances heads verify adjust
     db: migrate backup restore
     vault: rotate"""
 
@@ -51,7 +51,9 @@ def test_help_explains_each_option_and_argument(name):
             assert parameter.help, f"{name}: option {parameter.opts}"
 
 
-@pytest.mark.parametrize("name", [name for name in COMMANDS if name.split()[-1] in ("list", "show", "balances")])
+@pytest.mark.parametrize(
+    "name", [name for name in COMMANDS if name.split()[-1] in ("list", "show", "balances", "heads", "verify")]
+)
 def test_everything_that_is_read_can_be_had_as_json(name):
     assert "--json" in [option for parameter in COMMANDS[name].params for option in parameter.opts]
 

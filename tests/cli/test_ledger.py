@@ -1,11 +1,9 @@
 """`flask ledger`: balances, the proof that they are right, and corrections by hand."""
 
-import sqlite3
-from contextlib import closing
-
 import pytest
 
 from models.base import database
+from tests.databases import unguarded
 
 
 @pytest.fixture
@@ -94,10 +92,8 @@ def test_damage_is_found_and_the_status_is_1(flask, flask_json, api, instance, d
     api.buy()
     api.sell()
     database.close()
-    with closing(sqlite3.connect(instance / "orders.sqlite")) as raw, raw:
-        raw.execute("DROP TRIGGER entry_no_update")
-        raw.execute("DROP TRIGGER entry_no_delete")
-        assert raw.execute(DAMAGE[damage]).rowcount
+    with unguarded(instance) as books:
+        assert books.execute(DAMAGE[damage]).rowcount
     result = flask("ledger", "verify", fails=True)
     assert result.exit_code == 1
     assert "OFF" in result.stdout

@@ -11,7 +11,7 @@ from models import schema
 from models.base import database
 from models.order import STATUSES, Order
 from services import seeded_orders, seeding, vault
-from settings import Settings
+from tests.databases import settings_of
 
 SEALED = {"secret", "callback_secret", "config", "details", "customer_name"}
 CHINA = timedelta(hours=8)
@@ -24,7 +24,7 @@ def fresh(tmp_path):
     def make(name, demo=True):
         if not database.is_closed():
             database.close()
-        app = create_app(Settings(instance=Path(tmp_path / name), demo=demo))
+        app = create_app(settings_of(Path(tmp_path / name), demo=demo))
         runner = app.test_cli_runner()
         return lambda *arguments: runner.invoke(args=list(arguments))
 

@@ -7,6 +7,7 @@ from contextlib import closing
 from itertools import product
 
 import pytest
+from peewee import DatabaseError
 
 from app import create_app
 from models import schema
@@ -14,12 +15,12 @@ from models.base import database
 from models.order import STATUSES, TYPES
 from models.search import index_more
 from models.tally import BUCKET
-from settings import Settings
+from tests.databases import settings_of
 from tests.support import ROOT, Service
 
+pytestmark = pytest.mark.sqlite
+
 DATA = ROOT / "tests" / "data"
-
-
 RELEASES = sorted(path.stem for path in DATA.glob("*.sql"))
 STEPS = sorted(path.stem for path in schema.MIGRATIONS.glob("[0-9]*.py"))
 
@@ -137,7 +138,7 @@ def _start():
 def test_the_upgraded_schema_is_that_of_a_new_database(app, tmp_path):
     upgraded = _start()
     database.close()
-    create_app(Settings(instance=tmp_path / "new"))
+    create_app(settings_of(tmp_path / "new"))
     assert upgraded == _start()
 
 
@@ -159,6 +160,18 @@ def test_every_row_is_still_there(app, then):
 
 def test_the_ledger_still_verifies(flask_json):
     assert not any(flask_json("ledger", "verify").values())
+
+
+def test_the_entries_of_each_account_are_numbered_in_the_order_of_their_ids(app, then):
+    numbered = "SELECT id, ROW_NUMBER() OVER (PARTITION BY account_id ORDER BY id) FROM entry ORDER BY id"
+    assert now("SELECT id, number FROM entry ORDER BY id") == then(numbered)
+    assert now("SELECT MAX(number) FROM entry")[0][0] > 10
+
+
+def test_entries_from_before_are_guarded_as_new_ones(app):
+    for statement in ("UPDATE entry SET hash = ''", "UPDATE entry SET number = 0 - number", "DELETE FROM entry"):
+        with pytest.raises(DatabaseError, match="append-only"):
+            database.execute_sql(statement)
 
 
 def test_orders_are_listed_in_the_same_order(api, other, listed_then):
@@ -262,9 +275,31 @@ def test_many_orders_are_counted_bucket_by_bucket(many_orders, api):
         assert _numbers(last)[-1] == oldest[0][0]
 
 
-def test_a_service_is_refused_on_a_database_that_was_not_upgraded(instance, lacking):
-    if lacking == ["the database is up to date"]:
-        pytest.skip("there is nothing to upgrade")
+MANY_MORE_ENTRIES = """
+CREATE TEMPORARY TABLE copy AS
+    WITH RECURSIVE copy (number) AS (SELECT 10000 UNION ALL SELECT number + 1 FROM copy WHERE number < 15999)
+    SELECT number FROM copy;
+INSERT INTO posting SELECT number, NULL, 'adjustment', 'operator', 'to and fro', number FROM copy;
+INSERT INTO entry SELECT 2 * number, number, 1, 1 - 2 * (number % 2) FROM copy;
+INSERT INTO entry SELECT 2 * number + 1, number, 3, 2 * (number % 2) - 1 FROM copy;
+"""
+
+
+@pytest.fixture
+def many_entries(instance):
+    """So many of them that they are chained in several parts; they leave the balances as they were."""
+    with closing(sqlite3.connect(instance / "orders.sqlite")) as old:
+        old.executescript(MANY_MORE_ENTRIES)
+        return old.execute("SELECT account_id, COUNT(*) FROM entry GROUP BY 1").fetchall()
+
+
+def test_many_entries_are_chained_part_by_part(many_entries, flask_json):
+    assert sum(count for _, count in many_entries) > 12_000
+    assert now("SELECT id, entries FROM ledger_account WHERE entries > 0 ORDER BY 1") == many_entries
+    assert not any(flask_json("ledger", "verify").values())
+
+
+def test_a_service_is_refused_on_a_database_that_was_not_upgraded(instance):
     assert "flask db migrate" in Service(instance).refused()
 
 

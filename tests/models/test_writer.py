@@ -13,6 +13,8 @@ from models.writer import after_commit, grouped, transaction
 from tests.support import until
 from tests.turns import together, writer_held_up
 
+pytestmark = pytest.mark.sqlite
+
 LONG = "x" * 400_000
 
 

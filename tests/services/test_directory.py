@@ -1,8 +1,6 @@
 """Merchants and channels that are kept in memory: a change counts, whoever made it."""
 
 import json
-import sqlite3
-from contextlib import closing
 
 import pytest
 
@@ -10,6 +8,7 @@ from models.merchant import Merchant
 from models.revision import revision
 from models.writer import transaction
 from services import directory
+from tests.databases import raw
 from tests.plans import Heard
 from tests.support import Api, completed, until
 
@@ -29,8 +28,7 @@ def always_asked(monkeypatch):
 @pytest.fixture
 def change(instance, app):
     """`change(sql)` as another process does it: through a connection of its own."""
-    with closing(sqlite3.connect(instance / "orders.sqlite", isolation_level=None)) as other:
-        other.execute("PRAGMA foreign_keys = 1")
+    with raw(instance) as other:
         yield other.execute
 
 
@@ -78,10 +76,10 @@ def test_a_merchant_that_was_unknown_may_call_once_it_is_there(only_told, http, 
 
 
 OTHERS_CHANGES = [
-    ("UPDATE merchant SET enabled = 0 WHERE id = 1", lambda api: api.listed().code, 40101),
+    ("UPDATE merchant SET enabled = FALSE WHERE id = 1", lambda api: api.listed().code, 40101),
     ("UPDATE merchant SET buy_rate = 100 WHERE id = 1", fee, 100),
     ("UPDATE merchant SET key = 'renamed' WHERE id = 1", lambda api: api.listed().code, 40101),
-    ("UPDATE channel SET enabled = 0 WHERE id = 2", channels, [1, 3]),
+    ("UPDATE channel SET enabled = FALSE WHERE id = 2", channels, [1, 3]),
     ("UPDATE channel SET max_amount = 9999 WHERE id = 2", lambda api: api.buy("100.00").code, 42200),
     ("DELETE FROM channel_link WHERE channel_id = 3", channels, [1, 2]),
     ("INSERT INTO channel_link (merchant_id, channel_id) VALUES (1, 4)", channels, [1, 2, 3, 4]),
@@ -102,7 +100,7 @@ def test_a_change_by_another_process_counts_once_the_database_is_asked(always_as
         "DELETE FROM channel_link WHERE channel_id = 3",
         "INSERT INTO channel_link (merchant_id, channel_id) VALUES (1, 4)",
         "UPDATE channel SET name = 'x'",
-        "REPLACE INTO channel_link (merchant_id, channel_id) VALUES (1, 2)",
+        pytest.param("REPLACE INTO channel_link (merchant_id, channel_id) VALUES (1, 2)", marks=pytest.mark.sqlite),
     ],
 )
 def test_any_change_of_merchants_and_channels_moves_the_revision(change, sql):
@@ -158,6 +156,6 @@ def test_in_the_running_service_a_command_s_change_counts(service):
 
 def test_in_the_running_service_a_change_of_the_database_counts(service):
     assert fee(service.api) == 60
-    with closing(sqlite3.connect(service.instance / "orders.sqlite", isolation_level=None)) as other:
+    with raw(service.instance) as other:
         other.execute("UPDATE merchant SET buy_rate = 100")
     until(lambda: fee(service.api) == 100)

@@ -3,10 +3,9 @@
 import threading
 
 import settings
-from app import start_scheduler
 from models import writer
 from models.writer import after_commit, transaction
-from services import callbacks
+from services import callbacks, jobs
 from tests.support import until
 
 
@@ -14,7 +13,7 @@ def test_a_commit_that_wakes_the_sweep_while_the_jobs_are_stopped_holds_nothing_
     wakers, begun, go_on = [], threading.Event(), threading.Event()
     monkeypatch.setattr(callbacks, "when_enqueued", wakers.append)
     api.buy()
-    stop = start_scheduler(settings.active())
+    stop = jobs.start(settings.active())
 
     @transaction
     def write():

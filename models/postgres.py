@@ -1,0 +1,201 @@
+"""Postgres in SQLite's place: a few connections that all threads borrow from, and the meaning of its errors."""
+
+from __future__ import annotations
+
+import select
+import threading
+from collections.abc import Iterable
+from contextlib import nullcontext, suppress
+from typing import Any
+from zlib import crc32
+
+from peewee import DatabaseError, InterfaceError, OperationalError, PostgresqlDatabase, __exception_wrapper__
+
+try:
+    import psycopg
+    from psycopg.conninfo import conninfo_to_dict, make_conninfo
+    from psycopg.pq import TransactionStatus
+    from psycopg.types.numeric import IntLoader
+except ImportError:  # only who uses Postgres needs it
+    psycopg = None  # type: ignore[assignment]
+
+# What the address may say otherwise. Times of the server in ms, of the driver in seconds.
+CONNECTING = {
+    "application_name": "merchant-orders",
+    "connect_timeout": 5,
+    "target_session_attrs": "read-write",  # of several hosts, the one that is no standby
+    "keepalives_idle": 15,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 15_000,
+}
+SESSION = {
+    "statement_timeout": 20_000,
+    "lock_timeout": 5_000,  # as long as SQLite waits for its lock
+    "idle_in_transaction_session_timeout": 30_000,  # of a host that vanished, so that its locks go
+    "client_min_messages": "warning",
+    "jit": "off",
+}
+LONGEST_WAIT = 5.0  # seconds for a connection that others have
+
+# SQLSTATEs of a transaction that came in another's way.
+OVERTAKEN = ("40001", "40P01")
+
+
+class NoDriver(Exception):
+    """The driver of Postgres is not installed."""
+
+
+def sqlstate(error: BaseException) -> str | None:
+    """The SQLSTATE behind an error of peewee's; empty where there is none, None where it is not Postgres's."""
+    cause: Any = error
+    while hasattr(cause, "orig"):  # one that came while connecting is wrapped twice
+        cause = cause.orig
+    if psycopg is None or not isinstance(cause, psycopg.Error):
+        return None
+    return cause.sqlstate or ""
+
+
+def is_overtaken(error: BaseException) -> bool:
+    """Did the transaction come in another's way, so that doing it once more will help?"""
+    return sqlstate(error) in OVERTAKEN
+
+
+class Postgres(PostgresqlDatabase):
+    """A thread has a connection while its transaction, or a single statement, lasts; there are never more than given.
+
+    A connection that the server has closed is noticed when it is next taken, so that a restart breaks only what
+    was under way.
+    """
+
+    # Whole numbers have 64 bits, and texts sort by their bytes, as on SQLite.
+    field_types = {**PostgresqlDatabase.field_types, "INT": "BIGINT", "AUTO": "BIGSERIAL", "TEXT": 'TEXT COLLATE "C"'}
+    is_shared = True
+
+    def __init__(self, url: str, connections: int):
+        """Raises NoDriver, or DatabaseError where the address can't be read."""
+        if psycopg is None:
+            raise NoDriver("the driver of Postgres is missing: run `make postgres`")
+        super().__init__(None, prefer_psycopg3=True)
+        self._lock = (
+            nullcontext()
+        )  # what peewee guards by it is the thread's own, and a thread may wait for another here
+        self._idle: list[Any] = []
+        self._room = threading.BoundedSemaphore(connections)
+        try:
+            given = conninfo_to_dict(url)
+        except psycopg.Error as error:
+            raise DatabaseError(f"the address can't be read: {error}") from None
+        options = [f"-c {name}={value}" for name, value in SESSION.items()]
+        settings: dict[str, Any] = CONNECTING | given | {"options": " ".join([*options, str(given.get("options", ""))])}
+        self._conninfo = make_conninfo("", **settings)
+        self.init(f"{given.get('host', 'localhost')}/{given.get('dbname', '')}")
+
+    def _connect(self) -> Any:
+        if not self._room.acquire(timeout=LONGEST_WAIT):
+            raise psycopg.OperationalError(f"no connection was free for {LONGEST_WAIT:g} seconds")
+        try:
+            while self._idle:
+                connection = self._idle.pop()
+                if _is_alive(connection):
+                    return connection
+                connection.close()
+            connection = psycopg.connect(self._conninfo, autocommit=True)
+            connection.adapters.register_loader("numeric", IntLoader)  # sums: there are no fractions here
+            return connection
+        except BaseException:
+            self._room.release()
+            raise
+
+    def _close(self, connection: Any) -> None:
+        if connection.pgconn.transaction_status == TransactionStatus.IDLE:
+            self._idle.append(connection)
+        else:  # lost, or left in the middle of something
+            connection.close()
+        self._room.release()
+
+    def close_all(self) -> None:
+        """Close the connections that nobody uses."""
+        while self._idle:
+            with suppress(IndexError):
+                self._idle.pop().close()
+
+    def execute_sql(self, sql: str, params: Any = None) -> Any:
+        """Run a statement; its rows are here before the connection goes back."""
+        if not self._state.closed:
+            return super().execute_sql(sql, params)
+        try:
+            return super().execute_sql(sql, params)
+        finally:
+            self.close()
+
+    def begin(self, isolation_level: str | None = None) -> None:
+        """Begin on a connection that the thread keeps until the end."""
+        try:
+            super().begin(isolation_level)
+        except BaseException:
+            self.close()
+            raise
+
+    def commit(self) -> None:
+        """Commit, or raise; Postgres itself would answer a COMMIT after an error by a silent rollback."""
+        if self._state.conn.pgconn.transaction_status == TransactionStatus.INERROR:
+            raise DatabaseError("the transaction had failed before")
+        super().commit()
+        self.close()
+
+    def rollback(self) -> None:
+        """Roll back; where the connection is lost, the server has done so."""
+        try:
+            with suppress(OperationalError, InterfaceError):
+                super().rollback()
+        finally:
+            self.close()
+
+    def snapshot(self) -> Any:
+        """A transaction that sees all tables as of one moment, and may take its time."""
+        return _Snapshot(self)
+
+    def held(self, rows: Any, *, skip_locked: bool = False) -> Any:
+        """The query, whose rows nobody else changes until the transaction ends; without those that another holds."""
+        return rows.for_update("FOR NO KEY UPDATE", skip_locked=skip_locked)
+
+    def alone(self, what: str, *ids: int) -> None:
+        """Wait until nobody else is at this (each of `ids` apart); keep everybody out until the transaction ends."""
+        keys = sorted(each % 2**31 for each in ids) or [0]  # in one order, so that no two wait for each other
+        locks = "SELECT pg_advisory_xact_lock(%s, each) FROM unnest(%s::integer[]) AS each"
+        self.execute_sql(locks, (lock_key(what), keys))
+
+    def copy_in(self, table: str, columns: list[str], rows: Iterable[Any]) -> None:
+        """Put many rows into a table, in the caller's transaction."""
+        names = ", ".join(f'"{name}"' for name in columns)
+        with __exception_wrapper__, self.cursor().copy(f'COPY "{table}" ({names}) FROM STDIN') as target:
+            for row in rows:
+                target.write_row(row)
+
+
+def lock_key(what: str) -> int:
+    """The number that Postgres knows a lock by."""
+    return crc32(what.encode()) & 0x7FFFFFFF
+
+
+class _Snapshot:
+    def __init__(self, database: Postgres):
+        self._database = database
+        self._transaction = database.atomic("REPEATABLE READ")
+
+    def __enter__(self) -> None:
+        self._transaction.__enter__()
+        self._database.execute_sql("SET LOCAL statement_timeout = 0")
+
+    def __exit__(self, *error: Any) -> None:
+        self._transaction.__exit__(*error)
+
+
+def _is_alive(connection: Any) -> bool:
+    """Nothing is to be read from a server that was asked nothing, unless it has closed the connection."""
+    if connection.closed:
+        return False
+    poll = select.poll()
+    poll.register(connection.fileno(), select.POLLIN)
+    return not poll.poll(0)

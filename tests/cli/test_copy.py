@@ -1,0 +1,94 @@
+"""`flask db copy`: from the SQLite file to Postgres, with all that was there, or not at all."""
+
+import sqlite3
+from contextlib import closing
+
+import psycopg
+import pytest
+
+from tests import doors, postgres
+from tests.support import Service, completed
+
+pytestmark = [
+    pytest.mark.sqlite,
+    pytest.mark.skipif(not postgres.IS_INSTALLED, reason="the programs of Postgres are not installed"),
+]
+
+
+@pytest.fixture
+def url():
+    """The address of an empty database."""
+    name = postgres.cluster().create()
+    yield postgres.cluster().url(name)
+    postgres.cluster().drop(name)
+
+
+@pytest.fixture
+def tables(url):
+    """`tables()`: the tables of the target."""
+
+    def read():
+        with psycopg.connect(url) as connection:
+            return [
+                name for (name,) in connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")
+            ]
+
+    return read
+
+
+def test_everything_is_there_and_the_service_goes_on_with_it(api, other, flask, due, rows, instance, url):
+    doors.create_orders_of_all_kinds(api)
+    other.buy(merchant_order_no="find me 找我")
+    order_no = completed(api)
+    due()
+    before = rows()
+    said = flask("db", "copy", url).stdout
+    assert "ORDERS_DATABASE_URL" in said
+    assert rows() == before  # the commands of this process are on the file again, which is as it was
+    moved = Service(instance, ORDERS_DATABASE_URL=url)
+    moved.flask("ledger", "verify")
+    moved.start()
+    try:
+        assert moved.api.detail(order_no=order_no).data == api.detail(order_no=order_no).data
+        assert moved.api.listed().data == api.listed().data
+        found = type(moved.api)(moved.api.send, "other").listed(merchant_order_no="ME 找")
+        assert found.data["total"] == 1
+        placed = moved.api.buy().data
+        assert placed["order_no"] not in str(before)
+        assert moved.api.sell("1.00").code == 1
+    finally:
+        assert moved.stop() == 0
+
+
+def test_a_target_that_is_not_empty_is_left_alone(api, refuses, url, tables):
+    with psycopg.connect(url) as connection:
+        connection.execute("CREATE TABLE somebody_s (a int)")
+    assert "not empty" in refuses("db", "copy", url)
+    assert tables() == ["somebody_s"]
+
+
+@pytest.mark.breaks_the_ledger
+def test_books_that_do_not_verify_are_not_moved_and_nothing_is_left(api, refuses, instance, url, tables):
+    completed(api)
+    with closing(sqlite3.connect(instance / "orders.sqlite", isolation_level=None)) as books:
+        books.execute("UPDATE ledger_account SET balance = balance + 1 WHERE kind = 'fees'")
+    assert "books" in refuses("db", "copy", url)
+    assert tables() == []
+
+
+def test_a_text_that_postgres_can_not_hold_ends_it_with_a_line(api, refuses, instance, url, tables):
+    with closing(sqlite3.connect(instance / "orders.sqlite", isolation_level=None)) as books:
+        books.execute("UPDATE merchant SET name = 'a' || char(0) || 'b'")
+    assert "Postgres" in refuses("db", "copy", url)
+    assert tables() == []
+
+
+def test_while_somebody_writes_it_is_refused(api, refuses, instance, url, tables):
+    with closing(sqlite3.connect(instance / "orders.sqlite", isolation_level=None)) as books:
+        books.execute("BEGIN IMMEDIATE")
+        assert "stop the service" in refuses("db", "copy", url)
+    assert tables() == []
+
+
+def test_an_address_that_nobody_answers_at_is_a_line(api, refuses):
+    assert "127.0.0.1" in refuses("db", "copy", "postgresql://orders@127.0.0.1:1/orders")

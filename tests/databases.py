@@ -1,0 +1,144 @@
+"""Which database a test's instance folder has: its own SQLite file, or one of Postgres (`TEST_DATABASE=postgres`)."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sqlite3
+import tomllib
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from models import writer
+from models.base import database, open_database
+from settings import Settings
+from tests import postgres
+
+CONFIG = "config.toml"
+ERRORS = (sqlite3.Error, psycopg.Error)  # what a connection of one's own raises
+
+
+def _url(folder: Path) -> str:
+    config = Path(folder) / CONFIG
+    return tomllib.loads(config.read_text()).get("database_url", "") if config.exists() else ""
+
+
+def _place(folder: Path, template: str) -> str:
+    """Give a folder a new database of Postgres, a copy of another; its address."""
+    url = postgres.cluster().url(postgres.cluster().create(template))
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / CONFIG).write_text(f'database_url = "{url}"\n')
+    return url
+
+
+def _name(url: str) -> str:
+    return url.partition("@/")[2].partition("?")[0]
+
+
+def url_of(folder: Path) -> str:
+    """The address of the folder's database, made empty where there is none; empty where the tests run on SQLite."""
+    if not postgres.IN_USE:
+        return ""
+    return _url(folder) or _place(folder, "template0")
+
+
+def settings_of(folder: Path, **more: Any) -> Settings:
+    """The settings of a service in a folder."""
+    return Settings(**{"instance": folder, "database_url": url_of(folder)} | more)
+
+
+def copied(seeded: Path, folder: Path) -> Path:
+    """A copy of an instance that nobody uses, in a new folder."""
+    shutil.copytree(seeded, folder)
+    if postgres.IN_USE:
+        _place(folder, _name(_url(seeded)))
+    return folder
+
+
+def remove(folder: Path) -> None:
+    """The folder's database goes, if Postgres has it."""
+    if postgres.IN_USE and _url(folder):
+        postgres.cluster().drop(_name(_url(folder)))
+
+
+def close() -> None:
+    """Have no connection to the database that this process uses."""
+    writer.stop()
+    if database.is_shared:
+        database.close_all()
+        return
+    database.execute_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+    database.close()
+
+
+class Raw:
+    """A connection of one's own, as a stranger's hand would open it; each statement counts at once."""
+
+    def __init__(self, connection: Any):
+        self._connection = connection
+
+    def execute(self, sql: str, values: Any = ()) -> Any:
+        """A statement, its values written as `?` or `:name`; the cursor."""
+        if isinstance(self._connection, psycopg.Connection):
+            sql = re.sub(r"(?<!:):([a-z]+)", r"%(\1)s", sql.replace("%", "%%").replace("?", "%s"))
+        return self._connection.execute(sql, values)
+
+
+@contextmanager
+def raw(folder: Path) -> Iterator[Raw]:
+    """A connection to the folder's database beside the service's."""
+    url, file = _url(folder), Path(folder) / "orders.sqlite"
+    connection: Any = psycopg.connect(url, autocommit=True) if url else sqlite3.connect(file, isolation_level=None)
+    with closing(connection):
+        yield Raw(connection)
+
+
+@contextmanager
+def orders_held_up(folder: Path) -> Iterator[None]:
+    """Nobody can write orders meanwhile (on SQLite: anything); who wants to waits."""
+    with raw(folder) as other:
+        other.execute("BEGIN" if postgres.IN_USE else "BEGIN IMMEDIATE")
+        if postgres.IN_USE:
+            other.execute('LOCK TABLE "order" IN EXCLUSIVE MODE')
+        yield
+        other.execute("ROLLBACK")
+
+
+@contextmanager
+def unguarded(folder: Path) -> Iterator[Raw]:
+    """A connection to the folder's database, in which from now on nothing keeps anybody from doing damage."""
+    with raw(folder) as books:
+        if postgres.IN_USE:
+            books.execute("SET session_replication_role = replica")  # no triggers, no foreign keys
+            checks = """SELECT conrelid::regclass, conname FROM pg_constraint
+                WHERE contype = 'c' AND connamespace = 'public'::regnamespace"""
+            for table, name in books.execute(checks).fetchall():
+                books.execute(f'ALTER TABLE {table} DROP CONSTRAINT "{name}"')
+        else:
+            for (trigger,) in books.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+                books.execute(f"DROP TRIGGER {trigger}")
+            books.execute("PRAGMA ignore_check_constraints = ON")
+        yield books
+
+
+@contextmanager
+def impatient() -> Iterator[None]:
+    """This process waits for no lock meanwhile that somebody else has."""
+    writer.stop()
+    if database.is_shared:
+        database.close_all()
+        given = database._conninfo
+        database.obj._conninfo = given.replace("lock_timeout=5000", "lock_timeout=200")
+        yield
+        database.close_all()
+        database.obj._conninfo = given
+        return
+    path = Path(database.database)
+    open_database(path, busy_timeout=0.2)
+    yield
+    writer.stop()
+    open_database(path)

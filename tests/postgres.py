@@ -1,0 +1,112 @@
+"""A Postgres of the tests' own: a cluster in a temporary folder, and a database for each test.
+
+`TEST_DATABASE=postgres` runs the whole suite on it. It needs Debian's package `postgresql`, whose programs do not
+run as root: there they run as the user `postgres`.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+from functools import cache
+from itertools import count
+from pathlib import Path
+from urllib.parse import quote
+
+import psycopg
+
+IN_USE = os.environ.get("TEST_DATABASE", "sqlite") == "postgres"
+PASSWORD = "p@ss:w/o%rd"  # what an address must escape
+BINARIES = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: int(path.parent.name))
+IS_INSTALLED = bool(BINARIES) or shutil.which("initdb") is not None
+SETTINGS = {
+    "listen_addresses": "",
+    "max_connections": "300",
+    "shared_buffers": "64MB",
+    "max_wal_size": "256MB",
+    "fsync": "off",  # a crash of the server loses nothing by that, only one of the machine
+    "full_page_writes": "off",
+    "autovacuum_naptime": "1d",
+}
+
+
+class Cluster:
+    """One server, on a Unix socket in a folder of its own; it ends with the tests."""
+
+    def __init__(self) -> None:
+        self._as_whom = ["runuser", "-u", "postgres", "--"] if os.getuid() == 0 else []
+        self.folder = Path(tempfile.mkdtemp(prefix="orders-postgres-"))
+        if self._as_whom:
+            owner = pwd.getpwnam("postgres")
+            os.chown(self.folder, owner.pw_uid, owner.pw_gid)
+        # A watch that outlives a killed pytest: it ends the server once this process is gone.
+        self._numbers = count(1)
+        password = self.folder / "password"
+        password.write_text(PASSWORD)
+        password.chmod(0o644)
+        self._run("initdb", "-A", "scram-sha-256", "-U", "orders", "--pwfile", str(password), "-E", "UTF8", "-N")
+        with (self.folder / "data" / "postgresql.conf").open("a") as file:
+            file.writelines(f"{name} = '{value}'\n" for name, value in SETTINGS.items())
+            file.write(f"unix_socket_directories = '{self.folder}'\n")
+        atexit.register(self.remove)
+        self._watch = subprocess.Popen(
+            ["sh", "-c", f"trap '' INT; cat; {self._command('stop', '-m', 'immediate')} ; rm -rf '{self.folder}'"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        self.start()
+
+    def _command(self, *arguments: str) -> str:
+        return " ".join([*self._as_whom, str(self._program("pg_ctl")), "-D", f"'{self.folder}/data'", *arguments])
+
+    @staticmethod
+    def _program(name: str) -> str:
+        return str(BINARIES[-1] / name) if BINARIES else name
+
+    def _run(self, program: str, *arguments: str) -> None:
+        command = [*self._as_whom, self._program(program), "-D", str(self.folder / "data"), *arguments]
+        subprocess.run(command, cwd=self.folder, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+
+    def start(self) -> None:
+        """Start the server, and wait until it answers."""
+        self._run("pg_ctl", "start", "-w", "-l", str(self.folder / "log"))
+
+    def stop(self) -> None:
+        """Stop it at once, whoever is connected, as a crash would."""
+        self._run("pg_ctl", "stop", "-w", "-m", "immediate")
+
+    def remove(self) -> None:
+        """End it, and leave nothing behind."""
+        if self._watch.poll() is None:
+            self._watch.communicate()
+
+    def url(self, name: str) -> str:
+        """The address of a database."""
+        return f"postgresql://orders:{quote(PASSWORD, safe='')}@/{name}?host={quote(str(self.folder), safe='')}"
+
+    def _administer(self, *statements: str) -> None:
+        with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
+            for statement in statements:
+                connection.execute(statement)
+
+    def create(self, template: str = "template0") -> str:
+        """A new database, a copy of another one that nobody is connected to; its name."""
+        name = f"orders_{next(self._numbers)}"
+        self._administer(f"CREATE DATABASE {name} TEMPLATE {template}")
+        return name
+
+    def drop(self, name: str) -> None:
+        """Drop a database, whoever is connected."""
+        self._administer(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+
+
+@cache
+def cluster() -> Cluster:
+    """The cluster of these tests, started by whoever needs it first."""
+    return Cluster()

@@ -1,0 +1,231 @@
+"""Two services on one Postgres, as on two hosts: they share the work, and neither counts anything twice."""
+
+import json
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import psycopg
+import pytest
+from cryptography.fernet import Fernet
+from werkzeug import Response
+
+from tests import postgres
+from tests.support import Api, Receiver, Service, signed, through_http, until
+from tests.test_process import BUY
+
+pytestmark = pytest.mark.skipif(not postgres.IS_INSTALLED, reason="the programs of Postgres are not installed")
+
+KEY = Fernet.generate_key().decode()
+MANY = 60
+
+
+@pytest.fixture
+def url():
+    """The address of an empty database."""
+    name = postgres.cluster().create()
+    yield postgres.cluster().url(name)
+    postgres.cluster().drop(name)
+
+
+@pytest.fixture
+def host(tmp_path, url):
+    """`host("a")`: a service with an instance folder of its own, on the one database."""
+    started = []
+
+    def make(name, **environ):
+        common = {"ORDERS_DATABASE_URL": url, "ORDERS_VAULT_KEY": KEY, "ORDERS_REQUESTS_PER_SECOND": "1000000"}
+        service = Service(Path(tmp_path / name), **common | environ)
+        started.append(service)
+        return service
+
+    yield make
+    for service in started:
+        if service.process and service.process.poll() is None:
+            service.kill()
+
+
+@pytest.fixture
+def both(host):
+    """Two services on one database."""
+    return host("a").start(), host("b").start()
+
+
+@pytest.fixture
+def ask(url):
+    """`ask(sql)`: the rows of a query on the database itself."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        yield lambda sql: connection.execute(sql).fetchall()
+
+
+@pytest.fixture
+def shop(web_server, both):
+    """The merchant's own HTTP server, where its callbacks go."""
+    receiver = Receiver(web_server, "/shop", "whsec_ZGVtby1jYWxsYmFjay1zZWNyZXQtMDAwMDAwMDAwMDA=")
+    both[0].flask("merchant", "set", "demo", "--callback-url", receiver.url)
+    return receiver
+
+
+def client(service, key="demo"):
+    """A merchant on a connection of its own."""
+    return Api(through_http(service.url), key)
+
+
+def at_once(calls):
+    """What came of calls that were made at the same time."""
+    with ThreadPoolExecutor(16) as pool:
+        return [future.result() for future in [pool.submit(call) for call in calls]]
+
+
+def sound(service):
+    """The books verify."""
+    return service.flask("ledger", "verify").returncode == 0
+
+
+def test_orders_placed_through_both_at_once_are_numbered_without_a_gap_or_a_duplicate(both, ask):
+    answers = at_once(
+        [lambda at=at: client(both[at % 2], ("demo", "demo", "other")[at % 3]).buy() for at in range(MANY)]
+    )
+    assert {answer.code for answer in answers} == {1}
+    for (merchant,) in ask("SELECT id FROM merchant"):
+        numbers = [seq for (seq,) in ask(f'SELECT seq FROM "order" WHERE merchant_id = {merchant} ORDER BY seq')]
+        assert numbers == list(range(1, len(numbers) + 1))
+    assert sum(client(both[1], key).listed(status="pending").data["total"] for key in ("demo", "other")) == MANY
+
+
+def test_withdrawals_through_both_at_once_never_overdraw(both):
+    answers = at_once([lambda at=at: client(both[at % 2]).sell("1000.00") for at in range(16)])
+    assert sorted({answer.code for answer in answers}) == [1, 40901]
+    assert [answer.code for answer in answers].count(1) == 9  # of 10000.00, each with its fee
+    assert sound(both[0])
+
+
+@pytest.mark.parametrize(("endpoint", "fields"), [("createOrder", BUY), ("orderQueryList", {})])
+def test_a_nonce_counts_once_for_both(both, endpoint, fields):
+    for _ in range(5):
+        body = json.dumps(signed(endpoint, fields)).encode()
+        answers = at_once([lambda at=at, body=body: client(both[at % 2]).post(endpoint, body) for at in range(6)])
+        assert sorted(answer.code for answer in answers) == [1] + [40104] * 5
+
+
+def test_a_nonce_of_a_refused_order_is_spent_for_both(both):
+    body = json.dumps(signed("createOrder", BUY | {"cny_amount": "0.001"})).encode()
+    assert [client(service).post("createOrder", body).code for service in (*both, *both)] == [42200] + [40104] * 3
+
+
+def test_an_idempotency_key_gives_one_order_for_both(both):
+    for number in range(5):
+        key = {"Idempotency-Key": f"key-{number}"}
+        answers = at_once([lambda at=at, key=key: client(both[at % 2]).buy(headers=key) for at in range(6)])
+        assert {answer.code for answer in answers} <= {1, 40902}
+        again = [client(service).buy(headers=key) for service in both]
+        placed = {answer.data["order_no"] for answer in (*answers, *again) if answer.code == 1}
+        assert len(placed) == 1
+        assert [answer.code for answer in again] == [1, 1]
+    assert client(both[0]).listed().data["total"] == 5
+
+
+def test_each_callback_is_delivered_once_while_both_live(both, shop, ask):
+    at_once(
+        [
+            lambda at=at: both[at % 2].api.play(client(both[at % 2]).buy().data["order_no"], "success")
+            for at in range(40)
+        ]
+    )
+    until(lambda: len(shop.got) >= 40)
+    time.sleep(2)
+    assert len({got.webhook_id for got in shop.got}) == len(shop.got) == 40
+    assert ask("SELECT DISTINCT state, attempts FROM callback") == [("delivered", 1)]
+    assert sound(both[1])
+
+
+def test_what_a_killed_host_had_begun_the_other_one_takes_up(both, shop, ask):
+    go_on, slow = threading.Event(), True
+
+    def hang(request):
+        if slow:
+            go_on.wait(30)
+        return Response("thank you")
+
+    shop.answer = hang
+    first, second = both
+    second.kill()
+    first.api.play(client(first).buy().data["order_no"], "success")
+    until(lambda: shop.got)
+    first.kill()
+    slow = False
+    go_on.set()
+    second.start()
+    time.sleep(1)
+    assert len(shop.got) == 1  # it is the first one's until its lease is over
+    ask("UPDATE callback SET due_at = due_at - 60 RETURNING id")
+    until(lambda: ask("SELECT state FROM callback") == [("delivered",)])
+    assert len({got.webhook_id for got in shop.got}) == 1
+    assert sound(second)
+
+
+def test_a_merchant_disabled_on_one_host_is_refused_on_the_other(both):
+    assert [client(service).listed().code for service in both] == [1, 1]
+    both[0].flask("merchant", "set", "demo", "--disabled")
+    until(lambda: [client(service).listed().code for service in both] == [40101, 40101], 2)
+    both[1].flask("merchant", "set", "demo", "--enabled")
+    until(lambda: [client(service).listed().code for service in both] == [1, 1], 2)
+
+
+def test_while_postgres_is_away_each_is_50300_and_afterwards_all_goes_on(both, ask):
+    stop, codes, placed = threading.Event(), set(), []
+
+    def go_on_creating(service):
+        while not stop.is_set():
+            answer = client(service).buy()
+            codes.add(answer.code)
+            if answer.code == 1:
+                placed.append(answer.data["order_no"])
+
+    with ThreadPoolExecutor(4) as pool:
+        calls = [pool.submit(go_on_creating, service) for service in (*both, *both)]
+        try:
+            until(lambda: len(placed) > 5)
+            postgres.cluster().stop()
+            until(lambda: 50300 in codes)
+            away = both[0].api.send("GET", "/healthz").status
+            postgres.cluster().start()
+            before = len(placed)
+            until(lambda: len(placed) > before + 5)
+        finally:
+            stop.set()
+        for call in calls:
+            call.result(20)
+    assert (codes, away) == ({1, 50300}, 503)
+    listed = [client(both[0]).detail(order_no=number).code for number in placed]
+    assert set(listed) == {1}  # what was promised is there
+    assert sound(both[0])
+
+
+def test_a_part_of_a_number_is_found_whichever_host_took_the_order_and_indexes_it(both, ask):
+    at_once([lambda at=at: client(both[at % 2]).buy(merchant_order_no=f"单号-{at:04d}-x") for at in range(MANY)])
+    until(lambda: ask('SELECT order_id - (SELECT MAX(id) FROM "order") FROM search_progress') == [(0,)])
+    assert ask("SELECT COUNT(*) FROM order_search") == [(MANY,)]
+    assert client(both[0]).listed(merchant_order_no="单号-0042").data["total"] == 1
+    assert client(both[1]).listed(merchant_order_no="-00").data["total"] == MANY
+    assert client(both[1]).listed(merchant_order_no="42-X").data["total"] == 1
+
+
+def test_a_start_with_another_key_is_refused(host):
+    host("a").start().stop()
+    said = host("b", ORDERS_VAULT_KEY=Fernet.generate_key().decode()).refused()
+    assert "key" in said
+
+
+def test_a_database_that_can_not_be_reached_is_named_in_one_line_without_its_password(host):
+    address = "postgresql://orders:p%40ss@127.0.0.1:1/orders"
+    said = host("a", ORDERS_DATABASE_URL=address).refused()
+    assert "127.0.0.1" in said
+    assert "p@ss" not in said
+    assert "p%40ss" not in said
+
+
+def test_a_backup_is_left_to_postgres(both, tmp_path):
+    done = both[0].flask("db", "backup", str(tmp_path / "copy"), check=False)
+    assert (done.returncode, "pg_dump" in done.stderr) == (1, True)

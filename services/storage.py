@@ -15,7 +15,7 @@ from typing import Any
 from peewee import DatabaseError
 
 import settings
-from models.faults import LOCKED, Fault, fault_of
+from models.faults import Fault, fault_of
 from models.revision import touch
 
 log = logging.getLogger(__name__)
@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 LOG_SECONDS = 10  # a line about one fault at most so often: a full disk must not be filled with lines about it
 LEAST_FREE = 512 * 1024  # bytes, as many as some dozens of orders take
 FRESH = 2  # seconds that a trial write counts
-PATIENCE = 1  # seconds that one who asks waits for another's trial
+PATIENCE = 0.2  # seconds that one who asks waits for a trial to end
 
 _said: dict[Fault, float] = {}
 
@@ -59,7 +59,7 @@ def _need_room() -> None:
 
 
 class _Trial:
-    """A small write, so that the health that is reported is the disk's; by one thread at a time, and not too often."""
+    """A small write, in a thread of its own: the health is the disk's, and telling it does not wait for it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -69,28 +69,30 @@ class _Trial:
         """Know nothing: another database was opened."""
         self._at = -float(FRESH)
         self._fault: Fault | None = None
+        self._thread: threading.Thread | None = None
 
     def __call__(self) -> Fault | None:
-        """What keeps the database from being written, if anything."""
-        if not self._lock.acquire(timeout=PATIENCE):
-            return LOCKED  # another's trial has been waiting for a while
-        try:
-            if time.monotonic() - self._at >= FRESH:
-                self._fault = self._try()
-                self._at = time.monotonic()
-            return self._fault
-        finally:
-            self._lock.release()
+        """What keeps the database from being written, if anything, by the last trial that has ended."""
+        with self._lock:
+            running = self._thread is not None and self._thread.is_alive()
+            if not running and time.monotonic() - self._at >= FRESH:
+                self._thread = threading.Thread(target=self._run, name="trial", daemon=True)
+                self._thread.start()
+        if self._thread is not None:
+            self._thread.join(PATIENCE)
+        return self._fault
 
-    def _try(self) -> Fault | None:
+    def _run(self) -> None:
         try:
             _need_room()
             touch()
+            self._fault = None
         except (DatabaseError, sqlite3.Error, OSError) as error:
-            if fault := report(error):
-                return fault
-            raise
-        return None
+            self._fault = report(error)
+            if self._fault is None:
+                raise
+        finally:
+            self._at = time.monotonic()
 
 
 trial = _Trial()

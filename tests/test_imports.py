@@ -7,7 +7,15 @@ import pytest
 from tests.support import ROOT
 
 FOLDERS = ("cli", "server", "blueprints", "schemas", "services", "models", "gateways", "regions_data")
-ABOVE = {"app", "cli", "server", "blueprints", "flask", "flask_babel", "click"}  # what knows of requests or of a terminal
+ABOVE = {
+    "app",
+    "cli",
+    "server",
+    "blueprints",
+    "flask",
+    "flask_babel",
+    "click",
+}  # what knows of requests or of a terminal
 NEVER = {
     "cli": {"app", "blueprints"},
     "server": (ABOVE | set(FOLDERS) | {"settings"}) - {"server"},

@@ -10,6 +10,7 @@ from bench.calling_back import callback_delay, callback_rate
 from bench.context import Bench, Compared
 from bench.creating import against_echo, against_raw, large_file, slow_channel, tail
 from bench.footprint import memory, start
+from bench.hopeless import hopeless
 from bench.querying import against_first_page, first_page, rare_text, region_data
 
 
@@ -65,6 +66,7 @@ ROWS = (
     Row("regions-304", "regionData, not modified / empty view", 0.75, region_data("unchanged")),
     Row("callbacks", "callbacks to a server of 20 ms / one after the other", 20, callback_rate),
     _at_most("callback-delay", "payment reported to callback received, idle service / 50 ms", 1, callback_delay),
+    _at_most("hopeless", "the same while 10,000 callbacks can't be delivered: worst p99 / 1 s", 1, hopeless),
     _at_most("memory", "memory after {created} orders created / after 1,000", 1.2, memory),
     _at_most("start", "start to first answer: {large} orders in the file / none", 1.2, start),
 )

@@ -249,8 +249,11 @@ class InlinePool:
     def reserve(self, party: int) -> int:
         return 1000
 
-    def give_back(self, party: int, room: int) -> None:
+    def give_back(self, party: int, room: int, more: bool = True) -> None:
         pass
+
+    def whose_turn(self, parties: Any, went_well: Any) -> Any:
+        return parties
 
     def submit(self, party: int, work: Any, item: Any, more: Any) -> None:
         self._meanwhile()

@@ -8,11 +8,10 @@ from datetime import UTC, datetime
 import pytest
 
 import settings
-from app import start_scheduler
 from models.order import Order
 from models.outbox import Callback
 from models.replay import IdempotencyKey
-from services import callbacks, reconciliation, replay
+from services import callbacks, jobs, reconciliation, replay
 from services import clock as service_clock
 from tests.services.walks import buy_confirmed
 from tests.support import NOON, completed, signed, until
@@ -123,7 +122,7 @@ def test_a_key_whose_request_died_is_not_held_to_be_running_for_longer(app, api)
 
 @contextmanager
 def _jobs():
-    stop = start_scheduler(settings.active())
+    stop = jobs.start(settings.active())
     yield
     stop()
 

@@ -71,8 +71,8 @@ def test_a_request_in_flight_is_finished_and_new_ones_are_refused_meanwhile(inst
         in_flight = Later(lambda: service.api.buy())
         time.sleep(1)  # it waits for its turn to write by now; if not, it is refused and the test fails
         service.process.send_signal(how)
-        until(lambda: _status(f"{service.url}/healthz") != 200)
-        refused = service.api.listed()
+        refused = until(lambda: (answer := service.api.listed()).status != 200 and answer)
+        assert _status(f"{service.url}/healthz") == 503
     assert (refused.status, refused.code) == (503, 50300)
     assert int(refused.headers["Retry-After"]) >= 1
     placed = in_flight.answer()

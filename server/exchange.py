@@ -47,10 +47,18 @@ class Exchange:
         """A header by its name in lower case; empty where it is missing."""
         return str(self.scope.headers.get(name, ""))
 
+    def declared(self) -> int:
+        """The length of the body as its sender says it; 0 where it comes in chunks."""
+        return int(self.header("content-length") or 0)
+
     @property
     def address(self) -> str:
         """Where the connection comes from."""
         return str(self.scope.client.rpartition(":")[0].strip("[]"))
+
+    def is_local(self) -> bool:
+        """Does it come from this machine?"""
+        return self.address == "::1" or self.address.startswith(("127.", "::ffff:127."))
 
     def environ(self) -> dict[str, Any]:
         """The request as WSGI has it.

@@ -38,7 +38,7 @@ class Intake:
 
     def _begin(self, exchange: Exchange) -> None:
         chunked = exchange.header("transfer-encoding")
-        length = int(exchange.header("content-length") or 0)
+        length = exchange.declared()
         if not chunked and not length:
             self._deliver(exchange)
         elif len(self._bodies) >= MOST_BODIES and not self._made_room():
@@ -121,7 +121,8 @@ class Intake:
     def _piece(self, exchange: Exchange, future: Any) -> None:
         """A piece of a body of unknown size, or of one that is too large. An empty one comes at its end."""
         if exchange.late:
-            return self._ended(exchange, 41300 if exchange.length > self._limit else 40800)
+            too_large = max(exchange.length, exchange.declared()) > self._limit
+            return self._ended(exchange, 41300 if too_large else 40800)
         piece = future.result()
         exchange.length += len(piece)
         if exchange.length > MOST_READ:

@@ -32,7 +32,6 @@ UNREAD_SECONDS = 20  # until a client that does not read its answer is dropped
 SPARE_THREADS = 4  # take requests in while all others answer; one of them may answer a probe
 IDLE_SECONDS = 30  # until a thread without work ends
 WATCH_SECONDS = 0.5
-LOOPBACK = ("127.", "::1", "::ffff:127.")
 
 
 def until_asked() -> Callable[[], Any]:
@@ -141,7 +140,7 @@ class Server:
         self._intake(watcher)
 
     def _deliver(self, exchange: Exchange) -> None:
-        probe = exchange.scope.path == self._probe and exchange.address.startswith(LOOPBACK)
+        probe = exchange.scope.path == self._probe and exchange.is_local()
         if not (probe and self._aside.take(exchange)) and not self._main.take(exchange):
             exchange.refuse(self._plain, 50300)
 

@@ -23,8 +23,10 @@ def test_a_body_that_does_not_come_to_an_end_is_a_408_and_takes_no_thread(serve,
         assert one.is_closed()
 
 
-def test_who_sends_far_too_much_too_slowly_hears_that_it_is_too_much(serve, raw, short_limits):
-    slow = raw(serve()).send(HEAD + b"Content-Length: 5000\r\n\r\n" + b"x" * 2000)
+@pytest.mark.parametrize("length", [b"5000", b"9999999999999"])
+@pytest.mark.parametrize("sent", [0, 2000])
+def test_who_sends_far_too_much_too_slowly_hears_that_it_is_too_much(serve, raw, short_limits, length, sent):
+    slow = raw(serve()).send(HEAD + b"Content-Length: " + length + b"\r\n\r\n" + b"x" * sent)
     assert slow.answer().startswith(b"HTTP/1.1 413")
 
 

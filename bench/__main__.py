@@ -10,7 +10,7 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from bench import growth, page, peers, plot, report, scale
+from bench import growth, page, peers, plot, report, scale, scaling
 from bench.context import Bench, Compared
 from bench.load import Failed, wrk
 from bench.processes import ROOT
@@ -42,6 +42,12 @@ def _arguments() -> argparse.Namespace:
         "instance/bench/peers",
     )
     parser.add_argument(
+        "--scaling",
+        action="store_true",
+        help="instead of the rows: createOrder on SQLite, and on Postgres by one service and by several; needs "
+        "Debian's package postgresql; writes docs/scaling.md",
+    )
+    parser.add_argument(
         "--quick",
         action="store_true",
         help="small files, short rounds: tries the harness, not the service; keeps its results in instance/bench",
@@ -59,7 +65,9 @@ def _arguments() -> argparse.Namespace:
     names = given.only.split(",") if given.only else []
     if unknown := set(names) - {row.name for row in ROWS}:
         parser.error(f"no row {', '.join(sorted(unknown))}")
-    given.rows = [row for row in ROWS if not (given.growth or given.peers) and (not names or row.name in names)]
+    given.rows = [
+        row for row in ROWS if not (given.growth or given.peers or given.scaling) and (not names or row.name in names)
+    ]
     return given
 
 
@@ -99,6 +107,7 @@ def _keep(bench: Bench, **measured: Any) -> None:
         picture.write_text(plot.drawn(growth.relative(results["growth"]["endpoints"])), "utf-8")
     if not bench.quick:
         page.update(ROOT / "docs/performance.md", results)
+        page.update(ROOT / "docs/scaling.md", results)
 
 
 def main() -> int:
@@ -117,6 +126,8 @@ def main() -> int:
         _keep(bench, growth=growth.growth(bench))
     if given.peers:
         _keep(bench, peers=peers.compare(bench))
+    if given.scaling:
+        _keep(bench, scaling=scaling.compare(bench))
     shutil.rmtree(bench.work)
     _say(f"{time.monotonic() - began:.0f} s; everything that was measured is in {_results(bench)}")
     return int(failed)

@@ -62,7 +62,25 @@ def _peers(results: Results) -> str:
     return _table(("other", "create", "list", "what it keeps"), "lrrl", lines)
 
 
-PARTS: dict[str, Callable[[Results], str]] = {"machine": _machine, "rows": _rows, "peers": _peers}
+def _scaling(results: Results) -> str:
+    """Orders a second against one service on SQLite, and processor time per order."""
+    lines = [
+        (
+            row["title"],
+            _number(row["ratio"]),
+            f"{row['service_ms']:.2f}",
+            f"{row['database_ms']:.2f}" if row["database_ms"] else "-",
+        )
+        for row in results.get("scaling") or []
+    ]
+    return _table(
+        ("what", "orders a second, against the first line", "service, ms of a core", "Postgres, ms of a core"),
+        "lrrr",
+        lines,
+    )
+
+
+PARTS: dict[str, Callable[[Results], str]] = {"machine": _machine, "rows": _rows, "peers": _peers, "scaling": _scaling}
 PART = re.compile(r"(<!-- bench: (\w+) -->\n).*?(\n<!-- end -->)", re.DOTALL)
 
 
@@ -71,7 +89,7 @@ def written(text: str, results: Results) -> str:
 
     What the results have nothing of stays as it is.
     """
-    return PART.sub(lambda part: part[1] + PARTS[part[2]](results) + part[3] if results[part[2]] else part[0], text)
+    return PART.sub(lambda part: part[1] + PARTS[part[2]](results) + part[3] if results.get(part[2]) else part[0], text)
 
 
 def update(page: Path, results: Results) -> None:

@@ -93,11 +93,11 @@ class Process:
     def rest(self, patience: float = 1800) -> None:
         """Wait until it has no work left of its own: hardly any processor time for a while. Raises Failed."""
         assert self.child
-        stat, give_up, calm = Path(f"/proc/{self.child.pid}/stat"), time.monotonic() + patience, 0
+        give_up, calm = time.monotonic() + patience, 0
         while calm < 3:
-            before = _ticks(stat)
+            before = ticks(self.child.pid)
             time.sleep(1)
-            calm = calm + 1 if _ticks(stat) - before < 0.1 * os.sysconf("SC_CLK_TCK") else 0
+            calm = calm + 1 if ticks(self.child.pid) - before < 0.1 * os.sysconf("SC_CLK_TCK") else 0
             if time.monotonic() > give_up:
                 raise Failed(f"{self.command[1:3]} is busy for {patience:.0f} s without any request")
 
@@ -120,10 +120,10 @@ def _facts(process: Path) -> tuple[int, int]:
     return int(lines["PPid"]), int(lines.get("VmRSS", "0 kB").split()[0]) * 1024
 
 
-def _ticks(stat: Path) -> int:
-    """Processor time that a process has had, in the kernel's ticks."""
-    after_name = stat.read_text().rsplit(")", 1)[1].split()
-    return int(after_name[11]) + int(after_name[12])
+def ticks(pid: int, *, ended: bool = False) -> int:
+    """Processor time that a process has had, in the kernel's ticks; its children's that have ended, too, if wanted."""
+    after_name = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return sum(int(after_name[at]) for at in ((11, 12, 13, 14) if ended else (11, 12)))
 
 
 class Service(Process):

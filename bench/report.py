@@ -87,6 +87,7 @@ def save(
     rows: Sequence[dict[str, Any]] = (),
     growth: dict[str, Any] | None = None,
     peers: list[dict[str, Any]] | None = None,
+    scaling: list[dict[str, Any]] | None = None,
 ) -> dict[str, Any]:
     """Write the file, its rows in `order`; what is not given stays from an earlier run on the same machine.
 
@@ -103,7 +104,8 @@ def save(
     measured |= {row["name"]: {**row, "date": now["date"]} for row in rows}
     grown = {"date": now["date"], "unit": "ms", "endpoints": growth} if growth else known.get("growth")
     compared = [{**row, "date": now["date"]} for row in peers] if peers else known.get("peers")
+    scaled = [{**row, "date": now["date"]} for row in scaling] if scaling else known.get("scaling")
     kept = [measured[name] for name in order if name in measured]
-    said = {"machine": now, "rows": kept, "growth": grown, "peers": compared}
+    said = {"machine": now, "rows": kept, "growth": grown, "peers": compared, "scaling": scaled}
     file.write_text(json.dumps(said, indent=1, ensure_ascii=False) + "\n")
     return said

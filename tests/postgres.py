@@ -37,7 +37,8 @@ SETTINGS = {
 class Cluster:
     """One server, on a Unix socket in a folder of its own; it ends with the tests."""
 
-    def __init__(self) -> None:
+    def __init__(self, **settings: str) -> None:
+        """`settings` of the server stand over those of the tests."""
         self._as_whom = ["runuser", "-u", "postgres", "--"] if os.getuid() == 0 else []
         self.folder = Path(tempfile.mkdtemp(prefix="orders-postgres-"))
         if self._as_whom:
@@ -50,7 +51,7 @@ class Cluster:
         password.chmod(0o644)
         self._run("initdb", "-A", "scram-sha-256", "-U", "orders", "--pwfile", str(password), "-E", "UTF8", "-N")
         with (self.folder / "data" / "postgresql.conf").open("a") as file:
-            file.writelines(f"{name} = '{value}'\n" for name, value in SETTINGS.items())
+            file.writelines(f"{name} = '{value}'\n" for name, value in (SETTINGS | settings).items())
             file.write(f"unix_socket_directories = '{self.folder}'\n")
         atexit.register(self.remove)
         self._watch = subprocess.Popen(

@@ -33,9 +33,9 @@ def test_every_row_was_measured(results):
 
 
 def test_the_page_says_what_was_measured(results):
-    text = (ROOT / "docs/performance.md").read_text("utf-8")
-    assert all(f"<!-- bench: {part} -->" in text for part in page.PARTS)
-    assert page.written(text, results) == text
+    texts = [(ROOT / "docs" / name).read_text("utf-8") for name in ("performance.md", "scaling.md")]
+    assert all(f"<!-- bench: {part} -->" in "".join(texts) for part in page.PARTS)
+    assert [page.written(text, results) for text in texts] == texts
 
 
 def test_the_picture_shows_what_was_measured(results):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -17,7 +18,7 @@ from werkzeug.middleware.proxy_fix import ProxyFix
 
 import cli
 import settings
-from blueprints import auth, envelope
+from blueprints import auth, envelope, gate
 from blueprints.cashier import pages
 from blueprints.docs import docs
 from blueprints.health import health
@@ -33,7 +34,7 @@ from models.channel import Channel
 from models.faults import fault_of
 from models.merchant import Merchant
 from models.postgres import NoDriver
-from server import Server, core_of_its_own, on_any_core, staying_on
+from server import Server, core_of_its_own, on_any_core, staying_on, until_asked
 from services import clock, demo, directory, instance_lock, jobs, replay, seeding, storage, vault
 from services.errors import NotPossible
 
@@ -100,6 +101,7 @@ def create_app(chosen: settings.Settings | None = None) -> Flask:
     replay.memory.forget()
     forget_inbox()
     envelope.init(app)
+    gate.init(app)
     app.register_blueprint(merchant_api, url_prefix=chosen.api_prefix + str(merchant_api.url_prefix))
     for blueprint in (regions, pages, notices, sandbox, health, docs):
         app.register_blueprint(blueprint)
@@ -108,8 +110,15 @@ def create_app(chosen: settings.Settings | None = None) -> Flask:
     return app
 
 
-def _serve_until_asked(app: Flask, chosen: settings.Settings, core: int | None) -> None:
-    """Answer requests until SIGTERM or SIGINT, then finish what is in flight. Raises NotPossible."""
+def _serve_until_asked(app: Flask, chosen: settings.Settings, core: int | None, asked: Callable[[], object]) -> bool:
+    """Answer requests until `asked` returns, then finish what is in flight.
+
+    Returns:
+        Whether all of it was finished.
+
+    Raises:
+        NotPossible: the address can't be listened on.
+    """
     envelope.draining.clear()
     stopped: list[Callable[[], None]] = []
 
@@ -124,8 +133,10 @@ def _serve_until_asked(app: Flask, chosen: settings.Settings, core: int | None) 
             chosen.host,
             chosen.port,
             threads=chosen.threads,
+            waiting=chosen.waiting,
             body_limit=BODY_LIMIT,
             core=core,
+            plain=envelope.prepared(app),
             drain=drain,
         )
     except OSError as error:
@@ -136,33 +147,42 @@ def _serve_until_asked(app: Flask, chosen: settings.Settings, core: int | None) 
     if chosen.demo:
         click.echo(demo.banner(chosen.public_url, chosen.api_prefix))
     click.echo(f"serving on {chosen.public_url}", err=True)
-    server.run()
+    finished = server.run(asked)
     writer.stop()
     click.echo("stopped", err=True)
+    return finished
+
+
+def _seed_or_refuse(chosen: settings.Settings) -> None:
+    """The demo has its merchants, and nobody else has them. Raises NotPossible."""
+    if chosen.demo:
+        seeding.seed_base()
+    elif seeding.is_demo():
+        raise NotPossible("the database holds the demo merchants: choose another ORDERS_INSTANCE, or set ORDERS_DEMO=1")
 
 
 @click.command("serve")
 def serve() -> None:
     """Serve until asked to stop; in demo mode, with the seeded demo."""
+    asked = until_asked()  # before anything is begun that would have to be ended
     chosen = settings.active()
     try:
         # Postgres is made for several services.
         alone = nullcontext() if database.is_shared else instance_lock.held(chosen.database.resolve().parent)
         with alone:
             schema.check()
-            if chosen.demo:
-                seeding.seed_base()
-            elif seeding.is_demo():
-                raise NotPossible(
-                    "the database holds the demo merchants: choose another ORDERS_INSTANCE, or set ORDERS_DEMO=1"
-                )
+            _seed_or_refuse(chosen)
             with core_of_its_own() if chosen.one_core else nullcontext() as core:
-                _serve_until_asked(current_app._get_current_object(), chosen, core)  # type: ignore[attr-defined]
+                finished = _serve_until_asked(current_app._get_current_object(), chosen, core, asked)  # type: ignore[attr-defined]
     except (schema.WrongSchema, NotPossible, OSError) as error:
         click.echo(f"error: {error}", err=True)
         sys.exit(2)
     except DatabaseError as error:
         _end_with(error)
+    if not finished:  # a client does not read its answer, or a callback hangs: neither may keep the process
+        sys.stdout.flush()
+        logging.shutdown()
+        os._exit(0)
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from flask import request
 from marshmallow import Schema, ValidationError
 
 import settings
+from blueprints.gate import caller
 from models.merchant import Merchant
 from schemas.contract import NONCE
 from schemas.strict_json import Literal, Malformed, parse, parse_query
@@ -108,7 +109,7 @@ def authenticated(endpoint: str, in_query: bool) -> Call:
     Raises:
         Refused, ValidationError: as documented per code; refused authentications are counted.
     """
-    address = request.remote_addr or ""
+    address = caller(request.remote_addr or "")
     if _refused[0].is_reached(address):
         raise Refused(42900, retry_after=_refused[0].retry_after(address))
     body, query = _read(body_required=not in_query)

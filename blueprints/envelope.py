@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import logging
 import threading
+from collections.abc import Callable
 from functools import cache, lru_cache
 from typing import Any
 
 from babel import Locale
 from flask import Flask, Response, request
-from flask_babel import gettext
+from flask_babel import force_locale, gettext
 from marshmallow import ValidationError
 from werkzeug.datastructures import LanguageAccept
 from werkzeug.exceptions import HTTPException
@@ -26,6 +27,7 @@ draining = threading.Event()  # set once the process was asked to end
 
 # What the framework refuses by itself, as the documented code.
 HTTP_CODES = {404: 40404, 405: 40500, 413: 41300, 415: 41500}
+WITHOUT_REQUEST = (40000, 40800, 41300, 50300)  # what the server refuses before the application sees it
 LOCALES = {name: Locale(name) for name in ("en", "zh")}
 N_ = str  # marks a text for translation where it is shown
 
@@ -111,6 +113,19 @@ def _version(response: Response) -> Response:
     response.headers.setdefault("X-Content-Type-Options", "nosniff")
     response.headers.setdefault("Cache-Control", "no-store")
     return response
+
+
+def prepared(app: Flask) -> Callable[[int, str], tuple[int, list[tuple[str, str]], bytes]]:
+    """Refusals that need no request: `(code, Accept-Language)` to status, headers and body, for the server's own."""
+
+    def made(code: int, name: str) -> tuple[int, list[tuple[str, str]], bytes]:
+        with app.test_request_context(), force_locale(name):
+            response = app.process_response(refuse(Refused(code)))
+            return response.status_code, list(response.headers), response.get_data()
+
+    answers = {(code, name): made(code, name) for code in WITHOUT_REQUEST for name in LOCALES}
+    own = settings.active().language
+    return lambda code, accepted: answers[code, _best_language(accepted, own).language]
 
 
 def init(app: Flask) -> None:

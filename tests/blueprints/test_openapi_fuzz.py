@@ -128,9 +128,9 @@ def test_at_the_bounds_of_each_parameter_the_answer_is_a_documented_one(contract
         ask(case)
 
 
+@pytest.mark.usefixtures("there")
 @pytest.mark.parametrize("name", [operation.name for operation in OPERATIONS if any(operation.body.values())])
-def test_each_example_of_the_document_is_answered_with_a_success(contract, there, name):
-    assert there
+def test_each_example_of_the_document_is_answered_with_a_success(contract, name):
     operation = contract(name)
 
     @BOUNDED

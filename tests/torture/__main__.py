@@ -40,7 +40,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--clients", type=int, default=4, help="merchants' systems at once (%(default)s)")
     parser.add_argument("--processes", type=int, default=1, help="services on one database (%(default)s)")
     parser.add_argument("--set", action="append", default=[], metavar="ORDERS_NAME=VALUE", help="a setting for them")
-    parser.add_argument("--limit", type=int, default=300, help="seconds after which it is given up (%(default)s)")
+    parser.add_argument("--limit", type=int, default=420, help="seconds after which it is given up (%(default)s)")
     parser.add_argument("--hasty", action="store_true", help="the service takes up what was left within seconds")
     parser.add_argument("--keep", type=Path, help="an empty folder for database and log, to look at later")
     return parser.parse_args()
@@ -75,6 +75,7 @@ def main() -> int:
     chosen = dict(pair.split("=", 1) for pair in given.set)
     plan = Plan(given.seed, given.kills, given.clients, given.processes, chosen, hasty=given.hasty)
     signal.signal(signal.SIGALRM, steps.hung)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # and leave no service behind
     signal.alarm(given.limit)
     with tempfile.TemporaryDirectory() as folder:
         try:

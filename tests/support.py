@@ -302,7 +302,8 @@ class Service:
 
     def __init__(self, instance: Path, **environ: str):
         databases.url_of(instance)  # where its config.toml says so
-        self.instance, self.port = instance, int(environ.get("ORDERS_PORT") or free_port())
+        given = environ.get("ORDERS_PORT", "")
+        self.instance, self.port = instance, int(given) if given.isdigit() else free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         clean = {name: value for name, value in os.environ.items() if not name.startswith("ORDERS_")}
         self.environ = clean | {

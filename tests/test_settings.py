@@ -87,6 +87,8 @@ BAD_VALUES = [
     *(("backup_every", text) for text in ("-1", "8785", "daily")),
     ("backup_folder", "~nobody-of-that-name/x"),
     *(("backup_keep", text) for text in ("0", "all")),
+    *(("database_url", text) for text in ("orders.sqlite", "mysql://host/orders")),
+    *(("database_connections", text) for text in ("1", "501")),
     *(("log_level", text) for text in ("debug", "5", "LOUD")),
 ]
 
@@ -122,6 +124,8 @@ GOOD_VALUES = [
     ("backup_every", "24", 24),
     ("backup_folder", "/var/backups/orders", Path("/var/backups/orders")),
     ("backup_keep", "1", 1),
+    ("database_url", "postgresql://orders@db.example/orders", "postgresql://orders@db.example/orders"),
+    ("database_connections", "32", 32),
     ("log_level", "DEBUG", "DEBUG"),
 ]
 

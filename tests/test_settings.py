@@ -101,7 +101,15 @@ def test_a_value_that_cannot_be_used_is_refused_and_named(tmp_path, name, text):
     assert "\n" not in str(refused.value)
 
 
+def test_a_password_in_an_address_is_not_told(tmp_path):
+    with pytest.raises(WrongSetting) as refused:
+        settings.load({"ORDERS_INSTANCE": str(tmp_path), "ORDERS_DATABASE_URL": "mysql://orders:secret@db/orders"})
+    assert "secret" not in str(refused.value)
+
+
 GOOD_VALUES = [
+    ("database_url", "postgresql://orders:p%40ss@db.internal/orders", "postgresql://orders:p%40ss@db.internal/orders"),
+    ("database_connections", "2", 2),
     ("host", "0.0.0.0", "0.0.0.0"),
     ("port", "80", 80),
     ("site_url", "https://pay.example.com/", "https://pay.example.com"),

@@ -1,0 +1,165 @@
+"""Transactions on Postgres: many at once on few connections, done again where they met, whole or not at all."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import psycopg
+import pytest
+from peewee import DatabaseError, IntegrityError, OperationalError
+
+from models import writer
+from models.base import database, open_postgres
+from models.writer import after_commit, grouped, transaction
+from tests import postgres
+from tests.support import until
+
+pytestmark = pytest.mark.skipif(not postgres.IS_INSTALLED, reason="the programs of Postgres are not installed")
+
+CONNECTIONS = 3
+
+
+@pytest.fixture
+def there():
+    """An empty table of texts, each there once at most; `there(sql)` asks another connection."""
+    name = postgres.cluster().create()
+    url = postgres.cluster().url(name)
+    writer.stop()
+    open_postgres(url, CONNECTIONS)
+    database.execute_sql("CREATE TABLE note (text TEXT UNIQUE, number BIGINT DEFAULT 0)")
+    with psycopg.connect(url, autocommit=True) as other:
+        yield lambda sql="SELECT text FROM note ORDER BY text": [row[0] for row in other.execute(sql).fetchall()]
+    writer.stop()
+    database.close_all()
+    postgres.cluster().drop(name)
+
+
+@transaction
+def write(text):
+    database.execute_sql("INSERT INTO note (text) VALUES (%s)", (text,))
+    return f"wrote {text}"
+
+
+def test_many_threads_share_few_connections(there):
+    with ThreadPoolExecutor(20) as pool:
+        assert len(list(pool.map(write, map(str, range(200))))) == 200
+    assert len(there()) == 200
+    assert len(there("SELECT pid FROM pg_stat_activity WHERE application_name = 'merchant-orders'")) <= CONNECTIONS
+
+
+def test_where_no_connection_becomes_free_it_fails_and_the_next_call_is_done(there, monkeypatch):
+    monkeypatch.setattr("models.postgres.LONGEST_WAIT", 0.2)
+    go_on = threading.Event()
+
+    @transaction
+    def hold():
+        assert go_on.wait(20)
+
+    with ThreadPoolExecutor(CONNECTIONS) as pool:
+        holding = [pool.submit(hold) for _ in range(CONNECTIONS)]
+        until(lambda: database.obj._room._value == 0)
+        with pytest.raises(OperationalError, match="no connection was free"):
+            write("a")
+        go_on.set()
+        assert [each.result(20) for each in holding] == [None] * CONNECTIONS
+    assert write("a") == "wrote a"
+
+
+def test_transactions_that_wait_for_each_other_are_both_done(there):
+    for text in "ab":
+        write(text)
+    met, tries = threading.Barrier(2, timeout=20), []
+
+    @transaction
+    def add(first, second):
+        tries.append(first)
+        database.execute_sql("UPDATE note SET number = number + 1 WHERE text = %s", (first,))
+        if tries.count(first) == 1:
+            met.wait()
+        database.execute_sql("UPDATE note SET number = number + 1 WHERE text = %s", (second,))
+        after_commit(lambda: followed.append(first))
+
+    followed = []
+    with ThreadPoolExecutor(2) as pool:
+        for each in [pool.submit(add, "a", "b"), pool.submit(add, "b", "a")]:
+            each.result(20)
+    assert there("SELECT number FROM note") == [2, 2]
+    assert len(tries) == 3
+    assert sorted(followed) == ["a", "b"]  # once for each, and not for what was undone
+
+
+def test_a_failure_leaves_nothing_and_nothing_follows(there):
+    followed = []
+
+    @transaction
+    def fail():
+        write("a")
+        after_commit(lambda: followed.append("a"))
+        raise ValueError("no such luck")
+
+    with pytest.raises(ValueError, match="no such luck"):
+        fail()
+    assert (there(), followed) == ([], [])
+
+
+def test_an_error_that_was_passed_over_does_not_become_a_silent_rollback(there):
+    @transaction
+    def careless():
+        write("a")
+        try:
+            write("a")
+        except IntegrityError:
+            return "all is well"
+
+    with pytest.raises(DatabaseError, match="failed before"):
+        careless()
+    assert there() == []
+    assert write("b") == "wrote b"
+
+
+def test_work_that_fails_in_a_group_leaves_its_neighbours_alone(there):
+    calls = []
+
+    @grouped
+    def write_many(texts):
+        calls.append(len(texts))
+        for text in texts:
+            database.execute_sql("INSERT INTO note (text) VALUES (%s)", (text,))
+        return texts
+
+    with ThreadPoolExecutor(12) as pool:
+        futures = [pool.submit(write_many, text) for text in "aabcdefghijk"]
+        failed = [future for future in futures if future.exception(20)]
+    assert [type(future.exception()) for future in failed] == [IntegrityError]
+    assert there() == list("abcdefghijk")
+    assert sum(calls) >= 12
+
+
+def test_a_connection_that_the_server_closed_breaks_nothing_later(there):
+    write("a")
+    there("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'merchant-orders'")
+    until(lambda: not there("SELECT pid FROM pg_stat_activity WHERE application_name = 'merchant-orders'"))
+    assert write("b") == "wrote b"
+    assert there() == ["a", "b"]
+
+
+def test_a_transaction_whose_connection_is_lost_leaves_nothing_and_says_so(there):
+    @transaction
+    def interrupted():
+        write("a")
+        there("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'merchant-orders'")
+        write("b")
+
+    with pytest.raises(OperationalError):
+        interrupted()
+    assert there() == []
+    assert write("c") == "wrote c"
+
+
+def test_texts_sort_by_their_bytes_and_sums_are_whole_numbers(there):
+    for text in ("b", "B", "a", "é", "张", "_"):
+        write(text)
+    assert [row[0] for row in database.execute_sql('SELECT text FROM note ORDER BY text COLLATE "C"').fetchall()] == [
+        *("B", "_", "a", "b", "é", "张")
+    ]
+    total = database.execute_sql("SELECT SUM(number + 9000000000000000000) FROM note").fetchone()[0]
+    assert (total, type(total)) == (54 * 10**18, int)

@@ -225,3 +225,18 @@ def test_a_start_outside_demo_mode_has_no_merchants_and_no_sandbox(tmp_path, sta
     assert service.api.buy().code == 40101
     assert service.api.play("1", "success").status == 404
     assert "demo" not in service.log.read_text()
+
+
+def test_on_a_socket_of_both_kinds_an_allow_list_knows_ipv4_callers(instance):
+    try:
+        with socket.create_server(("::", 0), family=socket.AF_INET6):
+            pass
+    except OSError:
+        pytest.skip("this machine has no IPv6")
+    service = Service(instance, ORDERS_HOST="::").start()
+    try:
+        for allowed, code in (("127.0.0.1", 1), ("10.0.0.1,::1", 40300)):
+            service.flask("merchant", "set", "demo", "--allow", allowed)
+            until(lambda code=code: service.api.listed().code == code)  # another process changed it
+    finally:
+        service.stop()

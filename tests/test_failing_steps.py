@@ -10,7 +10,7 @@ from models.ledger import Posting
 from models.order import History, Order, PaymentException
 from models.outbox import Callback
 from models.replay import Nonce
-from services import ledger, reconciliation
+from services import proof, reconciliation
 from tests.failing import Killed, done_but_not_told, dying, failing, failing_connections, refused, rolled_back
 from tests.services import walks
 from tests.support import InlinePool
@@ -51,7 +51,7 @@ def _count(table):
 
 
 def _books_hold():
-    assert not [off for _, off in ledger.verify() if off]
+    assert not [off for _, off in proof.verify() if off]
 
 
 def _sweep():

@@ -4,7 +4,7 @@ BIN := .venv/bin
 TRANSLATIONS := blueprints/translations/zh/LC_MESSAGES/messages.mo
 ORDERS ?= 1000
 
-.PHONY: help setup run test test-postgres check bench bench-peers seed lock messages postgres
+.PHONY: help setup run test test-postgres torture check bench bench-peers seed lock messages postgres audit
 .DEFAULT_GOAL := help
 
 help: ## List the commands.
@@ -32,6 +32,9 @@ run: .venv/.service $(TRANSLATIONS) ## Serve the seeded demo on 127.0.0.1:8000.
 
 test: setup ## Run the tests.
 	$(BIN)/python -m pytest
+
+torture: setup ## Kill the service 50 times under load; two to four minutes. TORTURE="--kills 10 --seed 7" for another run.
+	$(BIN)/python -m tests.torture $(TORTURE)
 
 test-postgres: setup ## Run the tests on a Postgres that they start; needs Debian's package postgresql.
 	TEST_DATABASE=postgres $(BIN)/python -m pytest
@@ -61,7 +64,17 @@ messages: setup ## Bring the translations' catalogue up to date with the code.
 	$(BIN)/pybabel --quiet update --no-fuzzy-matching -i .messages.pot -d blueprints/translations -l zh
 	@rm .messages.pot
 
+.audit/.ready: requirements-audit.txt
+	$(PYTHON) -m venv .audit
+	.audit/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-audit.txt
+	@touch $@
+
+audit: .audit/.ready ## Look all locked dependencies up among the known vulnerabilities.
+	.audit/bin/pip-audit --strict --disable-pip --require-hashes --progress-spinner off $(AUDIT) \
+		$(addprefix -r ,$(wildcard requirements*.txt))
+
 lock: ## Resolve the dependencies again (needs uv).
 	uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-header pyproject.toml -o requirements.txt
 	uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-header pyproject.toml --group dev -o requirements-dev.txt
 	uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-header pyproject.toml --extra postgres -o requirements-postgres.txt
+	uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-header --group audit -o requirements-audit.txt

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
 from collections.abc import Callable
 from contextlib import nullcontext
+from typing import NoReturn
 
 import click
 from flask import Flask, current_app
@@ -16,21 +18,24 @@ from werkzeug.middleware.proxy_fix import ProxyFix
 
 import cli
 import settings
-from blueprints import auth, envelope
+from blueprints import auth, envelope, gate
 from blueprints.cashier import pages
+from blueprints.docs import docs
 from blueprints.health import health
 from blueprints.merchant import merchant_api
 from blueprints.notices import notices
 from blueprints.regions import regions
 from blueprints.sandbox import forget as forget_inbox
 from blueprints.sandbox import sandbox
+from cli.database import needs_no_database
 from models import schema, writer
 from models.base import database, open_database, open_postgres
 from models.channel import Channel
+from models.faults import fault_of
 from models.merchant import Merchant
 from models.postgres import NoDriver
-from server import Server, core_of_its_own, staying_on
-from services import demo, directory, jobs, replay, seeding, vault
+from server import Server, core_of_its_own, on_any_core, staying_on, until_asked
+from services import clock, demo, directory, instance_lock, jobs, replay, seeding, storage, vault
 from services.errors import NotPossible
 
 BODY_LIMIT = 64 * 1024
@@ -42,16 +47,25 @@ def _open(chosen: settings.Settings) -> None:
     chosen.instance.mkdir(mode=0o700, parents=True, exist_ok=True)
     writer.stop()
     directory.forget()
+    storage.trial.forget()
     if chosen.database_url:
         open_postgres(chosen.database_url, chosen.database_connections)
     else:
         chosen.database.touch(mode=0o600)
         open_database(chosen.database)
     schema.create()
+    schema.missing()  # nothing more is asked of a database that a newer version wrote
     sealed = Merchant.select(Merchant.secret).limit(1).scalar() or Channel.select(Channel.config).limit(1).scalar()
     vault.open_vault(chosen.vault_key, chosen.instance / "vault.key", create=sealed is None)
     if sealed is not None:
         vault.unseal(sealed)  # the right key?
+
+
+def _end_with(error: DatabaseError) -> NoReturn:
+    fault = fault_of(error)
+    meaning = f"{fault.text} ({error})" if fault else str(error)
+    click.echo(f"error: {database.database}: {' '.join(meaning.split())}", err=True)
+    sys.exit(2)
 
 
 def create_app(chosen: settings.Settings | None = None) -> Flask:
@@ -61,15 +75,18 @@ def create_app(chosen: settings.Settings | None = None) -> Flask:
     """
     try:
         chosen = chosen or settings.load()
-        _open(chosen)
-    except (settings.WrongSetting, vault.VaultLocked, NoDriver, OSError) as error:
+        if needs_no_database(sys.argv):
+            settings.use(chosen)
+        else:
+            _open(chosen)
+    except (settings.WrongSetting, vault.VaultLocked, schema.WrongSchema, NoDriver, OSError) as error:
         click.echo(f"error: {error}", err=True)
         sys.exit(2)
     except DatabaseError as error:
-        click.echo(f"error: {database.database}: {' '.join(str(error).split())}", err=True)
-        sys.exit(2)
+        _end_with(error)
     logging.basicConfig(level=chosen.log_level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     logging.getLogger("apscheduler").setLevel(logging.ERROR)
+    logging.getLogger("_granian").setLevel(logging.WARNING)
     logging.getLogger("urllib3").setLevel(logging.INFO)  # at DEBUG it tells addresses with what is in their query
     app = Flask(
         __name__, instance_path=str(chosen.instance), template_folder="blueprints/templates", static_folder=None
@@ -81,19 +98,28 @@ def create_app(chosen: settings.Settings | None = None) -> Flask:
     if chosen.trusted_proxies:
         app.wsgi_app = ProxyFix(app.wsgi_app, x_for=chosen.trusted_proxies, x_proto=chosen.trusted_proxies)  # type: ignore[method-assign]
     auth.init()
+    clock.seen.begin()
     replay.memory.forget()
     forget_inbox()
     envelope.init(app)
+    gate.init(app)
     app.register_blueprint(merchant_api, url_prefix=chosen.api_prefix + str(merchant_api.url_prefix))
-    for blueprint in (regions, pages, notices, sandbox, health):
+    for blueprint in (regions, pages, notices, sandbox, health, docs):
         app.register_blueprint(blueprint)
     cli.register(app)
     app.cli.add_command(serve)
     return app
 
 
-def _serve_until_asked(app: Flask, chosen: settings.Settings, core: int | None) -> None:
-    """Answer requests until SIGTERM or SIGINT, then finish what is in flight. Raises NotPossible."""
+def _serve_until_asked(app: Flask, chosen: settings.Settings, core: int | None, asked: Callable[[], object]) -> bool:
+    """Answer requests until `asked` returns, then finish what is in flight.
+
+    Returns:
+        Whether all of it was finished.
+
+    Raises:
+        NotPossible: the address can't be listened on.
+    """
     envelope.draining.clear()
     stopped: list[Callable[[], None]] = []
 
@@ -108,40 +134,56 @@ def _serve_until_asked(app: Flask, chosen: settings.Settings, core: int | None) 
             chosen.host,
             chosen.port,
             threads=chosen.threads,
+            waiting=chosen.waiting,
             body_limit=BODY_LIMIT,
             core=core,
+            plain=envelope.prepared(app),
             drain=drain,
         )
     except OSError as error:
         raise NotPossible(f"can't listen on {chosen.host}:{chosen.port}: {error}") from None
     with staying_on(core):
         writer.stop()  # it starts again with the first that needs it, beside that one
-        stopped.append(jobs.start(chosen))
+        stopped.append(jobs.start(chosen, on_any_core()))
     if chosen.demo:
         click.echo(demo.banner(chosen.public_url, chosen.api_prefix))
     click.echo(f"serving on {chosen.public_url}", err=True)
-    server.run()
+    finished = server.run(asked)
     writer.stop()
     click.echo("stopped", err=True)
+    return finished
+
+
+def _seed_or_refuse(chosen: settings.Settings) -> None:
+    """The demo has its merchants, and nobody else has them. Raises NotPossible."""
+    if chosen.demo:
+        seeding.seed_base()
+    elif seeding.is_demo():
+        raise NotPossible("the database holds the demo merchants: choose another ORDERS_INSTANCE, or set ORDERS_DEMO=1")
 
 
 @click.command("serve")
 def serve() -> None:
     """Serve until asked to stop; in demo mode, with the seeded demo."""
+    asked = until_asked()  # before anything is begun that would have to be ended
     chosen = settings.active()
     try:
-        schema.check()
-        if chosen.demo:
-            seeding.seed_base()
-        elif seeding.is_demo():
-            raise NotPossible(
-                "the database holds the demo merchants: choose another ORDERS_INSTANCE, or set ORDERS_DEMO=1"
-            )
-        with core_of_its_own() if chosen.one_core else nullcontext() as core:
-            _serve_until_asked(current_app._get_current_object(), chosen, core)  # type: ignore[attr-defined]
+        # Postgres is made for several services.
+        alone = nullcontext() if database.is_shared else instance_lock.held(chosen.database.resolve().parent)
+        with alone:
+            schema.check()
+            _seed_or_refuse(chosen)
+            with core_of_its_own() if chosen.one_core else nullcontext() as core:
+                finished = _serve_until_asked(current_app._get_current_object(), chosen, core, asked)  # type: ignore[attr-defined]
     except (schema.WrongSchema, NotPossible, OSError) as error:
         click.echo(f"error: {error}", err=True)
         sys.exit(2)
+    except DatabaseError as error:
+        _end_with(error)
+    if not finished:  # a client does not read its answer, or a callback hangs: neither may keep the process
+        sys.stdout.flush()
+        logging.shutdown()
+        os._exit(0)
 
 
 if __name__ == "__main__":

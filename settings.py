@@ -87,22 +87,34 @@ class Settings:
     language: str = _setting("en", _one_of("en", "zh"), "language of messages where the caller names none")
     vault_key: str = _setting("", str, "Fernet keys, newest first, joined by commas; instance/vault.key where empty")
     threads: int = _setting(64, _whole(1, 256), "threads that answer requests")
+    waiting: int = _setting(512, _whole(1, 100_000), "requests that may wait for a thread; more are refused")
     one_core: bool = _setting(True, _flag, "stay on one processor core, where Python's threads take turns fastest")
     trusted_proxies: int = _setting(0, _whole(0, 9), "reverse proxies in front whose X-Forwarded-* are believed")
     buy_expiry: int = _setting(900, _whole(1, 30 * 86400), "seconds until an unpaid buy order expires")
     requests_per_second: int = _setting(100, _whole(1, 1_000_000), "requests a second per merchant")
+    requests_per_address: int = _setting(200, _whole(1, 1_000_000), "requests a second per address")
     refused_per_minute: int = _setting(200, _whole(1, 1_000_000), "refused authentications a minute per address")
     private_callbacks: bool = _setting(
         False, _flag, "allow callbacks to private and loopback addresses; always on in demo mode"
     )
     callback_workers: int = _setting(128, _whole(1, 256), "callbacks under way at once")
     channel_workers: int = _setting(32, _whole(1, 256), "calls to channels under way at once")
+    backup_every: int = _setting(0, _whole(0, 8784), "hours from one scheduled backup to the next; 0 makes none")
+    backup_folder: Path = _setting(
+        Path("backups"), lambda text: Path(text).expanduser(), "folder of scheduled backups, in the instance folder"
+    )
+    backup_keep: int = _setting(14, _whole(1, 100_000), "scheduled backups that are kept; older ones are deleted")
     log_level: str = _setting("INFO", _one_of("DEBUG", "INFO", "WARNING", "ERROR"), "least level that is logged")
 
     @property
     def database(self) -> Path:
         """The SQLite file."""
         return self.instance / "orders.sqlite"
+
+    @property
+    def backups(self) -> Path:
+        """The folder of scheduled backups."""
+        return self.instance / self.backup_folder
 
     @property
     def public_url(self) -> str:

@@ -6,7 +6,7 @@ import sys
 import waitress
 from flask import Flask, Response, jsonify, request
 
-from server import Server
+from server import Server, until_asked
 
 app = Flask(__name__)
 
@@ -29,4 +29,4 @@ if __name__ == "__main__":
         logging.getLogger("waitress.queue").setLevel(logging.ERROR)  # a line for each request that queues costs a tenth
         waitress.serve(app, host="127.0.0.1", port=port, threads=threads, ident=None, _quiet=True)
     else:
-        Server(app, "127.0.0.1", port, threads=threads, body_limit=1 << 16).run()
+        Server(app, "127.0.0.1", port, threads=threads, body_limit=1 << 16).run(until_asked())

@@ -30,7 +30,7 @@ NOTICE_SECRET = b"sandbox-notice-secret"
 FEN = 10_000  # of each order
 
 
-def _pay(service: Service, http: requests.Session, order_no: str) -> None:
+def pay(service: Service, http: requests.Session, order_no: str) -> None:
     """What the sandbox's upstream sends once an order was paid. Raises Failed."""
     said = {"order_no": order_no, "state": "paid", "amount": FEN, "reference": f"R{order_no}"}
     body = json.dumps(said).encode()
@@ -56,7 +56,7 @@ def _complete_orders(bench: Bench, instance: Path, count: int) -> None:
     with service, ThreadPoolExecutor(8) as pool:
         for key in MERCHANTS:
             bench.load(f"{service.url}/merchant/createOrder", 8, lambda _, key=key: bodies.buys(each, key=key), 120)
-            list(pool.map(lambda order_no: _pay(service, service.http, order_no), _order_numbers(service, key, each)))
+            list(pool.map(lambda order_no: pay(service, service.http, order_no), _order_numbers(service, key, each)))
 
 
 def _seen(server: Process) -> list[tuple[float, str]]:
@@ -111,13 +111,13 @@ def callback_rate(bench: Bench) -> Compared:
     return Compared(found["service"], found["loop"], "a second")
 
 
-def _told_after(service: Service, server: Process) -> float:
+def told_after(service: Service, server: Process) -> float:
     """Milliseconds from the payment's notice to the arrival of the callback. Raises Failed."""
     order_no = service.call("createOrder", bodies.BUY)["order_no"]
     time.sleep(random.uniform(0.1, 0.7))  # at any point between two sweeps
     before = len(_seen(server))
     began = time.monotonic()
-    _pay(service, service.http, order_no)
+    pay(service, service.http, order_no)
     while len(seen := _seen(server)) == before:
         if time.monotonic() > began + 30:
             raise Failed("no callback came")
@@ -133,7 +133,5 @@ def callback_delay(bench: Bench) -> Compared:
     with receiver(0, bench.work) as server:
         service.flask("merchant", "set", "demo", "--callback-url", f"{server.url}/hook")
         with service:
-            rounds = [
-                statistics.median(_told_after(service, server) for _ in range(count)) for _ in range(bench.rounds)
-            ]
+            rounds = [statistics.median(told_after(service, server) for _ in range(count)) for _ in range(bench.rounds)]
     return Compared(rounds, [float(ENOUGH_MS)] * len(rounds), "ms")

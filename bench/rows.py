@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from bench import overload
 from bench.calling_back import callback_delay, callback_rate
 from bench.context import Bench, Compared
 from bench.creating import against_echo, against_raw, large_file, slow_channel, tail
 from bench.footprint import memory, start
+from bench.hopeless import hopeless
 from bench.querying import against_first_page, first_page, rare_text, region_data
 
 
@@ -37,6 +39,8 @@ def _at_most(name: str, title: str, target: float, measure: Callable[[Bench], Co
 ECHO = "createOrder / bare echo on"
 LISTED = "orderQueryList, {huge} orders,"
 
+FLOOD = "createOrder, twice what it can serve:"
+
 ROWS = (
     Row("echo-8", f"{ECHO} waitress, 8 connections", 0.60, against_echo("waitress", 8)),
     Row("echo-32", f"{ECHO} waitress, 32 connections", 0.65, against_echo("waitress", 32)),
@@ -47,6 +51,10 @@ ROWS = (
     Row("raw", "createOrder, 32 connections / raw transactions of the same rows", 0.45, against_raw),
     _at_most("tail", "createOrder, 8 connections: p99 / p50", 3, tail),
     Row("slow-channel", "createOrder on a channel of 500 ms, 64 connections / 128 a second", 0.80, slow_channel),
+    Row("crowd", "createOrder, 512 connections / 32", 0.85, overload.crowd),
+    Row("flood", f"{FLOOD} orders / at its own pace", 0.6, overload.answered),
+    _at_most("flood-tail", f"{FLOOD} p99 of orders / 2 s", 1, overload.tail),
+    _at_most("flood-memory", f"{FLOOD} memory after / before", 1.5, overload.growth),
     _at_most("first-page", "orderQueryList, first page: {large} orders / {small}", 1.15, first_page),
     _at_most("deep-page", f"{LISTED} page 5000 / first page", 2, against_first_page("deep")),
     _at_most("last-page", f"{LISTED} last page / first page", 2, against_first_page("last")),
@@ -58,6 +66,7 @@ ROWS = (
     Row("regions-304", "regionData, not modified / empty view", 0.75, region_data("unchanged")),
     Row("callbacks", "callbacks to a server of 20 ms / one after the other", 20, callback_rate),
     _at_most("callback-delay", "payment reported to callback received, idle service / 50 ms", 1, callback_delay),
+    _at_most("hopeless", "the same while 10,000 callbacks can't be delivered: worst p99 / 1 s", 1, hopeless),
     _at_most("memory", "memory after {created} orders created / after 1,000", 1.2, memory),
     _at_most("start", "start to first answer: {large} orders in the file / none", 1.2, start),
 )

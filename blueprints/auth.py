@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import ipaddress
 import re
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import wraps
@@ -14,16 +12,19 @@ from flask import request
 from marshmallow import Schema, ValidationError
 
 import settings
+from blueprints.gate import caller
 from models.merchant import Merchant
+from schemas.contract import NONCE
 from schemas.strict_json import Literal, Malformed, parse, parse_query
 from services import directory, replay, signing, vault
+from services.addresses import address_of
 from services.directory import Known
 from services.errors import Refused
 from services.rates import Rate
 from services.replay import Call
 
 AUTH_FIELDS = ("api_key", "timestamp", "nonce", "signature")
-_NONCE = re.compile(r"[A-Za-z0-9_.-]{8,64}")
+_NONCE = re.compile(NONCE)
 _IDEMPOTENCY_KEY = re.compile(r"[\x21-\x7e]{1,255}")
 _TIMESTAMP = re.compile(r"[0-9]{1,12}")
 UNKNOWN = ["Unknown field."]
@@ -72,7 +73,7 @@ def _authenticate(endpoint: str, body: dict[str, Any], query: dict[str, Any], in
     if not signing.holds(auth["signature"], vault.valid_secrets(merchant, "secret"), text):
         raise Refused(40102, detail=f"the server's string to sign is {text!r}" if settings.active().demo else "")
     stamp = auth["timestamp"]
-    if not _TIMESTAMP.fullmatch(stamp) or abs(int(time.time()) - int(stamp)) > replay.WINDOW:
+    if not _TIMESTAMP.fullmatch(stamp) or not replay.is_fresh(int(stamp)):
         raise Refused(40103)
     _check_address(known)
     if not _requests[0].hit(merchant.key):
@@ -85,8 +86,10 @@ def _authenticate(endpoint: str, body: dict[str, Any], query: dict[str, Any], in
 
 def _check_address(known: Known) -> None:
     """Refuse an address that is not on the merchant's allow list, where it has one. Raises Refused 40300."""
-    networks = known.networks
-    if networks and not any(ipaddress.ip_address(request.remote_addr or "::") in network for network in networks):
+    if not known.networks:
+        return
+    address = address_of(request.remote_addr or "")
+    if address is None or not any(address in network for network in known.networks):
         raise Refused(40300)
 
 
@@ -106,7 +109,7 @@ def authenticated(endpoint: str, in_query: bool) -> Call:
     Raises:
         Refused, ValidationError: as documented per code; refused authentications are counted.
     """
-    address = request.remote_addr or ""
+    address = caller(request.remote_addr or "")
     if _refused[0].is_reached(address):
         raise Refused(42900, retry_after=_refused[0].retry_after(address))
     body, query = _read(body_required=not in_query)

@@ -5,20 +5,20 @@ from __future__ import annotations
 import json
 import logging
 import threading
+from collections.abc import Callable
 from functools import cache, lru_cache
 from typing import Any
 
 from babel import Locale
 from flask import Flask, Response, request
-from flask_babel import gettext
+from flask_babel import force_locale, gettext
 from marshmallow import ValidationError
-from peewee import OperationalError, PeeweeException
 from werkzeug.datastructures import LanguageAccept
 from werkzeug.exceptions import HTTPException
 from werkzeug.http import parse_accept_header
 
 import settings
-from models.postgres import is_passing
+from services import storage
 from services.errors import ERRORS, Refused
 
 log = logging.getLogger(__name__)
@@ -27,6 +27,7 @@ draining = threading.Event()  # set once the process was asked to end
 
 # What the framework refuses by itself, as the documented code.
 HTTP_CODES = {404: 40404, 405: 40500, 413: 41300, 415: 41500}
+WITHOUT_REQUEST = (40000, 40800, 41300, 50300)  # what the server refuses before the application sees it
 LOCALES = {name: Locale(name) for name in ("en", "zh")}
 N_ = str  # marks a text for translation where it is shown
 
@@ -96,15 +97,9 @@ def _http(error: HTTPException) -> Response:
     return response
 
 
-def _database(error: PeeweeException) -> Response:
-    locked = isinstance(error, OperationalError) and "locked" in str(error)
-    if not locked and not is_passing(error):
-        return _unexpected(error)
-    log.warning("database: %s", error)
-    return refuse(Refused(50300))
-
-
 def _unexpected(error: Exception) -> Response:
+    if fault := storage.report(error):
+        return refuse(Refused(50300, retry_after=fault.retry_after))
     log.exception("%s %s failed", request.method, request.path)
     return refuse(Refused(50000))
 
@@ -120,6 +115,19 @@ def _version(response: Response) -> Response:
     return response
 
 
+def prepared(app: Flask) -> Callable[[int, str], tuple[int, list[tuple[str, str]], bytes]]:
+    """Refusals that need no request: `(code, Accept-Language)` to status, headers and body, for the server's own."""
+
+    def made(code: int, name: str) -> tuple[int, list[tuple[str, str]], bytes]:
+        with app.test_request_context(), force_locale(name):
+            response = app.process_response(refuse(Refused(code)))
+            return response.status_code, list(response.headers), response.get_data()
+
+    answers = {(code, name): made(code, name) for code in WITHOUT_REQUEST for name in LOCALES}
+    own = settings.active().language
+    return lambda code, accepted: answers[code, _best_language(accepted, own).language]
+
+
 def init(app: Flask) -> None:
     """Make every answer of the app an envelope, errors included."""
     app.before_request(_refuse_while_draining)
@@ -127,5 +135,4 @@ def init(app: Flask) -> None:
     app.register_error_handler(Refused, refuse)
     app.register_error_handler(ValidationError, _validation)
     app.register_error_handler(HTTPException, _http)
-    app.register_error_handler(PeeweeException, _database)
     app.register_error_handler(Exception, _unexpected)

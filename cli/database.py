@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import click
 
 import settings
-from cli.output import Commands
+from cli.output import Commands, refusal, when
 from models import schema
-from services import demo, seeded_orders, seeding
+from services import demo, instance_lock, seeded_orders, seeding
 from services.backup import backup as copy_database
 from services.errors import NotPossible
 from services.moving import copy as copy_to_postgres
+from services.restore import restore as put_back
 
 
 class AnySchema(Commands):
@@ -25,10 +28,16 @@ class AnySchema(Commands):
 db = AnySchema("db", help="The database's schema and copies of it.")
 
 
+def needs_no_database(arguments: Sequence[str]) -> bool:
+    """Is it `flask db restore`, which works where there is no database, or none that can be used?"""
+    return ("db", "restore") in pairwise(arguments)
+
+
 @db.command("migrate")
 def migrate() -> None:
     """Bring the database up to this version; make a backup first."""
-    applied = schema.migrate()
+    with instance_lock.held(settings.active().database.resolve().parent):
+        applied = schema.migrate()
     schema.check()
     click.echo("\n".join(f"applied: {name}" for name in applied) or "the database is up to date")
 
@@ -42,6 +51,25 @@ def backup(target: Path) -> None:
     with click.progressbar(length=100, label="Copying", file=sys.stderr) as bar:
         copy_database(target, lambda done, total: bar.update(max(0, done * 100 // max(total, 1) - bar.pos)))
     click.echo(f"{target} is a checked copy")
+
+
+@db.command("restore")
+@click.argument("backup", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--yes", is_flag=True, help="Don't ask.")
+@click.option("--unverified", is_flag=True, help="Even though its books don't verify.")
+def restore(backup: Path, yes: bool, unverified: bool) -> None:
+    """Put BACKUP in the place of the database, once it is checked. The service must be stopped; nothing is deleted."""
+    chosen = settings.active()
+    if not yes:
+        click.confirm(f"Put {backup} in the place of {chosen.database}?", abort=True)
+    done = put_back(backup, chosen, verified=not unverified, step=lambda doing: click.echo(doing, err=True))
+    if done.kept:
+        click.echo(f"the database that was there is now {done.kept}")
+    newest = f", the newest of {when(done.newest)}" if done.newest else ""
+    click.echo(f"{chosen.database} has {done.orders} orders{newest}")
+    if done.missing:
+        click.echo("it is of an older version: run `flask db migrate`, then `flask ledger verify`")
+    click.echo("start the service; then compare with your channels and merchants what happened since")
 
 
 @db.command("copy")
@@ -68,7 +96,7 @@ def seed(orders: int) -> None:
                 count = seeded_orders.seed_orders(orders, bar.update)
             click.echo(f"{count} orders made")
     except (NotPossible, schema.WrongSchema) as error:
-        raise click.ClickException(str(error)) from None
+        raise refusal(error) from None
 
 
 @click.command("demo-curl")

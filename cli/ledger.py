@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import IO, Any
 
 import click
 
 from cli.output import ROW_ID, Commands, YuanType, json_option, show, table
 from schemas.views import hundredths
-from services import administration, channels
+from services import administration, channels, proof
 from services import ledger as books
 
 ledger = Commands("ledger", help="Balances in the double-entry ledger.")
@@ -30,12 +30,27 @@ def balances(as_json: bool) -> None:
     show(books.balances(), as_json, tell)
 
 
-@ledger.command("verify")
+@ledger.command("heads")
 @json_option
-def verify(as_json: bool) -> None:
-    """Recompute every balance from the entries; status 1 where anything is off."""
+def heads(as_json: bool) -> None:
+    """Show how far each account's chain of entries goes, and its head; keep the JSON elsewhere, for `verify`."""
+    rows = [
+        {"kind": kind, "owner": owner, "entries": entries, "head": head}
+        for (kind, owner), (entries, head) in proof.heads().items()
+    ]
+    show(rows, as_json, table)
+
+
+@ledger.command("verify")
+@click.option("--against", type=click.File(encoding="utf-8"), help="Heads that were kept: JSON of `ledger heads`.")
+@json_option
+def verify(against: IO[str] | None, as_json: bool) -> None:
+    """Recompute every balance from the entries, and every entry's hash; status 1 where anything is off."""
+    kept = proof.read_heads(against) if against else None
     found: dict[str, list[str]] = {}
-    with click.progressbar(books.verify(), length=len(books.CHECKS), label="Checking", file=sys.stderr) as checks:
+    with click.progressbar(
+        proof.verify(kept), length=len(proof.checks(kept)), label="Checking", file=sys.stderr
+    ) as checks:
         for name, off in checks:
             found[name] = off
 

@@ -13,15 +13,23 @@ from typing import Any
 import click
 from flask.cli import AppGroup
 from marshmallow import ValidationError
-from peewee import OperationalError
+from peewee import DatabaseError, OperationalError
 
 from models import schema
 from models.base import LARGEST_ID
+from models.faults import fault_of
 from schemas.fields import Yuan
 from services.errors import NotPossible
 from services.vault import VaultLocked
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")
+
+
+def refusal(error: Exception) -> click.ClickException:
+    """What ends a command with one line."""
+    end = click.ClickException(str(error))
+    end.exit_code = 2 if isinstance(error, schema.WrongSchema) else 1
+    return end
 
 
 class Commands(AppGroup):
@@ -30,15 +38,19 @@ class Commands(AppGroup):
     any_schema = False
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; what it can't do becomes a line and status 1."""
+        """Run the command; what it can't do becomes a line and status 1, or 2 where it can't work on this database."""
         try:
             if not self.any_schema:
                 schema.check()
             return super().invoke(ctx)
         except (NotPossible, VaultLocked, schema.WrongSchema) as error:
-            raise click.ClickException(str(error)) from None
-        except OperationalError as error:
-            raise click.ClickException(f"the database: {error}") from None
+            raise refusal(error) from None
+        except DatabaseError as error:
+            if fault := fault_of(error):
+                raise click.ClickException(f"{fault.text} ({error})") from None
+            if isinstance(error, OperationalError):
+                raise click.ClickException(f"the database: {error}") from None
+            raise
 
 
 class YuanType(click.ParamType):

@@ -117,6 +117,6 @@ class SandboxDriver(Driver):
         if play is None or play.payout_at is None:
             return Report(State.ABSENT)
         takes = LATE_PAYOUT_SECONDS if play.outcome == "late" else PAYOUT_SECONDS
-        if play.outcome == "silent" or time.time() < play.payout_at + takes:
+        if play.outcome == "silent" or 0 <= time.time() - play.payout_at < takes:
             return Report(State.OPEN)
         return self._answer(play)

@@ -8,40 +8,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from peewee import AutoField, BigIntegerField, DatabaseProxy, Model, SqliteDatabase, Value
+from peewee import AutoField, BigIntegerField, DatabaseProxy, Model, Value
 
 from models.postgres import Postgres
+from models.sqlite import Sqlite
 
 LARGEST_ID = 2**63 - 1
 
-PRAGMAS = {
-    "journal_mode": "wal",
-    "synchronous": "full",  # a committed order survives a power cut
-    "foreign_keys": 1,
-    "cache_size": -256,  # KiB for each of the many threads that read; what another connection writes empties it anyway
-}
-
-
-class Sqlite(SqliteDatabase):
-    """One file, which this host's processes write to in turn."""
-
-    is_shared = False  # may processes of other hosts write to it, at the same time?
-
-    def snapshot(self) -> Any:
-        """A transaction that sees all tables as of one moment; it takes no write lock."""
-        return self.atomic("DEFERRED")
-
-    def held(self, rows: Any, *, skip_locked: bool = False) -> Any:
-        """The query as it is: a transaction that writes is alone."""
-        return rows
-
-    def alone(self, what: str, *ids: int) -> None:
-        """Nothing: a transaction that writes is alone."""
-
-
-# IMMEDIATE takes the write lock at BEGIN: with a deferred BEGIN two readers that both turn
-# writers fail at once with "database is locked", whatever the busy timeout.
-_sqlite = Sqlite(None, lock_type="IMMEDIATE")
+_sqlite = Sqlite()
 database = DatabaseProxy()  # whichever was opened last; what differs between the two is in their classes
 database.initialize(_sqlite)
 
@@ -49,7 +23,7 @@ database.initialize(_sqlite)
 def open_database(path: Path, busy_timeout: float = 5.0) -> None:
     """Point every model at the SQLite file `path`; `busy_timeout` in seconds."""
     _use(_sqlite)
-    _sqlite.init(str(path), pragmas=PRAGMAS, timeout=busy_timeout)
+    _sqlite.init(str(path), timeout=busy_timeout)
 
 
 def open_postgres(url: str, connections: int) -> None:

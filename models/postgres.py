@@ -46,9 +46,7 @@ SESSION = {
 }
 LONGEST_WAIT = 5.0  # seconds for a connection that others have
 
-# What an SQLSTATE (or a class of them) says that is not the statement's fault: it may be tried again later ...
-PASSING = ("08", "53", "57", "25006", "55P03")
-# ... or the whole transaction at once: it came in another's way.
+# SQLSTATEs of a transaction that came in another's way.
 OVERTAKEN = ("40001", "40P01")
 
 
@@ -64,14 +62,6 @@ def sqlstate(error: BaseException) -> str | None:
     if psycopg is None or not isinstance(cause, psycopg.Error):
         return None
     return cause.sqlstate or ""
-
-
-def is_passing(error: BaseException) -> bool:
-    """Is the database not to be reached, restarting or busy, so that trying again later will help?"""
-    state = sqlstate(error)
-    if state == "":
-        return isinstance(error, (OperationalError, InterfaceError))
-    return state is not None and state.startswith((*PASSING, *OVERTAKEN))
 
 
 def is_overtaken(error: BaseException) -> bool:

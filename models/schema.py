@@ -44,7 +44,7 @@ TABLES = [
 # How a row is recognised that must neither change nor go, not even by REPLACE, which fires no DELETE trigger.
 APPEND_ONLY = {
     Posting: "id = NEW.id OR (order_id = NEW.order_id AND purpose = NEW.purpose)",
-    Entry: "id = NEW.id",
+    Entry: "id = NEW.id OR (account_id = NEW.account_id AND number = NEW.number)",
     History: "id = NEW.id",
 }
 BY_KEY = (Nonce, IdempotencyKey, Tally)  # SQLite keeps their rows in their keys' order; Postgres has no such tables
@@ -59,7 +59,8 @@ def _runner() -> Runner:
     return Runner(database.obj, str(MIGRATIONS))
 
 
-def _has_tables() -> bool:
+def has_tables() -> bool:
+    """Is it a database of this service, and not an empty one?"""
     return database.table_exists(Order._meta.table_name)
 
 
@@ -95,13 +96,13 @@ def create(fill: Callable[[], None] = _first_rows) -> bool:
     Args:
         fill: puts in the rows that are there from the beginning, before anything guards or counts them.
     """
-    if _has_tables():
+    if has_tables():
         return False
     for table in BY_KEY:
         table._meta.without_rowid = not database.is_shared
     with database.atomic():
         database.alone("schema")
-        if _has_tables():  # another process was quicker
+        if has_tables():  # another process was quicker
             return False
         database.create_tables(TABLES)
         for statement in search_statements():
@@ -126,13 +127,20 @@ def continue_ids() -> None:
 
 def migrate() -> list[str]:
     """Apply the steps that an older database lacks; their names. Raises WrongSchema where it is newer."""
-    _refuse_newer()
+    missing()
     return _runner().up()
 
 
-def _refuse_newer() -> None:
-    if any(migration.path is None for migration in _runner().status()):
+def missing() -> list[str]:
+    """The names of the steps that an older database lacks.
+
+    Raises:
+        WrongSchema: it has a step that this version does not know.
+    """
+    status = _runner().status()
+    if any(migration.path is None for migration in status):
         raise WrongSchema("the database was written by a newer version of the service: upgrade the service")
+    return [migration.name for migration in status if migration.applied is None]
 
 
 def check() -> None:
@@ -141,6 +149,5 @@ def check() -> None:
     Raises:
         WrongSchema: with one line on what to do.
     """
-    _refuse_newer()
-    if any(migration.applied is None for migration in _runner().status()):
+    if missing():
         raise WrongSchema("the database is of an older version: back it up, then run `flask db migrate`")

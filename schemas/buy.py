@@ -6,6 +6,7 @@ from marshmallow import validate
 
 from models.base import LARGEST_ID
 from models.channel import PAY_METHODS
+from models.order import BUY
 from schemas.fields import Request, Text, Whole, Yuan
 
 
@@ -21,5 +22,7 @@ class NewOrder(Request):
 
 class BuyOrder(NewOrder):
     """A deposit."""
+
+    order_type = Whole(BUY, BUY, required=True)
 
     customer_name = Text(validate=validate.Length(max=100))

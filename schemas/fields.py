@@ -79,6 +79,9 @@ class Request(Schema):
         }
 
 
+NOT_BLANK = validate.Regexp(r".*\S", error="Must not be blank.")
+
+
 def filled(most: int) -> list[validate.Validator]:
     """A required text: not blank, at most `most` characters."""
-    return [validate.Length(max=most), validate.Regexp(r".*\S", error="Must not be blank.")]
+    return [validate.Length(max=most), NOT_BLANK]

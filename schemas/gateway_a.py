@@ -14,7 +14,8 @@ LONG_TERM, DATED = "1", "0"
 CARD_TYPES = ("0", "1", "2", "4")
 
 
-def _date(text: str) -> None:
+def date(text: str) -> None:
+    """A validator: YYYYMMDD, and a day that there is."""
     try:
         valid = len(text) == 8 and text.isascii() and text.isdigit() and datetime.strptime(text, "%Y%m%d")
     except ValueError:
@@ -30,8 +31,8 @@ class PersonalData(Request):
     cert_type = Text(required=True, validate=validate.Regexp(r"[0-9]{2}\Z", error="Must be two digits."))
     cert_no = Text(required=True, validate=filled(64))
     cert_validity_type = Text(required=True, validate=validate.OneOf([DATED, LONG_TERM]))
-    cert_begin_date = Text(required=True, validate=_date)
-    cert_end_date = Text(validate=_date)
+    cert_begin_date = Text(required=True, validate=date)
+    cert_end_date = Text(validate=date)
     mobile_no = Text(required=True, validate=validate.Regexp(r"\+?[0-9-]{5,20}\Z", error="Must be a telephone number."))
     email = Text(validate=[validate.Length(max=254), validate.Email()])
     address = Text(validate=validate.Length(max=255))

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from models.order import SELL
 from schemas.buy import NewOrder
+from schemas.fields import Whole
 from schemas.gateway_a import GatewayAFields
 
 
 class SellOrder(NewOrder):
     """A withdrawal through gateway_b or gateway_c: the base parameters only."""
+
+    order_type = Whole(SELL, SELL, required=True)
 
 
 class GatewayASellOrder(SellOrder, GatewayAFields):

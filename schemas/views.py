@@ -6,7 +6,10 @@ from collections.abc import Callable
 from operator import attrgetter
 from typing import Any
 
-from marshmallow import Schema, fields
+from marshmallow import Schema, fields, validate
+
+from models.channel import CATEGORIES
+from models.order import BUY, SELL, STATUSES
 
 N_ = str  # marks a text for translation where it is shown
 
@@ -29,8 +32,8 @@ class DecimalText(fields.Field):
 class View(Schema):
     """An object that goes out. `of` is `dump` for rows whose values are of their fields' types already."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
         self._plain = [(name, _plain(name, field)) for name, field in self.dump_fields.items()]
 
     def of(self, row: Any) -> dict[str, Any]:
@@ -53,12 +56,12 @@ class OrderView(View):
 
     order_no = fields.String()
     merchant_order_no = fields.String()
-    order_type = fields.Integer()
+    order_type = fields.Integer(validate=validate.OneOf((BUY, SELL)))
     cny_amount = DecimalText(attribute="amount")
     merchant_actual_amount = fields.Integer()
     service_rate = DecimalText()
     service_amount = fields.Integer()
-    status = fields.String()
+    status = fields.String(validate=validate.OneOf(STATUSES))
     createtime = fields.Integer()
     updatetime = fields.Integer()
 
@@ -100,7 +103,7 @@ class ChannelView(View):
     """A channel, without the two display texts."""
 
     id = fields.Integer()
-    category = fields.String()
+    category = fields.String(validate=validate.OneOf(CATEGORIES))
     name = fields.String()
     pay_method = fields.String()
     createtime = fields.Integer()

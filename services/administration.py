@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import ipaddress
 import json
 import re
 import secrets
@@ -19,6 +18,7 @@ from models.ledger import AVAILABLE, COMMISSION, FEES, HELD
 from models.merchant import Merchant
 from models.writer import after_commit, transaction
 from services import directory, ledger, vault
+from services.addresses import network_of
 from services.errors import NotPossible
 from services.postings import OPERATOR
 from services.signing import WEBHOOK_PREFIX
@@ -70,7 +70,7 @@ def _events(text: str) -> str:
 
 def _addresses(text: str) -> str:
     try:
-        return ",".join(str(ipaddress.ip_network(part.strip())) for part in text.split(",") if part.strip())
+        return ",".join(str(network_of(part.strip())) for part in text.split(",") if part.strip())
     except ValueError as error:
         raise NotPossible(f"allowed addresses: {error}") from None
 

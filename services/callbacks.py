@@ -8,13 +8,17 @@ import random
 import secrets
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from http.client import HTTPException
+from math import ceil
 from typing import Any
 from urllib.parse import urljoin
 
 import requests
+from peewee import Case, fn
 from urllib3.exceptions import HTTPError
 
 import settings
@@ -36,23 +40,26 @@ TIMEOUT = 10.0
 LEASE = 25  # seconds that one attempt may take before another worker may try
 KEPT = 1024  # bytes of an answer that are kept
 GONE = 410
-DUE = Due(Callback, Callback.merchant)
 
 
 _wakers: list[Callable[[], None]] = []
 _is_woken = threading.Event()
+_new: deque[int] = deque()  # merchants with callbacks that were committed since the last sweep
 
 
 def when_enqueued(waker: Callable[[], None] | None) -> None:
     """Call this once callbacks are committed, so that they need not wait for the next sweep; None: nobody."""
     _wakers[:] = [waker] if waker else []
     _is_woken.clear()
+    _new.clear()
 
 
-def _wake() -> None:
-    if _wakers and not _is_woken.is_set():
-        _is_woken.set()
-        _wakers[0]()
+def _wake(merchant: int) -> None:
+    if _wakers:
+        _new.append(merchant)
+        if not _is_woken.is_set():
+            _is_woken.set()
+            _wakers[0]()
 
 
 def enqueue(order: Order) -> None:
@@ -61,7 +68,7 @@ def enqueue(order: Order) -> None:
     if order.status not in merchant.events.split(","):
         return
     now = int(time.time())
-    after_commit(_wake)
+    after_commit(partial(_wake, order.merchant_id))
     event = f"order.{order.status}"
     body = {
         "type": event,
@@ -153,10 +160,66 @@ def _record(callback: Callback, facts: dict[str, Any], **attempt: Any) -> None:
     _outcome.run(row=callback.id, claimed=callback.due_at, before=callback.attempts, **facts)
 
 
+# By the number of attempts: how long one may wait at most, claimed or put off.
+_LONGEST = Case(
+    Callback.attempts, [(tries, max(LEASE, ceil(pause * 1.1))) for tries, pause in enumerate(PAUSES, 1)], LEASE
+)
+
+
+@transaction
+def release() -> int:
+    """Make due what waits longer than it can have been put off: the clock was set back since; how many."""
+    now = int(time.time())
+    stuck: int = Callback.update(due_at=now).where(Callback.due_at > now + _LONGEST).execute()
+    return stuck
+
+
+def _newest(state: str) -> Any:
+    newest = Callback.select(Callback.createtime).where(Callback.merchant == Merchant.id, Callback.state == state)
+    return newest.order_by(Callback.createtime.desc()).limit(1)
+
+
+AT_ONCE = 100  # merchants that are looked up by one statement
+_last_tries = Statement(
+    lambda v: Merchant.select(
+        Merchant.id,
+        _newest(DELIVERED),
+        _newest(DEAD),
+        Callback.select(fn.MAX(Callback.createtime)).where(
+            Callback.merchant == Merchant.id, Callback.due_at.is_null(False), Callback.attempts > 0
+        ),
+    ).where(Merchant.id.in_([getattr(v, f"id{number}") for number in range(AT_ONCE)]))
+)
+
+
+def _went_well(merchants: list[int]) -> dict[int, bool]:
+    """Was the newest callback of each that was tried delivered? Without those of whom none was tried."""
+    found = {}
+    for start in range(0, len(merchants), AT_ONCE):
+        some = merchants[start : start + AT_ONCE]
+        ids = {f"id{number}": some[min(number, len(some) - 1)] for number in range(AT_ONCE)}
+        for merchant, delivered, *failed in _last_tries.run(**ids).fetchall():
+            last_failed = max((at for at in failed if at is not None), default=-1)
+            if delivered is not None or last_failed >= 0:
+                found[merchant] = delivered is not None and delivered >= last_failed
+    return found
+
+
+DUE = Due(Callback, Callback.merchant, went_well=_went_well)
+
+
 def sweep(pool: FairPool) -> int:
-    """Start an attempt for each callback that is due and that the pool has room for; how many were started."""
-    _is_woken.clear()  # before looking: what is committed from here on wakes it again
-    return start_due(pool, DUE, attempt, LEASE)
+    """Start an attempt for each callback that is due and that the pool has room for; how many were started.
+
+    Where callbacks were committed just now, it may look at their merchants alone.
+    """
+    started, looks_again = 0, True
+    while looks_again:
+        _is_woken.clear()  # before looking: what is committed from here on wakes it again
+        named = {_new.popleft() for _ in range(len(_new))}
+        started += start_due(pool, DUE, attempt, LEASE, named)
+        looks_again = _is_woken.is_set()  # no second sweep is started beside this one
+    return started
 
 
 def redeliver(webhook_id: str) -> int:
@@ -181,5 +244,4 @@ def _due_again(selected: Any) -> int:
     count: int = Callback.update(state=WAITING, attempts=0, due_at=now, updatetime=now).where(selected).execute()
     if not count:
         raise NotPossible("no such callback")
-    after_commit(_wake)
     return count

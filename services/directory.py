@@ -6,16 +6,15 @@ A change in this process (`forget`) counts at once, one by another process withi
 
 from __future__ import annotations
 
-import ipaddress
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from ipaddress import IPv4Network, IPv6Network
 from typing import Any
 
 from models.channel import Channel
 from models.merchant import Merchant
 from models.revision import revision
+from services.addresses import Network, network_of
 
 FRESH = 0.02  # seconds until the database is asked again whether anything changed
 
@@ -25,7 +24,7 @@ class Known:
     """A merchant with what every request asks about it. The rows are shared: nobody changes them."""
 
     merchant: Merchant
-    networks: list[IPv4Network | IPv6Network]
+    networks: list[Network]
     channels: dict[int, Channel] = field(repr=False)
 
 
@@ -61,7 +60,7 @@ def _read(condition: Any) -> Known | None:
     merchant = Merchant.get_or_none(condition)
     if merchant is None:
         return None
-    networks = [ipaddress.ip_network(text) for text in merchant.allowed_addresses.split(",") if text]
+    networks = [network_of(text) for text in merchant.allowed_addresses.split(",") if text]
     return Known(merchant, networks, {channel.id: channel for channel in Channel.linked_to(merchant)})
 
 

@@ -19,6 +19,7 @@ ERRORS = {
     40403: N_("channel not found"),
     40404: N_("no such address"),
     40500: N_("method not allowed"),
+    40800: N_("the request body took too long"),
     40901: N_("the balance does not cover this order"),
     40902: N_("a request with this Idempotency-Key is still running"),
     40903: N_("no receiving account on file"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import reduce
 from operator import or_
@@ -15,52 +15,63 @@ from peewee import SQL, fn
 
 from models.base import Statement, database
 from models.writer import transaction
+from services import storage
+from services.turns import Turns
 
 log = logging.getLogger(__name__)
 
 Work = Callable[[Any], bool]
 More = Callable[[int], list[Any]]
+WentWell = Callable[[list[int]], dict[int, bool]]  # how the last work of parties went, as far as that is on record
+A_FEW = 16
+LOOK = 0.5  # seconds between looks at all parties, where some are named meanwhile
 
 
 class FairPool:
-    """A thread pool in which each party (a merchant, a channel) has a room of its own.
+    """A thread pool in which each party (a merchant, a channel) has a room of its own, and the dead leave some free.
 
-    A party's room doubles while its work succeeds, up to a quarter of the workers, and shrinks by
-    half when it fails, as a congestion window does, so that one that is slow or dead leaves workers
-    free for the others. A party that found no worker free stands in line, and a worker that has done its
-    work takes the first in line before more of the same party. Nothing is queued: there is room only
-    where a worker is free.
+    Whose turn it is, `Turns` says; a worker that has done its work takes the next in line. Nothing is queued: there is
+    room only where a worker is free.
     """
 
     def __init__(self, workers: int, name: str):
-        self._workers, self._largest_room = workers, max(1, workers // 4)
         self._pool = ThreadPoolExecutor(workers, thread_name_prefix=name)
         self._pool.submit(int)  # so that there is one thread from now on, whatever the system refuses later
         self._lock = threading.Lock()
-        self._under_way: dict[int, int] = {}
-        self._rooms: dict[int, int] = {}
-        self._line: dict[int, None] = {}  # an ordered set
+        self._turns = Turns(workers)
         self._refused = False  # was there work that no thread could be started for?
         self._stopping = False
+
+    def whose_turn(self, parties: Collection[int], went_well: WentWell) -> Iterator[int]:
+        """Of parties with something to do: all that do well, and then a few of those in line, the others' line too.
+
+        The others wait for workers that have done their work, so that nobody waits for whoever asks here.
+        `went_well` is asked about parties that were never seen.
+        """
+        with self._lock:
+            unknown = self._turns.unknown(parties)
+        recorded = went_well(unknown) if unknown else {}
+        with self._lock:
+            for party in unknown:
+                self._turns.learn(party, recorded.get(party))
+            well = self._turns.line_up(parties)
+        yield from well
+        for _ in range(A_FEW):
+            with self._lock:
+                next_party = self._turns.next()
+            if next_party is None:
+                return
+            yield next_party
 
     def reserve(self, party: int) -> int:
         """Take all the room that this party has now: how many pieces of work it is to start, or to give back."""
         with self._lock:
-            if self._stopping:
-                return 0
-            free = self._workers - sum(self._under_way.values())
-            under_way = self._under_way.get(party, 0)
-            wanted = max(0, self._rooms.get(party, 1) - under_way)
-            if wanted and not free:
-                self._line[party] = None
-            room = min(free, wanted)
-            self._under_way[party] = under_way + room
-            return room
+            return 0 if self._stopping else self._turns.reserve(party)
 
-    def give_back(self, party: int, room: int) -> None:
-        """So much of what was reserved is not needed."""
+    def give_back(self, party: int, room: int, more: bool = True) -> None:
+        """So much of what was reserved is not needed; `more`: there may be more to do than was taken."""
         with self._lock:
-            self._under_way[party] -= room
+            self._turns.give_back(party, room, more)
 
     def submit(self, party: int, work: Work, item: Any, more: More) -> None:
         """Do `work(item)`, which says whether it went well, and then what `more` gives of a party; room is reserved."""
@@ -73,7 +84,7 @@ class FairPool:
     def _run(self, party: int, work: Work, item: Any, more: More) -> None:
         try:
             self._do(party, work, item)
-            while found := self._next(party, more):
+            while found := self._next(more):
                 party, items = found
                 if self._refused:  # work of others is in the queue: this stands behind it
                     for each in items:
@@ -83,36 +94,35 @@ class FairPool:
                 for other in items[1:]:
                     self.submit(party, work, other, more)
                 self._do(party, work, items[0])
-        except Exception:
-            log.exception("a worker takes up nothing more until the next sweep")
+        except Exception as error:
+            if storage.report(error) is None:
+                log.exception("a worker takes up nothing more until the next sweep")
         database.close()  # so that an idle worker keeps no memory for it
 
-    def _next(self, party: int, more: More) -> tuple[int, list[Any]] | None:
-        """What the first in line that has any work has; this party is the last in line."""
-        with self._lock:
-            self._line[party] = None
-            waiting = len(self._line)
-        for _ in range(waiting):
+    def _next(self, more: More) -> tuple[int, list[Any]] | None:
+        """What the first in line that has any work has."""
+        while True:
             with self._lock:
-                if not self._line:
-                    break
-                party = next(iter(self._line))
-                del self._line[party]
+                party = self._turns.next()
+            if party is None:
+                return None
             if items := more(party):
                 return party, items
-        return None
 
     def _do(self, party: int, work: Work, item: Any) -> None:
         went_well = False
+        with self._lock:
+            pause = self._turns.pause(party, time.monotonic())
+        if pause:
+            time.sleep(pause)
         try:
             went_well = work(item)
-        except Exception:
+        except Exception as error:
             # One bad item stops nothing: its claim runs out, and it is taken up again.
-            log.exception("%s failed on %r", work.__name__, item)
+            if storage.report(error) is None:
+                log.exception("%s failed on %r", work.__name__, item)
         with self._lock:
-            self._under_way[party] -= 1
-            room = self._rooms.get(party, 1)
-            self._rooms[party] = min(room * 2, self._largest_room) if went_well else max(room // 2, 1)
+            self._turns.done(party, went_well)
 
     def stop(self) -> None:
         """Let what is under way end; start nothing more."""
@@ -124,38 +134,55 @@ class FairPool:
 class Due:
     """What is due in a table: of whom, and in which order it is taken."""
 
-    def __init__(self, table: Any, party: Any, lanes: Sequence[Any] = (SQL("TRUE"),)):
+    def __init__(
+        self,
+        table: Any,
+        party: Any,
+        lanes: Sequence[Any] = (SQL("TRUE"),),
+        went_well: WentWell = lambda parties: {},
+    ):
         """`table` has `due_at` and `claim`; `party` is its column that says whose room a row takes.
 
         Args:
             lanes: conditions; what fulfils an earlier one goes first, and then what is due the longest.
+            went_well: says how the last work of parties went, as far as that is on record.
         """
         self._table, self._party, owner = table, party, party.rel_model
+        self.went_well, self._looked_at = went_well, 0.0
         due = table.select(SQL("1")).where(party == owner.id, reduce(or_, lanes))
         self._parties = Statement(lambda v: owner.select(owner.id).where(fn.EXISTS(due.where(table.due_at <= v.now))))
         self._owner = Statement(lambda v: owner.select().where(owner.id == v.who))
         self._lanes = [_longest_due(table, party, lane) for lane in lanes]
 
-    def parties(self) -> list[int]:
-        """Whose rows are due."""
+    def parties(self, named: Collection[int] = ()) -> list[int]:
+        """Whose rows are due. Where some are named, only those for a while: the others may be thousands."""
+        now = time.monotonic()
+        if named and now - self._looked_at < LOOK:
+            return list(named)
+        self._looked_at = now
         return [who for (who,) in self._parties.run(now=int(time.time())).fetchall()]
 
     @transaction
-    def claim(self, who: int, room: int, lease: int) -> list[Any]:
+    def claim(self, who: int, room: int, lease: int) -> tuple[list[Any], bool]:
         """Take up to `room` of a party's due rows for `lease` seconds, in one commit; the party's row comes with each.
 
         So a worker that waits on a network has nothing to read, and no database connection of its own.
+
+        Returns: the rows, and whether more are due.
         """
         now = int(time.time())
         claimed: list[Any] = []
+        more = False
         for lane in self._lanes:
-            rows = lane.models(self._table, now=now, who=who, room=room - len(claimed))
-            claimed += [row for row in rows if row.claim(now + lease)]
+            left = room - len(claimed)
+            rows = lane.models(self._table, now=now, who=who, room=left + 1)
+            claimed += [row for row in rows[:left] if row.claim(now + lease)]
+            more = more or len(rows) > left
         if claimed:
             (owner,) = self._owner.models(self._party.rel_model, who=who)
             for row in claimed:
                 setattr(row, self._party.name, owner)
-        return claimed
+        return claimed, more
 
 
 def _longest_due(table: Any, party: Any, lane: Any) -> Statement:
@@ -167,11 +194,12 @@ def _longest_due(table: Any, party: Any, lane: Any) -> Statement:
     return Statement(build)
 
 
-def start_due(pool: FairPool, due: Due, work: Callable[[Any], bool], lease: int) -> int:
+def start_due(pool: FairPool, due: Due, work: Callable[[Any], bool], lease: int, named: Collection[int] = ()) -> int:
     """Claim what is due and do it, as far as the pool has room, and go on while a party has more.
 
     Args:
         lease: seconds that one piece of work may take before another worker may try.
+        named: parties that are known to have something due; it may be only these that are looked at now.
 
     Returns: how many were started at once.
     """
@@ -180,14 +208,15 @@ def start_due(pool: FairPool, due: Due, work: Callable[[Any], bool], lease: int)
         if not (room := pool.reserve(who)):
             return []
         rows: list[Any] = []
+        more = False
         try:
-            rows = due.claim(who, room, lease)
+            rows, more = due.claim(who, room, lease)
         finally:
-            pool.give_back(who, room - len(rows))
+            pool.give_back(who, room - len(rows), more)
         return rows
 
     started = 0
-    for who in due.parties():
+    for who in pool.whose_turn(due.parties(named), due.went_well):
         rows = claimed(who)
         for row in rows:
             pool.submit(who, work, row, claimed)

@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
+from typing import Any
 
 from apscheduler.executors.pool import ThreadPoolExecutor
 from apscheduler.jobstores.base import JobLookupError
 from apscheduler.schedulers.background import BackgroundScheduler
 
 from models import search
-from services import callbacks, reconciliation, replay
+from services import callbacks, clock, reconciliation, replay, scheduled_backups, storage
 from services.fairpool import FairPool
 from settings import Settings
 
 SWEEP_SECONDS = 0.5
 SEARCH_SECONDS = 1
 PURGE_SECONDS = 5
+BACKUP_SECONDS = 300  # until it is looked again whether a backup is due, or one that failed is tried again
 
 
-def start(chosen: Settings) -> Callable[[], None]:
-    """Start them; the returned call ends them and waits for what is under way."""
+def start(chosen: Settings, for_long_work: Callable[[Any], Any] = lambda job: job) -> Callable[[], None]:
+    """Start them; the returned call ends them and waits for what is under way.
+
+    Args:
+        for_long_work: wraps a job that takes long.
+    """
     senders = FairPool(chosen.callback_workers, "callback")
     askers = FairPool(chosen.channel_workers, "channel")
     jobs = ThreadPoolExecutor()
@@ -30,20 +37,36 @@ def start(chosen: Settings) -> Callable[[], None]:
         executors={"default": jobs},
         job_defaults={"max_instances": 1, "coalesce": True, "misfire_grace_time": None},
     )
-    scheduler.add_job(callbacks.sweep, "interval", [senders], seconds=SWEEP_SECONDS, id="callbacks")
-    scheduler.add_job(reconciliation.sweep, "interval", [askers], seconds=SWEEP_SECONDS, id="orders")
-    scheduler.add_job(replay.purge, "interval", seconds=PURGE_SECONDS, id="purge")
-    scheduler.add_job(search.catch_up, "interval", seconds=SEARCH_SECONDS, id="search")
+    scheduler.add_job(storage.surviving(callbacks.sweep), "interval", [senders], seconds=SWEEP_SECONDS, id="callbacks")
+    scheduler.add_job(storage.surviving(reconciliation.sweep), "interval", [askers], seconds=SWEEP_SECONDS, id="orders")
+    scheduler.add_job(storage.surviving(replay.purge), "interval", seconds=PURGE_SECONDS, id="purge")
+    scheduler.add_job(storage.surviving(search.catch_up), "interval", seconds=SEARCH_SECONDS, id="search")
+    stopping = threading.Event()
+    if chosen.backup_every:
+        back_up, first = for_long_work(scheduled_backups.run), datetime.now(UTC)
+        arguments = [chosen, stopping]
+        scheduler.add_job(back_up, "interval", arguments, seconds=BACKUP_SECONDS, next_run_time=first, id="backups")
     scheduler.start()
 
     def wake() -> None:
         with suppress(JobLookupError):  # it was stopped just now
             scheduler.modify_job("callbacks", next_run_time=datetime.now(UTC))
 
+    def clock_set_back() -> None:
+        for job in scheduler.get_jobs():  # they wait for the time that it was
+            with suppress(JobLookupError):
+                job.modify(next_run_time=datetime.now(UTC))
+        callbacks.release()
+        reconciliation.release()
+
+    watch = clock.Watch(clock_set_back)
+    watch.start()
     callbacks.when_enqueued(wake)
 
     def stop() -> None:
+        stopping.set()
         callbacks.when_enqueued(None)
+        watch.stop()
         # While it waits for jobs it holds a lock that `wake` needs; they may wait for the writer, which calls `wake`.
         scheduler.shutdown(wait=False)
         jobs.shutdown()

@@ -13,7 +13,7 @@ from peewee import AutoField, BooleanField, DatabaseError, IntegerField
 from models import schema, search
 from models.base import database, open_database, open_postgres
 from models.postgres import NoDriver
-from services import ledger
+from services import proof
 from services.errors import NotPossible
 
 
@@ -101,6 +101,6 @@ def _fill(source: sqlite3.Connection, progress: Callable[[str, int], None]) -> N
     schema.create(fill=rows)
     schema.continue_ids()
     search.index_all()
-    off = {name: found for name, found in ledger.verify() if found}
+    off = {name: found for name, found in proof.verify() if found}
     if off:
         raise NotPossible(f"the books do not verify: {', '.join(off)}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import secrets
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import settings
@@ -95,14 +95,14 @@ def placed_before(call: Call) -> Placed | None:
     """The order that an earlier request with the same Idempotency-Key made; looked up before anything is checked.
 
     Raises:
-        Refused: as the first time, or 42201, 40902.
+        Refused: as the first time, or 40104, 42201, 40902.
     """
     row = replay.earlier(call)
     if row is None:
         return None
     if row.outcome not in (None, 1):
         raise Refused(row.outcome, replayed=True)
-    replay.keep_nonce(call.merchant, call.nonce)
+    replay.record([(replace(call, idempotency_key=""), None, None)])  # the key is on record, this nonce is not
     return Placed(row.order, replayed=True)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import socket
 import threading
 import time
@@ -11,11 +12,13 @@ from urllib.parse import urlsplit
 
 import requests
 from requests.adapters import HTTPAdapter
-from requests_hardened.ip_filter_adapter import IPFilterAdapter
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 
 import settings
+from services import addresses
+
+log = logging.getLogger(__name__)
 
 _local = threading.local()
 USER_AGENT = f"merchant-orders/{settings.VERSION}"
@@ -35,8 +38,12 @@ class _Watchdog:
         with self._lock:
             self._open.add(deadline)
             if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="deadlines", daemon=True)
-                self._thread.start()
+                thread = threading.Thread(target=self._run, name="deadlines", daemon=True)
+                try:
+                    thread.start()
+                    self._thread = thread
+                except RuntimeError as error:  # the next one that comes tries again, for all that are open
+                    log.warning("nobody watches deadlines for now: %s", error)
 
     def remove(self, deadline: Deadline) -> None:
         with self._lock:
@@ -91,8 +98,52 @@ class Deadline:
         _local.deadline = None
 
 
-class _Watched:
-    """Lets the thread's deadline know which connection carries its exchange."""
+class AddressRefused(ValueError):
+    """The name leads to an address that the service does not call for others."""
+
+
+def _connected(host: str, port: int, give_up: float, private_allowed: bool) -> socket.socket:
+    """A connection to an address of this name, made until `give_up` (monotonic).
+
+    The name is looked up once, and what is checked is what is connected to: no later answer of a name server counts.
+    One address that may not be called is enough to refuse the name.
+
+    Raises:
+        AddressRefused, OSError, UnicodeError.
+    """
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    for *_, address in found:
+        if not private_allowed and not addresses.is_public(str(address[0])):
+            raise AddressRefused(f"{address[0]} is not a public address")
+    failed = OSError("the name has no address")
+    for family, kind, protocol, _, address in found:
+        left = give_up - time.monotonic()
+        if left <= 0:
+            raise TimeoutError("timed out")
+        carrier = socket.socket(family, kind, protocol)
+        try:
+            carrier.settimeout(left)
+            carrier.connect(address)
+            return carrier
+        except OSError as error:
+            carrier.close()
+            failed = error
+    raise failed
+
+
+class _Guarded:
+    """A connection of urllib3's that goes nowhere private, and that the thread's deadline knows of."""
+
+    private_allowed = False
+
+    def _new_conn(self: Any) -> socket.socket:
+        deadline: Deadline | None = getattr(_local, "deadline", None)
+        give_up = deadline.at if deadline else time.monotonic() + self.timeout
+        carrier = _connected(self._dns_host, self.port, give_up, self.private_allowed)
+        for option in self.socket_options or ():
+            carrier.setsockopt(*option)
+        carrier.settimeout(max(0.001, give_up - time.monotonic()))  # for the handshake of TLS
+        return carrier
 
     def request(self, *arguments: Any, **named: Any) -> None:
         deadline: Deadline | None = getattr(_local, "deadline", None)
@@ -103,52 +154,43 @@ class _Watched:
             deadline.watch(self)
 
 
-class _Connection(_Watched, HTTPConnection):
-    pass
+def _pool(pool: Any, connection: Any, private_allowed: bool) -> Any:
+    guarded = type("Connection", (_Guarded, connection), {"private_allowed": private_allowed})
+    return type("Pool", (pool,), {"ConnectionCls": guarded})
 
 
-class _SecureConnection(_Watched, HTTPSConnection):
-    pass
+POOLS = {
+    private_allowed: {
+        "http": _pool(HTTPConnectionPool, HTTPConnection, private_allowed),
+        "https": _pool(HTTPSConnectionPool, HTTPSConnection, private_allowed),
+    }
+    for private_allowed in (False, True)
+}
 
 
-class _Pool(HTTPConnectionPool):
-    ConnectionCls = _Connection
-
-
-class _SecurePool(HTTPSConnectionPool):
-    ConnectionCls = _SecureConnection
-
-
-def _adapters(private_allowed: bool) -> dict[str, HTTPAdapter]:
-    """This thread's adapters by scheme, with the connections that they keep open."""
+def _adapter(private_allowed: bool) -> HTTPAdapter:
+    """This thread's adapter, with the connections that it keeps open."""
     kept = _local.__dict__.setdefault("adapters", {})
     if private_allowed not in kept:
-        kept[private_allowed] = {
-            "http": HTTPAdapter() if private_allowed else IPFilterAdapter(is_https_proto=False),
-            "https": HTTPAdapter() if private_allowed else IPFilterAdapter(is_https_proto=True),
-        }
-        for adapter in kept[private_allowed].values():
-            adapter.poolmanager.pool_classes_by_scheme = {"http": _Pool, "https": _SecurePool}
+        kept[private_allowed] = HTTPAdapter()
+        kept[private_allowed].poolmanager.pool_classes_by_scheme = POOLS[private_allowed]
     return kept[private_allowed]
 
 
 def post(url: str, body: bytes, headers: dict[str, str], *, timeout: float, private_allowed: bool) -> requests.Response:
     """POST to an address, and its answer with the body still to be read.
 
-    An adapter alone keeps no cookies, follows no redirect and asks no proxy; a session around it would
-    double the cost of a call.
+    An adapter alone keeps no cookies, follows no redirect, reads no .netrc and asks no proxy; a session around
+    it would double the cost of a call.
 
     Args:
         timeout: seconds for connecting and for each read.
-        private_allowed: else private, loopback and link-local addresses are refused when it connects,
-            after the name was resolved.
+        private_allowed: else only public addresses are called (services/addresses.py).
 
     Raises:
-        requests.RequestException, ValueError: no answer, or no usable address.
+        AddressRefused, requests.RequestException, ValueError: no answer, or no usable address.
     """
     request = requests.Request("POST", url, {**headers, "User-Agent": USER_AGENT}, data=body).prepare()
-    adapters = _adapters(private_allowed)
-    scheme = urlsplit(str(request.url)).scheme.lower()
-    if scheme not in adapters:
+    if urlsplit(str(request.url)).scheme.lower() not in POOLS[private_allowed]:
         raise requests.exceptions.InvalidSchema(f"no http or https address: {url}")
-    return adapters[scheme].send(request, stream=True, timeout=(timeout, timeout))
+    return _adapter(private_allowed).send(request, stream=True, timeout=(timeout, timeout))

@@ -6,12 +6,14 @@ import math
 import threading
 import time
 
+REMEMBERED = 50_000
+
 
 class Rate:
     """At most `most` hits in `seconds` by each of many.
 
     The hits of the window before count by the part of it that still lies within `seconds`. Two
-    windows are kept, so what is remembered is bounded by who came lately.
+    windows are kept, so what is remembered is bounded by who came lately, and by `REMEMBERED` in each.
     """
 
     def __init__(self, most: int, seconds: int):
@@ -38,6 +40,8 @@ class Rate:
         with self._lock:
             if self._count(who) + 1 > self._most:
                 return False
+            if len(self._now) >= REMEMBERED and who not in self._now:
+                self._before, self._now = self._now, {}
             self._now[who] = self._now.get(who, 0) + 1
             return True
 

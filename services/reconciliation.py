@@ -28,6 +28,19 @@ def sweep(pool: FairPool) -> int:
     return start_due(pool, DUE, act, LEASE)
 
 
+@transaction
+def release() -> int:
+    """Make due soon what waits longer than it can have been put off: the clock was set back since; how many.
+
+    Not at once, for a worker may be at it. Expiry and delayed settlement are dates and stay what they are.
+    """
+    now = int(time.time())
+    dated = (Order.order_type == BUY) & ((Order.status == CONFIRMED) | (Order.due_at == Order.expires_at))
+    stuck = Order.update(due_at=now + LEASE).where(Order.due_at > now + LONGEST_PAUSE, ~dated)
+    count: int = stuck.execute()
+    return count
+
+
 def act(order: Order) -> bool:
     """Do what is due for a claimed order; False where its channel gave no usable answer."""
     status = order.status

@@ -15,7 +15,7 @@ from models.merchant import Merchant
 from models.order import Order
 from models.replay import END, START, IdempotencyKey, Nonce, drop_old
 from models.writer import after_commit, grouped, transaction
-from services import signing
+from services import clock, signing
 from services.errors import Refused
 
 WINDOW = 300  # seconds that a request's timestamp may differ from the server's clock
@@ -43,14 +43,14 @@ class NonceMemory:
         """Start empty."""
         self._now: set[tuple[int, str]] = set()
         self._before: set[tuple[int, str]] = set()
-        self._turns_at = time.time() + GOOD_FOR
+        self._turns_at = clock.steady() + GOOD_FOR
 
     def spend(self, merchant: int, nonce: str) -> bool:
         """True the first time."""
         with self._lock:
-            if time.time() >= self._turns_at:
+            if clock.steady() >= self._turns_at:
                 self._before, self._now = self._now, set()
-                self._turns_at = time.time() + GOOD_FOR
+                self._turns_at = clock.steady() + GOOD_FOR
             if (merchant, nonce) in self._now or (merchant, nonce) in self._before:
                 return False
             self._now.add((merchant, nonce))
@@ -84,6 +84,14 @@ class Call:
     def payload_hash(self) -> str:
         """A digest of what the payload says, the four auth fields aside: alike where the same would be signed."""
         return hashlib.sha256(signing.string_to_sign("", self.payload).encode()).hexdigest()
+
+
+def is_fresh(timestamp: int) -> bool:
+    """Is it within the window; and if the clock was set back, not of a time whose nonces are forgotten already?"""
+    if abs(int(time.time()) - timestamp) > WINDOW:
+        return False
+    clock.seen.use()
+    return not clock.seen.is_lost(timestamp, WINDOW + 1, GOOD_FOR)
 
 
 def spend_nonce(merchant: Merchant, nonce: str) -> None:
@@ -141,7 +149,7 @@ def earlier(call: Call) -> IdempotencyKey | None:
     if row is not None:
         if row.payload_hash != call.payload_hash:
             raise Refused(42201)
-        if row.outcome is None and row.createtime > now - RUNNING:
+        if row.outcome is None and abs(now - row.createtime) < RUNNING:  # else it died, or the clock was set back
             raise Refused(40902, retry_after=1)
     return row
 
@@ -197,14 +205,16 @@ _reached = {Nonce: START, IdempotencyKey: START}
 
 
 def purge() -> None:
-    """Drop nonces that no timestamp can bring back, and keys past their day.
+    """Drop nonces that no timestamp can bring back, and keys past their day; nothing in the first minutes of a process.
 
     It goes through each table from where it stopped the last time, at most to the end.
     """
-    now = int(time.time())
+    old = clock.seen.before(GOOD_FOR)
+    if old is None:
+        return
     for table, kept in ((Nonce, GOOD_FOR), (IdempotencyKey, KEY_KEPT)):
         for _ in range(PURGE_STEPS):
-            _reached[table] = drop_old(table, now - kept, _reached[table], PURGE_STEP)
+            _reached[table] = drop_old(table, old + GOOD_FOR - kept, _reached[table], PURGE_STEP)
             if _reached[table] == END:
                 _reached[table] = START
                 break

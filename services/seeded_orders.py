@@ -9,6 +9,7 @@ from typing import Any
 from zlib import crc32
 
 from models import renumbering, schema, search, span
+from models.chain import Chain, Facts
 from models.channel import Channel
 from models.ledger import AVAILABLE, Entry, LedgerAccount, Posting
 from models.merchant import Merchant
@@ -100,9 +101,13 @@ class _Batch:
             table: (table.select(table.id).order_by(table.id.desc()).limit(1).scalar() or 0) + 1
             for table in self.TABLES
         }
-        self.accounts = {(account.kind, account.owner): account.id for account in LedgerAccount.select()}
+        accounts = list(LedgerAccount.select())
+        self.accounts = {(account.kind, account.owner): account.id for account in accounts}
+        self.chains = {
+            account.id: Chain(account.kind, account.owner, account.entries, account.head) for account in accounts
+        }
         self.rows: dict[Any, list[dict[str, Any]]] = {table: [] for table in self.TABLES}
-        self.totals: dict[postings.Account, int] = {}
+        self.totals: dict[int, int] = {}
         self.last: dict[int, int] = {}
 
     def _add(self, table: Any, row: dict[str, Any]) -> int:
@@ -125,21 +130,26 @@ class _Batch:
         for purpose, lines in _money(SimpleNamespace(**order, merchant_id=merchant, channel_id=order["channel"])):
             posted = {"order": order_id, "purpose": purpose, "who": "seed", "createtime": changed}
             posting = self._add(Posting, posted)
+            facts = Facts(posting, order["order_no"], purpose, "seed", "", changed)
             for account, fen in lines.items():
                 if fen:
-                    self._add(Entry, {"posting": posting, "account": self.accounts[account], "amount": fen})
-                    self.totals[account] = self.totals.get(account, 0) + fen
+                    self._add_entry(self.accounts[account], fen, facts)
+
+    def _add_entry(self, account: int, fen: int, facts: Facts) -> None:
+        link = self.chains[account].append(fen, facts)
+        self._add(Entry, {"posting": facts.posting, "account": account, "amount": fen, **link})
+        self.totals[account] = self.totals.get(account, 0) + fen
 
     def insert(self) -> None:
-        """Insert the rows, and move the balances by what the entries say."""
+        """Insert the rows, and move the accounts by what the entries say."""
         for table, rows in self.rows.items():
             for start in range(0, len(rows), ROWS_A_STATEMENT):
                 table.add_all(rows[start : start + ROWS_A_STATEMENT])
         schema.continue_ids()
-        for (kind, owner), fen in self.totals.items():
-            LedgerAccount.update(balance=LedgerAccount.balance + fen).where(
-                LedgerAccount.kind == kind, LedgerAccount.owner == owner
-            ).execute()
+        for account, fen in self.totals.items():
+            chain = self.chains[account]
+            moved = {"balance": LedgerAccount.balance + fen, "entries": chain.number, "head": chain.head}
+            LedgerAccount.update(moved).where(LedgerAccount.id == account).execute()
 
 
 @transaction

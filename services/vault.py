@@ -2,37 +2,75 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import tempfile
+import logging
 import time
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 
 from models.merchant import Merchant
+from services import files
 
-_ring: list[MultiFernet] = []
+log = logging.getLogger(__name__)
 
 
 class VaultLocked(Exception):
     """The key file can't be used, or is not the one that the data was sealed with."""
 
 
-def _key_file(path: Path) -> str:
-    """The key file's text; a new key, readable by its owner only, where there is none."""
-    if not path.exists():
-        # Whole or not at all, whoever is quicker and whatever happens meanwhile. mkstemp's mode is 600.
-        handle, unfinished = tempfile.mkstemp(dir=path.parent, prefix="vault.")
-        with os.fdopen(handle, "wb") as file:
-            file.write(Fernet.generate_key() + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
-        with contextlib.suppress(FileExistsError):  # another process was quicker
-            os.link(unfinished, path)
-        os.unlink(unfinished)
-    return path.read_text("ascii")
+class Ring:
+    """Keys, newest first: the first one seals, each one opens; and the file they are in, where they are in one."""
+
+    def __init__(self, text: str, file: Path | None = None, stamp: tuple[int, ...] | None = None):
+        """`text`: keys with commas or lines between them. Raises ValueError where there is none, or a wrong one."""
+        self.keys, self.file, self.stamp = text.replace(",", "\n").split(), file, stamp
+        self._fernet = MultiFernet([Fernet(key) for key in self.keys])
+
+    @classmethod
+    def read(cls, file: Path) -> Ring:
+        """The keys in a file. Raises OSError, ValueError."""
+        stamp = _stamp(file)  # before it is read: a change in between is seen the next time
+        return cls(file.read_text("ascii"), file, stamp)
+
+    def seal(self, text: str) -> str:
+        """The sealed form of a text."""
+        return self._fernet.encrypt(text.encode()).decode()
+
+    def open(self, token: str) -> str:
+        """The text of a sealed form. Raises InvalidToken."""
+        return self._fernet.decrypt(token.encode()).decode()
+
+    def reseal(self, token: str) -> str:
+        """The same text, sealed with the first key. Raises InvalidToken."""
+        return self._fernet.rotate(token.encode()).decode()
+
+
+_ring: list[Ring] = []
+
+
+def _stamp(file: Path) -> tuple[int, ...] | None:
+    """What differs where another file, or another text, has this name; None where there is none."""
+    try:
+        seen = file.stat()
+    except OSError:
+        return None
+    return seen.st_ino, seen.st_mtime_ns, seen.st_size
+
+
+def current() -> Ring:
+    """The ring, read again where its file has changed: `flask vault rotate` does that while the service runs."""
+    ring = _ring[0]
+    if ring.file is not None and ring.stamp != (stamp := _stamp(ring.file)):
+        try:
+            ring = Ring.read(ring.file)
+        except (OSError, ValueError) as error:
+            # All that is in the database opens with the keys at hand, and nobody else has them any more.
+            log.error("%s can't be used, put the right one back: %s", ring.file, error)
+            ring.stamp = stamp
+        _ring[0] = ring
+    return ring
 
 
 def open_vault(keys: str, path: Path, *, create: bool) -> None:
@@ -45,8 +83,10 @@ def open_vault(keys: str, path: Path, *, create: bool) -> None:
         VaultLocked: the keys are no Fernet keys, or the file can't be read.
     """
     try:
-        texts = (keys or (_key_file(path) if create else path.read_text("ascii"))).replace(",", "\n").split()
-        _ring[:] = [MultiFernet([Fernet(text) for text in texts])]
+        if create and not keys and not path.exists():
+            with suppress(FileExistsError):  # another process was quicker
+                files.write(path, Fernet.generate_key().decode() + "\n", files.finish)
+        _ring[:] = [Ring(keys) if keys else Ring.read(path)]
     except (OSError, ValueError) as error:
         raise VaultLocked(f"no usable key in {'ORDERS_VAULT_KEY' if keys else path}: {error}") from None
     unseal.cache_clear()
@@ -54,7 +94,7 @@ def open_vault(keys: str, path: Path, *, create: bool) -> None:
 
 def seal(text: str) -> str:
     """The sealed form of a text."""
-    return _ring[0].encrypt(text.encode()).decode()
+    return current().seal(text)
 
 
 @lru_cache(maxsize=4096)
@@ -64,10 +104,10 @@ def unseal(token: str) -> str:
     Raises:
         VaultLocked: it was sealed with a key that is not here.
     """
-    try:
-        return _ring[0].decrypt(token.encode()).decode()
-    except InvalidToken:
-        raise VaultLocked("a value in the database was sealed with another key: restore instance/vault.key") from None
+    for ring in (lambda: _ring[0], current):
+        with suppress(InvalidToken):
+            return ring().open(token)
+    raise VaultLocked("a value in the database was sealed with another key: restore instance/vault.key")
 
 
 def valid_secrets(merchant: Merchant, column: str) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,7 +16,8 @@ from pytest_httpserver import HTTPServer
 from app import create_app
 from models import schema
 from models.base import database
-from services import callbacks, ledger, reconciliation, seeding
+from services import callbacks, ledger, proof, reconciliation, seeding
+from services import clock as service_clock
 from tests import databases, postgres
 from tests.support import NOON, Api, InlinePool, Receiver, Service, through_flask
 
@@ -148,11 +150,13 @@ def balances(app: Any) -> Any:
 
 
 @pytest.fixture
-def clock(time_machine: Any) -> Any:
-    """`clock(seconds)` sets the clock to noon, when a window of any rate begins, and that much; it stands still."""
+def clock(time_machine: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """`clock(seconds)`: it is noon, when a window of any rate begins, and that much later; time stands still."""
+    began = time.monotonic()
 
     def at(seconds: float) -> None:
         time_machine.move_to(NOON + seconds, tick=False)
+        monkeypatch.setattr(service_clock, "steady", lambda: began + seconds)
 
     at(0)
     return at
@@ -257,7 +261,7 @@ def _the_ledger_holds(request: pytest.FixtureRequest, _database_goes: None) -> I
     """After every test that used the application, the ledger must verify."""
     yield
     if "app" in request.fixturenames and "breaks_the_ledger" not in request.keywords:
-        off = {name: found for name, found in ledger.verify() if found}
+        off = {name: found for name, found in proof.verify() if found}
         assert not off
 
 

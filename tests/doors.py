@@ -58,7 +58,7 @@ def open_all_pages(api, http):
     assert http("POST", "/sandbox/inbox", event.encode()).status == 200
     district = urlencode({"province": "广东省", "city": "广州市"})
     regions = ("regionData", "provinceList", "cityList?" + district, "districtList?" + district)
-    for path in (*(f"{REGIONS}/{each}" for each in regions), "/sandbox/inbox", "/healthz"):
+    for path in (*(f"{REGIONS}/{each}" for each in regions), "/sandbox/inbox", "/healthz", "/openapi.json"):
         assert http("GET", path).status == 200
 
 
@@ -105,6 +105,7 @@ def give_every_command(run, api, flask_json):
         f"order show {deposits[1]} --reveal",
         f"order show {withdrawals[0]} --reveal",
         "ledger balances",
+        "ledger heads",
         "ledger adjust demo 1.00 --reason gift --channel 1",
     ):
         run(*command.split())

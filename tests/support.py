@@ -15,11 +15,16 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Any
 
 import requests
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 from pytest_httpserver import HTTPServer
 from standardwebhooks import Webhook, WebhookVerificationError
 from werkzeug import Request, Response
@@ -59,9 +64,10 @@ def _leaves(value: Any, path: str = "") -> list[tuple[str, str]]:
     return [(path, {True: "true", False: "false"}[value] if isinstance(value, bool) else str(value))]
 
 
-def signature(endpoint: str, fields: dict[str, Any], secret: str) -> str:
+def signature(endpoint: str, fields: dict[str, Any], secret: str, query: dict[str, str] | None = None) -> str:
     """The signature of a request, from Python values whose text is what JSON will say."""
-    lines = [f"{path}={value}" for path, value in sorted(_leaves(fields)) if path != "signature"]
+    leaves = sorted(_leaves(fields) + _leaves(query or {}), key=lambda leaf: leaf[0])  # of two, the body's comes first
+    lines = [f"{path}={value}" for path, value in leaves if path != "signature"]
     return hmac.new(secret.encode(), "\n".join([endpoint, *lines]).encode(), hashlib.sha256).hexdigest()
 
 
@@ -243,12 +249,35 @@ class InlinePool:
     def reserve(self, party: int) -> int:
         return 1000
 
-    def give_back(self, party: int, room: int) -> None:
+    def give_back(self, party: int, room: int, more: bool = True) -> None:
         pass
+
+    def whose_turn(self, parties: Any, went_well: Any) -> Any:
+        return parties
 
     def submit(self, party: int, work: Any, item: Any, more: Any) -> None:
         self._meanwhile()
         work(item)
+
+
+def https_certificate(folder: Path, name: str) -> Path:
+    """A file with a key and its certificate for this name (or address), signed by itself."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    owner = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    today = datetime.now(UTC)
+    is_address = name.replace(".", "").isdigit()
+    named = x509.IPAddress(IPv4Address(name)) if is_address else x509.DNSName(name)
+    made = (
+        x509.CertificateBuilder(owner, owner, key.public_key(), x509.random_serial_number())
+        .not_valid_before(today - timedelta(days=1))
+        .not_valid_after(today + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([named]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    pem, plain = serialization.Encoding.PEM, serialization.NoEncryption()
+    file = folder / f"{name}.pem"
+    file.write_bytes(key.private_bytes(pem, serialization.PrivateFormat.PKCS8, plain) + made.public_bytes(pem))
+    return file
 
 
 def free_port() -> int:
@@ -272,9 +301,11 @@ def until(condition: Any, seconds: float = 20) -> Any:
 class Service:
     """The service in a process of its own, on a port of its own, with real jobs and real signals."""
 
-    def __init__(self, instance: Path, **environ: str):
-        self.instance, self.port = instance, free_port()
+    entry: tuple[str, ...] = ("app.py",)  # what Python runs
+
+    def __init__(self, instance: Path, *, port: int | None = None, **environ: str):
         databases.url_of(instance)  # where its config.toml says so
+        self.instance, self.port = instance, port or free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         clean = {name: value for name, value in os.environ.items() if not name.startswith("ORDERS_")}
         self.environ = clean | {
@@ -287,12 +318,16 @@ class Service:
         self.log = instance / "service.log"
         self.api = Api(through_http(self.url))
 
-    def start(self) -> Service:
+    def launch(self) -> None:
+        """Start it, and don't wait."""
         self.instance.mkdir(parents=True, exist_ok=True)
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "app.py"], cwd=ROOT, env=self.environ, stdout=log, stderr=log
+                [sys.executable, *self.entry], cwd=ROOT, env=self.environ, stdout=log, stderr=log
             )
+
+    def start(self) -> Service:
+        self.launch()
         until(self._answers)
         return self
 

@@ -6,11 +6,20 @@ import pytest
 
 from tests.support import ROOT
 
-FOLDERS = ("cli", "blueprints", "schemas", "services", "models", "gateways", "regions_data")
-ABOVE = {"app", "cli", "blueprints", "flask", "flask_babel", "click"}  # what knows of requests or of a terminal
+FOLDERS = ("cli", "server", "blueprints", "schemas", "services", "models", "gateways", "regions_data")
+ABOVE = {
+    "app",
+    "cli",
+    "server",
+    "blueprints",
+    "flask",
+    "flask_babel",
+    "click",
+}  # what knows of requests or of a terminal
 NEVER = {
     "cli": {"app", "blueprints"},
-    "blueprints": {"app", "cli"},
+    "server": (ABOVE | set(FOLDERS) | {"settings"}) - {"server"},
+    "blueprints": {"app", "cli", "server"},
     "schemas": ABOVE | {"services"},
     "services": ABOVE,
     "models": ABOVE | {"services", "schemas", "gateways"},

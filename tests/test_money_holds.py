@@ -29,7 +29,7 @@ from gateways.simulator import OUTCOMES
 from models.base import database
 from models.ledger import Entry, LedgerAccount, Posting
 from models.order import CANCELLED, COMPLETED, Order, PaymentException
-from services import callbacks, ledger, lifecycle, reconciliation
+from services import callbacks, ledger, lifecycle, proof, reconciliation
 from tests.databases import copied, settings_of
 from tests.support import Api, InlinePool, through_flask
 
@@ -158,7 +158,7 @@ class Money(RuleBasedStateMachine):
 
     @invariant()
     def every_check_of_the_ledger_passes(self) -> None:
-        assert not {name: off for name, off in ledger.verify() if off}
+        assert not {name: off for name, off in proof.verify() if off}
         assert (Entry.select(fn.SUM(Entry.amount)).scalar() or 0) == 0
         assert LedgerAccount.select(fn.SUM(LedgerAccount.balance)).scalar() == 0
 

@@ -1,5 +1,6 @@
 """The service as a process: ready, ending politely, killed, and refusing what it can't start with."""
 
+import ctypes
 import json
 import os
 import signal
@@ -15,6 +16,7 @@ import server
 from tests.databases import orders_held_up
 from tests.support import Service, signed, until
 
+LIBC = ctypes.CDLL(None)
 BUY = {"order_type": 1, "cny_amount": "100.00", "paychannel_id": 2, "paychannel_paymethod": "wxpay"}
 
 
@@ -69,8 +71,8 @@ def test_a_request_in_flight_is_finished_and_new_ones_are_refused_meanwhile(inst
         in_flight = Later(lambda: service.api.buy())
         time.sleep(1)  # it waits for its turn to write by now; if not, it is refused and the test fails
         service.process.send_signal(how)
-        until(lambda: _status(f"{service.url}/healthz") != 200)
-        refused = service.api.listed()
+        refused = until(lambda: (answer := service.api.listed()).status != 200 and answer)
+        assert _status(f"{service.url}/healthz") == 503
     assert (refused.status, refused.code) == (503, 50300)
     assert int(refused.headers["Retry-After"]) >= 1
     placed = in_flight.answer()
@@ -82,6 +84,15 @@ def test_a_request_in_flight_is_finished_and_new_ones_are_refused_meanwhile(inst
 def test_an_idle_process_ends_at_once_with_status_0(service):
     assert service.stop() == 0
     assert "Traceback" not in service.log.read_text()
+
+
+@pytest.mark.skipif(not hasattr(LIBC, "tgkill"), reason="no signal can be sent to one thread")
+def test_a_sigterm_is_heard_that_does_not_wake_the_main_thread(service):
+    """As one that comes just when the main thread is about to wait: Python has taken note of it, and does nothing."""
+    main = service.process.pid
+    other = next(int(thread.name) for thread in Path(f"/proc/{main}/task").iterdir() if int(thread.name) != main)
+    assert LIBC.tgkill(main, other, signal.SIGTERM) == 0
+    assert service.process.wait(20) == 0
 
 
 def test_a_connection_that_is_kept_alive_does_not_keep_the_process(service):
@@ -108,6 +119,16 @@ def test_a_safe_retry_outlives_kill_9(service):
     again = service.api.buy(headers={"Idempotency-Key": "retry-1"})
     assert again.data == first.data
     assert again.headers["Idempotency-Replayed"] == "true"
+
+
+def test_the_nonce_of_a_safe_retry_outlives_kill_9(service):
+    key = {"Idempotency-Key": "retry-1"}
+    first = service.api.buy(headers=key)
+    retry = json.dumps(signed("createOrder", BUY)).encode()
+    assert service.api.post("createOrder", retry, key).data == first.data
+    service.kill()
+    service.start()
+    assert service.api.post("createOrder", retry, key).code == 40104
 
 
 def test_a_withdrawal_goes_on_after_kill_9(service):
@@ -144,6 +165,14 @@ def test_two_services_do_not_share_a_core_and_a_killed_one_gives_its_up(tmp_path
     first.kill()
     assert _cores(first.start()) == {taken}
     assert not _cores(start(tmp_path / "free", ORDERS_ONE_CORE="0"))
+
+
+@pytest.mark.skipif(len(server.CORES) < 2, reason="there are no cores to choose from")
+def test_long_work_leaves_the_core_that_requests_share_and_comes_back():
+    with server.staying_on(min(server.CORES)):
+        with server.on_any_core():
+            assert os.sched_getaffinity(0) == server.CORES
+        assert os.sched_getaffinity(0) == {min(server.CORES)}
 
 
 @pytest.mark.parametrize("forbidden", ["socket.socket", "os.sched_setaffinity"])
@@ -196,3 +225,18 @@ def test_a_start_outside_demo_mode_has_no_merchants_and_no_sandbox(tmp_path, sta
     assert service.api.buy().code == 40101
     assert service.api.play("1", "success").status == 404
     assert "demo" not in service.log.read_text()
+
+
+def test_on_a_socket_of_both_kinds_an_allow_list_knows_ipv4_callers(instance):
+    try:
+        with socket.create_server(("::", 0), family=socket.AF_INET6):
+            pass
+    except OSError:
+        pytest.skip("this machine has no IPv6")
+    service = Service(instance, ORDERS_HOST="::").start()
+    try:
+        for allowed, code in (("127.0.0.1", 1), ("10.0.0.1,::1", 40300)):
+            service.flask("merchant", "set", "demo", "--allow", allowed)
+            until(lambda code=code: service.api.listed().code == code)  # another process changed it
+    finally:
+        service.stop()

@@ -1,6 +1,6 @@
 """No statement of the service reads more, the more orders there are (the rule: `tests.plans.unbounded`).
 
-Not walked is what reads everything on purpose: `ledger verify`, `db backup`, `db migrate`, `seed`.
+Not walked is what reads everything on purpose: `ledger verify`, `db`, `vault rotate`, `seed`.
 """
 
 import inspect
@@ -22,7 +22,14 @@ pytestmark = pytest.mark.sqlite
 
 ORDERS = 3_000
 RARE, SHORT, FREQUENT = "SEED-0000042", "SE", "SEED"
-READS_EVERYTHING = {("ledger", "verify"), ("db", "backup"), ("db", "migrate"), ("seed",)}
+READS_EVERYTHING = {
+    ("ledger", "verify"),
+    ("db", "backup"),
+    ("db", "restore"),
+    ("db", "migrate"),
+    ("vault", "rotate"),
+    ("seed",),
+}
 NO_QUERY = {("serve",), ("demo-curl",), ("run",), ("shell",), ("routes",)}
 
 

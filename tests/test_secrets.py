@@ -156,7 +156,7 @@ def test_nothing_secret_stands_in_a_file(walked, file):
 
 def test_the_folder_has_no_other_files_that_could_hold_one(walked):
     names = {path.name for path in walked.folder.iterdir()}
-    assert names == {"orders.sqlite", "sandbox.sqlite", "vault.key", "service.log"}
+    assert names == {"orders.sqlite", "sandbox.sqlite", "vault.key", "service.log", "service.lock"}
 
 
 def test_nothing_secret_is_logged(walked):

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -83,6 +84,11 @@ BAD_VALUES = [
     *(("requests_per_second", text) for text in ("0", "1.5")),
     *(("refused_per_minute", text) for text in ("0", "x")),
     *(("callback_workers", text) for text in ("0", "257")),
+    *(("backup_every", text) for text in ("-1", "8785", "daily")),
+    ("backup_folder", "~nobody-of-that-name/x"),
+    *(("backup_keep", text) for text in ("0", "all")),
+    *(("database_url", text) for text in ("orders.sqlite", "mysql://host/orders")),
+    *(("database_connections", text) for text in ("1", "501")),
     *(("log_level", text) for text in ("debug", "5", "LOUD")),
 ]
 
@@ -113,14 +119,21 @@ GOOD_VALUES = [
     ("language", "zh", "zh"),
     ("vault_key", "key", "key"),
     ("threads", "256", 256),
+    ("waiting", "1", 1),
     ("one_core", "0", False),
     ("trusted_proxies", "1", 1),
     ("buy_expiry", "60", 60),
     ("requests_per_second", "5", 5),
+    ("requests_per_address", "5", 5),
     ("refused_per_minute", "5", 5),
     ("private_callbacks", "on", True),
     ("callback_workers", "1", 1),
     ("channel_workers", "1", 1),
+    ("backup_every", "24", 24),
+    ("backup_folder", "/var/backups/orders", Path("/var/backups/orders")),
+    ("backup_keep", "1", 1),
+    ("database_url", "postgresql://orders@db.example/orders", "postgresql://orders@db.example/orders"),
+    ("database_connections", "32", 32),
     ("log_level", "DEBUG", "DEBUG"),
 ]
 
@@ -186,7 +199,9 @@ def test_the_defaults_are_the_documented_ones():
     assert (chosen.host, chosen.port, chosen.public_url) == ("127.0.0.1", 8000, "http://127.0.0.1:8000")
     assert (chosen.api_prefix, chosen.demo, chosen.language) == ("", False, "en")
     assert (chosen.buy_expiry, chosen.requests_per_second, chosen.refused_per_minute) == (900, 100, 200)
+    assert (chosen.backup_every, chosen.backup_keep) == (0, 14)
     assert chosen.instance == ROOT / "instance"
+    assert chosen.backups == ROOT / "instance" / "backups"
 
 
 @pytest.mark.parametrize(

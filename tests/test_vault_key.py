@@ -1,5 +1,7 @@
 """The key that opens the database: from its file or the environment, changed, wrong, or lost."""
 
+import os
+
 import pytest
 from cryptography.fernet import Fernet
 
@@ -63,6 +65,31 @@ def test_a_damaged_key_file_is_refused_and_left_alone(instance, text):
     file.write_text(text, "utf-8")
     assert "vault.key" in Service(instance).refused()
     assert file.read_text("utf-8") == text
+
+
+def test_a_key_file_that_lost_its_end_or_turned_to_noise_is_refused_and_left_alone(instance):
+    file = instance / "vault.key"
+    whole = file.read_bytes()
+    for damaged in (whole[:20], whole[:-3], b"x" + whole, bytes(range(256))):
+        file.write_bytes(damaged)
+        assert "vault.key" in Service(instance).refused()
+        assert file.read_bytes() == damaged
+    file.write_bytes(whole)
+    assert _secret(instance)[0] == 0
+
+
+def test_a_folder_in_the_key_file_s_place_is_refused(instance):
+    file = instance / "vault.key"
+    file.unlink()
+    file.mkdir()
+    assert "vault.key" in Service(instance).refused()
+    assert file.is_dir()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root can read everything")
+def test_a_key_file_that_can_not_be_read_is_refused(instance):
+    (instance / "vault.key").chmod(0)
+    assert "vault.key" in Service(instance).refused()
 
 
 def test_a_lost_key_file_is_not_replaced_where_only_a_channel_was_sealed(tmp_path):

@@ -1,7 +1,5 @@
 """Signatures over HTTP: what they cover, whose secret they take, and what a refusal says."""
 
-import hashlib
-import hmac
 import json
 
 import pytest
@@ -15,10 +13,8 @@ ENDPOINTS = ("createOrder", "orderQueryDetail", "orderQueryList", "getPayChannel
 def ask_channels(http, query, body=None, secret="demo-secret"):
     """getPayChannels, signed over its query and its body together; the signature goes where the key is first found."""
     body = dict(body or {})
-    lines = sorted([*query.items(), *((name, str(value)) for name, value in body.items())])
-    text = "\n".join(["getPayChannels", *(f"{name}={value}" for name, value in lines)])
     carrier = body if "api_key" in body else query
-    carrier["signature"] = hmac.new(secret.encode(), text.encode(), hashlib.sha256).hexdigest()
+    carrier["signature"] = signature("getPayChannels", body, secret, query)
     path = "/merchant/getPayChannels?" + "&".join(f"{name}={value}" for name, value in query.items())
     headers = {"Content-Type": "application/json"} if body else {}
     return http("POST", path, json.dumps(body).encode() if body else b"", headers)
@@ -123,6 +119,16 @@ def test_the_four_parameters_may_stand_in_the_body(http):
 def test_the_body_is_read_first(http):
     query = auth("other", timestamp="1", nonce="x")
     assert [row["id"] for row in ask_channels(http, query, auth("demo")).data["list"]] == [1, 2, 3]
+
+
+def test_what_stands_in_both_places_can_not_change_places(api):
+    def ask(body, nonce):
+        return api.post("getPayChannels", json.dumps(body).encode(), query=f"?nonce={nonce}").code
+
+    body = auth(nonce="nonce-1111")
+    body["signature"] = signature("getPayChannels", body, "demo-secret", {"nonce": "nonce-2222"})
+    assert ask(body, "nonce-2222") == 1
+    assert ask(body | {"nonce": "nonce-2222"}, "nonce-1111") == 40102
 
 
 @pytest.mark.parametrize("changed", ["category=gateway_c", "category=", "x=1", ""])

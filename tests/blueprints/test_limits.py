@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from services import rates
 from tests.support import Api, through_flask
 
 ENDPOINTS = ("createOrder", "orderQueryDetail", "orderQueryList", "getPayChannels")
@@ -54,6 +55,14 @@ def test_an_enabled_merchant_may_call_again(api, flask):
         ("10.0.0.0/8", "11.0.0.1", 40300),
         ("2001:db8::/32", "2001:db8::5", 1),
         ("2001:db8::/32", "203.0.113.7", 40300),
+        ("203.0.113.7", "::ffff:203.0.113.7", 1),
+        ("::ffff:203.0.113.7", "203.0.113.7", 1),
+        ("::ffff:203.0.113.0/120", "::ffff:203.0.113.8", 1),
+        ("203.0.113.7", "::ffff:203.0.113.8", 40300),
+        ("::/0", "::ffff:203.0.113.7", 40300),
+        ("fe80::/10", "fe80::1%eth0", 1),
+        ("0.0.0.0/0", "unknown", 40300),
+        ("0.0.0.0/0", "", 40300),
     ],
 )
 def test_an_allow_list_lets_only_its_addresses_call(from_address, flask, allowed, address, code):
@@ -113,3 +122,46 @@ def test_only_refused_authentications_count(clock, api):
     assert [api.buy("0").code for _ in range(4)] == [42200] * 4
     assert [api.detail(order_no="1").code for _ in range(4)] == [40401] * 4
     assert api.listed().code == 1
+
+
+ADDRESSES = {
+    "an address": ("203.0.113.7", "203.0.113.7", "203.0.113.8"),
+    "a network of IPv6": ("2001:db8:1:2::5", "2001:db8:1:2:ffff::1", "2001:db8:1:3::5"),
+    "an IPv4 address within IPv6": ("::ffff:203.0.113.7", "203.0.113.7", "::ffff:203.0.113.8"),
+}
+
+
+@pytest.mark.parametrize("settings_of_app", [{"requests_per_address": 3}])
+@pytest.mark.parametrize(("address", "the_same", "another"), ADDRESSES.values(), ids=ADDRESSES)
+def test_an_address_that_asks_too_often_is_42900_whatever_it_asks_for(clock, from_address, address, the_same, another):
+    paths = ("/healthz", "/nowhere", "/addons/paychannel/channel.gatewaya/regionData")
+    assert [from_address(address).send("GET", path).status for path in paths] == [200, 404, 200]
+    for path in paths:
+        refused = from_address(the_same).send("GET", path)
+        assert (refused.status, refused.code, refused.headers["Retry-After"]) == (429, 42900, "2")
+    assert from_address(another).listed().code == 1
+    clock(2)
+    assert from_address(address).listed().code == 1
+
+
+@pytest.mark.parametrize("settings_of_app", [{"requests_per_address": 1}])
+@pytest.mark.parametrize("address", ["127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.1"])
+def test_this_machine_itself_may_ask_as_often_as_it_likes(clock, from_address, address):
+    assert {from_address(address).listed().code for _ in range(5)} == {1}
+
+
+@pytest.mark.parametrize("settings_of_app", [{"requests_per_address": 1, "trusted_proxies": 1}])
+def test_behind_a_proxy_the_address_is_the_one_that_it_names(clock, from_address):
+    for _ in range(2):
+        first, again = (from_address("127.0.0.1", HTTP_X_FORWARDED_FOR="6.6.6.6, 203.0.113.7").listed() for _ in "12")
+        assert (first.code, again.code) == (1, 42900)
+        assert from_address("127.0.0.1", HTTP_X_FORWARDED_FOR="203.0.113.8").listed().code == 1
+        clock(2)
+
+
+def test_a_flood_of_addresses_is_not_remembered_without_end(monkeypatch, clock):
+    monkeypatch.setattr(rates, "REMEMBERED", 100)
+    rate = rates.Rate(1, seconds=60)
+    assert all(rate.hit(str(number)) for number in range(1_000))
+    assert not rate.hit("999")
+    assert len(rate._now) + len(rate._before) <= 200

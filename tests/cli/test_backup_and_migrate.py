@@ -7,13 +7,16 @@ import threading
 from contextlib import closing
 
 import pytest
+from click.testing import CliRunner
+from flask.cli import FlaskGroup
 
 from app import create_app
 from models import schema
 from models.base import database
 from services import backup
+from tests.cli import test_help as cli_help
 from tests.databases import settings_of
-from tests.support import Api, through_flask
+from tests.support import Api, Service, through_flask
 
 pytestmark = pytest.mark.sqlite
 
@@ -185,6 +188,36 @@ def test_a_newer_database_is_refused_and_left_alone(app, migrations, refuses, in
     migrations("9001_note", ADD_NOTE)
     assert "newer version" in refuses(*command)
     assert "note" not in str(_ask(instance / "orders.sqlite", "SELECT sql FROM sqlite_master WHERE name = 'merchant'"))
+
+
+@pytest.fixture
+def by_a_newer_version(instance):
+    """A database that this version does not know, and hardly could read."""
+    with closing(sqlite3.connect(instance / "orders.sqlite")) as newer, newer:
+        newer.execute("INSERT INTO schema_migration (name, applied) VALUES ('9999_later', '2030-01-01')")
+        newer.execute('ALTER TABLE merchant RENAME COLUMN "secret" TO "seal"')
+    return instance
+
+
+ALL = [["run"], *([group.name, name] for group in cli_help.GROUPS for name in group.commands), ["seed"], ["demo-curl"]]
+
+
+@pytest.mark.parametrize("command", [each for each in ALL if each != ["db", "restore"]], ids=" ".join)
+def test_every_command_refuses_a_newer_database_in_one_line_with_status_2(by_a_newer_version, command):
+    whole = FlaskGroup(create_app=lambda: create_app(settings_of(by_a_newer_version)))
+    ended = CliRunner().invoke(whole, command)
+    assert (ended.exit_code, len(ended.stderr.splitlines()), ended.stdout) == (2, 1, "")
+    assert "newer version" in ended.stderr
+
+
+def test_the_service_does_not_start_on_a_newer_database(by_a_newer_version):
+    assert "newer version" in Service(by_a_newer_version).refused()
+
+
+def test_it_is_not_migrated_under_a_running_service(service):
+    done = service.flask("db", "migrate", check=False)
+    assert done.returncode == 1
+    assert "stop it first" in done.stderr
 
 
 def test_a_new_database_starts_from_the_models(migrations, tmp_path):

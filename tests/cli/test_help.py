@@ -6,7 +6,7 @@ import pytest
 import cli
 from app import serve
 
-GROUPS = (cli.merchant, cli.account, cli.channel, cli.order, cli.callback, cli.ledger, cli.db)
+GROUPS = (cli.merchant, cli.account, cli.channel, cli.order, cli.callback, cli.ledger, cli.db, cli.vault)
 SINGLE = (cli.seed, cli.demo_curl, serve)
 COMMANDS = {f"{group.name} {name}": command for group in GROUPS for name, command in group.commands.items()} | {
     command.name: command for command in SINGLE
@@ -17,8 +17,9 @@ PROMISED = """serve seed
     account: add list
     order: list show accept reject paid settle
     callback: list show redeliver
-    ledger: balances verify adjust
-    db: migrate backup"""
+    ledger: balances heads verify adjust
+    db: migrate backup restore
+    vault: rotate"""
 
 
 def test_every_promised_command_is_there(app):
@@ -50,7 +51,9 @@ def test_help_explains_each_option_and_argument(name):
             assert parameter.help, f"{name}: option {parameter.opts}"
 
 
-@pytest.mark.parametrize("name", [name for name in COMMANDS if name.split()[-1] in ("list", "show", "balances")])
+@pytest.mark.parametrize(
+    "name", [name for name in COMMANDS if name.split()[-1] in ("list", "show", "balances", "heads", "verify")]
+)
 def test_everything_that_is_read_can_be_had_as_json(name):
     assert "--json" in [option for parameter in COMMANDS[name].params for option in parameter.opts]
 

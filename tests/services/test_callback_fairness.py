@@ -9,9 +9,12 @@ import pytest
 from werkzeug import Response
 
 import settings
+from models.merchant import Merchant
+from models.order import Order
+from models.outbox import Callback
 from services import callbacks
 from services.fairpool import Due, FairPool
-from tests.support import Api, InlinePool, Receiver, completed, until
+from tests.support import Api, InlinePool, Receiver, completed, free_port, until
 
 
 @pytest.fixture
@@ -187,3 +190,73 @@ def test_what_a_merchants_server_sets_as_a_cookie_is_never_sent_back(api, shop, 
         completed(api)
         due.callbacks()
     assert [received.headers.get("Cookie") for received in shop.got] == [None, None]
+
+
+@pytest.fixture
+def dead_merchants(app):
+    """`dead_merchants(300, url)` makes so many merchants with this address, each with a callback that is due."""
+
+    def make(count, url):
+        template, order = Merchant.get(Merchant.key == "other"), Order.select().order_by(Order.id.desc()).get()
+        columns = {name: value for name, value in template.__data__.items() if name not in ("id", "key")}
+        now = int(time.time())
+        for number in range(count):
+            merchant = Merchant.create(**columns | {"key": f"dead-{number}", "callback_url": url})
+            Callback.add(
+                webhook_id=f"msg_dead_{number}",
+                merchant=merchant.id,
+                order=order.id,
+                type=f"dead-{number}",
+                body="{}",
+                due_at=now,
+                createtime=now,
+                updatetime=now,
+            )
+
+    return make
+
+
+@pytest.fixture
+def silent():
+    """The address of a server that takes connections and never answers."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(1000)
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}/"
+
+
+@pytest.fixture
+def few_workers():
+    made = FairPool(8, "test")
+    yield made
+    made.stop()
+
+
+@pytest.mark.parametrize("how", ["silent", "refused", "no name"])
+@pytest.mark.parametrize("restarted", [True, False])
+def test_hundreds_of_dead_merchants_delay_none_that_is_well(
+    restarted, how, silent, api, shop, dead_merchants, few_workers, monkeypatch
+):
+    monkeypatch.setattr(callbacks, "TIMEOUT", 3.0)
+    completed(api)
+    if restarted:  # what went well is on record, and this pool has not seen it
+        callbacks.sweep(InlinePool())
+    else:
+        sweep_until(few_workers, lambda: shop.got)
+    dead_merchants(300, {"silent": silent, "refused": f"http://127.0.0.1:{free_port()}/"}.get(how, "http://x.invalid/"))
+    callbacks.sweep(few_workers)
+    completed(api)
+    sweep_until(few_workers, lambda: len(shop.got) == 2)
+
+
+def test_how_a_merchants_callbacks_went_is_on_record_for_the_next_start(api, other, shop, other_shop, due, ahead):
+    completed(api)
+    completed(other)
+    other_shop.answers(500)
+    due.callbacks()
+    ids = {key: Merchant.get(Merchant.key == key).id for key in ("demo", "other")}
+    assert callbacks.DUE.went_well([*ids.values(), 99]) == {ids["demo"]: True, ids["other"]: False}
+    other_shop.answers(200)
+    ahead(60)
+    due.callbacks()
+    assert callbacks.DUE.went_well([ids["other"]]) == {ids["other"]: True}

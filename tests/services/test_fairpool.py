@@ -65,7 +65,7 @@ def test_where_no_thread_can_be_started_for_a_while_every_merchant_still_has_its
         return True
 
     monkeypatch.setattr(threading.Thread, "start", refuse_some)
-    for party in range(1, 9):
+    for party in pool.whose_turn(range(1, 9), went_well=lambda parties: dict.fromkeys(parties, True)):
         for item in more(party):
             pool.submit(party, work, item, more)
     assert len(refused) == 7

@@ -61,6 +61,16 @@ def test_the_database_itself_refuses_to_change_what_was_written(api, books, tabl
     assert books.execute(f"SELECT * FROM {table}").fetchall() == before
 
 
+@pytest.mark.sqlite
+def test_the_database_itself_refuses_a_second_entry_of_the_same_number(api, books):
+    api.sell("50.00")
+    before = books.execute("SELECT * FROM entry").fetchall()
+    columns = "posting_id, account_id, amount, number, hash"
+    with pytest.raises(ERRORS, match="append-only"):
+        books.execute(f"REPLACE INTO entry ({columns}) SELECT {columns} FROM entry LIMIT 1")
+    assert books.execute("SELECT * FROM entry").fetchall() == before
+
+
 def test_the_database_itself_refuses_a_second_posting_of_the_same_purpose(orders, books):
     copy = "SELECT order_id, purpose, 'x', '', 0 FROM posting WHERE purpose = 'credit'"
     with pytest.raises(ERRORS):
@@ -99,7 +109,8 @@ DAMAGE = {
     "an entry gone": f"DELETE FROM entry WHERE posting_id = {CREDIT} AND amount > 0",
     "an entry moved": f"UPDATE entry SET account_id = (SELECT id FROM ledger_account WHERE kind = 'fees') "
     f"WHERE posting_id = {HOLD} AND amount > 0",
-    "an entry added": f"INSERT INTO entry (posting_id, account_id, amount) VALUES ({CREDIT}, 1, 1)",
+    "an entry added": "INSERT INTO entry (posting_id, account_id, amount, number, hash) "
+    f"VALUES ({CREDIT}, 1, 1, 99, '')",
     "a posting gone, its entries left": f"DELETE FROM posting WHERE id = {ADJUSTMENT}",
     "a balance changed": "UPDATE ledger_account SET balance = balance + 1 WHERE kind = 'available' AND owner = 1",
     "an operator's balance changed": "UPDATE ledger_account SET balance = balance - 1 WHERE kind = 'fees'",

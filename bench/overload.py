@@ -1,0 +1,89 @@
+"""More than the service can do: many connections at once, and twice the rate that it can serve."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from bench import bodies
+from bench.context import Bench, Compared, spent
+from bench.load import Failed
+from bench.processes import ROOT, Service
+
+FEW, CROWD = 32, 512
+TIMES = 2
+BOUND = 2_000  # ms
+
+
+def crowd(bench: Bench) -> Compared:
+    """createOrder over very many connections against over some: answers a second, all of them good."""
+    with Service(bench.work / "crowd") as service:
+        url = f"{service.url}/merchant/createOrder"
+        bench.load(url, FEW, bodies.buys, 1)  # the first answers are slower
+        found = bench.in_turn(
+            crowd=lambda: bench.load(url, CROWD, bodies.buys), few=lambda: bench.load(url, FEW, bodies.buys)
+        )
+    p99 = ", ".join(f"{one.p99:.0f}" for one in found["crowd"])
+    notes = (f"p99 at {CROWD} connections: {p99} ms", *spent(*found["crowd"], *found["few"]))
+    return Compared([one.rate for one in found["crowd"]], [one.rate for one in found["few"]], "a second", notes)
+
+
+@dataclass
+class _Flooded:
+    """What each round gave."""
+
+    capacity: list[float] = field(default_factory=list)  # orders a second
+    answered: list[float] = field(default_factory=list)
+    p99: list[float] = field(default_factory=list)  # ms
+    before: list[float] = field(default_factory=list)  # MiB
+    after: list[float] = field(default_factory=list)
+    notes: tuple[str, ...] = ()
+
+
+def _flood(bench: Bench, service: Service, rate: float) -> dict[str, dict[str, float]]:
+    """So many orders a second for this run's time. Raises Failed where one got neither an order nor a refusal."""
+    file = bench.work / "flood.txt"
+    file.write_text("".join(f"{body}\n" for body in bodies.buys(round(rate * bench.seconds))), "utf-8")
+    command = [sys.executable, "-m", "bench.flood", str(service.port), str(rate), str(bench.seconds), str(file)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    if done.returncode:
+        raise Failed(f"flood: {done.stderr.strip()[-400:]}")
+    found = json.loads(done.stdout)
+    if wrong := set(found["said"]) - {"200", "503", "unsent"}:
+        raise Failed(f"at {rate:.0f} a second: {', '.join(sorted(wrong))} of {found['said']}")
+    return found
+
+
+def _flooded(bench: Bench) -> _Flooded:
+    rounds = _Flooded()
+    for number in range(bench.rounds):
+        with Service(bench.work / f"flood-{number}") as service:
+            url = f"{service.url}/merchant/createOrder"
+            bench.load(url, 64, bodies.buys, 1)  # the first answers are slower
+            rounds.capacity.append(bench.load(url, 64, bodies.buys).rate)
+            rounds.before.append(service.memory() / 2**20)
+            found = _flood(bench, service, TIMES * rounds.capacity[-1])
+            rounds.after.append(service.memory() / 2**20)
+            service.call("createOrder", bodies.BUY)  # it answers again
+        rounds.answered.append(found["said"].get("200", 0) / float(found["seconds"]))  # type: ignore[arg-type]
+        rounds.p99.append(found["p99"].get("200", float(BOUND)))
+        rounds.notes += (", ".join(f"{status}: {count}" for status, count in sorted(found["said"].items())),)
+    return rounds
+
+
+def flood(take: Callable[[_Flooded], tuple[list[float], list[float], str]]) -> Callable[[Bench], Compared]:
+    """One side of what came of twice the rate that it can serve."""
+
+    def measure(bench: Bench) -> Compared:
+        rounds = bench.once(_flooded)
+        return Compared(*take(rounds), rounds.notes)
+
+    return measure
+
+
+answered = flood(lambda rounds: (rounds.answered, rounds.capacity, "a second"))
+tail = flood(lambda rounds: (rounds.p99, [float(BOUND)] * len(rounds.p99), "ms"))
+growth = flood(lambda rounds: (rounds.after, rounds.before, "MiB"))

@@ -1,0 +1,26 @@
+"""`flask vault`: the key that opens the sealed columns."""
+
+from __future__ import annotations
+
+import click
+
+import settings
+from cli.output import Commands
+from services import rotation
+
+vault = Commands("vault", help="The key that opens secrets and personal data.")
+
+
+@vault.command("rotate")
+@click.option("--keep-old", is_flag=True, help="Leave the old keys in the file, behind the new one.")
+@click.option(
+    "--wait",
+    default=rotation.IN_FLIGHT,
+    show_default=True,
+    type=click.IntRange(0, 3600),
+    help="Seconds for what the service has under way; 0 where it is stopped.",
+)
+def rotate(keep_old: bool, wait: int) -> None:
+    """Seal everything with a new key while the service runs; what broke off goes on when it is repeated."""
+    for done in rotation.rotate(settings.active().instance, keep_old=keep_old, wait=wait):
+        click.echo(done)

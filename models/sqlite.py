@@ -1,0 +1,78 @@
+"""SQLite: how its connections are set up, and a file that is held to."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from contextlib import AbstractContextManager
+from typing import Any
+
+from peewee import SqliteDatabase, __exception_wrapper__
+
+PRAGMAS = {
+    "journal_mode": "wal",
+    "synchronous": "full",  # a committed order survives a power cut
+    "foreign_keys": 1,
+    "cache_size": -256,  # KiB for each of the many threads that read; what another connection writes empties it anyway
+}
+
+
+class Sqlite(SqliteDatabase):
+    """One file, which this host's processes write to in turn; of no name until `init`.
+
+    SQLite itself would go on writing to one that was deleted, and make a new one for the next connection.
+    """
+
+    is_shared = False  # may processes of other hosts write to it, at the same time?
+    _file: tuple[int, int] | None = None
+
+    def __init__(self) -> None:
+        # IMMEDIATE takes the write lock at BEGIN: with a deferred BEGIN two readers that both turn
+        # writers fail at once with "database is locked", whatever the busy timeout.
+        super().__init__(None, lock_type="IMMEDIATE", pragmas=PRAGMAS)
+
+    def init(self, database: Any, **named: Any) -> None:
+        """Work with another file from here on."""
+        self._file = None
+        super().init(database, pragmas=PRAGMAS, **named)
+
+    def _found(self) -> tuple[int, int] | None:
+        try:
+            found = os.stat(self.database)
+        except FileNotFoundError:
+            return None
+        return found.st_dev, found.st_ino
+
+    def _hold_to_file(self) -> None:
+        if self._file and self._found() != self._file:
+            error = sqlite3.OperationalError("it was moved, replaced or deleted while it was in use")
+            error.sqlite_errorname = "SQLITE_READONLY_DBMOVED"  # what SQLite calls it, where it looks
+            raise error
+
+    def _connect(self) -> sqlite3.Connection:
+        self._hold_to_file()
+        connection: sqlite3.Connection = super()._connect()
+        self._file = self._file or self._found()
+        return connection
+
+    def begin(self, lock_type: str | None = None) -> None:
+        """Begin a transaction, unless the file is gone."""
+        with __exception_wrapper__:
+            self._hold_to_file()
+        super().begin(lock_type)
+
+    def rollback(self) -> None:
+        """Roll back, unless SQLite has by itself (a full disk, say): the error that led here is the one to be told."""
+        if self.connection().in_transaction:
+            super().rollback()
+
+    def snapshot(self) -> AbstractContextManager[Any]:
+        """A transaction that sees all tables as of one moment; it takes no write lock."""
+        return self.atomic("DEFERRED")
+
+    def held(self, rows: Any, *, skip_locked: bool = False) -> Any:
+        """The query as it is: a transaction that writes is alone."""
+        return rows
+
+    def alone(self, what: str, *ids: int) -> None:
+        """Nothing: a transaction that writes is alone."""

@@ -1,0 +1,147 @@
+"""How the schemas stand in the OpenAPI document: their kinds of value, what is optional, what depends on what."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from typing import Any
+
+from apispec.ext.marshmallow import MarshmallowPlugin, OpenAPIConverter
+from marshmallow import Schema, fields, validate
+
+from schemas.fields import MOST_FEN, NOT_BLANK, Request, Text, Whole, Yuan
+from schemas.gateway_a import DATED, LONG_TERM, PersonalData, date
+from schemas.queries import BY, OrderDetailQuery
+from schemas.views import DecimalText, View
+
+NONCE = r"[A-Za-z0-9_.-]{8,64}"
+LATEST = 10**12 - 1  # twelve digits
+CONTROL = r"\x00-\x1f\x7f-\x9f"
+PATTERNS = {
+    Text: f"^[^{CONTROL}]*$",
+    Whole: "^[0-9]{1,19}$",
+    Yuan: r"^(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?$",
+    DecimalText: r"^-?[0-9]+\.[0-9]{2}$",
+}
+FILLED = rf"^[^{CONTROL}]*[^\s{CONTROL}][^{CONTROL}]*$"
+DATE = "^[0-9]{4}(0[1-9]|1[0-2])(0[1-9]|[12][0-9]|3[01])$"
+TYPES = {Text: "string", Whole: "integer", Yuan: "number", DecimalText: "string", fields.Function: "string"}
+
+# What no single field says, by the schema that checks it.
+RULES: dict[type[Schema], dict[str, Any]] = {
+    PersonalData: {
+        "oneOf": [
+            {
+                "properties": {
+                    "cert_validity_type": {"const": DATED},
+                    "cert_end_date": {"type": "string", "minLength": 8},
+                },
+                "required": ["cert_end_date"],
+            },
+            {"properties": {"cert_validity_type": {"const": LONG_TERM}}},
+        ]
+    },
+    OrderDetailQuery: {"anyOf": [{"required": [name]} for name in BY]},
+}
+
+
+def auth_fields(required: bool) -> dict[str, Any]:
+    """The four parameters that sign a request (docs/signing.md)."""
+    return {
+        "api_key": Text(required=required),
+        "timestamp": Whole(0, LATEST, required=required),
+        "nonce": Text(required=required, validate=validate.Regexp(NONCE + r"\Z")),
+        "signature": Text(required=required, validate=validate.Regexp(r"[0-9a-f]{64}\Z")),
+    }
+
+
+OptionalAuth = Request.from_dict(auth_fields(required=False), name="OptionalAuth")
+OptionalAuth.__doc__ = "The four parameters that sign a request, here or in the query string."
+
+
+def signed(schema: type[Schema]) -> type[Schema]:
+    """The schema with the four parameters beside its own fields."""
+    return schema.from_dict(auth_fields(required=True), name=f"Signed{schema.__name__}")
+
+
+def _text_pattern(field: Text) -> str:
+    checks = field.validators
+    if date in checks:
+        return DATE
+    if NOT_BLANK in checks:
+        return FILLED
+    patterns = [str(check.regex.pattern) for check in checks if isinstance(check, validate.Regexp)]
+    return f"^{patterns[0].removesuffix(chr(92) + 'Z')}$" if patterns else PATTERNS[Text]
+
+
+def _kind(self: OpenAPIConverter, field: fields.Field, *, ret: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
+    """What a field takes besides its type: bounds as plain numbers, texts of numbers, no control characters."""
+    if isinstance(field, Whole):
+        if field.low == field.high:  # what tells the alternatives of one body apart
+            return {"type": ["integer", "string"], "enum": [field.low, str(field.low)]}
+        text = {"type": ["integer", "string"], "pattern": PATTERNS[Whole]}
+        return {**text, "minimum": field.low, "maximum": field.high}
+    if isinstance(field, Yuan):
+        text = {"type": ["number", "string"], "pattern": PATTERNS[Yuan]}
+        return {**text, "maxLength": 40, "exclusiveMinimum": 0, "maximum": MOST_FEN // 100}
+    if isinstance(field, Text):
+        if any(isinstance(check, validate.Email) for check in field.validators):
+            return {"format": "email"}
+        return {} if "enum" in ret else {"pattern": _text_pattern(field)}
+    if isinstance(field, DecimalText):
+        return {"pattern": PATTERNS[DecimalText]}
+    return {"type": "string", "const": field.constant} if isinstance(field, fields.Constant) else {}
+
+
+def _or_absent(shape: dict[str, Any]) -> dict[str, Any]:
+    """An optional field of a body: null and "" count as absent."""
+    if "type" not in shape:
+        return shape
+    types = [shape["type"]] if isinstance(shape["type"], str) else shape["type"]
+    more: dict[str, Any] = {"type": [*dict.fromkeys([*types, "string", "null"])]}
+    if "enum" in shape:
+        more["enum"] = [*shape["enum"], "", None]
+    if "pattern" in shape and not re.search(shape["pattern"], ""):
+        more["pattern"] = f"^$|{shape['pattern']}"
+    if "format" in shape:
+        more |= {"anyOf": [{"format": shape["format"]}, {"enum": ["", None]}]}
+    return {name: value for name, value in shape.items() if name != "format"} | more
+
+
+class Converter(OpenAPIConverter):
+    """Schemas as objects: what goes out is whole, what comes in may leave its optional fields empty."""
+
+    def schema2jsonschema(self, schema: Any) -> dict[str, Any]:
+        """One schema's object, with the rules between its fields."""
+        shape = super().schema2jsonschema(schema)
+        properties = shape["properties"]
+        shape["description"] = (inspect.getdoc(type(schema)) or "").split("\n")[0]
+        if isinstance(schema, View):
+            del shape["additionalProperties"]  # a later version may say more
+            shape["required"] = list(properties)
+            shape["properties"] = {
+                name: {key: value for key, value in each.items() if key not in ("readOnly", "default")}
+                for name, each in properties.items()
+            }
+        elif isinstance(schema, Request):
+            optional = set(properties) - set(shape.get("required", ()))
+            properties.update({name: _or_absent(properties[name]) for name in optional})
+        for checked_by, rule in RULES.items():
+            if isinstance(schema, checked_by):
+                shape.update(rule)
+        return shape
+
+
+class ContractPlugin(MarshmallowPlugin):
+    """apispec's plugin, taught the contract's kinds of value."""
+
+    Converter = Converter
+
+    def init_spec(self, spec: Any) -> None:
+        """Teach the converter that belongs to the document."""
+        super().init_spec(spec)
+        assert self.converter is not None
+        for kind, name in TYPES.items():
+            self.converter.map_to_openapi_type(kind, name, None)
+        self.converter.map_to_openapi_type(fields.Constant, "string", None)
+        self.converter.add_attribute_function(_kind)

@@ -1,0 +1,119 @@
+"""One request and its answer: what granian gave, as the WSGI application wants it, and back."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+from collections.abc import Callable, Iterable
+from io import BytesIO
+from typing import Any
+
+log = logging.getLogger(__name__)
+
+# What the server itself answers: status, headers, body; by code and the caller's Accept-Language.
+Plain = Callable[[int, str], tuple[int, list[tuple[str, str]], bytes]]
+
+_SAME_FOR_ALL = {
+    "SCRIPT_NAME": "",
+    "wsgi.version": (1, 0),
+    "wsgi.url_scheme": "http",
+    "wsgi.errors": sys.stderr,
+    "wsgi.multithread": True,
+    "wsgi.multiprocess": False,
+    "wsgi.run_once": False,
+    "wsgi.input_terminated": True,
+}
+_UNPREFIXED = {"content-type": "CONTENT_TYPE", "content-length": "CONTENT_LENGTH"}
+_LANGUAGE = 200  # characters of an Accept-Language that are looked at
+
+
+class Exchange:
+    """A request on its way to its one answer; `under_way` has it until then."""
+
+    __slots__ = ("_under_way", "arrived", "body", "future", "late", "length", "pieces", "proto", "scope")
+
+    def __init__(self, scope: Any, proto: Any, under_way: set[Exchange]):
+        self.scope, self.proto, self._under_way = scope, proto, under_way
+        self.arrived = time.monotonic()
+        self.body = b""
+        self.pieces = bytearray()  # of the body, where it comes in pieces
+        self.length = 0  # bytes that came in pieces
+        self.future: Any = None  # what the body is waited for with
+        self.late = False
+        under_way.add(self)
+
+    def header(self, name: str) -> str:
+        """A header by its name in lower case; empty where it is missing."""
+        return str(self.scope.headers.get(name, ""))
+
+    def declared(self) -> int:
+        """The length of the body as its sender says it; 0 where it comes in chunks."""
+        return int(self.header("content-length") or 0)
+
+    @property
+    def address(self) -> str:
+        """Where the connection comes from."""
+        return str(self.scope.client.rpartition(":")[0].strip("[]"))
+
+    def is_local(self) -> bool:
+        """Does it come from this machine?"""
+        return self.address == "::1" or self.address.startswith(("127.", "::ffff:127."))
+
+    def environ(self) -> dict[str, Any]:
+        """The request as WSGI has it.
+
+        A name with an underscore is left out: in WSGI it can't be told from one with a hyphen, and would be
+        believed as what a proxy says.
+        """
+        scope = self.scope
+        host, _, port = scope.server.rpartition(":")
+        environ = _SAME_FOR_ALL | {
+            "REQUEST_METHOD": scope.method,
+            "PATH_INFO": scope.path.encode().decode("latin-1"),
+            "QUERY_STRING": scope.query_string,
+            "SERVER_NAME": host.strip("[]"),
+            "SERVER_PORT": port,
+            "SERVER_PROTOCOL": f"HTTP/{scope.http_version}",
+            "REMOTE_ADDR": self.address,
+            "wsgi.input": BytesIO(self.body),
+        }
+        for name, value in scope.headers.items():
+            if "_" in name:
+                continue
+            key = _UNPREFIXED.get(name) or "HTTP_" + name.upper().replace("-", "_")
+            environ[key] = f"{environ[key]},{value}" if key in environ else value
+        environ.pop("HTTP_TRANSFER_ENCODING", None)  # the body is whole by now
+        environ["CONTENT_LENGTH"] = str(len(self.body))
+        return environ
+
+    def run(self, application: Callable[..., Iterable[bytes]]) -> None:
+        """Have the application answer."""
+        said: list[Any] = []
+        try:
+            parts = application(self.environ(), lambda status, headers, error=None: said.extend((status, headers)))
+            try:
+                body = b"".join(parts)
+            finally:
+                if hasattr(parts, "close"):
+                    parts.close()
+            self.answer(int(said[0][:3]), said[1], body)
+        except Exception:
+            self.fail()
+
+    def answer(self, status: int, headers: list[tuple[str, str]], body: bytes) -> None:
+        """Send it. Any thread may; only the first answer counts."""
+        try:
+            self.proto.response_bytes(status, headers, body)
+        finally:
+            self._under_way.discard(self)
+
+    def refuse(self, plain: Plain, code: int, *, close: bool = False) -> None:
+        """Answer with what `plain` says of the code; `close` the connection with it."""
+        status, headers, body = plain(code, self.header("accept-language")[:_LANGUAGE])
+        self.answer(status, [*headers, ("connection", "close")] if close else headers, body)
+
+    def fail(self) -> None:
+        """Log the present exception, an error of ours, and answer for it."""
+        log.exception("%s %s failed", self.scope.method, self.scope.path)
+        self.answer(500, [], b"")

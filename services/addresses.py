@@ -1,0 +1,72 @@
+"""IP addresses: which the service may call, and which are one and the same."""
+
+from __future__ import annotations
+
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+
+Address = IPv4Address | IPv6Address
+Network = IPv4Network | IPv6Network
+
+MAPPED = IPv6Network("::ffff:0:0/96")  # how an IPv4 address looks to a socket that takes both
+NAT64 = IPv6Network("64:ff9b::/96")  # how IPv4 looks from a network that has none: the way to the address in it
+GLOBAL_UNICAST = IPv6Network("2000::/3")
+
+# What IANA's registries of special purposes, and clouds, keep for others than servers in public. `ipaddress` has
+# lists of its own, which differ from one Python to the next.
+NOT_PUBLIC = tuple(
+    ip_network(text)
+    for text in (
+        "0.0.0.0/8",  # this host
+        "10.0.0.0/8",
+        "100.64.0.0/10",  # carriers' NAT, and metadata of a cloud
+        "127.0.0.0/8",
+        "168.63.129.16/32",  # a cloud's host, from within its machines
+        "169.254.0.0/16",  # link-local, and most clouds' metadata
+        "172.16.0.0/12",
+        "192.0.0.0/24",  # protocols, and metadata of a cloud
+        "192.0.2.0/24",  # documentation
+        "192.88.99.0/24",  # relays of 6to4
+        "192.168.0.0/16",
+        "198.18.0.0/15",  # benchmarks
+        "198.51.100.0/24",  # documentation
+        "203.0.113.0/24",  # documentation
+        "224.0.0.0/4",  # multicast
+        "240.0.0.0/4",  # reserved, and broadcast
+        "2001::/23",  # protocols: Teredo, ORCHID, benchmarks
+        "2001:db8::/32",  # documentation
+        "2002::/16",  # 6to4, whose relays decide where it leads
+        "3fff::/20",  # documentation
+    )
+)
+
+
+def address_of(text: str) -> Address | None:
+    """The address that a text is, without a zone; an IPv4 address that is written as IPv6 is that. None: it is none."""
+    try:
+        address = ip_address(text.partition("%")[0])
+    except ValueError:
+        return None
+    return _ipv4_in(address, MAPPED) or address
+
+
+def network_of(text: str) -> Network:
+    """The network, or single address, that a text is; IPv4 that is written as IPv6 is that. Raises ValueError."""
+    network = ip_network(text)
+    if isinstance(network, IPv6Network) and network.subnet_of(MAPPED):
+        return IPv4Network((int(network.network_address) & 0xFFFFFFFF, network.prefixlen - MAPPED.prefixlen))
+    return network
+
+
+def is_public(text: str) -> bool:
+    """May the service call this address for others: is it one of a server in public?"""
+    address = address_of(text)
+    if address is None:
+        return False
+    address = _ipv4_in(address, NAT64) or address
+    if isinstance(address, IPv6Address) and address not in GLOBAL_UNICAST:
+        return False
+    return not any(address in network for network in NOT_PUBLIC)
+
+
+def _ipv4_in(address: Address, network: IPv6Network) -> IPv4Address | None:
+    return IPv4Address(int(address) & 0xFFFFFFFF) if address in network else None

@@ -1,0 +1,89 @@
+"""Files that are there as a whole or not at all, on the disk, and their owner's."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+
+UNFINISHED = ".unfinished"
+
+
+def moment() -> str:
+    """Now, in UTC, for the name of a file that no other one is to have."""
+    return f"{datetime.now(UTC):%Y%m%dT%H%M%S.%fZ}"
+
+
+def settle(path: Path) -> None:
+    """Have what is in a file, or the names in a folder, survive a power cut. Raises OSError."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def give_to_owner_of(like: Path, path: Path) -> None:
+    """Where root works for the service's user, the file becomes that user's."""
+    if os.geteuid() == 0:
+        owner = like.stat()
+        os.chown(path, owner.st_uid, owner.st_gid)
+
+
+@contextmanager
+def unfinished(target: Path) -> Iterator[Path]:
+    """An empty file beside `target`, mode 600, with the folder's owner; what still has this name at the end goes."""
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=UNFINISHED)
+    os.close(handle)
+    path = Path(name)
+    try:
+        give_to_owner_of(target.parent, path)
+        yield path
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def sweep(folder: Path, name: str = "*") -> None:
+    """Delete what was left unfinished for a target of this name (or pattern), where nobody is at work on it."""
+    for path in folder.glob(f".{name}.*{UNFINISHED}*"):  # with what SQLite keeps beside it
+        path.unlink(missing_ok=True)
+
+
+def finish(path: Path, target: Path) -> None:
+    """Give an unfinished file its name, which must be free. Raises FileExistsError, OSError."""
+    settle(path)
+    link(path, target)
+    path.unlink(missing_ok=True)
+    settle(target.parent)
+
+
+def link(path: Path, target: Path) -> None:
+    """Give a file a second name, which must be free; where there are no links, only that one. Raises OSError."""
+    try:
+        os.link(path, target)
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without links: nearly as good
+        if target.exists():
+            raise FileExistsError(f"{target} is there already") from None
+        path.rename(target)
+
+
+def replace(path: Path, target: Path) -> None:
+    """Put an unfinished file in the place of `target`, which is there as the one or the other at every moment."""
+    settle(path)
+    path.replace(target)
+    settle(target.parent)
+
+
+def write(target: Path, text: str, put: Callable[[Path, Path], None]) -> None:
+    """Write a whole file, readable by its owner only, that `finish` or `replace` puts in place. Raises OSError."""
+    with unfinished(target) as path:
+        path.write_text(text, "utf-8")
+        if put is replace:
+            with suppress(FileNotFoundError):
+                give_to_owner_of(target, path)
+        put(path, target)

@@ -1,0 +1,54 @@
+"""One service an instance: a lock on its folder that the kernel lets go of when the process ends, however it ends."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from services.errors import NotPossible
+
+NAME = "service.lock"
+
+
+@contextmanager
+def held(folder: Path) -> Iterator[None]:
+    """Be the one process that serves the database in this folder, or works on it as if none did.
+
+    The file stays when the lock is let go of: who removed it could remove another's.
+
+    Raises:
+        NotPossible: another process is; or there can be no such file.
+    """
+    try:
+        handle = os.open(folder / NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise NotPossible(f"{folder / NAME}: {error.strerror}") from None
+    try:
+        _take(handle, folder)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _take(handle: int, folder: Path) -> None:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        number = os.pread(handle, 20, 0).decode("ascii", "replace").strip() or "?"
+        raise NotPossible(
+            f"another service (process {number}) is running on this instance: stop it first, "
+            "or choose another ORDERS_INSTANCE"
+        ) from None
+    except OSError as error:  # a file system without locks
+        raise NotPossible(f"{folder / NAME} can't be locked: {error.strerror}") from None
+    try:
+        if os.geteuid() == 0:  # else the service's own user could not open it later
+            owner = folder.stat()
+            os.fchown(handle, owner.st_uid, owner.st_gid)
+        os.ftruncate(handle, 0)
+        os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
+    except OSError:  # the number is only told to people: where the disk is full, the lock is held all the same
+        return

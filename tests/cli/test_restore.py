@@ -1,0 +1,321 @@
+"""`flask db restore`: a checked backup takes the place of the database, and nothing that was there is lost."""
+
+import json
+import os
+import shutil
+import sqlite3
+import threading
+from contextlib import closing, suppress
+from pathlib import Path
+
+import pytest
+from cryptography.fernet import Fernet
+
+from services import files
+from services import restore as restoring
+from settings import Settings
+from tests.support import ROOT, Service
+
+DATA = ROOT / "tests" / "data"
+
+
+def _rows(path, sql="SELECT order_no FROM 'order' ORDER BY id"):
+    with closing(sqlite3.connect(path)) as opened:
+        return opened.execute(sql).fetchall()
+
+
+@pytest.fixture
+def stopped(instance):
+    """The service on the demo content, which does not run."""
+    return Service(instance)
+
+
+@pytest.fixture(scope="module")
+def made(seeded, tmp_path_factory):
+    """A backup of the demo content with 20 orders."""
+    folder = tmp_path_factory.mktemp("backup")
+    service = Service(shutil.copytree(seeded, folder / "instance"))
+    service.flask("seed", "--orders", "20")
+    service.flask("db", "backup", str(folder / "made.sqlite"))
+    return folder / "made.sqlite"
+
+
+@pytest.fixture
+def backup(made, tmp_path):
+    """This test's own copy of that backup."""
+    return shutil.copy(made, tmp_path / "backup.sqlite")
+
+
+@pytest.fixture
+def restored(stopped, backup):
+    """`restored()` restores the backup; what the command said."""
+    return lambda *more: stopped.flask("db", "restore", str(backup), "--yes", *more).stdout
+
+
+@pytest.fixture
+def refused(stopped, backup):
+    """`refused(backup)`: a restore that must change nothing and end with one line; that line."""
+
+    def run(source=backup, status=1):
+        names, database = sorted(os.listdir(stopped.instance)), stopped.instance / "orders.sqlite"
+        before = database.read_bytes() if database.exists() else None
+        done = stopped.flask("db", "restore", str(source), "--yes", check=False)
+        assert (done.returncode, done.stderr.splitlines()[-1][:6].lower()) == (status, "error:"), done.stderr
+        assert "Traceback" not in done.stderr
+        assert set(os.listdir(stopped.instance)) - {"service.lock"} == set(names) - {"service.lock"}
+        assert (database.read_bytes() if database.exists() else None) == before
+        return done.stderr.splitlines()[-1]
+
+    return run
+
+
+def _kept(service):
+    """The names of what was put aside."""
+    return sorted(name for name in os.listdir(service.instance) if name.startswith("before-restore-"))
+
+
+def test_a_backup_made_under_load_is_restored_elsewhere_with_every_order_answered_before(service, tmp_path):
+    answered, stop, several = [], threading.Event(), threading.Event()
+
+    def place():
+        while not stop.is_set():
+            placed = service.api.sell("1.00")
+            if placed.code == 1:
+                answered.append(placed.data["order_no"])
+            if len(answered) > 20:
+                several.set()
+
+    clients = [threading.Thread(target=place) for _ in range(3)]
+    for client in clients:
+        client.start()
+    try:
+        assert several.wait(60)
+        before = list(answered)
+        service.flask("db", "backup", str(tmp_path / "backup.sqlite"))
+        during = len(answered) - len(before)
+    finally:
+        stop.set()
+        for client in clients:
+            client.join()
+    assert during > 0
+    elsewhere = Service(tmp_path / "elsewhere")
+    elsewhere.instance.mkdir()
+    shutil.copy(service.instance / "vault.key", elsewhere.instance)
+    elsewhere.flask("db", "restore", str(tmp_path / "backup.sqlite"), "--yes")
+    elsewhere.flask("ledger", "verify")
+    kept = {number for (number,) in _rows(elsewhere.instance / "orders.sqlite")}
+    assert kept >= set(before)
+    elsewhere.start()
+    assert elsewhere.api.status(before[0]) == "pending"
+    assert elsewhere.stop() == 0
+
+
+def test_the_backup_is_in_place_and_what_was_there_is_kept(stopped, backup, restored):
+    before = _rows(stopped.instance / "orders.sqlite", "SELECT * FROM merchant")
+    said = restored()
+    (kept,) = _kept(stopped)
+    assert kept in said
+    assert "20 orders" in said
+    assert _rows(stopped.instance / "orders.sqlite") == _rows(backup)
+    assert _rows(stopped.instance / kept) == []
+    assert _rows(stopped.instance / kept, "SELECT * FROM merchant") == before
+    assert (stopped.instance / "orders.sqlite").stat().st_mode & 0o777 == 0o600
+    stopped.flask("ledger", "verify")
+
+
+def test_what_was_put_aside_can_be_restored_in_its_turn(stopped, restored):
+    restored()
+    (kept,) = _kept(stopped)
+    stopped.flask("db", "restore", str(stopped.instance / kept), "--yes")
+    assert _rows(stopped.instance / "orders.sqlite") == []
+
+
+def test_what_a_killed_service_left_in_its_log_is_kept_too(service, tmp_path):
+    service.flask("db", "backup", str(tmp_path / "backup.sqlite"))
+    order_no = service.api.buy().data["order_no"]
+    service.kill()
+    assert (service.instance / "orders.sqlite-wal").stat().st_size > 0
+    service.flask("db", "restore", str(tmp_path / "backup.sqlite"), "--yes")
+    (kept,) = _kept(service)
+    assert _rows(service.instance / "orders.sqlite") == []
+    assert _rows(service.instance / kept) == [(order_no,)]
+    assert not (service.instance / "orders.sqlite-wal").exists()
+
+
+def test_a_running_service_is_not_pulled_from_under_its_database(service, tmp_path):
+    service.flask("db", "backup", str(tmp_path / "backup.sqlite"))
+    order_no = service.api.buy().data["order_no"]
+    done = service.flask("db", "restore", str(tmp_path / "backup.sqlite"), "--yes", check=False)
+    assert done.returncode == 1
+    assert "stop it first" in done.stderr
+    assert service.api.status(order_no) == "pending"
+    assert _kept(service) == []
+
+
+def test_nor_is_a_command_that_has_it_open(stopped, backup):
+    with closing(sqlite3.connect(stopped.instance / "orders.sqlite")) as other:
+        other.execute("BEGIN")
+        other.execute("SELECT * FROM merchant").fetchall()
+        done = stopped.flask("db", "restore", str(backup), "--yes", check=False)
+        assert done.returncode == 1
+        assert "has the database open" in done.stderr
+        assert _kept(stopped) == []
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda database: database.unlink(),
+        lambda database: database.write_bytes(b""),
+        lambda database: database.write_bytes(b"no database " * 1000),
+        lambda database: database.write_bytes(database.read_bytes()[:8192]),
+        lambda database: _change(database, "INSERT INTO schema_migration (name, applied) VALUES ('9999_x', '2030')"),
+        lambda database: _change(database, "DROP TABLE merchant"),
+    ],
+    ids=["missing", "empty", "no database", "cut off", "newer", "half of it gone"],
+)
+def test_it_works_whatever_became_of_the_database(stopped, backup, restored, damage):
+    database = stopped.instance / "orders.sqlite"
+    damage(database)
+    before = database.read_bytes() if database.exists() else None
+    restored()
+    assert _rows(database) == _rows(backup)
+    stopped.flask("ledger", "verify")
+    kept = _kept(stopped)
+    assert bool(kept) is (before is not None)
+    if "no database" in str(before):
+        assert (stopped.instance / kept[0]).read_bytes() == before
+
+
+def test_a_log_without_its_database_does_not_get_into_the_restored_one(stopped, backup, restored):
+    (stopped.instance / "orders.sqlite").unlink()
+    (stopped.instance / "orders.sqlite-wal").write_bytes(b"of another database" * 1000)
+    restored()
+    assert _rows(stopped.instance / "orders.sqlite") == _rows(backup)
+    (kept,) = _kept(stopped)
+    assert kept.endswith("-wal")
+
+
+def test_it_asks_first(stopped, backup):
+    done = stopped.flask("db", "restore", str(backup), check=False)
+    assert "Aborted" in done.stderr
+    assert _rows(stopped.instance / "orders.sqlite") == []
+
+
+def _change(database, sql):
+    with closing(sqlite3.connect(database)) as opened, opened:
+        for statement in sql.split(";"):
+            opened.execute(statement)
+
+
+def test_a_damaged_backup_is_refused(backup, refused):
+    middle = backup.stat().st_size // 2
+    with backup.open("r+b") as file:
+        file.seek(middle)
+        file.write(b"\xff" * 20_000)
+    assert "damaged" in refused() or "malformed" in refused()
+
+
+def test_a_file_that_is_no_backup_is_refused(tmp_path, refused):
+    for name, content in {"text": b"no database " * 1000, "empty": b""}.items():
+        (tmp_path / name).write_bytes(content)
+        refused(tmp_path / name)
+    _change(tmp_path / "other.sqlite", "CREATE TABLE bird (name)")
+    assert "no database of this service" in refused(tmp_path / "other.sqlite")
+
+
+def test_a_backup_of_a_newer_version_is_refused(backup, refused):
+    _change(backup, "INSERT INTO schema_migration (name, applied) VALUES ('9999_later', '2030-01-01')")
+    assert "newer version" in refused(status=2)
+
+
+BREAK = "UPDATE ledger_account SET balance = balance + 1 WHERE kind = 'available' AND owner = 1"
+
+
+def test_a_backup_whose_books_are_off_is_refused_unless_that_is_known(stopped, backup, refused, restored):
+    _change(backup, BREAK)
+    assert "books are off" in refused()
+    restored("--unverified")
+    assert stopped.flask("ledger", "verify", check=False).returncode == 1
+
+
+@pytest.mark.parametrize("key", ["missing", "another"])
+def test_a_backup_that_the_key_does_not_open_is_refused(stopped, refused, key):
+    file = stopped.instance / "vault.key"
+    file.unlink() if key == "missing" else file.write_text(Fernet.generate_key().decode())
+    assert "key" in refused()
+
+
+def test_the_old_key_behind_the_new_one_opens_an_old_backup(stopped, backup, restored):
+    file = stopped.instance / "vault.key"
+    file.write_text(f"{Fernet.generate_key().decode()}\n{file.read_text()}")
+    restored()
+    assert "whsec_" in stopped.flask("merchant", "show", "demo").stdout
+
+
+@pytest.mark.parametrize("release", sorted(path.stem for path in DATA.glob("*.sql")))
+def test_a_backup_of_an_older_release_is_restored_and_then_migrated(tmp_path, release):
+    source, service = tmp_path / "old.sqlite", Service(tmp_path / "instance")
+    with closing(sqlite3.connect(source)) as old:
+        old.executescript((DATA / f"{release}.sql").read_text("utf-8"))
+    service.instance.mkdir()
+    shutil.copy(DATA / f"{release}.key", service.instance / "vault.key")
+    service.flask("db", "restore", str(source), "--yes")
+    service.flask("db", "migrate")
+    service.flask("ledger", "verify")
+    assert _rows(service.instance / "orders.sqlite") == _rows(source)
+    assert len(json.loads(service.flask("order", "list", "--json").stdout)) > 10
+
+
+class Killed(BaseException):
+    """What nothing catches."""
+
+
+def _killed_after(monkeypatch, steps):
+    """Lets so many of the steps that touch a disk pass, and ends the restore at the next."""
+    left = iter(range(steps))
+
+    def counted(function):
+        def run(*arguments, **named):
+            if next(left, None) is None:
+                raise Killed
+            return function(*arguments, **named)
+
+        return run
+
+    for module, name in ((restoring, "copy_database"), (restoring, "_close_log"), (files, "settle"), (files, "link")):
+        monkeypatch.setattr(module, name, counted(getattr(module, name)))
+    for name in ("rename", "replace", "unlink"):
+        monkeypatch.setattr(Path, name, counted(getattr(Path, name)))
+
+
+@pytest.mark.parametrize("damaged", [False, True])
+def test_killed_at_any_step_it_leaves_the_old_database_or_the_new_one(instance, backup, tmp_path, monkeypatch, damaged):
+    old, new = _rows(instance / "orders.sqlite", "SELECT * FROM history"), _rows(backup, "SELECT * FROM history")
+    assert old != new
+    ends = []
+    for steps in range(100):
+        folder = shutil.copytree(instance, tmp_path / f"killed-{steps}")
+        if damaged:
+            (folder / "orders.sqlite").write_bytes(b"damaged " * 1000)
+            (folder / "orders.sqlite-wal").write_bytes(b"log " * 1000)
+        with monkeypatch.context() as patch:
+            _killed_after(patch, steps)
+            with suppress(Killed):
+                ends.append(restoring.restore(backup, Settings(instance=folder)))
+        if damaged and (folder / "orders.sqlite").read_bytes()[:7] == b"damaged":
+            logs = sorted(path.read_bytes()[:4] for path in folder.glob("*-wal"))
+            assert logs == [b"log "]
+        else:
+            found = _rows(folder / "orders.sqlite", "SELECT * FROM history")
+            assert found == new or (found == old and not ends and not damaged)
+        if ends:
+            break
+    assert 6 < steps < 99
+
+
+def test_what_a_killed_restore_left_unfinished_is_swept_away_by_the_next(stopped, restored):
+    for ending in ("", "-wal", "-journal"):
+        (stopped.instance / f".orders.sqlite.x1y2.unfinished{ending}").write_text("half")
+    restored()
+    assert not list(stopped.instance.glob(".*.unfinished*"))

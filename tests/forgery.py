@@ -1,0 +1,270 @@
+"""Signed requests and the many ways to change them, for the fuzz of the signature layer."""
+
+import itertools
+import json
+import unicodedata
+from dataclasses import dataclass, replace
+from urllib.parse import urlencode
+
+from hypothesis import strategies as st
+
+AUTH = ("api_key", "timestamp", "nonce", "signature")
+ENDPOINTS = ("createOrder", "orderQueryDetail", "orderQueryList", "getPayChannels")
+
+
+class Number(str):
+    """A number, as its text in the JSON."""
+
+
+class Twice(dict):
+    """An object in whose text a name stands twice."""
+
+
+def written(value):
+    """JSON text."""
+    if isinstance(value, Number):
+        return str(value)
+    if isinstance(value, dict):
+        pairs = [f"{json.dumps(name)}:{written(item)}" for name, item in value.items()]
+        return "{" + ",".join([*pairs, *pairs[:1]] if isinstance(value, Twice) else pairs) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(map(written, value)) + "]"
+    return json.dumps(value)
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A request: where it goes, and what it carries where."""
+
+    endpoint: str
+    body: dict
+    query: dict
+
+    def meaning(self):
+        """What a reader of the contract would take from it: names, values, structure; the signature aside.
+
+        A number is its text, null and "" are absent. What getPayChannels is signed by counts wherever it stands.
+        """
+        own = [
+            {name: item for name, item in meant(part).items() if name not in AUTH} for part in (self.body, self.query)
+        ]
+        source = meant(self.query) | meant(self.body) if self.endpoint == "getPayChannels" else meant(self.body)
+        return self.endpoint, own, [source.get(name) for name in AUTH[:3]]
+
+    def go(self, http):
+        """Send it."""
+        query = "?" + urlencode(self.query) if self.query else ""
+        headers = {"Content-Type": "application/json"}
+        return http("POST", f"/merchant/{self.endpoint}{query}", written(self.body).encode(), headers)
+
+
+def meant(value):
+    """A value as it is understood."""
+    if isinstance(value, dict):
+        return {name: meant(item) for name, item in value.items() if item is not None and item != ""}
+    if isinstance(value, list):
+        return [meant(item) for item in value]
+    return written(value) if isinstance(value, bool) else value and str(value)
+
+
+# Changes. Each takes `draw` and a Sent and gives a Sent.
+
+
+def places(value, before=()):
+    """The paths of all names in nested objects."""
+    for name, item in value.items():
+        yield (*before, name)
+        if isinstance(item, dict):
+            yield from places(item, (*before, name))
+
+
+def looked_up(value, path):
+    for name in path:
+        value = value[name]
+    return value
+
+
+def put(value, path, item):
+    """A copy of nested objects with the item at the path."""
+    name, *rest = path
+    return value | {name: put(value[name], rest, item) if rest else item}
+
+
+def without(value, path):
+    name, *rest = path
+    if rest:
+        return value | {name: without(value[name], rest)}
+    return {other: item for other, item in value.items() if other != name}
+
+
+def of_body(change):
+    """A change of the body, if there is one; else of the query string."""
+
+    def changed(draw, sent):
+        if sent.body:
+            return replace(sent, body=change(draw, sent.body))
+        return replace(sent, query={name: as_text(item) for name, item in change(draw, sent.query).items()})
+
+    return changed
+
+
+def as_text(value):
+    return value if isinstance(value, str) else written(value)
+
+
+def a_place(draw, value):
+    return draw(st.sampled_from([*places(value)]))
+
+
+def swap(draw, value):
+    """Two values change places."""
+    first, second = a_place(draw, value), a_place(draw, value)
+    if first[: len(second)] == second or second[: len(first)] == first:
+        return value
+    return put(put(value, first, looked_up(value, second)), second, looked_up(value, first))
+
+
+SPELLINGS = (
+    lambda text: Number(text) if text.isdigit() else text + "0",
+    lambda text: text + ".0",
+    lambda text: Number(f"{text}e0") if text.isdigit() else text + "e0",
+    lambda text: Number(f"{text}.0") if text.isdigit() else "+" + text,
+    lambda text: "0" + text,
+    lambda text: text + " ",
+    lambda text: "\u200b" + text,
+    lambda text: text + "\n",
+    lambda text: text + "\x00",
+    lambda text: text.upper() if text.upper() != text else text.lower(),
+    lambda text: text.translate({ord(digit): chr(0xFF10 + int(digit)) for digit in "0123456789"}),
+    *(lambda text, form=form: unicodedata.normalize(form, text) for form in ("NFC", "NFD", "NFKC", "NFKD")),
+)
+SHAPES = (
+    lambda item: [item],
+    lambda item: {"0": item},
+    lambda item: {"": item},
+    lambda item: [*item.values()] if isinstance(item, dict) else [None, item],
+    lambda item: {str(place): each for place, each in enumerate(item)} if isinstance(item, list) else str(item),
+    lambda item: Twice(item) if isinstance(item, dict) else item,
+    lambda item: True,
+    lambda item: "true",
+)
+NOTHINGS = (None, "", {}, [], {"x": None}, [None], [""], {"x": {}}, False, Number("0"))
+JOINTS = ("\n", "\r\n", "\r", "\x0b", "\x85", "\u2028", "\x1e", "\\n", "&", "%0A")
+KNOWN_NAMES = ("customer_name", "merchant_order_no", "order_no", "page", "status", "category", "start_time")
+ODD_NAMES = ("x", "0", "", "a.b", "a=b", "gatewaya_card_info.card_no", "Signature", "api-key", "cny_amount ", "api_kéy")
+
+
+def respell(draw, value):
+    """The same in other characters, or something that looks the same."""
+    path = a_place(draw, value)
+    item = looked_up(value, path)
+    return put(value, path, draw(st.sampled_from(SPELLINGS))(item)) if isinstance(item, str) else value
+
+
+def reshape(draw, value):
+    """The same leaf in another structure or type."""
+    path = a_place(draw, value)
+    return put(value, path, draw(st.sampled_from(SHAPES))(looked_up(value, path)))
+
+
+def empty(draw, value):
+    """A value gives way to one of the many kinds of nothing."""
+    return put(value, a_place(draw, value), draw(st.sampled_from(NOTHINGS)))
+
+
+def drop(draw, value):
+    return without(value, a_place(draw, value))
+
+
+def add(draw, value):
+    """A new name, at the top or within, with a value that is there already, with nothing, or with anything."""
+    path = a_place(draw, value)
+    name = draw(st.sampled_from([*ODD_NAMES, *KNOWN_NAMES]))
+    if looked_up(value, path[:-1]).get(name) is not None:
+        return value
+    item = draw(st.sampled_from([looked_up(value, path), *NOTHINGS]) | st.text(max_size=5))
+    return put(value, (*path[:-1], name), item)
+
+
+def leaves_of(value):
+    """The paths of the texts and numbers, in the order of their lines."""
+    return sorted(path for path in places(value) if isinstance(looked_up(value, path), str))
+
+
+def joined(value, first, second, joint, in_name):
+    """Two lines of the signed text in one value, or in one name."""
+    line = f"{looked_up(value, first)}{joint}{'.'.join(second)}"
+    if not in_name:
+        return put(without(value, second), first, f"{line}={looked_up(value, second)}")
+    rest = without(without(value, first), second)
+    return rest | {f"{'.'.join(first)}={line}": looked_up(value, second)}
+
+
+def join(draw, value):
+    """A line goes into the one before it."""
+    pairs = [*itertools.pairwise(leaves_of(value))]
+    return joined(value, *draw(st.sampled_from(pairs)), draw(st.sampled_from(JOINTS)), draw(st.booleans()))
+
+
+def shift(draw, value):
+    """A part of a value goes over into its name, or the other way round."""
+    path = a_place(draw, value)
+    item = looked_up(value, path)
+    if not isinstance(item, str):
+        return value
+    return put(without(value, path), (*path[:-1], f"{path[-1]}={item[:1]}"), item[1:])
+
+
+def flatten(draw, value):
+    """Nested names as one dotted name."""
+    path = a_place(draw, value)
+    return without(value, path) | {".".join(path): looked_up(value, path)}
+
+
+def move(draw, sent):
+    """A field goes from the body to the query string, or back, or into both with another value."""
+    away, here = (sent.body, sent.query) if draw(st.booleans()) else (sent.query, sent.body)
+    names = [name for name, item in away.items() if isinstance(item, str)]
+    if not names:
+        return sent
+    name = draw(st.sampled_from(names))
+    kept = away if draw(st.booleans()) else without(away, [name])
+    moved = here | {name: draw(st.sampled_from([away[name], away[name] + "0", "", "x"]))}
+    body, query = (kept, moved) if away is sent.body else (moved, kept)
+    return replace(sent, body=body, query={name: as_text(item) for name, item in query.items()})
+
+
+def exchange(draw, sent):
+    """What stands in both places under one name changes places."""
+    names = [name for name in sent.query if name in sent.body]
+    if not names:
+        return sent
+    name = draw(st.sampled_from(names))
+    body = sent.body | {name: sent.query[name]}
+    return replace(sent, body=body, query=sent.query | {name: as_text(sent.body[name])})
+
+
+def elsewhere(draw, sent):
+    """Another endpoint, or nearly the same address."""
+    near = [f"{sent.endpoint}/", f"/{sent.endpoint}", sent.endpoint.upper(), f"{sent.endpoint};x", f"x/{sent.endpoint}"]
+    return replace(sent, endpoint=draw(st.sampled_from([*ENDPOINTS, *near])))
+
+
+def forge(draw, value):
+    """Another signature, or none."""
+    own = value.get("signature")
+    if not isinstance(own, str):
+        return value
+    others = [own.upper(), own[:-1], own + "0", "0" * 64, f" {own}", "", None, True, [own], {"0": own}, Number("1")]
+    return value | {"signature": draw(st.sampled_from(others))}
+
+
+def keep(draw, value):
+    """Nothing but the order of the names."""
+    return dict(draw(st.permutations([*value.items()])))
+
+
+CHANGES = [
+    *map(of_body, (swap, respell, reshape, empty, drop, add, join, shift, flatten, forge, keep)),
+    *(move, exchange, elsewhere),
+]

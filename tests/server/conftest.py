@@ -1,0 +1,144 @@
+"""Fixtures: the server in this process before an application of the test's own, with short limits; raw clients."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+
+from server import Server, intake, lane, listener
+from tests.support import free_port, until
+
+
+class Raw:
+    """A TCP connection that sends what it is told to; `answer()` is all that came until it was closed or was whole."""
+
+    def __init__(self, port: int, buffer: int = 0):
+        self.socket = socket.socket()
+        if buffer:
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
+        self.socket.settimeout(30)
+        self.socket.connect(("127.0.0.1", port))
+
+    def send(self, data: bytes) -> Raw:
+        self.socket.sendall(data)
+        return self
+
+    def answer(self) -> bytes:
+        """One answer; nothing where the connection was closed without one."""
+        got = b""
+        while not (b"\r\n\r\n" in got and len(got.partition(b"\r\n\r\n")[2]) >= _length(got)):
+            try:
+                more = self.socket.recv(65_536)
+            except ConnectionResetError:
+                break
+            if not more:
+                break
+            got += more
+        return got
+
+    def has_answer(self) -> bool:
+        """Has an answer begun to come?"""
+        self.socket.setblocking(False)
+        try:
+            return bool(self.socket.recv(1, socket.MSG_PEEK))
+        except BlockingIOError:
+            return False
+        finally:
+            self.socket.settimeout(30)
+
+    def is_closed(self) -> bool:
+        """Has the other side closed it, or does it within half a minute?"""
+        try:
+            while self.socket.recv(65_536):
+                pass
+        except ConnectionResetError:
+            pass
+        return True
+
+
+def _length(answer: bytes) -> int:
+    head = answer.partition(b"\r\n\r\n")[0].lower()
+    return int(head.partition(b"content-length:")[2].split(b"\r\n")[0] or 0)
+
+
+@pytest.fixture
+def raw() -> Iterator[Any]:
+    """`raw(port)`: a connection."""
+    with ExitStack() as opened:
+
+        def connect(port: int, buffer: int = 0) -> Raw:
+            made = Raw(port, buffer)
+            opened.callback(made.socket.close)
+            return made
+
+        yield connect
+
+
+class Busy:
+    """A WSGI application that keeps each request to /wait until `go` is set; `inside` of them are kept."""
+
+    def __init__(self) -> None:
+        self.go, self.inside, self._lock = threading.Event(), 0, threading.Lock()
+
+    def _count(self, change: int) -> None:
+        with self._lock:
+            self.inside += change
+
+    def __call__(self, environ: dict[str, Any], start_response: Any) -> list[bytes]:
+        if environ["PATH_INFO"] == "/wait":
+            self._count(1)
+            assert self.go.wait(30)
+            self._count(-1)
+        start_response("200 OK", [("Content-Type", "text/plain")])
+        return [repr(sorted((k, v) for k, v in environ.items() if isinstance(v, str))).encode()]
+
+
+@pytest.fixture
+def short_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Limits of time that a test can wait for."""
+    monkeypatch.setattr(intake, "BODY_SECONDS", 1.0)
+    monkeypatch.setattr(lane, "LONGEST_WAIT", 1.0)
+    monkeypatch.setattr(listener, "HEAD_SECONDS", 2)
+
+
+@pytest.fixture
+def busy() -> Busy:
+    return Busy()
+
+
+@pytest.fixture
+def serve(busy: Busy) -> Iterator[Any]:
+    """`serve(threads=2, waiting=3)`: the port of a server before `busy`."""
+    ended: list[tuple[threading.Event, threading.Thread]] = []
+
+    def start(threads: int = 2, waiting: int = 3) -> int:
+        port, asked = free_port(), threading.Event()
+        server = Server(busy, "127.0.0.1", port, threads=threads, waiting=waiting, body_limit=1000)
+        running = threading.Thread(target=server.run, args=[asked.wait])
+        running.start()
+        ended.append((asked, running))
+        return port
+
+    yield start
+    busy.go.set()
+    for asked, running in ended:
+        asked.set()
+        running.join(40)
+        assert not running.is_alive()
+
+
+@pytest.fixture
+def kept_busy(busy: Busy, raw: Any) -> Any:
+    """`kept_busy(port, 2)`: connections whose requests are being answered, which takes until `busy.go` is set."""
+
+    def ask(port: int, count: int) -> list[Raw]:
+        asking = [raw(port).send(b"GET /wait HTTP/1.1\r\nHost: x\r\n\r\n") for _ in range(count)]
+        until(lambda: busy.inside == count)
+        return asking
+
+    return ask

@@ -1,0 +1,67 @@
+"""More requests than can be answered: those that are taken are answered, the others refused at once."""
+
+import pytest
+
+from tests.support import until
+
+GET = b"GET /wait HTTP/1.1\r\nHost: x\r\n\r\n"
+STATUS = slice(9, 12)
+
+
+def test_as_many_wait_as_may_and_the_rest_is_refused_at_once(serve, busy, raw, kept_busy):
+    port = serve(threads=2, waiting=3)
+    running = kept_busy(port, 2)
+    more = [raw(port).send(GET) for _ in range(8)]
+    until(lambda: sum(one.has_answer() for one in more) == 5)
+    refused = [one for one in more if one.has_answer()]
+    assert {one.answer()[STATUS] for one in refused} == {b"503"}
+    busy.go.set()
+    assert {one.answer()[STATUS] for one in running + [one for one in more if one not in refused]} == {b"200"}
+    assert raw(port).send(GET).answer()[STATUS] == b"200"
+
+
+def test_who_waits_too_long_is_refused_though_nobody_comes_after(serve, raw, kept_busy, short_limits):
+    port = serve(threads=1, waiting=3)
+    kept_busy(port, 1)
+    assert raw(port).send(GET).answer()[STATUS] == b"503"
+
+
+def test_nobody_lines_up_behind_one_that_has_waited_for_long(serve, raw, kept_busy, monkeypatch):
+    monkeypatch.setattr("server.lane.PATIENCE", 0.2)
+    port = serve(threads=1, waiting=100)
+    kept_busy(port, 1)
+    lined_up = []
+
+    def one_is_refused():
+        lined_up.append(raw(port).send(GET))
+        return any(one.has_answer() for one in lined_up)
+
+    until(one_is_refused)
+    assert len(lined_up) < 100
+    assert lined_up[-1].answer()[STATUS] == b"503" or lined_up[-2].answer()[STATUS] == b"503"
+
+
+def test_a_probe_of_this_machine_is_answered_however_busy_all_threads_are(serve, raw, kept_busy):
+    port = serve(threads=1, waiting=1)
+    kept_busy(port, 1)
+    raw(port).send(GET)
+    for _ in range(5):
+        assert raw(port).send(GET.replace(b"/wait", b"/healthz")).answer()[STATUS] == b"200"
+
+
+@pytest.mark.parametrize(
+    "framing",
+    [b"Content-Length: 5\r\n\r\nhello", b"Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n"],
+    ids=["of known length", "in chunks"],
+)
+def test_a_refused_connection_is_good_for_the_next_request(serve, raw, kept_busy, busy, framing):
+    port = serve(threads=1, waiting=1)
+    kept_busy(port, 1)
+    lined_up = [raw(port).send(GET) for _ in range(2)]
+    until(lambda: any(one.has_answer() for one in lined_up))  # one waits, the other was refused
+    kept = raw(port)
+    assert kept.send(b"POST /wait HTTP/1.1\r\nHost: x\r\n" + framing).answer()[STATUS] == b"503"
+    busy.go.set()
+    for one in lined_up:
+        one.answer()
+    assert kept.send(GET).answer()[STATUS] == b"200"

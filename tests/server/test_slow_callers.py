@@ -1,0 +1,112 @@
+"""Callers that send slowly, too much or not at all hold up nobody else, and are let go of."""
+
+import pytest
+
+from server import intake
+from tests.support import until
+
+HEAD = b"POST /x HTTP/1.1\r\nHost: x\r\n"
+SLOW = {
+    "of known length": b"Content-Length: 500\r\n\r\nhello",
+    "in chunks": b"Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n",
+    "not begun": b"Content-Length: 500\r\n\r\n",
+}
+
+
+@pytest.mark.parametrize("body", SLOW.values(), ids=SLOW)
+def test_a_body_that_does_not_come_to_an_end_is_a_408_and_takes_no_thread(serve, raw, short_limits, body):
+    port = serve(threads=1)
+    slow = [raw(port).send(HEAD + body) for _ in range(20)]
+    assert raw(port).send(HEAD + b"Content-Length: 5\r\n\r\nhello").answer().startswith(b"HTTP/1.1 200")
+    for one in slow:
+        assert one.answer().startswith(b"HTTP/1.1 408")
+        assert one.is_closed()
+
+
+@pytest.mark.parametrize("length", [b"5000", b"9999999999999"])
+@pytest.mark.parametrize("sent", [0, 2000])
+def test_who_sends_far_too_much_too_slowly_hears_that_it_is_too_much(serve, raw, short_limits, length, sent):
+    slow = raw(serve()).send(HEAD + b"Content-Length: " + length + b"\r\n\r\n" + b"x" * sent)
+    assert slow.answer().startswith(b"HTTP/1.1 413")
+
+
+@pytest.mark.parametrize("begun", [b"", b"GET /", HEAD, HEAD + b"X-A: "], ids=["nothing", "a line", "a head", "a name"])
+def test_a_head_that_does_not_come_to_an_end_is_closed(serve, raw, short_limits, begun):
+    slow = raw(serve()).send(begun)
+    assert slow.answer() in (b"", b"HTTP/1.1 408 Request Timeout\r\n")
+    assert slow.is_closed()
+
+
+def test_an_idle_connection_is_closed_after_a_while(serve, raw, short_limits):
+    idle = raw(serve()).send(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+    assert idle.answer().startswith(b"HTTP/1.1 200")
+    assert idle.is_closed()
+
+
+def test_of_too_many_bodies_on_their_way_the_oldest_gives_way(serve, raw, monkeypatch):
+    monkeypatch.setattr(intake, "MOST_BODIES", 3)
+    monkeypatch.setattr(intake, "GIVES_WAY", 0.3)
+    port = serve()
+    slow = [raw(port).send(HEAD + SLOW["of known length"]) for _ in range(4)]
+    until(lambda: any(one.has_answer() for one in slow))  # it came just after the others, and was refused
+    slow = [one for one in slow if not one.has_answer()]
+    whole = HEAD + b"Content-Length: 5\r\n\r\nhello"
+    until(lambda: raw(port).send(whole).answer().startswith(b"HTTP/1.1 200"))
+    (gave_way,) = (one for one in slow if one.has_answer())
+    assert gave_way.answer().startswith(b"HTTP/1.1 408")
+    for other in slow:
+        assert other is gave_way or other.send(b"x" * 495).answer().startswith(b"HTTP/1.1 200")
+
+
+def test_of_too_many_bodies_that_all_came_just_now_the_newest_is_refused(serve, raw, monkeypatch):
+    monkeypatch.setattr(intake, "MOST_BODIES", 3)
+    monkeypatch.setattr(intake, "GIVES_WAY", 60)
+    port = serve()
+    sending = [raw(port).send(HEAD + SLOW["of known length"]) for _ in range(4)]
+    until(lambda: any(one.has_answer() for one in sending))
+    (refused,) = (one for one in sending if one.has_answer())
+    assert refused.answer().startswith(b"HTTP/1.1 503")
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [b"Content-Length: 500\r\n\r\nhello", b"Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n"],
+    ids=["of known length", "in chunks"],
+)
+def test_half_a_body_is_never_taken_for_a_whole_one(serve, raw, broken, busy):
+    half = raw(serve()).send(HEAD.replace(b"/x", b"/wait") + broken)
+    half.socket.shutdown(1)
+    assert b" 200 " not in half.answer()
+    assert busy.inside == 0
+
+
+@pytest.mark.parametrize(
+    "flood",
+    [
+        b"".join(b"X-%d: y\r\n" % number for number in range(10_000)),
+        b"X-A: " + b"y" * 1_000_000 + b"\r\n",
+        b"X-A: y\r\n" * 10_000,
+        b"Cookie: " + b"a=b; " * 100_000 + b"\r\n",
+    ],
+    ids=["10,000 headers", "a megabyte", "the same one", "a cookie"],
+)
+def test_a_flood_of_headers_is_refused(serve, raw, flood):
+    port = serve()
+    flooding = raw(port)
+    try:
+        answer = flooding.send(HEAD + flood + b"\r\n").answer()
+    except (ConnectionResetError, BrokenPipeError):
+        answer = b""
+    assert answer[:12] in (b"", b"HTTP/1.1 431")
+    assert raw(port).send(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").answer().startswith(b"HTTP/1.1 200")
+
+
+def test_a_header_with_an_underscore_is_not_taken_for_one_with_a_hyphen(serve, raw):
+    said = raw(serve()).send(
+        b"GET /a%20b%E9?q=%20 HTTP/1.1\r\nHost: x\r\nX_Forwarded_For: 1.2.3.4\r\nX-Twice: a\r\nX-Twice: b\r\n"
+        b"X-Bytes: \xff\r\n\r\n"
+    )
+    answer = said.answer()
+    assert b"FORWARDED" not in answer
+    assert b"('HTTP_X_TWICE', 'a,b')" in answer
+    assert b"('QUERY_STRING', 'q=%20')" in answer

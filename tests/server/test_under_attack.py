@@ -1,0 +1,131 @@
+"""The service in a process of its own while hundreds of connections mean it no good."""
+
+import json
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from tests.databases import orders_held_up
+from tests.support import ROOT, Api, Service, signed, through_http, until
+from tests.test_process import BUY
+
+MANY = 200
+POST = b"POST /merchant/createOrder HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+REGIONS = b"GET /addons/paychannel/channel.gatewaya/regionData HTTP/1.1\r\nHost: x\r\n\r\n"
+MEGABYTE = 1024  # KiB
+
+
+@pytest.fixture(scope="module")
+def running(seeded, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("attacked") / "instance"
+    service = Service(shutil.copytree(seeded, folder), ORDERS_REQUESTS_PER_SECOND="1000000").start()
+    yield service
+    service.stop()
+
+
+@pytest.fixture
+def small(instance):
+    """A service with few threads, so that it is easily too busy."""
+    service = Service(instance, ORDERS_THREADS="4", ORDERS_WAITING="8").start()
+    yield service
+    if service.process.poll() is None:
+        service.stop()
+
+
+def memory(service):
+    """Resident memory of the service, in KiB."""
+    status = Path(f"/proc/{service.process.pid}/status").read_text()
+    return int(status.partition("VmRSS:")[2].split()[0])
+
+
+def test_hundreds_that_send_slowly_hold_up_nobody_and_cost_little(running, raw):
+    running.api.buy()
+    before = memory(running)
+    for _ in range(MANY):
+        raw(running.port).send(POST)
+        raw(running.port).send(POST + b"Content-Length: 60000\r\n\r\n" + b"x" * 50_000)
+        raw(running.port).send(POST + b"Transfer-Encoding: chunked\r\n\r\n10000\r\n" + b"x" * 50_000)
+    assert {running.api.buy().code for _ in range(20)} == {1}
+    assert running.api.send("GET", "/healthz").status == 200
+    assert memory(running) - before < 150 * MEGABYTE
+
+
+def test_a_body_that_takes_too_long_is_told_so_in_an_envelope_and_the_callers_language(running, raw):
+    texts = {b"en": "the request body took too long", b"zh, en;q=0.5": "请求体发送过慢"}
+    slow = POST + b"Content-Length: 9\r\nAccept-Language: %s\r\n\r\n{"
+    for sender, text in [(raw(running.port).send(slow % name), text) for name, text in texts.items()]:
+        head, _, body = sender.answer().partition(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 408")
+        assert b"x-service-version" in head.lower()
+        assert json.loads(body) == {"code": 40800, "msg": text, "data": None}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"[" * 65_000,
+        b'{"a":' * 13_000,
+        b'{"a":' + b"[" * 30_000 + b"]" * 30_000 + b"}",
+        b'{"cny_amount": ' + b"9" * 65_000 + b"}",
+        json.dumps({f"a{number}": 1 for number in range(5_000)}).encode(),
+    ],
+    ids=["arrays", "objects", "closed arrays", "a huge number", "5,000 names"],
+)
+def test_a_body_that_is_hard_to_read_is_refused(running, body):
+    answer = running.api.post("createOrder", body)
+    assert answer.code in (40000, 40101)
+    assert running.api.listed().code == 1
+
+
+def test_a_thousand_names_that_are_signed_are_refused_by_name(running):
+    many = BUY | {f"a{number}": 1 for number in range(1_000)}
+    answer = running.api.post("createOrder", json.dumps(signed("createOrder", many)).encode())
+    assert (answer.code, len(answer.data)) == (42200, 1_000)
+
+
+def test_under_more_than_it_can_do_all_are_answered_and_it_recovers(small):
+    clients = [Api(through_http(small.url)) for _ in range(60)]
+    small.api.buy()
+    before = memory(small)
+    with ThreadPoolExecutor(len(clients)) as pool:
+        with orders_held_up(small.instance):
+            calls = [pool.submit(client.buy) for client in clients]
+            until(lambda: sum(call.done() for call in calls) >= len(clients) - 12)
+            assert small.api.send("GET", "/healthz").status == 200
+        answers = [call.result(30) for call in calls]
+    taken, refused = ([a for a in answers if (a.status == 200) is good] for good in (True, False))
+    assert 4 <= len(taken) <= 12
+    assert {(a.status, a.code, a.headers["Retry-After"]) for a in refused} == {(503, 50300, "1")}
+    assert memory(small) - before < 50 * MEGABYTE
+    assert small.api.buy().code == 1
+    assert small.api.listed().data["total"] == len(taken) + 2
+
+
+def test_a_client_that_reads_no_answer_does_not_keep_the_process(small, raw):
+    deaf = raw(small.port, buffer=4096)
+    deaf.socket.settimeout(1)
+    with suppress(TimeoutError):
+        while True:
+            deaf.send(REGIONS * 20)
+    assert small.api.listed().code == 1
+    assert small.stop() == 0
+
+
+def test_a_sigterm_in_the_moment_of_the_start_is_obeyed(instance):
+    service = Service(instance)
+    with service.log.open("wb") as log:
+        process = subprocess.Popen([sys.executable, "app.py"], cwd=ROOT, env=service.environ, stdout=log, stderr=log)
+        while "serving on" not in service.log.read_text() and process.poll() is None:
+            pass  # not a moment later
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(40) == 0
+    assert "stopped" in service.log.read_text()
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", service.port))

@@ -1,0 +1,121 @@
+"""What a merchant's server can do to the service that calls it: nothing but fail its own callbacks."""
+
+import contextlib
+import gzip
+import socket
+import socketserver
+import struct
+import threading
+
+import pytest
+
+from services import callbacks, outbound
+from tests.support import completed, until
+
+OK = b"HTTP/1.1 200 OK\r\n"
+CHUNKED = b"Transfer-Encoding: chunked\r\n\r\n"
+BOMB = gzip.compress(bytes(50_000_000))
+
+
+def endless(*parts, pause=0.0):
+    """A server that sends the first parts once and the last one for ever."""
+
+    def serve(carrier, over):
+        carrier.sendall(b"".join(parts[:-1]))
+        while not over.wait(pause):
+            carrier.sendall(parts[-1])
+
+    return serve
+
+
+def once(*parts):
+    """A server that sends this and ends the connection."""
+    return lambda carrier, over: carrier.sendall(b"".join(parts))
+
+
+def reset(carrier, over):
+    carrier.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+
+@pytest.fixture
+def hostile(flask, monkeypatch):
+    """`hostile(serve)` has the merchant `demo` have this server, which gets `(socket, is the test over?)`."""
+    monkeypatch.setattr(callbacks, "TIMEOUT", 1.0)
+    over, stack = threading.Event(), contextlib.ExitStack()
+
+    def start(serve, scheme="http"):
+        class Handler(socketserver.BaseRequestHandler):
+            def handle(self):
+                self.request.recv(64 * 1024)
+                with contextlib.suppress(OSError):  # the service had enough of it
+                    serve(self.request, over)
+
+        server = stack.enter_context(socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler))
+        server.daemon_threads = True
+        threading.Thread(target=server.serve_forever, args=[0.05], daemon=True).start()
+        stack.callback(server.shutdown)
+        flask("merchant", "set", "demo", "--callback-url", f"{scheme}://127.0.0.1:{server.server_address[1]}/")
+
+    with stack:
+        yield start
+        over.set()
+
+
+@pytest.mark.parametrize(
+    ("serve", "scheme", "status"),
+    [
+        pytest.param(endless(b""), "http", None, id="never answers"),
+        pytest.param(endless(b"HTTP/1.1 100 Continue\r\n\r\n"), "http", None, id="goes on with 100"),
+        pytest.param(endless(b"HTTP/1.1 100 Continue\r\n\r\n", pause=0.1), "http", None, id="goes on slowly"),
+        pytest.param(endless(OK, b"X: y\r\n"), "http", None, id="endless headers"),
+        pytest.param(endless(OK, b"X: y\r\n", pause=0.1), "http", 200, id="headers that drip"),
+        pytest.param(endless(OK + b"X: ", b"y" * 1000), "http", None, id="an endless header"),
+        pytest.param(endless(b"HTTP/1.1 200 ", b"y" * 1000), "http", None, id="an endless status line"),
+        pytest.param(endless(b"\x16\x03\x03\x3f\xff", b"y", pause=0.1), "https", None, id="a handshake that drips"),
+        pytest.param(once(b"\x16\x03\x03\x00\x02yy"), "https", None, id="a handshake of garbage"),
+        pytest.param(once(b"SSH-2.0-OpenSSH_9.2\r\n"), "http", None, id="another protocol"),
+        pytest.param(once(b""), "http", None, id="hangs up"),
+        pytest.param(reset, "http", None, id="resets"),
+        pytest.param(endless(OK + b"\r\n", b"y" * 1000), "http", 200, id="an endless body"),
+        pytest.param(endless(OK + b"Content-Length: 99\r\n\r\n", b"y", pause=0.1), "http", 200, id="a body that drips"),
+        pytest.param(once(OK, CHUNKED, b"ffffffffffffffff\r\n"), "http", 200, id="a huge chunk"),
+        pytest.param(once(OK, CHUNKED, b"no number\r\n"), "http", 200, id="a wrong chunk"),
+        pytest.param(once(OK, b"Content-Length: -1\r\n\r\nyes"), "http", 200, id="a negative length"),
+        pytest.param(once(OK, b"Content-Encoding: gzip\r\n\r\n", BOMB), "http", 200, id="a bomb"),
+    ],
+)
+def test_whatever_a_server_sends_the_attempt_ends_and_is_on_record(serve, scheme, status, hostile, api, due, tries):
+    hostile(serve, scheme)
+    completed(api)
+    worker = threading.Thread(target=due.callbacks)
+    worker.start()
+    worker.join(10)
+    assert not worker.is_alive()
+    (attempt,) = tries()
+    assert (attempt["status"], len(attempt["answer"]) <= callbacks.KEPT) == (status, True)
+
+
+def test_where_no_thread_could_watch_an_attempt_the_next_one_has_them_all_watched(
+    hostile, api, due, flask_json, monkeypatch
+):
+    watchdog, start, refused = outbound._Watchdog(), threading.Thread.start, []
+    monkeypatch.setattr(outbound, "_watchdog", watchdog)
+
+    def refuse_the_watch(thread):
+        if thread.name == "deadlines" and not refused:
+            refused.append(thread)
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", refuse_the_watch)
+    hostile(endless(OK, b"X: ", b"y", pause=0.1))
+    workers = [threading.Thread(target=due.callbacks) for _ in range(2)]
+    for worker in workers:
+        completed(api)
+        worker.start()
+        until(lambda: watchdog._open)
+    for worker in workers:
+        worker.join(10)
+        assert not worker.is_alive()
+    assert len(refused) == 1
+    assert [row["attempts"] for row in flask_json("callback", "list")] == [1, 1]

@@ -1,0 +1,295 @@
+"""The proof of the books: entries chain by hash, so what a stranger's hand did past the database's guards is found."""
+
+import hashlib
+import json
+import sqlite3
+import threading
+from contextlib import closing
+
+import pytest
+
+from models.base import database
+from models.chain import Chain, Facts
+from services import proof
+
+CHAINED = "entries chain without a gap up to their account's head"
+KEPT = "entries go back to the heads that were kept"
+ENTRIES = """SELECT entry.id, entry.account_id, kind, owner, entry.amount, posting_id, order_no, purpose, who, memo,
+    posting.createtime FROM entry JOIN ledger_account ON ledger_account.id = entry.account_id
+    JOIN posting ON posting.id = posting_id LEFT JOIN "order" ON "order".id = order_id ORDER BY entry.id"""
+
+
+@pytest.fixture
+def moved(api, flask):
+    """Money moved: the merchant's accounts have several entries, of orders and by hand."""
+    api.play(api.buy("100.00").data["order_no"], "success")
+    for yuan in ("3.00", "-1.00"):
+        flask("ledger", "adjust", "demo", yuan, "--reason", "by hand")
+    api.sell("50.00")
+    api.sell("20.00")
+
+
+@pytest.fixture
+def stranger(moved, instance):
+    """`stranger(sql)` changes the database past all its guards."""
+
+    def change(*statements):
+        with closing(sqlite3.connect(instance / "orders.sqlite")) as raw, raw:
+            for (trigger,) in raw.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+                raw.execute(f"DROP TRIGGER {trigger}")
+            raw.execute("DROP INDEX entry_account_id_number")
+            raw.execute("PRAGMA ignore_check_constraints = ON")
+            for statement in statements:
+                assert raw.execute(statement).rowcount > 0
+
+    return change
+
+
+@pytest.fixture
+def found(flask):
+    """What `flask ledger verify` finds, by check."""
+
+    def run(*arguments):
+        result = flask("ledger", "verify", "--json", *arguments, fails=True)
+        assert result.exit_code == 1
+        return {name: lines for name, lines in json.loads(result.stdout).items() if lines}
+
+    return run
+
+
+@pytest.fixture
+def kept(moved, flask, tmp_path):
+    """A file of the heads, as it was kept elsewhere."""
+    file = tmp_path / "heads.json"
+    file.write_text(flask("ledger", "heads", "--json").stdout)
+    return file
+
+
+def test_an_auditor_needs_nothing_but_the_rows_to_follow_the_chains(moved, flask_json):
+    heads = {}
+    written = dict(database.execute_sql("SELECT id, hash FROM entry").fetchall())
+    for entry, _, kind, owner, amount, *facts in database.execute_sql(ENTRIES).fetchall():
+        number, before = heads.get((kind, owner), (0, ""))
+        linked = json.dumps([before, kind, owner, number + 1, amount, *facts], separators=(",", ":"))
+        heads[kind, owner] = number + 1, hashlib.sha256(linked.encode()).hexdigest()
+        assert written[entry] == heads[kind, owner][1]
+    shown = {(row["kind"], row["owner"]): (row["entries"], row["head"]) for row in flask_json("ledger", "heads")}
+    assert {account: end for account, end in shown.items() if end != (0, "")} == heads
+    assert shown["available", 1][0] == 6
+    assert shown["available", 2] == (0, "")
+
+
+def test_people_see_the_heads_as_a_table(moved, flask):
+    lines = [line.split() for line in flask("ledger", "heads").output.splitlines()]
+    assert lines[0] == ["kind", "owner", "entries", "head"]
+    assert lines[1][:3] == ["available", "1", "6"]
+    assert len(lines[1][3]) == 64
+
+
+MINE = "account_id = (SELECT id FROM ledger_account WHERE kind = 'available' AND owner = 1)"
+ACCOUNT = "kind = 'available' AND owner = 1"
+THIRD = f"(SELECT posting_id FROM entry WHERE {MINE} AND number = 3)"
+FOURTH_CHANGED = "account available 1: entry 4 or its posting 4 was changed"
+THIRD_CHANGED = "account available 1: entry 3 or its posting 3 was changed"
+NEWEST = f"{MINE} AND number = 6"
+LAST_GONE = f"DELETE FROM entry WHERE {NEWEST}"
+
+DAMAGE = {
+    "an amount": (f"UPDATE entry SET amount = amount + 1 WHERE {MINE} AND number = 3", THIRD_CHANGED),
+    "an amount that is no number": (f"UPDATE entry SET amount = 'x' WHERE {MINE} AND number = 3", THIRD_CHANGED),
+    "a number that is none": (
+        f"UPDATE entry SET number = 'x' WHERE {MINE} AND number = 3",
+        "account available 1: entry x comes after entry 2",
+    ),
+    "a count that is none": (
+        f"UPDATE ledger_account SET entries = 'x' WHERE {ACCOUNT}",
+        "account available 1 had x entries",
+    ),
+    "a hash": (f"UPDATE entry SET hash = 'x' WHERE {MINE} AND number = 3", THIRD_CHANGED),
+    "who": (f"UPDATE posting SET who = 'nobody' WHERE id = {THIRD}", THIRD_CHANGED),
+    "a memo": (f"UPDATE posting SET memo = 'else' WHERE id = {THIRD}", THIRD_CHANGED),
+    "a memo that is no text": (f"UPDATE posting SET memo = x'00ff' WHERE id = {THIRD}", THIRD_CHANGED),
+    "a purpose": (f"UPDATE posting SET purpose = 'gift' WHERE id = {THIRD}", THIRD_CHANGED),
+    "a time": (f"UPDATE posting SET createtime = createtime - 1 WHERE id = {THIRD}", THIRD_CHANGED),
+    "whose order": (f"UPDATE posting SET order_id = 1 WHERE id = {THIRD}", THIRD_CHANGED),
+    "an order's number": ("UPDATE 'order' SET order_no = '1' WHERE id = 1", "account available 1: entry 2 or its"),
+    "an order is gone": ("DELETE FROM 'order' WHERE id = 1", "account available 1: entry 2 or its posting 2"),
+    "a posting is gone": (f"DELETE FROM posting WHERE id = {THIRD}", THIRD_CHANGED),
+    "an entry's posting": (f"UPDATE entry SET posting_id = 2 WHERE {MINE} AND number = 3", "entry 3 or its posting 2"),
+    "an entry is gone": (f"DELETE FROM entry WHERE {MINE} AND number = 3", "available 1: entry 4 comes after entry 2"),
+    "the first is gone": (f"DELETE FROM entry WHERE {MINE} AND number = 1", "available 1: entry 2 comes after entry 0"),
+    "the newest is gone": (LAST_GONE, "account available 1 had 6 entries, the last is entry 5"),
+    "one is another account's": (
+        f"UPDATE entry SET account_id = 6, number = 9 WHERE {MINE} AND number = 3",
+        "account available 1: entry 4 comes after entry 2",
+    ),
+    "a head": (f"UPDATE ledger_account SET head = 'x' WHERE {ACCOUNT}", "available 1 has another head than its newest"),
+    "a count": (f"UPDATE ledger_account SET entries = 7 WHERE {ACCOUNT}", "account available 1 had 7 entries"),
+    "whose account": (f"UPDATE ledger_account SET owner = 9 WHERE {ACCOUNT}", "account available 9: entry 1 or its"),
+}
+# What takes more than one statement, so that nothing but the hashes tells.
+THOROUGH = {
+    "one is gone, the others moved up": (
+        (
+            f"DELETE FROM entry WHERE {MINE} AND number = 3",
+            f"UPDATE entry SET number = number - 1 WHERE {MINE} AND number > 3",
+            f"UPDATE ledger_account SET entries = 5 WHERE {ACCOUNT}",
+        ),
+        "account available 1: entry 3 or its posting 4 was changed",
+    ),
+    "the newest is gone, the count with it": (
+        (LAST_GONE, f"UPDATE ledger_account SET entries = 5 WHERE {ACCOUNT}"),
+        "account available 1 has another head than its newest entry, 5",
+    ),
+    "two changed places": (
+        (f"UPDATE entry SET number = 7 - number WHERE {MINE} AND number IN (3, 4)",),
+        "account available 1: entry 4 comes after entry 2",
+    ),
+    "two changed their amounts": (
+        (f"UPDATE entry SET amount = 200 - amount WHERE {MINE} AND number IN (3, 4)",),
+        FOURTH_CHANGED,
+    ),
+    "one is there twice": (
+        (f"INSERT INTO entry SELECT 99, posting_id, account_id, amount, 6, hash FROM entry WHERE {NEWEST}",),
+        "account available 1: entry 6 comes after entry 6",
+    ),
+}
+
+
+@pytest.mark.breaks_the_ledger
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_what_was_changed_past_the_guards_is_named(stranger, found, damage):
+    statement, line = DAMAGE[damage]
+    stranger(statement)
+    assert line in "\n".join(found()[CHAINED])
+
+
+@pytest.mark.breaks_the_ledger
+@pytest.mark.parametrize("damage", THOROUGH)
+def test_what_was_covered_up_is_named(stranger, found, damage):
+    statements, line = THOROUGH[damage]
+    stranger(*statements)
+    assert line in "\n".join(found()[CHAINED])
+
+
+@pytest.mark.breaks_the_ledger
+def test_one_changed_entry_is_one_line(stranger, found):
+    stranger(DAMAGE["an amount"][0])
+    assert found()[CHAINED] == [THIRD_CHANGED]
+
+
+@pytest.mark.breaks_the_ledger
+def test_people_see_the_line_too(stranger, flask):
+    stranger(DAMAGE["a memo"][0])
+    lines = flask("ledger", "verify", fails=True).stdout.splitlines()
+    assert lines[lines.index(f"OFF  {CHAINED}") + 1].strip() == THIRD_CHANGED
+
+
+@pytest.mark.breaks_the_ledger
+def test_a_hundred_findings_are_listed_and_the_others_counted(stranger, flask, found):
+    flask("seed", "--orders", "300")
+    stranger("UPDATE posting SET memo = 'x'")
+    entries = database.execute_sql("SELECT COUNT(*) FROM entry").fetchone()[0]
+    lines = found()[CHAINED]
+    assert len(lines) == 101
+    assert lines[-1] == f"and {entries - 100} more"
+
+
+# Heads that were kept elsewhere
+
+
+def _rewrite(instance):
+    """Chain all books anew, as one can who knows how and has the file."""
+    with closing(sqlite3.connect(instance / "orders.sqlite")) as raw, raw:
+        chains = {}
+        for entry, account, kind, owner, amount, *facts in raw.execute(ENTRIES).fetchall():
+            link = chains.setdefault(account, Chain(kind, owner)).append(amount, Facts(*facts))
+            raw.execute("UPDATE entry SET number = ?, hash = ? WHERE id = ?", (link["number"], link["hash"], entry))
+        for account, chain in chains.items():
+            end = (chain.number, chain.head, account)
+            raw.execute("UPDATE ledger_account SET entries = ?, head = ? WHERE id = ?", end)
+        raw.execute(
+            "UPDATE ledger_account SET balance ="
+            " (SELECT COALESCE(SUM(amount), 0) FROM entry WHERE account_id = ledger_account.id)"
+        )
+
+
+BY_HAND = "(SELECT MAX(id) FROM posting WHERE memo = 'by hand')"
+
+
+def test_books_that_went_on_still_go_back_to_the_heads_that_were_kept(kept, api, flask, flask_json):
+    api.play(api.buy("100.00").data["order_no"], "success")
+    found = flask_json("ledger", "verify", "--against", kept)
+    assert found[KEPT] == []
+    assert KEPT not in flask_json("ledger", "verify")
+    assert f"ok   {KEPT}" in flask("ledger", "verify", "--against", kept).stdout
+
+
+@pytest.mark.breaks_the_ledger
+def test_only_kept_heads_tell_of_books_that_were_rewritten_as_a_whole(kept, stranger, instance, flask, found):
+    stranger("UPDATE posting SET memo = 'never you mind' WHERE memo = 'by hand'")
+    _rewrite(instance)
+    assert "OFF" not in flask("ledger", "verify").stdout
+    assert found("--against", kept) == {
+        KEPT: [
+            "account available 1: entry 6 is not the one that it was",
+            "account fees 0: entry 3 is not the one that it was",
+        ]
+    }
+
+
+@pytest.mark.breaks_the_ledger
+def test_only_kept_heads_tell_that_the_newest_posting_is_gone(flask, stranger, instance, kept, tmp_path, found):
+    flask("ledger", "adjust", "demo", "5.00", "--reason", "by hand")
+    later = tmp_path / "later.json"
+    later.write_text(flask("ledger", "heads", "--json").stdout)
+    stranger(f"DELETE FROM entry WHERE posting_id = {BY_HAND}", f"DELETE FROM posting WHERE id = {BY_HAND}")
+    _rewrite(instance)
+    assert "OFF" not in flask("ledger", "verify").stdout
+    assert "OFF" not in flask("ledger", "verify", "--against", kept).stdout
+    assert found("--against", later)[KEPT] == [
+        "account available 1: entry 7 is gone",
+        "account fees 0: entry 4 is gone",
+    ]
+
+
+@pytest.mark.breaks_the_ledger
+def test_an_account_that_is_gone_is_named(kept, stranger, found):
+    stranger("DELETE FROM ledger_account WHERE kind = 'clearing' AND owner = 4")
+    assert found("--against", kept) == {KEPT: ["account clearing 4 is gone"]}
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", "7", "[7]", '[{"kind": "available"}]', "heads", "\udcff"])
+def test_a_file_without_heads_is_refused(refuses, tmp_path, text):
+    file = tmp_path / "heads.json"
+    file.write_bytes(text.encode(errors="surrogateescape"))
+    assert "flask ledger heads --json" in refuses("ledger", "verify", "--against", file)
+
+
+def test_a_file_that_is_not_there_is_refused(refuses, tmp_path):
+    assert "No such file" in refuses("ledger", "verify", "--against", tmp_path / "heads.json")
+
+
+# While the service works
+
+
+def test_many_entries_are_read_in_parts(flask, flask_json):
+    flask("seed", "--orders", "2500")
+    assert database.execute_sql("SELECT COUNT(*) FROM entry").fetchone()[0] > proof.ENTRIES_AT_ONCE
+    assert not any(flask_json("ledger", "verify").values())
+
+
+def test_the_books_are_proven_as_they_were_at_one_moment_while_others_write(api, balances):
+    def write():
+        for _ in range(60):
+            api.sell("1.00")
+        database.close()
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        while writer.is_alive():
+            assert not [lines for _, lines in proof.verify() if lines]
+    finally:
+        writer.join()
+    assert balances()[1] == 60 * 100

@@ -1,0 +1,174 @@
+"""The clock is set back or ahead: no request counts twice, no order changes its place, nothing waits for longer."""
+
+import json
+import time
+from contextlib import contextmanager
+from datetime import UTC, datetime
+
+import pytest
+
+import settings
+from models.order import Order
+from models.outbox import Callback
+from models.replay import IdempotencyKey
+from services import callbacks, jobs, reconciliation, replay
+from services import clock as service_clock
+from tests.services.walks import buy_confirmed
+from tests.support import NOON, completed, signed, until
+
+HOUR = 3600
+BUY = {"order_type": 1, "cny_amount": "100.00", "paychannel_id": 2, "paychannel_paymethod": "wxpay"}
+
+
+@pytest.fixture
+def times(time_machine, monkeypatch):
+    """`times(60, off=-3600)`: a minute has passed since the start, at noon, and the clock is an hour slow."""
+
+    def at(passed, off=0.0):
+        time_machine.move_to(NOON + passed + off, tick=False)
+        monkeypatch.setattr(service_clock, "steady", lambda: float(passed))
+
+    at(0)
+    service_clock.seen.begin()
+    replay.memory.forget()
+    return at
+
+
+@pytest.fixture
+def pass_time(times, api):
+    """Let time pass in steps in which requests come and what is old is dropped; the clock is `off`."""
+
+    def until_then(since, then, off=0.0):
+        for passed in range(since, then + 1, 330):
+            times(passed, off)
+            api.listed()
+            replay.purge()
+
+    return until_then
+
+
+def order_sent(at, endpoint="createOrder"):
+    return json.dumps(signed(endpoint, (BUY if endpoint == "createOrder" else {}) | {"timestamp": at})).encode()
+
+
+@pytest.mark.parametrize("endpoint", ["createOrder", "orderQueryList"])
+@pytest.mark.parametrize("back", [30, 100, 299, 600, 900, HOUR, 10 * HOUR])
+def test_a_request_does_not_count_again_when_the_clock_is_set_back(app, times, api, pass_time, endpoint, back):
+    body = order_sent(NOON, endpoint)
+    assert api.post(endpoint, body).code == 1
+    pass_time(0, back)
+    times(back, off=-back)  # it is noon again
+    assert api.post(endpoint, body).code in (40103, 40104)
+
+
+def test_requests_are_taken_again_once_the_clock_has_passed_what_is_forgotten(app, times, api, pass_time, caplog):
+    pass_time(0, HOUR)
+    times(HOUR, off=-HOUR)
+    assert api.buy().code == 40103
+    assert "set back by 3600 seconds" in caplog.text
+    times(2 * HOUR, off=-HOUR)
+    assert api.buy().code == 40103  # it may be dated five minutes ahead
+    times(2 * HOUR + 302, off=-HOUR)
+    assert api.buy().code == 1
+
+
+@pytest.mark.parametrize("back", [1, 60, 300])
+def test_setting_it_back_by_minutes_refuses_nobody(app, times, api, pass_time, back):
+    pass_time(0, HOUR)
+    times(HOUR, off=-back)
+    assert api.buy().code == 1
+
+
+def test_a_clock_that_was_a_day_ahead_for_an_hour_forgets_nothing_and_refuses_nobody_once_it_is_right(
+    app, times, api, pass_time
+):
+    assert api.buy().code == 1
+    for passed in range(60, HOUR, 60):
+        times(passed, off=24 * HOUR)
+        assert api.call("orderQueryList", {"timestamp": NOON + passed}).code == 40103
+        replay.purge()
+    times(HOUR)
+    assert api.buy().code == 1
+
+
+def test_a_clock_that_was_ahead_for_a_minute_makes_no_nonce_good_again(app, times, api):
+    times(700)
+    body = order_sent(NOON + 700)
+    assert api.post("createOrder", body).code == 1
+    for passed, off in ((710, 10 * HOUR), (720, 20 * HOUR), (730, 30 * HOUR)):
+        times(passed, off)
+        api.listed()
+        replay.purge()
+    times(760)
+    assert api.post("createOrder", body).code == 40104
+
+
+def test_orders_keep_their_order_and_ranges_of_time_hold_all_of_them(app, times, api):
+    first = api.buy().data["order_no"]
+    times(100, off=-400)  # within what callers are allowed to be off
+    second = api.buy().data["order_no"]
+    listed = api.listed().data["list"]
+    assert [order["order_no"] for order in listed] == [second, first]
+    created = {order["createtime"] for order in listed}
+    assert created == {NOON}
+    assert api.listed(start_time=NOON, end_time=NOON).data["total"] == 2
+
+
+def test_a_key_whose_request_died_is_not_held_to_be_running_for_longer(app, api):
+    placed = api.buy(headers={"Idempotency-Key": "k"})
+    IdempotencyKey.update(outcome=None, createtime=IdempotencyKey.createtime + HOUR).execute()
+    assert api.buy(headers={"Idempotency-Key": "k"}).data == placed.data
+
+
+@contextmanager
+def _jobs():
+    stop = jobs.start(settings.active())
+    yield
+    stop()
+
+
+@pytest.mark.parametrize("off", [-HOUR, -30 * 24 * HOUR, HOUR])
+def test_jobs_go_on_at_once_when_the_clock_is_set(api, shop, flask, balances, time_machine, off):
+    """Callbacks, payouts and expiry; each once."""
+    time_machine.move_to(datetime.now(UTC))
+    with _jobs():
+        completed(api)
+        until(lambda: len(shop.got) == 1)
+        time_machine.shift(off)
+        deposit = completed(api)
+        payout = api.sell("10.00").data["order_no"]
+        flask("order", "accept", payout)
+        until(lambda: api.status(payout) == "completed")
+        until(lambda: len(shop.got) == 3)
+        assert api.status(deposit) == "completed"
+    assert len({got.webhook_id for got in shop.got}) == 3
+    assert balances() == (1_000_000 + 2 * 9_940 - 1_002, 0)
+
+
+def test_what_was_put_off_by_a_clock_that_was_ahead_goes_on_after_a_restart(api, shop, flask, balances, time_machine):
+    time_machine.move_to(datetime.now(UTC))
+    time_machine.shift(10 * HOUR)
+    completed(api)
+    payout = api.sell("10.00").data["order_no"]
+    flask("order", "accept", payout)
+    time_machine.shift(-10 * HOUR)
+    with _jobs():
+        until(lambda: len(shop.got) == 1)
+        until(lambda: Order.get(Order.order_no == payout).due_at <= time.time() + reconciliation.LEASE)
+        time_machine.shift(reconciliation.LEASE)
+        until(lambda: api.status(payout) == "completed")
+    assert balances() == (1_000_000 + 9_940 - 1_002, 0)
+
+
+def test_waits_that_can_be_and_dates_stay_what_they_are(world, api, shop, due):
+    shop.answers(500)
+    for make in (buy_confirmed, lambda w: w.api.buy(channel=3), lambda w: w.api.buy()):
+        make(world)
+    due.callbacks()
+
+    def waiting():
+        return [list(table.select(table.id, table.due_at).tuples()) for table in (Order, Callback)]
+
+    due_before = waiting()
+    assert (callbacks.release(), reconciliation.release()) == (0, 0)
+    assert waiting() == due_before

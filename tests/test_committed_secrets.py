@@ -1,0 +1,122 @@
+"""No secret is committed: every file that git knows is read for keys, tokens and passwords."""
+
+import base64
+import math
+import random
+import re
+import subprocess
+from collections import Counter
+
+import pytest
+
+from tests.support import ROOT
+
+SHAPES = {
+    "a private key": r"-----BEGIN [A-Z ]*PRIVATE KEY-----",
+    "a key without its frame": r"\bMII[A-Za-z0-9+/]{200,}",
+    "a Fernet key": r"(?<![\w+/-])[A-Za-z0-9_-]{43}=(?![\w+/=-])",
+    "a callback secret": r"\bwhsec_[A-Za-z0-9+/]{43}=",
+    "a cloud key": r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b|\bAIza[\w-]{35}\b|\bLTAI[A-Za-z0-9]{16,26}\b",
+    "a service's token": r"\bgh[pousr]_[A-Za-z0-9]{36}\b|\bgithub_pat_\w{50,}|\bglpat-[\w-]{20}|\bxox[abpr]-[\w-]{20,}"
+    r"|\b[sr]k_live_[A-Za-z0-9]{16,}|\bpypi-[\w-]{50,}|\bnpm_[A-Za-z0-9]{36}\b",
+    "a JSON web token": r"\beyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]{10,}",
+    "a password in an address": r"[a-z]://[^\s/:@\"'<>{}$]+:(?!password@)[^\s/:@\"'<>{}$]{8,}@(?!localhost|127\.)",
+}
+# A name that says so, and a value that nobody would make up.
+NAMED = re.compile(
+    r"(?i)[\w-]*(?:secret|passw(?:or)?d|token|api_?key|private_?key)[\w-]*[\"']?\s*[:=]\s*[\"']?([\w+/=.-]{20,})"
+)
+SECRET_FILES = re.compile(r"(^|/)(\.env|id_[a-z0-9]+|vault\.key)$|\.(pem|key|p12|pfx|jks|sqlite|sqlite-wal)$")
+RANDOM = 3.0  # bits a character
+
+# What looks like a secret and is none, and why.
+ALLOWED = {
+    "whsec_ZGVtby1jYWxsYmFjay1zZWNyZXQtMDAwMDAwMDAwMDA=": "the demo merchant's, published in docs/sandbox.md",
+    "whsec_b3RoZXItY2FsbGJhY2stc2VjcmV0LTAwMDAwMDAwMDA=": "the other demo merchant's",
+    "channel-config-secret-4711": "a stand-in of tests/test_secrets.py",
+}
+# The keys of the seeded content of past releases, which the upgrade is tested with.
+PAST_RELEASES = re.compile(r"tests/data/[0-9.]+\.key")
+
+
+def bits(text):
+    """Shannon entropy a character."""
+    return -sum(count / len(text) * math.log2(count / len(text)) for count in Counter(text).values())
+
+
+def is_random(text):
+    return bits(text) > RANDOM and bool(re.search(r"[0-9]", text)) and bool(re.search(r"[A-Za-z]", text))
+
+
+def found_in(name, text):
+    """What looks like a secret in a file: what it is, and the text."""
+    if PAST_RELEASES.fullmatch(name):
+        return []
+    found = [("a file that holds secrets", name)] if SECRET_FILES.search(name) else []
+    for kind, shape in SHAPES.items():
+        found += [(kind, match.group()) for match in re.finditer(shape, text)]
+    found += [("a named secret", match[1]) for match in NAMED.finditer(text) if is_random(match[1])]
+    return [(kind, text) for kind, text in found if text not in ALLOWED]
+
+
+@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="these files are no git checkout")
+def test_no_file_that_is_committed_holds_a_secret():
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True).stdout
+    names = [name for name in listed.decode().split("\0") if name and (ROOT / name).is_file()]
+    assert "app.py" in names
+    leaks = {name: found_in(name, (ROOT / name).read_bytes().decode(errors="replace")) for name in names}
+    assert {name: found for name, found in leaks.items() if found} == {}
+
+
+DICE = random.Random(4711)  # the same on every run
+
+
+def random_text(alphabet, length):
+    return "".join(DICE.choice(alphabet) for _ in range(length))
+
+
+HEX = "0123456789abcdef"
+UPPER, ALL = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789", "abcdefghijkmnpqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789"
+KEY = base64.urlsafe_b64encode(DICE.randbytes(32)).decode()
+PLANTED = {
+    "a key file's frame": "-----BEGIN RSA " + "PRIVATE KEY-----\nMIIE",
+    "a key's inside": 'ALIPAY = "MII' + random_text(ALL, 400) + '"',
+    "a Fernet key": f"ORDERS_VAULT_KEY={KEY}",
+    "a Fernet key alone": f"{KEY}\n",
+    "a callback secret": "whsec_" + base64.b64encode(DICE.randbytes(32)).decode(),
+    "a cloud key": "AKIA" + random_text(UPPER, 16),
+    "a forge's token": "ghp_" + random_text(ALL, 36),
+    "a web token": ".".join("eyJ" + random_text(ALL, 30) for _ in range(3)),
+    "a database's password": "postgresql://orders:" + random_text(ALL, 12) + "@db.example.com/orders",
+    "an API secret in Python": f'API_SECRET = "{random_text(HEX, 48)}"',
+    "an API secret in JSON": '{"secret": "' + random_text(ALL, 43) + '"}',
+    "an API secret in a shell": f"export CHANNEL_TOKEN={random_text(HEX, 48)}",
+}
+
+
+@pytest.mark.parametrize("text", PLANTED.values(), ids=PLANTED)
+def test_a_planted_secret_is_found(text):
+    assert found_in("docs/page.md", f"before\n{text}\nafter")
+
+
+@pytest.mark.parametrize(
+    "name", ["instance/vault.key", "deploy/.env", "orders.sqlite", "tls/server.pem", ".ssh/id_rsa"]
+)
+def test_a_file_of_secrets_is_found_by_its_name(name):
+    assert found_in(name, "")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'secret = "demo-secret"',
+        "secret: str = field(repr=False)",
+        "token = secrets.token_hex(16)",
+        "--hash=sha256:" + "0123456789abcdef" * 4,
+        "postgresql://orders@localhost/orders",
+        "postgresql://user:password@host/database",
+        '"signature": "43168fa615bf51853022d6c422a6d3e668eaa810f5939e2041e73843bb8a6f32"',
+    ],
+)
+def test_what_is_no_secret_is_let_be(text):
+    assert found_in("docs/page.md", text) == []

@@ -1,0 +1,269 @@
+"""Each step of an order fails on purpose, one after the other: nothing is half done, and a repeat completes it once."""
+
+from itertools import count
+
+import pytest
+from peewee import OperationalError
+
+from gateways.sandbox import SandboxDriver
+from models.ledger import Posting
+from models.order import History, Order, PaymentException
+from models.outbox import Callback
+from models.replay import Nonce
+from services import ledger, reconciliation
+from tests.failing import Killed, done_but_not_told, dying, failing, failing_connections, refused, rolled_back
+from tests.services import walks
+from tests.support import InlinePool
+
+LEAST = {refused: 5, rolled_back: 5, done_but_not_told: 1}  # statements that there are at least
+HOW = list(LEAST)
+
+
+@pytest.fixture
+def settings_of_app():
+    return {"requests_per_second": 10_000}
+
+
+@pytest.fixture
+def world(app, world, shop):
+    with failing_connections():
+        yield world
+
+
+def outline(order_no):
+    """All that is told of an order but for numbers and times."""
+    order = Order.get(Order.order_no == order_no)
+
+    def rows(table, *columns):
+        return list(table.select(*columns).where(table.order == order).order_by(table.id).tuples())
+
+    return {
+        "status": order.status,
+        "history": rows(History, History.who, History.before, History.after),
+        "postings": [purpose.rstrip("0123456789") for (purpose,) in rows(Posting, Posting.purpose)],
+        "callbacks": rows(Callback, Callback.type),
+        "exceptions": rows(PaymentException, PaymentException.kind, PaymentException.resolution),
+    }
+
+
+def _count(table):
+    return table.select().count()
+
+
+def _books_hold():
+    assert not [off for _, off in ledger.verify() if off]
+
+
+def _sweep():
+    """Do what is due; False where the database failed."""
+    try:
+        reconciliation.sweep(InlinePool())
+    except OperationalError:
+        return False
+    return True
+
+
+def _command(w, *arguments):
+    return w.app.test_cli_runner().invoke(args=list(arguments)).exit_code == 0
+
+
+# What is done in one transaction: how an order gets there, and the step (True: it was said to be done).
+ONE_STEP = {
+    "a deposit is settled": (walks.buy_pending, lambda w, no: w.api.notice(no, 10_000).status == 200),
+    "a deposit is claimed": (
+        lambda w: w.api.buy(channel=3).data["order_no"],
+        lambda w, no: walks.claim(w, no).status == 303,
+    ),
+    "a deposit is marked as paid": (walks.buy_claimed, lambda w, no: _command(w, "order", "paid", no)),
+    "a deposit with another amount": (walks.buy_pending, lambda w, no: w.api.notice(no, 9_000).status == 200),
+    "a deposit fails": (walks.buy_pending, lambda w, no: w.api.notice(no, 10_000, state="failed").status == 200),
+    "an exception is credited": (
+        walks.deposit_too_small,
+        lambda w, no: _command(w, "order", "settle", no, "--credit"),
+    ),
+    "a withdrawal is accepted": (walks.sell_pending, lambda w, no: _command(w, "order", "accept", no)),
+    "a withdrawal is rejected": (
+        walks.sell_pending,
+        lambda w, no: _command(w, "order", "reject", no, "--reason", "no"),
+    ),
+    "a withdrawal is paid": (
+        lambda w: walks.sell_accepted(w, walks.MANUAL),
+        lambda w, no: _command(w, "order", "paid", no),
+    ),
+    "a withdrawal fails": (walks.sell_accepted, lambda w, no: w.api.notice(no, 5_000, state="failed").status == 200),
+}
+
+
+@pytest.mark.parametrize("how", HOW)
+@pytest.mark.parametrize("step", ONE_STEP)
+def test_a_step_that_fails_at_any_statement_is_not_there_and_its_repeat_completes_it_once(
+    app, world, balances, step, how
+):
+    world.app = app
+    get_there, take = ONE_STEP[step]
+    undisturbed = get_there(world)
+    before = balances()
+    assert take(world, undisturbed)
+    done, moved = outline(undisturbed), [now - then for now, then in zip(balances(), before, strict=True)]
+    for statement in count(1):
+        order_no = get_there(world)
+        there, before = outline(order_no), balances()
+        with failing(statement, how) as fault:
+            said = take(world, order_no)
+        if not fault.happened:
+            break
+        assert not said
+        in_doubt = how is done_but_not_told and outline(order_no) == done
+        assert in_doubt or (outline(order_no), balances()) == (there, before)
+        _books_hold()
+        again = take(world, order_no)
+        assert again or in_doubt  # an operator is told that it is done already
+        assert outline(order_no) == done
+        assert [now - then for now, then in zip(balances(), before, strict=True)] == moved
+    assert statement > LEAST[how]
+    assert outline(order_no) == done
+
+
+@pytest.mark.parametrize("how", HOW)
+@pytest.mark.parametrize("kind", ["buy", "sell"])
+def test_a_creation_that_fails_at_any_statement_makes_one_order_when_it_is_repeated(api, world, balances, kind, how):
+    create, held_by_one = getattr(api, kind), 1_002 if kind == "sell" else 0
+    create("10.00")
+    for statement in count(1):
+        key, orders, nonces, held = {"Idempotency-Key": f"{statement}"}, _count(Order), _count(Nonce), balances()[1]
+        with failing(statement, how) as fault:
+            answer = create("10.00", headers=key)
+        if not fault.happened:
+            break
+        assert answer.code == 50300
+        made = _count(Order) - orders
+        assert made == (how is done_but_not_told)
+        assert (_count(Nonce) - nonces, balances()[1] - held) == (made, made * held_by_one)
+        placed = [create("10.00", headers=key) for _ in range(2)]
+        assert [each.code for each in placed] == [1, 1]
+        assert (_count(Order) - orders, balances()[1] - held) == (1, held_by_one)
+        assert outline(placed[0].data["order_no"])["history"] == [("merchant", "", "pending")]
+        _books_hold()
+    assert statement > LEAST[how]
+
+
+@pytest.mark.parametrize("how", HOW)
+def test_a_deposit_that_is_opened_at_a_channel_elsewhere_is_there_once_whichever_statement_failed(
+    api, world, ahead, monkeypatch, how
+):
+    """It takes two transactions, with the call between them."""
+    monkeypatch.setattr(SandboxDriver, "opens_locally", False)
+    api.buy()
+    for statement in count(1):
+        key, before = {"Idempotency-Key": f"key-{statement}"}, _count(Order)
+        with failing(statement, how) as fault:
+            answer = api.buy(headers=key)
+        if not fault.happened:
+            break
+        assert answer.code == 50300
+        assert api.buy(headers=key).code in (1, 40902)  # the first is held to be running for a minute
+        ahead(61)
+        assert api.buy(headers=key).code == 1
+        assert _count(Order) == before + 1
+    assert statement > LEAST[how]
+
+
+# What the service does by itself, in several transactions with calls of the channel between them: how an order gets
+# there, what the channel makes of it, where it ends, and after how many seconds the service looks again.
+BY_ITSELF = {
+    "a payout": (walks.sell_accepted, "success", "completed", 31),
+    "a payout that fails": (walks.sell_accepted, "fail", "cancelled", 31),
+    "an expiry": (walks.buy_pending, "", "cancelled", 901),
+    "a payment that is found by asking": (walks.buy_pending, "silent", "completed", 61),
+    "a delayed settlement": (walks.buy_confirmed, "", "completed", 86_400),
+}
+
+
+def _get_there(w, by_itself):
+    get_there, outcome, *_ = BY_ITSELF[by_itself]
+    order_no = get_there(w)
+    if outcome:
+        w.api.play(order_no, outcome)
+    return order_no
+
+
+def _until_done(order_no, by_itself, ahead, sweep=_sweep):
+    """Let time pass until the order is where it ends."""
+    _, _, end, seconds = BY_ITSELF[by_itself]
+    for _ in range(60):
+        if Order.get(Order.order_no == order_no).status == end:
+            return
+        ahead(seconds)
+        sweep()
+    raise AssertionError(f"not {end}: {outline(order_no)}")
+
+
+@pytest.mark.parametrize("how", [rolled_back, done_but_not_told])
+@pytest.mark.parametrize("by_itself", BY_ITSELF)
+def test_what_the_service_does_by_itself_is_done_once_whichever_statement_failed(
+    world, ahead, balances, by_itself, how
+):
+    undisturbed = _get_there(world, by_itself)
+    before = balances()
+    _until_done(undisturbed, by_itself, ahead)
+    done, moved = outline(undisturbed), [now - then for now, then in zip(balances(), before, strict=True)]
+    for statement in count(1):
+        order_no = _get_there(world, by_itself)
+        before = balances()
+        with failing(statement, how) as fault:
+            _until_done(order_no, by_itself, ahead)
+            _books_hold()
+        if not fault.happened:
+            break
+        assert outline(order_no) == done
+        assert [now - then for now, then in zip(balances(), before, strict=True)] == moved
+    assert statement > LEAST[how]
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize(
+    ("by_itself", "call"),
+    [
+        ("a payout", "pay_out"),
+        ("a payout", "query_payout"),
+        ("a payout that fails", "pay_out"),
+        ("a payout that fails", "query_payout"),
+        ("an expiry", "query"),
+        ("an expiry", "close"),
+        ("a payment that is found by asking", "query"),
+    ],
+)
+def test_a_death_beside_a_call_of_the_channel_leaves_one_order_that_is_done_once(
+    world, ahead, balances, monkeypatch, by_itself, call, when
+):
+    undisturbed = _get_there(world, by_itself)
+    before = balances()
+    _until_done(undisturbed, by_itself, ahead)
+    done, moved = outline(undisturbed), [now - then for now, then in zip(balances(), before, strict=True)]
+    order_no = _get_there(world, by_itself)
+    before, died = balances(), []
+    dying(monkeypatch, SandboxDriver, call, when)
+
+    def sweep():
+        try:
+            _sweep()
+        except Killed:
+            died.append(call)
+
+    _until_done(order_no, by_itself, ahead, sweep)
+    assert died == [call]
+    assert outline(order_no) == done
+    assert [now - then for now, then in zip(balances(), before, strict=True)] == moved
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_death_while_a_deposit_is_opened_makes_one_order(api, world, ahead, monkeypatch, when):
+    monkeypatch.setattr(SandboxDriver, "opens_locally", False)
+    dying(monkeypatch, SandboxDriver, "open_payment", when)
+    key = {"Idempotency-Key": "key"}
+    with pytest.raises(Killed):
+        api.buy(headers=key)
+    ahead(61)
+    first, again = api.buy(headers=key), api.buy(headers=key)
+    assert (first.code, first.data) == (1, again.data)
+    assert api.listed().data["total"] == 1

@@ -1,0 +1,304 @@
+"""A disk that is full or read-only, a database that is locked or damaged: clear, documented, and nothing is lost."""
+
+import logging
+import os
+import shutil
+import sqlite3
+import subprocess
+from contextlib import closing, contextmanager
+
+import pytest
+
+from models import writer
+from models.base import database
+from models.faults import DAMAGED, FULL, LOCKED, MISSING, READ_ONLY
+from models.writer import transaction
+from services import storage
+from tests.support import Service, completed, until
+
+
+@contextmanager
+def _writing_with(**pragmas):
+    """The connection that writes is set up so meanwhile; the next one is as ever."""
+
+    @transaction
+    def set_up():
+        for name, value in pragmas.items():
+            database.execute_sql(f"PRAGMA {name} = {value}")
+
+    set_up()
+    yield
+    writer.stop()
+
+
+def full(instance):
+    """No page may be added to the file: SQLite answers as on a full disk."""
+    return _writing_with(max_page_count=1)
+
+
+def read_only(instance):
+    return _writing_with(query_only=1)
+
+
+@contextmanager
+def locked(instance):
+    """Another process writes meanwhile, for longer than the service waits."""
+    path = instance / "orders.sqlite"
+    with _writing_with(busy_timeout=50), closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        yield
+        other.execute("ROLLBACK")
+
+
+FAULTS = pytest.mark.parametrize(("broken", "fault"), [(full, FULL), (read_only, READ_ONLY), (locked, LOCKED)])
+
+
+@pytest.fixture(autouse=True)
+def _nothing_said_before(monkeypatch):
+    monkeypatch.setattr(storage, "_said", {})
+    monkeypatch.setattr(storage, "FRESH", 0)
+
+
+@pytest.fixture
+def settings_of_app():
+    return {"requests_per_second": 10_000}
+
+
+def _refused(call, most=400):
+    """The first refusal; where pages have room left, some calls still go well. And how many did."""
+    for made in range(most):
+        answer = call()
+        if answer.code != 1:
+            return answer, made
+    raise AssertionError(f"none of {most} was refused")
+
+
+def _health(http, status):
+    """What `/healthz` says once it has this status."""
+    return until(lambda: (answer := http("GET", "/healthz")).status == status and answer)
+
+
+@FAULTS
+@pytest.mark.parametrize("kind", ["buy", "sell"])
+def test_an_order_that_can_not_be_stored_is_50300_and_there_is_no_order(instance, api, balances, broken, fault, kind):
+    with broken(instance):
+        refused, made = _refused(lambda: getattr(api, kind)("1.00"))
+    assert (refused.status, refused.code, refused.data) == (503, 50300, None)
+    assert int(refused.headers["Retry-After"]) == fault.retry_after
+    assert api.listed().data["total"] == made
+    assert balances()[1] == made * 100 * (kind == "sell")
+    assert getattr(api, kind)("1.00").code == 1  # it goes on by itself
+
+
+@FAULTS
+def test_the_same_key_makes_the_order_once_it_can_be_stored(instance, api, broken, fault):
+    keys = iter(range(1000))
+    with broken(instance):
+        _, made = _refused(lambda: api.buy(headers={"Idempotency-Key": f"key-{next(keys)}"}))
+    for _ in range(2):
+        assert api.buy(headers={"Idempotency-Key": f"key-{made}"}).code == 1
+    assert api.listed().data["total"] == made + 1
+
+
+@FAULTS
+def test_a_refused_order_s_nonce_stays_spent(instance, api, broken, fault):
+    nonces = iter(range(1000))
+    with broken(instance):
+        _, made = _refused(lambda: api.buy(nonce=f"nonce-{next(nonces):04}"))
+    assert api.buy(nonce=f"nonce-{made:04}").code == 40104
+    assert api.listed().data["total"] == made
+
+
+@FAULTS
+def test_queries_go_on(instance, api, broken, fault):
+    order_no = api.buy().data["order_no"]
+    with broken(instance):
+        assert (api.status(order_no), api.listed().data["total"]) == ("pending", 1)
+
+
+@FAULTS
+def test_a_notice_that_can_not_be_stored_is_not_acknowledged_and_counts_when_it_is_repeated(
+    instance, api, balances, broken, fault
+):
+    opened = [api.buy("100.00").data["order_no"] for _ in range(200)]
+    before = balances()[0]
+    with broken(instance):
+        answers = [api.notice(order_no, 10_000, reference=order_no).status for order_no in opened]
+    assert 503 in answers
+    assert set(answers) <= {200, 503}
+    assert balances()[0] == before + answers.count(200) * 9_940
+    for order_no in opened:
+        assert api.notice(order_no, 10_000, reference=order_no).status == 200
+    assert balances()[0] == before + len(opened) * 9_940
+
+
+@pytest.mark.parametrize(("broken", "fault"), [(read_only, READ_ONLY), (locked, LOCKED)])
+def test_health_says_what_it_is_and_when_it_is_over(instance, http, broken, fault):
+    assert http("GET", "/healthz").status == 200
+    with broken(instance):
+        sick = _health(http, 503)
+        assert (sick.code, sick.data) == (50300, None)
+        assert fault.word in sick.json["msg"]
+    _health(http, 200)
+
+
+@FAULTS
+def test_the_log_says_it_in_one_line_however_often_it_happens(instance, api, caplog, broken, fault):
+    with broken(instance):
+        for _ in range(2):
+            _refused(api.buy)
+    said = [record for record in caplog.records if record.levelno >= logging.ERROR]
+    assert [record.getMessage().split(" (")[0] for record in said] == [fault.text]
+    assert not said[0].exc_info
+
+
+@pytest.mark.parametrize("broken", [read_only, locked])
+def test_a_job_gives_up_until_its_next_turn_and_then_does_what_is_due(instance, api, due, caplog, broken):
+    order_no = completed(api)
+    sweep = storage.surviving(due.callbacks)
+    with broken(instance):
+        assert sweep() is None
+    assert sweep() == 1
+    assert api.status(order_no) == "completed"
+    assert not [record for record in caplog.records if record.exc_info]
+
+
+def test_a_job_s_own_errors_are_not_taken_for_the_disk_s():
+    with pytest.raises(ZeroDivisionError):
+        storage.surviving(lambda: 1 // 0)()
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+def test_orders_are_not_written_to_a_file_that_nobody_can_open_any_more(instance, api, http, replaced):
+    made = completed(api)
+    file, elsewhere = instance / "orders.sqlite", instance / "elsewhere.sqlite"
+    file.rename(elsewhere)
+    if replaced:
+        shutil.copyfile(elsewhere, file)
+    refused = api.buy()
+    assert refused.code == 50300
+    assert MISSING.word in _health(http, 503).json["msg"]
+    assert file.exists() is replaced
+    elsewhere.rename(file)
+    assert api.buy().code == 1
+    assert (api.listed().data["total"], api.status(made)) == (2, "completed")
+
+
+def test_a_command_that_can_not_write_says_so_in_one_line(instance, refuses):
+    with locked(instance):
+        assert LOCKED.text in refuses("merchant", "set", "demo", "--name", "New")
+
+
+def _damage(file, since=0, until=None):
+    """Overwrite a part of a file; its size stays."""
+    size = file.stat().st_size
+    with file.open("r+b") as raw:
+        raw.seek(since)
+        raw.write(b"\xa5" * ((until or size) - since))
+
+
+@pytest.mark.parametrize(
+    ("since", "end"), [(0, 100), (100, 4096), (0, None), (4096, None)], ids=["header", "schema", "all", "tables"]
+)
+def test_a_damaged_database_is_refused_at_the_start_and_left_alone(instance, since, end):
+    file = instance / "orders.sqlite"
+    _damage(file, since, end)
+    before = file.read_bytes()
+    said = Service(instance).refused()
+    assert "orders.sqlite" in said
+    assert DAMAGED.text in said
+    assert file.read_bytes() == before
+
+
+@pytest.mark.breaks_the_ledger
+def test_damage_that_shows_later_is_50300_and_said(instance, api, http):
+    api.buy()
+    writer.stop()
+    database.execute_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+    database.close()
+    _damage(instance / "orders.sqlite", since=4096)
+    refused = api.buy()
+    assert (refused.status, refused.code) == (503, 50300)
+    assert DAMAGED.word in _health(http, 503).json["msg"]
+
+
+@pytest.fixture
+def small_disk(seeded, tmp_path):
+    """A real file system of a few MiB with the demo content on it."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(folder)]
+    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode != 0:
+        pytest.skip("nothing can be mounted here")
+    try:
+        shutil.copytree(seeded, folder / "instance")
+        yield folder
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def _fill(folder):
+    """Take all the room that is left; the file that has it."""
+    filler = folder / "filler"
+    with filler.open("wb", buffering=0) as taken:
+        try:
+            while taken.write(b"x" * 4096):
+                pass
+        except OSError:
+            return filler
+
+
+@pytest.fixture
+def on_small_disk(small_disk, tmp_path):
+    """The service in a process of its own, on that disk; its log is elsewhere."""
+    running = Service(small_disk / "instance", ORDERS_REQUESTS_PER_SECOND="10000")
+    running.log = tmp_path / "service.log"
+    yield running
+    if running.process and running.process.poll() is None:
+        running.kill()
+
+
+def test_on_a_full_disk_nothing_is_lost_and_it_recovers_by_itself(on_small_disk, small_disk):
+    service = on_small_disk.start()
+    api = service.api
+    made = [completed(api), api.sell("10.00").data["order_no"]]
+    filler = _fill(small_disk)
+    refused, more = _refused(api.buy)
+    assert refused.code == 50300, service.log.read_text()
+    assert FULL.word in _health(api.send, 503).json["msg"]
+    assert api.listed().data["total"] == len(made) + more
+    filler.unlink()
+    _health(api.send, 200)
+    assert api.buy().code == 1
+    service.flask("order", "accept", made[1])
+    until(lambda: [api.status(each) for each in made] == ["completed", "completed"])
+    service.flask("ledger", "verify")
+    log = service.log.read_text()
+    assert FULL.text in log
+    assert "Traceback" not in log
+    assert service.stop() == 0
+
+
+def test_kill_9_on_a_full_disk_loses_nothing(on_small_disk, small_disk):
+    service = on_small_disk.start()
+    filler = _fill(small_disk)
+    _, made = _refused(service.api.buy)
+    service.kill()
+    filler.unlink()
+    service.start()
+    assert service.api.listed().data["total"] == made
+
+
+def test_a_start_on_a_full_disk_ends_with_one_line_or_serves(on_small_disk, small_disk):
+    """Where what is to be written at the start finds no room, it says so."""
+    shutil.rmtree(small_disk / "instance")
+    (small_disk / "instance").mkdir()
+    _fill(small_disk)
+    said = on_small_disk.refused()
+    assert "orders.sqlite" in said
+    assert "vault.key" not in [file.name for file in (small_disk / "instance").iterdir()]
+
+
+def test_a_start_on_a_read_only_disk_ends_with_one_line(on_small_disk, small_disk):
+    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+    assert "ead-only" in on_small_disk.refused()

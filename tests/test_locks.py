@@ -1,0 +1,49 @@
+"""Every dependency is locked to one version and to its hashes, so that what is installed is what was tested."""
+
+import re
+import tomllib
+
+import pytest
+
+from tests.support import ROOT
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+BASE = PROJECT["project"]["dependencies"]
+WANTED = {
+    "requirements.txt": BASE,
+    "requirements-dev.txt": BASE + PROJECT["dependency-groups"]["dev"],
+    "requirements-postgres.txt": BASE + PROJECT["project"]["optional-dependencies"]["postgres"],
+    "requirements-audit.txt": PROJECT["dependency-groups"]["audit"],
+}
+
+
+def locked(file):
+    """Each requirement's name and hashes."""
+    text = (ROOT / file).read_text("utf-8").replace("\\\n", " ")
+    lines = [line for line in text.splitlines() if line.strip() and not line.strip().startswith("#")]
+    pinned = [
+        (re.match(r"([\w.-]+)(\[[\w,]+\])?==[\w.+!]+ ", line), re.findall(r"--hash=(\S+)", line)) for line in lines
+    ]
+    assert all(match for match, _ in pinned), f"{file}: something is not pinned"
+    return {match[1].lower(): hashes for match, hashes in pinned}
+
+
+@pytest.mark.parametrize("file", WANTED)
+def test_each_dependency_is_pinned_with_its_hashes(file):
+    requirements = locked(file)
+    assert all(re.fullmatch(r"sha256:[0-9a-f]{64}", each) for hashes in requirements.values() for each in hashes)
+    assert [name for name, hashes in requirements.items() if not hashes] == []
+    names = {re.match(r"[\w.-]+", wanted)[0].lower().replace("_", "-") for wanted in WANTED[file]}
+    assert names - set(requirements) == set()
+
+
+def test_every_lock_file_is_known():
+    assert {path.name for path in ROOT.glob("requirements*.txt")} == set(WANTED)
+
+
+def test_what_is_installed_together_is_locked_to_one_version():
+    versions = {}
+    for file in [*WANTED][:3]:  # the audit has an environment of its own
+        for name, version in re.findall(r"^([\w.-]+)(?:\[[\w,]+\])?==(\S+)", (ROOT / file).read_text("utf-8"), re.M):
+            versions.setdefault(name, set()).add(version)
+    assert {name: found for name, found in versions.items() if len(found) > 1} == {}

@@ -1,0 +1,181 @@
+"""Scheduled backups: when one is due, which are kept, and that nothing of it stops the service."""
+
+import dataclasses
+import os
+import sqlite3
+import threading
+from collections import namedtuple
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from app import create_app
+from services import backup, scheduled_backups
+from settings import Settings
+from tests.support import Service, until
+
+
+@pytest.fixture
+def settings_of_app():
+    return {"backup_every": 24, "backup_keep": 3}
+
+
+@pytest.fixture
+def chosen(app, instance, settings_of_app):
+    """The settings of the service."""
+    return Settings(instance=instance, demo=True, **settings_of_app)
+
+
+@pytest.fixture
+def look(chosen):
+    """`look()` does what the service does every five minutes; the backups that there are then, oldest first."""
+
+    def run(**changed):
+        now = dataclasses.replace(chosen, **changed)
+        scheduled_backups.run(now, threading.Event())
+        return sorted(os.listdir(now.backups)) if now.backups.exists() else []
+
+    return run
+
+
+def _name(at):
+    return f"scheduled-{at:%Y%m%dT%H%M%SZ}.sqlite"
+
+
+def _ago(**span):
+    return datetime.now(UTC) - timedelta(**span)
+
+
+@pytest.fixture
+def there(chosen):
+    """`there(name, ...)` puts files into the folder of backups."""
+
+    def make(*names):
+        chosen.backups.mkdir(exist_ok=True)
+        for name in names:
+            (chosen.backups / name).write_text("precious")
+        return list(names)
+
+    return make
+
+
+def test_the_first_one_is_made_at_once_and_is_whole(look, chosen, api):
+    order_no = api.buy().data["order_no"]
+    (name,) = look()
+    with closing(sqlite3.connect(chosen.backups / name)) as made:
+        assert made.execute("SELECT order_no FROM 'order'").fetchall() == [(order_no,)]
+        assert made.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    assert (chosen.backups / name).stat().st_mode & 0o777 == 0o600
+    assert chosen.backups.stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize(("hours", "is_due"), [(0, False), (23.9, False), (24.1, True), (500, True)])
+def test_the_next_is_due_by_the_time_in_the_name_of_the_last(look, there, hours, is_due):
+    last = there(_name(_ago(hours=hours)))
+    assert (len(look()) > len(last)) is is_due
+
+
+def test_one_that_claims_to_be_of_the_future_puts_nothing_off_and_is_left_alone(look, there):
+    """The clock was wrong when it was made."""
+    (future,) = there(_name(_ago(days=-400)))
+    assert len(look()) == 2
+    assert future in look(backup_keep=1)
+
+
+def test_the_newest_are_kept_and_only_its_own_are_deleted(look, there):
+    own = there(*(_name(_ago(days=days)) for days in range(9, 1, -1)))
+    others = there(
+        "orders-2026-01-01.sqlite",
+        "scheduled-by-hand.sqlite",
+        "scheduled-20261399T000000Z.sqlite",
+        "scheduled-20200101T000000Z.sqlite.gz",
+        "my-scheduled-20200101T000000Z.sqlite",
+    )
+    found = look()
+    assert set(found) >= set(others)
+    left = [name for name in found if name not in others]
+    assert left[:2] == own[-2:]
+    assert len(left) == 3
+
+
+def _without_room(monkeypatch):
+    usage = namedtuple("usage", "total used free")
+    monkeypatch.setattr(backup.shutil, "disk_usage", lambda folder: usage(0, 0, 50_000))
+
+
+def _damaged(monkeypatch):
+    def fail(copy, progress):
+        raise sqlite3.DatabaseError("database disk image is malformed")
+
+    monkeypatch.setattr(backup, "check", fail)
+
+
+@pytest.mark.parametrize("failing", [_without_room, _damaged], ids=["no room", "a copy that fails its check"])
+def test_one_that_fails_is_logged_and_the_old_ones_stay(look, there, monkeypatch, caplog, failing):
+    old = there(*(_name(_ago(days=days)) for days in range(9, 1, -1)))
+    failing(monkeypatch)
+    assert look() == old
+    assert [record.levelname for record in caplog.records if "scheduled backup" in record.message] == ["ERROR"]
+
+
+def test_a_folder_that_is_not_there_is_not_made_elsewhere_than_in_the_instance(look, tmp_path, caplog):
+    """It is where a disk should be mounted."""
+    assert look(backup_folder=tmp_path / "disk" / "backups") == []
+    assert not (tmp_path / "disk").exists()
+    assert "ERROR" in {record.levelname for record in caplog.records}
+
+
+def test_what_was_left_half_written_is_swept_away_and_nothing_else(look, there):
+    left = there(f".{_name(_ago(days=9))}.x1y2.unfinished", f".{_name(_ago(days=9))}.x1y2.unfinished-journal")
+    others = there(".other.unfinished")
+    found = look()
+    assert set(others) <= set(found)
+    assert not set(left) & set(found)
+
+
+@pytest.mark.parametrize("steps", [0, 1, 3])
+def test_one_under_way_is_given_up_when_the_service_stops(chosen, flask, monkeypatch, steps):
+    flask("seed", "--orders", "300")
+    monkeypatch.setattr(backup, "PAGES_A_STEP", 20)
+    monkeypatch.setattr(backup, "STEPS_OF_A_CHECK", 10)
+
+    class Stopping(threading.Event):
+        """Set after so many questions."""
+
+        asked = 0
+
+        def is_set(self):
+            self.asked += 1
+            return self.asked > steps
+
+    scheduled_backups.run(chosen, Stopping())
+    assert os.listdir(chosen.backups) == []
+
+
+def test_nothing_is_copied_before_there_is_a_merchant(tmp_path, caplog):
+    chosen = Settings(instance=tmp_path / "new", backup_every=1)
+    create_app(chosen)
+    scheduled_backups.run(chosen, threading.Event())
+    assert os.listdir(chosen.backups) == []
+    assert not caplog.records
+
+
+def test_the_service_makes_one_when_it_starts_but_not_at_each_start(instance):
+    service = Service(instance, ORDERS_BACKUP_EVERY="1").start()
+    folder = instance / "backups"
+    until(lambda: folder.exists() and [name for name in os.listdir(folder) if name.startswith("scheduled-")])
+    assert service.api.buy().code == 1
+    assert service.stop() == 0
+    made = os.listdir(folder)
+    service.start()
+    assert service.api.buy().code == 1
+    assert service.stop() == 0
+    assert os.listdir(folder) == made
+
+
+def test_without_the_setting_there_is_none(instance):
+    service = Service(instance).start()
+    assert service.api.buy().code == 1
+    assert service.stop() == 0
+    assert not (instance / "backups").exists()

@@ -1,0 +1,137 @@
+"""A short crash torture (`make torture` is the long one), and that each of its claims can fail."""
+
+import dataclasses
+
+import pytest
+
+from tests.torture.claims import CLAIMS, Evidence
+from tests.torture.found import Found, Play
+from tests.torture.receiver import Receipt
+from tests.torture.run import Plan, torture
+from tests.torture.seen import Seen, Wish
+
+CLAIM_NAMES = list(CLAIMS)
+EXISTS, ONCE, NONCES, LEDGER, BALANCES, CREDITED, SPENT, ENDS, ARRIVES, OUTBOX, ELSE = CLAIM_NAMES
+
+
+def broken(evidence):
+    """What is wrong, by claim."""
+    verdicts = {name: claim(evidence)[1] for name, claim in CLAIMS.items()}
+    return {name: wrong for name, wrong in verdicts.items() if wrong}
+
+
+def test_a_service_that_is_killed_again_and_again_loses_nothing_and_does_nothing_twice(tmp_path):
+    result = torture(Plan(seed=20, kills=6, expiry=3, rest=60, hasty=True), tmp_path, say=print)
+    evidence = result.evidence
+    assert not broken(evidence)
+    assert result.kills.total() >= 6
+    # It had something to lose: deposits that were paid, withdrawals, requests that a kill cut off, repeated ones.
+    assert {order["order_type"] for order in evidence.found.orders} == {1, 2}
+    assert {order["status"] for order in evidence.found.orders} == {"completed", "cancelled"}
+    assert evidence.seen.counts["unanswered"]
+    assert evidence.seen.counts["replays"]
+
+
+def _order(number, wish, kind, status, amount, actual):
+    return {
+        "order_no": number,
+        "merchant": "demo",
+        "merchant_order_no": wish,
+        "order_type": kind,
+        "cny_amount": amount,
+        "merchant_actual_amount": actual,
+        "status": status,
+    }
+
+
+@pytest.fixture
+def evidence():
+    """What a small run without a fault leaves: a deposit, a withdrawal, and one that was refused."""
+    seen = Seen(
+        wishes=[
+            Wish("d-1", "demo", 1, 10_000, 2, "key-1", told=["D", "D"]),
+            Wish("w-1", "demo", 2, 1_000, 2, "key-2", told=["W"]),
+            Wish("w-2", "demo", 2, 9_999_999, 2, "key-3", refused=40901),
+        ]
+    )
+    for nonce in ("n-1", "n-2", "n-3"):
+        seen.accept(nonce)
+    found = Found(
+        orders=[
+            _order("D", "d-1", 1, "completed", "100.00", 9_940),
+            _order("W", "w-1", 2, "completed", "10.00", 1_002),
+        ],
+        callbacks=[
+            {"id": f"msg_{number}", "order_no": number, "type": "order.completed", "state": "delivered"}
+            for number in ("D", "W")
+        ],
+        before={"demo": {"available": 5_000, "held": 0}, "other": {"available": 0, "held": 0}},
+        balances={"demo": {"available": 13_938, "held": 0}, "other": {"available": 0, "held": 0}},
+        books={"D": Play(10_000, "success", None), "W": Play(1_000, "success", 1.0)},
+    )
+    got = [
+        Receipt(f"msg_{number}", "demo", number, "order.completed", "completed", b"{}", taken)
+        for number, taken in (("D", False), ("D", True), ("W", True))
+    ]
+    return Evidence(seen, found, got)
+
+
+def test_where_nothing_is_wrong_every_claim_holds(evidence):
+    assert broken(evidence) == {}
+
+
+def _status(number, status):
+    return lambda e: e.by_number[number].update(status=status)
+
+
+def _came(position, **facts):
+    def change(e):
+        e.got[position] = dataclasses.replace(e.got[position], **facts)
+
+    return change
+
+
+# The claim, and what must break it.
+DAMAGE = [
+    (EXISTS, lambda e: e.found.orders.pop(0)),
+    (EXISTS, lambda e: e.by_number["D"].update(merchant="other")),
+    (EXISTS, lambda e: e.by_number["D"].update(cny_amount="100.01")),
+    (ONCE, lambda e: e.found.orders.append(_order("E", "d-1", 1, "pending", "100.00", 9_940))),
+    (ONCE, lambda e: e.found.orders.append(_order("E", "x-1", 1, "pending", "100.00", 9_940))),
+    (ONCE, lambda e: e.found.orders.append(_order("E", "w-2", 2, "pending", "99999.99", 10_019_999))),
+    (ONCE, lambda e: e.seen.wishes[0].told.append("W")),
+    (ONCE, lambda e: e.seen.wishes.append(Wish("d-2", "demo", 1, 1, 2, "", spent=True))),
+    (NONCES, lambda e: e.seen.accept("n-1")),
+    (LEDGER, lambda e: e.found.off.append("postings sum to zero: posting 7 sums to 1 fen, not 0")),
+    (BALANCES, lambda e: e.found.balances["demo"].update(available=13_938 + 9_940)),
+    (BALANCES, lambda e: e.found.balances["demo"].update(available=13_938 - 1_002)),
+    (BALANCES, lambda e: e.found.balances["demo"].update(held=1)),
+    (CREDITED, _status("D", "cancelled")),
+    (CREDITED, lambda e: e.found.books.pop("D")),
+    (SPENT, _status("W", "cancelled")),
+    (SPENT, lambda e: e.found.books.pop("W")),
+    (SPENT, lambda e: e.found.books.update(X=Play(1_000, "success", 1.0))),
+    (SPENT, lambda e: e.found.books.update(W=Play(2_000, "success", 1.0))),
+    (SPENT, lambda e: e.found.books.update(W=Play(1_000, "fail", 1.0))),
+    (ENDS, _status("W", "confirmed")),
+    (ARRIVES, lambda e: e.got.pop()),
+    (ARRIVES, _came(1, taken=False)),
+    (ARRIVES, _came(0, webhook_id="msg_other")),
+    (ARRIVES, _came(0, body=b"{ }")),
+    (ARRIVES, _came(0, event="order.cancelled")),
+    (OUTBOX, lambda e: e.found.callbacks[0].update(state="pending")),
+    (OUTBOX, lambda e: e.found.callbacks.pop()),
+    (OUTBOX, lambda e: e.got.pop()),
+    (ELSE, lambda e: e.seen.wrong.append("client-1 was answered <500>")),
+    (ELSE, lambda e: e.wrong.append("the service ended by itself")),
+]
+
+
+@pytest.mark.parametrize(("claim", "damage"), DAMAGE)
+def test_a_claim_fails_where_it_is_not_true(evidence, claim, damage):
+    damage(evidence)
+    assert claim in broken(evidence)
+
+
+def test_no_claim_goes_untried():
+    assert {claim for claim, _ in DAMAGE} == set(CLAIMS)

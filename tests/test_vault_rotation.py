@@ -1,0 +1,267 @@
+"""`flask vault rotate`: a new key for all that is sealed, while the service runs, and wherever it breaks off."""
+
+import json
+import shutil
+import sqlite3
+import threading
+from contextlib import closing
+from itertools import chain
+
+import pytest
+from cryptography.fernet import Fernet, InvalidToken
+
+from app import create_app
+from models.base import database
+from services import files, rotation, sealed, vault
+from settings import Settings
+from tests.support import CARD, PERSON, ROOT, Service, until
+
+GATEWAY_A = {"channel": 1, "gatewaya_personal_data": PERSON, "gatewaya_card_info": CARD}
+
+
+@pytest.fixture
+def sealed_rows(api, flask):
+    """Something is sealed in every column; what opens there, by column and row."""
+    flask("merchant", "rotate", "other")
+    flask("merchant", "rotate", "other", "--callback")
+    for number in range(3):
+        assert api.buy(customer_name=f"客户{number}").code == 1
+        assert api.sell("1.00", **GATEWAY_A).code == 1
+    return _opened(vault.current())
+
+
+def _opened(ring):
+    """All that is sealed, opened by a ring: `{(column, row): text}`."""
+    return {
+        (sealed.name_of(column), row): ring.open(token)
+        for column in sealed.COLUMNS
+        for step in sealed.batches(column)
+        for row, token in step
+    }
+
+
+@pytest.fixture
+def key_file(instance):
+    """The key file of the instance."""
+    return instance / "vault.key"
+
+
+def _keys(file):
+    return file.read_text().split()
+
+
+def _old_keys(instance):
+    return [_keys(path) for path in sorted(instance.glob("vault.key.before-*"))]
+
+
+def test_every_sealed_column_is_known(sealed_rows):
+    """Whatever begins as Fernet's tokens do is sealed."""
+    tables = [name for (name,) in database.execute_sql("SELECT name FROM sqlite_master WHERE type = 'table'")]
+    found = set()
+    for table in tables:
+        for _, column, *_ in database.execute_sql(f'PRAGMA table_info("{table}")').fetchall():
+            query = f'SELECT 1 FROM "{table}" WHERE "{column}" LIKE \'gAAAAA%\''
+            if table != "order_search" and database.execute_sql(query).fetchone():
+                found.add(f"{table}.{column}")
+    assert found == {sealed.name_of(column) for column in sealed.COLUMNS}
+    assert found == {column for column, _ in sealed_rows}
+
+
+def test_all_is_sealed_with_the_new_key_and_the_old_one_is_put_aside(flask, sealed_rows, instance, key_file):
+    (old,) = _keys(key_file)
+    said = flask("vault", "rotate", "--wait", 0).output
+    (new,) = _keys(key_file)
+    assert new != old
+    assert _old_keys(instance) == [[old]]
+    assert "vault.key.before-" in said
+    assert new not in said
+    assert _opened(vault.Ring(new)) == sealed_rows
+    with pytest.raises(InvalidToken):
+        _opened(vault.Ring(old))
+    assert {path.stat().st_mode & 0o777 for path in instance.glob("vault.key*")} == {0o600}
+
+
+def test_the_old_key_can_be_kept_and_a_later_rotation_makes_a_new_one_all_the_same(flask, sealed_rows, key_file):
+    keys = [_keys(key_file)]
+    for _ in range(2):
+        flask("vault", "rotate", "--wait", 0, "--keep-old")
+        keys.append(_keys(key_file))
+    assert keys[2][1:] == keys[1]
+    assert keys[1][1:] == keys[0]
+    assert _opened(vault.Ring(keys[2][0])) == sealed_rows
+
+
+def test_the_moment_of_sealing_is_kept(sealed_rows, flask):
+    def moments():
+        return [
+            Fernet(vault.current().keys[0]).extract_timestamp(token)
+            for column in sealed.COLUMNS
+            for step in sealed.batches(column)
+            for _, token in step
+        ]
+
+    before = moments()
+    flask("vault", "rotate", "--wait", 0)
+    assert moments() == before
+
+
+class Killed(BaseException):
+    """What nothing catches."""
+
+
+class _Interruption:
+    """Lets a number of steps pass, and ends the rotation at the next; the steps are all that touches a disk."""
+
+    def __init__(self, monkeypatch, passing):
+        self.left, self.ended = passing, False
+        for module, name in ((files, "settle"), (rotation, "_store"), (rotation.time, "sleep")):
+            monkeypatch.setattr(module, name, self._counted(getattr(module, name)))
+        monkeypatch.setattr(sealed, "STEP", 2)
+
+    def _counted(self, function):
+        def run(*arguments):
+            if not self.left:
+                self.ended = True
+                raise Killed
+            self.left -= 1
+            return function(*arguments)
+
+        return run
+
+
+def test_it_may_be_killed_at_each_step_and_goes_on_when_it_is_repeated(sealed_rows, instance, tmp_path, monkeypatch):
+    database.execute_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+    database.close()
+    passing, ends = 0, set()
+    while True:
+        folder = shutil.copytree(instance, tmp_path / f"killed-{passing}")
+        create_app(Settings(instance=folder, demo=True))
+        running = vault.current()  # of a service that sealed nothing since
+        with monkeypatch.context() as patch:
+            interruption = _Interruption(patch, passing)
+            try:
+                for _ in rotation.rotate(folder, wait=0.001):
+                    pass
+            except Killed:
+                pass
+        assert _opened(vault.current()) == sealed_rows  # after a restart, or in a service that reads the file again
+        ends.add(len(_keys(folder / "vault.key")))
+        list(rotation.rotate(folder, wait=0))
+        assert _opened(vault.Ring(_keys(folder / "vault.key")[0])) == sealed_rows
+        assert len(_keys(folder / "vault.key")) == 1
+        assert running.keys[0] in chain(*_old_keys(folder))
+        database.close()
+        shutil.rmtree(folder)
+        if not interruption.ended:
+            break
+        passing += 1
+    assert passing > 12
+    assert ends == {1, 2}
+    create_app(Settings(instance=instance, demo=True))
+
+
+def test_what_is_changed_meanwhile_is_not_overwritten(flask, sealed_rows, monkeypatch, key_file):
+    """A merchant's secret is changed between the moment it is read and the moment it would be stored."""
+    store, new = rotation._store, []
+
+    def change_first(column, changes):
+        if not new:
+            new.append(json.loads(flask("merchant", "rotate", "demo", "--keep-hours", "0", "--json").stdout)["secret"])
+        store(column, changes)
+
+    monkeypatch.setattr(rotation, "_store", change_first)
+    flask("vault", "rotate", "--wait", 0)
+    assert _opened(vault.Ring(_keys(key_file)[0]))["merchant.secret", 1] == new[0]
+
+
+def test_what_none_of_the_keys_opens_ends_it_and_no_key_is_dropped(refuses, sealed_rows, key_file):
+    old = _keys(key_file)
+    stranger = Fernet(Fernet.generate_key()).encrypt(b"lost").decode()
+    database.execute_sql("UPDATE channel SET config = ? WHERE id = 4", (stranger,))
+    assert "channel.config of row 4" in refuses("vault", "rotate", "--wait", "0")
+    assert _keys(key_file)[1:] == old
+    assert _opened_secrets(key_file)
+
+
+def _opened_secrets(file):
+    with closing(sqlite3.connect(file.with_name("orders.sqlite"))) as opened:
+        return [vault.Ring(file.read_text()).open(token) for (token,) in opened.execute("SELECT secret FROM merchant")]
+
+
+def test_two_rotations_at_once_are_one_too_many(refuses, instance):
+    with rotation._alone(instance):
+        assert "is at work" in refuses("vault", "rotate")
+
+
+def test_a_key_from_a_setting_is_used_and_the_others_can_go(instance):
+    (old,) = _keys(instance / "vault.key")
+    (instance / "vault.key").unlink()
+    new = Fernet.generate_key().decode()
+    said = Service(instance, ORDERS_VAULT_KEY=f"{new},{old}").flask("vault", "rotate").stdout
+    assert "the 1 after it can go" in said
+    assert new not in said
+    alone = Service(instance, ORDERS_VAULT_KEY=new)
+    assert "put a new one before it" in alone.flask("vault", "rotate").stdout
+    alone.start()
+    assert alone.api.buy(customer_name="张三").code == 1
+    assert alone.stop() == 0
+    assert not list(instance.glob("vault.key*"))
+
+
+def test_the_service_goes_on_while_keys_rotate(service):
+    """Signed requests are answered, and names sealed, before, while and after; no order's name is lost."""
+    stop, codes, placed = threading.Event(), [], []
+
+    def place():
+        while not stop.wait(0.02):
+            answer = service.api.buy(channel=3, customer_name="张三")
+            codes.append(answer.code)
+            placed.extend([answer.data["order_no"]] if answer.code == 1 else [])
+
+    def some_more():
+        enough = len(placed) + 10
+        until(lambda: len(placed) > enough)
+
+    client = threading.Thread(target=place)
+    client.start()
+    try:
+        for _ in range(2):
+            some_more()
+            service.flask("vault", "rotate", "--wait", "2")
+        some_more()
+    finally:
+        stop.set()
+        client.join()
+    assert set(codes) == {1}
+    assert len(_keys(service.instance / "vault.key")) == 1
+    create_app(Settings(instance=service.instance, demo=True))
+    opened = _opened(vault.current())
+    assert sum(column == "order.customer_name" for column, _ in opened) == len(placed)
+    database.close()
+    assert service.stop() == 0
+    assert "Traceback" not in service.log.read_text()
+
+
+def test_a_broken_key_file_does_not_stop_the_running_service(service):
+    """The keys that it has open all that there is."""
+    text = (service.instance / "vault.key").read_text()
+    (service.instance / "vault.key").write_text("broken")
+    assert service.api.buy(customer_name="张三").code == 1
+    assert service.api.buy(customer_name="张三").code == 1
+    assert service.log.read_text().count("vault.key can't be used") == 1
+    (service.instance / "vault.key").write_text(text)
+    assert service.api.buy(customer_name="张三").code == 1
+    assert service.flask("vault", "rotate", "--wait", "0").returncode == 0
+
+
+@pytest.mark.parametrize("release", sorted(path.stem for path in (ROOT / "tests" / "data").glob("*.sql")))
+def test_the_key_of_an_upgraded_database_rotates(tmp_path, release):
+    data, folder = ROOT / "tests" / "data", tmp_path / "instance"
+    folder.mkdir()
+    with closing(sqlite3.connect(folder / "orders.sqlite")) as old:
+        old.executescript((data / f"{release}.sql").read_text("utf-8"))
+    shutil.copy(data / f"{release}.key", folder / "vault.key")
+    service = Service(folder)
+    service.flask("db", "migrate")
+    service.flask("vault", "rotate", "--wait", "0")
+    service.flask("merchant", "show", "demo")

@@ -1,0 +1,91 @@
+"""`python -m tests.torture`: kill the service many times under load, and see what was lost or done twice."""
+
+from __future__ import annotations
+
+import argparse
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from types import FrameType
+
+from tests.torture.claims import CLAIMS, Evidence
+from tests.torture.run import Plan, Result, torture
+from tests.torture.target import CommandFailed
+
+SHOWN = 10  # lines of what is wrong, a claim
+
+
+class Steps:
+    """Tells the steps, and which one it was that took too long."""
+
+    def __init__(self) -> None:
+        self.began, self.last = time.monotonic(), ""
+
+    def __call__(self, text: str) -> None:
+        self.last = text
+        print(f"{time.monotonic() - self.began:6.1f} s  {text}", file=sys.stderr, flush=True)
+
+    def hung(self, _signal: int, _frame: FrameType | None) -> None:
+        raise AssertionError("the run takes too long")
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.torture", description=__doc__)
+    parser.add_argument("--kills", type=int, default=50, help="SIGKILLs at least (%(default)s)")
+    parser.add_argument("--seed", type=int, default=random.randrange(10**6), help="repeats a run's choices")
+    parser.add_argument("--clients", type=int, default=4, help="merchants' systems at once (%(default)s)")
+    parser.add_argument("--processes", type=int, default=1, help="services on one database (%(default)s)")
+    parser.add_argument("--set", action="append", default=[], metavar="ORDERS_NAME=VALUE", help="a setting for them")
+    parser.add_argument("--limit", type=int, default=420, help="seconds after which it is given up (%(default)s)")
+    parser.add_argument("--hasty", action="store_true", help="the service takes up what was left within seconds")
+    parser.add_argument("--keep", type=Path, help="an empty folder for database and log, to look at later")
+    return parser.parse_args()
+
+
+def report(evidence: Evidence) -> bool:
+    """A line for each claim, and what is wrong; True where all hold."""
+    held = True
+    for name, claim in CLAIMS.items():
+        looked_at, wrong = claim(evidence)
+        print(f"{'FAILED' if wrong else 'ok    '}  {name} ({looked_at})")
+        for line in wrong[:SHOWN]:
+            print(f"          {line}")
+        held = held and not wrong
+    return held
+
+
+def _figures(result: Result) -> str:
+    seen, orders = result.evidence.seen, result.evidence.found.orders
+    moments = ", ".join(f"{count} {moment}" for moment, count in result.kills.items())
+    counts = ", ".join(f"{count} {what}" for what, count in sorted(seen.counts.items()))
+    return (
+        f"{result.kills.total()} kills ({moments}), {result.stops} stops, {len(orders)} orders, "
+        f"{len(result.evidence.got)} callbacks received, {counts}; {result.seconds:.0f} s"
+    )
+
+
+def main() -> int:
+    """The exit status: 0 where every claim holds."""
+    given, steps = _arguments(), Steps()
+    print(f"seed {given.seed}: repeat with TORTURE='--kills {given.kills} --seed {given.seed}'", flush=True)
+    chosen = dict(pair.split("=", 1) for pair in given.set)
+    plan = Plan(given.seed, given.kills, given.clients, given.processes, chosen, hasty=given.hasty)
+    signal.signal(signal.SIGALRM, steps.hung)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # and leave no service behind
+    signal.alarm(given.limit)
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            result = torture(plan, given.keep or Path(folder), steps)
+        except (AssertionError, subprocess.TimeoutExpired, CommandFailed) as error:
+            print(f"given up at the step '{steps.last}': {error}")
+            return 1
+    print(_figures(result))
+    return 0 if report(result.evidence) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,170 @@
+"""What must hold after the torture: each claim looks at what was seen and found, and says what is wrong."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.torture.found import Found
+from tests.torture.receiver import Receipt
+from tests.torture.seen import Seen
+
+BUY, SELL = 1, 2
+COMPLETED, CANCELLED = "completed", "cancelled"
+PAID = ("success", "duplicate", "silent", "late")  # outcomes by which money moved at the channel
+
+
+@dataclass
+class Evidence:
+    """All that the claims look at; `wrong` is what killer and receiver met that must not be."""
+
+    seen: Seen
+    found: Found
+    got: list[Receipt] = field(default_factory=list)
+    wrong: list[str] = field(default_factory=list)
+
+    @property
+    def by_number(self) -> dict[str, dict[str, Any]]:
+        return {order["order_no"]: order for order in self.found.orders}
+
+
+Verdict = tuple[int, list[str]]  # how many were looked at, and what is wrong
+
+
+def told_orders_exist(e: Evidence) -> Verdict:
+    orders, wrong = e.by_number, []
+    told = [(number, wish) for wish in e.seen.wishes for number in set(wish.told)]
+    for number, wish in told:
+        order = orders.get(number)
+        said = order and (order["merchant"], order["merchant_order_no"], order["order_type"], order["cny_amount"])
+        if said != (wish.merchant, wish.number, wish.order_type, f"{wish.amount // 100}.{wish.amount % 100:02d}"):
+            wrong.append(f"{wish.number} was told of {number}, there is {said}")
+    return len(told), wrong
+
+
+def wishes_are_fulfilled_once(e: Evidence) -> Verdict:
+    made = Counter(order["merchant_order_no"] for order in e.found.orders)
+    wrong = [f"an order that nobody wished for: {number}" for number in made.keys() - {w.number for w in e.seen.wishes}]
+    for wish in e.seen.wishes:
+        if len(set(wish.told)) > 1:
+            wrong.append(f"{wish.number} was told of several orders: {sorted(set(wish.told))}")
+        expected = 0 if wish.refused else 1
+        if made[wish.number] != expected and (wish.told or wish.spent or wish.refused or made[wish.number] > 1):
+            wrong.append(f"{wish.number} was to be there {expected} times and is {made[wish.number]} times")
+    return len(e.seen.wishes), wrong
+
+
+def nonces_count_once(e: Evidence) -> Verdict:
+    return len(e.seen.accepted), [
+        f"nonce {nonce} was accepted {times} times" for nonce, times in e.seen.accepted.items() if times > 1
+    ]
+
+
+def the_ledger_verifies(e: Evidence) -> Verdict:
+    return len(e.found.orders), e.found.off
+
+
+def balances_are_what_the_orders_say(e: Evidence) -> Verdict:
+    expected = {key: dict(money) for key, money in e.found.before.items()}
+    for order in e.found.orders:
+        money, fen = expected[order["merchant"]], order["merchant_actual_amount"]
+        if order["order_type"] == BUY:
+            money["available"] += fen if order["status"] == COMPLETED else 0
+        elif order["status"] != CANCELLED:
+            money["available"] -= fen
+            money["held"] += 0 if order["status"] == COMPLETED else fen
+    return len(expected), [
+        f"{key} has {e.found.balances.get(key)}, the orders say {money}"
+        for key, money in expected.items()
+        if e.found.balances.get(key) != money
+    ]
+
+
+def payments_are_credited(e: Evidence) -> Verdict:
+    orders, wrong = e.by_number, []
+    paid = [no for no, play in e.found.books.items() if play.payout_at is None and play.outcome in PAID]
+    for number in paid:
+        order = orders.get(number, {"status": "missing"})
+        # Nobody was told of money that came silently for an order that had ended.
+        lost = order["status"] == CANCELLED and e.found.books[number].outcome == "silent"
+        if order["status"] != COMPLETED and not lost and "late_payment" not in e.found.exceptions.get(number, ""):
+            wrong.append(f"{number} was paid and is {order['status']}, without an exception")
+    credited = [o["order_no"] for o in e.found.orders if o["order_type"] == BUY and o["status"] == COMPLETED]
+    wrong += [f"{number} was credited and never paid" for number in set(credited) - set(paid)]
+    return len(paid), wrong
+
+
+def payouts_are_spent(e: Evidence) -> Verdict:
+    orders, wrong = e.by_number, []
+    handed_in = {number: play for number, play in e.found.books.items() if play.payout_at is not None}
+    for number, play in handed_in.items():
+        order = orders.get(number, {"status": "missing", "order_type": None, "cny_amount": None})
+        status = COMPLETED if play.outcome in PAID else CANCELLED
+        said = (order["order_type"], order["status"], order["cny_amount"])
+        if said != (SELL, status, f"{play.amount // 100}.{play.amount % 100:02d}"):
+            wrong.append(f"the channel has a payout {number} of {play.amount} fen ({play.outcome}), the service {said}")
+    spent = {o["order_no"] for o in e.found.orders if o["order_type"] == SELL and o["status"] == COMPLETED}
+    wrong += [f"{number} is completed, and the channel knows of no payout" for number in spent - handed_in.keys()]
+    return len(handed_in), wrong
+
+
+def orders_come_to_their_end(e: Evidence) -> Verdict:
+    return len(e.found.orders), [
+        f"{order['order_no']} stays {order['status']}"
+        for order in e.found.orders
+        if order["status"] not in (COMPLETED, CANCELLED)
+    ]
+
+
+def results_arrive_under_one_id(e: Evidence) -> Verdict:
+    ids: dict[tuple[str, str], set[str]] = defaultdict(set)
+    bodies: dict[str, set[bytes]] = defaultdict(set)
+    taken = set()
+    for receipt in e.got:
+        ids[receipt.order_no, receipt.event].add(receipt.webhook_id)
+        bodies[receipt.webhook_id].add(receipt.body)
+        if receipt.taken:
+            taken.add((receipt.order_no, receipt.event))
+    results = {(o["order_no"], f"order.{o['status']}") for o in e.found.orders if o["status"] in (COMPLETED, CANCELLED)}
+    wrong = [f"{event} of {number} never arrived" for number, event in results - taken]
+    wrong += [
+        f"{event} of {number} came as {sorted(those)}" for (number, event), those in ids.items() if len(those) > 1
+    ]
+    wrong += [f"{webhook_id} came with several bodies" for webhook_id, those in bodies.items() if len(those) > 1]
+    wrong += [f"{number} came as completed and as cancelled" for number in _contradictions(ids)]
+    return len(results), wrong
+
+
+def _contradictions(ids: Any) -> set[str]:
+    ends = {end: {number for number, event in ids if event == f"order.{end}"} for end in (COMPLETED, CANCELLED)}
+    return ends[COMPLETED] & ends[CANCELLED]
+
+
+def the_outbox_agrees(e: Evidence) -> Verdict:
+    came = {(receipt.webhook_id, receipt.order_no, receipt.event) for receipt in e.got if receipt.taken}
+    rows = {(row["id"], row["order_no"], row["type"]): row["state"] for row in e.found.callbacks}
+    wrong = [f"{row} is {state}" for row, state in rows.items() if state != "delivered"]
+    wrong += [f"{row} is said to be delivered and never came" for row in rows.keys() - came]
+    wrong += [f"{row} came and is not in the outbox" for row in came - rows.keys()]
+    return len(rows), wrong
+
+
+def nothing_else_went_wrong(e: Evidence) -> Verdict:
+    return e.seen.counts["requests"], e.seen.wrong + e.wrong
+
+
+CLAIMS: dict[str, Callable[[Evidence], Verdict]] = {
+    "every order that a client was told of exists": told_orders_exist,
+    "what was asked for once is there once, however often it was repeated": wishes_are_fulfilled_once,
+    "no nonce is accepted twice": nonces_count_once,
+    "the ledger verifies": the_ledger_verifies,
+    "the balances are what the orders say": balances_are_what_the_orders_say,
+    "what was paid is credited, and nothing else": payments_are_credited,
+    "what the channel paid out is spent, and nothing else": payouts_are_spent,
+    "every order came to its end": orders_come_to_their_end,
+    "every result reached the receiver under one webhook-id": results_arrive_under_one_id,
+    "the outbox says what the receiver says": the_outbox_agrees,
+    "no internal error, no false signature, no end by itself, no stop that hung": nothing_else_went_wrong,
+}

@@ -1,0 +1,141 @@
+"""Merchants and payers: they create, pay, withdraw, ask again where no answer came, and replay old requests."""
+
+from __future__ import annotations
+
+import json
+import random
+import threading
+import time
+from collections import deque
+from typing import Any
+
+from tests.support import CARD, MERCHANTS, PERSON, Answer, signed
+from tests.torture.line import Line
+from tests.torture.seen import Seen, Wish
+from tests.torture.target import Target
+
+MOST_ORDERS = 3_000  # the operator's lists show 10,000 callbacks, at most three an order
+REPLAYED = (40103, 40104)
+BUY, SELL = 1, 2
+
+# What payers do with a deposit. Silent is paid without a notice: the service must find out by itself.
+PAYERS = {"success": 60, "duplicate": 10, "fail": 10, "silent": 8, "late": 5, "nothing": 7}
+# Where a merchant's withdrawals go: channel 2 pays out, channel 1 fails and wants the person's data.
+WITHDRAWALS = {"demo": (2, 2, 1), "other": (2,)}
+GATEWAY_A = {"gatewaya_personal_data": PERSON, "gatewaya_card_info": CARD}
+
+
+class Client(threading.Thread):
+    """One merchant's system, in a thread, until `over` is set; `pressing` is set when a payer presses Pay."""
+
+    def __init__(
+        self, number: int, seed: int, target: Target, seen: Seen, over: threading.Event, pressing: threading.Event
+    ):
+        super().__init__(name=f"client-{number}", daemon=True)
+        self.merchant = list(MERCHANTS)[number % len(MERCHANTS)]
+        self._rng = random.Random(f"{seed}-{number}")
+        self._seen, self._over, self._pressing = seen, over, pressing
+        self._line = Line(self.merchant, target, seen)
+        self._made = 0
+        self._old: deque[tuple[Wish, bytes]] = deque(maxlen=200)
+
+    def run(self) -> None:
+        try:
+            while not self._over.is_set():
+                self._turn()
+                time.sleep(self._rng.uniform(0, 0.06))
+        except Exception as error:
+            self._seen.wrong.append(f"{self.name} gave up: {error!r}")
+            raise
+
+    def _turn(self) -> None:
+        if len(self._seen.wishes) < MOST_ORDERS:
+            wish = self._wish()
+            self._seen.wishes.append(wish)
+            self._place(wish)
+            if wish.told and wish.order_type == BUY:
+                self._pay(wish)
+        if self._old and self._rng.random() < 0.4:
+            wish, body = self._rng.choice(self._old)
+            self._replay(wish, body)
+            if wish.key:
+                self._place(wish)  # told twice, it must be of the same order
+
+    def _wish(self) -> Wish:
+        self._made += 1
+        number, order_type = f"{self.name}-{self._made}", self._rng.choices([BUY, SELL], [65, 35])[0]
+        # A withdrawal that is refused spends its nonce, too: the same bytes could not tell that from success.
+        keyed = order_type == SELL or self._rng.random() < 0.6
+        return Wish(
+            number,
+            self.merchant,
+            order_type,
+            amount=self._rng.randrange(100, 3_000 if order_type == SELL else 20_000),
+            channel=self._rng.choice(WITHDRAWALS[self.merchant]) if order_type == SELL else 2,
+            key=f"key-{number}" if keyed else "",
+        )
+
+    def _body(self, wish: Wish) -> bytes:
+        fields: dict[str, Any] = {
+            "order_type": wish.order_type,
+            "cny_amount": f"{wish.amount // 100}.{wish.amount % 100:02d}",
+            "paychannel_id": wish.channel,
+            "paychannel_paymethod": "bank",
+            "merchant_order_no": wish.number,
+        }
+        more = GATEWAY_A if wish.channel == 1 else {}
+        return json.dumps(signed("createOrder", fields | more, self.merchant), ensure_ascii=False).encode()
+
+    def _place(self, wish: Wish) -> None:
+        """Ask for an order until there is an answer: under a new nonce where there is a key, else by the same bytes."""
+        sent = [self._body(wish)]
+
+        def create() -> Answer:
+            if wish.key:
+                sent.append(self._body(wish))
+            return self._post(wish, sent[-1])
+
+        answer = self._line.until_answered(create)
+        if answer is not None:
+            self._take(wish, sent[-1], answer)
+
+    def _post(self, wish: Wish, body: bytes) -> Answer:
+        headers = {"Idempotency-Key": wish.key} if wish.key else {}
+        return self._line.api.post("createOrder", body, headers)
+
+    def _take(self, wish: Wish, body: bytes, answer: Answer) -> None:
+        if answer.code == 1:
+            self._seen.count("told")
+            self._seen.accept(json.loads(body)["nonce"])
+            wish.told.append(answer.data["order_no"])
+            self._old.append((wish, body))
+        elif answer.code == 40104 and not wish.key:
+            wish.spent = True  # an answer that was never read had told of it
+        elif answer.code == 40901 and wish.order_type == SELL:
+            self._seen.count("refused for their balance")
+            wish.refused = answer.code
+        else:
+            self._seen.wrong.append(f"{wish.number} was answered {answer}")
+
+    def _replay(self, wish: Wish, body: bytes) -> None:
+        """Send what was answered with success once more, byte for byte."""
+        answer = self._line.until_answered(lambda: self._post(wish, body))
+        if answer is None:
+            return
+        self._seen.count("replays")
+        if answer.code == 1:
+            self._seen.accept(json.loads(body)["nonce"])
+        elif answer.code not in REPLAYED:
+            self._seen.wrong.append(f"the replay of {wish.number} was answered {answer}")
+
+    def _pay(self, wish: Wish) -> None:
+        """Be the payer: press what the payer chose until it is answered, as a channel repeats its notices."""
+        outcome = self._rng.choices(list(PAYERS), list(PAYERS.values()))[0]
+        if outcome == "nothing":
+            return
+        order_no, api = wish.told[0], self._line.api
+        self._seen.count("presses")
+        self._pressing.set()
+        self._line.until_answered(lambda: api.play(order_no, outcome))
+        if outcome in ("success", "duplicate") and self._rng.random() < 0.3:
+            self._line.until_answered(lambda: api.notice(order_no, wish.amount, reference=f"SB{order_no}"))

@@ -1,0 +1,19 @@
+"""The operator: `python -m tests.torture.operator` runs several of the service's commands in one process.
+
+Standard input is a JSON list of commands, each a list of words; standard output says of each its status and what it
+printed. Starting Python for each would take longer than the torture.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+
+from app import create_app
+
+if __name__ == "__main__":
+    runner = create_app().test_cli_runner()
+    done = [runner.invoke(args=words) for words in json.load(sys.stdin)]
+    json.dump(
+        [{"status": result.exit_code, "said": result.stdout, "error": result.stderr} for result in done], sys.stdout
+    )

@@ -15,6 +15,8 @@ from tests.failing import Killed, done_but_not_told, dying, failing, failing_con
 from tests.services import walks
 from tests.support import InlinePool
 
+pytestmark = pytest.mark.sqlite
+
 LEAST = {refused: 5, rolled_back: 5, done_but_not_told: 1}  # statements that there are at least
 HOW = list(LEAST)
 

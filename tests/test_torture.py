@@ -10,6 +10,8 @@ from tests.torture.receiver import Receipt
 from tests.torture.run import Plan, torture
 from tests.torture.seen import Seen, Wish
 
+pytestmark = pytest.mark.sqlite
+
 CLAIM_NAMES = list(CLAIMS)
 EXISTS, ONCE, NONCES, LEDGER, BALANCES, CREDITED, SPENT, ENDS, ARRIVES, OUTBOX, ELSE = CLAIM_NAMES
 

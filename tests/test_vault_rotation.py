@@ -54,6 +54,7 @@ def _old_keys(instance):
     return [_keys(path) for path in sorted(instance.glob("vault.key.before-*"))]
 
 
+@pytest.mark.sqlite
 def test_every_sealed_column_is_known(sealed_rows):
     """Whatever begins as Fernet's tokens do is sealed."""
     tables = [name for (name,) in database.execute_sql("SELECT name FROM sqlite_master WHERE type = 'table'")]
@@ -129,6 +130,7 @@ class _Interruption:
         return run
 
 
+@pytest.mark.sqlite
 def test_it_may_be_killed_at_each_step_and_goes_on_when_it_is_repeated(sealed_rows, instance, tmp_path, monkeypatch):
     database.execute_sql("PRAGMA wal_checkpoint(TRUNCATE)")
     database.close()
@@ -174,6 +176,7 @@ def test_what_is_changed_meanwhile_is_not_overwritten(flask, sealed_rows, monkey
     assert _opened(vault.Ring(_keys(key_file)[0]))["merchant.secret", 1] == new[0]
 
 
+@pytest.mark.sqlite
 def test_what_none_of_the_keys_opens_ends_it_and_no_key_is_dropped(refuses, sealed_rows, key_file):
     old = _keys(key_file)
     stranger = Fernet(Fernet.generate_key()).encrypt(b"lost").decode()
@@ -208,6 +211,7 @@ def test_a_key_from_a_setting_is_used_and_the_others_can_go(instance):
     assert not list(instance.glob("vault.key*"))
 
 
+@pytest.mark.sqlite
 def test_the_service_goes_on_while_keys_rotate(service):
     """Signed requests are answered, and names sealed, before, while and after; no order's name is lost."""
     stop, codes, placed = threading.Event(), [], []
@@ -254,6 +258,7 @@ def test_a_broken_key_file_does_not_stop_the_running_service(service):
     assert service.flask("vault", "rotate", "--wait", "0").returncode == 0
 
 
+@pytest.mark.sqlite
 @pytest.mark.parametrize("release", sorted(path.stem for path in (ROOT / "tests" / "data").glob("*.sql")))
 def test_the_key_of_an_upgraded_database_rotates(tmp_path, release):
     data, folder = ROOT / "tests" / "data", tmp_path / "instance"

@@ -12,6 +12,8 @@ from models.base import database
 from models.chain import Chain, Facts
 from services import proof
 
+pytestmark = pytest.mark.sqlite
+
 CHAINED = "entries chain without a gap up to their account's head"
 KEPT = "entries go back to the heads that were kept"
 ENTRIES = """SELECT entry.id, entry.account_id, kind, owner, entry.amount, posting_id, order_no, purpose, who, memo,

@@ -11,6 +11,11 @@ import pytest
 from cryptography.fernet import Fernet
 from werkzeug import Response
 
+from app import create_app
+from models import search
+from models.base import database
+from models.postgres import lock_key
+from settings import Settings
 from tests import postgres
 from tests.support import Api, Receiver, Service, signed, through_http, until
 from tests.test_process import BUY
@@ -210,6 +215,18 @@ def test_a_part_of_a_number_is_found_whichever_host_took_the_order_and_indexes_i
     assert client(both[0]).listed(merchant_order_no="单号-0042").data["total"] == 1
     assert client(both[1]).listed(merchant_order_no="-00").data["total"] == MANY
     assert client(both[1]).listed(merchant_order_no="42-X").data["total"] == 1
+
+
+def test_an_order_that_hangs_on_its_way_holds_up_the_search_index_and_no_other_order(host, url, ask):
+    service = host("a")
+    service.flask("seed", "--orders", "5")
+    ask("WITH emptied AS (DELETE FROM order_search) UPDATE search_progress SET order_id = 0 RETURNING 1")
+    with psycopg.connect(url) as hanging:
+        hanging.execute("SELECT pg_advisory_xact_lock_shared(%s, 0)", (lock_key("orders"),))
+        create_app(Settings(instance=service.instance, database_url=url, vault_key=KEY))
+        assert search.index_more(100) == 0
+    assert search.index_more(100) == 5
+    database.close_all()
 
 
 def test_a_start_with_another_key_is_refused(host):

@@ -217,6 +217,22 @@ def test_a_part_of_a_number_is_found_whichever_host_took_the_order_and_indexes_i
     assert client(both[1]).listed(merchant_order_no="42-X").data["total"] == 1
 
 
+def test_money_of_one_merchant_that_is_held_up_holds_up_no_other_merchant_s(host, url, ask):
+    service = host("a").start()
+    payout, deposit = client(service).sell(channel=3).data["order_no"], client(service, "other").buy().data["order_no"]
+    service.flask("order", "accept", payout)
+    with psycopg.connect(url) as held_up, ThreadPoolExecutor() as pool:
+        held_up.execute("SELECT 1 FROM ledger_account WHERE kind = 'held' ORDER BY owner FOR UPDATE")
+        paid = pool.submit(service.flask, "order", "paid", payout)
+        until(lambda: ask("SELECT 1 FROM pg_locks WHERE NOT granted"))
+        client(service, "other").play(deposit, "success")
+        assert client(service, "other").status(deposit) == "completed"
+        assert not paid.done()
+        held_up.rollback()
+        paid.result(20)
+    assert client(service).status(payout) == "completed"
+
+
 def test_an_order_that_hangs_on_its_way_holds_up_the_search_index_and_no_other_order(host, url, ask):
     service = host("a")
     service.flask("seed", "--orders", "5")

@@ -235,6 +235,29 @@ def test_money_of_one_merchant_that_is_held_up_holds_up_no_other_merchant_s(host
     assert client(service).status(payout) == "completed"
 
 
+def test_withdrawals_of_one_merchant_that_wait_leave_connections_to_the_others(host, url, ask):
+    service = host("a", ORDERS_DATABASE_CONNECTIONS="3").start()
+    with psycopg.connect(url) as held_up, ThreadPoolExecutor() as pool:
+        held_up.execute("SELECT 1 FROM ledger_account WHERE kind = 'held' ORDER BY owner FOR UPDATE")
+        waiting = [pool.submit(client(service).sell, "1.00") for _ in range(5)]
+        until(lambda: ask("SELECT 1 FROM pg_locks WHERE NOT granted"))
+        assert [client(service, "other").buy().code for _ in range(3)] == [1] * 3
+        assert not any(call.done() for call in waiting)
+        held_up.rollback()
+        assert {call.result(20).code for call in waiting} == {1}
+    assert sound(service)
+
+
+def test_who_waits_for_a_turn_too_long_hears_50300_and_there_is_no_order(host, url, ask):
+    service = host("a").start()
+    with psycopg.connect(url) as held_up:
+        held_up.execute("SELECT 1 FROM ledger_account WHERE kind = 'held' ORDER BY owner FOR UPDATE")
+        answers = at_once([client(service).sell] * 4)
+    assert {(answer.status, answer.code) for answer in answers} == {(503, 50300)}
+    assert client(service).listed().data["total"] == 0
+    assert client(service).sell().code == 1
+
+
 def test_an_order_that_hangs_on_its_way_holds_up_the_search_index_and_no_other_order(host, url, ask):
     service = host("a")
     service.flask("seed", "--orders", "5")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from peewee import InterfaceError, OperationalError, PeeweeException
 
+from models.one_at_a_time import NoTurn
 from models.postgres import sqlstate
 
 
@@ -70,6 +71,8 @@ def _named(names: dict[str, Fault], name: str) -> Fault | None:
 
 def fault_of(error: BaseException) -> Fault | None:
     """The fault behind an error of peewee, of the database's driver, or of the system; None where there is none."""
+    if isinstance(error, NoTurn):
+        return LOCKED
     state = sqlstate(error)
     if state is not None:
         if not state:  # the connection failed, or was lost

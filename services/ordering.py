@@ -14,6 +14,7 @@ from models import span
 from models.account import ReceivingAccount
 from models.base import database
 from models.channel import Channel
+from models.one_at_a_time import one_at_a_time
 from models.order import CANCELLED, PENDING, Order
 from models.writer import grouped, transaction
 from services import fees, ledger, lifecycle, postings, replay, vault
@@ -209,7 +210,8 @@ def place_sell(call: Call, channel: Channel, wanted: dict[str, Any]) -> Placed:
         Refused: 40901 where the balance does not cover it, 40903, or a code of `replay`.
     """
     try:
-        return Placed(_hold(call, channel, wanted))
+        with one_at_a_time(call.merchant.id):
+            return Placed(_hold(call, channel, wanted))
     except Refused as refusal:
         if refusal.code in (40901, 40903):
             # The order is gone with its transaction; the nonce, and the answer to a retry, are not.

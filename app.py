@@ -94,6 +94,7 @@ def create_app(chosen: settings.Settings | None = None) -> Flask:
     )
     app.url_map.merge_slashes = False  # an address that is nearly right is unknown, not a redirect
     app.config["MAX_CONTENT_LENGTH"] = BODY_LIMIT
+    app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False  # it would be an answer without an envelope
     app.config["BABEL_TRANSLATION_DIRECTORIES"] = str(settings.ROOT / "blueprints" / "translations")
     Babel(app, default_locale=chosen.language, locale_selector=envelope.language)
     if chosen.trusted_proxies:

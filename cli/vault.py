@@ -21,6 +21,6 @@ vault = Commands("vault", help="The key that opens secrets and personal data.")
     help="Seconds for what the service has under way; 0 where it is stopped.",
 )
 def rotate(keep_old: bool, wait: int) -> None:
-    """Seal everything with a new key while the service runs; what broke off goes on when it is repeated."""
+    """Seal everything with a new key. The service may run; what broke off goes on when it is repeated."""
     for done in rotation.rotate(settings.active().instance, keep_old=keep_old, wait=wait):
         click.echo(done)

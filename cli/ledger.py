@@ -8,6 +8,8 @@ from typing import IO, Any
 import click
 
 from cli.output import ROW_ID, Commands, YuanType, json_option, show, table
+from models.ledger import AVAILABLE, HELD
+from models.merchant import Merchant
 from schemas.views import hundredths
 from services import administration, channels, proof
 from services import ledger as books
@@ -38,7 +40,13 @@ def heads(as_json: bool) -> None:
         {"kind": kind, "owner": owner, "entries": entries, "head": head}
         for (kind, owner), (entries, head) in proof.heads().items()
     ]
-    show(rows, as_json, table)
+
+    def tell(rows: list[dict[str, Any]]) -> None:
+        keys = dict(Merchant.select(Merchant.id, Merchant.key).tuples())
+        merchants = [keys.get(row["owner"]) if row["kind"] in (AVAILABLE, HELD) else None for row in rows]
+        table([row | {"merchant": key} for row, key in zip(rows, merchants, strict=True)])
+
+    show(rows, as_json, tell)
 
 
 @ledger.command("verify")

@@ -82,7 +82,7 @@ def one(webhook_id: str, as_json: bool) -> None:
 def redeliver(
     webhook_id: str | None, key: str | None, state: str | None, since: datetime | None, until: datetime | None
 ) -> None:
-    """Deliver the callback WEBHOOK_ID again, or all of a merchant in a time range."""
+    """Deliver the callback WEBHOOK_ID again. Or all of a merchant's, in a range of time."""
     if bool(webhook_id) == bool(key):
         raise click.UsageError("name one callback, or --merchant")
     if key:

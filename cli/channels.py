@@ -107,7 +107,7 @@ def link(channel_id: int, merchant_key: str) -> None:
 @click.argument("channel_id", type=ROW_ID)
 @click.argument("merchant_key")
 def unlink(channel_id: int, merchant_key: str) -> None:
-    """Take channel CHANNEL_ID from merchant MERCHANT_KEY; its orders that are on their way go on."""
+    """Take channel CHANNEL_ID from merchant MERCHANT_KEY. Its open orders go on."""
     channels.unlink(channels.find_channel(channel_id), administration.find_merchant(merchant_key))
     click.echo(f"{merchant_key} may no longer use channel {channel_id}")
 
@@ -140,5 +140,5 @@ def _tell(views: list[dict[str, Any]]) -> None:
 @channel.command("list")
 @json_option
 def every(as_json: bool) -> None:
-    """List the channels (rates and more with --json); their drivers' config is never shown."""
+    """List the channels. --json adds rates and more; their drivers' config is never shown."""
     show([_view(row) for row in Channel.select().order_by(Channel.id)], as_json, _tell)

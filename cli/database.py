@@ -25,7 +25,7 @@ class AnySchema(Commands):
     any_schema = True
 
 
-db = AnySchema("db", help="The database's schema and copies of it.")
+db = AnySchema("db", help="The database: upgrade, backup, restore, move to Postgres.")
 
 
 def needs_no_database(arguments: Sequence[str]) -> bool:
@@ -45,7 +45,7 @@ def migrate() -> None:
 @db.command("backup")
 @click.argument("target", type=click.Path(path_type=Path))
 def backup(target: Path) -> None:
-    """Copy the database into the new file TARGET while the service runs. Keep the key file apart from it."""
+    """Copy the database into the new file TARGET. The service may run. Keep the key file apart from the copy."""
     if target.exists():
         raise NotPossible(f"{target} is there already")
     with click.progressbar(length=100, label="Copying", file=sys.stderr) as bar:
@@ -75,7 +75,7 @@ def restore(backup: Path, yes: bool, unverified: bool) -> None:
 @db.command("copy")
 @click.argument("url")
 def copy(url: str) -> None:
-    """Copy the SQLite database into the empty Postgres database URL and compare the two. Stop the service before."""
+    """Copy the SQLite database into Postgres, and compare. URL names an empty database. Stop the service before."""
     schema.check()
     copy_to_postgres(url, 2, lambda name, rows: click.echo(f"{name:20} {rows:>12} rows, sums compared"))
     click.echo("the copy is complete and its books verify; now set, on each host:")
@@ -86,7 +86,7 @@ def copy(url: str) -> None:
 @click.command("seed")
 @click.option("--orders", default=0, type=click.IntRange(0, 10_000_000), help="Make this many orders, too.")
 def seed(orders: int) -> None:
-    """Fill an empty database with the demo merchants, channels and orders: the same every time."""
+    """Fill an empty database with demo content, the same every time."""
     try:
         schema.check()
         made = seeding.seed_base()
@@ -101,6 +101,6 @@ def seed(orders: int) -> None:
 
 @click.command("demo-curl")
 def demo_curl() -> None:
-    """Print a signed curl that creates a buy order as the demo merchant."""
+    """Print a signed curl that creates an order in the demo."""
     chosen = settings.active()
     click.echo(demo.signed_curl(chosen.public_url, chosen.api_prefix))

@@ -8,17 +8,19 @@ from typing import IO, Any
 import click
 
 from cli.output import ROW_ID, Commands, YuanType, json_option, show, table
+from models.ledger import AVAILABLE, HELD
+from models.merchant import Merchant
 from schemas.views import hundredths
 from services import administration, channels, proof
 from services import ledger as books
 
-ledger = Commands("ledger", help="Balances in the double-entry ledger.")
+ledger = Commands("ledger", help="The double-entry ledger: balances, proof, corrections.")
 
 
 @ledger.command("balances")
 @json_option
 def balances(as_json: bool) -> None:
-    """Show each merchant's balances (JSON: in fen), and the operator's own."""
+    """Show each merchant's balances and the operator's own. JSON: in fen."""
 
     def tell(merchants: dict[str, dict[str, int]]) -> None:
         table(
@@ -33,19 +35,25 @@ def balances(as_json: bool) -> None:
 @ledger.command("heads")
 @json_option
 def heads(as_json: bool) -> None:
-    """Show how far each account's chain of entries goes, and its head; keep the JSON elsewhere, for `verify`."""
+    """Show how far each account's chain of entries goes. Keep the JSON elsewhere, for `verify --against`."""
     rows = [
         {"kind": kind, "owner": owner, "entries": entries, "head": head}
         for (kind, owner), (entries, head) in proof.heads().items()
     ]
-    show(rows, as_json, table)
+
+    def tell(rows: list[dict[str, Any]]) -> None:
+        keys = dict(Merchant.select(Merchant.id, Merchant.key).tuples())
+        merchants = [keys.get(row["owner"]) if row["kind"] in (AVAILABLE, HELD) else None for row in rows]
+        table([row | {"merchant": key} for row, key in zip(rows, merchants, strict=True)])
+
+    show(rows, as_json, tell)
 
 
 @ledger.command("verify")
 @click.option("--against", type=click.File(encoding="utf-8"), help="Heads that were kept: JSON of `ledger heads`.")
 @json_option
 def verify(against: IO[str] | None, as_json: bool) -> None:
-    """Recompute every balance from the entries, and every entry's hash; status 1 where anything is off."""
+    """Recompute every balance and every entry's hash. Status 1 where anything is off."""
     kept = proof.read_heads(against) if against else None
     found: dict[str, list[str]] = {}
     with click.progressbar(
@@ -72,7 +80,7 @@ def verify(against: IO[str] | None, as_json: bool) -> None:
     "--channel", "channel_id", type=ROW_ID, help="The money came or went through this channel; else it is yours."
 )
 def adjust(key: str, amount: int, reason: str, channel_id: int | None) -> None:
-    """Add AMOUNT yuan to merchant KEY's available balance; a negative one takes it."""
+    """Add AMOUNT yuan to merchant KEY's available balance. A negative AMOUNT takes it."""
     through: Any = channels.find_channel(channel_id) if channel_id is not None else None
     books.adjust(administration.find_merchant(key), amount, reason, channel=through)
     click.echo(f"{key} has {hundredths(books.balances()[key]['available'])} available")

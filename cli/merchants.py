@@ -75,7 +75,7 @@ def _view(row: Merchant) -> dict[str, Any]:
 @click.argument("key")
 @json_option
 def one(key: str, as_json: bool) -> None:
-    """Show merchant KEY, its channels and its callback secret (not its API secret)."""
+    """Show merchant KEY, its channels and its callback secret. The API secret is never shown."""
     row = administration.find_merchant(key)
     linked = [
         channel for (channel,) in ChannelLink.select(ChannelLink.channel).where(ChannelLink.merchant == row).tuples()
@@ -109,7 +109,7 @@ def every(as_json: bool) -> None:
 )
 @json_option
 def rotate(key: str, callback: bool, keep_hours: int, as_json: bool) -> None:
-    """Give merchant KEY a new secret, printed once; the old one stays valid for a while."""
+    """Give merchant KEY a new secret, printed once. The old one stays valid for a while."""
     new = administration.rotate(administration.find_merchant(key), callback=callback, keep_hours=keep_hours)
     name = "callback_secret" if callback else "secret"
     show({"key": key, name: new, "old_one_valid_hours": keep_hours}, as_json, facts)
@@ -123,7 +123,7 @@ def rotate(key: str, callback: bool, keep_hours: int, as_json: bool) -> None:
 @click.option("--real-name", required=True, help="Holder's name.")
 @json_option
 def add_account(key: str, as_json: bool, **details: str) -> None:
-    """Put a receiving account on file for merchant KEY; withdrawals go to the newest."""
+    """Put a receiving account on file for merchant KEY. Withdrawals go to the newest."""
     made = administration.add_account(administration.find_merchant(key), **details)
     show({"id": made.id, "merchant": key}, as_json, facts)
 
@@ -132,7 +132,7 @@ def add_account(key: str, as_json: bool, **details: str) -> None:
 @click.argument("key", required=False)
 @json_option
 def accounts(key: str | None, as_json: bool) -> None:
-    """List the receiving accounts on file (of merchant KEY), numbers masked."""
+    """List the receiving accounts on file, numbers masked. Only merchant KEY's where it is given."""
     views = []
     for row in overview.accounts(administration.merchants(key)):
         details = json.loads(vault.unseal(row.details))

@@ -133,7 +133,7 @@ def _tell(story: dict[str, Any]) -> None:
 @click.option("--reveal", is_flag=True, help="The customer's name, and the account to pay to, in full.")
 @json_option
 def one(order_no: str, reveal: bool, as_json: bool) -> None:
-    """Show the whole story of order ORDER_NO: states, money, exceptions, callbacks."""
+    """Show the whole story of order ORDER_NO. That is its states, money, exceptions and callbacks."""
     found = _find(order_no)
     show(_story(found) | (ordering.personal_data(found) if reveal else {}), as_json, _tell)
 
@@ -145,7 +145,7 @@ def _say(order_no: str) -> None:
 @order.command("accept")
 @click.argument("order_no")
 def accept(order_no: str) -> None:
-    """Accept the pending withdrawal ORDER_NO: the service hands it to its channel."""
+    """Accept the pending withdrawal ORDER_NO. The service hands it to its channel."""
     payouts.accept(_find(order_no))
     _say(order_no)
 
@@ -164,7 +164,7 @@ def reject(order_no: str, reason: str) -> None:
 @click.option("--amount", type=YUAN, help="What came or went, in yuan, where it is not the order's amount.")
 @click.option("--reference", default="", help="The bank's or wallet's number for the payment.")
 def paid(order_no: str, amount: int | None, reference: str) -> None:
-    """Say that the money of order ORDER_NO came (deposit) or was sent (withdrawal), on a manual channel."""
+    """Say that the money of order ORDER_NO came, or was sent. For deposits and withdrawals on manual channels."""
     found = _find(order_no)
     if not payouts.mark_paid(found, amount=amount, reference=reference):
         click.echo("this was on record already")
@@ -181,7 +181,7 @@ def paid(order_no: str, amount: int | None, reference: str) -> None:
 @click.option("--cancel", is_flag=True, help="Withdrawal: the money is not out; return the hold.")
 @click.option("--exception", "exception_id", type=ROW_ID, help="Which one, where several are open.")
 def settle(order_no: str, exception_id: int | None, **ways: bool) -> None:
-    """Settle an open exception of order ORDER_NO, by one of the four ways."""
+    """Settle an open exception of order ORDER_NO. Choose one of the four ways."""
     chosen = [way for way, wanted in ways.items() if wanted]
     if len(chosen) != 1:
         raise click.UsageError("say how, by one of --credit, --refund, --complete, --cancel")

@@ -22,6 +22,6 @@ vault = Commands("vault", help="The key that opens secrets and personal data.")
 )
 @click.option("--only-host", is_flag=True, help="On Postgres: no other host works with the database.")
 def rotate(keep_old: bool, wait: int, only_host: bool) -> None:
-    """Seal everything with a new key while the service runs; what broke off goes on when it is repeated."""
+    """Seal everything with a new key. The service may run; what broke off goes on when it is repeated."""
     for done in rotation.rotate(settings.active().instance, keep_old=keep_old, wait=wait, only_host=only_host):
         click.echo(done)

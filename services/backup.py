@@ -46,7 +46,9 @@ def backup(target: Path, progress: Progress = lambda done, total: None) -> None:
             files.finish(copy, target)
     except FileExistsError:
         raise NotPossible(f"{target} is there already") from None
-    except (OSError, sqlite3.Error) as error:
+    except OSError as error:
+        raise NotPossible(f"{error.filename or target}: {error.strerror}") from None
+    except sqlite3.Error as error:
         raise NotPossible(f"{target}: {error}") from None
 
 
@@ -54,7 +56,7 @@ def leave_room(source: Path, folder: Path) -> None:
     """Refuse a copy that could fill the disk, which stops the service where that shares it. Raises NotPossible."""
     size, free = source.stat().st_size, shutil.disk_usage(folder).free
     if free < size * 1.1:
-        raise NotPossible(f"{folder} has {free >> 20} MiB left, a copy takes {size >> 20} MiB and some to spare")
+        raise NotPossible(f"{folder} has {free / 2**20:.1f} MiB left, a copy needs {size * 1.1 / 2**20:.1f} MiB")
 
 
 def copy_database(opened: sqlite3.Connection, copy: Path, progress: Progress = lambda done, total: None) -> None:

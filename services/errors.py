@@ -30,7 +30,7 @@ ERRORS = {
     42900: N_("too many requests"),
     50000: N_("internal error"),
     50201: N_("the channel refused the order or failed"),
-    50300: N_("the service is busy or shutting down"),
+    50300: N_("the service is unavailable for now"),
 }
 
 # Seconds after which trying again makes sense, where nothing more is known.

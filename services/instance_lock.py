@@ -39,7 +39,7 @@ def _take(handle: int, folder: Path) -> None:
     except BlockingIOError:
         number = os.pread(handle, 20, 0).decode("ascii", "replace").strip() or "?"
         raise NotPossible(
-            f"another service (process {number}) is running on this instance: stop it first, "
+            f"a service (process {number}) is running on this instance already: stop it first, "
             "or choose another ORDERS_INSTANCE"
         ) from None
     except OSError as error:  # a file system without locks

@@ -83,7 +83,7 @@ def _looked_over(copy: Path, chosen: Settings, verified: bool, step: Step) -> tu
     open_database(copy)
     try:
         if not schema.has_tables():
-            raise NotPossible("it is no database of this service")
+            raise NotPossible("the file is no database of this service")
         missing = schema.missing()
         vault.open_vault(chosen.vault_key, chosen.instance / "vault.key", create=False)
         for name in sealed.check(vault.current()):

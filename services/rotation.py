@@ -149,6 +149,6 @@ def _drop_old(ring: Ring, file: Path) -> Iterator[str]:
         return
     aside = file.with_name(f"{file.name}.before-{files.moment()}")
     files.write(aside, "\n".join(old) + "\n", files.finish)
-    yield f"the old keys are in {aside}: keep it, apart from here, as long as backups that were made before"
+    yield f"the old keys are in {aside}: keep it, elsewhere, as long as you have backups from before"
     _write(file, [new])
     yield f"{file} has the new key only"

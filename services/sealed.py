@@ -56,5 +56,5 @@ def check(ring: Ring) -> Iterator[str]:
                 except InvalidToken:
                     name = f"{name_of(column)} of row {row}"
                     raise VaultLocked(
-                        f"{name} was sealed with another key: add that one after the key at hand"
+                        f"{name} was sealed with another key: append it to vault.key (or vault_key)"
                     ) from None

@@ -87,8 +87,11 @@ def open_vault(keys: str, path: Path, *, create: bool) -> None:
             with suppress(FileExistsError):  # another process was quicker
                 files.write(path, Fernet.generate_key().decode() + "\n", files.finish)
         _ring[:] = [Ring(keys) if keys else Ring.read(path)]
-    except (OSError, ValueError) as error:
-        raise VaultLocked(f"no usable key in {'ORDERS_VAULT_KEY' if keys else path}: {error}") from None
+    except OSError as error:
+        raise VaultLocked(f"{path}: {error.strerror}; put the key file back") from None
+    except ValueError:
+        where = "ORDERS_VAULT_KEY" if keys else path
+        raise VaultLocked(f"{where} holds no key, or a damaged one: put the right one back") from None
     unseal.cache_clear()
 
 
@@ -107,7 +110,7 @@ def unseal(token: str) -> str:
     for ring in (lambda: _ring[0], current):
         with suppress(InvalidToken):
             return ring().open(token)
-    raise VaultLocked("a value in the database was sealed with another key: restore instance/vault.key")
+    raise VaultLocked("the database was sealed with another key: put the right one back (vault.key, or vault_key)")
 
 
 def valid_secrets(merchant: Merchant, column: str) -> list[str]:

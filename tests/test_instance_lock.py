@@ -35,7 +35,7 @@ def holder(tmp_path):
 def test_a_second_service_on_the_same_database_is_refused_at_the_start(service):
     second = Service(service.instance)
     said = second.refused()
-    assert f"another service (process {service.process.pid}) is running on this instance" in said
+    assert f"a service (process {service.process.pid}) is running on this instance" in said
     assert service.api.buy().code == 1
 
 
@@ -46,7 +46,7 @@ def test_a_second_service_that_reaches_the_database_by_another_path_is_refused_t
     (other / "orders.sqlite").symlink_to(service.instance / "orders.sqlite")
     (other / "vault.key").write_bytes((service.instance / "vault.key").read_bytes())
     for folder in (linked, other):
-        assert "another service" in Service(folder).refused()
+        assert "a service (process" in Service(folder).refused()
 
 
 def test_after_kill_9_the_next_one_starts_at_once(service):

@@ -55,7 +55,7 @@ def test_the_service_does_not_start_with_a_wrong_key(instance):
 def test_a_lost_key_file_is_not_replaced_in_silence(instance):
     """A fresh key opens nothing that is there; new data would be sealed with a second one."""
     (instance / "vault.key").unlink()
-    assert "key" in Service(instance).refused()
+    assert "vault.key: No such file or directory; put the key file back" in Service(instance).refused()
     assert not (instance / "vault.key").exists()
 
 
@@ -63,7 +63,7 @@ def test_a_lost_key_file_is_not_replaced_in_silence(instance):
 def test_a_damaged_key_file_is_refused_and_left_alone(instance, text):
     file = instance / "vault.key"
     file.write_text(text, "utf-8")
-    assert "vault.key" in Service(instance).refused()
+    assert "vault.key holds no key, or a damaged one" in Service(instance).refused()
     assert file.read_text("utf-8") == text
 
 

@@ -18,7 +18,7 @@ PROMISED = """serve seed
     order: list show accept reject paid settle
     callback: list show redeliver
     ledger: balances heads verify adjust
-    db: migrate backup restore
+    db: migrate backup restore copy
     vault: rotate"""
 
 
@@ -62,3 +62,9 @@ def test_everything_that_is_read_can_be_had_as_json(name):
 def test_a_group_lists_its_commands_with_a_word_on_each(flask, group):
     shown = flask(group.name, "--help").output
     assert all(name in shown and command.get_short_help_str(200) for name, command in group.commands.items())
+    assert "..." not in shown.split("Commands:")[1], "a first sentence that does not fit is cut off"
+
+
+def test_the_list_of_all_commands_cuts_none_off(flask):
+    listed = flask("--help").output.split("Commands:")[1]
+    assert [line for line in listed.splitlines() if "..." in line] == []

@@ -25,6 +25,12 @@ def test_people_see_yuan_and_the_operators_own_accounts(flask, api):
     assert ["clearing", "2", "-100.00"] in lines
 
 
+def test_people_see_whose_chain_a_head_ends(flask, api):
+    lines = [line.split() for line in flask("ledger", "heads").output.splitlines()]
+    assert [line[-1] for line in lines if line[:2] == ["held", "2"]] == ["other"]
+    assert "demo" not in [line[-1] for line in lines if line[:2] == ["clearing", "1"]]
+
+
 @pytest.mark.parametrize(
     ("amount", "fen"), [("12.50", 1_250), ("-12.5", -1_250), ("-10000", -1_000_000), ("0.01", 1), ("1e2", 10_000)]
 )

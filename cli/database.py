@@ -37,6 +37,8 @@ def needs_no_database(arguments: Sequence[str]) -> bool:
 def migrate() -> None:
     """Bring the database up to this version; make a backup first."""
     with instance_lock.held(settings.active().database.resolve().parent):
+        if lacking := schema.missing():
+            click.echo(f"applying {', '.join(lacking)}", err=True)
         applied = schema.migrate()
     schema.check()
     click.echo("\n".join(f"applied: {name}" for name in applied) or "the database is up to date")

@@ -67,7 +67,7 @@ def instance(released, release, tmp_path):
 def app(app, lacking):
     """The application, once the database is upgraded."""
     result = app.test_cli_runner().invoke(args=["db", "migrate"])
-    assert result.output.splitlines() == lacking, result.output
+    assert result.stdout.splitlines() == lacking, result.output
     return app
 
 

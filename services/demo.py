@@ -37,6 +37,7 @@ Merchant order service, demo mode: no real money moves here.
   API        {url}{api_prefix}/merchant/...
   Inbox      {url}/sandbox/inbox   (the demo merchant's callbacks arrive here)
   Regions    {url}/addons/paychannel/channel.gatewaya/provinceList
+  OpenAPI    {url}/openapi.json
   Health     {url}/healthz
 
 API keys:

@@ -115,5 +115,5 @@ class Exchange:
 
     def fail(self) -> None:
         """Log the present exception, an error of ours, and answer for it."""
-        log.exception("%s %s failed", self.scope.method, self.scope.path)
+        log.exception("%s %r failed", self.scope.method, self.scope.path)
         self.answer(500, [], b"")

@@ -92,6 +92,9 @@ def copy(url: str, connections: int, progress: Callable[[str, int], None] = lamb
 def _fill(source: sqlite3.Connection, progress: Callable[[str, int], None]) -> None:
     if database.get_tables():
         raise NotPossible("the target is not empty: name a new database")
+    (encoding,) = database.execute_sql("SHOW server_encoding").fetchone()
+    if encoding != "UTF8":
+        raise NotPossible(f"the target's encoding is {encoding}: make a database with UTF8")
 
     def rows() -> None:
         for table in schema.TABLES:

@@ -110,7 +110,7 @@ def unseal(token: str) -> str:
     for ring in (lambda: _ring[0], current):
         with suppress(InvalidToken):
             return ring().open(token)
-    raise VaultLocked("the database was sealed with another key: put the right one back (vault.key, or the setting vault_key)")
+    raise VaultLocked("the database was sealed with another key: put the right one back (vault.key, or vault_key)")
 
 
 def valid_secrets(merchant: Merchant, column: str) -> list[str]:

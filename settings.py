@@ -173,7 +173,13 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
     folder = values.get("instance", Settings.instance)
     for name, text in _config_file(folder / "config.toml").items():
         values.setdefault(name, _read(name, f"{folder / 'config.toml'}: {name}", text))
-    return Settings(**values)
+    return _agreeing(Settings(**values))
+
+
+def _agreeing(chosen: Settings) -> Settings:
+    if chosen.database_url and chosen.backup_every:
+        raise WrongSetting("backup_every: copies an SQLite file, not database_url; use pg_dump (docs/scaling.md)")
+    return chosen
 
 
 _active: list[Settings] = []

@@ -20,7 +20,8 @@ vault = Commands("vault", help="The key that opens secrets and personal data.")
     type=click.IntRange(0, 3600),
     help="Seconds for what the service has under way; 0 where it is stopped.",
 )
-def rotate(keep_old: bool, wait: int) -> None:
+@click.option("--only-host", is_flag=True, help="On Postgres: no other host works with the database.")
+def rotate(keep_old: bool, wait: int, only_host: bool) -> None:
     """Seal everything with a new key. The service may run; what broke off goes on when it is repeated."""
-    for done in rotation.rotate(settings.active().instance, keep_old=keep_old, wait=wait):
+    for done in rotation.rotate(settings.active().instance, keep_old=keep_old, wait=wait, only_host=only_host):
         click.echo(done)

@@ -165,6 +165,11 @@ class Postgres(PostgresqlDatabase):
         """A transaction that sees all tables as of one moment, and may take its time."""
         return _Snapshot(self)
 
+    def take_time(self) -> None:
+        """Let this transaction last, and pause between its statements, as long as it needs."""
+        for limit in ("statement_timeout", "idle_in_transaction_session_timeout"):
+            self.execute_sql(f"SET LOCAL {limit} = 0")
+
     def held(self, rows: Any, *, skip_locked: bool = False) -> Any:
         """The query, whose rows nobody else changes until the transaction ends; without those that another holds."""
         return rows.for_update("FOR NO KEY UPDATE", skip_locked=skip_locked)
@@ -195,7 +200,7 @@ class _Snapshot:
 
     def __enter__(self) -> None:
         self._transaction.__enter__()
-        self._database.execute_sql("SET LOCAL statement_timeout = 0")
+        self._database.take_time()
 
     def __exit__(self, *error: Any) -> None:
         self._transaction.__exit__(*error)

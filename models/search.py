@@ -11,9 +11,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from peewee import IntegerField, fn
+from peewee import IntegerField, OperationalError, fn
 
 from models.base import LARGEST_ID, Statement, Table, database
+from models.faults import LOCKED, fault_of
 from models.order import Order
 from models.postgres import lock_key
 from models.span import EVERY_CELL, Cells, Span, of_cells
@@ -23,6 +24,7 @@ LEAST = 3  # characters that a trigram index needs
 AT_ONCE = 250  # orders, so that one step holds up others for milliseconds
 LONGEST = 0.9  # seconds that one run of the job takes at most, so that it holds up no end of the service
 RARE = 2_000  # orders named by the index, up to which each of them is looked at
+MOMENT = 50  # ms that orders on their way are waited for
 MOST_TRIGRAMS = 32  # the rest of a long text is compared, not looked up
 
 
@@ -93,10 +95,21 @@ def _indexed() -> int:
 
 
 @transaction
-def _settled() -> int:
-    """The id of the last order that no order on its way can precede any more."""
+def _last_settled() -> int:
+    # Orders that come meanwhile wait behind this one: where one hangs on its way, no other is held up by it.
+    database.execute_sql(f"SET LOCAL lock_timeout = {MOMENT}")
     database.alone("orders")
     return Order.select(fn.MAX(Order.id)).scalar() or 0
+
+
+def _settled() -> int:
+    """The id of the last order that no order on its way can precede any more; of none, where one takes long."""
+    try:
+        return _last_settled()
+    except OperationalError as error:
+        if fault_of(error) is not LOCKED:
+            raise
+        return 0
 
 
 def index_more(most: int) -> int:

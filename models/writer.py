@@ -26,6 +26,7 @@ from typing import Any, TypeVar
 from peewee import DatabaseError
 
 from models.base import Table, database
+from models.faults import AWAY, fault_of
 from models.postgres import is_overtaken
 
 log = logging.getLogger(__name__)
@@ -180,7 +181,10 @@ def _do(together: list[_Waiting]) -> list[Callable[[], None]]:
 
 
 def _commit_shared(group: list[_Waiting]) -> None:
-    """Do a group's work on Postgres, one transaction for each kind; what fails, each caller does again by itself."""
+    """Do a group's work on Postgres, one transaction for each kind; what fails, each caller does again by itself.
+
+    But not where the connection was lost: it may be on disk, and each would take its own work for somebody else's.
+    """
     alike: dict[Work, list[_Waiting]] = {}
     for waiting in group:
         alike.setdefault(waiting.work, []).append(waiting)
@@ -189,7 +193,7 @@ def _commit_shared(group: list[_Waiting]) -> None:
             results = _by_itself(work, [waiting.item for waiting in together])
         except BaseException as error:
             for waiting in together:
-                waiting.finish(error if len(together) == 1 else _DoItAlone())
+                waiting.finish(error if len(together) == 1 or fault_of(error) is AWAY else _DoItAlone())
         else:
             for waiting, result in zip(together, results, strict=True):
                 waiting.result = result

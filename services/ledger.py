@@ -45,8 +45,8 @@ def post(
     createtime = at or int(time.time())
     posting = Posting.add(order=order and order.id, purpose=purpose, who=who, memo=memo, createtime=createtime)
     facts = Facts(posting, order and order.order_no, purpose, who, memo, createtime)
-    # In one order everywhere, so that no two writers wait for each other.
-    for (kind, owner), fen in sorted(lines.items()):
+    # In one order everywhere, so that no two writers wait for each other; what all merchants share comes last.
+    for (kind, owner), fen in sorted(lines.items(), key=lambda line: (line[0][0] not in (AVAILABLE, HELD), line[0])):
         if fen and not add_entry(kind, owner, fen, facts):
             raise Refused(40901)
 

@@ -13,7 +13,7 @@ from peewee import AutoField, BooleanField, DatabaseError, IntegerField
 from models import schema, search
 from models.base import database, open_database, open_postgres
 from models.postgres import NoDriver
-from services import proof
+from services import instance_lock, proof
 from services.errors import NotPossible
 
 
@@ -68,18 +68,19 @@ def copy(url: str, connections: int, progress: Callable[[str, int], None] = lamb
         progress: called with each table and the number of its rows.
 
     Raises:
-        NotPossible: the target is not empty or can't be reached, the source is in use, or the two differ;
-            nothing is left in the target then.
+        NotPossible: the target is not empty or can't be reached, the service runs, somebody else writes to the
+            source, or the two differ; nothing is left in the target then.
     """
     if database.is_shared:
         raise NotPossible("the service is on Postgres already (database_url)")
     file = Path(database.database)
     try:
-        with _frozen(file) as source:
+        # A service that only happens to write nothing now would go on with the file afterwards.
+        with instance_lock.held(file.resolve().parent), _frozen(file) as source:
             try:
                 open_postgres(url, connections)
                 with database.atomic():
-                    database.execute_sql("SET LOCAL statement_timeout = 0")
+                    database.take_time()
                     _fill(source, progress)
             finally:
                 open_database(file)

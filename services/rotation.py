@@ -13,7 +13,7 @@ from typing import Any
 
 from cryptography.fernet import Fernet, InvalidToken
 
-from models.base import Statement
+from models.base import Statement, database
 from models.writer import transaction
 from services import files, sealed, vault
 from services.errors import NotPossible
@@ -22,7 +22,7 @@ from services.vault import Ring, VaultLocked
 IN_FLIGHT = 60  # seconds in which what was sealed, or read, with an old key is surely stored, or opened
 
 
-def rotate(folder: Path, *, keep_old: bool = False, wait: float = IN_FLIGHT) -> Iterator[str]:
+def rotate(folder: Path, *, keep_old: bool = False, wait: float = IN_FLIGHT, only_host: bool = False) -> Iterator[str]:
     """Add a new key to the key file, seal all with it, then drop the old keys; says what is done, step by step.
 
     It may break off after any step and within it: all that is sealed opens with the keys that are in the
@@ -32,13 +32,19 @@ def rotate(folder: Path, *, keep_old: bool = False, wait: float = IN_FLIGHT) -> 
     Args:
         folder: the instance folder.
         wait: seconds until what the service has under way is done; 0 where no service runs.
+        only_host: no service of another host works with the database.
 
     Raises:
-        NotPossible: another rotation is at work.
+        NotPossible: another rotation is at work, or other hosts could not open what a new key in this file seals.
         VaultLocked: something in the database opens with none of the keys; none was dropped.
     """
     with _alone(folder):
         ring = vault.current()
+        if database.is_shared and ring.file is not None and not only_host:
+            raise NotPossible(
+                f"other hosts don't see a new key in {ring.file}: change it by vault_key on all of them "
+                "(docs/operating.md, The key); --only-host where no other host uses this database"
+            )
         yield from _in_setting(ring) if ring.file is None else _in_file(ring, ring.file, keep_old, wait)
 
 

@@ -15,6 +15,7 @@ from typing import Any
 from peewee import DatabaseError
 
 import settings
+from models.base import database
 from models.faults import Fault, fault_of
 from models.revision import touch
 
@@ -84,7 +85,8 @@ class _Trial:
 
     def _run(self) -> None:
         try:
-            _need_room()
+            if not database.is_shared:
+                _need_room()
             touch()
             self._fault = None
         except (DatabaseError, sqlite3.Error, OSError) as error:

@@ -1,6 +1,7 @@
 """Two services on one Postgres, as on two hosts: they share the work, and neither counts anything twice."""
 
 import json
+import shutil
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -11,6 +12,12 @@ import pytest
 from cryptography.fernet import Fernet
 from werkzeug import Response
 
+from app import create_app
+from models import search
+from models.base import database
+from models.postgres import lock_key
+from services import storage
+from settings import Settings
 from tests import postgres
 from tests.support import Api, Receiver, Service, signed, through_http, until
 from tests.test_process import BUY
@@ -212,10 +219,75 @@ def test_a_part_of_a_number_is_found_whichever_host_took_the_order_and_indexes_i
     assert client(both[1]).listed(merchant_order_no="42-X").data["total"] == 1
 
 
+def test_money_of_one_merchant_that_is_held_up_holds_up_no_other_merchant_s(host, url, ask):
+    service = host("a").start()
+    payout, deposit = client(service).sell(channel=3).data["order_no"], client(service, "other").buy().data["order_no"]
+    service.flask("order", "accept", payout)
+    with psycopg.connect(url) as held_up, ThreadPoolExecutor() as pool:
+        held_up.execute("SELECT 1 FROM ledger_account WHERE kind = 'held' ORDER BY owner FOR UPDATE")
+        paid = pool.submit(service.flask, "order", "paid", payout)
+        until(lambda: ask("SELECT 1 FROM pg_locks WHERE NOT granted"))
+        client(service, "other").play(deposit, "success")
+        assert client(service, "other").status(deposit) == "completed"
+        assert not paid.done()
+        held_up.rollback()
+        paid.result(20)
+    assert client(service).status(payout) == "completed"
+
+
+def test_an_order_that_hangs_on_its_way_holds_up_the_search_index_and_no_other_order(host, url, ask):
+    service = host("a")
+    service.flask("seed", "--orders", "5")
+    ask("WITH emptied AS (DELETE FROM order_search) UPDATE search_progress SET order_id = 0 RETURNING 1")
+    with psycopg.connect(url) as hanging:
+        hanging.execute("SELECT pg_advisory_xact_lock_shared(%s, 0)", (lock_key("orders"),))
+        create_app(Settings(instance=service.instance, database_url=url, vault_key=KEY))
+        assert search.index_more(100) == 0
+    assert search.index_more(100) == 5
+    database.close_all()
+
+
+def test_a_host_whose_own_disk_is_full_is_well_for_the_database_is_elsewhere(url, tmp_path, monkeypatch):
+    monkeypatch.setattr(storage, "LEAST_FREE", 2**80)
+    create_app(Settings(instance=tmp_path, database_url=url, vault_key=KEY))
+    storage.trial._run()
+    assert storage.trial() is None
+    database.close_all()
+
+
 def test_a_start_with_another_key_is_refused(host):
     host("a").start().stop()
     said = host("b", ORDERS_VAULT_KEY=Fernet.generate_key().decode()).refused()
     assert "key" in said
+
+
+def test_a_key_file_is_not_changed_alone_while_other_hosts_have_the_old_one(host):
+    keys = {"ORDERS_VAULT_KEY": ""}
+    first, second = host("a", **keys), host("b", **keys)
+    first.flask("seed")
+    second.instance.mkdir()
+    shutil.copy(first.instance / "vault.key", second.instance)
+    old = (first.instance / "vault.key").read_text()
+    done = first.flask("vault", "rotate", "--wait", "0", check=False)
+    assert (done.returncode, "--only-host" in done.stderr) == (1, True)
+    assert (first.instance / "vault.key").read_text() == old
+    second.flask("merchant", "show", "demo")
+    first.flask("vault", "rotate", "--wait", "0", "--only-host")
+    assert (first.instance / "vault.key").read_text() != old
+
+
+def test_keys_in_settings_change_on_one_host_after_the_other_and_each_opens_what_the_other_seals(host):
+    new = Fernet.generate_key().decode()
+    before, after = host("a", ORDERS_VAULT_KEY=f"{KEY},{new}").start(), host("b", ORDERS_VAULT_KEY=f"{new},{KEY}")
+    after.start()
+    for seals, opens in ((before, after), (after, before)):
+        order_no = client(seals).buy(channel=3, customer_name="张三").data["order_no"]
+        assert "张三" in opens.flask("order", "show", order_no, "--reveal").stdout
+    assert "can go" in after.flask("vault", "rotate").stdout
+    assert [client(service).listed().data["total"] for service in (before, after)] == [2, 2]
+    alone = host("c", ORDERS_VAULT_KEY=new).start()
+    assert client(alone).listed().data["total"] == 2
+    assert "张三" in alone.flask("order", "show", order_no, "--reveal").stdout
 
 
 def test_a_database_that_can_not_be_reached_is_named_in_one_line_without_its_password(host):

@@ -22,6 +22,10 @@ WRONG = {
     "a flag that is neither": ({"ORDERS_DEMO": "maybe"}, "ORDERS_DEMO"),
     "a folder that is a file": ({"ORDERS_INSTANCE": "/dev/null"}, "/dev/null"),
     "the home of nobody": ({"ORDERS_INSTANCE": "~nobody-of-that-name/x"}, "ORDERS_INSTANCE"),
+    "backups of Postgres": (
+        {"ORDERS_DATABASE_URL": "postgresql://orders@127.0.0.1:1/orders", "ORDERS_BACKUP_EVERY": "24"},
+        "backup_every",
+    ),
     "a key that is none": ({"ORDERS_VAULT_KEY": "my-secret-key"}, "ORDERS_VAULT_KEY"),
 }
 

@@ -1,11 +1,14 @@
 """`flask db copy`: from the SQLite file to Postgres, with all that was there, or not at all."""
 
 import sqlite3
+import time
 from contextlib import closing
+from urllib.parse import quote
 
 import psycopg
 import pytest
 
+from services import moving
 from tests import doors, postgres
 from tests.support import Service, completed
 
@@ -89,6 +92,18 @@ def test_while_somebody_writes_it_is_refused(api, refuses, instance, url, tables
         books.execute("BEGIN IMMEDIATE")
         assert "stop the service" in refuses("db", "copy", url)
     assert tables() == []
+
+
+def test_while_the_service_runs_it_is_refused_even_if_nobody_writes(service, url, tables):
+    done = service.flask("db", "copy", url, check=False)
+    assert (done.returncode, "stop it first" in done.stderr) == (1, True)
+    assert tables() == []
+
+
+def test_however_long_a_table_is_looked_through_on_the_one_side_the_other_side_waits(api, url, tables):
+    impatient = f"{url}&options={quote('-c idle_in_transaction_session_timeout=200')}"
+    moving.copy(impatient, 2, lambda name, rows: time.sleep(0.5 if name == "merchant" else 0))
+    assert "order" in tables()
 
 
 def test_an_address_that_nobody_answers_at_is_a_line(api, refuses):

@@ -5,10 +5,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
 import pytest
-from peewee import DatabaseError, IntegrityError, OperationalError
+from peewee import DatabaseError, IntegrityError, OperationalError, __exception_wrapper__
 
 from models import writer
 from models.base import database, open_postgres
+from models.postgres import Postgres
 from models.writer import after_commit, grouped, transaction
 from tests import postgres
 from tests.support import until
@@ -132,6 +133,33 @@ def test_work_that_fails_in_a_group_leaves_its_neighbours_alone(there):
     assert [type(future.exception()) for future in failed] == [IntegrityError]
     assert there() == list("abcdefghijk")
     assert sum(calls) >= 12
+
+
+def test_a_group_whose_commit_got_no_answer_may_be_there_so_it_is_not_done_again(there, monkeypatch):
+    begun, go_on, commit = threading.Event(), threading.Event(), Postgres.commit
+
+    @grouped
+    def write_many(texts):
+        begun.set()
+        assert go_on.wait(20)
+        for text in texts:
+            database.execute_sql("INSERT INTO note (text) VALUES (%s)", (text,))
+        return texts
+
+    def unanswered(self):
+        commit(self)
+        with __exception_wrapper__:
+            raise psycopg.OperationalError("the connection is lost")
+
+    monkeypatch.setattr(Postgres, "commit", unanswered)
+    with ThreadPoolExecutor(3) as pool:
+        calls = [pool.submit(write_many, "a")]
+        assert begun.wait(20)
+        calls += [pool.submit(write_many, text) for text in "bc"]
+        until(lambda: writer._writers[-1]._queue.qsize() == 2)
+        go_on.set()
+        assert [type(call.exception(20)) for call in calls] == [OperationalError] * 3
+    assert there() == ["a", "b", "c"]
 
 
 def test_a_connection_that_the_server_closed_breaks_nothing_later(there):

@@ -33,7 +33,7 @@ run: .venv/.service $(TRANSLATIONS) ## Serve the seeded demo on 127.0.0.1:8000.
 test: setup ## Run the tests.
 	$(BIN)/python -m pytest
 
-torture: setup ## Kill the service 50 times under load; two to four minutes. TORTURE="--kills 10 --seed 7" for another run.
+torture: setup ## Kill the service 50 times under load; two to four minutes. TORTURE=--postgres with two on Postgres.
 	$(BIN)/python -m tests.torture $(TORTURE)
 
 test-postgres: setup ## Run the tests on a Postgres that they start; needs Debian's package postgresql.

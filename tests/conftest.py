@@ -211,6 +211,12 @@ def rows(app: Any) -> Any:
 
 
 @pytest.fixture
+def kept(rows: Any) -> Any:
+    """`kept()`: `rows()`; on Postgres without the nonces, of which each request leaves one there."""
+    return lambda: {name: found for name, found in rows().items() if not (postgres.IN_USE and name == "Nonce")}
+
+
+@pytest.fixture
 def nothing_changes(rows: Any) -> Iterator[None]:
     """The test must leave the database as it found it, but for the record of nonces and keys that were used."""
 

@@ -91,20 +91,19 @@ class Cluster:
         """The address of a database."""
         return f"postgresql://orders:{quote(PASSWORD, safe='')}@/{name}?host={quote(str(self.folder), safe='')}"
 
-    def _administer(self, *statements: str) -> None:
-        with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
-            for statement in statements:
-                connection.execute(statement)
-
     def create(self, template: str = "template0") -> str:
         """A new database, a copy of another one that nobody is connected to; its name."""
         name = f"orders_{next(self._numbers)}"
-        self._administer(f"CREATE DATABASE {name} TEMPLATE {template}")
+        # Since version 15 the default writes each page into the log, too, which takes eight times as long.
+        with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
+            by_files = "STRATEGY FILE_COPY" if connection.info.server_version >= 150_000 else ""
+            connection.execute(f"CREATE DATABASE {name} TEMPLATE {template} {by_files}")
         return name
 
     def drop(self, name: str) -> None:
         """Drop a database, whoever is connected."""
-        self._administer(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+        with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
+            connection.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
 
 
 @cache

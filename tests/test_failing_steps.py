@@ -10,10 +10,12 @@ from models.ledger import Posting
 from models.order import History, Order, PaymentException
 from models.outbox import Callback
 from models.replay import Nonce
-from services import ledger, reconciliation
+from services import proof, reconciliation
 from tests.failing import Killed, done_but_not_told, dying, failing, failing_connections, refused, rolled_back
 from tests.services import walks
 from tests.support import InlinePool
+
+pytestmark = pytest.mark.sqlite
 
 LEAST = {refused: 5, rolled_back: 5, done_but_not_told: 1}  # statements that there are at least
 HOW = list(LEAST)
@@ -51,7 +53,7 @@ def _count(table):
 
 
 def _books_hold():
-    assert not [off for _, off in ledger.verify() if off]
+    assert not [off for _, off in proof.verify() if off]
 
 
 def _sweep():

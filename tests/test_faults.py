@@ -16,6 +16,8 @@ from models.writer import transaction
 from services import storage
 from tests.support import Service, completed, until
 
+pytestmark = pytest.mark.sqlite
+
 
 @contextmanager
 def _writing_with(**pragmas):

@@ -11,6 +11,8 @@ from services import instance_lock
 from services.errors import NotPossible
 from tests.support import Service
 
+pytestmark = pytest.mark.sqlite
+
 HOLD = """
 import sys, pathlib
 from services import instance_lock

@@ -25,6 +25,7 @@ RARE, SHORT, FREQUENT = "SEED-0000042", "SE", "SEED"
 READS_EVERYTHING = {
     ("ledger", "verify"),
     ("db", "backup"),
+    ("db", "copy"),
     ("db", "restore"),
     ("db", "migrate"),
     ("vault", "rotate"),

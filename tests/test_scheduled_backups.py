@@ -15,6 +15,8 @@ from services import backup, scheduled_backups
 from settings import Settings
 from tests.support import Service, until
 
+pytestmark = pytest.mark.sqlite
+
 
 @pytest.fixture
 def settings_of_app():

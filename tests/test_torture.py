@@ -4,6 +4,7 @@ import dataclasses
 
 import pytest
 
+from tests import postgres
 from tests.torture.claims import CLAIMS, Evidence
 from tests.torture.found import Found, Play
 from tests.torture.receiver import Receipt
@@ -21,7 +22,9 @@ def broken(evidence):
 
 
 def test_a_service_that_is_killed_again_and_again_loses_nothing_and_does_nothing_twice(tmp_path):
-    result = torture(Plan(seed=20, kills=6, expiry=3, rest=60, hasty=True), tmp_path, say=print)
+    shared = postgres.Cluster() if postgres.IN_USE else None
+    plan = Plan(seed=20, kills=6, processes=2 if shared else 1, postgres=shared, expiry=3, rest=60, hasty=True)
+    result = torture(plan, tmp_path, say=print)
     evidence = result.evidence
     assert not broken(evidence)
     assert result.kills.total() >= 6

@@ -56,6 +56,7 @@ def _old_keys(instance):
     return [_keys(path) for path in sorted(instance.glob("vault.key.before-*"))]
 
 
+@pytest.mark.sqlite
 def test_every_sealed_column_is_known(sealed_rows):
     """Whatever begins as Fernet's tokens do is sealed."""
     found = set()
@@ -130,6 +131,7 @@ class _Interruption:
         return run
 
 
+@pytest.mark.sqlite
 def test_it_may_be_killed_at_each_step_and_goes_on_when_it_is_repeated(sealed_rows, instance, tmp_path, monkeypatch):
     databases.close()
     passing, ends = 0, set()
@@ -207,6 +209,7 @@ def test_a_key_from_a_setting_is_used_and_the_others_can_go(instance):
     assert not list(instance.glob("vault.key*"))
 
 
+@pytest.mark.sqlite
 def test_the_service_goes_on_while_keys_rotate(service):
     """Signed requests are answered, and names sealed, before, while and after; no order's name is lost."""
     stop, codes, placed = threading.Event(), [], []

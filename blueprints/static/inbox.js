@@ -29,7 +29,7 @@
     for (const one of fresh.querySelectorAll("details")) {
       if (open.has(one.dataset.key)) one.open = open.get(one.dataset.key);
     }
-    list.replaceWith(document.importNode(fresh, true));
+    list.replaceChildren(...document.importNode(fresh, true).childNodes);
   }
 
   setTimeout(refresh, EVERY);

@@ -66,13 +66,13 @@ OTHER_PAYLOADS = [
 
 
 @pytest.mark.parametrize("changed", OTHER_PAYLOADS, ids=str)
-def test_another_payload_under_the_same_key_is_refused(api, rows, changed):
+def test_another_payload_under_the_same_key_is_refused(api, kept, changed):
     assert api.call("createOrder", FIELDS, KEY).code == 1
-    before = rows()
+    before = kept()
     answer = api.call("createOrder", FIELDS | changed, KEY)
     assert (answer.status, answer.code, answer.data) == (422, 42201, None)
     assert not is_replay(answer)
-    assert rows() == before
+    assert kept() == before
 
 
 @pytest.mark.parametrize(("seconds", "replays"), [(DAY - 60, True), (DAY + 60, False)])
@@ -118,15 +118,15 @@ def test_a_retry_says_what_was_said_then_though_the_settings_changed(api, flask,
     assert (is_replay(again), again.text) == (True, first.text)
 
 
-def test_a_failure_is_answered_again_too(api, flask, rows):
+def test_a_failure_is_answered_again_too(api, flask, kept):
     flask("channel", "set", 2, "--config", "open=refuse")
     first = api.buy(merchant_order_no="A-1", headers=KEY)
     assert (first.code, is_replay(first)) == (50201, False)
     flask("channel", "set", 2, "--config", "open=accept")
-    before = rows()
+    before = kept()
     again = api.buy(merchant_order_no="A-1", headers=KEY)
     assert (again.status, again.text, is_replay(again)) == (502, first.text, True)
-    assert rows() == before
+    assert kept() == before
     assert api.listed(merchant_order_no="A-1").data["total"] == 1
 
 

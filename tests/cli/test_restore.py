@@ -16,6 +16,8 @@ from services import restore as restoring
 from settings import Settings
 from tests.support import ROOT, Service
 
+pytestmark = pytest.mark.sqlite
+
 DATA = ROOT / "tests" / "data"
 
 

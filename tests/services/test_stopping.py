@@ -2,6 +2,8 @@
 
 import threading
 
+import pytest
+
 import settings
 from models import writer
 from models.writer import after_commit, transaction
@@ -9,6 +11,7 @@ from services import callbacks, jobs
 from tests.support import until
 
 
+@pytest.mark.sqlite  # where one thread writes for all
 def test_a_commit_that_wakes_the_sweep_while_the_jobs_are_stopped_holds_nothing_up(app, api, monkeypatch):
     wakers, begun, go_on = [], threading.Event(), threading.Event()
     monkeypatch.setattr(callbacks, "when_enqueued", wakers.append)

@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 from types import FrameType
 
+from tests.postgres import Cluster
 from tests.torture.claims import CLAIMS, Evidence
 from tests.torture.run import Plan, Result, torture
 from tests.torture.target import CommandFailed
@@ -38,8 +39,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--kills", type=int, default=50, help="SIGKILLs at least (%(default)s)")
     parser.add_argument("--seed", type=int, default=random.randrange(10**6), help="repeats a run's choices")
     parser.add_argument("--clients", type=int, default=4, help="merchants' systems at once (%(default)s)")
-    parser.add_argument("--processes", type=int, default=1, help="services on one database (%(default)s)")
-    parser.add_argument("--set", action="append", default=[], metavar="ORDERS_NAME=VALUE", help="a setting for them")
+    parser.add_argument("--postgres", action="store_true", help="two services on a Postgres, which is killed, too")
     parser.add_argument("--limit", type=int, default=420, help="seconds after which it is given up (%(default)s)")
     parser.add_argument("--hasty", action="store_true", help="the service takes up what was left within seconds")
     parser.add_argument("--keep", type=Path, help="an empty folder for database and log, to look at later")
@@ -71,12 +71,13 @@ def _figures(result: Result) -> str:
 def main() -> int:
     """The exit status: 0 where every claim holds."""
     given, steps = _arguments(), Steps()
-    print(f"seed {given.seed}: repeat with TORTURE='--kills {given.kills} --seed {given.seed}'", flush=True)
-    chosen = dict(pair.split("=", 1) for pair in given.set)
-    plan = Plan(given.seed, given.kills, given.clients, given.processes, chosen, hasty=given.hasty)
+    again = f"--kills {given.kills} --seed {given.seed}{' --postgres' if given.postgres else ''}"
+    print(f"seed {given.seed}: repeat with TORTURE='{again}'", flush=True)
     signal.signal(signal.SIGALRM, steps.hung)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # and leave no service behind
     signal.alarm(given.limit)
+    postgres = Cluster(fsync="on", full_page_writes="on") if given.postgres else None
+    plan = Plan(given.seed, given.kills, given.clients, 2 if postgres else 1, postgres, hasty=given.hasty)
     with tempfile.TemporaryDirectory() as folder:
         try:
             result = torture(plan, given.keep or Path(folder), steps)

@@ -93,7 +93,9 @@ class Client(threading.Thread):
         def create() -> Answer:
             if wish.key:
                 sent.append(self._body(wish))
-            return self._post(wish, sent[-1])
+            answer = self._post(wish, sent[-1])
+            wish.unstored = wish.unstored or answer.status == 503
+            return answer
 
         answer = self._line.until_answered(create)
         if answer is not None:
@@ -110,7 +112,7 @@ class Client(threading.Thread):
             wish.told.append(answer.data["order_no"])
             self._old.append((wish, body))
         elif answer.code == 40104 and not wish.key:
-            wish.spent = True  # an answer that was never read had told of it
+            wish.spent = not wish.unstored  # an answer that was never read had told of it
         elif answer.code == 40901 and wish.order_type == SELL:
             self._seen.count("refused for their balance")
             wish.refused = answer.code

@@ -9,23 +9,28 @@ import time
 from collections import Counter
 from collections.abc import Callable
 
+from tests.postgres import Cluster
 from tests.support import Service
 
 LONGEST_END = 40  # seconds: longer than the service gives its requests to finish
+OF_POSTGRES = "of Postgres"
+HOW_OFTEN = 0.15  # of all kills
 ENDED_WELL = (0, -15)  # asked so early that Python itself ended it, it had not begun to serve
 
 
 class Killer:
     """Kills processes that serve; `kills` counts each SIGKILL to a live one by its moment, `wrong` what went wrong."""
 
-    def __init__(self, rng: random.Random, pressing: threading.Event):
-        self._rng, self._pressing = rng, pressing
+    def __init__(self, rng: random.Random, pressing: threading.Event, postgres: Cluster | None = None):
+        self._rng, self._pressing, self._postgres = rng, pressing, postgres
         self.kills: Counter[str] = Counter()
         self.stops = 0
         self.wrong: list[str] = []
 
     def strike(self, process: Service) -> str:
-        """Kill a process that serves at one of the moments, start it again, and wait until it serves."""
+        """Kill a process that serves at one of the moments, or Postgres; start it again, and wait until it serves."""
+        if self._postgres and self._rng.random() < HOW_OFTEN:
+            return self._kill_postgres(self._postgres)
         moment = self._rng.choices(list(MOMENTS), [weight for weight, _ in MOMENTS.values()])[0]
         MOMENTS[moment][1](self, process)
         process.start()
@@ -38,6 +43,14 @@ class Killer:
             return
         process.kill()
         self.kills[moment] += 1
+
+    def _kill_postgres(self, postgres: Cluster) -> str:
+        self._wait(1)
+        postgres.stop()
+        self._wait(1)
+        postgres.start()
+        self.kills[OF_POSTGRES] += 1
+        return OF_POSTGRES
 
     def _wait(self, longest: float) -> None:
         time.sleep(self._rng.uniform(0, longest))

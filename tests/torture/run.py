@@ -7,9 +7,10 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
+from tests.postgres import Cluster
 from tests.support import until
 from tests.torture.claims import Evidence
 from tests.torture.clients import Client
@@ -25,7 +26,7 @@ from tests.torture.target import Target
 class Plan:
     """How much torture: `kills` at least, `expiry` in seconds until an unpaid deposit expires.
 
-    `processes` serve one database, with more `settings` by their names in the environment.
+    `processes` serve one database; with `postgres`, one of that, which is killed now and then, too.
     `hasty` has the service take up what a killed process left after 2 s instead of 25 and 30 s;
     `rest` is how many seconds all may take to come to its end afterwards.
     """
@@ -34,7 +35,7 @@ class Plan:
     kills: int = 50
     clients: int = 4
     processes: int = 1
-    settings: dict[str, str] = field(default_factory=dict)
+    postgres: Cluster | None = None
     expiry: int = 15
     rest: float = 120
     hasty: bool = False
@@ -72,9 +73,11 @@ def torture(plan: Plan, folder: Path, say: Callable[[str], None]) -> Result:
     """
     began, rng = time.monotonic(), random.Random(plan.seed)
     seen, over, pressing = Seen(), threading.Event(), threading.Event()
-    settings = plan.settings | {"ORDERS_BUY_EXPIRY": str(plan.expiry)}
+    settings = {"ORDERS_BUY_EXPIRY": str(plan.expiry)}
+    if plan.postgres:
+        settings["ORDERS_DATABASE_URL"] = plan.postgres.url(plan.postgres.create())
     target = Target(folder, rng, plan.processes, plan.hasty, **settings)
-    receiver, killer = Receiver(rng), Killer(rng, pressing)
+    receiver, killer = Receiver(rng), Killer(rng, pressing, plan.postgres)
     clients = [Client(number, plan.seed, target, seen, over, pressing) for number in range(plan.clients)]
     try:
         say("starting")

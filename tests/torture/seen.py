@@ -14,6 +14,7 @@ class Wish:
     With an Idempotency-Key it is asked for under ever new nonces until there is an answer, without
     one by the very same bytes. `told` are the order numbers of all answers, `spent` says that the
     nonce was refused as used after an answer that was never read, `refused` is the code of a refusal.
+    After a 503 (`unstored`) the nonce is spent whether there is an order or not.
     """
 
     number: str
@@ -24,6 +25,7 @@ class Wish:
     key: str
     told: list[str] = field(default_factory=list)
     spent: bool = False
+    unstored: bool = False
     refused: int | None = None
 
 

@@ -40,8 +40,7 @@ def _port(rng: random.Random) -> int:
 class Target:
     """One or more service processes on one instance folder; `more` are their settings.
 
-    With a database that several processes can share, a run needs nothing but `processes` and its
-    address in `more`: clients choose a process for each request, the killer one for each kill.
+    Clients choose a process for each request, the killer one for each kill.
     """
 
     def __init__(self, folder: Path, rng: random.Random, processes: int = 1, hasty: bool = False, **more: str):

@@ -34,11 +34,12 @@ from models.channel import Channel
 from models.faults import fault_of
 from models.merchant import Merchant
 from models.postgres import NoDriver
-from server import Server, core_of_its_own, on_any_core, staying_on, until_asked
+from server import Server, core_of_its_own, may_have, on_any_core, staying_on, until_asked
 from services import clock, demo, directory, instance_lock, jobs, replay, seeding, storage, vault
 from services.errors import NotPossible
 
 BODY_LIMIT = 64 * 1024
+OTHER_THREADS = 32  # of the server, its jobs and the writer, besides those that are settings
 
 
 def _open(chosen: settings.Settings) -> None:
@@ -93,6 +94,7 @@ def create_app(chosen: settings.Settings | None = None) -> Flask:
     )
     app.url_map.merge_slashes = False  # an address that is nearly right is unknown, not a redirect
     app.config["MAX_CONTENT_LENGTH"] = BODY_LIMIT
+    app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False  # it would be an answer without an envelope
     app.config["BABEL_TRANSLATION_DIRECTORIES"] = str(settings.ROOT / "blueprints" / "translations")
     Babel(app, default_locale=chosen.language, locale_selector=envelope.language)
     if chosen.trusted_proxies:
@@ -162,6 +164,16 @@ def _seed_or_refuse(chosen: settings.Settings) -> None:
         raise NotPossible("the database holds the demo merchants: choose another ORDERS_INSTANCE, or set ORDERS_DEMO=1")
 
 
+def _need_threads(chosen: settings.Settings) -> None:
+    """Raise NotPossible where the system allows too few: the server dies of the first request that it has none for."""
+    needed = chosen.threads + chosen.callback_workers + chosen.channel_workers + OTHER_THREADS
+    if (allowed := may_have(needed)) < needed:
+        raise NotPossible(
+            f"the system allows {allowed} more threads, and {needed} may be needed: lower threads, callback_workers "
+            "or channel_workers, or raise its limit (systemd's TasksMax, a container's pids, ulimit)"
+        )
+
+
 @click.command("serve")
 def serve() -> None:
     """Serve until asked to stop; in demo mode, with the seeded demo."""
@@ -173,6 +185,7 @@ def serve() -> None:
         with alone:
             schema.check()
             _seed_or_refuse(chosen)
+            _need_threads(chosen)
             with core_of_its_own() if chosen.one_core else nullcontext() as core:
                 finished = _serve_until_asked(current_app._get_current_object(), chosen, core, asked)  # type: ignore[attr-defined]
     except (schema.WrongSchema, NotPossible, OSError) as error:

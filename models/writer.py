@@ -105,8 +105,9 @@ class _Writer:
 
     def _start(self) -> None:
         if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
-            self._thread.start()
+            thread = threading.Thread(target=self._run, name="writer", daemon=True)
+            thread.start()  # where the system refuses it, the next who writes tries again, for all that wait
+            self._thread = thread
 
     def _run(self) -> None:
         if not database.is_shared:

@@ -104,11 +104,9 @@ class Intake:
         """A body of known size is there, or broke off."""
         if exchange.late:
             return self._ended(exchange, 40800)
-        try:
-            body = future.result()
-        except RuntimeError:  # its sender went away
+        if future.exception() is not None:  # its sender went away; raised, it and this frame would hold each other
             return self._ended(exchange, 40000)
-        return self._arrived(exchange, body)
+        return self._arrived(exchange, future.result())
 
     def _next_piece(self, exchange: Exchange) -> None:
         try:

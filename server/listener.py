@@ -65,7 +65,10 @@ def _open_files() -> int:
 
 def _listening(host: str, port: int) -> socket.socket:
     """Raises OSError."""
-    family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    try:
+        family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    except UnicodeError as error:
+        raise OSError(str(error)) from None
     listener = socket.socket(family, kind)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -5,6 +5,8 @@ import json
 import os
 import signal
 import socket
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -14,7 +16,7 @@ import requests
 
 import server
 from tests.databases import orders_held_up
-from tests.support import Service, signed, until
+from tests.support import ROOT, Service, signed, until
 
 LIBC = ctypes.CDLL(None)
 BUY = {"order_type": 1, "cny_amount": "100.00", "paychannel_id": 2, "paychannel_paymethod": "wxpay"}
@@ -100,6 +102,15 @@ def test_a_connection_that_is_kept_alive_does_not_keep_the_process(service):
         idle.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
         assert b"200" in idle.recv(1000)
         assert service.stop() == 0
+
+
+def test_where_the_system_allows_too_few_threads_the_start_is_refused_in_one_line(instance):
+    """Under load the server would die of the first one that it can't start."""
+    limited = ["sh", "-c", 'ulimit -v 1200000; exec "$0" app.py', sys.executable]
+    service = Service(instance)
+    done = subprocess.run(limited, cwd=ROOT, env=service.environ, capture_output=True, text=True, timeout=20)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1), done.stderr
+    assert "more threads, and 256 may be needed" in done.stderr
 
 
 def test_orders_and_nonces_outlive_kill_9(service):

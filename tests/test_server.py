@@ -177,6 +177,24 @@ def test_a_second_service_on_the_port_is_refused_in_one_line(running, instance):
     assert running.api.listed().code == 1
 
 
+@pytest.mark.parametrize("host", ["nowhere.invalid", "1.2.3.4", "a..b", "x" * 70])
+def test_a_host_that_can_not_be_listened_on_is_named_in_one_line(instance, host):
+    assert f"can't listen on {host}:" in Service(instance, ORDERS_HOST=host).refused()
+
+
+@pytest.mark.parametrize(("host", "site"), [("::1", "http://[::1]:{}"), ("localhost", "http://localhost:{}")])
+def test_a_service_may_listen_on_ipv6_or_a_name(instance, host, site):
+    service = Service(instance, ORDERS_HOST=host)
+    service.url = site.format(service.port)
+    try:
+        service.start()
+        assert f"serving on {service.url}\n" in service.log.read_text()
+        assert service.stop() == 0
+    finally:
+        if service.process.poll() is None:
+            service.kill()
+
+
 def test_while_writes_wait_everything_else_is_answered(running):
     clients = [Api(through_http(running.url)) for _ in range(MANY)]
     known = running.api.buy().data["order_no"]

@@ -1,6 +1,7 @@
 """Transactions through the one writer: what waits is committed together, and each stands or falls by itself."""
 
 import sqlite3
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
@@ -103,6 +104,24 @@ def test_a_failure_keeps_its_type_and_its_words_and_leaves_nothing(there, error)
     assert raised.value.args == error.args
     assert there() == []
     assert write("x") == "wrote x"
+
+
+def test_where_no_thread_can_be_started_the_next_who_writes_tries_again(there, monkeypatch):
+    start, refused = threading.Thread.start, []
+
+    def refuse_one(thread):
+        if not refused:
+            refused.append(thread.name)
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", refuse_one)
+    with pytest.raises(RuntimeError):
+        write("a")
+    later = threading.Thread(target=write, args=["b"], daemon=True)
+    later.start()
+    later.join(20)
+    assert (refused, later.is_alive(), there()[-1]) == (["writer"], False, "b")
 
 
 def test_what_waits_is_committed_together_and_the_rest_after_it(there, commits, monkeypatch):

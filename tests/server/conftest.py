@@ -80,7 +80,10 @@ def raw() -> Iterator[Any]:
 
 
 class Busy:
-    """A WSGI application that keeps each request to /wait until `go` is set; `inside` of them are kept."""
+    """A WSGI application that keeps each request to /wait until `go` is set; `inside` of them are kept.
+
+    One to /end asks the whole process to end.
+    """
 
     def __init__(self) -> None:
         self.go, self.inside, self._lock = threading.Event(), 0, threading.Lock()
@@ -94,6 +97,8 @@ class Busy:
             self._count(1)
             assert self.go.wait(30)
             self._count(-1)
+        if environ["PATH_INFO"] == "/end":
+            raise SystemExit(3)
         start_response("200 OK", [("Content-Type", "text/plain")])
         return [repr(sorted((k, v) for k, v in environ.items() if isinstance(v, str))).encode()]
 

@@ -1,7 +1,10 @@
 """More requests than can be answered: those that are taken are answered, the others refused at once."""
 
+from types import SimpleNamespace
+
 import pytest
 
+from server.exchange import Exchange
 from tests.support import until
 
 GET = b"GET /wait HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -49,6 +52,13 @@ def test_a_probe_of_this_machine_is_answered_however_busy_all_threads_are(serve,
         assert raw(port).send(GET.replace(b"/wait", b"/healthz")).answer()[STATUS] == b"200"
 
 
+def test_a_request_that_ends_in_the_worst_way_is_answered_and_leaves_its_place(serve, raw):
+    port = serve(threads=1)
+    for _ in range(3):
+        assert raw(port).send(GET.replace(b"/wait", b"/end")).answer()[STATUS] == b"500"
+    assert raw(port).send(GET.replace(b"/wait", b"/")).answer()[STATUS] == b"200"
+
+
 @pytest.mark.parametrize(
     "framing",
     [b"Content-Length: 5\r\n\r\nhello", b"Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n"],
@@ -65,3 +75,16 @@ def test_a_refused_connection_is_good_for_the_next_request(serve, raw, kept_busy
     for one in lined_up:
         one.answer()
     assert kept.send(GET).answer()[STATUS] == b"200"
+
+
+@pytest.mark.parametrize(
+    ("client", "local"),
+    [
+        *((client, True) for client in ("127.0.0.1:5", "127.9.9.9:5", "[::1]:5", "::1:5", "[::ffff:127.0.0.1]:5")),
+        *((client, False) for client in ("10.0.0.1:5", "[::ffff:10.0.0.1]:5", "[2001:db8::1]:5", "[::]:5", ":5")),
+    ],
+)
+def test_only_who_calls_from_this_machine_has_the_probes_thread(client, local):
+    says_so_itself = {"x-forwarded-for": "127.0.0.1", "forwarded": "for=127.0.0.1", "host": "127.0.0.1"}
+    scope = SimpleNamespace(client=client, headers=says_so_itself)
+    assert Exchange(scope, None, set()).is_local() is local

@@ -1,8 +1,12 @@
 """Callers that send slowly, too much or not at all hold up nobody else, and are let go of."""
 
+import gc
+
 import pytest
 
 from server import intake
+from server.exchange import Exchange
+from tests.server.conftest import Raw
 from tests.support import until
 
 HEAD = b"POST /x HTTP/1.1\r\nHost: x\r\n"
@@ -78,6 +82,24 @@ def test_half_a_body_is_never_taken_for_a_whole_one(serve, raw, broken, busy):
     half.socket.shutdown(1)
     assert b" 200 " not in half.answer()
     assert busy.inside == 0
+
+
+ENDS = {"closed": lambda sender: sender.socket.close(), "shut": lambda sender: sender.socket.shutdown(1)}
+
+
+@pytest.mark.parametrize("end", ENDS.values(), ids=ENDS)
+@pytest.mark.parametrize("body", SLOW.values(), ids=SLOW)
+def test_of_a_body_that_broke_off_or_took_too_long_nothing_is_left(serve, raw, short_limits, body, end):
+    port = serve()
+    for ending in [*[end] * 5, Raw.answer]:
+        ending(raw(port).send(HEAD + body))
+    assert raw(port).send(HEAD + b"Content-Length: 5\r\n\r\nhello").answer().startswith(b"HTTP/1.1 200")
+
+    def left():
+        gc.collect()
+        return [each for each in gc.get_objects() if isinstance(each, Exchange)]
+
+    until(lambda: not left())
 
 
 @pytest.mark.parametrize(

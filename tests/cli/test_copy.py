@@ -7,6 +7,7 @@ from urllib.parse import quote
 
 import psycopg
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 
 from services import moving
 from tests import doors, postgres
@@ -104,6 +105,16 @@ def test_however_long_a_table_is_looked_through_on_the_one_side_the_other_side_w
     impatient = f"{url}&options={quote('-c idle_in_transaction_session_timeout=200')}"
     moving.copy(impatient, 2, lambda name, rows: time.sleep(0.5 if name == "merchant" else 0))
     assert "order" in tables()
+
+
+def test_a_database_of_another_encoding_is_refused(refuses, url):
+    name = f"{conninfo_to_dict(url)['dbname']}_latin"
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name} TEMPLATE template0 ENCODING LATIN1 LOCALE 'C'")
+    try:
+        assert "LATIN1" in refuses("db", "copy", postgres.cluster().url(name))
+    finally:
+        postgres.cluster().drop(name)
 
 
 def test_an_address_that_nobody_answers_at_is_a_line(api, refuses):

@@ -100,7 +100,7 @@ def _http(error: HTTPException) -> Response:
 def _unexpected(error: Exception) -> Response:
     if fault := storage.report(error):
         return refuse(Refused(50300, retry_after=fault.retry_after))
-    log.exception("%s %s failed", request.method, request.path)
+    log.exception("%s %r failed", request.method, request.path)
     return refuse(Refused(50000))
 
 

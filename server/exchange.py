@@ -31,11 +31,11 @@ _LANGUAGE = 200  # characters of an Accept-Language that are looked at
 class Exchange:
     """A request on its way to its one answer; `under_way` has it until then."""
 
-    __slots__ = ("_under_way", "arrived", "body", "future", "late", "length", "pieces", "proto", "scope")
+    __slots__ = ("_under_way", "body", "future", "late", "length", "pieces", "proto", "scope", "since")
 
     def __init__(self, scope: Any, proto: Any, under_way: set[Exchange]):
         self.scope, self.proto, self._under_way = scope, proto, under_way
-        self.arrived = time.monotonic()
+        self.since = time.monotonic()  # it waits for its body; and then, in line
         self.body = b""
         self.pieces = bytearray()  # of the body, where it comes in pieces
         self.length = 0  # bytes that came in pieces
@@ -115,5 +115,5 @@ class Exchange:
 
     def fail(self) -> None:
         """Log the present exception, an error of ours, and answer for it."""
-        log.exception("%s %s failed", self.scope.method, self.scope.path)
+        log.exception("%s %r failed", self.scope.method, self.scope.path)
         self.answer(500, [], b"")

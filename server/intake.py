@@ -72,7 +72,7 @@ class Intake:
         oldest = next(iter(list(self._bodies)), None)
         if oldest is None:
             return True
-        if time.monotonic() - oldest.arrived < GIVES_WAY:
+        if time.monotonic() - oldest.since < GIVES_WAY:
             return False
         self._give_up(oldest)
         return True
@@ -86,7 +86,7 @@ class Intake:
         """Give up bodies that take too long; to be called now and then."""
         now = time.monotonic()
         for exchange in list(self._bodies):
-            if now - exchange.arrived < BODY_SECONDS:
+            if now - exchange.since < BODY_SECONDS:
                 break
             self._give_up(exchange)
 

@@ -39,9 +39,10 @@ class Lane:
         return True
 
     def _line_up(self, exchange: Exchange) -> bool:
-        full = len(self._waiting) >= self._room
-        if full or (self._waiting and time.monotonic() - self._waiting[0].arrived > PATIENCE):
+        full, now = len(self._waiting) >= self._room, time.monotonic()
+        if full or (self._waiting and now - self._waiting[0].since > PATIENCE):
             return False
+        exchange.since = now
         self._waiting.append(exchange)
         return True
 
@@ -56,6 +57,6 @@ class Lane:
         """Those that have waited too long, taken out of the line; whoever asks refuses them."""
         found = []
         with self._lock:
-            while self._waiting and time.monotonic() - self._waiting[0].arrived > LONGEST_WAIT:
+            while self._waiting and time.monotonic() - self._waiting[0].since > LONGEST_WAIT:
                 found.append(self._waiting.popleft())
         return found

@@ -117,7 +117,7 @@ class FairPool:
             time.sleep(pause)
         try:
             went_well = work(item)
-        except Exception as error:
+        except BaseException as error:
             # One bad item stops nothing: its claim runs out, and it is taken up again.
             if storage.report(error) is None:
                 log.exception("%s failed on %r", work.__name__, item)

@@ -1,35 +1,30 @@
-"""A database that fails at a chosen statement of the thread that writes, and a process that ends at a driver's call."""
+"""A database that fails at a chosen statement of those that write, and a process that ends at a driver's call."""
 
 import sqlite3
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+
+import psycopg
+from psycopg.pq import TransactionStatus
 
 from models import writer
 from models.base import database
 
 
-def _full():
-    error = sqlite3.OperationalError("database or disk is full")
-    error.sqlite_errorname = "SQLITE_FULL"
-    return error
+def refused(cursor, sql, *parameters):
+    """The statement is not carried out; on Postgres the transaction is good for nothing more, else it stays open."""
+    cursor.refuse(sql)
 
 
-def refused(cursor, sql, parameters):
-    """The statement is not carried out; the transaction stays open."""
-    raise _full()
+def rolled_back(cursor, sql, *parameters):
+    """The statement is not carried out, and the whole transaction is gone; on Postgres the connection is lost."""
+    cursor.give_up()
 
 
-def rolled_back(cursor, sql, parameters):
-    """The statement is not carried out, and the database gives up the whole transaction."""
-    if cursor.connection.in_transaction:
-        sqlite3.Cursor.execute(cursor, "ROLLBACK")
-    raise _full()
-
-
-def done_but_not_told(cursor, sql, parameters):
+def done_but_not_told(cursor, sql, *parameters):
     """The commit takes effect, and the answer to it is lost."""
-    sqlite3.Cursor.execute(cursor, sql, parameters)
-    raise _full()
+    super(_CanFail, cursor).execute(sql, *parameters)
+    cursor.give_up()
 
 
 class Fault:
@@ -49,32 +44,87 @@ class Fault:
 _now = []
 
 
-class _Cursor(sqlite3.Cursor):
-    def execute(self, sql, parameters=()):
+class _CanFail:
+    """A cursor, before that of its database: it `writes` or not, and can `refuse` a statement or `give_up` all."""
+
+    def execute(self, sql, *parameters):
         for fault in _now:
-            counts = fault.how is not done_but_not_told or sql == "COMMIT"
-            if counts and threading.current_thread().name == "writer":
+            if (fault.how is not done_but_not_told or sql == "COMMIT") and self.writes(sql):
                 fault.count += 1
                 if fault.count == fault.at:
-                    return fault.how(self, sql, parameters)
-        return super().execute(sql, parameters)
+                    return fault.how(self, sql, *parameters)
+        return super().execute(sql, *parameters)
+
+
+class _OfSqlite(_CanFail, sqlite3.Cursor):
+    def writes(self, sql):
+        return threading.current_thread().name == "writer"
+
+    def refuse(self, sql):
+        error = sqlite3.OperationalError("database or disk is full")
+        error.sqlite_errorname = "SQLITE_FULL"
+        raise error
+
+    def give_up(self):
+        if self.connection.in_transaction:
+            super(_CanFail, self).execute("ROLLBACK")
+        self.refuse("")
+
+
+class _OfPostgres(_CanFail, psycopg.Cursor):
+    def writes(self, sql):
+        return sql == "BEGIN" or self.connection.info.transaction_status == TransactionStatus.INTRANS
+
+    def refuse(self, sql):
+        if sql != "BEGIN":
+            with suppress(psycopg.errors.DivisionByZero):
+                super(_CanFail, self).execute("ROLLBACK" if sql == "COMMIT" else "SELECT 1 / 0")
+        raise psycopg.errors.DiskFull("no space left on device")
+
+    def give_up(self):
+        self.connection.close()
+        raise psycopg.OperationalError("the connection is lost")
 
 
 class _Connection(sqlite3.Connection):
-    def cursor(self, factory=_Cursor):
+    def cursor(self, factory=_OfSqlite):
         return super().cursor(factory)
 
 
 @contextmanager
 def failing_connections():
-    """From here on the thread that writes has a connection that can fail."""
+    """From here on the connections that write can fail."""
     writer.stop()
+    with _postgres() if database.is_shared else _sqlite():
+        try:
+            yield
+        finally:
+            writer.stop()
+
+
+@contextmanager
+def _sqlite():
     database.connect_params["factory"] = _Connection
     try:
         yield
     finally:
-        writer.stop()
         del database.connect_params["factory"]
+
+
+@contextmanager
+def _postgres():
+    really = database._connect
+
+    def connect():
+        connection = really()
+        connection.cursor_factory = _OfPostgres
+        return connection
+
+    database.obj._connect = connect
+    try:
+        yield
+    finally:
+        del database.obj._connect
 
 
 @contextmanager

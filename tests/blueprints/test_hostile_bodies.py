@@ -185,6 +185,17 @@ def test_a_hostile_header_never_breaks_the_service(api, header, value):
         assert set(answer.json) <= {"code", "msg", "data", "time"}
 
 
+def test_an_address_can_not_write_lines_of_its_own_into_the_log(http, caplog, monkeypatch):
+    def fail(*_):
+        raise RuntimeError("an error of ours")
+
+    monkeypatch.setattr("blueprints.notices.Order.get_or_none", fail)
+    assert http("GET", "/addons/paychannel/notify/1%0a2026-11-22%20ERROR%20forged%1b[2J").code == 50000
+    (record,) = (record for record in caplog.records if record.name == "blueprints.envelope")
+    assert "forged" in record.message
+    assert record.message.isprintable()
+
+
 MANY = settings(
     max_examples=150, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )

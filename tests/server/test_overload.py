@@ -1,5 +1,6 @@
 """More requests than can be answered: those that are taken are answered, the others refused at once."""
 
+import time
 from types import SimpleNamespace
 
 import pytest
@@ -42,6 +43,21 @@ def test_nobody_lines_up_behind_one_that_has_waited_for_long(serve, raw, kept_bu
     until(one_is_refused)
     assert len(lined_up) < 100
     assert lined_up[-1].answer()[STATUS] == b"503" or lined_up[-2].answer()[STATUS] == b"503"
+
+
+def test_who_sent_its_body_slowly_has_not_waited_in_line_for_that(serve, busy, raw, kept_busy, monkeypatch):
+    monkeypatch.setattr("server.lane.PATIENCE", 0.5)
+    monkeypatch.setattr("server.lane.LONGEST_WAIT", 1.0)
+    port = serve(threads=1, waiting=3)
+    running = kept_busy(port, 1)
+    slow = raw(port).send(b"POST /wait HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhel")
+    time.sleep(1.0)
+    slow.send(b"lo")
+    time.sleep(0.2)  # it lines up
+    after = raw(port).send(GET)
+    time.sleep(0.2)  # and this one behind it
+    busy.go.set()
+    assert [one.answer()[STATUS] for one in (*running, slow, after)] == [b"200"] * 3
 
 
 def test_a_probe_of_this_machine_is_answered_however_busy_all_threads_are(serve, raw, kept_busy):

@@ -76,6 +76,21 @@ def test_where_no_thread_can_be_started_for_a_while_every_merchant_still_has_its
         pool.stop()
 
 
+@pytest.mark.parametrize("end", [ValueError("no"), SystemExit(3)])
+def test_whatever_ends_a_piece_of_work_leaves_its_place_to_the_next(end):
+    pool = FairPool(1, "test")
+
+    def work(_):
+        raise end
+
+    try:
+        for party in range(3):
+            until(lambda party=party: pool.reserve(party), 5)
+            pool.submit(party, work, "an item", lambda _: [])
+    finally:
+        pool.stop()
+
+
 def test_a_worker_that_tells_a_merchant_opens_no_database_connection(api, shop):
     pool, unconnected = FairPool(8, "test"), []
 

@@ -112,11 +112,11 @@ def authenticated(endpoint: str, in_query: bool) -> Call:
     address = caller(request.remote_addr or "")
     if _refused[0].is_reached(address):
         raise Refused(42900, retry_after=_refused[0].retry_after(address))
-    body, query = _read(body_required=not in_query)
     try:
+        body, query = _read(body_required=not in_query)
         merchant, nonce = _authenticate(endpoint, body, query, in_query)
     except Refused as refusal:
-        if refusal.code // 100 == 401:
+        if refusal.code == 40000 or refusal.code // 100 == 401:
             _refused[0].hit(address)
         raise
     payload, elsewhere = (query, body) if in_query else (body, query)

@@ -17,6 +17,7 @@ from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 
 import settings
 from services import addresses
+from services.metered import MeteredResponse
 
 log = logging.getLogger(__name__)
 
@@ -135,6 +136,7 @@ class _Guarded:
     """A connection of urllib3's that goes nowhere private, and that the thread's deadline knows of."""
 
     private_allowed = False
+    response_class = MeteredResponse
 
     def _new_conn(self: Any) -> socket.socket:
         deadline: Deadline | None = getattr(_local, "deadline", None)

@@ -288,7 +288,7 @@ def test_a_key_file_is_not_changed_alone_while_other_hosts_have_the_old_one(host
     keys = {"ORDERS_VAULT_KEY": ""}
     first, second = host("a", **keys), host("b", **keys)
     first.flask("seed")
-    second.instance.mkdir()
+    second.instance.mkdir(exist_ok=True)
     shutil.copy(first.instance / "vault.key", second.instance)
     old = (first.instance / "vault.key").read_text()
     done = first.flask("vault", "rotate", "--wait", "0", check=False)

@@ -117,6 +117,15 @@ def test_an_address_that_is_refused_too_often_is_42900_and_no_other(clock, api, 
     assert guesser.listed().code == 1
 
 
+@pytest.mark.parametrize("settings_of_app", [{"refused_per_minute": 3}])
+def test_what_can_not_be_read_counts_as_refused(clock, api, from_address):
+    """Else the dearest bodies of all would be those that nothing but the rate of the address holds back."""
+    sender = from_address("203.0.113.7")
+    codes = [sender.post(name, body).code for name in ENDPOINTS[:2] for body in (b"{", b'{"a":1,"a":1}')]
+    assert codes == [40000, 40000, 40000, 42900]
+    assert api.listed().code == 1
+
+
 @pytest.mark.parametrize("settings_of_app", [{"refused_per_minute": 2}])
 def test_only_refused_authentications_count(clock, api):
     assert [api.buy("0").code for _ in range(4)] == [42200] * 4

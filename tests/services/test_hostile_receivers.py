@@ -95,6 +95,23 @@ def test_whatever_a_server_sends_the_attempt_ends_and_is_on_record(serve, scheme
     assert (attempt["status"], len(attempt["answer"]) <= callbacks.KEPT) == (status, True)
 
 
+@pytest.mark.parametrize(
+    ("serve", "status", "answer"),
+    [
+        pytest.param(endless(b"HTTP/1.1 100 Continue\r\n\r\n" * 50), None, "goes on after 32768 bytes", id="100s"),
+        pytest.param(endless(OK, CHUNKED, b"1\r\ny\r\n0\r\n", b"X: y\r\n" * 50), 200, "in the body)", id="trailers"),
+    ],
+)
+def test_of_an_answer_without_end_only_the_beginning_is_read(serve, status, answer, hostile, api, due, tries):
+    """All of it would keep the processor busy, and so all other callers waiting, until the time is over."""
+    hostile(serve)
+    completed(api)
+    due.callbacks()
+    (attempt,) = tries()
+    assert attempt["status"] == status
+    assert answer in attempt["answer"]
+
+
 def test_where_no_thread_could_watch_an_attempt_the_next_one_has_them_all_watched(
     hostile, api, due, flask_json, monkeypatch
 ):

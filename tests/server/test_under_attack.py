@@ -1,7 +1,6 @@
 """The service in a process of its own while hundreds of connections mean it no good."""
 
 import json
-import shutil
 import signal
 import socket
 import subprocess
@@ -12,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import databases
 from tests.databases import orders_held_up
 from tests.support import ROOT, Api, Service, signed, through_http, until
 from tests.test_process import BUY
@@ -25,7 +25,7 @@ MEGABYTE = 1024  # KiB
 @pytest.fixture(scope="module")
 def running(seeded, tmp_path_factory):
     folder = tmp_path_factory.mktemp("attacked") / "instance"
-    service = Service(shutil.copytree(seeded, folder), ORDERS_REQUESTS_PER_SECOND="1000000").start()
+    service = Service(databases.copied(seeded, folder), ORDERS_REQUESTS_PER_SECOND="1000000").start()
     yield service
     service.stop()
 

@@ -172,3 +172,14 @@ def test_waits_that_can_be_and_dates_stay_what_they_are(world, api, shop, due):
     due_before = waiting()
     assert (callbacks.release(), reconciliation.release()) == (0, 0)
     assert waiting() == due_before
+
+
+def test_a_host_that_starts_leaves_alone_what_one_whose_clock_is_a_little_ahead_is_sending(api, shop, due, clock):
+    completed(api)
+    clock(3)
+    sending = callbacks.DUE.claim(1, 1, callbacks.LEASE)[0]
+    assert len(sending) == 1
+    clock(0)
+    assert callbacks.release() == 0
+    clock(-10)
+    assert callbacks.release() == 1

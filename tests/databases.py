@@ -31,7 +31,10 @@ def _place(folder: Path, template: str) -> str:
     """Give a folder a new database of Postgres, a copy of another; its address."""
     url = postgres.cluster().url(postgres.cluster().create(template))
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / CONFIG).write_text(f'database_url = "{url}"\n')
+    config = folder / CONFIG
+    others = config.read_text().splitlines() if config.exists() else []
+    lines = [f'database_url = "{url}"', *(line for line in others if not line.startswith("database_url"))]
+    config.write_text("\n".join(lines) + "\n")
     return url
 
 

@@ -151,7 +151,7 @@ class Server:
         """Give up what takes too long, until the end."""
         while not self._ended.wait(WATCH_SECONDS):
             self._intake.expire()
-            for exchange in self._main.overdue():
+            for exchange in self._main.overdue() + self._aside.overdue():
                 exchange.refuse(self._plain, 50300)
 
     def _start(self) -> WorkerSignal:

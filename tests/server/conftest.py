@@ -121,9 +121,9 @@ def serve(busy: Busy) -> Iterator[Any]:
     """`serve(threads=2, waiting=3)`: the port of a server before `busy`."""
     ended: list[tuple[threading.Event, threading.Thread]] = []
 
-    def start(threads: int = 2, waiting: int = 3) -> int:
+    def start(threads: int = 2, waiting: int = 3, **more: Any) -> int:
         port, asked = free_port(), threading.Event()
-        server = Server(busy, "127.0.0.1", port, threads=threads, waiting=waiting, body_limit=1000)
+        server = Server(busy, "127.0.0.1", port, threads=threads, waiting=waiting, body_limit=1000, **more)
         running = threading.Thread(target=server.run, args=[asked.wait])
         running.start()
         ended.append((asked, running))

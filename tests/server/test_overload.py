@@ -30,6 +30,12 @@ def test_who_waits_too_long_is_refused_though_nobody_comes_after(serve, raw, kep
     assert raw(port).send(GET).answer()[STATUS] == b"503"
 
 
+def test_a_probe_behind_one_that_hangs_is_refused_in_the_end(serve, raw, kept_busy, short_limits):
+    port = serve(probe="/wait")
+    kept_busy(port, 1)
+    assert raw(port).send(GET).answer()[STATUS] == b"503"
+
+
 def test_nobody_lines_up_behind_one_that_has_waited_for_long(serve, raw, kept_busy, monkeypatch):
     monkeypatch.setattr("server.lane.PATIENCE", 0.2)
     port = serve(threads=1, waiting=100)

@@ -89,7 +89,7 @@ def test_whatever_a_server_sends_the_attempt_ends_and_is_on_record(serve, scheme
     completed(api)
     worker = threading.Thread(target=due.callbacks)
     worker.start()
-    worker.join(10)
+    worker.join(40)
     assert not worker.is_alive()
     (attempt,) = tries()
     assert (attempt["status"], len(attempt["answer"]) <= callbacks.KEPT) == (status, True)
@@ -132,7 +132,7 @@ def test_where_no_thread_could_watch_an_attempt_the_next_one_has_them_all_watche
         worker.start()
         until(lambda: watchdog._open)
     for worker in workers:
-        worker.join(10)
+        worker.join(40)
         assert not worker.is_alive()
     assert len(refused) == 1
     assert [row["attempts"] for row in flask_json("callback", "list")] == [1, 1]

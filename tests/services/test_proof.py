@@ -77,7 +77,7 @@ def test_an_auditor_needs_nothing_but_the_rows_to_follow_the_chains(moved, flask
 
 def test_people_see_the_heads_as_a_table(moved, flask):
     lines = [line.split() for line in flask("ledger", "heads").output.splitlines()]
-    assert lines[0] == ["kind", "owner", "entries", "head"]
+    assert lines[0] == ["kind", "owner", "entries", "head", "merchant"]
     assert lines[1][:3] == ["available", "1", "6"]
     assert len(lines[1][3]) == 64
 

@@ -40,7 +40,7 @@ def reset(carrier, over):
 @pytest.fixture
 def hostile(flask, monkeypatch):
     """`hostile(serve)` has the merchant `demo` have this server, which gets `(socket, is the test over?)`."""
-    monkeypatch.setattr(callbacks, "TIMEOUT", 1.0)
+    monkeypatch.setattr(callbacks, "TIMEOUT", 2.0)
     over, stack = threading.Event(), contextlib.ExitStack()
 
     def start(serve, scheme="http"):

@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Callable
 from contextlib import nullcontext
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import click
 from flask import Flask, current_app
@@ -40,6 +40,14 @@ from services.errors import NotPossible
 
 BODY_LIMIT = 64 * 1024
 OTHER_THREADS = 32  # of the server, its jobs and the writer, besides those that are settings
+
+
+class Service(Flask):
+    """A Flask application of synchronous functions."""
+
+    def ensure_sync(self, func: Callable[..., Any]) -> Callable[..., Any]:
+        """The function as it is: Flask would look into several for each request, whether they are asynchronous."""
+        return func
 
 
 def _open(chosen: settings.Settings) -> None:
@@ -90,7 +98,7 @@ def create_app(chosen: settings.Settings | None = None) -> Flask:
     logging.getLogger("_granian").setLevel(logging.WARNING)
     logging.getLogger("peewee.migrations").setLevel(logging.WARNING)  # the command says it
     logging.getLogger("urllib3").setLevel(logging.INFO)  # at DEBUG it tells addresses with what is in their query
-    app = Flask(
+    app = Service(
         __name__, instance_path=str(chosen.instance), template_folder="blueprints/templates", static_folder=None
     )
     app.url_map.merge_slashes = False  # an address that is nearly right is unknown, not a redirect

@@ -125,7 +125,7 @@ class Driver:
     config_schema: ClassVar[type[Schema]] = NoConfig
     # An operator moves the money by hand: the channel can't be asked.
     by_hand: ClassVar[bool] = False
-    # What the payer is shown follows from the payment and the config alone: nothing needs storing.
+    # What the payer is shown follows from the payment and the config alone: it is asked for only when it is shown.
     opens_locally: ClassVar[bool] = False
 
     def __init__(self, config: Mapping[str, Any]):

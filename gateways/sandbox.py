@@ -63,7 +63,11 @@ class SandboxDriver(Driver):
 
     name = "sandbox"
     config_schema = SandboxConfig
-    opens_locally = True
+
+    @property
+    def opens_locally(self) -> bool:  # type: ignore[override]
+        """Yes, unless it is to behave like an upstream that does not open a deposit."""
+        return bool(self.config["open"] == "accept")
 
     @property
     def simulator(self) -> Simulator:

@@ -15,8 +15,23 @@ from models.sqlite import Sqlite
 
 LARGEST_ID = 2**63 - 1
 
+
+class _Database(DatabaseProxy):
+    """Whichever was opened last; what differs between the two is in their classes.
+
+    What every order asks for is found here at once: peewee's own way to it is an error that is caught, each time.
+    """
+
+    OFTEN = ("alone", "atomic", "connection", "execute", "execute_sql", "in_transaction", "is_shared")
+
+    def initialize(self, obj: Any) -> None:
+        """Be this one from now on."""
+        self.__dict__.update({name: getattr(obj, name) for name in self.OFTEN if obj is not None})
+        super().initialize(obj)
+
+
 _sqlite = Sqlite()
-database = DatabaseProxy()  # whichever was opened last; what differs between the two is in their classes
+database = _Database()
 database.initialize(_sqlite)
 
 

@@ -131,7 +131,8 @@ def place_buy(call: Call, channel: Channel, wanted: dict[str, Any]) -> Placed:
         due_at=expires_at if driver.by_hand else min(now + FIRST_ASK, expires_at),
     )
     order = _insert(new)
-    _open(call, order, driver)
+    if not driver.opens_locally:
+        _open(call, order, driver)
     return Placed(order)
 
 
@@ -147,8 +148,7 @@ def _open(call: Call, order: Order, driver: Driver) -> None:
         lifecycle.outcome_unknown(order, str(silence), ask_again=int(time.time()))
         replay.finish(call, 1)
     else:
-        if not driver.opens_locally:
-            _keep(call, order, opened)
+        _keep(call, order, opened)
 
 
 @transaction

@@ -85,9 +85,8 @@ class Postgres(PostgresqlDatabase):
         if psycopg is None:
             raise NoDriver("the driver of Postgres is missing: run `make postgres`")
         super().__init__(None, prefer_psycopg3=True)
-        self._lock = (
-            nullcontext()
-        )  # what peewee guards by it is the thread's own, and a thread may wait for another here
+        # What peewee guards by it is the thread's own, and here a thread may wait for another's connection.
+        self._lock = nullcontext()
         self._idle: list[Any] = []
         self._room = threading.BoundedSemaphore(connections)
         try:
@@ -103,11 +102,8 @@ class Postgres(PostgresqlDatabase):
         if not self._room.acquire(timeout=LONGEST_WAIT):
             raise psycopg.OperationalError(f"no connection was free for {LONGEST_WAIT:g} seconds")
         try:
-            while self._idle:
-                connection = self._idle.pop()
-                if _is_alive(connection):
-                    return connection
-                connection.close()
+            if idle := self._take_idle():
+                return idle
             connection = psycopg.connect(self._conninfo, autocommit=True)
             connection.adapters.register_loader("numeric", IntLoader)  # sums: there are no fractions here
             connection.adapters.register_dumper(str, _Text)
@@ -115,6 +111,16 @@ class Postgres(PostgresqlDatabase):
         except BaseException:
             self._room.release()
             raise
+
+    def _take_idle(self) -> Any | None:
+        """One that nobody uses and that works, where there is any."""
+        with suppress(IndexError):  # another thread took the last one
+            while True:
+                connection = self._idle.pop()
+                if _is_alive(connection):
+                    return connection
+                connection.close()
+        return None
 
     def _close(self, connection: Any) -> None:
         if connection.pgconn.transaction_status == TransactionStatus.IDLE:
@@ -125,8 +131,8 @@ class Postgres(PostgresqlDatabase):
 
     def close_all(self) -> None:
         """Close the connections that nobody uses."""
-        while self._idle:
-            with suppress(IndexError):
+        with suppress(IndexError):
+            while True:
                 self._idle.pop().close()
 
     def execute_sql(self, sql: str, params: Any = None) -> Any:

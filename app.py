@@ -29,7 +29,7 @@ from blueprints.regions import regions
 from blueprints.sandbox import forget as forget_inbox
 from blueprints.sandbox import sandbox
 from cli.database import needs_no_database
-from models import schema, writer
+from models import schema, sqlite, writer
 from models.base import database, open_database, open_postgres
 from models.channel import Channel
 from models.faults import fault_of
@@ -61,7 +61,7 @@ def _open(chosen: settings.Settings) -> None:
     if chosen.database_url:
         open_postgres(chosen.database_url, chosen.database_connections)
     else:
-        chosen.database.touch(mode=0o600)
+        sqlite.make(chosen.database)
         open_database(chosen.database)
     schema.create()
     schema.missing()  # nothing more is asked of a database that a newer version wrote
@@ -164,7 +164,8 @@ def _serve_until_asked(app: Flask, chosen: settings.Settings, core: int | None, 
     gc.collect()
     gc.freeze()
     finished = server.run(asked)
-    writer.stop()
+    if finished:  # else nobody hears any more what became of what still waits
+        writer.stop()
     click.echo("stopped", err=True)
     return finished
 

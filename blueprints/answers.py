@@ -12,7 +12,7 @@ from blueprints.operations import HTML, JSON, Operation
 from services.errors import ERRORS, RETRY_AFTER
 
 # Statuses that any request can meet, before a handler is reached or while it works.
-ANYWHERE = {400, 408, 413, 429, 431, 500, 503}
+ANYWHERE = {400, 408, 413, 429, 500, 503}
 CAN_WAIT = {*(code // 100 for code in RETRY_AFTER), 409, 429}
 
 FAILURE = {

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from functools import wraps
 from typing import Any
 
 from flask import request
 from marshmallow import Schema, ValidationError
+from peewee import DatabaseError
 
 import settings
 from blueprints.gate import caller
@@ -134,6 +136,10 @@ def _answered(handler: Callable[..., Any], call: Call) -> Any:
         return handler(replace(call, idempotency_key=key) if key else call)
     except (Refused, ValidationError):
         replay.keep_nonce(call.merchant, call.nonce)
+        raise
+    except Exception:
+        with suppress(Refused, DatabaseError):  # the caller is to hear of the error that came first
+            replay.keep_nonce(call.merchant, call.nonce)
         raise
 
 

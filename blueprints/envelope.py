@@ -27,14 +27,15 @@ draining = threading.Event()  # set once the process was asked to end
 
 # What the framework refuses by itself, as the documented code.
 HTTP_CODES = {404: 40404, 405: 40500, 413: 41300, 415: 41500}
-WITHOUT_REQUEST = (40000, 40800, 41300, 50300)  # what the server refuses before the application sees it
+WITHOUT_REQUEST = (40000, 40800, 41300, 50000, 50300)  # what the server answers without the application
+MOST_LANGUAGES = 200  # characters of an Accept-Language that are read: to read it costs more than to send it
 LOCALES = {name: Locale(name) for name in ("en", "zh")}
 N_ = str  # marks a text for translation where it is shown
 
 
 def language() -> Locale:
     """The one that the caller prefers of ours, else the settings'."""
-    return _best_language(request.environ.get("HTTP_ACCEPT_LANGUAGE", ""), settings.active().language)
+    return _best_language(request.environ.get("HTTP_ACCEPT_LANGUAGE", "")[:MOST_LANGUAGES], settings.active().language)
 
 
 @lru_cache(maxsize=256)
@@ -125,7 +126,7 @@ def prepared(app: Flask) -> Callable[[int, str], tuple[int, list[tuple[str, str]
 
     answers = {(code, name): made(code, name) for code in WITHOUT_REQUEST for name in LOCALES}
     own = settings.active().language
-    return lambda code, accepted: answers[code, _best_language(accepted, own).language]
+    return lambda code, accepted: answers[code, _best_language(accepted[:MOST_LANGUAGES], own).language]
 
 
 def init(app: Flask) -> None:

@@ -7,6 +7,7 @@ import click
 import settings
 from cli.output import Commands
 from services import rotation
+from services.errors import NotPossible
 
 vault = Commands("vault", help="The key that opens secrets and personal data.")
 
@@ -23,5 +24,8 @@ vault = Commands("vault", help="The key that opens secrets and personal data.")
 @click.option("--only-host", is_flag=True, help="On Postgres: no other host works with the database.")
 def rotate(keep_old: bool, wait: int, only_host: bool) -> None:
     """Seal everything with a new key. The service may run; what broke off goes on when it is repeated."""
-    for done in rotation.rotate(settings.active().instance, keep_old=keep_old, wait=wait, only_host=only_host):
-        click.echo(done)
+    try:
+        for done in rotation.rotate(settings.active().instance, keep_old=keep_old, wait=wait, only_host=only_host):
+            click.echo(done)
+    except OSError as error:
+        raise NotPossible(f"{error.filename}: {error.strerror}; repeat it once that is mended") from None

@@ -29,6 +29,7 @@ READ_ONLY = Fault("read_only", "the database or its disk is read-only", 5)
 FAILING = Fault("disk_error", "the disk of the database fails", 5)
 MISSING = Fault("missing", "the database file is gone, replaced, or can't be opened", 5)
 DAMAGED = Fault("damaged", "the database file is damaged: restore a backup", 30)
+HANGING = Fault("hanging", "a write to the database does not come to an end", 5)
 AWAY = Fault("unreachable", "Postgres can't be reached, is restarting, or has no connection left", 2)
 
 # By how the extended name begins; the first that fits counts.
@@ -47,6 +48,7 @@ SQLITE = {
 # By how the SQLSTATE begins; the first that fits counts.
 POSTGRES = {
     "08": AWAY,
+    "57014": LOCKED,  # a statement took too long
     "57": AWAY,
     "53100": FULL,
     "53": AWAY,

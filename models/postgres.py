@@ -45,6 +45,7 @@ SESSION = {
     "jit": "off",
 }
 LONGEST_WAIT = 5.0  # seconds for a connection that others have
+HURRIED_WAIT = 100  # ms for a lock, in work for many
 
 # SQLSTATEs of a transaction that came in another's way.
 OVERTAKEN = ("40001", "40P01")
@@ -175,6 +176,10 @@ class Postgres(PostgresqlDatabase):
         """Let this transaction last, and pause between its statements, as long as it needs."""
         for limit in ("statement_timeout", "idle_in_transaction_session_timeout"):
             self.execute_sql(f"SET LOCAL {limit} = 0")
+
+    def hurry(self) -> None:
+        """Have this transaction wait for no lock for long."""
+        self.execute_sql(f"SET LOCAL lock_timeout = {HURRIED_WAIT}")
 
     def held(self, rows: Any, *, skip_locked: bool = False) -> Any:
         """The query, whose rows nobody else changes until the transaction ends; without those that another holds."""

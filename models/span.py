@@ -50,7 +50,7 @@ def newest(merchant: int) -> tuple[int, int]:
 
 
 def between(merchant: int, since: int | None, until: int | None) -> Span:
-    """A merchant's orders of a range of time, in ms, both ends included; empty where `low` is above `high`."""
+    """A merchant's orders of a range of Unix time, both ends included; empty where `low` is above `high`."""
 
     def time_of(seq: int) -> int:
         return int(_time.run(merchant=merchant, seq=seq).fetchone()[0])

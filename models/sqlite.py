@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Any
 
 from peewee import SqliteDatabase, __exception_wrapper__
@@ -15,6 +16,26 @@ PRAGMAS = {
     "foreign_keys": 1,
     "cache_size": -256,  # KiB for each of the many threads that read; what another connection writes empties it anyway
 }
+
+
+def _gone(text: str) -> sqlite3.OperationalError:
+    error = sqlite3.OperationalError(text)
+    error.sqlite_errorname = "SQLITE_READONLY_DBMOVED"  # what SQLite calls it, where it looks
+    return error
+
+
+def make(file: Path) -> None:
+    """Make the file where it is missing. Raises DatabaseError where its log is still there, or OSError.
+
+    SQLite deletes a log that it finds beside an empty file, with all that is only in the log; and a service whose
+    file was moved for a moment still writes to it.
+    """
+    log = Path(f"{file}-wal")
+    is_empty = not file.exists() or not file.stat().st_size
+    with __exception_wrapper__:
+        if is_empty and log.exists() and log.stat().st_size:
+            raise _gone(f"it is gone, and {log.name} has orders of it: put the file back beside that one")
+    file.touch(mode=0o600)
 
 
 class Sqlite(SqliteDatabase):
@@ -45,9 +66,7 @@ class Sqlite(SqliteDatabase):
 
     def _hold_to_file(self) -> None:
         if self._file and self._found() != self._file:
-            error = sqlite3.OperationalError("it was moved, replaced or deleted while it was in use")
-            error.sqlite_errorname = "SQLITE_READONLY_DBMOVED"  # what SQLite calls it, where it looks
-            raise error
+            raise _gone("it was moved, replaced or deleted while it was in use")
 
     def _connect(self) -> sqlite3.Connection:
         self._hold_to_file()

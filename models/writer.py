@@ -26,7 +26,8 @@ from typing import Any, TypeVar
 from peewee import DatabaseError
 
 from models.base import Table, database
-from models.faults import AWAY, fault_of
+from models.faults import AWAY, LOCKED, fault_of
+from models.one_at_a_time import one_at_a_time
 from models.postgres import is_overtaken
 
 log = logging.getLogger(__name__)
@@ -184,6 +185,7 @@ def _do(together: list[_Waiting]) -> list[Callable[[], None]]:
 def _commit_shared(group: list[_Waiting]) -> None:
     """Do a group's work on Postgres, one transaction for each kind; what fails, each caller does again by itself.
 
+    So it does where somebody else holds a lock that one of them needs: the others are not to wait for it.
     But not where the connection was lost: it may be on disk, and each would take its own work for somebody else's.
     """
     alike: dict[Work, list[_Waiting]] = {}
@@ -191,14 +193,21 @@ def _commit_shared(group: list[_Waiting]) -> None:
         alike.setdefault(waiting.work, []).append(waiting)
     for work, together in alike.items():
         try:
-            results = _by_itself(work, [waiting.item for waiting in together])
+            results = _by_itself(_hurried, work, [waiting.item for waiting in together])
         except BaseException as error:
+            fault = fault_of(error)
+            again = fault is LOCKED or (len(together) > 1 and fault is not AWAY)
             for waiting in together:
-                waiting.finish(error if len(together) == 1 or fault_of(error) is AWAY else _DoItAlone())
+                waiting.finish(_DoItAlone() if again else error)
         else:
             for waiting, result in zip(together, results, strict=True):
                 waiting.result = result
                 waiting.finish()
+
+
+def _hurried(work: Work, items: list[Any]) -> list[Any]:
+    database.hurry()
+    return work(items)
 
 
 class _DoItAlone(Exception):
@@ -261,24 +270,33 @@ def transaction(function: F) -> F:
     return run  # type: ignore[return-value]
 
 
-def grouped(function: Callable[[list[T]], list[R]]) -> Callable[[T], R]:
+def grouped(party: Callable[[T], int]) -> Callable[[Callable[[list[T]], list[R]]], Callable[[T], R]]:
     """As `transaction`, for work that costs less when it is done for many at once.
 
     The function takes a list of items and returns what came of each; it is called with all that
     wait. Where it raises, nothing that it did is there, and it is called for each item alone.
-    On Postgres each such function has a writer of its own, so that none waits for another one's locks.
+    On Postgres each such function has a writer of its own, so that none waits for another one's locks; and items
+    are done alone one after the other of each party, so that one whose locks others hold leaves them connections.
+
+    Args:
+        party: whose an item is.
     """
-    own = _Writer()
-    _writers.append(own)
 
-    @wraps(function)
-    def run(item: T) -> R:
-        if database.in_transaction():
-            return function([item])[0]
-        try:
-            result: R = (own if database.is_shared else _writer).do(function, item)
-        except _DoItAlone:
-            (result,) = _by_itself(function, [item])
-        return result
+    def decorate(function: Callable[[list[T]], list[R]]) -> Callable[[T], R]:
+        own = _Writer()
+        _writers.append(own)
 
-    return run
+        @wraps(function)
+        def run(item: T) -> R:
+            if database.in_transaction():
+                return function([item])[0]
+            try:
+                result: R = (own if database.is_shared else _writer).do(function, item)
+            except _DoItAlone:
+                with one_at_a_time(party(item)):
+                    (result,) = _by_itself(function, [item])
+            return result
+
+        return run
+
+    return decorate

@@ -25,16 +25,15 @@ _SAME_FOR_ALL = {
     "wsgi.input_terminated": True,
 }
 _UNPREFIXED = {"content-type": "CONTENT_TYPE", "content-length": "CONTENT_LENGTH"}
-_LANGUAGE = 200  # characters of an Accept-Language that are looked at
 
 
 class Exchange:
     """A request on its way to its one answer; `under_way` has it until then."""
 
-    __slots__ = ("_under_way", "body", "future", "late", "length", "pieces", "proto", "scope", "since")
+    __slots__ = ("_plain", "_under_way", "body", "future", "late", "length", "pieces", "proto", "scope", "since")
 
-    def __init__(self, scope: Any, proto: Any, under_way: set[Exchange]):
-        self.scope, self.proto, self._under_way = scope, proto, under_way
+    def __init__(self, scope: Any, proto: Any, under_way: set[Exchange], plain: Plain):
+        self.scope, self.proto, self._under_way, self._plain = scope, proto, under_way, plain
         self.since = time.monotonic()  # it waits for its body; and then, in line
         self.body = b""
         self.pieces = bytearray()  # of the body, where it comes in pieces
@@ -71,7 +70,7 @@ class Exchange:
         environ = _SAME_FOR_ALL | {
             "REQUEST_METHOD": scope.method,
             "PATH_INFO": scope.path.encode().decode("latin-1"),
-            "QUERY_STRING": scope.query_string,
+            "QUERY_STRING": scope.query_string.encode().decode("latin-1"),
             "SERVER_NAME": host.strip("[]"),
             "SERVER_PORT": port,
             "SERVER_PROTOCOL": f"HTTP/{scope.http_version}",
@@ -108,12 +107,12 @@ class Exchange:
         finally:
             self._under_way.discard(self)
 
-    def refuse(self, plain: Plain, code: int, *, close: bool = False) -> None:
-        """Answer with what `plain` says of the code; `close` the connection with it."""
-        status, headers, body = plain(code, self.header("accept-language")[:_LANGUAGE])
+    def refuse(self, code: int, *, close: bool = False) -> None:
+        """Answer with what the server says of the code; `close` the connection with it."""
+        status, headers, body = self._plain(code, self.header("accept-language"))
         self.answer(status, [*headers, ("connection", "close")] if close else headers, body)
 
     def fail(self) -> None:
         """Log the present exception, an error of ours, and answer for it."""
         log.exception("%s %r failed", self.scope.method, self.scope.path)
-        self.answer(500, [], b"")
+        self.refuse(50000)

@@ -30,7 +30,7 @@ class Intake:
 
     def __call__(self, watcher: Any) -> None:
         """A request's head is there; `watcher` is granian's own name for what carries it."""
-        exchange = Exchange(watcher.scope, watcher.proto, self.under_way)
+        exchange = Exchange(watcher.scope, watcher.proto, self.under_way, self._plain)
         try:
             self._begin(exchange)
         except Exception:
@@ -42,7 +42,7 @@ class Intake:
         if not chunked and not length:
             self._deliver(exchange)
         elif len(self._bodies) >= MOST_BODIES and not self._made_room():
-            exchange.refuse(self._plain, 50300, close=True)
+            exchange.refuse(50300, close=True)
         elif chunked or length > self._limit:
             self._bodies[exchange] = None
             exchange.proto.__aiter__()
@@ -93,7 +93,7 @@ class Intake:
     def _ended(self, exchange: Exchange, code: int) -> None:
         """The body will not come to an end: answer with the code, and close the connection."""
         self._bodies.pop(exchange, None)
-        exchange.refuse(self._plain, code, close=True)
+        exchange.refuse(code, close=True)
 
     def _arrived(self, exchange: Exchange, body: bytes) -> None:
         self._bodies.pop(exchange, None)
@@ -143,6 +143,6 @@ class Intake:
     def _last_piece(self, exchange: Exchange) -> None:
         if exchange.length > self._limit:
             self._bodies.pop(exchange, None)
-            exchange.refuse(self._plain, 41300)
+            exchange.refuse(41300)
         else:
             self._arrived(exchange, bytes(exchange.pieces))

@@ -129,7 +129,7 @@ class Server:
             OSError: the address can't be listened on.
         """
         self._socket = _listening(host, port)
-        self._core, self._plain, self._probe, self._drain = core, plain, probe, drain
+        self._core, self._probe, self._drain = core, probe, drain
         self._threads = threads
         self._main, self._aside = (
             Lane(lambda exchange: exchange.run(application), most, room) for most, room in ((threads, waiting), (1, 8))
@@ -145,14 +145,14 @@ class Server:
     def _deliver(self, exchange: Exchange) -> None:
         probe = exchange.scope.path == self._probe and exchange.is_local()
         if not (probe and self._aside.take(exchange)) and not self._main.take(exchange):
-            exchange.refuse(self._plain, 50300)
+            exchange.refuse(50300)
 
     def _watch(self) -> None:
         """Give up what takes too long, until the end."""
         while not self._ended.wait(WATCH_SECONDS):
             self._intake.expire()
             for exchange in self._main.overdue() + self._aside.overdue():
-                exchange.refuse(self._plain, 50300)
+                exchange.refuse(50300)
 
     def _start(self) -> WorkerSignal:
         """Begin to answer; the signal ends it."""

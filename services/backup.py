@@ -54,7 +54,9 @@ def backup(target: Path, progress: Progress = lambda done, total: None) -> None:
 
 def leave_room(source: Path, folder: Path) -> None:
     """Refuse a copy that could fill the disk, which stops the service where that shares it. Raises NotPossible."""
-    size, free = source.stat().st_size, shutil.disk_usage(folder).free
+    log = Path(f"{source}-wal")
+    size = source.stat().st_size + (log.stat().st_size if log.exists() else 0)
+    free = shutil.disk_usage(folder).free
     if free < size * 1.1:
         raise NotPossible(f"{folder} has {free / 2**20:.1f} MiB left, a copy needs {size * 1.1 / 2**20:.1f} MiB")
 

@@ -39,6 +39,7 @@ PAUSES = (5, 300, 1_800, 7_200, 18_000, 36_000, 36_000)  # seconds after the fir
 TIMEOUT = 10.0
 LEASE = 25  # seconds that one attempt may take before another worker may try
 APART = 5  # seconds that the clocks of hosts may differ
+SLOW = 2.0  # seconds after which a delivery counts as no better than a failure, where workers are shared out
 KEPT = 1024  # bytes of an answer that are kept
 GONE = 410
 
@@ -135,7 +136,7 @@ def _start_of(answer: requests.Response) -> str:
 
 
 def attempt(callback: Callback) -> bool:
-    """Send a claimed callback once and record how that went; True where it was delivered."""
+    """Send a claimed callback once and record how that went; True where it was delivered, and not slowly."""
     at, started = int(time.time()), time.monotonic()
     status, answer = _send(callback)
     took = time.monotonic() - started
@@ -151,7 +152,7 @@ def attempt(callback: Callback) -> bool:
     else:
         facts["due_at"] = now + round(PAUSES[tries - 1] * random.uniform(0.9, 1.1))
     _record(callback, facts, at=at, status=status, milliseconds=round(took * 1000), answer=answer)
-    return delivered
+    return delivered and took < SLOW
 
 
 @transaction

@@ -73,7 +73,11 @@ def _new(
     return _New(call, columns, outcome)
 
 
-@grouped
+def _owner(new: _New) -> int:
+    return int(new.call.merchant.id)
+
+
+@grouped(_owner)
 def _insert(placed: list[_New]) -> list[Order]:
     """Insert orders with their nonces and first lines of history."""
     rows = []

@@ -121,7 +121,11 @@ def _connected(host: str, port: int, give_up: float, private_allowed: bool) -> s
         left = give_up - time.monotonic()
         if left <= 0:
             raise TimeoutError("timed out")
-        carrier = socket.socket(family, kind, protocol)
+        try:
+            carrier = socket.socket(family, kind, protocol)
+        except OSError as error:  # a machine without IPv6, say
+            failed = error
+            continue
         try:
             carrier.settimeout(left)
             carrier.connect(address)
@@ -174,7 +178,7 @@ def _adapter(private_allowed: bool) -> HTTPAdapter:
     """This thread's adapter, with the connections that it keeps open."""
     kept = _local.__dict__.setdefault("adapters", {})
     if private_allowed not in kept:
-        kept[private_allowed] = HTTPAdapter()
+        kept[private_allowed] = HTTPAdapter(pool_connections=4, pool_maxsize=1)  # each of many threads has its own
         kept[private_allowed].poolmanager.pool_classes_by_scheme = POOLS[private_allowed]
     return kept[private_allowed]
 

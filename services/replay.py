@@ -118,7 +118,11 @@ def keep_nonce(merchant: Merchant, nonce: str) -> None:
         raise Refused(40104)
 
 
-@grouped
+def _owner(spent: tuple[int, str]) -> int:
+    return spent[0]
+
+
+@grouped(_owner)
 def _keep(spent: list[tuple[int, str]]) -> list[bool]:
     """Put nonces into the database; for each, whether it was not there."""
     # Should the machine fail now they are forgotten, as those in memory would be: nobody waits for the disk.

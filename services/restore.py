@@ -67,6 +67,7 @@ def _replace(backup: Path, target: Path, chosen: Settings, verified: bool, step:
         step("checking the file")
         check(copy)
         orders, newest, missing = _looked_over(copy, chosen, verified, step)
+        files.settle(copy)  # now, since it takes its time: a command that opens the database from here on is in the way
         kept = _put_aside(target)
         files.replace(copy, target)
     return Restored(orders, newest, missing, kept)
@@ -74,7 +75,7 @@ def _replace(backup: Path, target: Path, chosen: Settings, verified: bool, step:
 
 def _opened(backup: Path) -> sqlite3.Connection:
     """The backup, to be read only; where no log stands beside it, without leaving any file there either."""
-    alone = not Path(f"{backup}-wal").exists()
+    alone = not any(Path(f"{backup}{ending}").exists() for ending in LOGS)
     return sqlite3.connect(f"{backup.resolve().as_uri()}?{'immutable=1' if alone else 'mode=ro'}", uri=True)
 
 

@@ -86,7 +86,7 @@ def _alone(folder: Path) -> Iterator[None]:
 
 
 def _write(file: Path, keys: list[str]) -> None:
-    files.write(file, "\n".join(keys) + "\n", files.replace)
+    files.write(file.resolve(), "\n".join(keys) + "\n", files.replace)  # where a link leads
 
 
 def _begun(ring: Ring) -> bool:

@@ -135,7 +135,7 @@ def cancel_unpaid(order: Order) -> bool:
 
 
 def _withdrawal_paid(order: Order, report: Report, who: str, why: str) -> bool:
-    if order.status == COMPLETED and report.reference == order.channel_reference:
+    if order.status == COMPLETED and (report.reference, report.amount) == (order.channel_reference, order.amount):
         return False
     if order.status != CONFIRMED:
         return raise_exception(order, PAYOUT_CONFLICT, f"paid out although {order.status}", report)

@@ -16,7 +16,7 @@ from peewee import DatabaseError
 
 import settings
 from models.base import database
-from models.faults import Fault, fault_of
+from models.faults import HANGING, Fault, fault_of
 from models.revision import touch
 
 log = logging.getLogger(__name__)
@@ -25,6 +25,7 @@ LOG_SECONDS = 10  # a line about one fault at most so often: a full disk must no
 LEAST_FREE = 512 * 1024  # bytes, as many as some dozens of orders take
 FRESH = 2  # seconds that a trial write counts
 PATIENCE = 0.2  # seconds that one who asks waits for a trial to end
+HANGS = 10.0  # seconds after which a trial that does not end is a fault of its own
 
 _said: dict[Fault, float] = {}
 
@@ -60,7 +61,7 @@ def _need_room() -> None:
 
 
 class _Trial:
-    """A small write, in a thread of its own: the health is the disk's, and telling it does not wait for it."""
+    """A look and a small write in a thread of its own: the health is the database's, telling it waits for nothing."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -69,6 +70,7 @@ class _Trial:
     def forget(self) -> None:
         """Know nothing: another database was opened."""
         self._at = -float(FRESH)
+        self._began = 0.0
         self._fault: Fault | None = None
         self._thread: threading.Thread | None = None
 
@@ -79,14 +81,18 @@ class _Trial:
             if not running and time.monotonic() - self._at >= FRESH:
                 self._thread = threading.Thread(target=self._run, name="trial", daemon=True)
                 self._thread.start()
-        if self._thread is not None:
-            self._thread.join(PATIENCE)
+                self._began = time.monotonic()
+        if (thread := self._thread) is not None:
+            thread.join(PATIENCE)
+            if thread.is_alive() and time.monotonic() - self._began > HANGS:
+                return HANGING
         return self._fault
 
     def _run(self) -> None:
         try:
             if not database.is_shared:
                 _need_room()
+            database.execute_sql("SELECT 1 FROM merchant LIMIT 1")
             touch()
             self._fault = None
         except (DatabaseError, sqlite3.Error, OSError) as error:
@@ -95,6 +101,7 @@ class _Trial:
                 raise
         finally:
             self._at = time.monotonic()
+            database.close()
 
 
 trial = _Trial()

@@ -52,6 +52,15 @@ def locked(instance):
         other.execute("ROLLBACK")
 
 
+@contextmanager
+def locked_for_long(instance):
+    """Another process writes meanwhile, and the service waits for it."""
+    with closing(sqlite3.connect(instance / "orders.sqlite", isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        yield
+        other.execute("ROLLBACK")
+
+
 FAULTS = pytest.mark.parametrize(("broken", "fault"), [(full, FULL), (read_only, READ_ONLY), (locked, LOCKED)])
 
 
@@ -184,6 +193,28 @@ def test_orders_are_not_written_to_a_file_that_nobody_can_open_any_more(instance
     elsewhere.rename(file)
     assert api.buy().code == 1
     assert (api.listed().data["total"], api.status(made)) == (2, "completed")
+
+
+def test_a_command_beside_the_log_of_a_file_that_was_moved_leaves_both_alone(instance, tmp_path):
+    service = Service(instance).start()
+    made = service.api.buy().data["order_no"]
+    database_file, aside = instance / "orders.sqlite", tmp_path / "aside.sqlite"
+    database_file.rename(aside)
+    said = service.flask("merchant", "list", check=False)
+    assert (said.returncode, len(said.stderr.splitlines())) == (2, 1)
+    assert "put the file back" in said.stderr
+    aside.rename(database_file)
+    service.kill()
+    assert service.start().api.status(made) == "pending"
+    service.stop()
+
+
+def test_health_says_so_where_a_write_does_not_come_to_an_end(instance, http, monkeypatch):
+    monkeypatch.setattr(storage, "HANGS", 0.5)
+    with locked_for_long(instance):
+        sick = _health(http, 503)
+        assert "hanging" in sick.json["msg"]
+    _health(http, 200)
 
 
 def test_a_command_that_can_not_write_says_so_in_one_line(instance, refuses):

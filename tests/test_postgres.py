@@ -258,6 +258,31 @@ def test_who_waits_for_a_turn_too_long_hears_50300_and_there_is_no_order(host, u
     assert client(service).sell().code == 1
 
 
+def test_orders_of_one_merchant_that_are_held_up_hold_up_no_other_merchant_s(host, url, ask):
+    service = host("a", ORDERS_DATABASE_CONNECTIONS="4").start()
+    ((demo,),) = ask("SELECT id FROM merchant WHERE key = 'demo'")
+    with psycopg.connect(url) as held_up, ThreadPoolExecutor(40) as pool:
+        held_up.execute("SELECT pg_advisory_xact_lock(%s, %s)", (lock_key("numbers"), demo))
+        waiting = [pool.submit(client(service).buy) for _ in range(40)]
+        until(lambda: ask("SELECT 1 FROM pg_locks WHERE NOT granted"))
+        assert [client(service, "other").buy().code for _ in range(10)] == [1] * 10
+        assert sum(not call.done() for call in waiting) > 20
+        assert client(service).send("GET", "/healthz").status == 200
+        held_up.rollback()
+        assert {call.result(20).code for call in waiting} == {1, 50300}  # the latter more than may stand in line
+    assert client(service).buy().code == 1
+
+
+def test_a_nonce_of_an_order_that_could_not_be_stored_is_spent_for_both(both, url, ask):
+    ((demo,),) = ask("SELECT id FROM merchant WHERE key = 'demo'")
+    body = json.dumps(signed("createOrder", BUY)).encode()
+    with psycopg.connect(url) as held_up:
+        held_up.execute("SELECT pg_advisory_xact_lock(%s, %s)", (lock_key("numbers"), demo))
+        assert client(both[0]).send("POST", "/merchant/createOrder", body).code == 50300
+    assert client(both[1]).send("POST", "/merchant/createOrder", body).code == 40104
+    assert client(both[1]).listed().data["total"] == 0
+
+
 def test_an_order_that_hangs_on_its_way_holds_up_the_search_index_and_no_other_order(host, url, ask):
     service = host("a")
     service.flask("seed", "--orders", "5")

@@ -109,4 +109,4 @@ def test_a_refused_connection_is_good_for_the_next_request(serve, raw, kept_busy
 def test_only_who_calls_from_this_machine_has_the_probes_thread(client, local):
     says_so_itself = {"x-forwarded-for": "127.0.0.1", "forwarded": "for=127.0.0.1", "host": "127.0.0.1"}
     scope = SimpleNamespace(client=client, headers=says_so_itself)
-    assert Exchange(scope, None, set()).is_local() is local
+    assert Exchange(scope, None, set(), None).is_local() is local

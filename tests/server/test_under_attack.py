@@ -129,3 +129,17 @@ def test_a_sigterm_in_the_moment_of_the_start_is_obeyed(instance):
     assert "stopped" in service.log.read_text()
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.1", service.port))
+
+
+def test_an_address_with_bytes_that_should_have_been_escaped_is_read_as_it_was_sent(running, raw):
+    path = b"/addons/paychannel/channel.gatewaya/regionData?search=%s"
+    sent = [b"GET %s HTTP/1.1\r\nHost: x\r\n\r\n" % (path % name) for name in ("中".encode(), b"%E4%B8%AD")]
+    answers = [raw(running.port).send(each).answer().partition(b"\r\n\r\n") for each in sent]
+    assert [head[9:12] for head, _, _ in answers] == [b"200"] * 2
+    assert answers[0][2] == answers[1][2]
+
+
+def test_of_a_list_of_languages_only_the_beginning_is_read(running):
+    asked = [", ".join(["xx"] * most) + ", zh" for most in (10, 10_000)]
+    answers = [running.api.send("GET", "/nowhere", headers={"Accept-Language": each}) for each in asked]
+    assert [answer.json["msg"].isascii() for answer in answers] == [False, True]

@@ -60,16 +60,16 @@ def mark_paid(order: Order, *, amount: int | None = None, reference: str = "", w
         raise NotPossible("accept the withdrawal first")
     report = Report(State.PAID, order.amount if amount is None else amount, reference)
     if order.is_buy and not reference and _is_other_money(order, report.amount):
-        raise NotPossible("money is on record already: name this one with --reference")
+        raise NotPossible("money without a reference is on record already: name this one with --reference")
     return settlement.settle(order, report, who, "marked paid")
 
 
 def _is_other_money(order: Order, amount: int) -> bool:
-    """Is money on record that this, without a reference, can't be a repeat or a correction of?"""
+    """Is money without a reference on record that this can't be a repeat or a correction of?"""
     earlier = settlement.money_on_record(order, "")
     if earlier is not None and earlier.resolution != CORRECTED:
         return earlier.resolution is not None or amount not in (earlier.amount, order.amount)
-    return order.status in (CONFIRMED, COMPLETED) and (bool(order.channel_reference) or amount != order.amount)
+    return order.status in (CONFIRMED, COMPLETED) and not order.channel_reference and amount != order.amount
 
 
 def hand_over(order: Order) -> Report:

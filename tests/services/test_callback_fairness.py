@@ -70,6 +70,30 @@ def test_a_slow_merchant_delays_no_other(api, other, shop, other_shop, pool, gat
     assert other_shop.got[0].event["type"] == "order.completed"
 
 
+def test_merchants_that_always_answer_slowly_do_not_have_all_workers(
+    api, other, shop, other_shop, newcomer, gate, monkeypatch
+):
+    monkeypatch.setattr(callbacks, "SLOW", 0.5)
+    pool, slow, (quick, quick_shop) = FairPool(2, "test"), ((api, shop), (other, other_shop)), newcomer
+    for merchant, server in slow:
+        server.answer = lambda request: time.sleep(0.6) or Response("at last")
+        for _ in range(2):
+            completed(merchant)
+    completed(quick)
+    sweep_until(pool, lambda: quick_shop.got and all(len(server.got) == 2 for _, server in slow))
+    for merchant, server in slow:
+        server.answer = gate.hold
+        completed(merchant)
+    for _ in range(20):
+        sweep_until(pool, lambda: True)
+        time.sleep(0.05)
+    completed(quick)
+    sweep_until(pool, lambda: len(quick_shop.got) == 2)
+    assert sum(len(server.got) == 3 for _, server in slow) == 1
+    gate.opened.set()
+    pool.stop()
+
+
 def test_two_merchants_that_were_quick_and_turn_slow_delay_no_third(api, other, shop, other_shop, newcomer, pool, gate):
     merchants = ((api, shop), (other, other_shop))
     for merchant, server in merchants:

@@ -158,3 +158,13 @@ def test_a_failure_that_is_reported_after_an_odd_payout_is_visible_too(api, flas
     assert exceptions() == {}
     api.notice(order_no, 5_000, state="failed", reference=f"SB{order_no}")
     assert exceptions() == {order_no: "reversed"}
+
+
+def test_a_payout_that_is_said_again_with_another_amount_is_a_conflict(api, flask, balances):
+    order_no = api.sell("50.00", channel=MANUAL).data["order_no"]
+    flask("order", "accept", order_no)
+    flask("order", "paid", order_no, "--reference", "BANK-1")
+    paid = balances()
+    assert "on record already" in flask("order", "paid", order_no, "--reference", "BANK-1").output
+    assert "payout_conflict" in flask("order", "paid", order_no, "--reference", "BANK-1", "--amount", "40").output
+    assert balances() == paid

@@ -120,7 +120,7 @@ def test_an_error_that_was_passed_over_does_not_become_a_silent_rollback(there):
 def test_work_that_fails_in_a_group_leaves_its_neighbours_alone(there):
     calls = []
 
-    @grouped
+    @grouped(lambda text: 0)
     def write_many(texts):
         calls.append(len(texts))
         for text in texts:
@@ -138,7 +138,7 @@ def test_work_that_fails_in_a_group_leaves_its_neighbours_alone(there):
 def test_a_group_whose_commit_got_no_answer_may_be_there_so_it_is_not_done_again(there, monkeypatch):
     begun, go_on, commit = threading.Event(), threading.Event(), Postgres.commit
 
-    @grouped
+    @grouped(lambda text: 0)
     def write_many(texts):
         begun.set()
         assert go_on.wait(20)

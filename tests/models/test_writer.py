@@ -78,7 +78,7 @@ def many(path):
     """`many(text)`: grouped work that fails for "bad" at its end; `many.calls`: the lists that it was called with."""
     calls = []
 
-    @grouped
+    @grouped(lambda text: 0)
     def write_many(texts):
         calls.append(texts)
         for text in texts:
@@ -185,7 +185,7 @@ def test_where_the_caller_fails_what_a_nested_call_did_is_not_there(there, many)
 def test_what_was_to_follow_the_commit_follows_where_the_work_succeeded(path, neighbours):
     followed = []
 
-    @grouped
+    @grouped(lambda text: 0)
     def promise(texts):
         for text in texts:
             after_commit(lambda text=text: followed.append(text))

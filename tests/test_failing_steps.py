@@ -6,6 +6,7 @@ import pytest
 from peewee import OperationalError
 
 from gateways.sandbox import SandboxDriver
+from models.base import database
 from models.ledger import Posting
 from models.order import History, Order, PaymentException
 from models.outbox import Callback
@@ -138,7 +139,8 @@ def test_a_creation_that_fails_at_any_statement_makes_one_order_when_it_is_repea
         assert answer.code == 50300
         made = _count(Order) - orders
         assert made == (how is done_but_not_told)
-        assert (_count(Nonce) - nonces, balances()[1] - held) == (made, made * held_by_one)
+        kept = 1 if database.is_shared else made  # where there are other hosts, they are to know of it
+        assert (_count(Nonce) - nonces, balances()[1] - held) == (kept, made * held_by_one)
         placed = [create("10.00", headers=key) for _ in range(2)]
         assert [each.code for each in placed] == [1, 1]
         assert (_count(Order) - orders, balances()[1] - held) == (1, held_by_one)

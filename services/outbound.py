@@ -121,17 +121,15 @@ def _connected(host: str, port: int, give_up: float, private_allowed: bool) -> s
         left = give_up - time.monotonic()
         if left <= 0:
             raise TimeoutError("timed out")
+        carrier = None
         try:
-            carrier = socket.socket(family, kind, protocol)
-        except OSError as error:  # a machine without IPv6, say
-            failed = error
-            continue
-        try:
+            carrier = socket.socket(family, kind, protocol)  # fails for IPv6 where a machine has none
             carrier.settimeout(left)
             carrier.connect(address)
             return carrier
         except OSError as error:
-            carrier.close()
+            if carrier:
+                carrier.close()
             failed = error
     raise failed
 

@@ -43,22 +43,19 @@ def read_only(instance):
 
 
 @contextmanager
-def locked(instance):
-    """Another process writes meanwhile, for longer than the service waits."""
-    path = instance / "orders.sqlite"
-    with _writing_with(busy_timeout=50), closing(sqlite3.connect(path, isolation_level=None)) as other:
+def waiting(instance):
+    """Another process writes meanwhile, and the service waits for it."""
+    with closing(sqlite3.connect(instance / "orders.sqlite", isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")
         yield
         other.execute("ROLLBACK")
 
 
 @contextmanager
-def locked_for_long(instance):
-    """Another process writes meanwhile, and the service waits for it."""
-    with closing(sqlite3.connect(instance / "orders.sqlite", isolation_level=None)) as other:
-        other.execute("BEGIN EXCLUSIVE")
+def locked(instance):
+    """Another process writes meanwhile, for longer than the service waits."""
+    with _writing_with(busy_timeout=50), waiting(instance):
         yield
-        other.execute("ROLLBACK")
 
 
 FAULTS = pytest.mark.parametrize(("broken", "fault"), [(full, FULL), (read_only, READ_ONLY), (locked, LOCKED)])
@@ -211,7 +208,7 @@ def test_a_command_beside_the_log_of_a_file_that_was_moved_leaves_both_alone(ins
 
 def test_health_says_so_where_a_write_does_not_come_to_an_end(instance, http, monkeypatch):
     monkeypatch.setattr(storage, "HANGS", 0.5)
-    with locked_for_long(instance):
+    with waiting(instance):
         sick = _health(http, 503)
         assert "hanging" in sick.json["msg"]
     _health(http, 200)

@@ -101,9 +101,9 @@ def test_the_newest_are_kept_and_only_its_own_are_deleted(look, there):
     assert len(left) == 3
 
 
-def _without_room(monkeypatch):
+def _without_room(monkeypatch, free=50_000):
     usage = namedtuple("usage", "total used free")
-    monkeypatch.setattr(backup.shutil, "disk_usage", lambda folder: usage(0, 0, 50_000))
+    monkeypatch.setattr(backup.shutil, "disk_usage", lambda folder: usage(0, 0, free))
 
 
 def _damaged(monkeypatch):
@@ -119,6 +119,16 @@ def test_one_that_fails_is_logged_and_the_old_ones_stay(look, there, monkeypatch
     failing(monkeypatch)
     assert look() == old
     assert [record.levelname for record in caplog.records if "scheduled backup" in record.message] == ["ERROR"]
+
+
+def test_what_is_in_the_log_needs_room_too(api, refuses, instance, tmp_path, monkeypatch):
+    for _ in range(20):
+        api.buy()
+    file, log = instance / "orders.sqlite", instance / "orders.sqlite-wal"
+    assert log.stat().st_size > file.stat().st_size * 0.2
+    _without_room(monkeypatch, round(file.stat().st_size * 1.2))
+    assert "MiB left" in refuses("db", "backup", str(tmp_path / "copy.sqlite"))
+    assert not (tmp_path / "copy.sqlite").exists()
 
 
 def test_a_folder_that_is_not_there_is_not_made_elsewhere_than_in_the_instance(look, tmp_path, caplog):

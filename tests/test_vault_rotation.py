@@ -1,11 +1,13 @@
 """`flask vault rotate`: a new key for all that is sealed, while the service runs, and wherever it breaks off."""
 
+import errno
 import json
 import shutil
 import sqlite3
 import threading
 from contextlib import closing
 from itertools import chain
+from pathlib import Path
 
 import pytest
 from cryptography.fernet import Fernet, InvalidToken
@@ -80,6 +82,28 @@ def test_all_is_sealed_with_the_new_key_and_the_old_one_is_put_aside(flask, seal
     with pytest.raises(InvalidToken):
         _opened(vault.Ring(old))
     assert {path.stat().st_mode & 0o777 for path in instance.glob("vault.key*")} == {0o600}
+
+
+def test_where_a_link_leads_to_the_key_file_it_still_does_afterwards(flask, sealed_rows, key_file, tmp_path):
+    elsewhere = tmp_path / "elsewhere.key"
+    key_file.rename(elsewhere)
+    key_file.symlink_to(elsewhere)
+    flask(*ROTATE, "--wait", 0)
+    assert key_file.is_symlink()
+    assert _opened(vault.Ring.read(elsewhere)) == sealed_rows
+
+
+def test_a_key_file_that_can_not_be_replaced_ends_it_with_one_line(refuses, sealed_rows, key_file, monkeypatch):
+    (old,) = _keys(key_file)
+
+    def busy(path, target):
+        raise OSError(errno.EBUSY, "Device or resource busy", str(target))  # one that is mounted into a container
+
+    monkeypatch.setattr(Path, "replace", busy)
+    assert refuses(*ROTATE, "--wait", "0").splitlines() == [
+        f"Error: {key_file}: Device or resource busy; repeat it once that is mended"
+    ]
+    assert _keys(key_file) == [old]
 
 
 def test_the_old_key_can_be_kept_and_a_later_rotation_makes_a_new_one_all_the_same(flask, sealed_rows, key_file):

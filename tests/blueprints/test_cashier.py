@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from gateways.sandbox import SandboxDriver
 from tests.pages import CASHIER, CLAIM, FORM, STATUS, Seen
 
 HEADINGS = {
@@ -118,3 +119,17 @@ def test_the_payers_word_counts_for_nothing_elsewhere(state, reach, http, api):
 @pytest.mark.parametrize(("path", "method"), [(CASHIER, "POST"), (STATUS, "POST"), (CLAIM, "GET")])
 def test_another_method_is_refused(path, method, http):
     assert http(method, path).code == 40500
+
+
+def test_a_driver_that_opens_locally_is_asked_when_the_page_is_shown_and_not_before(api, visit, monkeypatch):
+    asked, really_open = [], SandboxDriver.open_payment
+
+    def counted(driver, payment):
+        asked.append(payment.order_no)
+        return really_open(driver, payment)
+
+    monkeypatch.setattr(SandboxDriver, "open_payment", counted)
+    order_no = api.buy().data["order_no"]
+    assert asked == []
+    assert "<svg" in visit(order_no).text
+    assert asked == [order_no]

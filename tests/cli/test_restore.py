@@ -218,6 +218,22 @@ def test_a_damaged_backup_is_refused(backup, refused):
     assert "damaged" in refused() or "malformed" in refused()
 
 
+def test_a_backup_in_the_middle_of_a_transaction_is_refused(backup, refused, tmp_path):
+    half_done = tmp_path / "half.sqlite"
+    with closing(sqlite3.connect(backup, isolation_level=None)) as opened:
+        opened.execute("PRAGMA cache_size = 1")  # so that pages are written before the commit
+        opened.execute("BEGIN")
+        opened.execute("UPDATE merchant SET name = 'half'")
+        opened.execute(
+            "CREATE TABLE filler AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n "
+            "WHERE i < 20000) SELECT i, hex(randomblob(50)) FROM n"
+        )
+        for ending in ("", "-journal"):
+            shutil.copy(f"{backup}{ending}", f"{half_done}{ending}")
+        opened.execute("ROLLBACK")
+    assert "readonly" in refused(half_done)  # it would have to be rolled back first
+
+
 def test_a_file_that_is_no_backup_is_refused(tmp_path, refused):
     for name, content in {"text": b"no database " * 1000, "empty": b""}.items():
         (tmp_path / name).write_bytes(content)

@@ -180,6 +180,24 @@ def test_where_the_first_address_of_a_name_is_down_the_next_one_is_called(api, f
 
 
 @pytest.mark.parametrize("settings_of_app", [IN_PRODUCTION])
+def test_where_the_machine_has_no_ipv6_the_address_of_the_other_kind_is_called(api, flask, swept, tries, internet):
+    internet.names["shop.example"] = [["2606:4700::dead", PUBLIC]]
+    flask("merchant", "set", "demo", "--callback-url", "http://shop.example/demo")
+    completed(api)
+    make = socket.socket.__init__
+
+    def without_ipv6(carrier, family=socket.AF_INET, *others, **named):
+        if family == socket.AF_INET6:
+            raise OSError(97, "Address family not supported by protocol")
+        make(carrier, family, *others, **named)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(socket.socket, "__init__", without_ipv6)
+        swept()
+    assert (internet.dialled, tries()[0]["status"]) == ([PUBLIC], 200)
+
+
+@pytest.mark.parametrize("settings_of_app", [IN_PRODUCTION])
 @pytest.mark.parametrize(
     "location",
     ["http://127.0.0.1:{port}/other", "http://169.254.169.254/latest/meta-data/", "//localhost:{port}/other", "/other"],

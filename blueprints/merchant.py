@@ -16,7 +16,7 @@ from schemas.orders import channel_id, load_new_order
 from schemas.queries import BY, ChannelListQuery, OrderDetailQuery, OrderListQuery
 from schemas.views import buy_view, channel_view, order_view, sell_view
 from services import directory, ordering
-from services.channels import account_details, linked, pay_url
+from services.channels import account_details, driver_of, linked, pay_url
 from services.errors import Refused
 from services.ordering import Placed
 from services.replay import Call
@@ -29,7 +29,7 @@ merchant_api = Blueprint("merchant", __name__, url_prefix="/merchant")
 def _place(call: Call) -> Placed:
     wanted_channel = channel_id(call.payload)
     channel = linked(call.merchant, wanted_channel) if wanted_channel else None
-    wanted = load_new_order(call.payload, channel)
+    wanted = load_new_order(call.payload, channel, driver_of(channel).payout_methods if channel else ())
     assert channel is not None  # a payload that names none has failed its schema
     place = ordering.place_buy if wanted["order_type"] == BUY else ordering.place_sell
     return place(call, channel, wanted)

@@ -23,12 +23,13 @@ def notify(order_no: str) -> Response:
     order = Order.get_or_none(Order.order_no == order_no)
     if order is None:
         raise Refused(40401)
-    incoming = Incoming(request.method, request.args.to_dict(), request.headers, request.get_data(cache=False))
+    incoming = Incoming(request.method, request.query_string, request.headers, request.get_data(cache=False))
     try:
         settlement.take_notice(order, incoming)
         accepted = True
     except BadNotice as error:
         log.warning("refused a notice for order %s from %s: %s", order_no, request.remote_addr, error)
+        settlement.notice_refused(order, str(error)[:200])
         accepted = False
     said = driver_of(order.channel).acknowledge(accepted)
     return Response(said.body, said.status, content_type=said.content_type)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any, BinaryIO
 
 import click
@@ -41,7 +42,11 @@ def _settable(command: Any) -> Any:
         ),
         click.option("--enabled/--disabled", default=None, help="A disabled channel takes no new orders."),
         click.option(
-            "--config", "pairs", multiple=True, metavar="NAME=VALUE", help="One field of the driver's config."
+            "--config",
+            "pairs",
+            multiple=True,
+            metavar="NAME=VALUE",
+            help="One field of the driver's config; NAME=@FILE for what is in a file, such as a key.",
         ),
         click.option("--config-file", type=click.File("rb"), help="The driver's config as JSON; - for standard input."),
     )
@@ -53,9 +58,18 @@ def _settable(command: Any) -> Any:
 def _config(pairs: tuple[str, ...], file: BinaryIO | None) -> dict[str, Any]:
     try:
         config = json.loads(file.read()) if file else {}
-        return config | dict(pair.split("=", 1) for pair in pairs)
+        return config | {name: _value(value) for name, value in (pair.split("=", 1) for pair in pairs)}
     except (ValueError, TypeError):
         raise NotPossible("the config is NAME=VALUE pairs or a file with one JSON object") from None
+
+
+def _value(text: str) -> str:
+    if not text.startswith("@"):
+        return text
+    try:
+        return Path(text[1:]).expanduser().read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise NotPossible(f"{text[1:]}: {getattr(error, 'strerror', None) or 'is no text'}") from None
 
 
 @channel.command("add")
@@ -74,7 +88,7 @@ def add(
     **options: Any,
 ) -> None:
     """Add a channel; link merchants to it with `flask channel link`."""
-    given = {"pay_method": "wxpay,alipay,bank"} | given_of(options)
+    given = given_of(options)
     made = channels.add_channel(category, driver, name, config=_config(pairs, config_file), **given)
     if driver == SandboxDriver.name and not settings.active().demo:
         click.echo("warning: anyone who has a pay_url can mark an order of a sandbox channel as paid", err=True)

@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from gateways.base import Driver
+from gateways.epay import EpayDriver
 from gateways.manual import ManualDriver
 from gateways.sandbox import SandboxDriver
 
-DRIVERS: dict[str, type[Driver]] = {driver.name: driver for driver in (SandboxDriver, ManualDriver)}
+DRIVERS: dict[str, type[Driver]] = {driver.name: driver for driver in (SandboxDriver, ManualDriver, EpayDriver)}
 
 
 def build(name: str, config: Mapping[str, Any]) -> Driver:
@@ -20,4 +21,4 @@ def build(name: str, config: Mapping[str, Any]) -> Driver:
         marshmallow.ValidationError: the config lacks something; its messages name the fields.
     """
     driver = DRIVERS[name]
-    return driver(driver.config_schema().load(dict(config)))
+    return driver.of(driver.config_schema().load(dict(config)))

@@ -13,6 +13,10 @@ from typing import Any, ClassVar
 
 from marshmallow import Schema
 
+from gateways.statement import Layout
+
+METHODS = ("wxpay", "alipay", "bank")
+
 
 class ChannelError(Exception):
     """Something went wrong with a channel; the text says what and holds no secret."""
@@ -64,10 +68,10 @@ class Notice:
 
 @dataclass(frozen=True)
 class Incoming:
-    """A notice as it came in, untouched."""
+    """A notice as it came in, untouched: `query` is the text after the question mark as it was sent."""
 
     method: str
-    query: Mapping[str, str]
+    query: bytes
     headers: Mapping[str, str]
     body: bytes
 
@@ -87,9 +91,13 @@ class Payment:
 
 @dataclass(frozen=True)
 class Payout:
-    """A withdrawal, as a driver needs to know it. `amount` in fen; `account` is the receiving account."""
+    """A withdrawal, as a driver needs to know it. `amount` in fen; `account` is the receiving account.
+
+    `number` is another name for the same payout, of 19 digits that begin with date and time: some upstreams want that.
+    """
 
     order_no: str
+    number: str
     amount: int
     method: str
     account: Mapping[str, Any] = field(repr=False)
@@ -119,21 +127,41 @@ class NoConfig(Schema):
 
 
 class Driver:
-    """Base of every driver; what it does not override, the channel can't do."""
+    """Base of every driver; what it does not override, the channel can't do. Several threads use one at once."""
 
     name: ClassVar[str]
     config_schema: ClassVar[type[Schema]] = NoConfig
+    # The payment methods that the upstream knows, and those of them that it pays out by.
+    methods: ClassVar[tuple[str, ...]] = METHODS
+    payout_methods: tuple[str, ...] = ()
     # An operator moves the money by hand: the channel can't be asked.
     by_hand: ClassVar[bool] = False
     # What the payer is shown follows from the payment and the config alone: it is asked for only when it is shown.
-    opens_locally: ClassVar[bool] = False
+    opens_locally: bool = False
+    # How the upstream's downloaded statement looks (gateways/statement.py).
+    statement: ClassVar[Layout] = Layout()
 
     def __init__(self, config: Mapping[str, Any]):
         """`config` is what `config_schema` loaded."""
         self.config = config
 
+    @classmethod
+    def of(cls, config: Mapping[str, Any]) -> Driver:
+        """The driver for this config: of another class, where the config chooses between versions of a protocol."""
+        return cls(config)
+
+    @property
+    def asks_again(self) -> bool:
+        """A notice only makes the service ask the upstream, whose answer is what is believed."""
+        return bool(self.config.get("ask_again", False))
+
     def open_payment(self, payment: Payment) -> Opened:
-        """Register a deposit upstream. Raises ChannelRefused or ChannelUnknown."""
+        """Register a deposit upstream; the same order number again is the same deposit.
+
+        Raises:
+            ChannelRefused: nothing will come of it.
+            ChannelUnknown: no usable answer.
+        """
         raise ChannelRefused(f"{self.name} takes no deposits")
 
     def read_notice(self, incoming: Incoming) -> Notice:
@@ -148,8 +176,14 @@ class Driver:
         """Ask about a deposit. Raises ChannelUnknown."""
         raise ChannelUnknown(f"{self.name} can't be asked about deposits")
 
-    def close(self, payment: Payment) -> None:
-        """Close an unpaid deposit upstream. Raises ChannelRefused where it was paid, ChannelUnknown."""
+    def close(self, payment: Payment) -> bool:
+        """Close an unpaid deposit upstream; False where the upstream may take its money all the same.
+
+        Raises:
+            ChannelRefused: it was paid.
+            ChannelUnknown: no usable answer.
+        """
+        return False
 
     def pay_out(self, payout: Payout) -> Report:
         """Hand a withdrawal over; the same order number again is the same payout.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from marshmallow import Schema, fields, validate
 
-from gateways.base import Driver, Opened, Payment, Payout, Report, State
+from gateways.base import METHODS, Driver, Opened, Payment, Payout, Report, State
 
 N_ = str  # marks a text for translation where it is shown
 
@@ -28,6 +28,7 @@ class ManualDriver(Driver):
 
     name = "manual"
     config_schema = ManualConfig
+    payout_methods = METHODS
     by_hand = True
     opens_locally = True
 

@@ -10,6 +10,7 @@ from marshmallow import Schema, ValidationError, fields, validate
 
 import settings
 from gateways.base import (
+    METHODS,
     BadNotice,
     ChannelRefused,
     ChannelUnknown,
@@ -63,6 +64,7 @@ class SandboxDriver(Driver):
 
     name = "sandbox"
     config_schema = SandboxConfig
+    payout_methods = METHODS
 
     @property
     def opens_locally(self) -> bool:  # type: ignore[override]
@@ -88,7 +90,7 @@ class SandboxDriver(Driver):
         if play is None:
             return []
         body, signature = notice(play, self.config["secret"])
-        return [Incoming("POST", {}, {SIGNATURE_HEADER: signature}, body)] * times.get(play.outcome, 1)
+        return [Incoming("POST", b"", {SIGNATURE_HEADER: signature}, body)] * times.get(play.outcome, 1)
 
     def read_notice(self, incoming: Incoming) -> Notice:
         given = incoming.headers.get(SIGNATURE_HEADER, "")
@@ -111,6 +113,9 @@ class SandboxDriver(Driver):
     def query(self, payment: Payment) -> Report:
         play = self.simulator.find(payment.order_no)
         return self._answer(play) if play else Report(State.OPEN)
+
+    def close(self, payment: Payment) -> bool:
+        return True
 
     def pay_out(self, payout: Payout) -> Report:
         self.simulator.hand_in(payout.order_no, payout.amount, self.config["payout"])

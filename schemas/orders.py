@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from marshmallow import EXCLUDE, Schema, ValidationError
 
 from models.channel import Channel
-from models.order import BUY
+from models.order import BUY, SELL
 from schemas.buy import BuyOrder, NewOrder
 from schemas.sell import SELL_SCHEMAS
 from schemas.views import hundredths
@@ -37,22 +38,28 @@ def _schema(payload: dict[str, Any], channel: Channel | None) -> Schema:
     return SELL_SCHEMAS[channel.category]
 
 
-def _limits(wanted: dict[str, Any], channel: Channel) -> dict[str, list[str]]:
+def _limits(wanted: dict[str, Any], channel: Channel, payout_methods: Collection[str]) -> dict[str, list[str]]:
     """What a channel would not take of a request whose fields are well formed."""
     errors = {}
-    if "paychannel_paymethod" in wanted and wanted["paychannel_paymethod"] not in channel.pay_methods:
-        errors["paychannel_paymethod"] = [f"This channel takes {channel.pay_method}."]
+    methods, takes = channel.pay_methods, "takes"
+    if wanted.get("order_type") == SELL:
+        methods, takes = [method for method in methods if method in payout_methods], "pays out by"
+    if "paychannel_paymethod" in wanted and wanted["paychannel_paymethod"] not in methods:
+        errors["paychannel_paymethod"] = [f"This channel {takes} {','.join(methods) or 'none'}."]
     if "cny_amount" in wanted and not channel.min_amount <= wanted["cny_amount"] <= channel.max_amount:
         low, high = hundredths(channel.min_amount), hundredths(channel.max_amount)
         errors["cny_amount"] = [f"This channel takes {low} to {high}."]
     return errors
 
 
-def load_new_order(payload: dict[str, Any], channel: Channel | None) -> dict[str, Any]:
+def load_new_order(
+    payload: dict[str, Any], channel: Channel | None, payout_methods: Collection[str] = ()
+) -> dict[str, Any]:
     """The fields of a new order, held to the schema of its type and its channel's category.
 
     Args:
         channel: None where the payload names none that can be read.
+        payout_methods: by which its driver can pay out.
 
     Raises:
         ValidationError: every field that fails, nested as sent.
@@ -62,7 +69,7 @@ def load_new_order(payload: dict[str, Any], channel: Channel | None) -> dict[str
     except ValidationError as error:
         wanted, errors = error.valid_data or {}, dict(error.messages_dict)
     if channel is not None:
-        errors = _limits(wanted, channel) | errors
+        errors = _limits(wanted, channel, payout_methods) | errors
     if errors:
         raise ValidationError(errors)
     return wanted

@@ -22,6 +22,7 @@ from peewee import Case, fn
 from urllib3.exceptions import HTTPError
 
 import settings
+from gateways.bounded import Deadline
 from models.base import LARGEST_ID, Statement
 from models.merchant import Merchant
 from models.order import Order
@@ -116,7 +117,7 @@ def _send(callback: Callback) -> tuple[int | None, str]:
     private_allowed = chosen.private_callbacks_allowed
     try:
         with (
-            outbound.Deadline(TIMEOUT),
+            Deadline(TIMEOUT),
             outbound.post(
                 url, callback.body.encode(), headers, timeout=TIMEOUT, private_allowed=private_allowed
             ) as answer,

@@ -25,6 +25,8 @@ from services.errors import NotPossible, Refused
 
 log = logging.getLogger(__name__)
 
+CHINA = 8 * 3600  # seconds ahead of UTC
+
 
 @lru_cache(maxsize=256)
 def _build(name: str, sealed_config: str) -> Driver:
@@ -79,7 +81,9 @@ def payment_of(order: Order) -> Payment:
 
 def payout_of(order: Order) -> Payout:
     """A withdrawal as its driver needs to know it."""
-    return Payout(order.order_no, order.amount, order.payment_method, account_details(order))
+    at = time.strftime("%Y%m%d%H%M%S", time.gmtime(order.createtime + CHINA))
+    number = f"{at}{order.id % 100_000:05d}"  # ids are unique, and nobody places so many orders within a second
+    return Payout(order.order_no, number, order.amount, order.payment_method, account_details(order))
 
 
 def account_details(order: Order) -> dict[str, Any]:
@@ -97,31 +101,36 @@ def find_channel(channel_id: int) -> Channel:
 
 def _sealed_config(driver: str, config: dict[str, Any]) -> str:
     """A driver's config, checked by its schema and sealed. Raises NotPossible, naming the fields."""
-    if driver not in gateways.DRIVERS:
-        raise NotPossible(f"no driver {driver!r}: there are {', '.join(gateways.DRIVERS)}")
     try:
         loaded = gateways.DRIVERS[driver].config_schema().load(config)
     except ValidationError as error:
-        raise NotPossible(f"config: {json.dumps(error.messages, ensure_ascii=False)}") from None
+        wrong = [f"{name}: {' '.join(map(str, texts))}" for name, texts in error.messages_dict.items()]
+        raise NotPossible(f"config: {'; '.join(wrong)}") from None
     return vault.seal(json.dumps(loaded, ensure_ascii=False))
 
 
-def _pay_method(text: str) -> str:
-    wanted = {part.strip() for part in text.split(",")}
-    if not wanted or not wanted <= set(PAY_METHODS):
-        raise NotPossible(f"payment methods are {', '.join(PAY_METHODS)}")
+def _pay_method(text: str | None, driver: str) -> str:
+    possible = gateways.DRIVERS[driver].methods
+    wanted = set(possible) if text is None else {part.strip() for part in text.split(",")}
+    if not wanted <= set(possible):
+        raise NotPossible(f"payment methods are {', '.join(possible)}")
     return ",".join(method for method in PAY_METHODS if method in wanted)
+
+
+def _check_driver(name: str) -> None:
+    if name not in gateways.DRIVERS:
+        raise NotPossible(f"no driver {name!r}: there are {', '.join(gateways.DRIVERS)}")
 
 
 @transaction
 def add_channel(
-    category: str, driver: str, name: str, pay_method: str, config: dict[str, Any], **facts: Any
+    category: str, driver: str, name: str, *, config: dict[str, Any], pay_method: str | None = None, **facts: Any
 ) -> Channel:
     """Add a channel with its clearing account.
 
     Args:
-        pay_method: some of wxpay, alipay, bank, joined by commas.
         config: what the driver needs; checked by its schema.
+        pay_method: some of wxpay, alipay, bank, joined by commas; None for all that the driver knows.
         facts: columns of Channel; amounts in fen, rates in basis points.
 
     Raises:
@@ -129,6 +138,7 @@ def add_channel(
     """
     if category not in CATEGORIES:
         raise NotPossible(f"categories are {', '.join(CATEGORIES)}")
+    _check_driver(driver)
     _check_range(facts.get("min_amount", 1), facts.get("max_amount", LARGEST_AMOUNT))
     now = int(time.time())
     channel = _checked(
@@ -136,7 +146,7 @@ def add_channel(
             category=category,
             driver=driver,
             name=name,
-            pay_method=_pay_method(pay_method),
+            pay_method=_pay_method(pay_method, driver),
             config=_sealed_config(driver, config),
             **{"createtime": now, "updatetime": now} | facts,
         )
@@ -152,7 +162,7 @@ def set_channel(channel: Channel, config: dict[str, Any] | None = None, **facts:
         present = json.loads(vault.unseal(channel.config))
         facts["config"] = _sealed_config(channel.driver, present | config)
     if "pay_method" in facts:
-        facts["pay_method"] = _pay_method(facts["pay_method"])
+        facts["pay_method"] = _pay_method(facts["pay_method"], channel.driver)
     _check_range(facts.get("min_amount", channel.min_amount), facts.get("max_amount", channel.max_amount))
     facts["updatetime"] = int(time.time())
     after_commit(directory.forget)

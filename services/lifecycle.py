@@ -47,6 +47,17 @@ def note(order: Order, who: str, why: str) -> None:
     History.add(order=order.id, before=order.status, after=order.status, who=who, why=why, at=int(time.time()))
 
 
+def note_once(order: Order, who: str, why: str, *, most: int = 1, alike: str = "") -> bool:
+    """`note`, unless the history says just that; False where it does, or has `most` lines that begin with `alike`."""
+    mine = History.order == order
+    if History.select().where(mine, History.why == why).exists():
+        return False
+    if alike and History.select().where(mine, History.why.startswith(alike)).count() >= most:
+        return False
+    note(order, who, why)
+    return True
+
+
 def raise_exception(order: Order, kind: str, detail: str, report: Report | None = None) -> bool:
     """Record something that an operator must see, with what the channel reported.
 

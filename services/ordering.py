@@ -18,11 +18,11 @@ from models.one_at_a_time import one_at_a_time
 from models.order import CANCELLED, PENDING, Order
 from models.writer import grouped, transaction
 from services import fees, ledger, lifecycle, postings, replay, vault
-from services.channels import account_details, ask, driver_of, payment_of
+from services.channels import CHINA, account_details, ask, driver_of, payment_of
 from services.errors import Refused
+from services.queues import waiting_for
 from services.replay import Call
 
-CHINA = 8 * 3600  # seconds ahead of UTC
 FIRST_ASK = 60  # seconds after which a channel is first asked about an unpaid deposit
 
 
@@ -143,7 +143,8 @@ def place_buy(call: Call, channel: Channel, wanted: dict[str, Any]) -> Placed:
 def _open(call: Call, order: Order, driver: Driver) -> None:
     """Open a committed deposit at its channel and keep what it answers. Raises Refused 50201."""
     try:
-        opened = ask(driver.open_payment, payment_of(order))
+        with waiting_for(order.channel_id):
+            opened = ask(driver.open_payment, payment_of(order))
     except ChannelRefused as refusal:
         _not_opened(call, order, refusal)
         raise Refused(50201) from refusal
@@ -152,7 +153,7 @@ def _open(call: Call, order: Order, driver: Driver) -> None:
         lifecycle.outcome_unknown(order, str(silence), ask_again=int(time.time()))
         replay.finish(call, 1)
     else:
-        _keep(call, order, opened)
+        _opened(call, order, opened)
 
 
 @transaction
@@ -162,9 +163,30 @@ def _not_opened(call: Call, order: Order, refusal: ChannelRefused) -> None:
 
 
 @transaction
-def _keep(call: Call, order: Order, opened: Opened) -> None:
-    Order.update(opened=json.dumps(asdict(opened))).where(Order.id == order.id).execute()
+def _opened(call: Call, order: Order, opened: Opened) -> None:
+    _keep(order, opened)
     replay.finish(call, 1)
+
+
+@transaction
+def _keep(order: Order, opened: Opened) -> None:
+    Order.update(opened=json.dumps(asdict(opened))).where(Order.id == order.id).execute()
+
+
+def open_again(order: Order) -> None:
+    """Open a pending deposit whose first call to the channel had no answer, or never came to be; else nothing.
+
+    Raises:
+        ChannelUnknown: no usable answer, or a refusal, which may mean that it is open already, or paid.
+    """
+    driver = driver_of(order.channel)
+    if order.opened or driver.opens_locally or order.status != PENDING:
+        return
+    try:
+        opened = ask(driver.open_payment, payment_of(order))
+    except ChannelRefused as refusal:
+        raise ChannelUnknown(f"refused when it was opened again: {refusal}") from refusal
+    _keep(order, opened)
 
 
 def opened_of(order: Order) -> Opened:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import logging
 import socket
 import threading
 import time
@@ -12,91 +10,13 @@ from urllib.parse import urlsplit
 
 import requests
 from requests.adapters import HTTPAdapter
-from urllib3.connection import HTTPConnection, HTTPSConnection
-from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 
 import settings
+from gateways.bounded import Bounded, deadline, pools
 from services import addresses
-from services.metered import MeteredResponse
-
-log = logging.getLogger(__name__)
 
 _local = threading.local()
 USER_AGENT = f"merchant-orders/{settings.VERSION}"
-
-
-class _Watchdog:
-    """One thread for all deadlines: a timer thread for each would cost more than the exchange that it guards."""
-
-    TICK = 0.25
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._open: set[Deadline] = set()
-        self._thread: threading.Thread | None = None
-
-    def add(self, deadline: Deadline) -> None:
-        with self._lock:
-            self._open.add(deadline)
-            if self._thread is None:
-                thread = threading.Thread(target=self._run, name="deadlines", daemon=True)
-                try:
-                    thread.start()
-                    self._thread = thread
-                except RuntimeError as error:  # the next one that comes tries again, for all that are open
-                    log.warning("nobody watches deadlines for now: %s", error)
-
-    def remove(self, deadline: Deadline) -> None:
-        with self._lock:
-            self._open.discard(deadline)
-
-    def _run(self) -> None:
-        while True:
-            time.sleep(self.TICK)
-            now = time.monotonic()
-            with self._lock:
-                late = [deadline for deadline in self._open if deadline.at <= now]
-                self._open.difference_update(late)
-                if not self._open:
-                    self._thread = None
-            for deadline in late:
-                deadline.cut()
-            if self._thread is not threading.current_thread():
-                return
-
-
-_watchdog = _Watchdog()
-
-
-class Deadline:
-    """Cuts the connection of this thread's exchange after `seconds`, however slowly the other side drips."""
-
-    def __init__(self, seconds: float):
-        self.at = time.monotonic() + seconds
-        self._connection: Any = None
-        self._socket: socket.socket | None = None
-
-    def watch(self, connection: Any) -> None:
-        """From now on this is the connection to cut; it lets go of its socket while the answer is still read."""
-        self._connection, self._socket = connection, connection.sock
-        if time.monotonic() >= self.at:  # while it connected there was nothing to cut, and nobody looks again
-            self.cut()
-
-    def cut(self) -> None:
-        """End the exchange."""
-        carrier = self._socket or (self._connection and self._connection.sock)
-        if carrier:
-            with contextlib.suppress(OSError):  # it ended by itself meanwhile
-                carrier.shutdown(socket.SHUT_RDWR)
-
-    def __enter__(self) -> Deadline:
-        _local.deadline = self
-        _watchdog.add(self)
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        _watchdog.remove(self)
-        _local.deadline = None
 
 
 class AddressRefused(ValueError):
@@ -134,42 +54,22 @@ def _connected(host: str, port: int, give_up: float, private_allowed: bool) -> s
     raise failed
 
 
-class _Guarded:
-    """A connection of urllib3's that goes nowhere private, and that the thread's deadline knows of."""
+class _Guarded(Bounded):
+    """A connection that goes nowhere private."""
 
     private_allowed = False
-    response_class = MeteredResponse
 
     def _new_conn(self: Any) -> socket.socket:
-        deadline: Deadline | None = getattr(_local, "deadline", None)
-        give_up = deadline.at if deadline else time.monotonic() + self.timeout
+        limit = deadline()
+        give_up = limit.at if limit else time.monotonic() + self.timeout
         carrier = _connected(self._dns_host, self.port, give_up, self.private_allowed)
         for option in self.socket_options or ():
             carrier.setsockopt(*option)
         carrier.settimeout(max(0.001, give_up - time.monotonic()))  # for the handshake of TLS
         return carrier
 
-    def request(self, *arguments: Any, **named: Any) -> None:
-        deadline: Deadline | None = getattr(_local, "deadline", None)
-        if deadline:
-            deadline.watch(self)
-        super().request(*arguments, **named)  # type: ignore[misc]
-        if deadline:
-            deadline.watch(self)
 
-
-def _pool(pool: Any, connection: Any, private_allowed: bool) -> Any:
-    guarded = type("Connection", (_Guarded, connection), {"private_allowed": private_allowed})
-    return type("Pool", (pool,), {"ConnectionCls": guarded})
-
-
-POOLS = {
-    private_allowed: {
-        "http": _pool(HTTPConnectionPool, HTTPConnection, private_allowed),
-        "https": _pool(HTTPSConnectionPool, HTTPSConnection, private_allowed),
-    }
-    for private_allowed in (False, True)
-}
+POOLS = {private_allowed: pools(_Guarded, private_allowed=private_allowed) for private_allowed in (False, True)}
 
 
 def _adapter(private_allowed: bool) -> HTTPAdapter:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 import time
 
 from gateways.base import ChannelRefused, ChannelUnknown, State
-from models.order import BUY, CONFIRMED, PAID, PENDING, SELL, Order
+from models.order import BUY, CANCELLED, CONFIRMED, PAID, PENDING, SELL, Order
 from models.writer import transaction
-from services import lifecycle, payouts, settlement
+from services import lifecycle, ordering, payouts, settlement
 from services.channels import ask, driver_of, payment_of
 from services.fairpool import Due, FairPool, start_due
 from services.ordering import FIRST_ASK
 
-LEASE = 30  # seconds that one act may take before another worker may try
+log = logging.getLogger(__name__)
+
+LEASE = 45  # seconds that one act, of three calls at most, may take before another worker may try
 LONGEST_PAUSE = 300
+LATE = (600, 3_600, 86_400)  # seconds between questions about a cancelled deposit that its channel could not close
 # A withdrawal never waits behind questions about deposits.
 DUE = Due(Order, Order.channel, lanes=[Order.order_type == SELL, Order.order_type == BUY])
 
@@ -61,22 +65,38 @@ def _ask_about_deposit(order: Order) -> int | None:
     report = ask(driver.query, payment_of(order))
     now = int(time.time())
     expired = order.status == PENDING and now >= (order.expires_at or 0)
-    if expired and report.state in (State.OPEN, State.ABSENT) and _closed(order):
-        settlement.cancel_unpaid(order)
+    unpaid = report.state in (State.OPEN, State.ABSENT)
+    if expired and unpaid:
+        _expire(order, now)
     else:
+        if unpaid:
+            ordering.open_again(order)
         settlement.settle(order, report, "channel", "the channel was asked")
     next_ask = now + _pause(order.asks, FIRST_ASK)
     last_ask: int = next_ask if order.status != PENDING or expired else order.expires_at
     return min(next_ask, last_ask)
 
 
-def _closed(order: Order) -> bool:
-    """Close an expired deposit upstream before it is closed here; False where it was paid just now."""
+def _expire(order: Order, now: int) -> None:
+    """Close an expired deposit upstream, and then here; nothing where it was paid just now."""
+    driver = driver_of(order.channel)
     try:
-        ask(driver_of(order.channel).close, payment_of(order))
+        closed = ask(driver.close, payment_of(order))
     except ChannelRefused:
-        return False
-    return True
+        return
+    settlement.cancel_unpaid(order, None if closed or driver.by_hand else now + LATE[0])
+
+
+def _ask_for_late_money(order: Order) -> int | None:
+    """A cancelled deposit that its channel could not close: was it paid all the same, and the notice lost?"""
+    try:
+        report = ask(driver_of(order.channel).query, payment_of(order))
+    except ChannelUnknown as silence:
+        log.info("order %s, which is cancelled, was asked about: %s", order.order_no, silence)
+    else:
+        if report.state is State.PAID:
+            settlement.settle(order, report, "channel", "the channel was asked")
+    return int(time.time()) + LATE[order.asks] if order.asks < len(LATE) else None
 
 
 def expire(order: Order) -> None:
@@ -111,6 +131,7 @@ ACTS = {
     (BUY, PENDING): _ask_about_deposit,
     (BUY, PAID): _ask_about_deposit,
     (BUY, CONFIRMED): _complete_deposit,
+    (BUY, CANCELLED): _ask_for_late_money,
     (SELL, PENDING): _accept_by_rule,
     (SELL, CONFIRMED): _pay_out,
 }

@@ -27,6 +27,8 @@ from services.channels import driver_of
 from services.lifecycle import move, raise_exception
 
 DAY = 86_400
+REFUSED_NOTICE = "refused a notice"
+MOST_REFUSED = 10  # such lines in an order's history: anybody can send anything there
 CORRECTED = "corrected"  # how an exception ends whose money turned out to be right
 
 
@@ -58,10 +60,27 @@ def take_notice(order: Order, incoming: Incoming) -> bool:
     Raises:
         BadNotice: it is not what the order's channel would have sent.
     """
-    notice = driver_of(order.channel).read_notice(incoming)
+    driver = driver_of(order.channel)
+    notice = driver.read_notice(incoming)
     if notice.order_no != order.order_no:
-        raise BadNotice(f"it is about {notice.order_no}, not {order.order_no}")
+        raise BadNotice("it is about another order")
+    if driver.asks_again and order.status == PENDING and notice.report.state is State.PAID:
+        return _ask_soon(order)
     return settle(order, notice.report, "channel", notice.report.detail or "notice")
+
+
+@transaction
+def _ask_soon(order: Order) -> bool:
+    """A notice tells of money: the channel is asked at the next sweep, whoever asked it when before."""
+    order = Order.held(order.id)
+    order.put_off(int(time.time()))
+    return lifecycle.note_once(order, "channel", "a notice tells of a payment: the channel is asked")
+
+
+@transaction
+def notice_refused(order: Order, reason: str) -> None:
+    """Put into the order's history that somebody sent a notice that was not genuine; each reason once, and not many."""
+    lifecycle.note_once(order, "channel", f"{REFUSED_NOTICE}: {reason}", most=MOST_REFUSED, alike=REFUSED_NOTICE)
 
 
 def money_on_record(order: Order, reference: str) -> PaymentException | None:
@@ -115,23 +134,27 @@ def complete_deposit(order: Order, why: str) -> bool:
     return True
 
 
-def _deposit_failed(order: Order, report: Report, who: str, why: str) -> bool:
+def _deposit_failed(order: Order, report: Report, who: str, why: str, **facts: Any) -> bool:
     if order.status in (CONFIRMED, COMPLETED):
         order.put_off(None)  # an operator's turn: it must not be credited meanwhile
         return raise_exception(order, REVERSED, f"failed although {order.status}", report)
     if PaymentException.select().where(_about(order), PaymentException.resolution.is_null()).exists():
         order.put_off(None)
         return False  # money came in meanwhile: an operator's turn
-    return move(order, CANCELLED, who, report.detail or why)
+    return move(order, CANCELLED, who, report.detail or why, **facts)
 
 
 @transaction
-def cancel_unpaid(order: Order) -> bool:
-    """Cancel an expired deposit that was closed at its channel unpaid; False where it moved on meanwhile."""
+def cancel_unpaid(order: Order, ask_again: int | None) -> bool:
+    """Cancel an expired deposit that its channel says is unpaid; False where it moved on meanwhile.
+
+    Args:
+        ask_again: when to ask for late money, where the channel may take it all the same.
+    """
     order = Order.held(order.id)
     lifecycle.outcome_known(order)
     unpaid = Report(State.FAILED, detail="expired")
-    return order.status == PENDING and _deposit_failed(order, unpaid, "service", unpaid.detail)
+    return order.status == PENDING and _deposit_failed(order, unpaid, "service", unpaid.detail, due_at=ask_again)
 
 
 def _withdrawal_paid(order: Order, report: Report, who: str, why: str) -> bool:

@@ -185,6 +185,14 @@ def sandbox_notice(
     return sandbox_signed(json.dumps(said).encode(), **secret)
 
 
+def heard(story: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """What `order show` says, without the notices that were refused; and why each of them was."""
+    mark = "refused a notice: "
+    refused = [line["why"].removeprefix(mark) for line in story["history"] if line["why"].startswith(mark)]
+    history = [line for line in story["history"] if not line["why"].startswith(mark)]
+    return story | {"history": history}, refused
+
+
 def completed(api: Api) -> str:
     """A deposit that was paid and credited: its order number."""
     order_no = str(api.buy().data["order_no"])

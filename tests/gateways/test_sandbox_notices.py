@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.support import sandbox_notice, sandbox_signed
+from tests.support import heard, sandbox_notice, sandbox_signed
 
 NOTHING = (1_000_000, 0)
 SANDBOX = 2
@@ -35,7 +35,18 @@ def test_a_forged_notice_is_refused_and_changes_nothing(api, story, balances, fo
     told = story(order_no)
     refused = _notify(api, order_no, *_forged(order_no)[forgery])
     assert (refused.status, refused.text) == (400, "fail")
-    assert (story(order_no), balances()) == (told, NOTHING)
+    assert (heard(story(order_no)), balances()) == ((told, ["bad signature"]), NOTHING)
+
+
+def test_refusals_fill_no_history(api, story):
+    order_no = api.buy().data["order_no"]
+    for number in range(15):
+        body = json.dumps(SAID | {"order_no": order_no, f"made up {number}": 1}).encode()
+        _notify(api, order_no, *sandbox_signed(body))
+        _notify(api, order_no, body, {})
+    _, refused = heard(story(order_no))
+    assert len(refused) == 10
+    assert refused.count("bad signature") == 1
 
 
 def test_a_notice_by_get_is_no_notice(api):
@@ -49,7 +60,7 @@ def test_a_notice_counts_for_the_order_that_it_names_only(api, story):
     told = [story(paid), story(unpaid)]
     refused = api.notice(paid, 10_000, to=unpaid)
     assert (refused.status, refused.text) == (400, "fail")
-    assert [story(paid), story(unpaid)] == told
+    assert [heard(story(paid)), heard(story(unpaid))] == [(told[0], []), (told[1], ["it is about another order"])]
     assert api.notice(paid, 10_000).text == "success"
     assert [api.status(paid), api.status(unpaid)] == ["completed", "pending"]
 
@@ -97,7 +108,8 @@ def test_a_signed_notice_that_makes_no_sense_is_refused_and_changes_nothing(api,
     body = said if isinstance(said, bytes) else json.dumps(said).replace("?", order_no).encode()
     refused = _notify(api, order_no, *sandbox_signed(body))
     assert (refused.status, refused.text) == (400, "fail")
-    assert story(order_no) == told
+    after, reasons = heard(story(order_no))
+    assert (after, len(reasons)) == (told, 1)
 
 
 @pytest.mark.parametrize("state", ["open", "absent"])

@@ -84,13 +84,16 @@ def test_a_channel_that_refuses_a_deposit_cancels_it(api, flask, flask_json, ste
     assert steps(row["order_no"])[-1] == ("channel", "pending", "cancelled")
 
 
-def test_a_channel_that_does_not_answer_leaves_the_deposit_as_it_was(api, flask, exceptions, due):
+def test_a_channel_that_does_not_answer_leaves_the_deposit_as_it_was(api, flask, exceptions, due, later):
     flask("channel", "set", SANDBOX, "--config", "open=timeout")
     placed = api.buy()
     order_no = placed.data["order_no"]
     assert (placed.code, placed.data["status"]) == (1, "pending")
     assert exceptions() == {order_no: "unknown_outcome"}
     due.orders()
+    assert (api.status(order_no), exceptions()) == ("pending", {order_no: "unknown_outcome"})
+    flask("channel", "set", SANDBOX, "--config", "open=accept")
+    later(60)
     assert (api.status(order_no), exceptions()) == ("pending", {})
 
 
@@ -141,6 +144,7 @@ def test_silence_is_said_once_in_the_history_however_often_the_channel_is_asked(
 def test_a_channel_that_falls_silent_again_is_visible_again(api, flask, due, later, exceptions):
     flask("channel", "set", SANDBOX, "--config", "open=timeout")
     order_no = api.buy().data["order_no"]
+    flask("channel", "set", SANDBOX, "--config", "open=accept")
     due.orders()
     assert exceptions() == {}
     api.play(order_no, "timeout")

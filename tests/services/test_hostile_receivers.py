@@ -9,7 +9,8 @@ import threading
 
 import pytest
 
-from services import callbacks, outbound
+from gateways import bounded
+from services import callbacks
 from tests.support import completed, until
 
 OK = b"HTTP/1.1 200 OK\r\n"
@@ -115,8 +116,8 @@ def test_of_an_answer_without_end_only_the_beginning_is_read(serve, status, answ
 def test_where_no_thread_could_watch_an_attempt_the_next_one_has_them_all_watched(
     hostile, api, due, flask_json, monkeypatch
 ):
-    watchdog, start, refused = outbound._Watchdog(), threading.Thread.start, []
-    monkeypatch.setattr(outbound, "_watchdog", watchdog)
+    watchdog, start, refused = bounded._Watchdog(), threading.Thread.start, []
+    monkeypatch.setattr(bounded, "_watchdog", watchdog)
 
     def refuse_the_watch(thread):
         if thread.name == "deadlines" and not refused:

@@ -32,7 +32,7 @@ def test_a_crash_while_handing_over_loses_nothing_and_pays_once(world, api, ahea
     for _ in range(crashes):
         assert reconciliation.sweep(pool()) == 1
         assert reconciliation.sweep(pool()) == 0  # it is in the dead worker's hands until its lease ends
-        ahead(31)
+        ahead(reconciliation.LEASE + 1)
     world.later(10, times=3)
     assert (api.status(order_no), balances(), exceptions()) == ("completed", SPENT, {})
 

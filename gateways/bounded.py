@@ -1,0 +1,124 @@
+"""HTTP exchanges that end, whoever is on the other side: by a deadline for the whole, and after so many bytes."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import socket
+import threading
+import time
+from typing import Any
+
+from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
+
+from gateways.metered import MeteredResponse
+
+log = logging.getLogger(__name__)
+
+_local = threading.local()
+
+
+class _Watchdog:
+    """One thread for all deadlines: a timer thread for each would cost more than the exchange that it guards."""
+
+    TICK = 0.25
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._open: set[Deadline] = set()
+        self._thread: threading.Thread | None = None
+
+    def add(self, deadline: Deadline) -> None:
+        with self._lock:
+            self._open.add(deadline)
+            if self._thread is None:
+                thread = threading.Thread(target=self._run, name="deadlines", daemon=True)
+                try:
+                    thread.start()
+                    self._thread = thread
+                except RuntimeError as error:  # the next one that comes tries again, for all that are open
+                    log.warning("nobody watches deadlines for now: %s", error)
+
+    def remove(self, deadline: Deadline) -> None:
+        with self._lock:
+            self._open.discard(deadline)
+
+    def _run(self) -> None:
+        while True:
+            time.sleep(self.TICK)
+            now = time.monotonic()
+            with self._lock:
+                late = [deadline for deadline in self._open if deadline.at <= now]
+                self._open.difference_update(late)
+                if not self._open:
+                    self._thread = None
+            for deadline in late:
+                deadline.cut()
+            if self._thread is not threading.current_thread():
+                return
+
+
+_watchdog = _Watchdog()
+
+
+class Deadline:
+    """Cuts the connection of this thread's exchange after `seconds`, however slowly the other side drips."""
+
+    def __init__(self, seconds: float):
+        self.at = time.monotonic() + seconds
+        self._connection: Any = None
+        self._socket: socket.socket | None = None
+
+    def watch(self, connection: Any) -> None:
+        """From now on this is the connection to cut; it lets go of its socket while the answer is still read."""
+        self._connection, self._socket = connection, connection.sock
+        if time.monotonic() >= self.at:  # while it connected there was nothing to cut, and nobody looks again
+            self.cut()
+
+    def cut(self) -> None:
+        """End the exchange."""
+        carrier = self._socket or (self._connection and self._connection.sock)
+        if carrier:
+            with contextlib.suppress(OSError):  # it ended by itself meanwhile
+                carrier.shutdown(socket.SHUT_RDWR)
+
+    def __enter__(self) -> Deadline:
+        _local.deadline = self
+        _watchdog.add(self)
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        _watchdog.remove(self)
+        _local.deadline = None
+
+
+def deadline() -> Deadline | None:
+    """The deadline of this thread's exchange, where it has one."""
+    return getattr(_local, "deadline", None)
+
+
+class Bounded:
+    """A connection of urllib3's that the thread's deadline knows of, and whose answers are metered."""
+
+    response_class = MeteredResponse
+
+    def request(self, *arguments: Any, **named: Any) -> None:
+        """Send a request."""
+        limit = deadline()
+        if limit:
+            limit.watch(self)
+        super().request(*arguments, **named)  # type: ignore[misc]
+        if limit:
+            limit.watch(self)
+
+
+def pools(kind: type[Bounded], **facts: Any) -> dict[str, Any]:
+    """Pools of such connections by scheme, for `pool_classes_by_scheme` of a pool manager."""
+    made = {}
+    for scheme, pool, connection in (
+        ("http", HTTPConnectionPool, HTTPConnection),
+        ("https", HTTPSConnectionPool, HTTPSConnection),
+    ):
+        made[scheme] = type("Pool", (pool,), {"ConnectionCls": type("Connection", (kind, connection), facts)})
+    return made

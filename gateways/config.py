@@ -1,0 +1,167 @@
+"""Fields that the configs of drivers share: addresses, proxies, keys. Each loads as a text that it would take again."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import ipaddress
+import re
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import urlsplit
+
+from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, RSAPublicKey
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+    load_der_private_key,
+    load_der_public_key,
+)
+from marshmallow import Schema, ValidationError, fields, validate
+
+LEAST_BITS = 1024  # what the oldest platforms still give out
+_PEM = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----(.*?)-----END \1-----", re.DOTALL)
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+class Address(fields.String):
+    """The start of an upstream's addresses; `plain`: http is possible, too, and not to the machine itself only."""
+
+    def __init__(self, *, plain: bool = False, **named: Any):
+        super().__init__(**named)
+        self.plain = plain
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **named: Any) -> str:
+        text = super()._deserialize(value, attr, data, **named).strip()
+        try:
+            parts = urlsplit(text)
+            usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+        except ValueError:
+            usable = False
+        if not usable or set(text) & set("?# ") or "@" in parts.netloc:
+            raise ValidationError("Must look like https://pay.example.com/.")
+        if parts.scheme == "http" and not self.plain and parts.hostname not in _LOOPBACK:
+            raise ValidationError("Must begin with https://.")
+        return text.rstrip("/")
+
+
+class Proxy(fields.String):
+    """An HTTP proxy, or an empty text for none."""
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **named: Any) -> str:
+        text = super()._deserialize(value, attr, data, **named).strip()
+        if text and not re.fullmatch(r"https?://([^\s/@]+@)?([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}/?", text):
+            raise ValidationError("Must look like http://127.0.0.1:3128 or http://user:password@host:port.")
+        return text
+
+
+class _Sealed(fields.String):
+    """A key or certificate, as PEM or as the bare base64 that consoles show; loads as PEM."""
+
+    what = ""
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **named: Any) -> str:
+        text = super()._deserialize(value, attr, data, **named).strip()
+        if not text:
+            return ""
+        try:
+            return self._pem(text)
+        except (ValueError, TypeError, binascii.Error, UnsupportedAlgorithm):
+            raise ValidationError(f"Is no {self.what}.") from None
+
+    def _pem(self, text: str) -> str:
+        raise NotImplementedError
+
+
+def _der(text: str) -> bytes:
+    found = _PEM.search(text)
+    return base64.b64decode("".join((found[2] if found else text).split()), validate=True)
+
+
+def _rsa(key: Any, kind: type) -> Any:
+    if not isinstance(key, kind) or key.key_size < LEAST_BITS:  # type: ignore[attr-defined]
+        raise ValueError
+    return key
+
+
+def private_key(text: str) -> RSAPrivateKey:
+    """The key in a text that `PrivateKey` loaded. Raises ValueError, TypeError, UnsupportedAlgorithm."""
+    key: RSAPrivateKey = _rsa(load_der_private_key(_der(text), None), RSAPrivateKey)
+    return key
+
+
+def public_key(text: str) -> RSAPublicKey:
+    """The key in a text that `PublicKey` loaded. Raises ValueError, UnsupportedAlgorithm."""
+    key: RSAPublicKey = _rsa(load_der_public_key(_der(text)), RSAPublicKey)
+    return key
+
+
+class PrivateKey(_Sealed):
+    """An RSA private key without a password, PKCS#1 or PKCS#8."""
+
+    what = "RSA private key of 1024 bits or more, without a password"
+
+    def _pem(self, text: str) -> str:
+        return private_key(text).private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
+
+
+class PublicKey(_Sealed):
+    """An RSA public key."""
+
+    what = "RSA public key of 1024 bits or more"
+
+    def _pem(self, text: str) -> str:
+        return public_key(text).public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
+
+
+class Certificates(_Sealed):
+    """One X.509 certificate as PEM, or several."""
+
+    what = "X.509 certificate in PEM"
+
+    def __init__(self, *, several: bool = False, **named: Any):
+        super().__init__(**named)
+        self.several = several
+
+    def _pem(self, text: str) -> str:
+        found = certificates(text)
+        if not found or (len(found) > 1 and not self.several):
+            raise ValueError
+        return "".join(each.public_bytes(Encoding.PEM).decode() for each in found)
+
+
+def certificates(text: str) -> list[x509.Certificate]:
+    """The certificates in a text. Raises ValueError."""
+    return [x509.load_pem_x509_certificate(match[0].encode()) for match in _PEM.finditer(text)]
+
+
+class Flag(fields.Boolean):
+    """Yes or no, of a command line too."""
+
+
+def number(least: int, most: int) -> Callable[[str], Any]:
+    """A check for a merchant's or an application's number."""
+    return validate.Regexp(rf"[0-9A-Za-z_-]{{{least},{most}}}\Z", error="Must be the number from the console.")
+
+
+def ip_address(text: str) -> None:
+    """A check for an IP address. Raises ValidationError."""
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        raise ValidationError("Is no IP address.") from None
+
+
+class UpstreamConfig(Schema):
+    """What the channel of a real upstream has besides its keys.
+
+    `proxy`: through which the upstream is called; `ask_again`: a notice is believed only once the upstream, asked,
+    says the same.
+    """
+
+    proxy = Proxy(load_default="")
+    ask_again = Flag(load_default=False)

@@ -1,0 +1,314 @@
+"""The epay driver (易支付): version 1 signs with MD5, version 2 with RSA and also pays out (docs/epay.md)."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import time
+from base64 import b64decode, b64encode
+from binascii import Error as NotBase64
+from collections.abc import Mapping
+from typing import Any
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
+from cryptography.hazmat.primitives.hashes import SHA256
+from marshmallow import ValidationError, fields, validate, validates_schema
+
+from gateways import money
+from gateways.base import (
+    METHODS,
+    BadNotice,
+    ChannelRefused,
+    ChannelUnknown,
+    Driver,
+    Incoming,
+    Notice,
+    Opened,
+    Payment,
+    Payout,
+    Report,
+    State,
+)
+from gateways.config import (
+    Address,
+    Flag,
+    PrivateKey,
+    PublicKey,
+    UpstreamConfig,
+    ip_address,
+    number,
+    private_key,
+    public_key,
+)
+from gateways.statement import Layout
+from gateways.upstream import Upstream, app_link, read_form, said, web_address
+
+KEYS = {"1": ("key",), "2": ("private_key", "platform_key")}
+DEPOSITS = {"0": State.OPEN, "1": State.PAID}
+REFUNDED = "2"
+PAYOUTS = {"0": State.OPEN, "1": State.PAID, "2": State.FAILED, "3": State.OPEN}  # 3: waits for the platform's people
+CLOCKS_DIFFER = 300  # seconds
+
+
+class EpayConfig(UpstreamConfig):
+    """A merchant's account on an epay platform.
+
+    `redirect`: the payer is sent to the platform's own page, instead of seeing its QR code on ours.
+    """
+
+    base_url = Address(required=True, plain=True)
+    version = fields.String(load_default="1", validate=validate.OneOf(list(KEYS)))
+    pid = fields.String(required=True, validate=number(1, 32))
+    key = fields.String(load_default="", validate=validate.Length(max=200))
+    private_key = PrivateKey(load_default="")
+    platform_key = PublicKey(load_default="")
+    redirect = Flag(load_default=False)
+    device = fields.String(
+        load_default="pc", validate=validate.OneOf(["pc", "mobile", "qq", "wechat", "alipay", "jump"])
+    )
+    clientip = fields.String(load_default="127.0.0.1", validate=ip_address)
+
+    @validates_schema
+    def _has_its_keys(self, data: dict[str, Any], **_: Any) -> None:
+        version = data.get("version", "1")
+        missing = [name for name in KEYS.get(version, ()) if not data.get(name)]
+        if missing:
+            raise ValidationError({name: [f"Version {version} needs it."] for name in missing})
+
+
+def signed_text(fields: Mapping[str, Any]) -> str:
+    """What is signed: all that is filled, but for the signature, by name; values as they are, not URL-encoded."""
+    given = {name: str(value) for name, value in fields.items() if not isinstance(value, (dict, list, type(None)))}
+    return "&".join(
+        f"{name}={given[name]}" for name in sorted(given) if name not in ("sign", "sign_type") and given[name].strip()
+    )
+
+
+def md5_signature(fields: Mapping[str, Any], key: str) -> str:
+    """Version 1's: lowercase hex."""
+    return hashlib.md5((signed_text(fields) + key).encode(), usedforsecurity=False).hexdigest()
+
+
+class EpayDriver(Driver):
+    """What both versions share; its config's `version` chooses between them."""
+
+    name = "epay"
+    config_schema = EpayConfig
+    statement = Layout(
+        number=("商户订单号", "out_trade_no"),
+        reference=("系统订单号", "平台订单号", "trade_no"),
+        amount=("商品金额", "订单金额", "money"),
+        fee=("手续费",),
+        status=("支付状态", "订单状态", "状态", "status"),
+        time=("完成时间", "支付时间", "endtime"),
+        paid=frozenset({"已支付", "已完成", "支付成功", "1"}),
+        failed=frozenset({"未支付", "0"}),
+        refunded=frozenset({"已退款", "2"}),
+    )
+
+    def __init__(self, config: Mapping[str, Any]):
+        super().__init__(config)
+        self._upstream = Upstream(config["base_url"], config["proxy"])
+
+    @classmethod
+    def of(cls, config: Mapping[str, Any]) -> Driver:
+        return {"1": EpayV1, "2": EpayV2}[config["version"]](config)
+
+    def _signed(self, fields: Mapping[str, str]) -> dict[str, str]:
+        raise NotImplementedError
+
+    def _genuine(self, fields: Mapping[str, Any]) -> bool:
+        raise NotImplementedError
+
+    def _order(self, payment: Payment) -> dict[str, str]:
+        return {
+            "pid": self.config["pid"],
+            "type": payment.method,
+            "out_trade_no": payment.order_no,
+            "notify_url": payment.notify_url,
+            "return_url": payment.pay_url,
+            "name": payment.subject,
+            "money": money.yuan(payment.amount),
+        }
+
+    def read_notice(self, incoming: Incoming) -> Notice:
+        fields = read_form(incoming.query if incoming.method == "GET" else incoming.body)
+        if not self._genuine(fields):
+            raise BadNotice("bad signature")
+        if fields.get("pid") != self.config["pid"]:
+            raise BadNotice("it is for another merchant")
+        if fields.get("trade_status") != "TRADE_SUCCESS" or not fields.get("trade_no"):
+            raise BadNotice("it tells of no payment")
+        try:
+            amount = money.fen(fields.get("money", ""))
+        except ValueError as error:
+            raise BadNotice(str(error)) from None
+        return Notice(fields.get("out_trade_no", ""), Report(State.PAID, amount, fields["trade_no"]))
+
+    def _deposit(self, answer: Mapping[str, Any], payment: Payment) -> Report:
+        """What an answer says of a deposit, once it is sure to be about this one."""
+        if str(answer.get("out_trade_no")) != payment.order_no or str(answer.get("pid")) != self.config["pid"]:
+            raise ChannelUnknown("the answer is about another order")
+        status, reference = str(answer.get("status")), said(answer.get("trade_no", ""))
+        try:
+            amount = money.fen(str(answer.get("money")))
+            returned = money.fen(str(answer.get("refundmoney") or "0"))
+        except ValueError as error:
+            raise ChannelUnknown(said(error)) from None
+        if status == REFUNDED and 0 < returned < amount:
+            return Report(State.PAID, amount - returned, reference)  # the rest is there, and an operator's matter
+        if status == REFUNDED:
+            return Report(State.FAILED, reference=reference, detail="it was paid and refunded at the channel")
+        if status not in DEPOSITS:
+            raise ChannelUnknown(f"the channel gives status {said(status)}")
+        return Report(DEPOSITS[status], amount, reference)
+
+
+def _refusal(answer: Mapping[str, Any]) -> str:
+    return f"{said(answer.get('msg', ''))} (code {said(answer.get('code'))})"
+
+
+def _does_not_know(answer: Mapping[str, Any]) -> bool:
+    """Is this the answer about an order or a payout that was never made? All other errors have the same code."""
+    return str(answer.get("code")) == "-1" and "不存在" in str(answer.get("msg"))
+
+
+class EpayV1(EpayDriver):
+    """MD5: mapi.php (or submit.php, in the payer's browser) and api.php, whose answers nobody signs."""
+
+    @property
+    def opens_locally(self) -> bool:  # type: ignore[override]
+        """The link to the platform's page is made here."""
+        return bool(self.config["redirect"])
+
+    def _signed(self, fields: Mapping[str, str]) -> dict[str, str]:
+        return {**fields, "sign": md5_signature(fields, self.config["key"]), "sign_type": "MD5"}
+
+    def _genuine(self, fields: Mapping[str, Any]) -> bool:
+        given = fields.get("sign", "").lower()
+        return hmac.compare_digest(md5_signature(fields, self.config["key"]).encode(), given.encode())
+
+    def open_payment(self, payment: Payment) -> Opened:
+        order = self._order(payment)
+        if self.config["redirect"]:
+            return Opened(redirect=self._upstream.address("submit.php", self._signed(order)))
+        more = {"clientip": self.config["clientip"], "device": self.config["device"]}
+        answer = self._upstream.post("mapi.php", self._signed(order | more)).json()
+        if "code" not in answer:
+            raise ChannelUnknown("an answer without a code")
+        if str(answer["code"]) != "1":
+            raise ChannelRefused(_refusal(answer))
+        qr, address, link = (str(answer.get(name) or "") for name in ("qrcode", "payurl", "urlscheme"))
+        if not (qr or address or link):
+            raise ChannelRefused("it gave nothing that a payer could be shown: set redirect=true")
+        return Opened(qr=qr, redirect=web_address(address) if address else "", scheme=app_link(link) if link else "")
+
+    def query(self, payment: Payment) -> Report:
+        who = {"pid": self.config["pid"], "key": self.config["key"]}
+        answer = self._upstream.get("api.php", {"act": "order", **who, "out_trade_no": payment.order_no}).json()
+        if _does_not_know(answer):
+            return Report(State.ABSENT)
+        if str(answer.get("code")) != "1":
+            raise ChannelUnknown(_refusal(answer))
+        return self._deposit(answer, payment)
+
+
+class EpayV2(EpayDriver):
+    """RSA: everything under api/, requests and answers signed; errors are not."""
+
+    payout_methods = METHODS
+
+    def __init__(self, config: Mapping[str, Any]):
+        super().__init__(config)
+        self._private_key = private_key(config["private_key"])
+        self._platform_key = public_key(config["platform_key"])
+
+    def _signed(self, fields: Mapping[str, str]) -> dict[str, str]:
+        stamped = {**fields, "pid": self.config["pid"], "timestamp": str(int(time.time()))}
+        signature = self._private_key.sign(signed_text(stamped).encode(), PKCS1v15(), SHA256())
+        return {**stamped, "sign": b64encode(signature).decode(), "sign_type": "RSA"}
+
+    def _genuine(self, fields: Mapping[str, Any]) -> bool:
+        try:
+            signature = b64decode(str(fields.get("sign", "")), validate=True)
+            self._platform_key.verify(signature, signed_text(fields).encode(), PKCS1v15(), SHA256())
+        except (InvalidSignature, NotBase64, ValueError):
+            return False
+        return True
+
+    def _ask(self, path: str, fields: Mapping[str, str]) -> dict[str, Any]:
+        """A successful answer whose signature holds, or an error, which is believed as little as need be."""
+        answer = self._upstream.post(f"api/{path}", self._signed(fields)).json()
+        if "code" not in answer:
+            raise ChannelUnknown("an answer without a code")
+        if str(answer["code"]) == "0" and not (self._genuine(answer) and _is_fresh(answer)):
+            raise ChannelUnknown("an answer whose signature doesn't hold")
+        return answer
+
+    def open_payment(self, payment: Payment) -> Opened:
+        how = {"method": "jump" if self.config["redirect"] else "web", "device": self.config["device"]}
+        answer = self._ask("pay/create", self._order(payment) | how | {"clientip": self.config["clientip"]})
+        if str(answer["code"]) != "0":
+            raise ChannelRefused(_refusal(answer))
+        kind, shown = str(answer.get("pay_type")), str(answer.get("pay_info") or "")
+        if kind == "qrcode" and shown:
+            return Opened(qr=shown)
+        if kind == "jump" and shown:
+            return Opened(redirect=web_address(shown))
+        if kind == "urlscheme" and shown:
+            return Opened(scheme=app_link(shown))
+        raise ChannelRefused(f"it gave a payment of type {said(kind)}, which can't be shown: set redirect=true")
+
+    def query(self, payment: Payment) -> Report:
+        answer = self._ask("pay/query", {"out_trade_no": payment.order_no})
+        if _does_not_know(answer):
+            return Report(State.ABSENT)
+        if str(answer["code"]) != "0":
+            raise ChannelUnknown(_refusal(answer))
+        return self._deposit(answer, payment)
+
+    def close(self, payment: Payment) -> bool:
+        # Newer platforms only, and not for each way to pay: what they refuse to close is asked about later on.
+        return str(self._ask("pay/close", {"out_trade_no": payment.order_no})["code"]) == "0"
+
+    def pay_out(self, payout: Payout) -> Report:
+        account = payout.account
+        fields = {
+            "type": payout.method,
+            "account": str(account.get("card_number", "")),
+            "name": str(account.get("real_name", "")),
+            "money": money.yuan(payout.amount),
+            "out_biz_no": payout.number,
+        }
+        answer = self._ask("transfer/submit", fields)
+        if str(answer["code"]) != "0":
+            # Also the answer to a payout that is there already: nothing here is known to be a failure.
+            raise ChannelUnknown(_refusal(answer))
+        return self._payout(answer, payout)
+
+    def query_payout(self, payout: Payout) -> Report:
+        answer = self._ask("transfer/query", {"out_biz_no": payout.number})
+        if _does_not_know(answer):
+            return Report(State.ABSENT, detail=_refusal(answer))
+        if str(answer["code"]) != "0":
+            raise ChannelUnknown(_refusal(answer))
+        return self._payout(answer, payout)
+
+    def _payout(self, answer: Mapping[str, Any], payout: Payout) -> Report:
+        state = PAYOUTS.get(str(answer.get("status")))
+        if state is None or str(answer.get("out_biz_no")) != payout.number:
+            raise ChannelUnknown(f"the channel gives status {said(answer.get('status'))} of {payout.number}")
+        try:
+            amount = money.fen(str(answer["amount"])) if answer.get("amount") else payout.amount
+        except ValueError as error:
+            raise ChannelUnknown(said(error)) from None
+        detail = said(answer.get("errmsg") or "") if state is State.FAILED else ""
+        return Report(state, amount, said(answer.get("biz_no") or answer.get("orderid") or ""), detail=detail)
+
+
+def _is_fresh(answer: Mapping[str, Any]) -> bool:
+    try:
+        return abs(time.time() - int(str(answer.get("timestamp")))) <= CLOCKS_DIFFER
+    except ValueError:
+        return False

@@ -1,0 +1,24 @@
+"""An upstream's downloaded statement: which of its columns says what."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The names of a statement's columns; of several, the first that is there counts.
+
+    A status in `paid` means that the money moved, one in `failed` that it did not, one in `refunded` that it went
+    back; without a column for it, each line is a payment. Times are China's. Money is in yuan.
+    """
+
+    number: tuple[str, ...] = ("order_no", "out_trade_no")
+    reference: tuple[str, ...] = ("reference", "trade_no")
+    amount: tuple[str, ...] = ("amount", "money")
+    fee: tuple[str, ...] = ("fee",)
+    status: tuple[str, ...] = ("status",)
+    time: tuple[str, ...] = ("time", "endtime")
+    paid: frozenset[str] = field(default=frozenset({"paid", "success", "completed", "1"}))
+    failed: frozenset[str] = field(default=frozenset({"failed", "cancelled", "closed", "0"}))
+    refunded: frozenset[str] = field(default=frozenset({"refunded", "refund", "2"}))

@@ -1,0 +1,153 @@
+"""HTTP to an upstream, by its own address and proxy: with an end to each call, and every failure an unknown outcome."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from http.client import HTTPException
+from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+import requests
+from requests.adapters import HTTPAdapter
+from urllib3.exceptions import HTTPError
+
+import settings
+from gateways.base import BadNotice, ChannelUnknown
+from gateways.bounded import Bounded, Deadline, pools
+
+# Seconds: for a connection, for each read, and for one call as a whole.
+CONNECT, READ, WHOLE = 5.0, 10.0, 12.0
+USER_AGENT = f"merchant-orders/{settings.VERSION}"
+POOLS = pools(Bounded)
+FORM = "application/x-www-form-urlencoded"
+# Schemes that a browser would not hand to an app, but run or show itself.
+NO_APPS = ("", "about", "blob", "data", "file", "javascript", "vbscript", "view-source")
+
+
+def said(text: object) -> str:
+    """What an upstream said, fit for a line of history."""
+    shown = "".join(char if char.isprintable() else " " for char in str(text))
+    return shown if len(shown) <= 200 else f"{shown[:200]}..."
+
+
+@dataclass(frozen=True)
+class Reply:
+    """An upstream's answer."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    def json(self) -> dict[str, Any]:
+        """The JSON object that it is, with each number as the text that it was written as. Raises ChannelUnknown."""
+        try:
+            value = json.loads(self.body, parse_int=str, parse_float=str, parse_constant=str)
+        except (ValueError, RecursionError):
+            value = None
+        if not isinstance(value, dict):
+            raise ChannelUnknown(f"status {self.status} and no JSON object")
+        return value
+
+
+class _Adapter(HTTPAdapter):
+    """requests' adapter: it keeps no cookies, follows no redirect, reads no .netrc and no variable for proxies."""
+
+    def init_poolmanager(self, *arguments: Any, **named: Any) -> None:
+        """Make the pools."""
+        super().init_poolmanager(*arguments, **named)
+        self.poolmanager.pool_classes_by_scheme = POOLS
+
+    def proxy_manager_for(self, proxy: Any, **named: Any) -> Any:
+        """The pools behind a proxy."""
+        manager = super().proxy_manager_for(proxy, **named)
+        manager.pool_classes_by_scheme = POOLS
+        return manager
+
+
+class Upstream:
+    """One channel's upstream. Safe from several threads at once."""
+
+    def __init__(self, base: str, proxy: str = ""):
+        """`base`: where its addresses begin; `proxy`: through which it is called, or ""."""
+        self._base = base.rstrip("/")
+        self._host = urlsplit(base).hostname
+        self._proxies = {"http": proxy, "https": proxy} if proxy else {}
+        self._adapter = _Adapter(pool_connections=2, pool_maxsize=8)
+
+    def address(self, path: str, query: Mapping[str, str] | None = None) -> str:
+        """The full address of a path."""
+        return f"{self._base}/{path.lstrip('/')}" + (f"?{urlencode(query)}" if query else "")
+
+    def call(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        form: Mapping[str, str] | None = None,
+        body: bytes = b"",
+        headers: Mapping[str, str] | None = None,
+    ) -> Reply:
+        """One request and its whole answer, whatever its status.
+
+        Raises:
+            ChannelUnknown: no answer, or none in time. Its text names the host only: addresses may hold a key.
+        """
+        all_headers = {"User-Agent": USER_AGENT, "Accept-Encoding": "identity", **(headers or {})}
+        if form is not None:
+            body = urlencode(form).encode()
+            all_headers["Content-Type"] = FORM
+        request = requests.Request(method, self.address(path, query), all_headers, data=body or None).prepare()
+        try:
+            with (
+                Deadline(WHOLE),
+                self._adapter.send(request, stream=True, timeout=(CONNECT, READ), proxies=self._proxies) as answer,
+            ):
+                return Reply(answer.status_code, answer.headers, answer.content)
+        except (OSError, ValueError, HTTPError, HTTPException) as error:  # requests' own are OSErrors
+            raise ChannelUnknown(f"no answer from {self._host}: {type(error).__name__}") from None
+
+    def get(self, path: str, query: Mapping[str, str]) -> Reply:
+        """GET with a query string. Raises ChannelUnknown."""
+        return self.call("GET", path, query=query)
+
+    def post(self, path: str, form: Mapping[str, str]) -> Reply:
+        """POST of a form. Raises ChannelUnknown."""
+        return self.call("POST", path, form=form)
+
+
+def read_form(raw: bytes) -> dict[str, str]:
+    """The fields of a form or a query string. Raises BadNotice: not UTF-8, or a name that comes twice."""
+    try:
+        pairs = parse_qsl(raw.decode(), keep_blank_values=True, errors="strict", max_num_fields=100)
+    except ValueError:
+        raise BadNotice("it is no form") from None
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
+        raise BadNotice("a field comes twice")
+    return fields
+
+
+def web_address(text: str) -> str:
+    """An address that a payer may be sent to. Raises ChannelUnknown."""
+    return _link(text, _scheme(text) in ("http", "https"))
+
+
+def app_link(text: str) -> str:
+    """A link that opens an app. Raises ChannelUnknown."""
+    return _link(text, _scheme(text) not in NO_APPS)
+
+
+def _scheme(text: str) -> str:
+    try:
+        return urlsplit(text).scheme
+    except ValueError:
+        return ""
+
+
+def _link(text: str, usable: bool) -> str:
+    if not usable or not text.isprintable() or " " in text or len(text) > 2000:
+        raise ChannelUnknown(f"it gave an address that can't be opened: {said(text)}")
+    return text

@@ -1,0 +1,36 @@
+"""Channels of real upstreams' protocols, whose other side is on this machine (`tests/upstreams/`)."""
+
+import pytest
+
+
+@pytest.fixture
+def add_channel(flask, flask_json):
+    """`add_channel("epay", config)` adds a channel of gateway_b that the merchant `demo` may use; its number."""
+
+    def add(driver, config, *more):
+        pairs = [part for name, value in config.items() for part in ("--config", f"{name}={value}")]
+        new = ("channel", "add", "--category", "gateway_b", "--driver", driver, "--name", driver.title())
+        number = flask_json(*new, *pairs, *more)["id"]
+        flask("channel", "link", number, "demo")
+        return number
+
+    return add
+
+
+@pytest.fixture
+def impatient(monkeypatch):
+    """Calls to upstreams give up after half a second, so that a slow one is soon known to be slow."""
+    for name in ("CONNECT", "READ", "WHOLE"):
+        monkeypatch.setattr(f"gateways.upstream.{name}", 0.5)
+
+
+@pytest.fixture
+def called():
+    """`called(upstream)`: the paths that were called, without their query."""
+    return lambda upstream: [request.path.removeprefix(f"/{upstream.prefix}/") for request in upstream.calls]
+
+
+@pytest.fixture
+def shown(http):
+    """`shown(order_no)`: the payment page's HTML."""
+    return lambda order_no: http("GET", f"/addons/paychannel/pay/index?order_no={order_no}").text

@@ -1,0 +1,211 @@
+"""A loopback epay platform: version 1 with MD5 and version 2 with RSA, on the same books."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import time
+from base64 import b64decode, b64encode
+from decimal import Decimal
+from typing import Any
+from urllib.parse import parse_qsl, urlencode
+
+from Cryptodome.Hash import SHA256
+from Cryptodome.PublicKey import RSA
+from Cryptodome.Signature import PKCS1_v1_5
+from pytest_httpserver import HTTPServer
+from werkzeug import Request, Response
+
+from tests.upstreams.loopback import Loopback, Sent, key_pair
+
+PID, KEY = "1001", "an-epay-key-of-version-1"
+ORDER_NO = re.compile(r"[A-Za-z0-9._\-|]+")
+KINDS = ("alipay", "wxpay", "bank", "qqpay")
+
+
+def _to_sign(fields: dict[str, str]) -> str:
+    """The platform's reading of the rule, apart from the driver's."""
+    names = [name for name, value in fields.items() if value != "" and name not in ("sign", "sign_type")]
+    return "&".join("=".join((name, fields[name])) for name in sorted(names, key=str.encode))
+
+
+class EpayPlatform(Loopback):
+    """One merchant's account. `gives` is what a new payment is: qrcode, payurl (jump), urlscheme or html."""
+
+    def __init__(self, server: HTTPServer, prefix: str = "epay"):
+        super().__init__(server, prefix)
+        self.merchant_private, self.merchant_public = key_pair("epay merchant")
+        self.private, self.public = key_pair("epay platform")
+        self.gives, self.can_close, self.balance = "qrcode", True, Decimal(100_000)
+        self.orders: dict[str, dict[str, str]] = {}
+        self.payouts: dict[str, dict[str, str]] = {}
+        self.transfers_end = "1"  # status of a transfer once it is asked about
+
+    def config(self, version: str, **more: str) -> dict[str, str]:
+        """The config of a channel for this account."""
+        keys = {"key": KEY} if version == "1" else {"private_key": self.merchant_private, "platform_key": self.public}
+        return {"base_url": self.url, "version": version, "pid": PID, **keys, **more}
+
+    # --- signatures
+
+    def _md5(self, fields: dict[str, str]) -> str:
+        return hashlib.md5((_to_sign(fields) + KEY).encode()).hexdigest()
+
+    def _rsa(self, fields: dict[str, str]) -> str:
+        digest = SHA256.new(_to_sign(fields).encode())
+        return b64encode(PKCS1_v1_5.new(RSA.import_key(self.private)).sign(digest)).decode()
+
+    def _holds(self, fields: dict[str, str]) -> bool:
+        if fields.get("sign_type") == "RSA":
+            digest = SHA256.new(_to_sign(fields).encode())
+            given = b64decode(fields.get("sign", ""))
+            return PKCS1_v1_5.new(RSA.import_key(self.merchant_public)).verify(digest, given) is True
+        return fields.get("sign") == self._md5(fields)
+
+    # --- the protocol
+
+    def answer(self, path: str, request: Request) -> Response:
+        if path == "api.php":
+            return self._json(self._query_v1(request.args.to_dict()))
+        fields = dict(parse_qsl(request.get_data().decode(), keep_blank_values=True)) or request.args.to_dict()
+        if path in ("mapi.php", "submit.php"):
+            return self._create_v1(path, fields)
+        if not path.startswith("api/"):
+            return Response("<html>not found</html>", 404)
+        return self._json(self._v2(path.removeprefix("api/"), fields))
+
+    @staticmethod
+    def _json(said: dict[str, Any]) -> Response:
+        return Response(json.dumps(said, ensure_ascii=False), content_type="text/html; charset=utf-8")
+
+    def _create_v1(self, path: str, fields: dict[str, str]) -> Response:
+        said = self._new_order(fields)
+        if path == "submit.php":
+            return Response(f"<html>pay {said}</html>", content_type="text/html")
+        if "trade_no" in said:
+            name = {"jump": "payurl", "script": "payurl"}.get(self.gives, self.gives)
+            info = self._pay_info(said["trade_no"], self.gives)
+            said = {"code": 1, "msg": "", "trade_no": said["trade_no"], name: info}
+        return self._json(said)
+
+    @staticmethod
+    def _pay_info(trade_no: str, gives: str) -> str:
+        return {
+            "qrcode": f"weixin://wxpay/bizpayurl?pr={trade_no}",
+            "jump": f"https://pay.example.com/pay/{trade_no}/",
+            "urlscheme": f"weixin://dl/business/?t={trade_no}",
+            "html": "<form action='https://pay.example.com/'></form>",
+            "script": "javascript:alert(1)",
+        }[gives]
+
+    def _new_order(self, fields: dict[str, str]) -> dict[str, Any]:
+        needed = ("pid", "type", "out_trade_no", "notify_url", "return_url", "name", "money")
+        if fields.get("pid") != PID:
+            return {"code": -3, "msg": "商户ID不存在"}
+        if not self._holds(fields):
+            return {"code": -1, "msg": "签名校验失败"}
+        if any(not fields.get(name) for name in needed) or not ORDER_NO.fullmatch(fields["out_trade_no"]):
+            return {"code": -1, "msg": "参数错误"}
+        if fields["type"] not in KINDS or "?" in fields["notify_url"] or len(fields["name"].encode()) > 127:
+            return {"code": -1, "msg": "参数错误"}
+        there = self.orders.get(fields["out_trade_no"])
+        if there and (there["status"] != "0" or there["money"] != fields["money"]):
+            return {"code": -1, "msg": "该订单号已存在，请返回来源地重新发起请求"}
+        if not there:
+            there = {"status": "0", "trade_no": f"EP{len(self.orders) + 1:015d}", "pid": PID} | {
+                name: fields[name] for name in ("out_trade_no", "type", "name", "money", "notify_url")
+            }
+            self.orders[fields["out_trade_no"]] = there
+        return {"code": 0, "trade_no": there["trade_no"]}
+
+    def _shown(self, order: dict[str, str]) -> dict[str, Any]:
+        shown = {name: value for name, value in order.items() if name != "notify_url"}
+        return shown | {"addtime": "2026-05-01 12:00:00"}
+
+    def _query_v1(self, query: dict[str, str]) -> dict[str, Any]:
+        if query.get("pid") != PID or query.get("key") != KEY:
+            return {"code": -3, "msg": "商户密钥错误"}
+        order = self.orders.get(query.get("out_trade_no", ""))
+        if order is None:
+            return {"code": -1, "msg": "订单号不存在"}
+        # A number where PHP has one, and money as the database's decimal.
+        return {"code": 1, "msg": "succ", **self._shown(order), "status": int(order["status"]), "pid": int(PID)}
+
+    def _v2(self, path: str, fields: dict[str, str]) -> dict[str, Any]:
+        if fields.get("pid") != PID or not self._holds(fields):
+            return {"code": -1, "msg": "RSA签名校验失败"}
+        if abs(time.time() - int(fields.get("timestamp", "0"))) > 300:
+            return {"code": -1, "msg": "时间戳字段不正确"}
+        verbs = {
+            "pay/create": self._create_v2,
+            "pay/query": self._query_v2,
+            "pay/close": self._close_v2,
+            "transfer/submit": self._transfer,
+            "transfer/query": self._ask_transfer,
+        }
+        said = verbs[path](fields)
+        if said["code"] != 0:
+            return said  # errors are not signed
+        texts = {name: str(value) for name, value in said.items()} | {"timestamp": str(int(time.time()))}
+        return {**said, "timestamp": texts["timestamp"], "sign": self._rsa(texts), "sign_type": "RSA"}
+
+    def _create_v2(self, fields: dict[str, str]) -> dict[str, Any]:
+        if fields.get("method") not in ("web", "jump") or not fields.get("clientip"):
+            return {"code": -1, "msg": "参数错误"}
+        said = self._new_order(fields)
+        if said["code"] != 0:
+            return said
+        gives = "jump" if fields["method"] == "jump" else self.gives
+        kind = {"script": "jump"}.get(gives, gives)
+        return said | {"pay_type": kind, "pay_info": self._pay_info(said["trade_no"], gives)}
+
+    def _query_v2(self, fields: dict[str, str]) -> dict[str, Any]:
+        order = self.orders.get(fields.get("out_trade_no", ""))
+        return {"code": 0, **self._shown(order)} if order else {"code": -1, "msg": "订单号不存在"}
+
+    def _close_v2(self, fields: dict[str, str]) -> dict[str, Any]:
+        order = self.orders.get(fields.get("out_trade_no", ""))
+        if not self.can_close or order is None or order["status"] != "0":
+            return {"code": -1, "msg": "该支付插件不支持关闭订单"}
+        order["closed"] = "1"
+        return {"code": 0, "msg": "succ"}
+
+    def _transfer(self, fields: dict[str, str]) -> dict[str, Any]:
+        number = fields.get("out_biz_no", "")
+        if not re.fullmatch(r"[0-9]{19}", number) or fields.get("type") not in KINDS or not fields.get("account"):
+            return {"code": -1, "msg": "参数错误"}
+        if number in self.payouts:
+            return {"code": -1, "msg": "该交易号已存在"}
+        if Decimal(fields["money"]) > self.balance:
+            return {"code": -1, "msg": "需支付金额大于可转账余额"}
+        self.balance -= Decimal(fields["money"])
+        sent = {name: fields.get(name, "") for name in ("type", "account", "name", "money")}
+        self.payouts[number] = {**sent, "biz_no": f"BZ{number}", "status": "0", "errmsg": ""}
+        return {"code": 0, "msg": "succ", "status": 0, "biz_no": f"BZ{number}", "out_biz_no": number}
+
+    def _ask_transfer(self, fields: dict[str, str]) -> dict[str, Any]:
+        number = fields.get("out_biz_no", "")
+        payout = self.payouts.get(number)
+        if payout is None:
+            return {"code": -1, "msg": "付款记录不存在"}
+        payout["status"] = self.transfers_end
+        failed = {"errmsg": "收款方账户异常"} if self.transfers_end == "2" else {}
+        facts = {"status": int(payout["status"]), "biz_no": payout["biz_no"], "out_biz_no": number}
+        return {"code": 0, "msg": "succ", **facts, "amount": payout["money"], **failed}
+
+    # --- what people do
+
+    def pay(self, order_no: str, money: str = "") -> None:
+        """The payer pays, the order's money or another sum."""
+        self.orders[order_no] |= {"status": "1", "money": money or self.orders[order_no]["money"]}
+
+    def notice(self, order_no: str, version: str = "1", **changed: str) -> Sent:
+        """What the platform tells the notify address once the order is paid; `changed` before it is signed."""
+        order = self.orders[order_no]
+        fields = {name: order[name] for name in ("pid", "trade_no", "out_trade_no", "type", "name", "money")}
+        fields |= {"trade_status": "TRADE_SUCCESS", **changed}
+        if version == "2":
+            fields |= {"timestamp": str(int(time.time())), "endtime": "2026-05-01 12:00:00"}
+        signed = {"sign": self._md5(fields) if version == "1" else self._rsa(fields)}
+        return Sent("GET", b"", {}, urlencode(fields | signed | {"sign_type": "MD5" if version == "1" else "RSA"}))

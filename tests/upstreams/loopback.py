@@ -1,0 +1,116 @@
+"""What the loopback upstreams share: a real HTTP server, a record of calls, faults, keys that are made for the run."""
+
+from __future__ import annotations
+
+import re
+import socket
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+from pytest_httpserver import HTTPServer
+from werkzeug import Request, Response
+
+SLOW = 1.5  # seconds; tests that use it make the driver less patient
+
+
+@cache
+def key_pair(name: str) -> tuple[str, str]:
+    """A private and a public key as PEM; the same for the same name as long as the tests run."""
+    key = rsa.generate_private_key(65537, 2048)
+    private = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
+    public = key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
+    return private, public
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A notice, as the upstream would send it to the notify address: `query` is what follows the question mark."""
+
+    method: str
+    body: bytes
+    headers: dict[str, str]
+    query: str = ""
+
+    def to(self, send: Callable[..., Any], order_no: str) -> Any:
+        """Send it to the address of an order; the answer."""
+        question = f"?{self.query}" if self.query else ""
+        return send(self.method, f"/addons/paychannel/notify/{order_no}{question}", self.body, self.headers)
+
+
+class Loopback:
+    """Base: a protocol is in `answer`, which a subclass gives; `calls` are the requests that came, in order.
+
+    `fails("lost", "")`: so go the next calls, one fault each; later ones go well.
+
+    - `slow`: the answer comes after SLOW seconds
+    - `unheard`: the connection is cut before the request has any effect
+    - `lost`: the request has its effect, and then the connection is cut
+    - `half`: the request has its effect, and half of the answer comes
+    - `garbage`: the request has its effect, and the answer is no answer of this protocol
+    - `broken`: status 500 with a page of HTML, and no effect
+    """
+
+    def __init__(self, server: HTTPServer, prefix: str):
+        self.server, self.prefix = server, prefix
+        self.calls: list[Request] = []
+        self.faults: deque[str] = deque()
+        self.busy, self.most_at_once, self._lock = 0, 0, threading.Lock()
+        server.expect_request(re.compile(f"^/{prefix}/")).respond_with_handler(self._take)
+
+    @property
+    def url(self) -> str:
+        """Where its addresses begin."""
+        return self.server.url_for(f"/{self.prefix}")
+
+    def fails(self, *faults: str) -> None:
+        """What is wrong with the next calls, one after the other."""
+        self.faults.extend(faults)
+
+    def answer(self, path: str, request: Request) -> Response:
+        """What the protocol says to a request; `path` is without the prefix."""
+        raise NotImplementedError
+
+    def _take(self, request: Request) -> Response:
+        request.get_data(cache=True)
+        with self._lock:
+            self.calls.append(request)
+            fault = self.faults.popleft() if self.faults else ""
+            self.busy += 1
+            self.most_at_once = max(self.most_at_once, self.busy)
+        try:
+            return self._misbehave(fault, request)
+        finally:
+            with self._lock:
+                self.busy -= 1
+
+    def _misbehave(self, fault: str, request: Request) -> Response:
+        if fault == "slow":
+            time.sleep(SLOW)
+        elif fault == "broken":
+            return Response("<html>Bad Gateway</html>", 502, content_type="text/html")
+        elif fault == "unheard":
+            return self._cut(request)
+        with self._lock:
+            made = self.answer(request.path.removeprefix(f"/{self.prefix}/"), request)
+        if fault == "lost":
+            return self._cut(request)
+        if fault == "half":
+            whole = made.get_data()
+            head = f"HTTP/1.1 200 OK\r\nContent-Length: {len(whole)}\r\n\r\n".encode()
+            request.environ["werkzeug.socket"].sendall(head + whole[: len(whole) // 2])
+            return self._cut(request)
+        if fault == "garbage":
+            return Response("\ufeff<script>location='/maintenance'</script>", 200, content_type="text/html")
+        return made
+
+    @staticmethod
+    def _cut(request: Request) -> Response:
+        request.environ["werkzeug.socket"].shutdown(socket.SHUT_RDWR)
+        return Response("nobody reads this")

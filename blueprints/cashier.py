@@ -61,9 +61,15 @@ def _live(order: Order) -> dict[str, Any]:
     """What changes while the payer looks at the page."""
     return {
         "status": order.status,
+        "ready": _is_ready(order),
         "checking": any(exception.amount for exception in open_exceptions(order)),
         "seconds_left": max(0, (order.expires_at or 0) - int(time.time())),
     }
+
+
+def _is_ready(order: Order) -> bool:
+    """Is there anything to be shown to the payer: has the channel opened the payment?"""
+    return bool(order.opened) or driver_of(order.channel).opens_locally
 
 
 def _opened(order: Order) -> Opened:

@@ -108,6 +108,13 @@ def change(channel_id: int, pairs: tuple[str, ...], config_file: BinaryIO | None
     click.echo(f"channel {channel_id} is changed")
 
 
+@channel.command("check")
+@click.argument("channel_id", type=ROW_ID)
+def check(channel_id: int) -> None:
+    """Try the address and the keys of channel CHANNEL_ID. Its upstream is asked about an order that is not there."""
+    click.echo(channels.check(channels.find_channel(channel_id)))
+
+
 @channel.command("link")
 @click.argument("channel_id", type=ROW_ID)
 @click.argument("merchant_key")

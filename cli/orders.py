@@ -154,7 +154,10 @@ def accept(order_no: str) -> None:
 @click.argument("order_no")
 @click.option("--reason", required=True, help="Stands in the order's history.")
 def reject(order_no: str, reason: str) -> None:
-    """Reject the withdrawal ORDER_NO and return what it held."""
+    """Reject the withdrawal ORDER_NO and return what it held.
+
+    Where it was accepted, its channel is asked first and must not have it.
+    """
     payouts.reject(_find(order_no), reason)
     _say(order_no)
 

@@ -87,6 +87,7 @@ class PaymentState(View):
     """What changes while a payer looks at the payment page."""
 
     status = fields.String(validate=validate.OneOf(STATUSES))
+    ready = fields.Boolean()
     checking = fields.Boolean()
     seconds_left = fields.Integer()
 

@@ -14,7 +14,7 @@ from peewee import IntegrityError
 
 import gateways
 import settings
-from gateways.base import ChannelError, ChannelUnknown, Driver, Payment, Payout
+from gateways.base import ChannelError, ChannelUnknown, Driver, Payment, Payout, State
 from models.channel import CATEGORIES, LARGEST_AMOUNT, PAY_METHODS, Channel, ChannelLink
 from models.ledger import CLEARING
 from models.merchant import Merchant
@@ -22,10 +22,11 @@ from models.order import Order
 from models.writer import after_commit, transaction
 from services import directory, ledger, vault
 from services.errors import NotPossible, Refused
+from services.numbers import new_order_no, payout_number
 
 log = logging.getLogger(__name__)
 
-CHINA = 8 * 3600  # seconds ahead of UTC
+LEASE = 45  # seconds that one act on an order, of three calls at most, may take before another worker may try
 
 
 @lru_cache(maxsize=256)
@@ -81,14 +82,31 @@ def payment_of(order: Order) -> Payment:
 
 def payout_of(order: Order) -> Payout:
     """A withdrawal as its driver needs to know it."""
-    at = time.strftime("%Y%m%d%H%M%S", time.gmtime(order.createtime + CHINA))
-    number = f"{at}{order.id % 100_000:05d}"  # ids are unique, and nobody places so many orders within a second
-    return Payout(order.order_no, number, order.amount, order.payment_method, account_details(order))
+    return Payout(order.order_no, payout_number(order), order.amount, order.payment_method, account_details(order))
 
 
 def account_details(order: Order) -> dict[str, Any]:
     """The receiving account of a withdrawal, opened."""
     return json.loads(vault.unseal(order.account.details))
+
+
+def check(channel: Channel) -> str:
+    """Ask a channel about a deposit that is not there, which takes its address and all its keys; what it said.
+
+    Raises:
+        NotPossible: it gave no usable answer; the text says why.
+    """
+    driver, site = driver_of(channel), settings.active().public_url
+    if driver.by_hand:
+        return "nobody can be asked: an operator moves the money by hand"
+    absent = Payment(new_order_no(), 1, driver.methods[0], "", site, site, 0)
+    try:
+        report = ask(driver.query, absent)
+    except ChannelUnknown as silence:
+        raise NotPossible(f"channel {channel.id}: {silence}") from silence
+    if report.state not in (State.ABSENT, State.OPEN):
+        raise NotPossible(f"channel {channel.id} says of an order that was never made that it is {report.state.value}")
+    return "the channel answers, and its keys fit"
 
 
 def find_channel(channel_id: int) -> Channel:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import secrets
 import time
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -18,8 +17,9 @@ from models.one_at_a_time import one_at_a_time
 from models.order import CANCELLED, PENDING, Order
 from models.writer import grouped, transaction
 from services import fees, ledger, lifecycle, postings, replay, vault
-from services.channels import CHINA, account_details, ask, driver_of, payment_of
+from services.channels import account_details, ask, driver_of, payment_of
 from services.errors import Refused
+from services.numbers import new_order_no
 from services.queues import waiting_for
 from services.replay import Call
 
@@ -32,16 +32,6 @@ class Placed:
 
     order: Order
     replayed: bool = False
-
-
-def day_of(timestamp: int) -> str:
-    """The date in China, YYYYMMDD."""
-    return time.strftime("%Y%m%d", time.gmtime(timestamp + CHINA))
-
-
-def new_order_no() -> str:
-    """24 digits: the date, then 16 at random, for the number stands in a public address."""
-    return f"{day_of(int(time.time()))}{secrets.randbelow(10**16):016d}"
 
 
 @dataclass(frozen=True)

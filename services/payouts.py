@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 
-from gateways.base import ChannelRefused, Report, State
+from gateways.base import ChannelRefused, ChannelUnknown, Report, State
 from models.order import COMPLETED, CONFIRMED, PENDING, Order
 from models.writer import transaction
 from services import lifecycle, settlement
-from services.channels import ask, driver_of, payout_of
+from services.channels import LEASE, ask, driver_of, payout_of
 from services.errors import NotPossible
 from services.settlement import CORRECTED
 
@@ -26,9 +26,10 @@ def accept(order: Order, who: str = "operator", why: str = "accepted") -> None:
         raise NotPossible(f"the withdrawal is {order.status}, not pending")
 
 
-@transaction
 def reject(order: Order, reason: str, who: str = "operator") -> None:
-    """Reject a withdrawal and return what it held: a pending one, or an accepted one that is paid by hand.
+    """Reject a withdrawal and return what it held: a pending one, or an accepted one that the channel does not have.
+
+    A channel that can be asked is asked, with the order taken from the sweep meanwhile.
 
     Raises:
         NotPossible: it is no withdrawal, or its money may be on the way.
@@ -37,10 +38,38 @@ def reject(order: Order, reason: str, who: str = "operator") -> None:
         raise NotPossible("only a withdrawal can be rejected")
     if not reason.strip():
         raise NotPossible("a rejection needs a reason")
-    if order.status != PENDING and not (order.status == CONFIRMED and driver_of(order.channel).by_hand):
+    if order.status not in (PENDING, CONFIRMED):
         raise NotPossible(f"the withdrawal is {order.status}: it can't be rejected any more")
-    if not settlement.cancel_withdrawal(order, who, reason):
+    if order.status == CONFIRMED and not driver_of(order.channel).by_hand:
+        _make_sure_that_it_is_not_there(order)
+    if not _cancelled(order, who, reason):
         raise NotPossible("the withdrawal moved on just now")
+
+
+@transaction
+def _cancelled(order: Order, who: str, reason: str) -> bool:
+    return settlement.cancel_withdrawal(order, who, reason)
+
+
+def _make_sure_that_it_is_not_there(order: Order) -> None:
+    """Raise NotPossible unless the channel, asked now, says that it has no such payout, or that it failed."""
+    now = int(time.time())
+    # A worker that is at it has taken it for less than LEASE; a longer pause means that nobody is.
+    if order.due_at is not None and order.due_at <= now + LEASE:
+        raise NotPossible("the service is at it just now: repeat this in a minute")
+    if not _taken(order, now + 2 * LEASE):
+        raise NotPossible("the withdrawal moved on just now")
+    try:
+        said = ask(driver_of(order.channel).query_payout, payout_of(order))
+    except ChannelUnknown as silence:
+        raise NotPossible(f"the channel can't say whether it has it: {silence}") from silence
+    if said.state not in (State.ABSENT, State.FAILED):
+        raise NotPossible(f"the channel has it: it is {said.state.value} there")
+
+
+@transaction
+def _taken(order: Order, until: int) -> bool:
+    return order.claim(until)
 
 
 def mark_paid(order: Order, *, amount: int | None = None, reference: str = "", who: str = "operator") -> bool:

@@ -9,13 +9,12 @@ from gateways.base import ChannelRefused, ChannelUnknown, State
 from models.order import BUY, CANCELLED, CONFIRMED, PAID, PENDING, SELL, Order
 from models.writer import transaction
 from services import lifecycle, ordering, payouts, settlement
-from services.channels import ask, driver_of, payment_of
+from services.channels import LEASE, ask, driver_of, payment_of
 from services.fairpool import Due, FairPool, start_due
 from services.ordering import FIRST_ASK
 
 log = logging.getLogger(__name__)
 
-LEASE = 45  # seconds that one act, of three calls at most, may take before another worker may try
 LONGEST_PAUSE = 300
 LATE = (600, 3_600, 86_400)  # seconds between questions about a cancelled deposit that its channel could not close
 # A withdrawal never waits behind questions about deposits.

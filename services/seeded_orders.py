@@ -15,7 +15,8 @@ from models.ledger import AVAILABLE, Entry, LedgerAccount, Posting
 from models.merchant import Merchant
 from models.order import BUY, CANCELLED, COMPLETED, CONFIRMED, PAID, PENDING, SELL, History, Order
 from models.writer import transaction
-from services import administration, fees, ledger, ordering, postings
+from services import administration, fees, ledger, postings
+from services.numbers import in_china
 from services.seeding import DEMO_BALANCE, LINKS, MERCHANTS, START
 
 MONTHS = 10 * 30 * 86_400
@@ -64,7 +65,7 @@ def _order(number: int, merchants: list[Merchant], channels: dict[int, Channel])
     created = _created(number)
     return vars(quote) | {
         "path": path,
-        "order_no": ordering.day_of(created) + f"{int(chance.random() * 10**16):016d}",
+        "order_no": in_china(created) + f"{int(chance.random() * 10**16):016d}",
         "merchant": merchant.id,
         "channel": channel.id,
         "account": None if is_buy else 1,

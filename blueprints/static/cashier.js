@@ -81,6 +81,7 @@
       deadline = performance.now() + order.seconds_left * 1000;
       byId("late").hidden = !checking;
       failures = 0;
+      if (order.ready && "unready" in page.dataset) location.reload(); // with what the channel gave meanwhile
     } catch (error) {
       failures += 1;
     }

@@ -81,7 +81,7 @@ def test_the_status_is_three_facts(state, status, checking, reach, http):
     assert (answer.status, answer.code) == (200, 1)
     assert set(answer.json) == {"code", "msg", "data"}
     left = answer.data["seconds_left"]
-    assert answer.data == {"status": status, "checking": checking, "seconds_left": left}
+    assert answer.data == {"status": status, "ready": True, "checking": checking, "seconds_left": left}
     assert isinstance(left, int)
     assert 0 <= left <= 900
     assert (left == 0) is (state == "expired")

@@ -33,10 +33,11 @@ def _to_sign(fields: dict[str, str]) -> str:
 class EpayPlatform(Loopback):
     """One merchant's account. `gives` is what a new payment is: qrcode, payurl (jump), urlscheme or html."""
 
-    def __init__(self, server: HTTPServer, prefix: str = "epay"):
+    def __init__(self, server: HTTPServer, prefix: str = "epay", key: str = KEY):
         super().__init__(server, prefix)
+        self.key = key
         self.merchant_private, self.merchant_public = key_pair("epay merchant")
-        self.private, self.public = key_pair("epay platform")
+        self.private, self.public = key_pair(f"epay platform {key}")
         self.gives, self.can_close, self.balance = "qrcode", True, Decimal(100_000)
         self.orders: dict[str, dict[str, str]] = {}
         self.payouts: dict[str, dict[str, str]] = {}
@@ -44,13 +45,15 @@ class EpayPlatform(Loopback):
 
     def config(self, version: str, **more: str) -> dict[str, str]:
         """The config of a channel for this account."""
-        keys = {"key": KEY} if version == "1" else {"private_key": self.merchant_private, "platform_key": self.public}
+        keys = (
+            {"key": self.key} if version == "1" else {"private_key": self.merchant_private, "platform_key": self.public}
+        )
         return {"base_url": self.url, "version": version, "pid": PID, **keys, **more}
 
     # --- signatures
 
     def _md5(self, fields: dict[str, str]) -> str:
-        return hashlib.md5((_to_sign(fields) + KEY).encode()).hexdigest()
+        return hashlib.md5((_to_sign(fields) + self.key).encode()).hexdigest()
 
     def _rsa(self, fields: dict[str, str]) -> str:
         digest = SHA256.new(_to_sign(fields).encode())
@@ -124,7 +127,7 @@ class EpayPlatform(Loopback):
         return shown | {"addtime": "2026-05-01 12:00:00"}
 
     def _query_v1(self, query: dict[str, str]) -> dict[str, Any]:
-        if query.get("pid") != PID or query.get("key") != KEY:
+        if query.get("pid") != PID or query.get("key") != self.key:
             return {"code": -3, "msg": "商户密钥错误"}
         order = self.orders.get(query.get("out_trade_no", ""))
         if order is None:

@@ -1,0 +1,164 @@
+"""epay, version 2: payouts, against the loopback platform; no independent side has checked them."""
+
+import pytest
+
+from services import reconciliation
+from tests.upstreams.epay import EpayPlatform
+
+START = 1_000_000
+HELD, SPENT, BACK = (START - 10_030, 10_030), (START - 10_030, 0), (START, 0)
+FAULTS = ("slow", "unheard", "lost", "half", "garbage", "broken")
+
+
+@pytest.fixture
+def platform(web_server):
+    return EpayPlatform(web_server)
+
+
+@pytest.fixture
+def channel(platform, add_channel):
+    return add_channel("epay", platform.config("2"), "--auto-accept-max", "1000")
+
+
+@pytest.fixture
+def placed(api, channel):
+    """`placed()`: the number of a new withdrawal of 100 yuan, which is accepted by rule."""
+    return lambda: api.sell(channel=channel, paychannel_paymethod="alipay").data["order_no"]
+
+
+def test_a_payout_is_handed_over_asked_about_and_done(placed, api, platform, later, balances, story):
+    order_no = placed()
+    later(1, times=2)
+    [(number, payout)] = platform.payouts.items()
+    assert (payout["money"], payout["account"], payout["name"]) == ("100.00", "6222020000000000017", "张三")
+    assert (len(number), number[:8]) == (19, order_no[:8])
+    assert balances() == HELD
+    later(1, times=3)
+    assert (api.status(order_no), balances()) == ("completed", SPENT)
+    assert story(order_no)["channel_reference"] == payout["biz_no"]
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.usefixtures("impatient")
+def test_whatever_goes_wrong_when_it_is_handed_over_it_is_paid_once(fault, placed, api, platform, later, balances):
+    order_no = placed()
+    later(1)
+    platform.fails(fault)
+    later(1, times=8)
+    assert (api.status(order_no), balances(), len(platform.payouts)) == ("completed", SPENT, 1)
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.usefixtures("impatient")
+def test_whatever_goes_wrong_when_it_is_asked_about_the_hold_stays_until_the_answer(
+    fault, placed, api, platform, later, balances
+):
+    order_no = placed()
+    later(1, times=2)
+    platform.fails(fault)
+    later(1)
+    assert (api.status(order_no), balances()) == ("confirmed", HELD)
+    later(4, times=3)
+    assert (api.status(order_no), balances(), len(platform.payouts)) == ("completed", SPENT, 1)
+
+
+def test_only_an_explicit_failure_returns_the_hold(placed, api, platform, later, balances, story):
+    platform.transfers_end = "2"
+    order_no = placed()
+    later(1, times=4)
+    assert (api.status(order_no), balances()) == ("cancelled", BACK)
+    assert "收款方账户异常" in story(order_no)["history"][-1]["why"]
+
+
+@pytest.mark.parametrize("status", ["0", "3"])
+def test_a_payout_that_waits_at_the_platform_keeps_its_hold(status, placed, api, platform, later, balances):
+    platform.transfers_end = status
+    order_no = placed()
+    later(30, times=5)
+    assert (api.status(order_no), balances()) == ("confirmed", HELD)
+
+
+def test_too_little_money_at_the_platform_is_visible_and_paid_after_a_top_up(
+    placed, api, platform, later, balances, exceptions, story
+):
+    platform.balance -= platform.balance
+    order_no = placed()
+    later(1, times=4)
+    assert (api.status(order_no), balances(), exceptions()) == ("confirmed", HELD, {order_no: "unknown_outcome"})
+    assert "需支付金额大于可转账余额" in story(order_no)["exceptions"][0]["detail"]
+    platform.balance += 1_000
+    later(30, times=3)
+    assert (api.status(order_no), balances(), exceptions()) == ("completed", SPENT, {})
+
+
+def test_an_answer_about_another_payout_counts_for_nothing(placed, api, platform, later, balances, monkeypatch):
+    order_no = placed()
+    later(1, times=2)
+    wrong = {"code": 0, "status": 1, "out_biz_no": "2026050112000000001", "biz_no": "BZ1", "amount": "100.00"}
+    monkeypatch.setattr(platform, "_ask_transfer", lambda fields: wrong)
+    later(30)
+    assert (api.status(order_no), balances()) == ("confirmed", HELD)
+
+
+def test_another_amount_than_the_order_s_is_an_exception(placed, api, platform, later, balances, exceptions):
+    order_no = placed()
+    later(1, times=2)
+    next(iter(platform.payouts.values()))["money"] = "99.00"
+    later(30)
+    assert (api.status(order_no), balances(), exceptions()) == ("confirmed", HELD, {order_no: "payout_conflict"})
+
+
+# --- an operator ends a payout that the platform does not have
+
+
+def _stuck(placed, platform, later):
+    platform.balance -= platform.balance
+    order_no = placed()
+    later(100, times=10)  # until the pauses are long
+    return order_no
+
+
+def test_a_payout_that_the_platform_does_not_have_can_be_rejected(placed, api, platform, later, flask, balances, ahead):
+    order_no = _stuck(placed, platform, later)
+    assert balances() == HELD
+    flask("order", "reject", order_no, "--reason", "no money at the platform")
+    assert (api.status(order_no), balances()) == ("cancelled", BACK)
+    platform.balance += 1_000
+    later(600, times=3)
+    assert platform.payouts == {}
+
+
+def test_a_payout_that_the_platform_has_can_not(placed, api, platform, later, refuses, balances):
+    platform.transfers_end = "0"
+    order_no = placed()
+    later(100, times=9)
+    assert "is open there" in refuses("order", "reject", order_no, "--reason", "changed my mind")
+    assert (api.status(order_no), balances()) == ("confirmed", HELD)
+    platform.transfers_end = "1"
+    later(2 * reconciliation.LEASE)
+    assert (api.status(order_no), balances()) == ("completed", SPENT)
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_payout_that_the_platform_can_not_be_asked_about_can_not(placed, api, platform, later, refuses, balances):
+    order_no = _stuck(placed, platform, later)
+    platform.fails("unheard")
+    assert "can't say" in refuses("order", "reject", order_no, "--reason", "changed my mind")
+    assert (api.status(order_no), balances()) == ("confirmed", HELD)
+
+
+def test_a_payout_that_the_service_is_at_can_not(placed, platform, later, refuses, balances):
+    order_no = placed()
+    later(1)
+    assert "repeat this in a minute" in refuses("order", "reject", order_no, "--reason", "changed my mind")
+    assert balances() == HELD
+
+
+# --- what pays nothing out
+
+
+def test_version_1_takes_no_withdrawals(api, platform, add_channel, balances):
+    channel = add_channel("epay", platform.config("1"))
+    refused = api.sell(channel=channel, paychannel_paymethod="alipay")
+    assert (refused.code, refused.data) == (42200, {"paychannel_paymethod": ["This channel pays out by none."]})
+    assert balances() == BACK

@@ -56,7 +56,7 @@ def _make_sure_that_it_is_not_there(order: Order) -> None:
     now = int(time.time())
     # A worker that is at it has taken it for less than LEASE; a longer pause means that nobody is.
     if order.due_at is not None and order.due_at <= now + LEASE:
-        raise NotPossible("the service is at it just now: repeat this in a minute")
+        raise NotPossible("it can't be rejected while the service is at it: repeat this in a minute")
     if not _taken(order, now + 2 * LEASE):
         raise NotPossible("the withdrawal moved on just now")
     try:

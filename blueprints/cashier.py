@@ -16,7 +16,7 @@ from gateways.base import ChannelError, Opened, Report, State
 from models.order import BUY, PENDING, Order
 from schemas.views import PAY_METHOD_TEXTS, hundredths
 from services import ordering, settlement, simulation
-from services.channels import driver_of
+from services.channels import driver_of, pay_url
 from services.errors import Refused
 from services.resolution import open_exceptions
 
@@ -94,8 +94,9 @@ def index() -> Response | tuple[str, int] | str:
         order = _deposit(request.args.get("order_no"))
     except Refused:
         return render_template("cashier_missing.html"), 404
-    opened = _opened(order)
+    opened, by_hand = _opened(order), driver_of(order.channel).by_hand
     sandbox = simulation.sandbox_driver(order) is not None
+    only_an_app = opened.scheme and not (opened.qr or opened.redirect)
     return render_template(
         "cashier.html",
         order_no=order.order_no,
@@ -105,14 +106,15 @@ def index() -> Response | tuple[str, int] | str:
         method_text=gettext(PAY_METHOD_TEXTS[order.payment_method]),
         expires_at=order.expires_at,
         qr=_qr(opened.qr),
+        page_qr=_qr(pay_url(order.order_no)) if only_an_app else "",
         redirect=opened.redirect,
         scheme=opened.scheme,
         lines=[(gettext(label), value) for label, value in opened.lines],
-        can_claim=driver_of(order.channel).by_hand,
+        can_claim=by_hand,
         claim_url=url_for("pages.claim"),
         status_url=url_for("pages.status", order_no=order.order_no),
         sandbox=sandbox,
-        no_real_money=sandbox or settings.active().demo,
+        no_real_money=sandbox or (settings.active().demo and by_hand),
         sandbox_url="/sandbox/pay",
         played=next((gettext(what) for value, _, what in OUTCOMES if value == request.args.get("played")), ""),
         outcomes=[(value, gettext(label), gettext(what)) for value, label, what in OUTCOMES] if sandbox else [],

@@ -12,6 +12,7 @@ from gateways import build
 from gateways.base import Payment, State
 from gateways.epay import md5_signature, signed_text
 from services import reconciliation
+from tests.pages import Seen
 from tests.support import heard
 from tests.upstreams.epay import KEY, PID, EpayPlatform
 from tests.upstreams.loopback import key_pair
@@ -105,6 +106,17 @@ def test_the_payer_sees_a_code_pays_and_is_credited(placed, version, api, platfo
 def test_an_address_becomes_a_redirect_and_a_scheme_opens_the_app(placed, platform, shown, gives, shows):
     platform.gives = gives
     assert shows in shown(placed())
+
+
+def test_on_a_computer_a_scheme_is_a_code_that_leads_the_phone_to_the_page(placed, platform, shown):
+    platform.gives = "urlscheme"
+    page = Seen(shown(placed()))
+    assert "Scan this code with your phone's camera to go on there." in page.text
+    assert "svg" in page.tags
+
+
+def test_nobody_is_told_that_no_real_money_moves(placed, shown):
+    assert "No real money" not in shown(placed())
 
 
 def test_with_redirect_the_payer_goes_to_the_platform_s_page(api, version, platform, add_channel, shown):

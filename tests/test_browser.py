@@ -11,6 +11,7 @@ from selenium.webdriver.common.by import By
 from services import seeding
 from tests.databases import copied
 from tests.support import Api, Receiver, Service, until
+from tests.upstreams.epay import EpayPlatform
 
 CHROMIUM, CHROMEDRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 pytestmark = [
@@ -192,6 +193,46 @@ def test_the_page_fits_and_its_clock_runs(size, channel, payer, running):
     for button in payer.chrome.find_elements(By.CSS_SELECTOR, "button"):
         assert button.is_displayed()
         assert button.accessible_name
+
+
+@pytest.fixture(scope="module")
+def platform(running):
+    """An epay platform of protocol version 2 and its channel, number 5."""
+    with HTTPServer(threaded=True) as server:
+        made = EpayPlatform(server)
+        pairs = [part for name, value in made.config("2").items() for part in ("--config", f"{name}={value}")]
+        running.flask("channel", "add", "--category", "gateway_b", "--driver", "epay", "--name", "Epay", *pairs)
+        running.flask("channel", "link", "5", "demo")
+        yield made
+
+
+@pytest.mark.parametrize("size", [PHONE, DESKTOP], ids=["phone", "desktop"])
+def test_a_payment_that_the_channel_opens_late_appears_by_itself_and_is_paid(size, payer, running, platform):
+    platform.fails(*["broken"] * 4)
+    placed = running.api.buy("66.00", channel=5).data
+    payer.sits_at(size, "en")
+    payer.opens(placed["pay_url"])
+    assert payer.heading == "Your payment is being prepared"
+    until(lambda: payer.heading == "Scan with WeChat to pay", 30)
+    assert payer.find("#cashier .qr").is_displayed()
+    assert not payer.scrolls_sideways
+    platform.pay(placed["order_no"])
+    assert platform.notice(placed["order_no"], "2").to(running.api.send, placed["order_no"]).text == "success"
+    until(lambda: payer.heading == "Payment complete")
+
+
+@pytest.mark.parametrize(
+    ("size", "gives", "on_the_page"),
+    [(PHONE, "urlscheme", "a[href^='weixin:']"), (DESKTOP, "urlscheme", ".scan .qr"), (PHONE, "jump", "a.primary")],
+)
+def test_what_the_channel_gave_is_shown_where_it_can_be_used(size, gives, on_the_page, payer, running, platform):
+    platform.gives = gives
+    payer.sits_at(size, "zh-CN")
+    payer.opens(running.api.buy(channel=5).data["pay_url"])
+    platform.gives = "qrcode"
+    assert payer.find(on_the_page).is_displayed()
+    links = payer.chrome.find_elements(By.CSS_SELECTOR, "a[href^='weixin:']")
+    assert [link.is_displayed() for link in links] in ([], [size is PHONE])
 
 
 def test_a_wrong_address_says_so(payer, running):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import re
 import time
 from base64 import b64decode, b64encode
 from binascii import Error as NotBase64
@@ -42,13 +43,14 @@ from gateways.config import (
     public_key,
 )
 from gateways.statement import Layout
-from gateways.upstream import Upstream, app_link, read_form, said, web_address
+from gateways.upstream import Reply, Upstream, app_link, read_form, said, web_address
 
 KEYS = {"1": ("key",), "2": ("private_key", "platform_key")}
 DEPOSITS = {"0": State.OPEN, "1": State.PAID}
 REFUNDED = "2"
 PAYOUTS = {"0": State.OPEN, "1": State.PAID, "2": State.FAILED, "3": State.OPEN}  # 3: waits for the platform's people
 CLOCKS_DIFFER = 300  # seconds
+NOT_THERE = re.compile("(订单|记录|交易|转账).*不存在")  # but not the merchant
 
 
 class EpayConfig(UpstreamConfig):
@@ -142,8 +144,8 @@ class EpayDriver(Driver):
             raise BadNotice("it tells of no payment")
         try:
             amount = money.fen(fields.get("money", ""))
-        except ValueError as error:
-            raise BadNotice(str(error)) from None
+        except ValueError:
+            raise BadNotice("it names no amount in whole fen") from None
         return Notice(fields.get("out_trade_no", ""), Report(State.PAID, amount, fields["trade_no"]))
 
     def _deposit(self, answer: Mapping[str, Any], payment: Payment) -> Report:
@@ -170,8 +172,16 @@ def _refusal(answer: Mapping[str, Any]) -> str:
 
 
 def _does_not_know(answer: Mapping[str, Any]) -> bool:
-    """Is this the answer about an order or a payout that was never made? All other errors have the same code."""
-    return str(answer.get("code")) == "-1" and "不存在" in str(answer.get("msg"))
+    """Is this the answer about an order or a payout that was never made? Other errors have the same code."""
+    return str(answer.get("code")) == "-1" and bool(NOT_THERE.search(str(answer.get("msg"))))
+
+
+def _answer(reply: Reply) -> dict[str, Any]:
+    """The JSON object of a good reply, which says by its `code` how it went. Raises ChannelUnknown."""
+    answer = reply.json()
+    if reply.status != 200 or "code" not in answer:
+        raise ChannelUnknown(f"status {reply.status}: {said(answer.get('msg', 'no code in the answer'))}")
+    return answer
 
 
 class EpayV1(EpayDriver):
@@ -194,9 +204,7 @@ class EpayV1(EpayDriver):
         if self.config["redirect"]:
             return Opened(redirect=self._upstream.address("submit.php", self._signed(order)))
         more = {"clientip": self.config["clientip"], "device": self.config["device"]}
-        answer = self._upstream.post("mapi.php", self._signed(order | more)).json()
-        if "code" not in answer:
-            raise ChannelUnknown("an answer without a code")
+        answer = _answer(self._upstream.post("mapi.php", self._signed(order | more)))
         if str(answer["code"]) != "1":
             raise ChannelRefused(_refusal(answer))
         qr, address, link = (str(answer.get(name) or "") for name in ("qrcode", "payurl", "urlscheme"))
@@ -206,7 +214,8 @@ class EpayV1(EpayDriver):
 
     def query(self, payment: Payment) -> Report:
         who = {"pid": self.config["pid"], "key": self.config["key"]}
-        answer = self._upstream.get("api.php", {"act": "order", **who, "out_trade_no": payment.order_no}).json()
+        query = {"act": "order", **who, "out_trade_no": payment.order_no}
+        answer = _answer(self._upstream.get("api.php", query))
         if _does_not_know(answer):
             return Report(State.ABSENT)
         if str(answer.get("code")) != "1":
@@ -239,9 +248,7 @@ class EpayV2(EpayDriver):
 
     def _ask(self, path: str, fields: Mapping[str, str]) -> dict[str, Any]:
         """A successful answer whose signature holds, or an error, which is believed as little as need be."""
-        answer = self._upstream.post(f"api/{path}", self._signed(fields)).json()
-        if "code" not in answer:
-            raise ChannelUnknown("an answer without a code")
+        answer = _answer(self._upstream.post(f"api/{path}", self._signed(fields)))
         if str(answer["code"]) == "0" and not (self._genuine(answer) and _is_fresh(answer)):
             raise ChannelUnknown("an answer whose signature doesn't hold")
         return answer

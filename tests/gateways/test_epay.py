@@ -13,7 +13,7 @@ from gateways.base import Payment, State
 from gateways.epay import md5_signature, signed_text
 from services import reconciliation
 from tests.pages import Seen
-from tests.support import heard
+from tests.support import heard, through_http
 from tests.upstreams.epay import KEY, PID, EpayPlatform
 from tests.upstreams.loopback import key_pair
 
@@ -197,6 +197,20 @@ def test_the_same_notice_counts_once_however_often_it_comes(placed, version, api
     notice = platform.notice(order_no, version)
     assert [notice.to(api.send, order_no).text for _ in range(3)] == ["success"] * 3
     assert balances() == PAID
+
+
+@pytest.mark.parametrize("how", ["twice", "backwards", "at_once"])
+def test_notices_count_once_in_whatever_order_they_come(how, service, version, platform):
+    pairs = [part for name, value in platform.config(version).items() for part in ("--config", f"{name}={value}")]
+    service.flask("channel", "add", "--category", "gateway_b", "--driver", "epay", "--name", "Epay", *pairs)
+    service.flask("channel", "link", "5", "demo")
+    orders = [service.api.buy(channel=5).data["order_no"] for _ in range(4)]
+    for order_no in orders:
+        platform.pay(order_no)
+    notices = [(order_no, platform.notice(order_no, version)) for order_no in orders]
+    assert {answer.text for answer in platform.deliver(notices, through_http(service.url), how)} == {"success"}
+    balance = json.loads(service.flask("ledger", "balances", "--json").stdout)["demo"]["available"]
+    assert balance == START + 4 * 9_940
 
 
 @pytest.mark.parametrize("money", ["100", "100.0", "100.00", "100.0000"])

@@ -8,6 +8,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -76,6 +77,16 @@ class Loopback:
     def answer(self, path: str, request: Request) -> Response:
         """What the protocol says to a request; `path` is without the prefix."""
         raise NotImplementedError
+
+    def deliver(self, notices: list[tuple[str, Sent]], send: Callable[..., Any], how: str = "") -> list[Any]:
+        """Send notices, each to the address of its order; the answers, in the order in which they were sent.
+
+        `how`: `twice` each, `backwards`, or all `at_once`, twice each.
+        """
+        order = {"": notices, "backwards": notices[::-1]}.get(how, [each for each in notices for _ in range(2)])
+        workers = len(order) if how == "at_once" else 1
+        with ThreadPoolExecutor(workers) as pool:
+            return list(pool.map(lambda each: each[1].to(send, each[0]), order))
 
     def _take(self, request: Request) -> Response:
         request.get_data(cache=True)

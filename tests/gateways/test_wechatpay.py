@@ -316,6 +316,15 @@ def test_a_notice_that_was_heard_is_refused_when_it_is_old(api, buy, platform, a
     assert balances() == PAID
 
 
+@pytest.mark.parametrize("seconds", [-290, 290])
+def test_clocks_may_differ_by_less_than_five_minutes(seconds, api, buy, platform):
+    platform.clock_off = seconds
+    order_no = buy()
+    platform.pay(order_no)
+    assert platform.notice(order_no).to(api.send, order_no).status == 204
+    assert api.status(order_no) == "completed"
+
+
 @pytest.mark.parametrize("data", [None, ""])
 def test_nothing_need_be_authenticated_beside_the_ciphertext(data, api, buy, platform):
     order_no = buy()

@@ -9,8 +9,11 @@ from gateways.base import Driver
 from gateways.epay import EpayDriver
 from gateways.manual import ManualDriver
 from gateways.sandbox import SandboxDriver
+from gateways.wechatpay import WechatpayDriver
 
-DRIVERS: dict[str, type[Driver]] = {driver.name: driver for driver in (SandboxDriver, ManualDriver, EpayDriver)}
+DRIVERS: dict[str, type[Driver]] = {
+    driver.name: driver for driver in (SandboxDriver, ManualDriver, EpayDriver, WechatpayDriver)
+}
 
 
 def build(name: str, config: Mapping[str, Any]) -> Driver:

@@ -1,0 +1,371 @@
+"""The wechatpay driver: WeChat Pay's API v3, deposits by QR code ("native") and no payouts (docs/wechatpay.md)."""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+import time
+from base64 import b64decode, b64encode
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from typing import Any
+from urllib.parse import urlsplit
+
+from cryptography.exceptions import InvalidSignature, InvalidTag
+from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.hashes import SHA256
+from marshmallow import EXCLUDE, Schema, ValidationError, fields, validate, validates_schema
+
+from gateways.base import (
+    Acknowledgement,
+    BadNotice,
+    ChannelRefused,
+    ChannelUnknown,
+    Driver,
+    Incoming,
+    Notice,
+    Opened,
+    Payment,
+    Report,
+    State,
+)
+from gateways.config import (
+    Address,
+    Certificates,
+    PrivateKey,
+    PublicKey,
+    UpstreamConfig,
+    certificates,
+    number,
+    private_key,
+    public_key,
+)
+from gateways.statement import Layout
+from gateways.upstream import Reply, Upstream, said
+
+SCHEME = "WECHATPAY2-SHA256-RSA2048"
+CLOCKS_DIFFER = 300  # seconds
+CHINA = timezone(timedelta(hours=8))
+TRANSACTIONS = "v3/pay/transactions"
+STATES = {
+    "SUCCESS": State.PAID,
+    "REFUND": State.PAID,
+    "NOTPAY": State.OPEN,
+    "USERPAYING": State.OPEN,
+    "PAYERROR": State.OPEN,  # the payer may try again
+    "ACCEPT": State.OPEN,
+    "CLOSED": State.FAILED,
+    "REVOKED": State.FAILED,
+}
+# Answers to a new payment after which it may be there, or be paid: they come to the second of two calls whose first
+# went unanswered; or try again later. All other codes are a no: with SIGN_ERROR, too, nothing was made, and each
+# deposit goes the same way until the operator has put keys or clock right.
+MAYBE_OPEN = frozenset(
+    {"ORDERPAID", "ORDER_PAID", "OUT_TRADE_NO_USED", "SYSTEM_ERROR", "SYSTEMERROR", "BANK_ERROR", "BANKERROR"}
+    | {"FREQUENCY_LIMITED", "FREQUENCY_LIMIT_EXCEED", "RATELIMIT_EXCEED", "RATELIMIT_EXCEEDED"}
+)
+SAME_NUMBER = "订单号重复"  # so INVALID_REQUEST may say what OUT_TRADE_NO_USED says
+UNKNOWN_ORDER = ("ORDER_NOT_EXIST", "ORDERNOTEXIST")
+PAID_ALREADY = ("ORDERPAID", "ORDER_PAID")
+CLOSED_ALREADY = ("ORDER_CLOSED", "ORDERCLOSED")
+
+
+def _rsa_only(text: str) -> None:
+    """A check for certificates. Raises ValidationError."""
+    if not all(isinstance(each.public_key(), RSAPublicKey) for each in certificates(text)):
+        raise ValidationError("Holds a certificate without an RSA key.")
+
+
+class _Line(fields.String):
+    """A text from a file, whose line ends."""
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **named: Any) -> str:
+        return super()._deserialize(value, attr, data, **named).strip()
+
+
+class WechatpayConfig(UpstreamConfig):
+    """A merchant's account, and whom answers and notices are verified with.
+
+    That is WeChat Pay's public key with its id, or its platform certificates; while it changes over, both.
+    """
+
+    base_url = Address(load_default="https://api.mch.weixin.qq.com")
+    appid = fields.String(required=True, validate=number(1, 32))
+    mchid = fields.String(required=True, validate=number(1, 32))
+    serial_no = fields.String(
+        required=True,
+        validate=validate.Regexp(r"[0-9A-Fa-f]{1,40}\Z", error="Must be the certificate's serial number, in hex."),
+    )
+    private_key = PrivateKey(required=True, validate=validate.Length(min=1, error="Must not be empty."))
+    apiv3_key = _Line(
+        required=True, validate=validate.Regexp(r"[!-~]{32}\Z", error="Must have 32 characters, of ASCII.")
+    )
+    public_key_id = fields.String(
+        load_default="",
+        validate=validate.Regexp(r"(PUB_KEY_ID_[0-9A-Za-z]{1,64})?\Z", error="Must look like PUB_KEY_ID_0123."),
+    )
+    public_key = PublicKey(load_default="")
+    platform_certificates = Certificates(several=True, load_default="", validate=_rsa_only)
+
+    @validates_schema
+    def _can_verify(self, data: dict[str, Any], **_: Any) -> None:
+        pair = [name for name in ("public_key_id", "public_key") if not data.get(name)]
+        if len(pair) == 1:
+            raise ValidationError({pair[0]: ["Needed: public_key and public_key_id belong together."]})
+        if pair and not data.get("platform_certificates"):
+            raise ValidationError({name: ["Needed, unless there are platform_certificates."] for name in pair})
+
+
+class _Said(Schema):
+    """What WeChat Pay says, numbers as texts; there is more than what is read."""
+
+    class Meta:
+        unknown = EXCLUDE
+
+
+class _Transaction(_Said):
+    mchid = fields.String(required=True)
+    appid = fields.String(required=True)
+    out_trade_no = fields.String(required=True)
+    trade_state = fields.String(required=True, validate=validate.OneOf(STATES))
+
+
+class _Amount(_Said):
+    total = fields.String(required=True, validate=validate.Regexp(r"[0-9]{1,12}\Z"))
+    currency = fields.String(required=True, validate=validate.Equal("CNY"))
+
+
+class _Paid(_Said):
+    transaction_id = fields.String(required=True, validate=number(1, 64))
+    amount = fields.Nested(_Amount, required=True)
+
+
+class _Resource(_Said):
+    algorithm = fields.String(required=True, validate=validate.Equal("AEAD_AES_256_GCM"))
+    nonce = fields.String(required=True)
+    ciphertext = fields.String(required=True)
+    associated_data = fields.String(load_default="", allow_none=True)
+
+
+class _Event(_Said):
+    event_type = fields.String(required=True)
+    resource = fields.Nested(_Resource, required=True)
+
+
+_transaction, _paid, _event = _Transaction(), _Paid(), _Event()
+
+
+def _read(schema: Schema, text: bytes) -> dict[str, Any]:
+    """The JSON object that the schema takes. Raises ValueError, with a text that repeats nothing of it."""
+    try:
+        found: dict[str, Any] = schema.loads(text, parse_int=str, parse_float=str, parse_constant=str)
+    except (ValidationError, ValueError, RecursionError):
+        raise ValueError("it makes no sense") from None
+    return found
+
+
+def _serial(text: str) -> str:
+    """A key's number, to compare: certificates count upwards, so that zeros in front mean nothing."""
+    return text.upper().lstrip("0")
+
+
+def _keys(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Whom to verify with, by number."""
+    found = certificates(config["platform_certificates"])
+    keys: dict[str, Any] = {_serial(f"{each.serial_number:X}"): each.public_key() for each in found}
+    if config["public_key_id"]:
+        keys[_serial(config["public_key_id"])] = public_key(config["public_key"])
+    return keys
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """A genuine answer; or an error, which nobody signs: its `code`, and a `text` for the history."""
+
+    reply: Reply
+    code: str = ""
+    text: str = ""
+
+
+class WechatpayDriver(Driver):
+    """The merchant's key signs requests, WeChat Pay's signs answers and notices; these are encrypted, too."""
+
+    name = "wechatpay"
+    config_schema = WechatpayConfig
+    methods = ("wxpay",)
+    statement = Layout(
+        number=("商户订单号",),
+        reference=("微信订单号",),
+        amount=("订单金额", "总金额", "应结订单金额"),
+        fee=("手续费",),
+        status=("交易状态",),
+        time=("交易时间",),
+        paid=frozenset({"SUCCESS"}),
+        failed=frozenset({"REVOKED"}),
+        refunded=frozenset({"REFUND"}),
+    )
+
+    def __init__(self, config: Mapping[str, Any]):
+        super().__init__(config)
+        self._upstream = Upstream(config["base_url"], config["proxy"])
+        self._private_key = private_key(config["private_key"])
+        self._keys = _keys(config)
+
+    # --- signatures
+
+    def _authorization(self, method: str, target: str, body: bytes) -> str:
+        stamp, nonce = str(int(time.time())), secrets.token_hex(16)
+        text = f"{method}\n{target}\n{stamp}\n{nonce}\n".encode() + body + b"\n"
+        parts = {
+            "mchid": self.config["mchid"],
+            "nonce_str": nonce,
+            "signature": b64encode(self._private_key.sign(text, PKCS1v15(), SHA256())).decode(),
+            "timestamp": stamp,
+            "serial_no": self.config["serial_no"],
+        }
+        return f"{SCHEME} " + ",".join(f'{name}="{value}"' for name, value in parts.items())
+
+    def _verify(self, headers: Mapping[str, str], body: bytes) -> None:
+        """Raises ValueError, with a text that repeats nothing of it: it is not WeChat Pay's, or not of now."""
+        names = ("Timestamp", "Nonce", "Serial", "Signature")
+        stamp, nonce, serial, signature = (headers.get(f"Wechatpay-{name}", "") for name in names)
+        key = self._keys.get(_serial(serial))
+        if key is None:
+            raise ValueError("signed with a key that is not in the config")
+        text = f"{stamp}\n{nonce}\n".encode() + body + b"\n"
+        try:
+            key.verify(b64decode(signature, validate=True), text, PKCS1v15(), SHA256())
+        except (InvalidSignature, ValueError):
+            raise ValueError("bad signature") from None
+        if not re.fullmatch(r"[0-9]{1,12}", stamp) or abs(time.time() - int(stamp)) > CLOCKS_DIFFER:
+            raise ValueError("signed at another time: it is old, or a clock is wrong")
+
+    # --- calls
+
+    def _ask(
+        self, method: str, path: str, query: Mapping[str, str] | None = None, fields: Mapping[str, Any] | None = None
+    ) -> _Answer:
+        """One call. Raises ChannelUnknown: neither a genuine answer nor an explicit error."""
+        body = json.dumps(fields, ensure_ascii=False).encode() if fields else b""
+        target = urlsplit(self._upstream.address(path, query))._replace(scheme="", netloc="").geturl()
+        headers = {
+            "Authorization": self._authorization(method, target, body),
+            "Accept": "application/json",
+            "Content-Type": "application/json",
+        }
+        if self.config["public_key_id"]:  # asks for answers that are signed with this key
+            headers["Wechatpay-Serial"] = self.config["public_key_id"]
+        reply = self._upstream.call(method, path, query=query, body=body, headers=headers)
+        if not 200 <= reply.status < 300:
+            return _error(reply)
+        try:
+            self._verify(reply.headers, reply.body)
+        except ValueError as error:
+            raise ChannelUnknown(f"an answer that is not genuine: {error}") from None
+        return _Answer(reply)
+
+    def open_payment(self, payment: Payment) -> Opened:
+        order = {
+            "appid": self.config["appid"],
+            "mchid": self.config["mchid"],
+            "description": payment.subject,
+            "out_trade_no": payment.order_no,
+            # To the second the same whenever it is called: else the same number would be another order.
+            "time_expire": datetime.fromtimestamp(payment.expires_at, CHINA).isoformat(),
+            "notify_url": payment.notify_url,
+            "amount": {"total": payment.amount, "currency": "CNY"},
+        }
+        answer = self._ask("POST", f"{TRANSACTIONS}/native", fields=order)
+        if answer.code in MAYBE_OPEN or SAME_NUMBER in answer.text:
+            raise ChannelUnknown(answer.text)
+        if answer.code:
+            raise ChannelRefused(answer.text)
+        code_url = str(answer.reply.json().get("code_url"))
+        if not re.fullmatch(r"[a-z]+://[!-~]{1,500}", code_url):
+            raise ChannelUnknown("an answer without a code_url that can be shown")
+        return Opened(qr=code_url)
+
+    def query(self, payment: Payment) -> Report:
+        path = f"{TRANSACTIONS}/out-trade-no/{payment.order_no}"
+        answer = self._ask("GET", path, query={"mchid": self.config["mchid"]})
+        if answer.code in UNKNOWN_ORDER:
+            return Report(State.ABSENT)
+        if answer.code:
+            raise ChannelUnknown(answer.text)
+        try:
+            order_no, report = self._told(answer.reply.body)
+        except ValueError as error:
+            raise ChannelUnknown(f"an answer that can't be used: {error}") from None
+        if order_no != payment.order_no:
+            raise ChannelUnknown("the answer is about another order")
+        return report
+
+    def close(self, payment: Payment) -> bool:
+        path = f"{TRANSACTIONS}/out-trade-no/{payment.order_no}/close"
+        answer = self._ask("POST", path, fields={"mchid": self.config["mchid"]})
+        if answer.reply.status == 204 or answer.code in CLOSED_ALREADY:
+            return True
+        if answer.code in UNKNOWN_ORDER:
+            return False  # the call that makes it may be on its way still: it is worth asking later on
+        if answer.code in PAID_ALREADY:
+            raise ChannelRefused(answer.text)
+        raise ChannelUnknown(answer.text or f"status {answer.reply.status}")
+
+    # --- what is told of a payment, by a notice or an answer
+
+    def _told(self, text: bytes) -> tuple[str, Report]:
+        """Which order it is about, and what became of it. Raises ValueError, with a text that repeats nothing of it."""
+        told = _read(_transaction, text)
+        if (told["mchid"], told["appid"]) != (self.config["mchid"], self.config["appid"]):
+            raise ValueError("it is for another merchant or application")
+        state = STATES[told["trade_state"]]
+        if state is not State.PAID:
+            return told["out_trade_no"], Report(state, detail="closed at WeChat Pay" if state is State.FAILED else "")
+        paid = _read(_paid, text)
+        # After a refund nothing says how much is left: no amount matches 0, and so an operator has a look.
+        amount = 0 if told["trade_state"] == "REFUND" else int(paid["amount"]["total"])
+        return told["out_trade_no"], Report(state, amount, paid["transaction_id"])
+
+    def _decrypted(self, resource: Mapping[str, Any]) -> bytes:
+        """Raises ValueError, with a text that repeats nothing of it."""
+        key = AESGCM(self.config["apiv3_key"].encode())
+        try:
+            nonce, ciphertext = resource["nonce"].encode(), b64decode(resource["ciphertext"], validate=True)
+            return key.decrypt(nonce, ciphertext, (resource["associated_data"] or "").encode())
+        except (InvalidTag, ValueError):
+            raise ValueError("it can't be decrypted: is apiv3_key right?") from None
+
+    def read_notice(self, incoming: Incoming) -> Notice:
+        if incoming.method != "POST":
+            raise BadNotice("not a POST")
+        try:
+            self._verify(incoming.headers, incoming.body)
+            event = _read(_event, incoming.body)
+            if event["event_type"] != "TRANSACTION.SUCCESS":
+                raise ValueError("it tells of no payment")
+            order_no, report = self._told(self._decrypted(event["resource"]))
+            if report.state is not State.PAID or not report.amount:  # 0 is a refund
+                raise ValueError("it tells of no payment")
+        except ValueError as error:
+            raise BadNotice(str(error)) from None
+        return Notice(order_no, report)
+
+    def acknowledge(self, accepted: bool) -> Acknowledgement:
+        if accepted:
+            return Acknowledgement("", 204)
+        refused = {"code": "FAIL", "message": "the notice was refused"}
+        return Acknowledgement(json.dumps(refused), 400, "application/json")
+
+
+def _error(reply: Reply) -> _Answer:
+    """An explicit error: a 4xx with a code. Raises ChannelUnknown: it is none, or may pass."""
+    told = reply.json()
+    code = str(told.get("code"))
+    text = said(f"{told.get('message', '')} ({code})")
+    if not 400 <= reply.status < 500 or reply.status == 429 or not re.fullmatch(r"[A-Z][A-Z0-9_]{2,63}", code):
+        raise ChannelUnknown(text)
+    return _Answer(reply, code, text)

@@ -1,0 +1,237 @@
+"""A loopback WeChat Pay: native payments of the API v3, with a signature on all that goes in and out."""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+import time
+from base64 import b64decode, b64encode
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from typing import Any
+from urllib.parse import urlsplit
+
+from Cryptodome.Cipher import AES
+from Cryptodome.Hash import SHA256
+from Cryptodome.PublicKey import RSA
+from Cryptodome.Signature import PKCS1_v1_5
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.x509.oid import NameOID
+from pytest_httpserver import HTTPServer
+from werkzeug import Request, Response
+
+from tests.upstreams.loopback import Loopback, Sent, key_pair
+
+APPID, MCHID = "wx0123456789abcdef", "1900000109"
+MERCHANT_SERIAL = "5157F09EFDC096DE15EBE81A47057A7200000001"
+KEY_ID = "PUB_KEY_ID_0119000001092026050100000000000001"
+CERTIFICATE_SERIAL = "05C0FFEE00000000000000000000000000000B0B"  # with a zero in front, as some have
+SCHEME = "WECHATPAY2-SHA256-RSA2048"
+AUTHORIZATION = re.compile(
+    r'WECHATPAY2-SHA256-RSA2048 mchid="(?P<mchid>[^"]*)",nonce_str="(?P<nonce>[^"]*)",'
+    r'signature="(?P<signature>[^"]*)",timestamp="(?P<timestamp>[0-9]*)",serial_no="(?P<serial>[^"]*)"'
+)
+TIME = r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\+08:00"
+
+
+@cache
+def apiv3_key(name: str = "") -> str:
+    """A key of 32 characters; the same for the same name as long as the tests run."""
+    return secrets.token_hex(16)
+
+
+@cache
+def certificate() -> str:
+    """The platform's key in a certificate, as PEM."""
+    key = serialization.load_pem_private_key(key_pair("wechatpay certificate")[0].encode(), None)
+    owner = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "a platform")])
+    made = (
+        x509.CertificateBuilder(owner, owner, key.public_key(), int(CERTIFICATE_SERIAL, 16))  # type: ignore[arg-type]
+        .not_valid_before(datetime.now(UTC) - timedelta(days=1))
+        .not_valid_after(datetime.now(UTC) + timedelta(days=1))
+        .sign(key, hashes.SHA256())  # type: ignore[arg-type]
+    )
+    return made.public_bytes(serialization.Encoding.PEM).decode()
+
+
+def holds(public: str, text: bytes, signature: str) -> bool:
+    """The platform's reading of a signature, apart from the driver's."""
+    return PKCS1_v1_5.new(RSA.import_key(public)).verify(SHA256.new(text), b64decode(signature)) is True
+
+
+class WechatPay(Loopback):
+    """One merchant's account. `prefix` ends in v3, as all addresses of this protocol begin with it.
+
+    `signs_by`: "key" or "certificate"; `clock_off`: seconds by which the clock of its signatures is wrong.
+    """
+
+    def __init__(self, server: HTTPServer, prefix: str = "v3"):
+        super().__init__(server, prefix)
+        self.merchant_private, self.merchant_public = key_pair("wechatpay merchant")
+        self.signs_by, self.clock_off = "key", 0
+        self.code_url = "weixin://wxpay/bizpayurl?pr={}"
+        self.orders: dict[str, dict[str, Any]] = {}
+        self.refuses: list[tuple[int, Any]] = []  # status and body of the next answers, instead of what would be right
+
+    @property
+    def base_url(self) -> str:
+        """Where the addresses of the protocol begin."""
+        return self.url.removesuffix("/v3")
+
+    def config(self, by: str = "key", **more: str) -> dict[str, str]:
+        """The config of a channel for this account, which verifies `by` key, certificate or both."""
+        whom = {}
+        if by in ("key", "both"):
+            whom |= {"public_key_id": KEY_ID, "public_key": key_pair("wechatpay platform")[1]}
+        if by in ("certificate", "both"):
+            whom |= {"platform_certificates": certificate()}
+        own = {"private_key": self.merchant_private, "serial_no": MERCHANT_SERIAL, "apiv3_key": apiv3_key()}
+        return {"base_url": self.base_url, "appid": APPID, "mchid": MCHID, **own, **whom, **more}
+
+    # --- signatures
+
+    def signed(self, body: bytes, stamp: str = "") -> dict[str, str]:
+        """The headers of an answer or a notice; `stamp` is its time, where it is no time that a clock shows."""
+        private, serial = {
+            "key": (key_pair("wechatpay platform")[0], KEY_ID),
+            "certificate": (key_pair("wechatpay certificate")[0], CERTIFICATE_SERIAL),
+        }[self.signs_by]
+        stamp, nonce = stamp or str(int(time.time()) + self.clock_off), secrets.token_hex(16)
+        digest = SHA256.new(b"\n".join([stamp.encode(), nonce.encode(), body, b""]))
+        return {
+            "Wechatpay-Timestamp": stamp,
+            "Wechatpay-Nonce": nonce,
+            "Wechatpay-Serial": serial,
+            "Wechatpay-Signature": b64encode(PKCS1_v1_5.new(RSA.import_key(private)).sign(digest)).decode(),
+            "Wechatpay-Signature-Type": SCHEME,
+        }
+
+    def _is_the_merchant(self, request: Request) -> bool:
+        """Does the request's Authorization hold for just what was asked, prefix and query too?"""
+        given = AUTHORIZATION.fullmatch(request.headers.get("Authorization", ""))
+        if given is None or (given["mchid"], given["serial"]) != (MCHID, MERCHANT_SERIAL):
+            return False
+        asked = urlsplit(request.environ["REQUEST_URI"])
+        target = f"{asked.path}?{asked.query}" if asked.query else asked.path
+        text = "\n".join([request.method, target, given["timestamp"], given["nonce"], ""]).encode()
+        fresh = abs(time.time() - int(given["timestamp"])) <= 300
+        return fresh and holds(self.merchant_public, text + request.get_data() + b"\n", given["signature"])
+
+    # --- the protocol
+
+    def answer(self, path: str, request: Request) -> Response:
+        if self.refuses:
+            return self._error(*self.refuses.pop(0))
+        if not self._is_the_merchant(request) or request.headers.get("Accept") != "application/json":
+            return self._error(401, {"code": "SIGN_ERROR", "message": "签名错误，请检查后再试"})
+        if request.headers.get("Wechatpay-Serial", KEY_ID) != KEY_ID:
+            return self._error(400, {"code": "PARAM_ERROR", "message": "平台证书序列号Wechatpay-Serial错误"})
+        found = re.fullmatch(r"pay/transactions/(?:native|out-trade-no/([0-9A-Za-z_|*-]{6,32})(/close)?)", path)
+        if found is None:
+            return self._error(404, {"code": "RESOURCE_NOT_EXISTS", "message": "无效的URL"})
+        number, closes = found.groups()
+        if number is None:
+            return self._create(json.loads(request.get_data()))
+        asker = json.loads(request.get_data()) if closes else request.args
+        if asker.get("mchid") != MCHID:
+            return self._error(400, {"code": "MCH_NOT_EXISTS", "message": "商户号不存在"})
+        if number not in self.orders:
+            return self._error(404, {"code": "ORDER_NOT_EXIST", "message": "订单不存在"})
+        return self._close(number) if closes else self._genuine(self.told(number))
+
+    def _error(self, status: int, said: Any) -> Response:
+        """An error, which is not signed here; where `said` is no text, as JSON."""
+        text = said if isinstance(said, str) else json.dumps(said, ensure_ascii=False)
+        return Response(text, status, content_type="application/json")
+
+    def _genuine(self, said: dict[str, Any] | None) -> Response:
+        body = json.dumps(said, ensure_ascii=False).encode() if said else b""
+        return Response(body, 200 if said else 204, self.signed(body), content_type="application/json")
+
+    @staticmethod
+    def _is_well_formed(order: dict[str, Any]) -> bool:
+        amount, notify = order.get("amount", {}), urlsplit(order.get("notify_url", ""))
+        return (
+            (order.get("appid"), order.get("mchid"), amount.get("currency")) == (APPID, MCHID, "CNY")
+            and type(amount.get("total")) is int
+            and amount["total"] > 0
+            and notify.scheme in ("http", "https")
+            and not notify.query
+            and 0 < len(order.get("description", "").encode()) <= 127
+            and re.fullmatch(r"[0-9A-Za-z_|*-]{6,32}", order.get("out_trade_no", "")) is not None
+            and re.fullmatch(TIME, order.get("time_expire", "")) is not None
+        )
+
+    def _create(self, order: dict[str, Any]) -> Response:
+        if not self._is_well_formed(order) or datetime.fromisoformat(order["time_expire"]).timestamp() < time.time():
+            return self._error(400, {"code": "PARAM_ERROR", "message": "参数错误"})
+        there = self.orders.setdefault(order["out_trade_no"], {"asked": order, "trade_state": "NOTPAY"})
+        if there["trade_state"] != "NOTPAY":
+            paid = there["trade_state"] == "SUCCESS"
+            said = ("ORDERPAID", "该订单已支付") if paid else ("ORDER_CLOSED", "该订单已关闭")
+            return self._error(400, dict(zip(("code", "message"), said, strict=True)))
+        if there["asked"] != order:
+            return self._error(400, {"code": "INVALID_REQUEST", "message": "201 商户订单号重复"})
+        return self._genuine({"code_url": self.code_url.format(order["out_trade_no"][-9:])})
+
+    def told(self, number: str) -> dict[str, Any]:
+        """What is told of an order."""
+        order = self.orders[number]
+        told = {"appid": APPID, "mchid": MCHID, "out_trade_no": number, "trade_state": order["trade_state"]}
+        amount = {"payer_currency": "CNY", "total": order.get("total", order["asked"]["amount"]["total"])}
+        if order["trade_state"] in ("SUCCESS", "REFUND"):
+            amount |= {"currency": "CNY", "payer_total": amount["total"]}
+            told |= {"transaction_id": f"42000{number[-20:]}", "trade_type": "NATIVE", "bank_type": "OTHERS"}
+            told |= {"success_time": "2026-05-01T12:00:00+08:00", "payer": {"openid": "oUpF8uMuAJO_M2pxb1Q9zNjWeS6o"}}
+        return told | {"amount": amount, "trade_state_desc": "说明", **order.get("changed", {})}
+
+    def _close(self, number: str) -> Response:
+        state = self.orders[number]["trade_state"]
+        if state == "SUCCESS":
+            return self._error(400, {"code": "ORDERPAID", "message": "该订单已支付"})
+        if state == "CLOSED":
+            return self._error(400, {"code": "ORDER_CLOSED", "message": "该订单已关闭"})
+        self.orders[number]["trade_state"] = "CLOSED"
+        return self._genuine(None)
+
+    # --- what people do
+
+    def pay(self, order_no: str, total: int | None = None) -> None:
+        """The payer pays, the order's money or another sum in fen."""
+        self.orders[order_no]["trade_state"] = "SUCCESS"
+        if total is not None:
+            self.orders[order_no]["total"] = total
+
+    def encrypted(self, text: bytes, key: str = "", data: str | None = "transaction") -> dict[str, Any]:
+        """The `resource` of a notice; `data` is what is authenticated besides."""
+        nonce = secrets.token_hex(6)
+        cipher = AES.new((key or apiv3_key()).encode(), AES.MODE_GCM, nonce=nonce.encode())
+        cipher.update((data or "").encode())
+        text, tag = cipher.encrypt_and_digest(text)
+        named = {} if data is None else {"associated_data": data}
+        sealed = {"algorithm": "AEAD_AES_256_GCM", "ciphertext": b64encode(text + tag).decode(), "nonce": nonce}
+        return {"original_type": "transaction", **sealed, **named}
+
+    def notice(
+        self, order_no: str, *, event: dict[str, Any] | None = None, resource: dict[str, Any] | None = None, **told: Any
+    ) -> Sent:
+        """What is sent to the notify address of a paid order, signed now.
+
+        `told` is laid over the transaction before it is encrypted, `resource` and `event` over what is around it.
+        """
+        sealed = self.encrypted(json.dumps(self.told(order_no) | told, ensure_ascii=False).encode())
+        whole = {
+            "id": secrets.token_hex(16),
+            "create_time": "2026-05-01T12:00:00+08:00",
+            "resource_type": "encrypt-resource",
+            "event_type": "TRANSACTION.SUCCESS",
+            "summary": "支付成功",
+            "resource": sealed | (resource or {}),
+        }
+        return self.sent(json.dumps(whole | (event or {}), ensure_ascii=False).encode())
+
+    def sent(self, body: bytes) -> Sent:
+        """These bytes as a notice, signed now."""
+        return Sent("POST", body, {"Content-Type": "application/json", **self.signed(body)})

@@ -79,10 +79,15 @@ def payment_of(order: Order) -> Payment:
     )
 
 
+def payout_number(order: Order) -> str:
+    """The other name of a withdrawal: 19 digits, of which the first 14 are its date and time."""
+    at = time.strftime("%Y%m%d%H%M%S", time.gmtime(order.createtime + CHINA))
+    return f"{at}{order.id % 100_000:05d}"  # ids are unique, and nobody places so many orders within a second
+
+
 def payout_of(order: Order) -> Payout:
     """A withdrawal as its driver needs to know it."""
-    at = time.strftime("%Y%m%d%H%M%S", time.gmtime(order.createtime + CHINA))
-    number = f"{at}{order.id % 100_000:05d}"  # ids are unique, and nobody places so many orders within a second
+    number = payout_number(order)
     return Payout(order.order_no, number, order.amount, order.payment_method, account_details(order))
 
 

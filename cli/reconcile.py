@@ -17,7 +17,6 @@ from services.errors import NotPossible
 from services.statements import CHINA, Line
 
 DAY = click.DateTime(["%Y-%m-%d"])
-MOST_BYTES = 64 * 2**20
 DIFFERENT = 3  # the status that says so; 1 and 2 say that nothing was compared
 
 
@@ -32,9 +31,7 @@ def _given(pairs: tuple[str, ...]) -> dict[str, list[str]]:
 
 
 def _lines(driver: str, file: BinaryIO, given: dict[str, list[str]], with_fees: bool) -> list[Line]:
-    raw = file.read(MOST_BYTES + 1)
-    if len(raw) > MOST_BYTES:
-        raise NotPossible("the statement is larger than 64 MiB: compare fewer days at once")
+    raw = file.read(statements.MOST_BYTES + 1)
     layout = statements.overridden(gateways.DRIVERS[driver].statement, given)
     return statements.read(raw, layout, {*given, *(["fee"] if with_fees else [])})
 

@@ -12,7 +12,6 @@ from schemas.views import hundredths
 from services import statements
 from services.lifecycle import ANSWERED
 from services.recorded import EDGE, Record, Recorded, fee_of, recorded
-from services.settlement import CORRECTED
 from services.statements import FAILED, PAID, REFUNDED, Line
 
 MISSING_HERE, MISSING_THERE, AMOUNT, STATUS, FEE = ("missing_here", "missing_there", "amount", "status", "fee")
@@ -117,8 +116,8 @@ def _money_of(record: Record, lines: list[Line]) -> list[Money]:
     others = [
         Money(each.amount, each.reference, each)
         for each in record.exceptions
-        # One that was corrected is the order's own money by now; a payout that was cancelled is said not to be out.
-        if each.kind in kinds and each.resolution not in (CORRECTED, "cancel")
+        # A payout that was cancelled is said not to be out; what has the order's own number is its own money by now.
+        if each.kind in kinds and each.resolution != "cancel"
         if not (own and each.reference == order.channel_reference)
     ]
     references = {line.reference for line in lines}
@@ -158,13 +157,13 @@ def _went(record: Record, line: Line) -> str:
 
 def _against(record: Record, line: Line, money: Money, fee_rate: int | None) -> Iterator[Difference]:
     """Where one payment differs from the money on record that it is."""
-    exception, order = money.exception, record.order
+    exception = money.exception
     if not record.is_booked and exception is not None and exception.resolution is None:
         yield _difference(STATUS, record, line, "the money moved there and is not booked here", money)
     elif money.amount != abs(line.amount):
         detail = f"compared with what {exception.kind} recorded" if exception else ""
         yield _difference(AMOUNT, record, line, detail, money)
-    expected = fee_of(order, abs(line.amount), fee_rate) if order.is_buy or exception is None else None
+    expected = fee_of(record.order, abs(line.amount), fee_rate)
     if line.fee is not None and expected is not None and line.fee != expected:
         found = _difference(FEE, record, line, "")
         yield replace(found, here={"fee": hundredths(expected)}, there={"fee": hundredths(line.fee)})

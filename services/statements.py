@@ -15,6 +15,7 @@ from gateways import money
 from gateways.statement import Layout
 from services.errors import NotPossible
 
+MOST_BYTES = 64 * 2**20
 CHINA = timezone(timedelta(hours=8))
 PAID, FAILED, REFUNDED = STATES = ("paid", "failed", "refunded")
 COLUMNS = ("number", "reference", "amount", "refund", "fee", "status", "time")
@@ -68,6 +69,8 @@ def read(raw: bytes, layout: Layout, needed: Collection[str] = ()) -> list[Line]
     Raises:
         NotPossible: it can't be read; it names the line and the column.
     """
+    if len(raw) > MOST_BYTES:
+        raise NotPossible("the statement is larger than 64 MiB: compare fewer days at once")
     rows = _rows(_text(raw))
     header = _header(rows, layout)
     names = {name: next((each for each in getattr(layout, name) if each in header), None) for name in COLUMNS}

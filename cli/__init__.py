@@ -8,10 +8,11 @@ from cli.database import db, demo_curl, seed
 from cli.ledger import ledger
 from cli.merchants import account, merchant
 from cli.orders import order
+from cli.reconcile import reconcile
 from cli.vault import vault
 
 
 def register(app: Flask) -> None:
     """Hang the commands into Flask's own command line."""
-    for command in (merchant, account, channel, order, callback, ledger, db, vault, seed, demo_curl):
+    for command in (merchant, account, channel, order, callback, ledger, db, vault, reconcile, seed, demo_curl):
         app.cli.add_command(command)

@@ -32,8 +32,8 @@ def refusal(error: Exception) -> click.ClickException:
     return end
 
 
-class Commands(AppGroup):
-    """A group whose commands end with one line where something can't be done."""
+class _EndsInOneLine(click.Command):
+    """Ends with one line where something can't be done."""
 
     any_schema = False
 
@@ -51,6 +51,14 @@ class Commands(AppGroup):
             if isinstance(error, OperationalError):
                 raise click.ClickException(f"the database: {error}") from None
             raise
+
+
+class Commands(_EndsInOneLine, AppGroup):
+    """A group whose commands end with one line where something can't be done."""
+
+
+class Command(_EndsInOneLine):
+    """A command of no group that ends so."""
 
 
 class YuanType(click.ParamType):

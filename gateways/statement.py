@@ -10,12 +10,14 @@ class Layout:
     """The names of a statement's columns; of several, the first that is there counts.
 
     A status in `paid` means that the money moved, one in `failed` that it did not, one in `refunded` that it went
-    back; without a column for it, each line is a payment. Times are China's. Money is in yuan.
+    back; without a column for it, each line is a payment. Times are China's. Money is in yuan; `refund` is for
+    upstreams that write what went back into a column of its own.
     """
 
     number: tuple[str, ...] = ("order_no", "out_trade_no")
     reference: tuple[str, ...] = ("reference", "trade_no")
     amount: tuple[str, ...] = ("amount", "money")
+    refund: tuple[str, ...] = ()
     fee: tuple[str, ...] = ("fee",)
     status: tuple[str, ...] = ("status",)
     time: tuple[str, ...] = ("time", "endtime")

@@ -15,6 +15,8 @@ from services import callbacks
 
 log = logging.getLogger(__name__)
 
+ANSWERED = "answered"  # how an exception about a channel's silence ends
+
 
 def begin(orders: list[Order], who: str, why: str) -> None:
     """The first lines of history of orders that were just inserted."""
@@ -112,4 +114,4 @@ def outcome_known(order: Order) -> None:
         PaymentException.kind == UNKNOWN_OUTCOME,
         PaymentException.resolution.is_null(),
     ):
-        exception.resolve("answered", "service")
+        exception.resolve(ANSWERED, "service")

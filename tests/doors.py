@@ -94,6 +94,7 @@ def give_every_command(run, api, flask_json):
         "account list demo",
         "channel add --category gateway_b --driver sandbox --name New",
         "channel set 5 --max 100",
+        "channel check 5",
         "channel list",
         "channel link 5 shop",
         "channel unlink 5 shop",

@@ -1,6 +1,6 @@
 """No statement of the service reads more, the more orders there are (the rule: `tests.plans.unbounded`).
 
-Not walked is what reads everything on purpose: `ledger verify`, `db`, `vault rotate`, `seed`.
+Not walked is what reads everything on purpose: `ledger verify`, `reconcile`, `db`, `vault rotate`, `seed`.
 """
 
 import inspect
@@ -30,6 +30,7 @@ READS_EVERYTHING = {
     ("db", "migrate"),
     ("vault", "rotate"),
     ("seed",),
+    ("reconcile",),
 }
 NO_QUERY = {("serve",), ("demo-curl",), ("run",), ("shell",), ("routes",)}
 

@@ -7,11 +7,12 @@ import cli
 from app import serve
 
 GROUPS = (cli.merchant, cli.account, cli.channel, cli.order, cli.callback, cli.ledger, cli.db, cli.vault)
-SINGLE = (cli.seed, cli.demo_curl, serve)
+SINGLE = (cli.seed, cli.demo_curl, cli.reconcile, serve)
 COMMANDS = {f"{group.name} {name}": command for group in GROUPS for name, command in group.commands.items()} | {
     command.name: command for command in SINGLE
 }
-PROMISED = """serve seed
+READING = ("list", "show", "balances", "heads", "verify", "reconcile")
+PROMISED = """serve seed reconcile
     merchant: add set show list rotate
     channel: add set link unlink list
     account: add list
@@ -52,7 +53,8 @@ def test_help_explains_each_option_and_argument(name):
 
 
 @pytest.mark.parametrize(
-    "name", [name for name in COMMANDS if name.split()[-1] in ("list", "show", "balances", "heads", "verify")]
+    "name",
+    [name for name in COMMANDS if name.split()[-1] in ("list", "show", "balances", "heads", "verify", "reconcile")],
 )
 def test_everything_that_is_read_can_be_had_as_json(name):
     assert "--json" in [option for parameter in COMMANDS[name].params for option in parameter.opts]

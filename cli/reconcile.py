@@ -1,0 +1,128 @@
+"""`flask reconcile`: a channel's statement against the orders."""
+
+from __future__ import annotations
+
+import sys
+from datetime import date, datetime, timedelta
+from typing import Any, BinaryIO
+
+import click
+
+import gateways
+from cli.output import PERCENT, ROW_ID, Command, facts, json_option, show, table
+from schemas.views import hundredths
+from services import channels, comparison, statements
+from services.comparison import Comparison
+from services.errors import NotPossible
+from services.statements import CHINA, Line
+
+DAY = click.DateTime(["%Y-%m-%d"])
+DIFFERENT = 3  # the status that says so; 1 and 2 say that nothing was compared
+
+
+def _given(pairs: tuple[str, ...]) -> dict[str, list[str]]:
+    given: dict[str, list[str]] = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals or not value:
+            raise click.UsageError(f"--column {pair}: say NAME=VALUE, such as number=商户单号")
+        given.setdefault(name, []).append(value)
+    return given
+
+
+def _lines(driver: str, file: BinaryIO, given: dict[str, list[str]], with_fees: bool) -> list[Line]:
+    raw = file.read(statements.MOST_BYTES + 1)
+    layout = statements.overridden(gateways.DRIVERS[driver].statement, given)
+    return statements.read(raw, layout, {*given, *(["fee"] if with_fees else [])})
+
+
+def _days(lines: list[Line], since: datetime | None, until: datetime | None) -> tuple[date, date]:
+    """The first and the last of the statement's days, in China."""
+    times = [line.time for line in lines if line.time is not None]
+    if since is None and not times:
+        raise NotPossible("the statement has no times: say by --since, and --until, which days it is of")
+    first = since.date() if since else datetime.fromtimestamp(min(times), CHINA).date()
+    last = until.date() if until else datetime.fromtimestamp(max(times), CHINA).date() if times else first
+    if last < first:
+        raise NotPossible(f"the statement's days would end on {last}, before they begin on {first}")
+    return first, last
+
+
+def _begins(day: date) -> int:
+    return int(datetime(day.year, day.month, day.day, tzinfo=CHINA).timestamp())
+
+
+def _tell(view: dict[str, Any]) -> None:
+    here, there = view["sums"]["here"], view["sums"]["there"]
+    facts(
+        {
+            "days": f"{view['since']} to {view['until']}",
+            "lines": f"{view['lines']}, of which {view['matched']} belong to orders",
+            **{name: f"{there[name]} there, {here[name]} here" for name in here},
+            "unknown": f"{there['unknown']} there",
+            "differences": len(view["differences"]),
+        }
+    )
+    if view["differences"]:
+        click.echo()
+        table([_row(difference) for difference in view["differences"]])
+
+
+def _row(difference: dict[str, Any]) -> dict[str, Any]:
+    here, there = (" ".join(difference[side].values()) for side in ("here", "there"))
+    return {
+        "kind": difference["kind"],
+        "line": difference["line"],
+        "order_no": difference["order_no"] or difference["reference"],
+        "here": here,
+        "there": there,
+        "detail": difference["detail"],
+    }
+
+
+def _view(channel_id: int, first: date, last: date, found: Comparison) -> dict[str, Any]:
+    return {
+        "channel": channel_id,
+        "since": str(first),
+        "until": str(last),
+        "lines": found.lines,
+        "matched": found.matched,
+        "sums": {side: {name: hundredths(fen) for name, fen in sums.items()} for side, sums in found.sums.items()},
+        "differences": [vars(difference) for difference in found.differences],
+    }
+
+
+@click.command("reconcile", cls=Command)
+@click.argument("channel_id", metavar="CHANNEL", type=ROW_ID)
+@click.argument("statement", metavar="STATEMENT", type=click.File("rb"))
+@click.option("--since", type=DAY, help="First day of the statement, in China; else that of its first line.")
+@click.option("--until", type=DAY, help="Last day of the statement; else that of its last line.")
+@click.option("--fee-rate", type=PERCENT, help="What the channel keeps of deposits by contract, in percent.")
+@click.option(
+    "--column",
+    "pairs",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="What a column is called in this file, such as number=商户单号, or a word in it, such as paid=成功.",
+)
+@json_option
+def reconcile(
+    channel_id: int,
+    statement: BinaryIO,
+    since: datetime | None,
+    until: datetime | None,
+    fee_rate: int | None,
+    pairs: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Compare a channel's statement with the orders.
+
+    CHANNEL is its id, STATEMENT the CSV file that you downloaded; - for standard input. Nothing is changed.
+    Status 0 where both agree, 3 where they don't.
+    """
+    channel = channels.find_channel(channel_id)
+    lines = _lines(channel.driver, statement, _given(pairs), with_fees=fee_rate is not None)
+    first, last = _days(lines, since, until)
+    found = comparison.compare(channel, lines, _begins(first), _begins(last + timedelta(days=1)), fee_rate)
+    show(_view(channel_id, first, last, found), as_json, _tell)
+    sys.exit(DIFFERENT if found.differences else 0)

@@ -1,0 +1,152 @@
+"""What is on record here about a statement: the orders of its lines, and whose money moved here in its days."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import islice
+from typing import Any
+
+from models.base import database
+from models.channel import Channel
+from models.order import BUY, COMPLETED, CONFIRMED, PAID, SELL, History, Order, PaymentException
+from services.fees import share
+from services.numbers import payout_number
+from services.statements import CHINA, Line
+
+AT_ONCE = 1_000  # values that one query names
+EDGE = 600  # seconds by which the clocks of an upstream and of this service may say different days
+BOOKED = {BUY: (CONFIRMED, COMPLETED), SELL: (PAID, COMPLETED)}
+
+_COLUMNS = (
+    *(Order.id, Order.order_no, Order.channel, Order.order_type, Order.status, Order.amount),
+    *(Order.channel_amount, Order.channel_reference, Order.createtime),
+)
+_PAYOUT = re.compile(r"[0-9]{19}", re.ASCII)
+
+
+@dataclass
+class Record:
+    """An order, its exceptions, and when its money moved here, if that was in the statement's days or at their edge."""
+
+    order: Order
+    exceptions: list[PaymentException] = field(default_factory=list)
+    moved_at: int | None = None
+
+    @property
+    def is_booked(self) -> bool:
+        """Is the order's own money in the books, or about to be?"""
+        return self.order.status in BOOKED[self.order.order_type]
+
+
+@dataclass
+class Recorded:
+    """`by_line` has the record of each line that belongs to an order of the channel, `elsewhere` the channel of others.
+
+    `missing` are the records of orders whose money moved in the statement's days and that no line belongs to, in the
+    order of that; `sums` is all that moved then: `in`, `out` and `fees`, in fen.
+    """
+
+    by_line: dict[int, Record]
+    elsewhere: dict[int, int]
+    missing: list[Record] = field(default_factory=list)
+    sums: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("in", "out", "fees"), 0))
+
+
+def fee_of(order: Order, amount: int, fee_rate: int | None) -> int | None:
+    """What the channel should have kept of this amount (fen): of deposits a rate, of withdrawals what was stored."""
+    if not order.is_buy:
+        return order.channel_amount
+    return None if fee_rate is None else share(amount, fee_rate)
+
+
+def recorded(channel: Channel, lines: list[Line], since: int, until: int, fee_rate: int | None) -> Recorded:
+    """What is on record as of one moment; it holds no lock that would keep anybody from writing.
+
+    Args:
+        since: when the statement's days begin, in Unix seconds.
+        until: when they end; that second is not theirs any more.
+        fee_rate: the share of deposits that the channel keeps, in basis points.
+    """
+    with database.snapshot():
+        orders = _orders_of(channel, lines)
+        records = {order.id: Record(order) for order in orders.values()}
+        found = Recorded(
+            {at: records[order.id] for at, order in orders.items() if order.channel_id == channel.id},
+            {at: order.channel_id for at, order in orders.items() if order.channel_id != channel.id},
+        )
+        for order in _moved(channel, since - EDGE, until + EDGE):
+            if order.id in records:
+                records[order.id].moved_at = order.moved_at
+            elif since <= order.moved_at < until:
+                found.missing.append(Record(order, moved_at=order.moved_at))
+            if since <= order.moved_at < until:
+                found.sums["in" if order.is_buy else "out"] += order.amount
+                found.sums["fees"] += fee_of(order, order.amount, fee_rate) or 0
+        records |= {record.order.id: record for record in found.missing}
+        for chunk in _chunks(records):
+            for exception in PaymentException.select().where(PaymentException.order.in_(chunk)):
+                records[exception.order_id].exceptions.append(exception)
+    return found
+
+
+def _chunks(values: Iterable[Any]) -> Iterator[list[Any]]:
+    rest = iter(values)
+    while chunk := list(islice(rest, AT_ONCE)):
+        yield chunk
+
+
+def _orders_of(channel: Channel, lines: list[Line]) -> dict[int, Order]:
+    """The orders of lines, by line: by the order number, by a payout's other number, by the channel's reference."""
+    numbers = {line.number for line in lines} - {""}
+    known = {order.order_no: order for order in _named(Order.order_no, numbers)}
+    known |= _payouts(channel, numbers - set(known))
+    references = {line.reference for line in lines if line.number not in known} - {""}
+    by_reference: dict[str, list[Order]] = {}
+    for order in _named(Order.channel_reference, references, Order.channel == channel):
+        by_reference.setdefault(order.channel_reference, []).append(order)
+    found = {line.at: known.get(line.number) or _only(by_reference.get(line.reference, [])) for line in lines}
+    return {at: order for at, order in found.items() if order is not None}
+
+
+def _only(orders: list[Order]) -> Order | None:
+    return orders[0] if len(orders) == 1 else None
+
+
+def _named(column: Any, values: Iterable[str], *conditions: Any) -> Iterator[Order]:
+    for chunk in _chunks(values):
+        yield from Order.select(*_COLUMNS).where(column.in_(chunk), *conditions)
+
+
+def _payouts(channel: Channel, numbers: set[str]) -> dict[str, Order]:
+    """The withdrawals that have these other numbers, by them."""
+    times = [time for number in numbers if (time := _payout_time(number)) is not None]
+    if not times:
+        return {}
+    payouts = Order.select(*_COLUMNS).where(
+        Order.channel == channel, Order.order_type == SELL, Order.createtime.between(min(times), max(times))
+    )
+    return {number: order for order in payouts.iterator() if (number := payout_number(order)) in numbers}
+
+
+def _payout_time(number: str) -> int | None:
+    """When the withdrawal was placed that has this other number; None where no withdrawal can have it."""
+    if not _PAYOUT.fullmatch(number):
+        return None
+    try:
+        return int(datetime.strptime(number[:14], "%Y%m%d%H%M%S").replace(tzinfo=CHINA).timestamp())
+    except ValueError:
+        return None
+
+
+def _moved(channel: Channel, since: int, until: int) -> Iterator[Any]:
+    """The channel's orders whose money moved here meanwhile, each with `moved_at`."""
+    step = ((Order.order_type == BUY) & (History.after == CONFIRMED)) | (
+        (Order.order_type == SELL) & (History.after == PAID)
+    )
+    moves = Order.select(*_COLUMNS, History.at.alias("moved_at")).join(History, on=(History.order == Order.id))
+    meanwhile = (History.at >= since) & (History.at < until) & (History.before != History.after)
+    moves = moves.where(Order.channel == channel, step, meanwhile).order_by(History.at, History.id)
+    yield from moves.objects().iterator()

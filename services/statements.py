@@ -1,0 +1,210 @@
+"""A channel's downloaded statement: its bytes become lines, or one sentence that says what can't be read."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, fields, replace
+from datetime import datetime, timedelta, timezone
+from decimal import ROUND_HALF_UP, Decimal
+from typing import Any
+
+from gateways import money
+from gateways.statement import Layout
+from services.errors import NotPossible
+
+MOST_BYTES = 64 * 2**20
+CHINA = timezone(timedelta(hours=8))
+PAID, FAILED, REFUNDED = STATES = ("paid", "failed", "refunded")
+COLUMNS = ("number", "reference", "amount", "refund", "fee", "status", "time")
+ENCODINGS = ("utf-8-sig", "gb18030")
+# What surrounds values so that spreadsheets leave long numbers alone.
+PADDING = " \t\u3000\xa0`'=\""
+SUMMARY = ("总", "合计", "汇总", "小计")
+NO_TEXT = {
+    b"PK\x03\x04": "it is a ZIP archive or an Excel workbook: unpack it, or save it as CSV",
+    b"\x1f\x8b": "it is compressed: unpack it",
+    b"\xd0\xcf\x11\xe0": "it is an Excel workbook: save it as CSV",
+}
+
+_AMOUNT = re.compile(r"([+-]?)([0-9]+|[0-9]{1,3}(?:,[0-9]{3})+)(\.[0-9]{1,8})?", re.ASCII)
+_TIME = re.compile(r"(\d{4})[-/](\d{1,2})[-/](\d{1,2})(?:[ T]+(\d{1,2}):(\d{2})(?::(\d{2}))?)?", re.ASCII)
+_SHORTENED = re.compile(r"[0-9](\.[0-9]+)?E\+[0-9]+", re.ASCII | re.IGNORECASE)
+
+Row = tuple[int, list[str]]  # the line of the file that it ends on, its values
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of a statement. Money in fen: the amount with the sign that it has in the file, the fee without one.
+
+    `fee` is None where the file has no column for it, `time` (Unix seconds) where there is none on this line.
+    """
+
+    at: int
+    number: str
+    reference: str
+    amount: int
+    fee: int | None
+    state: str
+    time: int | None
+
+
+def overridden(layout: Layout, given: dict[str, list[str]]) -> Layout:
+    """The layout with other names in the place of its own. Raises NotPossible: it has no such field."""
+    kinds = {field.name: type(getattr(layout, field.name)) for field in fields(layout)}
+    if unknown := set(given) - set(kinds):
+        raise NotPossible(f"no column {', '.join(sorted(unknown))}: there are {', '.join(kinds)}")
+    return replace(layout, **{name: kinds[name](values) for name, values in given.items()})
+
+
+def read(raw: bytes, layout: Layout, needed: Collection[str] = ()) -> list[Line]:
+    """The lines of a statement (docs/reconciling.md).
+
+    Args:
+        needed: columns that must be there, besides `number` and `amount`.
+
+    Raises:
+        NotPossible: it can't be read; it names the line and the column.
+    """
+    if len(raw) > MOST_BYTES:
+        raise NotPossible("the statement is larger than 64 MiB: compare fewer days at once")
+    rows = _rows(_text(raw))
+    header = _header(rows, layout)
+    names = {name: next((each for each in getattr(layout, name) if each in header), None) for name in COLUMNS}
+    for name in needed:
+        if name in names and names[name] is None:
+            raise NotPossible(f"the statement has no column {' or '.join(getattr(layout, name)) or name}")
+    reader = _Reader(layout, header, {name: column for name, column in names.items() if column is not None})
+    return [reader.line(*row) for row in _data(rows, header, header.index(str(names["number"])))]
+
+
+def _text(raw: bytes) -> str:
+    for beginning, meaning in NO_TEXT.items():
+        if raw.startswith(beginning):
+            raise NotPossible(f"the statement is no text: {meaning}")
+    for encoding in ENCODINGS:
+        try:
+            return raw.decode(encoding)
+        except UnicodeDecodeError:
+            continue
+    raise NotPossible("the statement is neither UTF-8 nor GBK: save it as CSV in one of them")
+
+
+def _rows(text: str) -> Iterator[Row]:
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    try:
+        for cells in reader:
+            if all(cell.startswith("`") for cell in cells[:2]):  # each value begins so, and may hold commas
+                cells = re.split(r",\s*`", ",".join(cells))
+            yield reader.line_num, [cell.strip(PADDING) for cell in cells]
+    except csv.Error as error:
+        raise NotPossible(f"line {reader.line_num}: {error}") from None
+
+
+def _header(rows: Iterator[Row], layout: Layout) -> list[str]:
+    for _, cells in rows:
+        if set(layout.number) & set(cells) and set(layout.amount) & set(cells):
+            return cells
+    number, amount = " or ".join(layout.number), " or ".join(layout.amount)
+    raise NotPossible(
+        f"no line of the statement has the columns {number} and {amount}: name them by --column number=... amount=..."
+    )
+
+
+def _data(rows: Iterator[Row], header: list[str], number: int) -> Iterator[Row]:
+    """The rows between the header and what sums them up."""
+    for at, cells in rows:
+        first = cells[0] if cells else ""
+        if first.startswith("#") or (first.startswith(SUMMARY) and _sums_up(cells, header, number)):
+            return
+        if any(cells):
+            yield at, cells
+
+
+def _sums_up(cells: list[str], header: list[str], number: int) -> bool:
+    """Is it no line of an order, whose number would be there?"""
+    return len(cells) != len(header) or not cells[number] or not cells[number].isascii()
+
+
+class _Reader:
+    """Makes lines of rows whose columns are known."""
+
+    def __init__(self, layout: Layout, header: list[str], names: dict[str, str]):
+        self._names = names
+        self._places = {name: header.index(column) for name, column in names.items()}
+        self._states = {text.casefold(): state for state in STATES for text in getattr(layout, state)}
+        self._reads: dict[str, Any] = {
+            "number": _number,
+            "reference": str,
+            "amount": _fen,
+            "refund": _fen,
+            "fee": _fee,
+            "status": self._state,
+            "time": _time,
+        }
+
+    def line(self, at: int, cells: list[str]) -> Line:
+        """One line. Raises NotPossible, naming it and the column."""
+        state = self._value("status", at, cells) or PAID
+        amount = "refund" if state == REFUNDED and "refund" in self._places else "amount"
+        return Line(
+            at,
+            number=self._value("number", at, cells),
+            reference=self._value("reference", at, cells) or "",
+            amount=self._value(amount, at, cells),
+            fee=self._value("fee", at, cells),
+            state=state,
+            time=self._value("time", at, cells),
+        )
+
+    def _value(self, name: str, at: int, cells: list[str]) -> Any:
+        """What a column says; None where the file has no such column."""
+        if name not in self._places:
+            return None
+        try:
+            return self._reads[name](cells[self._places[name]])
+        except IndexError:
+            why = "the line ends before it"
+        except ValueError as error:
+            why = str(error)
+        raise NotPossible(f"line {at}, column {self._names[name]}: {why}")
+
+    def _state(self, text: str) -> str:
+        if text.casefold() not in self._states:
+            known = ", ".join(sorted(self._states))
+            raise ValueError(f"{text[:40]!r} is none of {known}: say what it is by --column paid=...")
+        return self._states[text.casefold()]
+
+
+def _number(text: str) -> str:
+    if _SHORTENED.fullmatch(text):
+        raise ValueError(f"a spreadsheet shortened it to {text}: take the file as it was downloaded")
+    return text
+
+
+def _split(text: str) -> tuple[bool, str]:
+    """Is it negative, and what is it without sign and separators?"""
+    found = _AMOUNT.fullmatch(text)
+    if not found:
+        raise ValueError(f"no amount in yuan: {text[:40]!r}")
+    return found[1] == "-", found[2].replace(",", "") + (found[3] or "")
+
+
+def _fen(text: str) -> int:
+    negative, bare = _split(text)
+    return -money.fen(bare) if negative else money.fen(bare)
+
+
+def _fee(text: str) -> int:
+    """Without its sign, for upstreams differ in that; nothing is 0. Some give more digits than fen: rounded half up."""
+    return int((Decimal(_split(text or "0")[1]) * 100).quantize(Decimal(1), ROUND_HALF_UP))
+
+
+def _time(text: str) -> int | None:
+    found = _TIME.fullmatch(text)
+    if text and not found:
+        raise ValueError(f"no time such as 2026-05-01 12:00:00: {text[:40]!r}")
+    return int(datetime(*(int(part or 0) for part in found.groups()), tzinfo=CHINA).timestamp()) if found else None  # type: ignore[misc,arg-type]

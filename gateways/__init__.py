@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from gateways.alipay import AlipayDriver
 from gateways.base import Driver
 from gateways.epay import EpayDriver
 from gateways.manual import ManualDriver
 from gateways.sandbox import SandboxDriver
 
-DRIVERS: dict[str, type[Driver]] = {driver.name: driver for driver in (SandboxDriver, ManualDriver, EpayDriver)}
+DRIVERS: dict[str, type[Driver]] = {
+    driver.name: driver for driver in (SandboxDriver, ManualDriver, EpayDriver, AlipayDriver)
+}
 
 
 def build(name: str, config: Mapping[str, Any]) -> Driver:

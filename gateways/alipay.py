@@ -243,7 +243,9 @@ def _china(moment: datetime) -> str:
 def _why(answer: Mapping[str, Any]) -> str:
     """The text and the codes of an error."""
     codes = " ".join(str(answer[name]) for name in ("code", "sub_code") if answer.get(name))
-    return f"{said(answer.get('sub_msg') or answer.get('msg') or '')} ({said(codes)})"
+    told = str(answer.get("sub_msg") or answer.get("msg") or "")
+    # A signature that does not hold is answered by what it was made of, and a payee stands in that.
+    return f"{said(told.partition('biz_content')[0])} ({said(codes)})"
 
 
 def _failure(answer: Mapping[str, Any]) -> str:

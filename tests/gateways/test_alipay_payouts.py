@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from tests.upstreams.alipay import Alipay
+from tests.upstreams.alipay import APP_ID, Alipay
 
 START = 1_000_000
 PAYEE = "payee@example.com"
@@ -215,14 +215,15 @@ def test_a_changed_certificate_of_alipays_is_said_to_the_operator(api, alipay, s
     assert (api.status(order_no), alipay.balance) == ("completed", 99_900)
 
 
-def test_no_secret_and_no_payee_appears_in_a_log(caplog, api, alipay, add_channel, sell, later):
+def test_no_secret_and_no_payee_appears_in_a_log(caplog, api, alipay, add_channel, sell, later, why):
     caplog.set_level(logging.DEBUG)
     deposit = api.buy(channel=add_channel("alipay", alipay.config("key")), paychannel_paymethod="alipay")
     alipay.pay(deposit.data["order_no"])
     alipay.notice(deposit.data["order_no"]).to(api.send, deposit.data["order_no"])
-    alipay.balance = 0
-    sell()
+    alipay.app_public = alipay.public  # so no signature holds, and each is answered by what it was made of
+    order_no = sell()
     later(1, times=3)
+    assert why(order_no)[0].endswith(f"app_id={APP_ID}& (40002 isv.invalid-signature)")
     secrets = alipay.app_private.splitlines()[1:-1]
     assert "uni.transfer" in caplog.text  # else nothing was logged that could hold a secret
     assert not [text for text in (*secrets, PAYEE, "张三", "payee_info") if text in caplog.text]

@@ -28,6 +28,7 @@ from werkzeug import Request, Response
 from tests.upstreams.loopback import Loopback, Sent, key_pair
 
 APP_ID, SELLER_ID = "2021000000000001", "2088000000000001"
+CERT_SNS = ("app_cert_sn", "alipay_root_cert_sn")
 CHINA = timezone(timedelta(hours=8))
 ISSUER = {"C": "CN", "O": "Loopback Financial", "OU": "Certification Authority"}
 OIDS = dict(zip(("C", "O", "OU", "CN"), (NameOID.COUNTRY_NAME, NameOID.ORGANIZATION_NAME,
@@ -152,7 +153,8 @@ class Alipay(Loopback):
         name, with_certificate = f"{method.replace('.', '_')}_response", "app_cert_sn" in fields
         wrong = self._wrong_request(path, fields)
         if wrong:
-            said = {"code": "40002", "msg": "Invalid Arguments", "sub_code": f"isv.{wrong}", "sub_msg": "无效的参数"}
+            told = f"验签出错，网关生成的验签字符串为：{_joined(fields, ('sign', *CERT_SNS))}"  # as the real one does
+            said = {"code": "40002", "msg": "Invalid Arguments", "sub_code": f"isv.{wrong}", "sub_msg": told}
             return Response(json.dumps({name: said}), content_type="text/html;charset=utf-8")  # nobody signs these
         code, reason, signed = self.errors.popleft() if self.errors else ("", "", True)
         if code:
@@ -180,7 +182,7 @@ class Alipay(Loopback):
             return "invalid-parameter"
         roots = "_".join(_serial_number(name, serial) for name, serial in (("Loopback Root R1", 1001), ("G3", 1003)))
         expected = (_serial_number("Loopback Root R1", 2002), roots)
-        given = (fields.get("app_cert_sn"), fields.get("alipay_root_cert_sn"))
+        given = tuple(fields.get(name) for name in CERT_SNS)
         if given != expected and (any(given) or ".fund." in fields["method"]):
             return "invalid-app-cert-sn"
         return ""

@@ -14,7 +14,6 @@ from tests.upstreams.loopback import Sent
 START = 1_000_000
 PAID, UNPAID = (START + 9_940, 0), (START, 0)
 EXPIRY = 15 * 60
-MODES = pytest.mark.parametrize("mode", ["key", "certificate"])
 
 
 @pytest.fixture
@@ -54,11 +53,13 @@ def asked(alipay):
 # --- the way that it should go
 
 
-@MODES
-def test_a_deposit_is_paid_and_credited(mode, api, alipay, add_channel, buy, balances, steps):
+@pytest.mark.parametrize(
+    ("mode", "status"), [("key", "TRADE_SUCCESS"), ("key", "TRADE_FINISHED"), ("certificate", "TRADE_SUCCESS")]
+)
+def test_a_deposit_is_paid_and_credited(mode, status, api, alipay, add_channel, buy, balances, steps):
     order_no = buy(channel=add_channel("alipay", alipay.config(mode))).data["order_no"]
     alipay.pay(order_no)
-    answer = alipay.notice(order_no).to(api.send, order_no)
+    answer = alipay.notice(order_no, trade_status=status).to(api.send, order_no)
     assert (answer.status, answer.text) == (200, "success")
     assert (api.status(order_no), balances()) == ("completed", PAID)
     assert steps(order_no)[-1] == ("service", "confirmed", "completed")

@@ -233,11 +233,11 @@ def test_a_code_that_was_scanned_is_closed_at_alipay(api, alipay, order_no, late
     assert story(order_no)["due_at"] is None
 
 
-def test_a_payment_between_question_and_close_is_credited(api, alipay, order_no, later):
+def test_a_payment_between_question_and_close_is_credited(api, alipay, order_no, later, exceptions):
     alipay.errs("", "")
     alipay.errs("40004", "ACQ.TRADE_STATUS_ERROR")
     later(EXPIRY)
-    assert api.status(order_no) == "pending"
+    assert (api.status(order_no), exceptions()) == ("pending", {})
     alipay.pay(order_no)
     later(300)
     assert api.status(order_no) == "completed"

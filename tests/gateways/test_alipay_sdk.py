@@ -1,4 +1,4 @@
-"""alipay against an independent side: the package python-alipay-sdk, and OpenSSL's reading of certificates in it."""
+"""alipay against an independent side: the package python-alipay-sdk with OpenSSL, and what Alipay's sandbox signed."""
 
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -6,16 +6,43 @@ from urllib.parse import parse_qsl
 
 import pytest
 from alipay import AliPay, DCAliPay
+from werkzeug import Response
 
 import gateways
 from gateways.alipay import serial_numbers
-from gateways.base import Incoming, Payment, Payout, State
+from gateways.base import BadNotice, ChannelUnknown, Incoming, Payment, Payout, State
 from tests.upstreams.alipay import APP_ID, Alipay
 
 pytestmark = pytest.mark.filterwarnings("ignore:X509.get_issuer:DeprecationWarning")  # in the SDK
 
 EXPIRES_AT = 2_000_000_000
 NOTIFY = "https://shop.example.com/addons/paychannel/notify/1"
+
+# Published with the tests of the package yansongda/pay: an answer and a payer's return, signed by Alipay's sandbox.
+SANDBOX_KEY = (
+    "MIIBIjANBgkqhkiG9w0BAQEFAAOCAQ8AMIIBCgKCAQEAl2PJhW04G1sClzEDwMw1nxCjlyDTubFhn89bcEzP7GB/mFWnfIRXydM2qvDALpJggjeCIc3"
+    "Orm0AobZOltic1MGOBrFWcoOMyT7haV3X05jPa0qy6bMg5YJZy7/5mjTQL/3jPJM+TA3YTNV8wPUsJgWINENAGFIakS4HTj3oGIuPvbMgL1z7Yd66TI"
+    "YzfA4FRwa08XXaZLC/u+EJ8tUedhQhPjwWQBL0H+bhoqWZSIW3/xdMZrMf8RF9uM22Y3mE1DAnxseXrxjW2Kg0q/47mOjXGBcrQUOeaAB+0SamdFu6L"
+    "P9ylQOESg0bpFhgqhUWIT/QYJ1I8PQrVYy9QZkAIwIDAQAB"
+)
+SANDBOX_ANSWER = (
+    '{"alipay_trade_query_response":{"code":"10000","msg":"Success","buyer_logon_id":"ifv***@sandbox.com",'
+    '"buyer_pay_amount":"0.00","buyer_user_id":"2088722003899169","buyer_user_type":"PRIVATE","invoice_amount":"0.00",'
+    '"out_trade_no":"1703141270","point_amount":"0.00","receipt_amount":"0.00","send_pay_date":"2023-12-21 14:48:36",'
+    '"total_amount":"0.01","trade_no":"2023122122001499160501586202","trade_status":"TRADE_SUCCESS"},'
+    '"sign":"WBz5iEFVhP99SRqHAaUi6KD+6u4xUxOgLAJ989gxByd79pa9bhHfQ0EFO/78YU3TuoqNvUBbHZ7LPxP+OPQFTUtHa5JF2pz+EfgBkYOnBPW+Y'
+    "Gz6arGqmAPBy9I+ltJxKNKq4G7ehPG0gbtQQcVqqIR9vDylitmlGIIe+YKfNbEi+vPNkQ3HXLsu3lXKGqB21XSYb/NdxneALsVOowVqgU2SSR/+5TcUzC"
+    "uW5VA/LWKnpXZEDdE1HTgUFqvqrYtLoVfmXO41oKZdrR3t4/rbV64YlWR4vPSuELuC4gLdXdd63PaOmdIo/5TxI26379ZC8IfhcBiS/KO3PYm1dbgpIg"
+    '=="}'
+)
+SANDBOX_FORM = (
+    b"charset=utf-8&out_trade_no=1703141270&method=alipay.trade.page.pay.return&total_amount=0.01&sign=RJzbs5y7I41BO9UPnCdq"
+    b"7oWgoInyjELi9Qj6D%2BLAZXVpHTedemAHfVUowuF9iuznGZLxU6Xv1L3ZkzTGxmIfvzontCZNb0%2BRROqiT41lX91VYd6j4ZcOn8zsvlCdQSVHmYNJi"
+    b"%2Bw%2F40uHxo1ufRwHxBNtQKsoJCYk5VtZ92pQFvVyE5wPPT6Nolww5WlCAPxcWNby8VAiWT%2Bd2yxmFm8vZ6yj5rsLHTR72O76TkEXzOEex6e36Zf8"
+    b"M9YXww7RQbflMfk9eURPHW%2FoQq4hZr%2FlX7%2FO1nT5vdT4UVFai4V18Xm1KspBun8outJxqlWMIKVxGsYhIH1E79ORt4wQA7PG1g%3D%3D&trade_"
+    b"no=2023122122001499160501586202&auth_app_id=9021000122682882&version=1.0&app_id=9021000122682882&sign_type=RSA2&seller"
+    b"_id=2088721003899159&timestamp=2023-12-21+14%3A48%3A44"
+)
 
 
 @pytest.fixture
@@ -135,6 +162,31 @@ def test_certificates_are_called_by_the_same_numbers_as_in_the_sdk(alipay, sdk_w
     assert serial_numbers(loaded["app_certificate"]) == sdk_with_certificates.app_cert_sn
     assert serial_numbers(loaded["alipay_root_certificates"]) == sdk_with_certificates.alipay_root_cert_sn
     assert sdk_with_certificates.alipay_root_cert_sn.count("_") == 1  # of four roots, two are signed with RSA
+
+
+# --- what Alipay's sandbox signed
+
+
+@pytest.mark.parametrize("amount", ["0.01", "0.10"])
+def test_an_answer_that_alipays_sandbox_signed_is_believed_as_it_stands(amount, alipay, monkeypatch):
+    ours = gateways.build("alipay", alipay.config("key", alipay_public_key=SANDBOX_KEY))
+    monkeypatch.setattr(alipay, "answer", lambda *_: Response(SANDBOX_ANSWER.replace('"0.01"', f'"{amount}"')))
+    if amount != "0.01":
+        with pytest.raises(ChannelUnknown, match="signature doesn't hold"):
+            ours.query(payment("1703141270", 1))
+    else:
+        report = ours.query(payment("1703141270", 1))
+        assert (report.state, report.amount, report.reference) == (State.PAID, 1, "2023122122001499160501586202")
+
+
+def test_the_signature_of_a_form_that_alipays_sandbox_signed_holds(alipay):
+    """It is a payer's return, which is signed as notices are but says nothing of the trade's state."""
+    whose = {"app_id": "9021000122682882", "seller_id": "2088721003899159"}
+    ours = gateways.build("alipay", alipay.config("key", alipay_public_key=SANDBOX_KEY, **whose))
+    with pytest.raises(BadNotice, match="it makes no sense"):
+        ours.read_notice(Incoming("POST", b"", {}, SANDBOX_FORM))
+    with pytest.raises(BadNotice, match="bad signature"):
+        ours.read_notice(Incoming("POST", b"", {}, SANDBOX_FORM.replace(b"amount=0.01", b"amount=0.10")))
 
 
 # --- several threads

@@ -96,7 +96,8 @@ WRONG_ANSWERS = {
     "no signature": '{"alipay_trade_precreate_response": SIGNED}',
     "another's signature": '{"alipay_trade_precreate_response": SIGNED, "sign": "AAAA"}',
     "one signature for another text": '{"alipay_trade_precreate_response": {"code":"10000"}, "sign": "SIGN"}',
-    "a second answer": '{"alipay_trade_precreate_response": SIGNED, "alipay_trade_precreate_response": {}, "sign": "SIGN"}',
+    "an answer twice": '{"alipay_trade_precreate_response": SIGNED,'
+    ' "alipay_trade_precreate_response": {}, "sign": "SIGN"}',
     "an answer to something else": '{"alipay_trade_query_response": SIGNED, "sign": "SIGN"}',
     "no code": '{"alipay_trade_precreate_response": {}, "sign": "SIGN"}',
     "no colon": '{"alipay_trade_precreate_response" SIGNED, "sign": "SIGN"}',

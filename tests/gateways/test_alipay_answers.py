@@ -1,5 +1,7 @@
 """alipay: what becomes of a deposit when Alipay, or the way there, fails, or says what can't be believed."""
 
+import json
+
 import pytest
 from werkzeug import Response
 
@@ -107,13 +109,33 @@ WRONG_ANSWERS = {
 }
 
 
+@pytest.fixture
+def answers(alipay, monkeypatch):
+    """`answers(text)`: so each precreation is answered, with a proper answer for SIGNED and its signature for SIGN."""
+
+    def put(text):
+        def answer(_, request):
+            number = json.loads(request.form["biz_content"])["out_trade_no"]
+            signed = f'{{"code":"10000","out_trade_no":"{number}","qr_code":"https://qr.alipay.com/1"}}'
+            return Response(text.replace("SIGNED", signed).replace("SIGN", alipay.sign(signed)))
+
+        monkeypatch.setattr(alipay, "answer", answer)
+
+    return put
+
+
 @pytest.mark.parametrize("wrong", WRONG_ANSWERS)
-def test_an_answer_that_alipay_did_not_sign_is_none(wrong, alipay, buy, exceptions, monkeypatch):
-    signed = '{"code":"10000","out_trade_no":"1","qr_code":"https://qr.alipay.com/1"}'
-    said = WRONG_ANSWERS[wrong].replace("SIGNED", signed).replace("SIGN", alipay.sign(signed))
-    monkeypatch.setattr(alipay, "answer", lambda *_: Response(said))
+def test_an_answer_that_alipay_did_not_sign_is_none(wrong, answers, buy, exceptions):
+    answers(WRONG_ANSWERS[wrong])
     order_no = buy().data["order_no"]
     assert exceptions() == {order_no: "unknown_outcome"}
+
+
+def test_the_same_answer_with_its_signature_is_one(answers, buy, exceptions, shown):
+    answers('{"alipay_trade_precreate_response": SIGNED, "sign": "SIGN"}')
+    order_no = buy().data["order_no"]
+    assert "alipays://" in shown(order_no)
+    assert exceptions() == {}
 
 
 WRONG_TRADES = {

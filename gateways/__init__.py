@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from gateways.alipay import AlipayDriver
 from gateways.base import Driver
 from gateways.epay import EpayDriver
 from gateways.manual import ManualDriver
@@ -12,7 +13,7 @@ from gateways.sandbox import SandboxDriver
 from gateways.wechatpay import WechatpayDriver
 
 DRIVERS: dict[str, type[Driver]] = {
-    driver.name: driver for driver in (SandboxDriver, ManualDriver, EpayDriver, WechatpayDriver)
+    driver.name: driver for driver in (SandboxDriver, ManualDriver, EpayDriver, WechatpayDriver, AlipayDriver)
 }
 
 

@@ -1,0 +1,438 @@
+"""The alipay driver (Alipay OpenAPI): deposits by QR code, transfers with certificates (docs/alipay.md)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from base64 import b64decode, b64encode
+from binascii import Error as NotBase64
+from collections.abc import Mapping
+from datetime import datetime, timedelta, timezone
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import Encoding
+from marshmallow import ValidationError, fields, validate, validates_schema
+
+from gateways import money
+from gateways.base import (
+    BadNotice,
+    ChannelRefused,
+    ChannelUnknown,
+    Driver,
+    Incoming,
+    Notice,
+    Opened,
+    Payment,
+    Payout,
+    Report,
+    State,
+)
+from gateways.config import (
+    Address,
+    Certificates,
+    PrivateKey,
+    PublicKey,
+    UpstreamConfig,
+    certificates,
+    number,
+    private_key,
+    public_key,
+)
+from gateways.statement import Layout
+from gateways.upstream import Upstream, read_form, said, web_address
+
+GATEWAY = "https://openapi.alipay.com/gateway.do"
+APP = "alipays://platformapi/startapp?saId=10000007&qrcode="  # the app's own scanner, with what it is to have seen
+CHINA = timezone(timedelta(hours=8))
+DONE, FAILED = "10000", "40004"
+TRADES = {
+    "WAIT_BUYER_PAY": State.OPEN,
+    "TRADE_SUCCESS": State.PAID,
+    "TRADE_FINISHED": State.PAID,  # paid, and too long ago to be refunded
+    "TRADE_CLOSED": State.FAILED,
+}
+TRANSFERS = {
+    "SUCCESS": State.PAID,
+    "INIT": State.OPEN,
+    "WAIT_PAY": State.OPEN,
+    "DEALING": State.OPEN,
+    "FAIL": State.FAILED,
+    "CLOSED": State.FAILED,
+    "REFUND": State.FAILED,  # it was paid and came back
+}
+TRANSFER = {"product_code": "TRANS_ACCOUNT_NO_PWD", "biz_scene": "DIRECT_TRANSFER"}
+USER_ID = re.compile(r"2088[0-9]{12}")
+# Answers to a new code that mean no; the others mean that Alipay is busy, or say nothing of this order.
+REFUSALS = frozenset({"40001", "40002", "40003", "40004", "40006"})
+# But for these: something failed there, or the order is there already.
+NO_REFUSALS = re.compile(r"(isp|aop)\..*|.*SYSTEM_ERROR|ACQ\.(TRADE_HAS_SUCCESS|TRADE_HAS_CLOSE|CONTEXT_INCONSISTENT)")
+NO_TRADE, NO_TRANSFER = "ACQ.TRADE_NOT_EXIST", "ORDER_NOT_EXIST"
+# A trade that no longer waits for its payer can't be closed: the next question says whether it was paid.
+NOT_WAITING = frozenset(
+    f"ACQ.{name}"
+    for name in (
+        "TRADE_STATUS_ERROR",
+        "REASON_TRADE_STATUS_INVALID",
+        "REASON_ILLEGAL_STATUS",
+        "TRADE_HAS_SUCCESS",
+        "TRADE_HAS_FINISHED",
+        "TRADE_HAS_CLOSE",
+    )
+)
+# What no second try and no operator could change: this payee does not get this sum.
+UNPAYABLE = frozenset(
+    {
+        "PAYEE_NOT_EXIST",
+        "PAYEE_ACCOUNT_NOT_EXSIT",
+        "PAYEE_ACCOUNT_STATUS_ERROR",
+        "PAYEE_USERINFO_STATUS_ERROR",
+        "PAYEE_USER_INFO_ERROR",
+        "PAYEE_ACC_OCUPIED",
+        "PERMIT_NON_BANK_LIMIT_PAYEE",
+        "PERM_AML_NOT_REALNAME_REV",
+        "NO_ACCOUNT_RECEIVE_PERMISSION",
+        "PAYER_PAYEE_CANNOT_SAME",
+        "EXCEED_LIMIT_SM_MIN_AMOUNT",
+    }
+)
+CERTIFICATES = ("app_certificate", "alipay_certificate", "alipay_root_certificates")
+RSA_SIGNED = "1.2.840.113549.1.1."
+_CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
+_MARK = re.compile(r"[ \t\r\n]*([{:,}])[ \t\r\n]*")
+_decoder = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=str)
+
+
+class Certificate(Certificates):
+    """A certificate; files from the console may hold those of its issuers, too, after it."""
+
+    def _pem(self, text: str) -> str:
+        return super()._pem("".join(_CERTIFICATE.findall(text)[:1]))
+
+
+class RootCertificates(Certificates):
+    """Alipay's file of roots; only those signed with RSA count, and some of the others can't even be parsed."""
+
+    what = "file of Alipay's root certificates"
+
+    def _pem(self, text: str) -> str:
+        found = [root for block in _CERTIFICATE.findall(text) for root in _readable(block)]
+        roots = [root for root in found if root.signature_algorithm_oid.dotted_string.startswith(RSA_SIGNED)]
+        if not roots:
+            raise ValueError
+        return "".join(root.public_bytes(Encoding.PEM).decode() for root in roots)
+
+
+def _readable(block: str) -> list[x509.Certificate]:
+    try:
+        return certificates(block)
+    except ValueError:
+        return []
+
+
+class AlipayConfig(UpstreamConfig):
+    """An application of Alipay's open platform, with Alipay's public key or with three certificates.
+
+    `seller_id`: the merchant's PID, whose notices are believed.
+    """
+
+    base_url = Address(load_default=GATEWAY)
+    app_id = fields.String(required=True, validate=number(8, 32))
+    seller_id = fields.String(
+        required=True, validate=validate.Regexp(r"2088[0-9]{12}\Z", error="Must be a PID: 16 digits, 2088 first.")
+    )
+    private_key = PrivateKey(required=True, validate=validate.Length(min=1, error="Is empty."))
+    alipay_public_key = PublicKey(load_default="")
+    app_certificate = Certificate(load_default="")
+    alipay_certificate = Certificate(load_default="")
+    alipay_root_certificates = RootCertificates(load_default="")
+
+    @validates_schema
+    def _has_one_mode(self, data: dict[str, Any], **_: Any) -> None:
+        given = [name for name in CERTIFICATES if data[name]]
+        if data["alipay_public_key"]:
+            wrong = {name: ["Is not for key mode: leave this empty, or alipay_public_key."] for name in given}
+        elif given:
+            wrong = {name: ["Certificate mode needs it."] for name in CERTIFICATES if name not in given}
+        else:
+            wrong = {"alipay_public_key": ["Is needed, or all of the three certificates."]}
+        if wrong:
+            raise ValidationError(wrong)
+
+    @validates_schema
+    def _keys_fit(self, data: dict[str, Any], **_: Any) -> None:
+        ours = private_key(data["private_key"]).public_key()
+        keys = {name: _certified(data[name]) for name in CERTIFICATES[:2] if data[name]}
+        if data["alipay_public_key"]:
+            keys["alipay_public_key"] = public_key(data["alipay_public_key"])
+        misfits = {name: _misfit(key, ours, name == "app_certificate") for name, key in keys.items()}
+        if any(misfits.values()):
+            raise ValidationError({name: [text] for name, text in misfits.items() if text})
+
+
+def _misfit(key: RSAPublicKey | None, ours: RSAPublicKey, is_ours: bool) -> str:
+    if key is None:
+        return "Holds no RSA key."
+    if is_ours:
+        return "" if key == ours else "Does not belong to private_key."
+    return "Is your application's own: Alipay's is another one." if key == ours else ""
+
+
+def _certified(pem: str) -> RSAPublicKey | None:
+    """The RSA key in a certificate, if it holds one."""
+    try:
+        key = certificates(pem)[0].public_key()
+    except (ValueError, UnsupportedAlgorithm):
+        return None
+    return key if isinstance(key, RSAPublicKey) else None
+
+
+def _verifying_key(config: Mapping[str, Any]) -> RSAPublicKey | None:
+    """The key that Alipay's signatures are verified by."""
+    pem = config["alipay_public_key"]
+    return public_key(pem) if pem else _certified(config["alipay_certificate"])
+
+
+def serial_numbers(pem: str) -> str:
+    """What Alipay calls certificates by: MD5 over the issuer and the number of each, joined by underscores."""
+    named = [f"{each.issuer.rfc4514_string()}{each.serial_number}" for each in certificates(pem)]
+    return "_".join(hashlib.md5(name.encode(), usedforsecurity=False).hexdigest() for name in named)
+
+
+def joined(fields: Mapping[str, str]) -> str:
+    """What is signed of a form: all of it by name, empty values, too; values as they are, not URL-encoded."""
+    return "&".join(f"{name}={fields[name]}" for name in sorted(fields))
+
+
+def members(text: str) -> dict[str, tuple[Any, str]]:
+    """A JSON object's members: each value, and its text exactly as it stands there, which is what is signed.
+
+    Raises:
+        ValueError: it is none.
+    """
+    found: dict[str, tuple[Any, str]] = {}
+    mark, at = _mark(text, 0, "{")
+    while mark != "}":
+        name, at = _decoder.raw_decode(text, at)
+        _, begin = _mark(text, at, ":")
+        value, end = _decoder.raw_decode(text, begin)
+        found[str(name)] = value, text[begin:end]
+        mark, at = _mark(text, end, ",}")
+    return found
+
+
+def _mark(text: str, at: int, possible: str) -> tuple[str, int]:
+    found = _MARK.match(text, at)
+    if not found or found[1] not in possible:
+        raise ValueError(f"no {possible} at {at}")
+    return found[1], found.end()
+
+
+def _china(moment: datetime) -> str:
+    return moment.astimezone(CHINA).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def _why(answer: Mapping[str, Any]) -> str:
+    """The text and the codes of an error."""
+    codes = " ".join(str(answer[name]) for name in ("code", "sub_code") if answer.get(name))
+    told = str(answer.get("sub_msg") or answer.get("msg") or "")
+    # A signature that does not hold is answered by what it was made of, and a payee stands in that.
+    return f"{said(told.partition('biz_content')[0])} ({said(codes)})"
+
+
+def _failure(answer: Mapping[str, Any]) -> str:
+    """The reason for which Alipay did not do what it was asked for, where it is sure of that."""
+    return str(answer.get("sub_code")) if answer["code"] == FAILED else ""
+
+
+def _trade(fields: Mapping[str, Any]) -> Report:
+    """What an answer or a notice says of a deposit. Raises ValueError: nothing that makes sense."""
+    state, reference = TRADES.get(str(fields.get("trade_status"))), fields.get("trade_no")
+    if state is None or not isinstance(reference, str) or not reference:
+        raise ValueError(f"a trade of status {said(fields.get('trade_status'))}")
+    amount = money.fen(str(fields.get("total_amount")))
+    closed = "closed at Alipay: it was not paid in time, or all of it was refunded"
+    return Report(state, amount, said(reference), detail=closed if state is State.FAILED else "")
+
+
+class AlipayDriver(Driver):
+    """One application. Requests and answers are signed; errors may come unsigned, and then prove nothing."""
+
+    name = "alipay"
+    config_schema = AlipayConfig
+    methods = ("alipay",)
+    statement = Layout(
+        number=("商户订单号",),
+        reference=("支付宝交易号",),
+        amount=("订单金额（元）", "商家实收（元）"),
+        fee=("服务费（元）",),
+        status=("业务类型",),
+        time=("完成时间",),
+        paid=frozenset({"交易"}),
+        failed=frozenset(),
+        refunded=frozenset({"退款"}),
+    )
+
+    def __init__(self, config: Mapping[str, Any]):
+        super().__init__(config)
+        address = urlsplit(config["base_url"])
+        self._upstream = Upstream(f"{address.scheme}://{address.netloc}", config["proxy"])
+        self._path = address.path
+        self._private_key = private_key(config["private_key"])
+        self._alipay_key = _verifying_key(config)
+        self._serials, self._alipay_serial = {}, ""
+        if config["app_certificate"]:
+            self._serials = {
+                "app_cert_sn": serial_numbers(config["app_certificate"]),
+                "alipay_root_cert_sn": serial_numbers(config["alipay_root_certificates"]),
+            }
+            self._alipay_serial = serial_numbers(config["alipay_certificate"])
+
+    @property
+    def payout_methods(self) -> tuple[str, ...]:  # type: ignore[override]
+        """Alipay pays out for applications with certificates only."""
+        return self.methods if self._serials else ()
+
+    def _genuine(self, text: str, signature: object) -> bool:
+        try:
+            given = b64decode(str(signature), validate=True)
+            self._alipay_key.verify(given, text.encode(), PKCS1v15(), SHA256())  # type: ignore[union-attr]
+        except (InvalidSignature, NotBase64, ValueError):
+            return False
+        return True
+
+    def _ask(
+        self, method: str, content: Mapping[str, Any], notify_url: str = "", unsigned_errors: bool = False
+    ) -> dict[str, Any]:
+        """Alipay's answer, whose signature holds; or an error without one, where `unsigned_errors` are believed."""
+        common = {
+            "app_id": self.config["app_id"],
+            "method": method,
+            "format": "JSON",
+            "charset": "utf-8",
+            "sign_type": "RSA2",
+            "timestamp": _china(datetime.now(CHINA)),
+            "version": "1.0",
+            **({"notify_url": notify_url} if notify_url else {}),
+            **self._serials,
+        }
+        # ASCII with escapes: no charset can be misread. It goes in the body, for addresses end up in logs.
+        form = {"biz_content": json.dumps(content, separators=(",", ":"))}
+        signature = self._private_key.sign(joined(common | form).encode(), PKCS1v15(), SHA256())
+        query = common | {"sign": b64encode(signature).decode()}
+        reply = self._upstream.call("POST", self._path, query=query, form=form)
+        try:
+            answer = members(reply.body.decode())
+        except (ValueError, RecursionError):
+            raise ChannelUnknown(f"status {reply.status} and no JSON object") from None
+        return self._verified(answer, f"{method.replace('.', '_')}_response", unsigned_errors)
+
+    def _verified(self, answer: dict[str, tuple[Any, str]], name: str, unsigned_errors: bool) -> dict[str, Any]:
+        told, text = answer.get(name) or answer.get("error_response") or (None, "")
+        if not isinstance(told, dict) or not isinstance(told.get("code"), str):
+            raise ChannelUnknown("an answer without a code")
+        serial, _ = answer.get("alipay_cert_sn", ("", ""))
+        if self._alipay_serial and serial and serial != self._alipay_serial:
+            raise ChannelUnknown(f"Alipay signs with another certificate now, {said(serial)}: download it")
+        if not self._genuine(text, answer.get("sign", ("", ""))[0]):
+            if told["code"] == DONE:
+                raise ChannelUnknown("an answer whose signature doesn't hold")
+            if not unsigned_errors:
+                raise ChannelUnknown(f"an error that is not signed: {_why(told)}")
+        return told
+
+    @staticmethod
+    def _done(answer: Mapping[str, Any], name: str, our_number: str) -> Mapping[str, Any]:
+        """A successful answer about the order with our number. Raises ChannelUnknown."""
+        if answer["code"] != DONE:
+            raise ChannelUnknown(_why(answer))
+        if answer.get(name) != our_number:
+            raise ChannelUnknown("the answer is about another order")
+        return answer
+
+    def open_payment(self, payment: Payment) -> Opened:
+        content = {
+            "out_trade_no": payment.order_no,
+            "total_amount": money.yuan(payment.amount),
+            "subject": payment.subject,
+            "time_expire": _china(datetime.fromtimestamp(payment.expires_at, CHINA)),
+        }
+        # A false refusal loses nothing here: nobody was shown a code yet.
+        answer = self._ask("alipay.trade.precreate", content, payment.notify_url, unsigned_errors=True)
+        if answer["code"] in REFUSALS and not NO_REFUSALS.fullmatch(str(answer.get("sub_code"))):
+            raise ChannelRefused(_why(answer))
+        code = web_address(str(self._done(answer, "out_trade_no", payment.order_no).get("qr_code")))
+        return Opened(qr=code, scheme=APP + quote(code, safe=""))
+
+    def query(self, payment: Payment) -> Report:
+        answer = self._ask("alipay.trade.query", {"out_trade_no": payment.order_no})
+        if _failure(answer) == NO_TRADE:
+            return Report(State.ABSENT)  # a trade begins when somebody scans the code
+        try:
+            return _trade(self._done(answer, "out_trade_no", payment.order_no))
+        except ValueError as error:
+            raise ChannelUnknown(said(error)) from None
+
+    def close(self, payment: Payment) -> bool:
+        answer = self._ask("alipay.trade.close", {"out_trade_no": payment.order_no})
+        if _failure(answer) == NO_TRADE:
+            return False  # nobody scanned the code, which can't be closed but ends at its time_expire
+        if _failure(answer) in NOT_WAITING:
+            raise ChannelRefused(_why(answer))
+        self._done(answer, "out_trade_no", payment.order_no)
+        return True
+
+    def read_notice(self, incoming: Incoming) -> Notice:
+        fields = read_form(incoming.body)
+        kind, signature = fields.pop("sign_type", ""), fields.pop("sign", "")
+        if kind != "RSA2" or not self._genuine(joined(fields), signature):
+            raise BadNotice("bad signature")
+        for name, whose in (("app_id", "application"), ("seller_id", "merchant")):
+            if fields.get(name) != self.config[name]:
+                raise BadNotice(f"it is for another {whose}")
+        try:
+            return Notice(fields.get("out_trade_no", ""), _trade(fields))
+        except ValueError:
+            raise BadNotice("it makes no sense") from None
+
+    def pay_out(self, payout: Payout) -> Report:
+        payee = str(payout.account.get("card_number", ""))
+        content = {
+            **TRANSFER,
+            "out_biz_no": payout.order_no,
+            "trans_amount": money.yuan(payout.amount),
+            "order_title": f"Order {payout.order_no}",
+            "payee_info": {
+                "identity": payee,
+                "identity_type": "ALIPAY_USER_ID" if USER_ID.fullmatch(payee) else "ALIPAY_LOGON_ID",
+                "name": str(payout.account.get("real_name", "")),
+            },
+        }
+        answer = self._ask("alipay.fund.trans.uni.transfer", content)
+        if _failure(answer) in UNPAYABLE:
+            raise ChannelRefused(_why(answer))
+        return self._transfer(answer, payout)
+
+    def query_payout(self, payout: Payout) -> Report:
+        answer = self._ask("alipay.fund.trans.common.query", {**TRANSFER, "out_biz_no": payout.order_no})
+        if _failure(answer) == NO_TRANSFER:
+            return Report(State.ABSENT)
+        return self._transfer(answer, payout)
+
+    def _transfer(self, answer: Mapping[str, Any], payout: Payout) -> Report:
+        done = self._done(answer, "out_biz_no", payout.order_no)
+        state = TRANSFERS.get(str(done.get("status")))
+        if state is None:
+            raise ChannelUnknown(f"the channel gives status {said(done.get('status'))}")
+        try:  # named by the answer to a question about money that is out, and by no other
+            amount = money.fen(str(done["trans_amount"])) if done.get("trans_amount") else payout.amount
+        except ValueError as error:
+            raise ChannelUnknown(said(error)) from None
+        why = f"{said(done.get('fail_reason') or done['status'])} ({said(done.get('error_code') or '')})"
+        return Report(state, amount, said(done.get("order_id") or ""), detail=why if state is State.FAILED else "")

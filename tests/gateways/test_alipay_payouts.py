@@ -1,0 +1,229 @@
+"""alipay: withdrawals in certificate mode, against the loopback Alipay, which agrees only with ourselves."""
+
+import logging
+
+import pytest
+
+from tests.upstreams.alipay import APP_ID, Alipay
+
+START = 1_000_000
+PAYEE = "payee@example.com"
+
+
+@pytest.fixture
+def alipay(web_server):
+    return Alipay(web_server)
+
+
+@pytest.fixture
+def channel(add_channel, alipay):
+    return add_channel("alipay", alipay.config("certificate"), "--auto-accept-max", "1000")
+
+
+@pytest.fixture
+def payee(flask):
+    """`payee("2088...")` is the receiving account on file."""
+
+    def put(card_number):
+        flask("account", "add", "demo", "--card-number", card_number, "--real-name", "张三")
+
+    put(PAYEE)
+    return put
+
+
+@pytest.fixture
+def sell(api, channel, payee, later):
+    """`sell()` creates a withdrawal of 100 yuan, which is accepted by rule and handed over next: its number."""
+
+    def place():
+        order_no = api.sell(channel=channel, paychannel_paymethod="alipay").data["order_no"]
+        later(1)
+        return order_no
+
+    return place
+
+
+def asked(alipay):
+    return [request.args["method"].removeprefix("alipay.fund.trans.") for request in alipay.calls]
+
+
+@pytest.fixture
+def why(story):
+    """`why(order_no)`: what its open exception says."""
+    return lambda order_no: [row["detail"] for row in story(order_no)["exceptions"] if not row["resolution"]]
+
+
+def test_a_payout_is_paid_once(api, alipay, sell, later, balances, story):
+    order_no = sell()
+    later(1, times=4)
+    assert (api.status(order_no), list(alipay.transfers), alipay.balance) == ("completed", [order_no], 99_900)
+    assert (story(order_no)["channel_reference"], balances()) == (f"TR{order_no}", (START - 10_030, 0))
+    assert asked(alipay) == ["uni.transfer"]
+
+
+@pytest.mark.parametrize(
+    ("account", "kind"),
+    [
+        (PAYEE, "ALIPAY_LOGON_ID"),
+        ("13800138000", "ALIPAY_LOGON_ID"),
+        ("2088000000000009", "ALIPAY_USER_ID"),
+        ("20880000000000091", "ALIPAY_LOGON_ID"),
+    ],
+)
+def test_the_payee_is_named_by_number_or_by_login(account, kind, alipay, sell, payee, later):
+    payee(account)
+    order_no = sell()
+    later(1)
+    assert alipay.transfers[order_no]["payee"] == {"identity": account, "identity_type": kind, "name": "张三"}
+
+
+@pytest.mark.parametrize("fault", ["slow", "unheard", "lost", "half", "garbage", "broken"])
+def test_a_payout_without_an_answer_is_paid_once_all_the_same(fault, impatient, api, alipay, sell, later, exceptions):
+    alipay.fails(fault)
+    order_no = sell()
+    later(1)
+    assert exceptions() == {order_no: "unknown_outcome"}
+    later(2, times=3)
+    assert (api.status(order_no), list(alipay.transfers), alipay.balance) == ("completed", [order_no], 99_900)
+    assert exceptions() == {}
+
+
+@pytest.mark.parametrize("fault", ["lost", "garbage", "unheard"])
+def test_a_question_without_an_answer_pays_nothing_twice(fault, api, alipay, sell, later):
+    alipay.fails("lost", fault, fault)
+    order_no = sell()
+    later(30, times=5)
+    assert (api.status(order_no), list(alipay.transfers), alipay.balance) == ("completed", [order_no], 99_900)
+
+
+@pytest.mark.parametrize("reason", ["PAYEE_NOT_EXIST", "PAYEE_USER_INFO_ERROR", "PERMIT_NON_BANK_LIMIT_PAYEE"])
+def test_a_payee_who_can_not_be_paid_gets_nothing_and_the_hold_returns(
+    reason, api, alipay, sell, later, balances, story
+):
+    alipay.unpayable[PAYEE] = reason
+    order_no = sell()
+    later(1)
+    assert (api.status(order_no), balances(), alipay.transfers) == ("cancelled", (START, 0), {})
+    assert story(order_no)["history"][-1]["why"] == f"refused: 收款账号有误 (40004 {reason})"
+
+
+def test_without_enough_money_the_hold_stays_until_there_is_some(api, alipay, sell, later, balances, why, exceptions):
+    alipay.balance = 99
+    order_no = sell()
+    later(1)
+    assert (api.status(order_no), balances()) == ("confirmed", (START - 10_030, 10_030))
+    assert why(order_no) == ["付款方余额不足 (40004 PAYER_BALANCE_NOT_ENOUGH)"]
+    alipay.balance = 1_000
+    later(10)
+    assert (api.status(order_no), alipay.balance, exceptions()) == ("completed", 900, {})
+
+
+NO_ANSWERS = [
+    ("20000", "isp.unknow-error", True),
+    ("40004", "SYSTEM_ERROR", True),
+    ("40004", "EXCEED_LIMIT_DM_AMOUNT", True),
+    ("40004", "SECURITY_CHECK_FAILED", True),
+    ("40004", "PAYEE_NOT_EXIST", False),
+    ("20000", "PAYEE_NOT_EXIST", True),
+    ("40002", "isv.invalid-signature", False),
+    ("40006", "isv.insufficient-isv-permissions", False),
+]
+
+
+@pytest.mark.parametrize("error", NO_ANSWERS)
+def test_what_may_go_well_next_time_keeps_the_hold_and_says_why(error, api, alipay, sell, later, balances, why):
+    alipay.errs(*error)
+    order_no = sell()
+    later(1)
+    assert (api.status(order_no), balances()) == ("confirmed", (START - 10_030, 10_030))
+    assert f"({error[0]} {error[1]})" in why(order_no)[0]
+    later(10)
+    assert (api.status(order_no), alipay.balance) == ("completed", 99_900)
+
+
+@pytest.mark.parametrize("status", ["DEALING", "INIT", "WAIT_PAY"])
+def test_a_payout_under_way_is_asked_about_until_it_is_out(status, api, alipay, sell, later):
+    alipay.transfers_end = status
+    order_no = sell()
+    later(5, times=2)
+    assert api.status(order_no) == "confirmed"
+    alipay.transfers[order_no]["status"] = "SUCCESS"
+    later(10)
+    assert (api.status(order_no), set(asked(alipay)[1:])) == ("completed", {"common.query"})
+
+
+@pytest.mark.parametrize("status", ["FAIL", "CLOSED", "REFUND"])
+def test_a_payout_that_fails_later_returns_the_hold(status, api, alipay, sell, later, balances, story):
+    alipay.transfers_end = "DEALING"
+    order_no = sell()
+    later(1)
+    alipay.transfers[order_no] |= {"status": status, "error_code": "PAYEE_CLOSED", "fail_reason": "账户已注销"}
+    later(10)
+    assert (api.status(order_no), balances()) == ("cancelled", (START, 0))
+    assert story(order_no)["history"][-1]["why"] == "账户已注销 (PAYEE_CLOSED)"
+
+
+WRONG_TRANSFERS = {
+    "another number": {"out_biz_no": "1" * 24},
+    "an unknown status": {"status": "EATEN"},
+    "no amount": {"trans_amount": "a lot"},
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG_TRANSFERS)
+def test_an_answer_that_does_not_fit_ends_nothing(wrong, api, alipay, sell, later, exceptions):
+    alipay.transfers_end = "DEALING"
+    order_no = sell()
+    later(1)
+    alipay.transfers[order_no] |= {"status": "SUCCESS", **WRONG_TRANSFERS[wrong]}
+    later(10)
+    assert (api.status(order_no), exceptions()) == ("confirmed", {order_no: "unknown_outcome"})
+
+
+def test_another_amount_is_an_operators_matter(alipay, sell, later, exceptions):
+    alipay.transfers_end = "DEALING"
+    order_no = sell()
+    later(1)
+    alipay.transfers[order_no] |= {"status": "SUCCESS", "trans_amount": "99.99"}
+    later(10)
+    assert exceptions() == {order_no: "payout_conflict"}
+
+
+def test_an_unsigned_word_that_there_is_no_transfer_pays_nothing_again(alipay, sell, later):
+    alipay.transfers_end = "DEALING"
+    sell()
+    later(1)
+    alipay.errs("40004", "ORDER_NOT_EXIST", signed=False)
+    later(10)
+    assert asked(alipay) == ["uni.transfer", "common.query"]
+
+
+def test_without_certificates_a_channel_pays_nothing_out(api, alipay, add_channel, payee):
+    channel = add_channel("alipay", alipay.config("key"))
+    refused = api.sell(channel=channel, paychannel_paymethod="alipay")
+    assert (refused.code, refused.data) == (42200, {"paychannel_paymethod": ["This channel pays out by none."]})
+
+
+def test_a_changed_certificate_of_alipays_is_said_to_the_operator(api, alipay, sell, later, why):
+    alipay.cert_serial = 4004
+    order_no = sell()
+    later(1)
+    assert api.status(order_no) == "confirmed"
+    assert why(order_no)[0].startswith("Alipay signs with another certificate now")
+    alipay.cert_serial = 3003
+    later(10)
+    assert (api.status(order_no), alipay.balance) == ("completed", 99_900)
+
+
+def test_no_secret_and_no_payee_appears_in_a_log(caplog, api, alipay, add_channel, sell, later, why):
+    caplog.set_level(logging.DEBUG)
+    deposit = api.buy(channel=add_channel("alipay", alipay.config("key")), paychannel_paymethod="alipay")
+    alipay.pay(deposit.data["order_no"])
+    alipay.notice(deposit.data["order_no"]).to(api.send, deposit.data["order_no"])
+    alipay.app_public = alipay.public  # so no signature holds, and each is answered by what it was made of
+    order_no = sell()
+    later(1, times=3)
+    assert why(order_no)[0].endswith(f"app_id={APP_ID}& (40002 isv.invalid-signature)")
+    secrets = alipay.app_private.splitlines()[1:-1]
+    assert "uni.transfer" in caplog.text  # else nothing was logged that could hold a secret
+    assert not [text for text in (*secrets, PAYEE, "张三", "payee_info") if text in caplog.text]

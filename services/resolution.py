@@ -32,6 +32,8 @@ def _credit_deposit(order: Order, exception: PaymentException, who: str) -> None
         return
     if exception.kind not in MONEY_IN:
         raise NotPossible("no money came in: there is nothing to credit")
+    if not exception.amount:
+        raise NotPossible("the channel names no amount: refund it, and adjust the balance if some of it stayed")
     fee = fees.share(exception.amount, order.service_rate)
     lines = {
         (AVAILABLE, order.merchant_id): exception.amount - fee,

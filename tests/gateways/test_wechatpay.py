@@ -460,11 +460,16 @@ def test_an_answer_about_something_else_is_no_answer(told, api, buy, platform, l
     assert (api.status(order_no), exceptions(), balances()) == ("pending", {order_no: "unknown_outcome"}, UNPAID)
 
 
-def test_a_refund_before_the_payment_was_seen_is_an_operators_matter(api, buy, platform, later, exceptions, balances):
+def test_a_refund_before_the_payment_was_seen_is_an_operators_matter(
+    api, buy, platform, later, exceptions, balances, flask, refuses
+):
     order_no = buy()
     platform.orders[order_no]["trade_state"] = "REFUND"
     later(60)
     assert (api.status(order_no), exceptions(), balances()) == ("pending", {order_no: "wrong_amount"}, UNPAID)
+    assert "names no amount" in refuses("order", "settle", order_no, "--credit")
+    flask("order", "settle", order_no, "--refund")
+    assert (api.status(order_no), exceptions(), balances()) == ("cancelled", {}, UNPAID)
 
 
 @pytest.mark.parametrize("state", ["USERPAYING", "PAYERROR", "ACCEPT"])

@@ -1,0 +1,93 @@
+"""A driver is one file, one line in the registry, one test file and a page: nothing else in the service knows of it."""
+
+import hashlib
+import hmac
+import re
+from typing import ClassVar
+
+import pytest
+from marshmallow import fields
+
+import gateways
+from gateways.base import METHODS, BadNotice, Driver, Notice, Opened, Report, State
+from gateways.config import UpstreamConfig
+from services import channels
+from tests.support import ROOT
+
+HERE = ("sandbox", "manual")  # which the service itself knows: its simulator, and the work of people
+ELSEWHERE = [name for name in gateways.DRIVERS if name not in HERE]
+FOLDERS = ("blueprints", "cli", "models", "schemas", "services")
+CODE = [*ROOT.glob("*.py"), *(file for folder in FOLDERS for file in ROOT.glob(f"{folder}/**/*.py"))]
+
+
+@pytest.mark.parametrize("name", ELSEWHERE)
+def test_a_driver_has_its_file_its_tests_and_its_page(name):
+    assert (ROOT / "gateways" / f"{name}.py").is_file()
+    assert (ROOT / "tests" / "gateways" / f"test_{name}.py").is_file()
+    assert (ROOT / "tests" / "upstreams" / f"{name}.py").is_file()
+    page = (ROOT / "docs" / f"{name}.md").read_text("utf-8")
+    assert "## What has been checked, and by whom" in page
+    for field in gateways.DRIVERS[name].config_schema().fields:
+        assert f"`{field}`" in page, "a field of its config that the page leaves out"
+
+
+@pytest.mark.parametrize("name", ELSEWHERE)
+def test_nothing_else_in_the_service_knows_a_driver_of_an_upstream(name):
+    quoted = "" if name in METHODS else rf"|[\"']{name}[\"']"  # alipay is a payment method, too
+    words = re.compile(rf"gateways[./]{name}\b|{name}Driver{quoted}", re.IGNORECASE)
+    assert [file.name for file in CODE if words.search(file.read_text("utf-8"))] == []
+
+
+class NewConfig(UpstreamConfig):
+    """The one of a driver that somebody adds."""
+
+    secret = fields.String(required=True)
+
+
+class NewDriver(Driver):
+    """What a later developer would write, as short as it can be."""
+
+    name = "new"
+    config_schema = NewConfig
+    methods: ClassVar = ("bank",)
+
+    def open_payment(self, payment):
+        return Opened(redirect=f"https://new.example/pay/{payment.order_no}")
+
+    def read_notice(self, incoming):
+        order_no, amount, sign = incoming.query.decode().split("&")
+        good = hmac.new(self.config["secret"].encode(), f"{order_no}&{amount}".encode(), hashlib.sha256).hexdigest()
+        if sign != good:
+            raise BadNotice("bad signature")
+        return Notice(order_no, Report(State.PAID, int(amount), f"N{order_no}"))
+
+
+@pytest.fixture
+def _registered(monkeypatch):
+    monkeypatch.setitem(gateways.DRIVERS, NewDriver.name, NewDriver)
+
+
+@pytest.fixture
+def channel(_registered, app, flask):
+    """A channel of the new driver, which was in the registry when the commands were made."""
+    made = channels.add_channel("gateway_b", "new", "New", config={"secret": "of-the-new-channel"})
+    flask("channel", "link", made.id, "demo")
+    return made.id
+
+
+def test_one_line_in_the_registry_is_all_that_a_new_driver_takes(api, http, channel, shown, balances):
+    order_no = api.buy(channel=channel, paychannel_paymethod="bank").data["order_no"]
+    assert f"https://new.example/pay/{order_no}" in shown(order_no)
+    sign = hmac.new(b"of-the-new-channel", f"{order_no}&10000".encode(), hashlib.sha256).hexdigest()
+    assert http("GET", f"/addons/paychannel/notify/{order_no}?{order_no}&9999&{sign}").status == 400
+    assert http("GET", f"/addons/paychannel/notify/{order_no}?{order_no}&10000&{sign}").text == "success"
+    assert (api.status(order_no), balances()) == ("completed", (1_009_940, 0))
+
+
+def test_what_a_new_driver_leaves_out_is_refused_or_unknown(api, channel, later, refuses):
+    assert api.buy(channel=channel).data == {"paychannel_paymethod": ["This channel takes bank."]}
+    assert api.sell(channel=channel).data == {"paychannel_paymethod": ["This channel pays out by none."]}
+    order_no = api.buy(channel=channel, paychannel_paymethod="bank").data["order_no"]
+    later(900, times=2)
+    assert api.status(order_no) == "pending"  # nobody could say that it was not paid
+    assert "can't be asked" in refuses("channel", "check", str(channel))

@@ -67,7 +67,7 @@ def _value(text: str) -> str:
     if not text.startswith("@"):
         return text
     try:
-        return Path(text[1:]).expanduser().read_text("utf-8")
+        return Path(text[1:]).expanduser().read_text("utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
         raise NotPossible(f"{text[1:]}: {getattr(error, 'strerror', None) or 'is no text'}") from None
 

@@ -7,11 +7,12 @@ from typing import Any
 import click
 
 from cli.output import ROW_ID, YUAN, Commands, facts, json_option, show, table, when
+from gateways.base import State
 from models.ledger import Entry, LedgerAccount, Posting
 from models.order import BUY, SELL, STATUSES, History, Order, PaymentException
 from models.outbox import Callback
 from schemas.views import hundredths, order_view
-from services import administration, ordering, overview, payouts, resolution
+from services import administration, ordering, overview, payouts, reconciliation, resolution
 from services.errors import NotPossible
 
 order = Commands("order", help="Orders, their exceptions, and what an operator decides.")
@@ -142,6 +143,23 @@ def _say(order_no: str) -> None:
     click.echo(f"order {order_no} is {_find(order_no).status}")
 
 
+@order.command("ask")
+@click.argument("order_no")
+def ask(order_no: str) -> None:
+    """Ask the channel about order ORDER_NO now, whatever its state. What it says counts."""
+    found = _find(order_no)
+    report = reconciliation.ask_now(found)
+    amount = f" {hundredths(report.amount)}" if report.state is State.PAID else ""
+    click.echo(f"the channel says: {report.state.value}{amount}")
+    _tell_exceptions(found)
+    _say(order_no)
+
+
+def _tell_exceptions(found: Order) -> None:
+    for exception in resolution.open_exceptions(found):
+        click.echo(f"exception {exception.id}: {exception.detail} ({exception.kind})")
+
+
 @order.command("accept")
 @click.argument("order_no")
 def accept(order_no: str) -> None:
@@ -171,8 +189,7 @@ def paid(order_no: str, amount: int | None, reference: str) -> None:
     found = _find(order_no)
     if not payouts.mark_paid(found, amount=amount, reference=reference):
         click.echo("this was on record already")
-    for exception in resolution.open_exceptions(found):
-        click.echo(f"exception {exception.id}: {exception.detail} ({exception.kind})")
+    _tell_exceptions(found)
     _say(order_no)
 
 

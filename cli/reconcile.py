@@ -10,11 +10,12 @@ import click
 
 import gateways
 from cli.output import PERCENT, ROW_ID, Command, facts, json_option, show, table
+from gateways.base import CHINA
 from schemas.views import hundredths
 from services import channels, comparison, statements
 from services.comparison import Comparison
 from services.errors import NotPossible
-from services.statements import CHINA, Line
+from services.statements import Line
 
 DAY = click.DateTime(["%Y-%m-%d"])
 DIFFERENT = 3  # the status that says so; 1 and 2 say that nothing was compared

@@ -5,23 +5,20 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from base64 import b64decode, b64encode
-from binascii import Error as NotBase64
 from collections.abc import Mapping
-from datetime import datetime, timedelta, timezone
+from datetime import datetime
 from typing import Any
 from urllib.parse import quote, urlsplit
 
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
-from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
-from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding
 from marshmallow import ValidationError, fields, validate, validates_schema
 
 from gateways import money
 from gateways.base import (
+    CHINA,
     BadNotice,
     ChannelRefused,
     ChannelUnknown,
@@ -45,12 +42,12 @@ from gateways.config import (
     private_key,
     public_key,
 )
+from gateways.signatures import holds, sign
 from gateways.statement import Layout
 from gateways.upstream import Upstream, read_form, said, web_address
 
 GATEWAY = "https://openapi.alipay.com/gateway.do"
 APP = "alipays://platformapi/startapp?saId=10000007&qrcode="  # the app's own scanner, with what it is to have seen
-CHINA = timezone(timedelta(hours=8))
 DONE, FAILED = "10000", "40004"
 TRADES = {
     "WAIT_BUYER_PAY": State.OPEN,
@@ -300,12 +297,7 @@ class AlipayDriver(Driver):
         return self.methods if self._serials else ()
 
     def _genuine(self, text: str, signature: object) -> bool:
-        try:
-            given = b64decode(str(signature), validate=True)
-            self._alipay_key.verify(given, text.encode(), PKCS1v15(), SHA256())  # type: ignore[union-attr]
-        except (InvalidSignature, NotBase64, ValueError):
-            return False
-        return True
+        return self._alipay_key is not None and holds(self._alipay_key, text.encode(), signature)
 
     def _ask(
         self, method: str, content: Mapping[str, Any], notify_url: str = "", unsigned_errors: bool = False
@@ -324,8 +316,7 @@ class AlipayDriver(Driver):
         }
         # ASCII with escapes: no charset can be misread. It goes in the body, for addresses end up in logs.
         form = {"biz_content": json.dumps(content, separators=(",", ":"))}
-        signature = self._private_key.sign(joined(common | form).encode(), PKCS1v15(), SHA256())
-        query = common | {"sign": b64encode(signature).decode()}
+        query = common | {"sign": sign(self._private_key, joined(common | form).encode())}
         reply = self._upstream.call("POST", self._path, query=query, form=form)
         try:
             answer = members(reply.body.decode())

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta, timezone
 from enum import Enum
 from typing import Any, ClassVar
 
@@ -16,6 +17,7 @@ from marshmallow import Schema
 from gateways.statement import Layout
 
 METHODS = ("wxpay", "alipay", "bank")
+CHINA = timezone(timedelta(hours=8))  # in which upstreams give dates
 
 
 class ChannelError(Exception):

@@ -6,14 +6,9 @@ import hashlib
 import hmac
 import re
 import time
-from base64 import b64decode, b64encode
-from binascii import Error as NotBase64
 from collections.abc import Mapping
 from typing import Any
 
-from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
-from cryptography.hazmat.primitives.hashes import SHA256
 from marshmallow import ValidationError, fields, validate, validates_schema
 
 from gateways import money
@@ -42,6 +37,7 @@ from gateways.config import (
     private_key,
     public_key,
 )
+from gateways.signatures import holds, sign
 from gateways.statement import Layout
 from gateways.upstream import Reply, Upstream, app_link, read_form, said, web_address
 
@@ -235,16 +231,10 @@ class EpayV2(EpayDriver):
 
     def _signed(self, fields: Mapping[str, str]) -> dict[str, str]:
         stamped = {**fields, "pid": self.config["pid"], "timestamp": str(int(time.time()))}
-        signature = self._private_key.sign(signed_text(stamped).encode(), PKCS1v15(), SHA256())
-        return {**stamped, "sign": b64encode(signature).decode(), "sign_type": "RSA"}
+        return {**stamped, "sign": sign(self._private_key, signed_text(stamped).encode()), "sign_type": "RSA"}
 
     def _genuine(self, fields: Mapping[str, Any]) -> bool:
-        try:
-            signature = b64decode(str(fields.get("sign", "")), validate=True)
-            self._platform_key.verify(signature, signed_text(fields).encode(), PKCS1v15(), SHA256())
-        except (InvalidSignature, NotBase64, ValueError):
-            return False
-        return True
+        return holds(self._platform_key, signed_text(fields).encode(), fields.get("sign", ""))
 
     def _ask(self, path: str, fields: Mapping[str, str]) -> dict[str, Any]:
         """A successful answer whose signature holds, or an error, which is believed as little as need be."""

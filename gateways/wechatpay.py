@@ -6,21 +6,20 @@ import json
 import re
 import secrets
 import time
-from base64 import b64decode, b64encode
+from base64 import b64decode
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta, timezone
+from datetime import datetime
 from typing import Any
 from urllib.parse import urlsplit
 
-from cryptography.exceptions import InvalidSignature, InvalidTag
-from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
+from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-from cryptography.hazmat.primitives.hashes import SHA256
 from marshmallow import EXCLUDE, Schema, ValidationError, fields, validate, validates_schema
 
 from gateways.base import (
+    CHINA,
     Acknowledgement,
     BadNotice,
     ChannelRefused,
@@ -44,12 +43,12 @@ from gateways.config import (
     private_key,
     public_key,
 )
+from gateways.signatures import holds, sign
 from gateways.statement import Layout
 from gateways.upstream import Reply, Upstream, said
 
 SCHEME = "WECHATPAY2-SHA256-RSA2048"
 CLOCKS_DIFFER = 300  # seconds
-CHINA = timezone(timedelta(hours=8))
 TRANSACTIONS = "v3/pay/transactions"
 STATES = {
     "SUCCESS": State.PAID,
@@ -201,6 +200,7 @@ class WechatpayDriver(Driver):
         number=("商户订单号",),
         reference=("微信订单号",),
         amount=("订单金额", "总金额", "应结订单金额"),
+        refund=("申请退款金额", "退款金额"),
         fee=("手续费",),
         status=("交易状态",),
         time=("交易时间",),
@@ -223,7 +223,7 @@ class WechatpayDriver(Driver):
         parts = {
             "mchid": self.config["mchid"],
             "nonce_str": nonce,
-            "signature": b64encode(self._private_key.sign(text, PKCS1v15(), SHA256())).decode(),
+            "signature": sign(self._private_key, text),
             "timestamp": stamp,
             "serial_no": self.config["serial_no"],
         }
@@ -237,10 +237,8 @@ class WechatpayDriver(Driver):
         if key is None:
             raise ValueError("signed with a key that is not in the config")
         text = f"{stamp}\n{nonce}\n".encode() + body + b"\n"
-        try:
-            key.verify(b64decode(signature, validate=True), text, PKCS1v15(), SHA256())
-        except (InvalidSignature, ValueError):
-            raise ValueError("bad signature") from None
+        if not holds(key, text, signature):
+            raise ValueError("bad signature")
         if not re.fullmatch(r"[0-9]{1,12}", stamp) or abs(time.time() - int(stamp)) > CLOCKS_DIFFER:
             raise ValueError("signed at another time: it is old, or a clock is wrong")
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from gateways.base import CHINA
 from models.channel import Channel
 from models.order import MONEY_IN, PAYOUT_CONFLICT, REVERSED, PaymentException
 from schemas.views import hundredths
-from services import statements
 from services.lifecycle import ANSWERED
 from services.recorded import EDGE, Record, Recorded, fee_of, recorded
 from services.statements import FAILED, PAID, REFUNDED, Line
@@ -99,7 +99,7 @@ def _unknown(line: Line, elsewhere: int | None) -> Difference:
 
 def _missing(record: Record, since: int, until: int) -> Difference:
     at = record.moved_at or 0
-    moved = datetime.fromtimestamp(at, statements.CHINA)
+    moved = datetime.fromtimestamp(at, CHINA)
     details = [f"moved here at {moved:%Y-%m-%d %H:%M:%S}"]
     for near, days in ((at < since + EDGE, -1), (at >= until - EDGE, 1)):
         if near:

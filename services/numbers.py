@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import secrets
 import time
+from datetime import datetime
 
+from gateways.base import CHINA
 from models.order import Order
-
-CHINA = 8 * 3600  # seconds ahead of UTC
 
 
 def in_china(timestamp: float, shape: str = "%Y%m%d") -> str:
     """The date in China, YYYYMMDD, or the time in another shape."""
-    return time.strftime(shape, time.gmtime(timestamp + CHINA))
+    return datetime.fromtimestamp(timestamp, CHINA).strftime(shape)
 
 
 def new_order_no() -> str:

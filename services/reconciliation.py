@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 import time
 
-from gateways.base import ChannelRefused, ChannelUnknown, State
+from gateways.base import ChannelRefused, ChannelUnknown, Report, State
 from models.order import BUY, CANCELLED, CONFIRMED, PAID, PENDING, SELL, Order
 from models.writer import transaction
 from services import lifecycle, ordering, payouts, settlement
-from services.channels import LEASE, ask, driver_of, payment_of
+from services.channels import LEASE, ask, driver_of, payment_of, payout_of
+from services.errors import NotPossible
 from services.fairpool import Due, FairPool, start_due
 from services.ordering import FIRST_ASK
 
@@ -84,6 +85,25 @@ def _expire(order: Order, now: int) -> None:
     except ChannelRefused:
         return
     settlement.cancel_unpaid(order, None if closed or driver.by_hand else now + LATE[0])
+
+
+def ask_now(order: Order) -> Report:
+    """Ask the channel about an order, whatever its state, and do what its word calls for; that word.
+
+    Raises:
+        NotPossible: it works by hand, or gave no usable answer.
+    """
+    driver = driver_of(order.channel)
+    if driver.by_hand:
+        raise NotPossible(f"channel {order.channel_id} can't be asked: an operator moves its money by hand")
+    try:
+        report: Report = (
+            ask(driver.query, payment_of(order)) if order.is_buy else ask(driver.query_payout, payout_of(order))
+        )
+    except ChannelUnknown as silence:
+        raise NotPossible(f"no usable answer: {silence}") from silence
+    settlement.settle(order, report, "channel", "the channel was asked, by an operator")
+    return report
 
 
 def _ask_for_late_money(order: Order) -> int | None:

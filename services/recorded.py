@@ -9,12 +9,13 @@ from datetime import datetime
 from itertools import islice
 from typing import Any
 
+from gateways.base import CHINA
 from models.base import database
 from models.channel import Channel
 from models.order import BUY, COMPLETED, CONFIRMED, PAID, SELL, History, Order, PaymentException
 from services.fees import share
 from services.numbers import payout_number
-from services.statements import CHINA, Line
+from services.statements import Line
 
 AT_ONCE = 1_000  # values that one query names
 EDGE = 600  # seconds by which the clocks of an upstream and of this service may say different days

@@ -7,16 +7,16 @@ import io
 import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, fields, replace
-from datetime import datetime, timedelta, timezone
+from datetime import datetime
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
 from gateways import money
+from gateways.base import CHINA
 from gateways.statement import Layout
 from services.errors import NotPossible
 
 MOST_BYTES = 64 * 2**20
-CHINA = timezone(timedelta(hours=8))
 PAID, FAILED, REFUNDED = STATES = ("paid", "failed", "refunded")
 COLUMNS = ("number", "reference", "amount", "refund", "fee", "status", "time")
 ENCODINGS = ("utf-8-sig", "gb18030")

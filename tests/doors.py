@@ -103,6 +103,7 @@ def give_every_command(run, api, flask_json):
         f"order paid {withdrawals[0]}",
         f"order paid {deposits[0]}",
         f"order paid {deposits[1]} --amount 99.00",
+        f"order ask {done}",
         f"order show {deposits[1]} --reveal",
         f"order show {withdrawals[0]} --reveal",
         "ledger balances",

@@ -348,6 +348,24 @@ def test_a_refunded_or_frozen_payment_credits_nothing(placed, api, platform, lat
     assert (api.status(order_no), balances()) == (expected, NOTHING)
 
 
+def test_an_operator_asks_about_a_cancelled_deposit_and_finds_what_was_paid(
+    placed, api, platform, later, flask, refuses, balances
+):
+    platform.can_close = False
+    order_no = placed()
+    later(450, times=2)
+    later(90_000, times=6)
+    assert "the channel says: open" in flask("order", "ask", order_no).output
+    platform.pay(order_no)
+    told = flask("order", "ask", order_no).output
+    assert "the channel says: paid 100.00" in told
+    assert "(late_payment)" in told
+    flask("order", "settle", order_no, "--credit")
+    assert (api.status(order_no), balances()) == ("cancelled", PAID)
+    platform.fails("broken")
+    assert "no usable answer" in refuses("order", "ask", order_no)
+
+
 # --- the config
 
 
@@ -383,10 +401,16 @@ def test_a_config_that_can_not_work_is_refused_by_field(version, wrong, field, p
 def test_keys_are_taken_from_files_and_as_the_bare_text_that_consoles_show(api, platform, add_channel, tmp_path):
     files = {"private_key": tmp_path / "mine.pem", "platform_key": tmp_path / "theirs.txt"}
     config = platform.config("2")
-    files["private_key"].write_text(config["private_key"])
+    files["private_key"].write_text(f"\n{config['private_key']}\n")
     files["platform_key"].write_text("".join(config["platform_key"].splitlines()[1:-1]))
     channel = add_channel("epay", config | {name: f"@{file}" for name, file in files.items()})
     assert api.buy(channel=channel).code == 1
+
+
+def test_a_line_end_in_a_file_is_no_part_of_a_key(platform, add_channel, flask, tmp_path):
+    (tmp_path / "key.txt").write_text(f"{KEY}\r\n")
+    channel = add_channel("epay", platform.config("1", key=f"@{tmp_path / 'key.txt'}"))
+    assert "its keys fit" in flask("channel", "check", channel).output
 
 
 def test_a_key_file_that_is_not_there_is_named(refuses, tmp_path):

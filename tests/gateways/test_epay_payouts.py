@@ -108,6 +108,15 @@ def test_another_amount_than_the_order_s_is_an_exception(placed, api, platform, 
     assert (api.status(order_no), balances(), exceptions()) == ("confirmed", HELD, {order_no: "payout_conflict"})
 
 
+def test_an_operator_need_not_wait_for_the_next_question(placed, api, platform, later, flask, balances):
+    platform.transfers_end = "0"
+    order_no = placed()
+    later(100, times=9)
+    platform.transfers_end = "1"
+    assert "the channel says: paid 100.00" in flask("order", "ask", order_no).output
+    assert (api.status(order_no), balances()) == ("completed", SPENT)
+
+
 # --- an operator ends a payout that the platform does not have
 
 

@@ -118,3 +118,7 @@ def test_an_operator_can_not_speak_for_a_channel_that_speaks_for_itself(api, fla
     order_no = api.buy(channel=SANDBOX).data["order_no"]
     assert "reports payments itself" in flask("order", "paid", order_no, fails=True).output
     assert (api.status(order_no), balances()) == ("pending", (START, 0))
+
+
+def test_nobody_can_be_asked(placed, refuses):
+    assert "by hand" in refuses("order", "ask", placed())

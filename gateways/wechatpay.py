@@ -346,7 +346,7 @@ class WechatpayDriver(Driver):
             if event["event_type"] != "TRANSACTION.SUCCESS":
                 raise ValueError("it tells of no payment")
             order_no, report = self._told(self._decrypted(event["resource"]))
-            if report.state is not State.PAID or not report.amount:  # 0 is a refund
+            if not report.amount:  # it is open, closed, or refunded
                 raise ValueError("it tells of no payment")
         except ValueError as error:
             raise BadNotice(str(error)) from None

@@ -376,7 +376,7 @@ UNCLEAR = {
     "an error of its own with another status": (400, {"code": "SYSTEM_ERROR", "message": "系统错误"}),
     "an error of a bank": (500, {"code": "BANK_ERROR", "message": "银行系统异常"}),
     "it was paid": (400, {"code": "ORDERPAID", "message": "该订单已支付"}),
-    "the number is used": (403, {"code": "OUT_TRADE_NO_USED", "message": "商户订单号重复"}),
+    "the number is used": (403, {"code": "OUT_TRADE_NO_USED", "message": "商户订单号已使用"}),
     "the number is used, in other words": (400, {"code": "INVALID_REQUEST", "message": "201 商户订单号重复"}),
     "a page": (403, "<html>Forbidden</html>"),
     "a refusal without a code": (400, {"message": "no"}),
@@ -511,11 +511,13 @@ def test_a_deposit_that_was_paid_at_the_last_moment_is_credited(api, buy, platfo
     assert (api.status(order_no), balances()) == ("completed", PAID)
 
 
-def test_a_deposit_that_is_paid_while_it_is_closed_is_credited(api, buy, platform, later, balances, monkeypatch):
+def test_a_deposit_that_is_paid_while_it_is_closed_is_credited(
+    api, buy, platform, later, balances, exceptions, monkeypatch
+):
     order_no, close = buy(), platform._close
     monkeypatch.setattr(platform, "_close", lambda number: platform.pay(number) or close(number))
     later(EXPIRY)
-    assert api.status(order_no) == "pending"
+    assert (api.status(order_no), exceptions()) == ("pending", {})
     later(300)
     assert (api.status(order_no), balances()) == ("completed", PAID)
 

@@ -79,13 +79,6 @@ def _rsa_only(text: str) -> None:
         raise ValidationError("Holds a certificate without an RSA key.")
 
 
-class _Line(fields.String):
-    """A text from a file, whose line ends."""
-
-    def _deserialize(self, value: Any, attr: str | None, data: Any, **named: Any) -> str:
-        return super()._deserialize(value, attr, data, **named).strip()
-
-
 class WechatpayConfig(UpstreamConfig):
     """A merchant's account, and whom answers and notices are verified with.
 
@@ -100,7 +93,7 @@ class WechatpayConfig(UpstreamConfig):
         validate=validate.Regexp(r"[0-9A-Fa-f]{1,40}\Z", error="Must be the certificate's serial number, in hex."),
     )
     private_key = PrivateKey(required=True, validate=validate.Length(min=1, error="Must not be empty."))
-    apiv3_key = _Line(
+    apiv3_key = fields.String(
         required=True, validate=validate.Regexp(r"[!-~]{32}\Z", error="Must have 32 characters, of ASCII.")
     )
     public_key_id = fields.String(

@@ -9,8 +9,10 @@ from typing import Any, BinaryIO
 import click
 
 import gateways
+from cli.orders import TYPES
 from cli.output import PERCENT, ROW_ID, Command, facts, json_option, show, table
 from gateways.base import CHINA
+from gateways.statement import Layout
 from schemas.views import hundredths
 from services import channels, comparison, statements
 from services.comparison import Comparison
@@ -31,9 +33,9 @@ def _given(pairs: tuple[str, ...]) -> dict[str, list[str]]:
     return given
 
 
-def _lines(driver: str, file: BinaryIO, given: dict[str, list[str]], with_fees: bool) -> list[Line]:
+def _lines(layout: Layout, file: BinaryIO, given: dict[str, list[str]], with_fees: bool) -> list[Line]:
     raw = file.read(statements.MOST_BYTES + 1)
-    layout = statements.overridden(gateways.DRIVERS[driver].statement, given)
+    layout = statements.overridden(layout, given)
     return statements.read(raw, layout, {*given, *(["fee"] if with_fees else [])})
 
 
@@ -98,6 +100,9 @@ def _view(channel_id: int, first: date, last: date, found: Comparison) -> dict[s
 @click.argument("statement", metavar="STATEMENT", type=click.File("rb"))
 @click.option("--since", type=DAY, help="First day of the statement, in China; else that of its first line.")
 @click.option("--until", type=DAY, help="Last day of the statement; else that of its last line.")
+@click.option(
+    "--type", "kind", type=click.Choice(list(TYPES)), help="It has deposits (buy) or withdrawals (sell) only."
+)
 @click.option("--fee-rate", type=PERCENT, help="What the channel keeps of deposits by contract, in percent.")
 @click.option(
     "--column",
@@ -112,6 +117,7 @@ def reconcile(
     statement: BinaryIO,
     since: datetime | None,
     until: datetime | None,
+    kind: str | None,
     fee_rate: int | None,
     pairs: tuple[str, ...],
     as_json: bool,
@@ -122,8 +128,10 @@ def reconcile(
     Status 0 where both agree, 3 where they don't.
     """
     channel = channels.find_channel(channel_id)
-    lines = _lines(channel.driver, statement, _given(pairs), with_fees=fee_rate is not None)
+    layout = gateways.DRIVERS[channel.driver].statement
+    lines = _lines(layout, statement, _given(pairs), with_fees=fee_rate is not None)
     first, last = _days(lines, since, until)
-    found = comparison.compare(channel, lines, _begins(first), _begins(last + timedelta(days=1)), fee_rate)
+    types = (TYPES[kind],) if kind else layout.types
+    found = comparison.compare(channel, lines, _begins(first), _begins(last + timedelta(days=1)), types, fee_rate)
     show(_view(channel_id, first, last, found), as_json, _tell)
     sys.exit(DIFFERENT if found.differences else 0)

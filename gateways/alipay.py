@@ -43,7 +43,7 @@ from gateways.config import (
     public_key,
 )
 from gateways.signatures import holds, sign
-from gateways.statement import Layout
+from gateways.statement import DEPOSIT, Layout
 from gateways.upstream import Upstream, read_form, said, web_address
 
 GATEWAY = "https://openapi.alipay.com/gateway.do"
@@ -274,6 +274,7 @@ class AlipayDriver(Driver):
         paid=frozenset({"交易"}),
         failed=frozenset(),
         refunded=frozenset({"退款"}),
+        types=(DEPOSIT,),  # payouts stand in another statement
     )
 
     def __init__(self, config: Mapping[str, Any]):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+DEPOSIT, PAYOUT = 1, 2  # as the order types of the interface
+
 
 @dataclass(frozen=True)
 class Layout:
@@ -11,7 +13,7 @@ class Layout:
 
     A status in `paid` means that the money moved, one in `failed` that it did not, one in `refunded` that it went
     back; without a column for it, each line is a payment. Times are China's. Money is in yuan; `refund` is for
-    upstreams that write what went back into a column of its own.
+    upstreams that write what went back into a column of its own. `types` are the orders that it has at all.
     """
 
     number: tuple[str, ...] = ("order_no", "out_trade_no")
@@ -24,3 +26,4 @@ class Layout:
     paid: frozenset[str] = field(default=frozenset({"paid", "success", "completed", "1"}))
     failed: frozenset[str] = field(default=frozenset({"failed", "cancelled", "closed", "0"}))
     refunded: frozenset[str] = field(default=frozenset({"refunded", "refund", "2"}))
+    types: tuple[int, ...] = (DEPOSIT, PAYOUT)

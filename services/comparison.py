@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -51,14 +51,17 @@ class Money:
     exception: PaymentException | None = None
 
 
-def compare(channel: Channel, lines: list[Line], since: int, until: int, fee_rate: int | None = None) -> Comparison:
+def compare(
+    channel: Channel, lines: list[Line], since: int, until: int, types: Collection[int], fee_rate: int | None = None
+) -> Comparison:
     """Compare a statement's lines with the channel's orders; nothing is changed.
 
     Args:
         since: when the statement's days begin, in Unix seconds; `until`: when the day after the last begins.
+        types: of orders that the statement has at all.
         fee_rate: what the channel keeps of deposits by contract, in basis points; None where that is not compared.
     """
-    here = recorded(channel, lines, since, until, fee_rate)
+    here = recorded(channel, lines, since, until, types, fee_rate)
     by_order: dict[int, list[Line]] = {}
     for line in lines:
         if line.at in here.by_line:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import islice
@@ -63,12 +63,15 @@ def fee_of(order: Order, amount: int, fee_rate: int | None) -> int | None:
     return None if fee_rate is None else share(amount, fee_rate)
 
 
-def recorded(channel: Channel, lines: list[Line], since: int, until: int, fee_rate: int | None) -> Recorded:
+def recorded(
+    channel: Channel, lines: list[Line], since: int, until: int, types: Collection[int], fee_rate: int | None
+) -> Recorded:
     """What is on record as of one moment; it holds no lock that would keep anybody from writing.
 
     Args:
         since: when the statement's days begin, in Unix seconds.
         until: when they end; that second is not theirs any more.
+        types: of orders that the statement has at all; no others are missed.
         fee_rate: the share of deposits that the channel keeps, in basis points.
     """
     with database.snapshot():
@@ -79,6 +82,8 @@ def recorded(channel: Channel, lines: list[Line], since: int, until: int, fee_ra
             {at: order.channel_id for at, order in orders.items() if order.channel_id != channel.id},
         )
         for order in _moved(channel, since - EDGE, until + EDGE):
+            if order.order_type not in types and order.id not in records:
+                continue
             if order.id in records:
                 records[order.id].moved_at = order.moved_at
             elif since <= order.moved_at < until:

@@ -54,7 +54,7 @@ class Line:
 
 def overridden(layout: Layout, given: dict[str, list[str]]) -> Layout:
     """The layout with other names in the place of its own. Raises NotPossible: it has no such field."""
-    kinds = {field.name: type(getattr(layout, field.name)) for field in fields(layout)}
+    kinds = {field.name: type(getattr(layout, field.name)) for field in fields(layout) if field.name != "types"}
     if unknown := set(given) - set(kinds):
         raise NotPossible(f"no column {', '.join(sorted(unknown))}: there are {', '.join(kinds)}")
     return replace(layout, **{name: kinds[name](values) for name, values in given.items()})

@@ -174,6 +174,17 @@ def test_an_order_of_another_channel_is_missing_here(api, compared):
     assert (found["kind"], found["order_no"], found["detail"]) == ("missing_here", elsewhere, "an order of channel 1")
 
 
+def test_a_statement_of_one_type_misses_no_order_of_the_other(api, compared, differences, paid_out, monkeypatch):
+    deposit, withdrawal = completed(api), paid_out()
+    of_deposits, of_withdrawals = csv_of(line(deposit)), csv_of(line(withdrawal))
+    assert differences(of_deposits) == [("missing_there", withdrawal)]
+    assert differences(of_deposits, "--type", "buy") == []
+    assert differences(of_withdrawals, "--type", "sell") == []
+    assert compared(of_deposits, "--type", "buy")["sums"]["here"] == {"in": "100.00", "out": "0.00", "fees": "0.00"}
+    monkeypatch.setattr(SandboxDriver, "statement", Layout(types=(1,)))
+    assert differences(of_deposits) == []
+
+
 def test_an_order_that_the_statement_does_not_have_is_missing_there(api, compared, paid_out):
     here, other, withdrawal = completed(api), completed(api), paid_out()
     api.buy()  # nobody paid it

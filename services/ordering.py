@@ -163,20 +163,21 @@ def _keep(order: Order, opened: Opened) -> None:
     Order.update(opened=json.dumps(asdict(opened))).where(Order.id == order.id).execute()
 
 
-def open_again(order: Order) -> None:
-    """Open a pending deposit whose first call to the channel had no answer, or never came to be; else nothing.
+def open_again(order: Order) -> bool:
+    """Open a pending deposit whose first call to the channel had no answer, or never came to be; False for any other.
 
     Raises:
         ChannelUnknown: no usable answer, or a refusal, which may mean that it is open already, or paid.
     """
     driver = driver_of(order.channel)
     if order.opened or driver.opens_locally or order.status != PENDING:
-        return
+        return False
     try:
         opened = ask(driver.open_payment, payment_of(order))
     except ChannelRefused as refusal:
         raise ChannelUnknown(f"refused when it was opened again: {refusal}") from refusal
     _keep(order, opened)
+    return True
 
 
 def opened_of(order: Order) -> Opened:

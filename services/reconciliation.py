@@ -66,13 +66,14 @@ def _ask_about_deposit(order: Order) -> int | None:
     now = int(time.time())
     expired = order.status == PENDING and now >= (order.expires_at or 0)
     unpaid = report.state in (State.OPEN, State.ABSENT)
+    pause = _pause(order.asks, FIRST_ASK)
     if expired and unpaid:
         _expire(order, now)
     else:
-        if unpaid:
-            ordering.open_again(order)
+        if unpaid and ordering.open_again(order):
+            pause = FIRST_ASK
         settlement.settle(order, report, "channel", "the channel was asked")
-    next_ask = now + _pause(order.asks, FIRST_ASK)
+    next_ask = now + pause
     last_ask: int = next_ask if order.status != PENDING or expired else order.expires_at
     return min(next_ask, last_ask)
 

@@ -162,11 +162,14 @@ def test_an_order_whose_opening_went_wrong_is_opened_by_the_sweep_and_paid(
     assert balances() == PAID
 
 
-def test_an_order_is_opened_again_as_it_was(placed, platform, later):
+def test_an_order_is_opened_again_as_it_was_and_asked_about_as_a_new_one(placed, api, platform, later):
     platform.fails("lost")
     order_no = placed()
     later(1)
     assert list(platform.orders) == [order_no]
+    platform.pay(order_no)
+    later(60)
+    assert api.status(order_no) == "completed"
 
 
 # --- notices

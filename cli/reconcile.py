@@ -98,8 +98,10 @@ def _view(channel_id: int, first: date, last: date, found: Comparison) -> dict[s
 @click.command("reconcile", cls=Command)
 @click.argument("channel_id", metavar="CHANNEL", type=ROW_ID)
 @click.argument("statement", metavar="STATEMENT", type=click.File("rb"))
-@click.option("--since", type=DAY, help="First day of the statement, in China; else that of its first line.")
-@click.option("--until", type=DAY, help="Last day of the statement; else that of its last line.")
+@click.option(
+    "--since", type=DAY, metavar="YYYY-MM-DD", help="First day of the statement, in China; else that of its first line."
+)
+@click.option("--until", type=DAY, metavar="YYYY-MM-DD", help="Last day of the statement; else that of its last line.")
 @click.option(
     "--type", "kind", type=click.Choice(list(TYPES)), help="It has deposits (buy) or withdrawals (sell) only."
 )

@@ -122,8 +122,8 @@ def _sealed_config(driver: str, config: dict[str, Any]) -> str:
     try:
         loaded = gateways.DRIVERS[driver].config_schema().load(config)
     except ValidationError as error:
-        wrong = [f"{name}: {' '.join(map(str, texts))}" for name, texts in error.messages_dict.items()]
-        raise NotPossible(f"config: {' '.join(wrong)}") from None
+        wrong = [f"{name}: {' '.join(map(str, texts)).rstrip('.')}" for name, texts in error.messages_dict.items()]
+        raise NotPossible(f"config: {'; '.join(wrong)}") from None
     return vault.seal(json.dumps(loaded, ensure_ascii=False))
 
 

@@ -28,6 +28,12 @@ _PEM = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----(.*?)-----END \1-----", re.DOTAL
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
+def is_private(address: str) -> bool:
+    """Can nobody on the way read or change what goes there?"""
+    parts = urlsplit(address)
+    return parts.scheme == "https" or parts.hostname in _LOOPBACK
+
+
 class Address(fields.String):
     """The start of an upstream's addresses; `plain`: http is possible, too, and not to the machine itself only."""
 
@@ -44,7 +50,7 @@ class Address(fields.String):
             usable = False
         if not usable or set(text) & set("?# ") or "@" in parts.netloc:
             raise ValidationError("Must look like https://pay.example.com/.")
-        if parts.scheme == "http" and not self.plain and parts.hostname not in _LOOPBACK:
+        if not self.plain and not is_private(text):
             raise ValidationError("Must begin with https://.")
         return text.rstrip("/")
 
@@ -56,6 +62,10 @@ class Proxy(fields.String):
         text = super()._deserialize(value, attr, data, **named).strip()
         if text and not re.fullmatch(r"https?://([^\s/@]+@)?([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}/?", text):
             raise ValidationError("Must look like http://127.0.0.1:3128 or http://user:password@host:port.")
+        try:
+            _ = urlsplit(text).port
+        except ValueError:
+            raise ValidationError("The port must be below 65536.") from None
         return text
 
 

@@ -151,3 +151,8 @@ def _link(text: str, usable: bool) -> str:
     if not usable or not text.isprintable() or " " in text or len(text) > 2000:
         raise ChannelUnknown(f"it gave an address that can't be opened: {said(text)}")
     return text
+
+
+def is_for_a_code(text: str) -> bool:
+    """Can this be made a QR code of: a text, and neither an image nor too long?"""
+    return bool(text) and text.isprintable() and len(text.encode()) <= 1000 and not text.startswith("data:")

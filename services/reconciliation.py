@@ -17,7 +17,8 @@ from services.ordering import FIRST_ASK
 log = logging.getLogger(__name__)
 
 LONGEST_PAUSE = 300
-LATE = (600, 3_600, 86_400)  # seconds between questions about a cancelled deposit that its channel could not close
+LATE = (600, 3_600, 86_400)  # seconds after which a channel is asked about a cancelled order that it may yet carry out
+SILENT_FOR = 7 * 86_400  # seconds for which a channel that does not answer that is asked again
 # A withdrawal never waits behind questions about deposits.
 DUE = Due(Order, Order.channel, lanes=[Order.order_type == SELL, Order.order_type == BUY])
 
@@ -39,7 +40,8 @@ def release() -> int:
     Not at once, for a worker may be at it. Expiry and delayed settlement are dates and stay what they are.
     """
     now = int(time.time())
-    dated = (Order.order_type == BUY) & ((Order.status == CONFIRMED) | (Order.due_at == Order.expires_at))
+    deposits = (Order.order_type == BUY) & ((Order.status == CONFIRMED) | (Order.due_at == Order.expires_at))
+    dated = deposits | (Order.status == CANCELLED)
     stuck = Order.update(due_at=now + LEASE).where(Order.due_at > now + LONGEST_PAUSE, ~dated)
     count: int = stuck.execute()
     return count
@@ -107,16 +109,18 @@ def ask_now(order: Order) -> Report:
     return report
 
 
-def _ask_for_late_money(order: Order) -> int | None:
-    """A cancelled deposit that its channel could not close: was it paid all the same, and the notice lost?"""
+def _ask_about_cancelled(order: Order) -> int | None:
+    """An order that its channel could not close, or did not have: was it carried out all the same?"""
+    driver, now = driver_of(order.channel), int(time.time())
+    passed = now - order.updatetime
     try:
-        report = ask(driver_of(order.channel).query, payment_of(order))
+        report = ask(driver.query, payment_of(order)) if order.is_buy else ask(driver.query_payout, payout_of(order))
     except ChannelUnknown as silence:
         log.info("order %s, which is cancelled, was asked about: %s", order.order_no, silence)
-    else:
-        if report.state is State.PAID:
-            settlement.settle(order, report, "channel", "the channel was asked")
-    return int(time.time()) + LATE[order.asks] if order.asks < len(LATE) else None
+        return now + LATE[1] if passed < SILENT_FOR else None
+    if report.state is State.PAID:
+        settlement.settle(order, report, "channel", "the channel was asked")
+    return next((order.updatetime + late for late in LATE if late > passed), None)
 
 
 def expire(order: Order) -> None:
@@ -151,7 +155,8 @@ ACTS = {
     (BUY, PENDING): _ask_about_deposit,
     (BUY, PAID): _ask_about_deposit,
     (BUY, CONFIRMED): _complete_deposit,
-    (BUY, CANCELLED): _ask_for_late_money,
+    (BUY, CANCELLED): _ask_about_cancelled,
     (SELL, PENDING): _accept_by_rule,
     (SELL, CONFIRMED): _pay_out,
+    (SELL, CANCELLED): _ask_about_cancelled,
 }

@@ -124,8 +124,9 @@ def test_with_redirect_the_payer_goes_to_the_platform_s_page(api, version, platf
     assert "Continue to payment" in shown(order_no)
 
 
-def test_what_can_not_be_shown_is_refused_and_the_order_cancelled(api, channel, platform, flask_json):
-    platform.gives = "html"
+@pytest.mark.parametrize("gives", ["html", "image"])
+def test_what_can_not_be_shown_is_refused_and_the_order_cancelled(gives, api, channel, platform, flask_json):
+    platform.gives = gives
     assert api.buy(channel=channel).code == 50201
     assert [row["status"] for row in flask_json("order", "list")] == ["cancelled"]
 
@@ -329,9 +330,49 @@ def test_a_deposit_that_is_closed_or_was_asked_about_for_a_day_is_left_alone(pla
     placed()
     later(450, times=2)
     asked = len(platform.calls)
-    later(90_000, times=6)
+    for seconds in (600, 600, 3_600, 3_600, 90_000, 90_000):
+        later(seconds)
     assert len(platform.calls) - asked == {"1": len(reconciliation.LATE), "2": 0}[version]
     assert ("api/pay/close" in called(platform)) is (version == "2")
+
+
+def test_a_question_about_late_money_that_goes_unanswered_is_asked_again(
+    placed, version, api, platform, later, exceptions
+):
+    platform.can_close = False
+    order_no = placed()
+    later(450, times=2)
+    platform.pay(order_no)
+    platform.fails(*["broken"] * 5)
+    for seconds in (600, 3_600, 90_000, 3_600, 3_600):
+        later(seconds)
+    assert exceptions() == {}
+    later(3_600)
+    assert (api.status(order_no), exceptions()) == ("cancelled", {order_no: "late_payment"})
+
+
+def test_a_clock_that_is_set_back_uses_up_no_question_about_late_money(placed, platform, later, ahead):
+    platform.can_close = False
+    placed()
+    later(450, times=2)
+    later(601)
+    later(3_001)
+    asked = len(platform.calls)
+    ahead(-7_200)
+    reconciliation.release()
+    later(60)
+    assert len(platform.calls) == asked
+    later(100_000)
+    assert len(platform.calls) == asked + 1
+
+
+def test_a_platform_that_can_not_be_told_to_close_keeps_no_deposit_open(api, platform, add_channel, later, monkeypatch):
+    order_no = api.buy(channel=add_channel("epay", platform.config("2"))).data["order_no"]
+    later(450)
+    monkeypatch.setattr(platform, "_close_v2", lambda fields: {"code": 404})
+    platform.fails("", "garbage")  # the question, and then the closing
+    later(450)
+    assert api.status(order_no) == "cancelled"
 
 
 def test_a_deposit_that_the_platform_does_not_know_expires(placed, api, platform, later):
@@ -381,6 +422,7 @@ BAD = [
     ("1", {"device": "fridge"}, "device"),
     ("1", {"clientip": "here"}, "clientip"),
     ("1", {"proxy": "socks5://127.0.0.1:1080"}, "proxy"),
+    ("1", {"proxy": "http://127.0.0.1:99999"}, "proxy"),
     ("1", {"redirect": "perhaps"}, "redirect"),
     ("1", {"ask_again": "perhaps"}, "ask_again"),
     ("1", {"secret": "x"}, "secret"),

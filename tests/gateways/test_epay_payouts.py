@@ -38,6 +38,30 @@ def test_a_payout_is_handed_over_asked_about_and_done(placed, api, platform, lat
     assert story(order_no)["channel_reference"] == payout["biz_no"]
 
 
+def test_an_older_platform_whose_answers_name_no_number_is_understood(placed, api, platform, later, balances):
+    platform.is_old = True
+    order_no = placed()
+    later(1, times=4)
+    assert (api.status(order_no), balances()) == ("completed", SPENT)
+
+
+@pytest.mark.parametrize("named", [{"biz_no": "BZ1"}, {"out_biz_no": "2026050112000000001"}])
+def test_what_the_platform_s_own_bank_says_is_not_that_there_is_no_payout(
+    named, placed, api, platform, later, balances, monkeypatch
+):
+    order_no = placed()
+    later(1, times=2)
+    monkeypatch.setattr(platform, "_ask_transfer", lambda fields: {"code": -1, "msg": "转账订单不存在"} | named)
+    later(1_000, times=3)
+    assert (api.status(order_no), balances(), len(platform.payouts)) == ("confirmed", HELD, 1)
+    assert platform.calls[-1].path.endswith("transfer/query")
+
+
+def test_over_plain_http_nothing_is_paid_out(api, platform, add_channel):
+    channel = add_channel("epay", platform.config("2", base_url="http://platform.invalid"))
+    assert api.sell(channel=channel).code == 42200
+
+
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.usefixtures("impatient")
 def test_whatever_goes_wrong_when_it_is_handed_over_it_is_paid_once(fault, placed, api, platform, later, balances):

@@ -42,6 +42,7 @@ class EpayPlatform(Loopback):
         self.orders: dict[str, dict[str, str]] = {}
         self.payouts: dict[str, dict[str, str]] = {}
         self.transfers_end = "1"  # status of a transfer once it is asked about
+        self.is_old = False  # its answers about transfers name no number
 
     def config(self, version: str, **more: str) -> dict[str, str]:
         """The config of a channel for this account."""
@@ -87,7 +88,7 @@ class EpayPlatform(Loopback):
         if path == "submit.php":
             return Response(f"<html>pay {said}</html>", content_type="text/html")
         if "trade_no" in said:
-            name = {"jump": "payurl", "script": "payurl"}.get(self.gives, self.gives)
+            name = {"jump": "payurl", "script": "payurl", "image": "qrcode"}.get(self.gives, self.gives)
             info = self._pay_info(said["trade_no"], self.gives)
             said = {"code": 1, "msg": "", "trade_no": said["trade_no"], name: info}
         return self._json(said)
@@ -100,6 +101,7 @@ class EpayPlatform(Loopback):
             "urlscheme": f"weixin://dl/business/?t={trade_no}",
             "html": "<form action='https://pay.example.com/'></form>",
             "script": "javascript:alert(1)",
+            "image": f"data:image/png;base64,{'A' * 4000}",
         }[gives]
 
     def _new_order(self, fields: dict[str, str]) -> dict[str, Any]:
@@ -160,7 +162,7 @@ class EpayPlatform(Loopback):
         if said["code"] != 0:
             return said
         gives = "jump" if fields["method"] == "jump" else self.gives
-        kind = {"script": "jump"}.get(gives, gives)
+        kind = {"script": "jump", "image": "qrcode"}.get(gives, gives)
         return said | {"pay_type": kind, "pay_info": self._pay_info(said["trade_no"], gives)}
 
     def _query_v2(self, fields: dict[str, str]) -> dict[str, Any]:
@@ -194,7 +196,9 @@ class EpayPlatform(Loopback):
             return {"code": -1, "msg": "付款记录不存在"}
         payout["status"] = self.transfers_end
         failed = {"errmsg": "收款方账户异常"} if self.transfers_end == "2" else {}
-        facts = {"status": int(payout["status"]), "biz_no": payout["biz_no"], "out_biz_no": number}
+        facts = {"status": int(payout["status"])}
+        if not self.is_old:
+            facts |= {"biz_no": payout["biz_no"], "out_biz_no": number}
         return {"code": 0, "msg": "succ", **facts, "amount": payout["money"], **failed}
 
     # --- what people do

@@ -198,7 +198,7 @@ def paid(order_no: str, amount: int | None, reference: str) -> None:
 @click.option("--credit", is_flag=True, help="Credit what came in (deposit), or what a reversed withdrawal took.")
 @click.option("--refund", is_flag=True, help="Deposit: the money goes back to the payer, or went.")
 @click.option("--complete", is_flag=True, help="Withdrawal: the money is out as ordered.")
-@click.option("--cancel", is_flag=True, help="Withdrawal: the money is not out; return the hold.")
+@click.option("--cancel", is_flag=True, help="Withdrawal: the money is not out; return the hold. Deposit: nobody paid.")
 @click.option("--exception", "exception_id", type=ROW_ID, help="Which one, where several are open.")
 def settle(order_no: str, exception_id: int | None, **ways: bool) -> None:
     """Settle an open exception of order ORDER_NO. Choose one of the four ways."""

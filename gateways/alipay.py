@@ -264,6 +264,7 @@ class AlipayDriver(Driver):
     name = "alipay"
     config_schema = AlipayConfig
     methods = ("alipay",)
+    account_fields = ("base_url", "app_id", "seller_id")
     statement = Layout(
         number=("商户订单号",),
         reference=("支付宝交易号",),

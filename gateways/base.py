@@ -136,6 +136,10 @@ class Driver:
     # The payment methods that the upstream knows, and those of them that it pays out by.
     methods: ClassVar[tuple[str, ...]] = METHODS
     payout_methods: tuple[str, ...] = ()
+    # Seconds after a payout was handed over for which the upstream may not show it yet: ABSENT proves nothing then.
+    shows_payouts_after: ClassVar[int] = 600
+    # The fields of its config that say whose account it is: orders that are under way are there and nowhere else.
+    account_fields: ClassVar[tuple[str, ...]] = ()
     # An operator moves the money by hand: the channel can't be asked.
     by_hand: ClassVar[bool] = False
     # What the payer is shown follows from the payment and the config alone: it is asked for only when it is shown.

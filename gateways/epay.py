@@ -95,6 +95,7 @@ class EpayDriver(Driver):
 
     name = "epay"
     config_schema = EpayConfig
+    account_fields = ("base_url", "version", "pid")
     statement = Layout(
         number=("商户订单号", "out_trade_no"),
         reference=("系统订单号", "平台订单号", "trade_no"),

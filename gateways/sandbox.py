@@ -65,6 +65,7 @@ class SandboxDriver(Driver):
     name = "sandbox"
     config_schema = SandboxConfig
     payout_methods = METHODS
+    shows_payouts_after = 0
 
     @property
     def opens_locally(self) -> bool:  # type: ignore[override]

@@ -189,6 +189,7 @@ class WechatpayDriver(Driver):
     name = "wechatpay"
     config_schema = WechatpayConfig
     methods = ("wxpay",)
+    account_fields = ("mchid", "appid")
     statement = Layout(
         number=("商户订单号",),
         reference=("微信订单号",),

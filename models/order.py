@@ -28,6 +28,8 @@ class Order(Table):
 
     `seq` counts a merchant's orders from 1, without a gap, in the order of `createtime`: any page of
     them, and any range of time, is found by counting (models/span.py).
+    `expires_at` is when an unpaid deposit expires; of a withdrawal, until when its channel may not show yet what it
+    was handed last.
     `due_at` is when the service must next act on it by itself (ask the channel, expire, pay out,
     complete), null where nothing is to be done; `asks` counts those acts in the present status.
     """
@@ -95,6 +97,14 @@ class Order(Table):
         if taken:
             self.due_at, self.asks = until, self.asks + 1  # type: ignore[assignment]
         return taken == 1
+
+    def renew(self, until: int, **facts: Any) -> bool:
+        """Keep the act that was claimed until then, with these columns; False where the order has moved on since."""
+        mine = (Order.id == self.id) & (Order.status == self.status) & (Order.due_at == self.due_at)
+        renewed = Order.update(due_at=until, **facts).where(mine, Order.asks == self.asks).execute()
+        if renewed:
+            self.due_at = until  # type: ignore[assignment]
+        return bool(renewed == 1)
 
     @transaction
     def put_off(self, due_at: int | None) -> None:

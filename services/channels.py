@@ -26,6 +26,7 @@ from services.numbers import new_order_no, payout_number
 
 log = logging.getLogger(__name__)
 
+LATE = (600, 3_600, 86_400)  # seconds after which a channel is asked about a cancelled order that it may yet carry out
 LEASE = 45  # seconds that one act on an order, of three calls at most, may take before another worker may try
 
 

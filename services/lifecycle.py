@@ -102,8 +102,13 @@ def outcome_unknown(order: Order, detail: str, ask_again: int) -> None:
     order.put_off(ask_again)
     opened = raise_exception(order, UNKNOWN_OUTCOME, detail)
     if not opened:
+        silence = (PaymentException.order == order) & (PaymentException.kind == UNKNOWN_OUTCOME)
+        # After an answer it begins anew.
+        PaymentException.update(createtime=int(time.time())).where(
+            silence, PaymentException.resolution.is_null(False)
+        ).execute()
         PaymentException.update(resolution=None, resolved_by=None, resolvedtime=None, detail=detail).where(
-            PaymentException.order == order, PaymentException.kind == UNKNOWN_OUTCOME
+            silence
         ).execute()
 
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import time
+from datetime import datetime
 
 from gateways.base import ChannelRefused, ChannelUnknown, Report, State
 from models.order import COMPLETED, CONFIRMED, PENDING, Order
 from models.writer import transaction
 from services import lifecycle, settlement
-from services.channels import LEASE, ask, driver_of, payout_of
+from services.channels import LATE, LEASE, ask, driver_of, payout_of
 from services.errors import NotPossible
 from services.settlement import CORRECTED
+
+LEFT_ALONE = 3_600  # seconds for which a withdrawal that an operator wants to reject is not handed over
 
 
 @transaction
@@ -29,7 +32,8 @@ def accept(order: Order, who: str = "operator", why: str = "accepted") -> None:
 def reject(order: Order, reason: str, who: str = "operator") -> None:
     """Reject a withdrawal and return what it held: a pending one, or an accepted one that the channel does not have.
 
-    A channel that can be asked is asked, with the order taken from the sweep meanwhile.
+    A channel that can be asked is asked, with the order taken from the sweep meanwhile. It is asked about the order
+    afterwards, too: money that went out all the same becomes an exception.
 
     Raises:
         NotPossible: it is no withdrawal, or its money may be on the way.
@@ -40,30 +44,41 @@ def reject(order: Order, reason: str, who: str = "operator") -> None:
         raise NotPossible("a rejection needs a reason")
     if order.status not in (PENDING, CONFIRMED):
         raise NotPossible(f"the withdrawal is {order.status}: it can't be rejected any more")
-    if order.status == CONFIRMED and not driver_of(order.channel).by_hand:
+    at_a_channel = order.status == CONFIRMED and not driver_of(order.channel).by_hand
+    if at_a_channel:
         _make_sure_that_it_is_not_there(order)
-    if not _cancelled(order, who, reason):
+    if not _cancelled(order, who, reason, int(time.time()) + LATE[0] if at_a_channel else None):
         raise NotPossible("the withdrawal moved on just now")
 
 
 @transaction
-def _cancelled(order: Order, who: str, reason: str) -> bool:
-    return settlement.cancel_withdrawal(order, who, reason)
+def _cancelled(order: Order, who: str, reason: str, ask_again: int | None) -> bool:
+    now = Order.held(order.id)
+    unmoved = (now.status, now.due_at, now.asks) == (order.status, order.due_at, order.asks)
+    return unmoved and settlement.cancel_withdrawal(order, who, reason, due_at=ask_again)
 
 
 def _make_sure_that_it_is_not_there(order: Order) -> None:
     """Raise NotPossible unless the channel, asked now, says that it has no such payout, or that it failed."""
-    now = int(time.time())
-    # A worker that is at it has taken it for less than LEASE; a longer pause means that nobody is.
-    if order.due_at is not None and order.due_at <= now + LEASE:
+    now, shown_from = int(time.time()), order.expires_at or 0
+    # A worker that is at it has taken it for at most LEASE; a longer pause means that nobody is.
+    if order.due_at is not None and now < order.due_at <= now + LEASE:
         raise NotPossible("it can't be rejected while the service is at it: repeat this in a minute")
-    if not _taken(order, now + 2 * LEASE):
+    if not _taken(order, max(now, shown_from) + LEFT_ALONE):
         raise NotPossible("the withdrawal moved on just now")
+    if now < shown_from:
+        at = datetime.fromtimestamp(shown_from).astimezone()
+        raise NotPossible(
+            "it was handed over not long ago, and the channel may not show it yet. It is not handed over again for "
+            f"now: repeat this between {at:%H:%M:%S} and an hour later"
+        )
     try:
         said = ask(driver_of(order.channel).query_payout, payout_of(order))
     except ChannelUnknown as silence:
+        order.put_off(now)
         raise NotPossible(f"the channel can't say whether it has it: {silence}") from silence
     if said.state not in (State.ABSENT, State.FAILED):
+        order.put_off(now)
         raise NotPossible(f"the channel has it: it is {said.state.value} there")
 
 
@@ -107,12 +122,23 @@ def hand_over(order: Order) -> Report:
     Raises:
         ChannelUnknown: no usable answer.
     """
-    driver, payout = driver_of(order.channel), payout_of(order)
+    driver, payout, now = driver_of(order.channel), payout_of(order), int(time.time())
     report = ask(driver.query_payout, payout) if order.asks > 1 else Report(State.ABSENT)
     if report.state is not State.ABSENT:
         return report
+    if now < (order.expires_at or 0):
+        return Report(State.OPEN, proven=False)  # what it was handed last may still be on its way
+    if not _begins_to_hand_over(order, driver.shows_payouts_after):
+        return Report(State.OPEN, proven=False)  # another worker has it
     try:
         # The same order number again is the same payout upstream, so a crash here pays nothing twice.
         return ask(driver.pay_out, payout)
     except ChannelRefused as refusal:
         return Report(State.FAILED, detail=f"refused: {refusal}")
+
+
+@transaction
+def _begins_to_hand_over(order: Order, shown_after: int) -> bool:
+    """Take the order anew, for what is next may pay; and put down until when its channel may not show it."""
+    now = int(time.time())
+    return order.renew(now + LEASE, expires_at=now + shown_after if shown_after else None)

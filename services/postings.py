@@ -43,6 +43,11 @@ def give_back(order: Order) -> Lines:
     return _reversed(_cost(order)) | {(AVAILABLE, order.merchant_id): order.merchant_actual_amount}
 
 
+def late_spend(order: Order) -> Lines:
+    """A withdrawal that was cancelled went out all the same: the merchant pays for it."""
+    return _cost(order) | {(AVAILABLE, order.merchant_id): -order.merchant_actual_amount}
+
+
 def _cost(order: Order) -> Lines:
     """Where the money of a withdrawal goes."""
     return {

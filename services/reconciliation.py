@@ -9,7 +9,7 @@ from gateways.base import ChannelRefused, ChannelUnknown, Report, State
 from models.order import BUY, CANCELLED, CONFIRMED, PAID, PENDING, SELL, Order
 from models.writer import transaction
 from services import lifecycle, ordering, payouts, settlement
-from services.channels import LEASE, ask, driver_of, payment_of, payout_of
+from services.channels import LATE, LEASE, ask, driver_of, payment_of, payout_of
 from services.errors import NotPossible
 from services.fairpool import Due, FairPool, start_due
 from services.ordering import FIRST_ASK
@@ -17,7 +17,6 @@ from services.ordering import FIRST_ASK
 log = logging.getLogger(__name__)
 
 LONGEST_PAUSE = 300
-LATE = (600, 3_600, 86_400)  # seconds after which a channel is asked about a cancelled order that it may yet carry out
 SILENT_FOR = 7 * 86_400  # seconds for which a channel that does not answer that is asked again
 # A withdrawal never waits behind questions about deposits.
 DUE = Due(Order, Order.channel, lanes=[Order.order_type == SELL, Order.order_type == BUY])

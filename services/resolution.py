@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import time
+
 from models.ledger import AVAILABLE, CLEARING, FEES, Posting
 from models.order import (
     CANCELLED,
     COMPLETED,
     CONFIRMED,
     MONEY_IN,
+    PAYOUT_CONFLICT,
     PENDING,
     REVERSED,
     UNKNOWN_OUTCOME,
@@ -17,9 +20,12 @@ from models.order import (
 )
 from models.writer import transaction
 from services import fees, ledger, lifecycle, postings
-from services.errors import NotPossible
+from services.channels import LATE
+from services.errors import NotPossible, Refused
 from services.postings import OPERATOR
 from services.settlement import cancel_withdrawal, complete_deposit, complete_withdrawal
+
+LONG = 86_400  # seconds of silence after which a person may decide
 
 
 def _credit_deposit(order: Order, exception: PaymentException, who: str) -> None:
@@ -60,14 +66,26 @@ def _complete_withdrawal(order: Order, exception: PaymentException, who: str) ->
     """The operator found that the withdrawal was paid out as ordered."""
     if order.status == CONFIRMED:
         complete_withdrawal(order, who, f"exception {exception.kind}", exception.reference)
+    elif order.status == CANCELLED and exception.kind == PAYOUT_CONFLICT:
+        _pay_after_all(order, exception, who)
     elif order.status != COMPLETED:
         raise NotPossible(f"the withdrawal is {order.status}: it can't be completed")
+
+
+def _pay_after_all(order: Order, exception: PaymentException, who: str) -> None:
+    """A withdrawal whose hold was returned went out all the same: the merchant's balance pays for it."""
+    if exception.amount != order.amount:
+        raise NotPossible("not the order's amount went out: correct the balance by ledger adjust, and --cancel")
+    try:
+        ledger.post(f"exception {exception.id}", postings.late_spend(order), who=who, order=order, memo=exception.kind)
+    except Refused:
+        raise NotPossible("the merchant's balance does not cover what went out") from None
 
 
 def _cancel_withdrawal(order: Order, exception: PaymentException, who: str) -> None:
     """The operator found that the withdrawal was not paid out, or got the money back before it was spent."""
     if order.status == CONFIRMED:
-        cancel_withdrawal(order, who, f"exception {exception.kind}")
+        cancel_withdrawal(order, who, f"exception {exception.kind}", due_at=int(time.time()) + LATE[0])
     elif order.status != CANCELLED:
         raise NotPossible(f"the withdrawal is {order.status}: it can't be cancelled")
 
@@ -81,9 +99,16 @@ def _credit_withdrawal(order: Order, exception: PaymentException, who: str) -> N
     ledger.post("return", postings.give_back(order), who=who, order=order, memo=exception.kind)
 
 
+def _cancel_deposit(order: Order, exception: PaymentException, who: str) -> None:
+    """The operator found that nobody paid, at a channel that does not answer any more."""
+    if exception.kind != UNKNOWN_OUTCOME or order.status != PENDING:
+        raise NotPossible("only a pending deposit whose channel does not answer is cancelled")
+    lifecycle.move(order, CANCELLED, who, f"exception {exception.kind}", due_at=int(time.time()) + LATE[0])
+
+
 # What may be decided, by whether the order is a deposit.
 RESOLUTIONS = {
-    True: {"credit": _credit_deposit, "refund": _refund_deposit},
+    True: {"credit": _credit_deposit, "refund": _refund_deposit, "cancel": _cancel_deposit},
     False: {"complete": _complete_withdrawal, "cancel": _cancel_withdrawal, "credit": _credit_withdrawal},
 }
 
@@ -101,6 +126,18 @@ def open_exceptions(order: Order) -> list[PaymentException]:
     )
 
 
+def _long_silence(order: Order) -> list[PaymentException]:
+    """The channel has not answered about the order for so long that a person may decide, who looked there."""
+    return list(
+        PaymentException.select().where(
+            PaymentException.order == order,
+            PaymentException.resolution.is_null(),
+            PaymentException.kind == UNKNOWN_OUTCOME,
+            PaymentException.createtime <= int(time.time()) - LONG,
+        )
+    )
+
+
 @transaction
 def resolve(order: Order, resolution: str, who: str = "operator", exception_id: int | None = None) -> PaymentException:
     """Settle one open exception of an order by one of RESOLUTIONS, in one transaction.
@@ -112,9 +149,10 @@ def resolve(order: Order, resolution: str, who: str = "operator", exception_id: 
     if resolution not in actions:
         raise NotPossible(f"an exception of this order is settled by {' or '.join(actions)}, not by {resolution}")
     order = Order.held(order.id)
-    found = [exception for exception in open_exceptions(order) if exception_id in (None, exception.id)]
+    settleable = open_exceptions(order) or _long_silence(order)
+    found = [exception for exception in settleable if exception_id in (None, exception.id)]
     if not found:
-        raise NotPossible("the order has no such open exception")
+        raise NotPossible("the order has no such open exception (one of silence only after a day)")
     if len(found) > 1:
         which = ", ".join(f"{exception.id} ({exception.kind})" for exception in found)
         raise NotPossible(f"several exceptions are open, name one: {which}")

@@ -184,9 +184,9 @@ def _withdrawal_failed(order: Order, report: Report, who: str, why: str) -> bool
     return cancel_withdrawal(order, who, report.detail or why)
 
 
-def cancel_withdrawal(order: Order, who: str, why: str) -> bool:
-    """Cancel a withdrawal and return all that it held; in the caller's transaction."""
-    if not move(order, CANCELLED, who, why):
+def cancel_withdrawal(order: Order, who: str, why: str, **facts: Any) -> bool:
+    """Cancel a withdrawal and return all that it held; in the caller's transaction. `facts` are stored with it."""
+    if not move(order, CANCELLED, who, why, **facts):
         return False
     ledger.post("release", postings.release(order), who=who, order=order)
     return True

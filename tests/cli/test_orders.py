@@ -83,11 +83,19 @@ def test_an_accepted_withdrawal_that_is_paid_by_hand_can_still_be_rejected(flask
     assert balances() == (1_000_000, 0)
 
 
-def test_an_accepted_withdrawal_that_a_channel_may_have_paid_cannot_be_rejected(flask, refuses, api):
+def test_an_accepted_withdrawal_that_a_channel_may_have_paid_cannot_be_rejected(flask, refuses, api, due):
     order_no = api.sell("50.00", channel=2).data["order_no"]
     flask("order", "accept", order_no)
+    due.orders()
     assert "can't be rejected" in refuses("order", "reject", order_no, "--reason", "late")
     assert api.status(order_no) == "confirmed"
+
+
+def test_an_accepted_withdrawal_that_was_not_handed_over_yet_can_be_rejected(flask, api, balances):
+    order_no = api.sell("50.00", channel=2).data["order_no"]
+    flask("order", "accept", order_no)
+    flask("order", "reject", order_no, "--reason", "changed my mind")
+    assert (api.status(order_no), balances()) == ("cancelled", (1_000_000, 0))
 
 
 def test_a_withdrawal_paid_by_hand_is_spent_once(flask, withdrawal, balances, api):

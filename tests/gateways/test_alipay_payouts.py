@@ -83,7 +83,7 @@ def test_a_payout_without_an_answer_is_paid_once_all_the_same(fault, impatient, 
     order_no = sell()
     later(1)
     assert exceptions() == {order_no: "unknown_outcome"}
-    later(2, times=3)
+    later(301, times=4)  # where Alipay does not show it, it is handed over again after ten minutes
     assert (api.status(order_no), list(alipay.transfers), alipay.balance) == ("completed", [order_no], 99_900)
     assert exceptions() == {}
 
@@ -114,7 +114,7 @@ def test_without_enough_money_the_hold_stays_until_there_is_some(api, alipay, se
     assert (api.status(order_no), balances()) == ("confirmed", (START - 10_030, 10_030))
     assert why(order_no) == ["付款方余额不足 (40004 PAYER_BALANCE_NOT_ENOUGH)"]
     alipay.balance = 1_000
-    later(10)
+    later(301, times=3)
     assert (api.status(order_no), alipay.balance, exceptions()) == ("completed", 900, {})
 
 
@@ -137,7 +137,7 @@ def test_what_may_go_well_next_time_keeps_the_hold_and_says_why(error, api, alip
     later(1)
     assert (api.status(order_no), balances()) == ("confirmed", (START - 10_030, 10_030))
     assert f"({error[0]} {error[1]})" in why(order_no)[0]
-    later(10)
+    later(301, times=3)
     assert (api.status(order_no), alipay.balance) == ("completed", 99_900)
 
 

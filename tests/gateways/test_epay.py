@@ -7,6 +7,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from epay_sdk import CreateOrderRequest, EPayClient, EPayConfig
+from werkzeug import Response
 
 from gateways import build
 from gateways.base import Payment, State
@@ -390,6 +391,19 @@ def test_a_refunded_or_frozen_payment_credits_nothing(placed, api, platform, lat
     platform.orders[order_no] |= {"status": status} | ({"refundmoney": money} if money else {})
     later(60)
     assert (api.status(order_no), balances()) == (expected, NOTHING)
+
+
+def test_a_deposit_at_a_platform_that_is_gone_is_cancelled_by_an_operator_after_a_day(
+    placed, api, platform, later, flask, refuses, balances, monkeypatch
+):
+    order_no = placed()
+    monkeypatch.setattr(platform, "answer", lambda path, request: Response("gone", 410))
+    later(900, times=3)
+    assert "only after a day" in refuses("order", "settle", order_no, "--cancel")
+    later(86_400)
+    assert "nothing to credit" in refuses("order", "settle", order_no, "--credit")
+    flask("order", "settle", order_no, "--cancel")
+    assert (api.status(order_no), balances()) == ("cancelled", NOTHING)
 
 
 def test_an_operator_asks_about_a_cancelled_deposit_and_finds_what_was_paid(

@@ -1,8 +1,14 @@
 """epay, version 2: payouts, against the loopback platform; no independent side has checked them."""
 
-import pytest
+import time
+from urllib.parse import parse_qsl
 
-from services import reconciliation
+import pytest
+from werkzeug import Response
+
+from gateways.base import State
+from models.order import Order
+from services import payouts, reconciliation
 from tests.upstreams.epay import EpayPlatform
 
 START = 1_000_000
@@ -68,8 +74,30 @@ def test_whatever_goes_wrong_when_it_is_handed_over_it_is_paid_once(fault, place
     order_no = placed()
     later(1)
     platform.fails(fault)
-    later(1, times=8)
+    later(1, times=4)
+    later(301, times=4)  # where the platform does not show it, it is handed over again after ten minutes
     assert (api.status(order_no), balances(), len(platform.payouts)) == ("completed", SPENT, 1)
+
+
+@pytest.mark.usefixtures("impatient")
+def test_what_the_platform_may_not_show_yet_is_not_handed_over_a_second_time(placed, api, platform, later, balances):
+    order_no = placed()
+    later(1)
+    platform.fails("unheard")
+    later(1, times=9)  # for all that can be known, it is on its way
+    later(301)
+    handed_over = [call.path for call in platform.calls].count("/epay/api/transfer/submit")
+    assert (api.status(order_no), balances(), handed_over) == ("confirmed", HELD, 1)
+
+
+def test_a_worker_that_was_overtaken_hands_nothing_over(placed, platform, later, flask, monkeypatch):
+    order_no = placed()
+    later(1)
+    order = Order.get(Order.order_no == order_no)
+    order.claim(int(time.time()) + reconciliation.LEASE)
+    Order.update(due_at=int(time.time()) - 1).where(Order.id == order.id).execute()  # another one has it by now
+    assert payouts.hand_over(order).state is State.OPEN
+    assert platform.payouts == {}
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -111,7 +139,7 @@ def test_too_little_money_at_the_platform_is_visible_and_paid_after_a_top_up(
     assert (api.status(order_no), balances(), exceptions()) == ("confirmed", HELD, {order_no: "unknown_outcome"})
     assert "需支付金额大于可转账余额" in story(order_no)["exceptions"][0]["detail"]
     platform.balance += 1_000
-    later(30, times=3)
+    later(301, times=3)
     assert (api.status(order_no), balances(), exceptions()) == ("completed", SPENT, {})
 
 
@@ -151,14 +179,53 @@ def _stuck(placed, platform, later):
     return order_no
 
 
-def test_a_payout_that_the_platform_does_not_have_can_be_rejected(placed, api, platform, later, flask, balances, ahead):
+def _rejected(order_no, refuses, flask, later):
+    """The first word is that it was handed over not long ago; ten minutes later the platform would show it."""
+    assert "not long ago" in refuses("order", "reject", order_no, "--reason", "no money at the platform")
+    later(600)
+    return flask("order", "reject", order_no, "--reason", "no money at the platform")
+
+
+def test_a_payout_that_the_platform_does_not_have_can_be_rejected(
+    placed, api, platform, later, flask, refuses, balances
+):
     order_no = _stuck(placed, platform, later)
     assert balances() == HELD
-    flask("order", "reject", order_no, "--reason", "no money at the platform")
+    _rejected(order_no, refuses, flask, later)
     assert (api.status(order_no), balances()) == ("cancelled", BACK)
     platform.balance += 1_000
     later(600, times=3)
     assert platform.payouts == {}
+
+
+def test_a_rejected_payout_that_goes_out_all_the_same_is_visible(
+    placed, api, platform, later, flask, refuses, balances, exceptions
+):
+    order_no = _stuck(placed, platform, later)
+    _rejected(order_no, refuses, flask, later)
+    [submitted] = [call for call in platform.calls if call.path.endswith("transfer/submit")][-1:]
+    number = dict(parse_qsl(submitted.get_data().decode()))["out_biz_no"]
+    platform.payouts[number] = {"money": "100.00", "biz_no": f"BZ{number}", "status": "0"}
+    later(601)
+    assert (api.status(order_no), exceptions()) == ("cancelled", {order_no: "payout_conflict"})
+    flask("order", "settle", order_no, "--complete")
+    assert (api.status(order_no), balances(), exceptions()) == ("cancelled", SPENT, {})
+
+
+def test_a_rejection_that_took_too_long_cancels_nothing(placed, api, platform, later, refuses, balances, monkeypatch):
+    order_no = _stuck(placed, platform, later)
+    refuses("order", "reject", order_no, "--reason", "no money at the platform")
+    later(600)
+    really_ask = platform._ask_transfer
+
+    def slowly(fields):
+        answer = really_ask(fields)
+        Order.update(asks=Order.asks + 1).where(Order.order_no == order_no).execute()  # the sweep has it meanwhile
+        return answer
+
+    monkeypatch.setattr(platform, "_ask_transfer", slowly)
+    assert "moved on just now" in refuses("order", "reject", order_no, "--reason", "no money at the platform")
+    assert (api.status(order_no), balances()) == ("confirmed", HELD)
 
 
 def test_a_payout_that_the_platform_has_can_not(placed, api, platform, later, refuses, balances):
@@ -175,6 +242,8 @@ def test_a_payout_that_the_platform_has_can_not(placed, api, platform, later, re
 @pytest.mark.usefixtures("impatient")
 def test_a_payout_that_the_platform_can_not_be_asked_about_can_not(placed, api, platform, later, refuses, balances):
     order_no = _stuck(placed, platform, later)
+    refuses("order", "reject", order_no, "--reason", "no money at the platform")
+    later(600)
     platform.fails("unheard")
     assert "can't say" in refuses("order", "reject", order_no, "--reason", "changed my mind")
     assert (api.status(order_no), balances()) == ("confirmed", HELD)
@@ -183,8 +252,40 @@ def test_a_payout_that_the_platform_can_not_be_asked_about_can_not(placed, api, 
 def test_a_payout_that_the_service_is_at_can_not(placed, platform, later, refuses, balances):
     order_no = placed()
     later(1)
+    order = Order.get(Order.order_no == order_no)
+    assert order.claim(int(time.time()) + reconciliation.LEASE)  # as the sweep does
     assert "repeat this in a minute" in refuses("order", "reject", order_no, "--reason", "changed my mind")
     assert balances() == HELD
+
+
+# --- a platform that is gone
+
+
+@pytest.mark.parametrize(("how", "status", "money"), [("complete", "completed", SPENT), ("cancel", "cancelled", BACK)])
+def test_after_a_day_of_silence_an_operator_who_looked_there_decides(
+    how, status, money, placed, api, platform, later, flask, refuses, balances, exceptions, monkeypatch
+):
+    order_no = placed()
+    later(1)
+    monkeypatch.setattr(platform, "answer", lambda path, request: Response("gone", 410))
+    later(300, times=3)
+    assert "only after a day" in refuses("order", "settle", order_no, f"--{how}")
+    later(86_400)
+    assert balances() == HELD
+    flask("order", "settle", order_no, f"--{how}")
+    assert (api.status(order_no), balances(), exceptions()) == (status, money, {})
+
+
+def test_a_silence_that_began_anew_is_no_day_long(placed, platform, later, refuses, monkeypatch):
+    platform.transfers_end = "0"
+    order_no = placed()
+    later(1)
+    platform.fails("broken")
+    later(1)
+    later(86_400)
+    platform.fails("broken")
+    later(301)
+    assert "only after a day" in refuses("order", "settle", order_no, "--cancel")
 
 
 # --- what pays nothing out

@@ -50,7 +50,12 @@ PAYOUTS = [
         "confirmed",
         {"complete": ("completed", (START - 5_015, 0)), "cancel": ("cancelled", BACK)},
     ),
-    (payout_although_rejected, "50.00", "cancelled", {"complete": None, "cancel": ("cancelled", BACK)}),
+    (
+        payout_although_rejected,
+        "50.00",
+        "cancelled",
+        {"complete": ("cancelled", (START - 5_015, 0)), "cancel": ("cancelled", BACK)},
+    ),
     (payout_made_twice, "50.00", "completed", {"complete": ("completed", SPENT), "cancel": None}),
 ]
 

@@ -76,7 +76,6 @@ def test_a_withdrawal_is_accepted_once(accepted, flask):
 
 def test_a_withdrawal_that_is_with_its_channel_can_not_be_rejected(api, accepted, flask, later, balances):
     order_no = accepted()
-    flask("order", "reject", order_no, "--reason", "too late", fails=True)
     later(0)
     flask("order", "reject", order_no, "--reason", "too late", fails=True)
     assert (api.status(order_no), balances()) == ("confirmed", HELD)

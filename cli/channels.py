@@ -98,13 +98,16 @@ def add(
 @channel.command("set")
 @click.argument("channel_id", type=ROW_ID)
 @click.option("--name", help="Name that merchants see.")
+@click.option("--same-account", is_flag=True, help="A new number or address in the config is the same account's.")
 @_settable
-def change(channel_id: int, pairs: tuple[str, ...], config_file: BinaryIO | None, **options: Any) -> None:
+def change(
+    channel_id: int, pairs: tuple[str, ...], config_file: BinaryIO | None, same_account: bool, **options: Any
+) -> None:
     """Change channel CHANNEL_ID; orders that are there keep their rates."""
     config, given = _config(pairs, config_file), given_of(options)
     if not config and not given:
         raise click.UsageError("say what to change")
-    channels.set_channel(channels.find_channel(channel_id), config, **given)
+    channels.set_channel(channels.find_channel(channel_id), config, same_account=same_account, **given)
     click.echo(f"channel {channel_id} is changed")
 
 

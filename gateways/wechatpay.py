@@ -252,13 +252,13 @@ class WechatpayDriver(Driver):
         if self.config["public_key_id"]:  # asks for answers that are signed with this key
             headers["Wechatpay-Serial"] = self.config["public_key_id"]
         reply = self._upstream.call(method, path, query=query, body=body, headers=headers)
-        if not 200 <= reply.status < 300:
-            return _error(reply)
-        try:
-            self._verify(reply.headers, reply.body)
-        except ValueError as error:
-            raise ChannelUnknown(f"an answer that is not genuine: {error}") from None
-        return _Answer(reply)
+        is_error = not 200 <= reply.status < 300
+        if not is_error or "Wechatpay-Signature" in reply.headers:
+            try:
+                self._verify(reply.headers, reply.body)
+            except ValueError as error:
+                raise ChannelUnknown(f"an answer that is not genuine: {error}") from None
+        return _error(reply) if is_error else _Answer(reply)
 
     def open_payment(self, payment: Payment) -> Opened:
         order = {

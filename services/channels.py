@@ -92,7 +92,7 @@ def account_details(order: Order) -> dict[str, Any]:
 
 
 def check(channel: Channel) -> str:
-    """Ask a channel about a deposit that is not there, which takes its address and all its keys; what it said.
+    """Ask a channel about a deposit that is not there, which takes its address and our keys; what it said.
 
     Raises:
         NotPossible: it gave no usable answer; the text says why.
@@ -107,7 +107,7 @@ def check(channel: Channel) -> str:
         raise NotPossible(f"channel {channel.id}: {silence}") from silence
     if report.state not in (State.ABSENT, State.OPEN):
         raise NotPossible(f"channel {channel.id} says of an order that was never made that it is {report.state.value}")
-    return "the channel answers, and its keys fit"
+    return "the channel answers, and accepts our keys"
 
 
 def find_channel(channel_id: int) -> Channel:
@@ -175,10 +175,21 @@ def add_channel(
 
 
 @transaction
-def set_channel(channel: Channel, config: dict[str, Any] | None = None, **facts: Any) -> None:
-    """Change columns of a channel; `config` is laid over what is there. Raises NotPossible."""
+def set_channel(
+    channel: Channel, config: dict[str, Any] | None = None, *, same_account: bool = False, **facts: Any
+) -> None:
+    """Change columns of a channel; `config` is laid over what is there.
+
+    Args:
+        same_account: what says whose account it is may change: the new values name the same one.
+
+    Raises:
+        NotPossible: a value can't be used, or orders are under way at the account that is there.
+    """
     if config:
         present = json.loads(vault.unseal(channel.config))
+        if not same_account:
+            _check_account(channel, present, config)
         facts["config"] = _sealed_config(channel.driver, present | config)
     if "pay_method" in facts:
         facts["pay_method"] = _pay_method(facts["pay_method"], channel.driver)
@@ -186,6 +197,17 @@ def set_channel(channel: Channel, config: dict[str, Any] | None = None, **facts:
     facts["updatetime"] = int(time.time())
     after_commit(directory.forget)
     _checked(lambda: Channel.update(facts).where(Channel.id == channel.id).execute())
+
+
+def _check_account(channel: Channel, present: dict[str, Any], config: dict[str, Any]) -> None:
+    """Another account would know nothing of what the present one has: it would be paid out twice, or never found."""
+    names = gateways.DRIVERS[channel.driver].account_fields
+    changed = [name for name in names if name in config and str(config[name]) != str(present.get(name))]
+    if changed and Order.select().where(Order.channel == channel, Order.due_at.is_null(False)).exists():
+        raise NotPossible(
+            f"orders are under way at the account of the present {changed[0]}: add another channel, or say "
+            "--same-account if it is that account's new name"
+        )
 
 
 def _check_range(least: int, largest: int) -> None:

@@ -49,15 +49,20 @@ def note(order: Order, who: str, why: str) -> None:
     History.add(order=order.id, before=order.status, after=order.status, who=who, why=why, at=int(time.time()))
 
 
-def note_once(order: Order, who: str, why: str, *, most: int = 1, alike: str = "") -> bool:
-    """`note`, unless the history says just that; False where it does, or has `most` lines that begin with `alike`."""
+def is_new(order: Order, why: str, most: int = 1, alike: str = "") -> bool:
+    """Is that not in the history, nor `most` lines that begin with `alike`?"""
     mine = History.order == order
     if History.select().where(mine, History.why == why).exists():
         return False
-    if alike and History.select().where(mine, History.why.startswith(alike)).count() >= most:
-        return False
-    note(order, who, why)
-    return True
+    return not alike or History.select().where(mine, History.why.startswith(alike)).count() < most
+
+
+def note_once(order: Order, who: str, why: str, *, most: int = 1, alike: str = "") -> bool:
+    """`note`, where it `is_new`; False where it is not."""
+    new = is_new(order, why, most, alike)
+    if new:
+        note(order, who, why)
+    return new
 
 
 def raise_exception(order: Order, kind: str, detail: str, report: Report | None = None) -> bool:

@@ -1,4 +1,4 @@
-"""How many requests may wait for one channel's upstream, so that a slow one does not hold all threads."""
+"""How many requests may wait for channels' upstreams, so that slow ones do not hold all threads."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import settings
 from gateways.base import ChannelUnknown
 
-SHARE = 4  # of all threads that answer requests, a channel may have one in so many
+SHARE, SHARE_OF_ALL = 4, 2  # of the threads that answer requests, a channel may have one in four, all of them half
 
 _lock = threading.Lock()
 _waiting: Counter[int] = Counter()
@@ -19,10 +19,13 @@ _waiting: Counter[int] = Counter()
 @contextmanager
 def waiting_for(channel: int) -> Iterator[None]:
     """This request waits for the channel meanwhile. Raises ChannelUnknown: too many do already."""
-    most = max(1, settings.active().threads // SHARE)
+    threads = settings.active().threads
+    most, most_of_all = max(1, threads // SHARE), max(1, threads // SHARE_OF_ALL)
     with _lock:
         if _waiting[channel] >= most:
             raise ChannelUnknown(f"{most} requests wait for this channel already")
+        if _waiting.total() >= most_of_all:
+            raise ChannelUnknown(f"{most_of_all} requests wait for channels already")
         _waiting[channel] += 1
     try:
         yield

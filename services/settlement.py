@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from gateways.base import BadNotice, Incoming, Report, State
+from gateways.base import BadNotice, ChannelUnknown, Incoming, Report, State
 from models.order import (
     CANCELLED,
     COMPLETED,
@@ -23,8 +23,9 @@ from models.order import (
 )
 from models.writer import transaction
 from services import ledger, lifecycle, postings
-from services.channels import driver_of
+from services.channels import ask, driver_of, payment_of
 from services.lifecycle import move, raise_exception
+from services.queues import waiting_for
 
 DAY = 86_400
 REFUSED_NOTICE = "refused a notice"
@@ -64,23 +65,39 @@ def take_notice(order: Order, incoming: Incoming) -> bool:
     notice = driver.read_notice(incoming)
     if notice.order_no != order.order_no:
         raise BadNotice("it is about another order")
-    if driver.asks_again and order.status == PENDING and notice.report.state is State.PAID:
-        return _ask_soon(order)
+    if driver.asks_again and order.is_buy:
+        return _ask_soon(order) if order.status in (PENDING, CANCELLED) else _ask_at_once(order)
     return settle(order, notice.report, "channel", notice.report.detail or "notice")
 
 
 @transaction
 def _ask_soon(order: Order) -> bool:
-    """A notice tells of money: the channel is asked at the next sweep, whoever asked it when before."""
+    """A notice tells of something: the channel is asked at the next sweep, whoever asked it when before."""
     order = Order.held(order.id)
     order.put_off(int(time.time()))
-    return lifecycle.note_once(order, "channel", "a notice tells of a payment: the channel is asked")
+    return lifecycle.note_once(order, "channel", "a notice came: the channel is asked")
+
+
+def _ask_at_once(order: Order) -> bool:
+    """The same where no sweep looks at the order any more. Raises BadNotice: no answer, the notice may come again."""
+    try:
+        with waiting_for(order.channel_id):
+            report = ask(driver_of(order.channel).query, payment_of(order))
+    except ChannelUnknown:
+        raise BadNotice("the channel, asked about it, gave no answer") from None
+    return settle(order, report, "channel", "the channel was asked")
+
+
+def notice_refused(order: Order, reason: str) -> None:
+    """Put into the order's history that somebody sent a notice that was not genuine; each reason once, and not many."""
+    why = f"{REFUSED_NOTICE}: {reason}"
+    if lifecycle.is_new(order, why, MOST_REFUSED, REFUSED_NOTICE):  # else anybody could keep the writer busy
+        _note_refused(order, why)
 
 
 @transaction
-def notice_refused(order: Order, reason: str) -> None:
-    """Put into the order's history that somebody sent a notice that was not genuine; each reason once, and not many."""
-    lifecycle.note_once(order, "channel", f"{REFUSED_NOTICE}: {reason}", most=MOST_REFUSED, alike=REFUSED_NOTICE)
+def _note_refused(order: Order, why: str) -> None:
+    lifecycle.note_once(order, "channel", why, most=MOST_REFUSED, alike=REFUSED_NOTICE)
 
 
 def money_on_record(order: Order, reference: str) -> PaymentException | None:

@@ -312,6 +312,39 @@ def test_with_ask_again_a_notice_alone_credits_nothing(api, version, platform, a
     assert (api.status(honest), api.status(forged), balances()) == ("completed", "pending", PAID)
 
 
+def test_with_ask_again_a_notice_makes_no_late_money_and_no_second_payment(
+    api, version, platform, add_channel, later, due, balances, exceptions
+):
+    platform.can_close = False
+    channel = add_channel("epay", platform.config(version, ask_again="true"))
+    cancelled, completed = (api.buy(channel=channel).data["order_no"] for _ in range(2))
+    platform.pay(completed)
+    later(60)
+    later(450, times=2)
+    assert [api.status(order_no) for order_no in (cancelled, completed)] == ["cancelled", "completed"]
+    for order_no in (cancelled, completed):
+        forged = platform.notice(order_no, version, trade_no="EP-FORGED")
+        assert forged.to(api.send, order_no).text == "success"
+    due.orders()
+    assert (balances(), exceptions()) == (PAID, {})
+    platform.pay(cancelled)
+    platform.notice(cancelled, version).to(api.send, cancelled)
+    due.orders()
+    assert exceptions() == {cancelled: "late_payment"}
+
+
+def test_with_ask_again_a_notice_that_can_not_be_asked_about_is_to_come_again(
+    api, version, platform, add_channel, later, story
+):
+    order_no = api.buy(channel=add_channel("epay", platform.config(version, ask_again="true"))).data["order_no"]
+    platform.pay(order_no)
+    later(60)
+    told = story(order_no)
+    platform.fails("broken")
+    assert platform.notice(order_no, version).to(api.send, order_no).status == 400
+    assert heard(story(order_no)) == (told, ["the channel, asked about it, gave no answer"])
+
+
 # --- the end of a deposit
 
 
@@ -469,7 +502,7 @@ def test_keys_are_taken_from_files_and_as_the_bare_text_that_consoles_show(api, 
 def test_a_line_end_in_a_file_is_no_part_of_a_key(platform, add_channel, flask, tmp_path):
     (tmp_path / "key.txt").write_text(f"{KEY}\r\n")
     channel = add_channel("epay", platform.config("1", key=f"@{tmp_path / 'key.txt'}"))
-    assert "its keys fit" in flask("channel", "check", channel).output
+    assert "accepts our keys" in flask("channel", "check", channel).output
 
 
 def test_a_key_file_that_is_not_there_is_named(refuses, tmp_path):
@@ -490,8 +523,26 @@ def test_no_key_is_in_a_log_or_an_error(api, channel, platform, later, caplog, v
     assert secret not in told
 
 
+@pytest.mark.parametrize("changed", ["pid=1002", "base_url=https://elsewhere.example.com"])
+def test_the_account_of_orders_that_are_under_way_is_not_exchanged(changed, channel, placed, flask, refuses, later):
+    flask("channel", "set", channel, "--config", "pid=1001")  # nothing is under way, and nothing changes
+    placed()
+    said = refuses("channel", "set", str(channel), "--config", changed)
+    assert f"the present {changed.partition('=')[0]}: add another channel" in said
+    flask("channel", "set", channel, "--config", "device=mobile", "--name", "Renamed")
+    flask("channel", "set", channel, "--config", changed, "--same-account")
+
+
+def test_once_nothing_is_under_way_the_account_may_be_another(channel, placed, platform, flask, later):
+    placed()
+    later(450, times=2)
+    for seconds in (600, 3_600, 90_000):
+        later(seconds)
+    flask("channel", "set", channel, "--config", "pid=1002")
+
+
 def test_a_channel_can_be_checked_before_it_takes_an_order(channel, version, platform, flask, refuses):
-    assert "its keys fit" in flask("channel", "check", channel).output
+    assert "accepts our keys" in flask("channel", "check", channel).output
     platform.fails("broken")
     assert "502" in refuses("channel", "check", str(channel))
     wrong = ["key=another-key"] if version == "1" else [f"private_key={key_pair('somebody')[0]}"]

@@ -799,3 +799,10 @@ def test_the_sdk_makes_the_very_authorization_that_the_driver_sends(call, platfo
         data=sent.get_data().decode(),
         nonce_str=nonce,
     )
+
+
+def test_where_errors_are_signed_a_check_sees_a_wrong_key_of_theirs(channel, platform, flask, refuses):
+    platform.signs_errors = True
+    assert "accepts our keys" in flask("channel", "check", channel).output
+    flask("channel", "set", channel, "--config", f"public_key={key_pair('somebody')[1]}")
+    assert "not genuine: bad signature" in refuses("channel", "check", str(channel))

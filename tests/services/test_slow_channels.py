@@ -1,9 +1,12 @@
 """A channel whose upstream is slow holds a part of the threads that answer requests, and no more."""
 
 import threading
+from contextlib import ExitStack
 
 import pytest
 
+from gateways.base import ChannelUnknown
+from services.queues import waiting_for
 from tests.support import Api, through_flask, until
 from tests.upstreams.epay import EpayPlatform
 
@@ -35,6 +38,16 @@ def test_only_some_requests_wait_for_it_and_the_others_are_opened_later(app, api
     later(1)
     assert exceptions() == {}
     assert len(slow.orders) == 3
+
+
+def test_half_of_the_threads_are_for_other_things_than_waiting_for_channels(app):
+    with ExitStack() as waiting:
+        for channel in (1, 1, 2, 2):
+            waiting.enter_context(waiting_for(channel))
+        with pytest.raises(ChannelUnknown, match="4 requests wait for channels already"), waiting_for(3):
+            pass
+    with waiting_for(3):
+        pass
 
 
 def test_once_they_have_their_answer_the_next_may_wait(api, slow):

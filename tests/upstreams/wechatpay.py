@@ -71,6 +71,7 @@ class WechatPay(Loopback):
         super().__init__(server, prefix)
         self.merchant_private, self.merchant_public = key_pair("wechatpay merchant")
         self.signs_by, self.clock_off = "key", 0
+        self.signs_errors = False
         self.code_url = "weixin://wxpay/bizpayurl?pr={}"
         self.orders: dict[str, dict[str, Any]] = {}
         self.refuses: list[tuple[int, Any]] = []  # status and body of the next answers, instead of what would be right
@@ -142,9 +143,10 @@ class WechatPay(Loopback):
         return self._close(number) if closes else self._genuine(self.told(number))
 
     def _error(self, status: int, said: Any) -> Response:
-        """An error, which is not signed here; where `said` is no text, as JSON."""
+        """An error, signed only where it `signs_errors`; where `said` is no text, as JSON."""
         text = said if isinstance(said, str) else json.dumps(said, ensure_ascii=False)
-        return Response(text, status, content_type="application/json")
+        headers = self.signed(text.encode()) if self.signs_errors else {}
+        return Response(text, status, headers, content_type="application/json")
 
     def _genuine(self, said: dict[str, Any] | None) -> Response:
         body = json.dumps(said, ensure_ascii=False).encode() if said else b""

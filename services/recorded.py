@@ -12,7 +12,7 @@ from typing import Any
 from gateways.base import CHINA
 from models.base import database
 from models.channel import Channel
-from models.order import BUY, COMPLETED, CONFIRMED, PAID, SELL, History, Order, PaymentException
+from models.order import BUY, COMPLETED, CONFIRMED, MONEY_IN, PAID, SELL, History, Order, PaymentException
 from services.fees import share
 from services.numbers import payout_number
 from services.statements import Line
@@ -47,12 +47,14 @@ class Recorded:
     """`by_line` has the record of each line that belongs to an order of the channel, `elsewhere` the channel of others.
 
     `missing` are the records of orders whose money moved in the statement's days and that no line belongs to, in the
-    order of that; `sums` is all that moved then: `in`, `out` and `fees`, in fen.
+    order of that; `credited` are those of orders, with lines or without, other money of which the channel told in these
+    days and an operator credited. `sums` is all that moved then: `in`, `out` and `fees`, in fen.
     """
 
     by_line: dict[int, Record]
     elsewhere: dict[int, int]
     missing: list[Record] = field(default_factory=list)
+    credited: list[Record] = field(default_factory=list)
     sums: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("in", "out", "fees"), 0))
 
 
@@ -92,6 +94,8 @@ def recorded(
                 found.sums["in" if order.is_buy else "out"] += order.amount
                 found.sums["fees"] += fee_of(order, order.amount, fee_rate) or 0
         records |= {record.order.id: record for record in found.missing}
+        for order in _credited(channel, since, until) if BUY in types else ():
+            found.credited.append(records.setdefault(order.id, Record(order)))
         for chunk in _chunks(records):
             for exception in PaymentException.select().where(PaymentException.order.in_(chunk)):
                 records[exception.order_id].exceptions.append(exception)
@@ -156,3 +160,13 @@ def _moved(channel: Channel, since: int, until: int) -> Iterator[Any]:
     meanwhile = (History.at >= since) & (History.at < until) & (History.before != History.after)
     moves = moves.where(Order.channel == channel, step, meanwhile).order_by(History.at, History.id)
     yield from moves.objects().iterator()
+
+
+def _credited(channel: Channel, since: int, until: int) -> list[Order]:
+    """The channel's deposits of which it told other money meanwhile that an operator credited, in the order of that."""
+    by_hand = PaymentException.kind.in_(MONEY_IN) & (PaymentException.resolution == "credit")
+    meanwhile = (PaymentException.createtime >= since) & (PaymentException.createtime < until)
+    told = Order.select(*_COLUMNS).join(PaymentException, on=(PaymentException.order == Order.id))
+    told = told.where(Order.channel == channel, by_hand, meanwhile)
+    told = told.order_by(PaymentException.createtime, PaymentException.id)
+    return list({order.id: order for order in told}.values())

@@ -391,6 +391,82 @@ def test_a_wrong_amount_is_open_until_it_is_settled_and_then_compared_as_it_was_
     assert found["detail"] == "compared with what wrong_amount recorded; exceptions: wrong_amount (credit)"
 
 
+@pytest.fixture
+def credited(api, flask):
+    """`credited(kind)`: the number of a deposit of which 90 yuan were credited by hand, as this kind."""
+
+    def settled(kind, channel=2, how="--credit"):
+        order_no = completed(api) if kind == "paid_twice" else api.buy(channel=channel).data["order_no"]
+        if kind == "late_payment":
+            api.play(order_no, "fail")
+        api.notice(order_no, 9_000, reference="R-9")
+        if how:
+            flask("order", "settle", order_no, how)
+        return order_no
+
+    return settled
+
+
+@pytest.mark.parametrize("kind", ["wrong_amount", "late_payment", "paid_twice"])
+def test_money_that_was_credited_by_hand_and_that_no_line_has_is_missing_there(compared, credited, kind):
+    order_no = credited(kind)
+    own = [line(order_no)] if kind == "paid_twice" else []
+    (found,) = compared(csv_of(*own), "--since", "2026-05-01")["differences"]
+    assert (found["kind"], found["order_no"], found["reference"]) == ("missing_there", order_no, "R-9")
+    assert (found["here"]["amount"], found["there"], found["line"]) == ("90.00", {}, None)
+    told = f"credited as {kind}; told of here at 2026-05-01 12:00:00"
+    assert found["detail"] == f"{told}; exceptions: {kind} (credit)"
+    whole = csv_of(*own, line(order_no, "90.00", reference="R-9"))
+    assert compared(whole)["differences"] == []
+
+
+def test_money_of_an_order_and_what_was_credited_besides_are_missed_each(compared, credited):
+    order_no = credited("paid_twice")
+    found = compared(csv_of(), "--since", "2026-05-01")
+    assert [(each["kind"], each["reference"]) for each in found["differences"]] == [
+        ("missing_there", f"SB{order_no}"),
+        ("missing_there", "R-9"),
+    ]
+    assert found["sums"]["here"]["in"] == "100.00"  # what only an exception records is not counted
+
+
+def test_a_line_that_only_says_that_it_failed_has_no_credited_money(differences, credited):
+    order_no = credited("late_payment")
+    assert differences(csv_of(line(order_no, status="failed"))) == [("missing_there", order_no)]
+
+
+def test_only_what_was_credited_on_this_channel_is_missed(api, differences, credited):
+    credited("late_payment", how=None)
+    credited("late_payment", how="--refund")
+    credited("wrong_amount", channel=1)
+    order_no = credited("late_payment")
+    assert differences(csv_of(), "--since", "2026-05-01") == [("missing_there", order_no)]
+    assert differences(csv_of(), "--since", "2026-05-01", "--type", "sell") == []
+
+
+@pytest.mark.parametrize(
+    ("time", "missed", "neighbour"),
+    [
+        ("2026-04-30 23:59:50", False, None),
+        ("2026-05-01 00:09:50", True, "2026-04-30"),
+        ("2026-05-01 12:00:00", True, None),
+        ("2026-05-01 23:51:00", True, "2026-05-02"),
+        ("2026-05-02 00:00:05", False, None),
+    ],
+)
+def test_credited_money_is_of_the_day_on_which_the_channel_told_of_it(
+    api, compared, credited, flask, clock, time, missed, neighbour
+):
+    clock(time)
+    order_no = credited("late_payment", how=None)
+    clock("2026-05-04 12:00:00")
+    flask("order", "settle", order_no, "--credit")
+    found = compared(csv_of(), "--since", "2026-05-01")["differences"]
+    assert [(each["kind"], each["order_no"]) for each in found] == ([("missing_there", order_no)] if missed else [])
+    assert not neighbour or f"it may stand in the statement of {neighbour}" in found[0]["detail"]
+    assert compared(csv_of(line(order_no, "90.00")))["differences"] == []  # whichever day it stands in
+
+
 def test_a_withdrawal_that_bounced_agrees_once_it_is_given_back(api, differences, paid_out, flask):
     order_no = paid_out()
     api.notice(order_no, 10_000, state="failed", reference=f"SB{order_no}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 
 from gateways.base import CHINA
 from models.channel import Channel
@@ -156,17 +156,32 @@ def _money_of(record: Record, lines: list[Line]) -> list[Money]:
 
 
 def _matched(record: Record, lines: list[Line]) -> Matched:
-    """Each payment takes the money on record that it fits best: by the channel's number, then by the amount."""
+    """Each payment takes the money on record that it fits best: by the channel's number, the day, then the amount."""
     found = Matched([], _money_of(record, lines), [])
     references = {money.reference for money in found.left}
     paid = [line for line in lines if _went(record, line) == PAID]
     for line in sorted(paid, key=lambda line: line.reference not in references):
-        alike = [(money.reference != line.reference, money.amount != abs(line.amount)) for money in found.left]
+        alike = [
+            (money.reference != line.reference, _of_another_day(record, line, money), money.amount != abs(line.amount))
+            for money in found.left
+        ]
         if alike:
             found.pairs.append((line, found.left.pop(alike.index(min(alike)))))
         else:
             found.more.append(line)
     return found
+
+
+def _of_another_day(record: Record, line: Line, money: Money) -> bool:
+    """Was the order's own money booked on another day than this line's, and does no number say that it is that?"""
+    moved, known = record.moved_elsewhen, line.reference and line.reference == money.reference
+    if known or money.exception or moved is None or line.time is None:
+        return False
+    return _day(line.time) not in {_day(moved + step) for step in (-EDGE, 0, EDGE)}
+
+
+def _day(at: int) -> date:
+    return datetime.fromtimestamp(at, CHINA).date()
 
 
 def _judged(record: Record, lines: list[Line], fee_rate: int | None) -> Iterator[Difference]:
@@ -197,6 +212,9 @@ def _against(record: Record, line: Line, money: Money, fee_rate: int | None) -> 
     exception = money.exception
     if not record.is_booked and exception is not None and exception.resolution is None:
         yield _difference(STATUS, record, line, "the money moved there and is not booked here", money)
+    elif _of_another_day(record, line, money):
+        booked = _day(record.moved_elsewhen or 0)
+        yield _difference(AMOUNT, record, line, f"paid more than once, or booked on another day: {booked}")
     elif money.amount != abs(line.amount):
         detail = f"compared with what {exception.kind} recorded" if exception else ""
         yield _difference(AMOUNT, record, line, detail, money)

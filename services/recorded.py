@@ -30,11 +30,15 @@ _PAYOUT = re.compile(r"[0-9]{19}", re.ASCII)
 
 @dataclass
 class Record:
-    """An order, its exceptions, and when its money moved here, if that was in the statement's days or at their edge."""
+    """An order, its exceptions, and when its money moved here, if that was in the statement's days or at their edge.
+
+    `moved_elsewhen` is when it moved, if that was on other days and a line belongs to the order.
+    """
 
     order: Order
     exceptions: list[PaymentException] = field(default_factory=list)
     moved_at: int | None = None
+    moved_elsewhen: int | None = None
 
     @property
     def is_booked(self) -> bool:
@@ -83,7 +87,7 @@ def recorded(
             {at: records[order.id] for at, order in orders.items() if order.channel_id == channel.id},
             {at: order.channel_id for at, order in orders.items() if order.channel_id != channel.id},
         )
-        for order in _moved(channel, since - EDGE, until + EDGE):
+        for order in _moved(Order.channel == channel, History.at >= since - EDGE, History.at < until + EDGE):
             if order.order_type not in types and order.id not in records:
                 continue
             if order.id in records:
@@ -93,6 +97,9 @@ def recorded(
             if since <= order.moved_at < until:
                 found.sums["in" if order.is_buy else "out"] += order.amount
                 found.sums["fees"] += fee_of(order, order.amount, fee_rate) or 0
+        for chunk in _chunks(row for row, record in records.items() if record.is_booked and record.moved_at is None):
+            for order in _moved(History.order.in_(chunk)):
+                records[order.id].moved_elsewhen = order.moved_at
         records |= {record.order.id: record for record in found.missing}
         for order in _credited(channel, since, until) if BUY in types else ():
             found.credited.append(records.setdefault(order.id, Record(order)))
@@ -151,14 +158,13 @@ def _payout_time(number: str) -> int | None:
         return None
 
 
-def _moved(channel: Channel, since: int, until: int) -> Iterator[Any]:
-    """The channel's orders whose money moved here meanwhile, each with `moved_at`."""
+def _moved(*conditions: Any) -> Iterator[Any]:
+    """The orders of which these hold and whose money moved here, each with `moved_at`."""
     step = ((Order.order_type == BUY) & (History.after == CONFIRMED)) | (
         (Order.order_type == SELL) & (History.after == PAID)
     )
     moves = Order.select(*_COLUMNS, History.at.alias("moved_at")).join(History, on=(History.order == Order.id))
-    meanwhile = (History.at >= since) & (History.at < until) & (History.before != History.after)
-    moves = moves.where(Order.channel == channel, step, meanwhile).order_by(History.at, History.id)
+    moves = moves.where(step, History.before != History.after, *conditions).order_by(History.at, History.id)
     yield from moves.objects().iterator()
 
 

@@ -363,6 +363,112 @@ def test_a_second_payment_is_found_when_the_first_stands_in_an_earlier_statement
     assert (found["kind"], found["detail"]) == ("amount", "paid more than once")
 
 
+def test_of_what_was_credited_to_one_order_only_the_money_of_these_days_is_missed(
+    api, compared, credited, flask, clock
+):
+    order_no = credited("paid_twice")
+    clock("2026-05-02 12:00:00")
+    api.notice(order_no, 8_000, reference="R-8")
+    flask("order", "settle", order_no, "--credit")
+    for day, amounts in (("2026-05-01", ["100.00", "90.00"]), ("2026-05-02", ["80.00"])):
+        found = compared(csv_of(), "--since", day)["differences"]
+        assert [each["here"]["amount"] for each in found] == amounts
+
+
+WITHOUT_REFERENCE = "order_no,amount,status,time"
+
+
+@pytest.mark.parametrize(
+    ("there", "here"),
+    [
+        (NOW, "2026-05-02 12:00:00"),  # booked a day late, by hand
+        ("2026-05-02 12:00:00", NOW),
+        ("2026-05-02", NOW),
+    ],
+)
+@pytest.mark.parametrize("header", [HEADER, WITHOUT_REFERENCE])
+def test_a_payment_of_another_day_than_the_order_s_is_told_where_no_number_says_which_it_is(
+    api, paid_out, compared, clock, there, here, header
+):
+    clock(here)
+    deposit, withdrawal = completed(api), paid_out()
+    clock("2026-05-04 12:00:00")
+    lines = [line(order_no, time=there) for order_no in (deposit, withdrawal)]
+    if header == WITHOUT_REFERENCE:
+        lines = [f"{order_no},100.00,paid,{there}" for order_no in (deposit, withdrawal)]
+    found = compared(csv_of(*lines, header=header))["differences"]
+    told = f"paid more than once, or booked on another day: {here[:10]}"
+    assert [(each["kind"], each["order_no"], each["line"], each["detail"]) for each in found] == [
+        ("amount", deposit, 2, told),
+        ("amount", withdrawal, 3, told),
+    ]
+
+
+def test_a_payment_that_the_channel_s_number_or_its_day_tells_is_the_order_s(api, differences, clock):
+    order_no = completed(api)
+    later = "2026-05-02 12:00:00"
+    clock(later)
+    other = completed(api)
+    assert differences(csv_of(line(order_no, time=later, reference=f"SB{order_no}"), line(other, time=later))) == []
+    of_its_day = csv_of(line(order_no), line(other, time=later))
+    assert differences(of_its_day, "--since", "2026-05-02") == []
+
+
+def test_without_times_the_payment_of_another_day_cannot_be_told(api, differences, clock):
+    order_no = completed(api)
+    clock("2026-05-02 12:00:00")
+    for content in (csv_of(line(order_no, time="")), csv_of(f"{order_no},100.00", header="order_no,amount")):
+        assert differences(content, "--since", "2026-05-02") == []
+
+
+def test_clocks_that_differ_make_no_other_day(api, differences, clock):
+    clock("2026-05-02 00:04:00")
+    order_no = completed(api)
+    assert (
+        differences(
+            csv_of(line(order_no, time="2026-05-01 23:58:00")), "--since", "2026-05-09", "--until", "2026-05-09"
+        )
+        == []
+    )
+
+
+def test_a_second_payment_on_record_is_taken_by_the_line_of_another_day(api, compared, flask, clock):
+    order_no = completed(api)
+    later = "2026-05-02 12:00:00"
+    clock(later)
+    api.notice(order_no, 10_000, reference="R-2")
+    content = csv_of(line(order_no, time=later))
+    assert compared(content)["differences"] == []
+    flask("order", "settle", order_no, "--credit")
+    assert compared(content)["differences"] == []
+    found = compared(content + line(order_no, time=later) + "\n")["differences"]
+    assert [(each["kind"], each["line"]) for each in found] == [("amount", 3)]
+
+
+def test_a_payment_of_another_day_that_went_back_is_not_passed_over(api, differences, clock):
+    order_no = completed(api)
+    clock("2026-05-02 12:00:00")
+    there_and_back = [line(order_no, status=status, time="2026-05-02 12:00:00") for status in ("paid", "refunded")]
+    assert ("status", order_no) in differences(csv_of(*there_and_back))
+
+
+def test_orders_of_other_days_are_looked_up_at_once(api, compared, clock):
+    orders = [completed(api) for _ in range(6)]
+    clock("2026-05-02 12:00:00")
+    lines = [line(order_no, time="2026-05-02 12:00:00") for order_no in orders]
+
+    def queries(content):
+        heard = []
+        database.query_hooks.append(heard.append)
+        try:
+            compared(content)
+        finally:
+            database.query_hooks.remove(heard.append)
+        return len(heard)
+
+    assert queries(csv_of(*lines)) == queries(csv_of(lines[0]))
+
+
 def test_the_refund_of_a_second_payment_agrees_once_it_is_settled(api, compared, differences, flask):
     order_no = completed(api)
     api.notice(order_no, 10_000, reference="R-2")

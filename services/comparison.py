@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 
 from gateways.base import CHINA
 from models.channel import Channel
@@ -51,6 +51,15 @@ class Money:
     exception: PaymentException | None = None
 
 
+@dataclass(frozen=True)
+class Matched:
+    """Payments of one order, each with the money on record that it is; `left` is in no line, `more` not on record."""
+
+    pairs: list[tuple[Line, Money]]
+    left: list[Money]
+    more: list[Line]
+
+
 def compare(
     channel: Channel, lines: list[Line], since: int, until: int, types: Collection[int], fee_rate: int | None = None
 ) -> Comparison:
@@ -71,7 +80,10 @@ def compare(
     for order, own in by_order.items():
         differences += _judged(records[order], own, fee_rate)
     differences.sort(key=lambda difference: difference.line or 0)
-    differences += [_missing(record, since, until) for record in here.missing if not _went_back(record)]
+    days = since, until
+    differences += [_not_there(record, days) for record in here.missing if not _went_back(record)]
+    for record in here.credited:
+        differences += _credited_not_there(record, by_order.get(record.order.id, []), days)
     return Comparison(len(lines), len(here.by_line), {"there": _sums(lines, here), "here": here.sums}, differences)
 
 
@@ -100,16 +112,28 @@ def _unknown(line: Line, elsewhere: int | None) -> Difference:
     return Difference(MISSING_HERE, line.number, line.reference, line.at, {}, _said(line), detail)
 
 
-def _missing(record: Record, since: int, until: int) -> Difference:
-    at = record.moved_at or 0
-    moved = datetime.fromtimestamp(at, CHINA)
-    details = [f"moved here at {moved:%Y-%m-%d %H:%M:%S}"]
-    for near, days in ((at < since + EDGE, -1), (at >= until - EDGE, 1)):
+def _not_there(record: Record, days: tuple[int, int]) -> Difference:
+    money = Money(record.order.amount, record.order.channel_reference)
+    return _missing(record, money, "moved here", record.moved_at or 0, days)
+
+
+def _credited_not_there(record: Record, lines: list[Line], days: tuple[int, int]) -> Iterator[Difference]:
+    """Money of these days that an operator credited to the merchant and that none of the order's lines is."""
+    for money in _matched(record, lines).left:
+        told = money.exception
+        if told is not None and told.resolution == "credit" and days[0] <= told.createtime < days[1]:
+            yield _missing(record, money, f"credited as {told.kind}; told of here", told.createtime, days)
+
+
+def _missing(record: Record, money: Money, what: str, at: int, days: tuple[int, int]) -> Difference:
+    moment, (since, until) = datetime.fromtimestamp(at, CHINA), days
+    details = [f"{what} at {moment:%Y-%m-%d %H:%M:%S}"]
+    for near, step in ((at < since + EDGE, -1), (at >= until - EDGE, 1)):
         if near:
-            neighbour = moved.date() + timedelta(days=days)
+            neighbour = moment.date() + timedelta(days=step)
             details.append(f"at the edge of the day: it may stand in the statement of {neighbour}")
-    order, detail = record.order, _with_exceptions(record, *details)
-    return Difference(MISSING_THERE, order.order_no, order.channel_reference, None, _on_record(record), {}, detail)
+    here, detail = _on_record(record, money), _with_exceptions(record, *details)
+    return Difference(MISSING_THERE, record.order.order_no, money.reference, None, here, {}, detail)
 
 
 def _money_of(record: Record, lines: list[Line]) -> list[Money]:
@@ -131,18 +155,43 @@ def _money_of(record: Record, lines: list[Line]) -> list[Money]:
     return others
 
 
+def _matched(record: Record, lines: list[Line]) -> Matched:
+    """Each payment takes the money on record that it fits best: by the channel's number, the day, then the amount."""
+    found = Matched([], _money_of(record, lines), [])
+    references = {money.reference for money in found.left}
+    paid = [line for line in lines if _went(record, line) == PAID]
+    for line in sorted(paid, key=lambda line: line.reference not in references):
+        alike = [
+            (money.reference != line.reference, _of_another_day(record, line, money), money.amount != abs(line.amount))
+            for money in found.left
+        ]
+        if alike:
+            found.pairs.append((line, found.left.pop(alike.index(min(alike)))))
+        else:
+            found.more.append(line)
+    return found
+
+
+def _of_another_day(record: Record, line: Line, money: Money) -> bool:
+    """Was the order's own money booked on another day than this line's, and does no number say that it is that?"""
+    moved, known = record.moved_elsewhen, line.reference and line.reference == money.reference
+    if known or money.exception or moved is None or line.time is None:
+        return False
+    return _day(line.time) not in {_day(moved + step) for step in (-EDGE, 0, EDGE)}
+
+
+def _day(at: int) -> date:
+    return datetime.fromtimestamp(at, CHINA).date()
+
+
 def _judged(record: Record, lines: list[Line], fee_rate: int | None) -> Iterator[Difference]:
     """Where the lines of one order differ from what is on record for it."""
-    paid = [line for line in lines if _went(record, line) == PAID]
+    matched = _matched(record, lines)
+    for line, money in matched.pairs:
+        yield from _against(record, line, money, fee_rate)
+    more = matched.more
+    paid = [*matched.pairs, *more]
     back = [line for line in lines if _went(record, line) == REFUNDED]
-    left, more = _money_of(record, lines), []
-    references = {money.reference for money in left}
-    for line in sorted(paid, key=lambda line: line.reference not in references):
-        alike = [(money.reference != line.reference, money.amount != abs(line.amount)) for money in left]
-        if alike:
-            yield from _against(record, line, left.pop(alike.index(min(alike))), fee_rate)
-        else:
-            more.append(line)
     if not paid and not back:
         back = [line for line in lines if _went(record, line) == FAILED][:1]
     yield from _judged_back(record, back, more)
@@ -163,6 +212,9 @@ def _against(record: Record, line: Line, money: Money, fee_rate: int | None) -> 
     exception = money.exception
     if not record.is_booked and exception is not None and exception.resolution is None:
         yield _difference(STATUS, record, line, "the money moved there and is not booked here", money)
+    elif _of_another_day(record, line, money):
+        booked = _day(record.moved_elsewhen or 0)
+        yield _difference(AMOUNT, record, line, f"paid more than once, or booked on another day: {booked}")
     elif money.amount != abs(line.amount):
         detail = f"compared with what {exception.kind} recorded" if exception else ""
         yield _difference(AMOUNT, record, line, detail, money)

@@ -12,7 +12,7 @@ from typing import Any
 from gateways.base import CHINA
 from models.base import database
 from models.channel import Channel
-from models.order import BUY, COMPLETED, CONFIRMED, PAID, SELL, History, Order, PaymentException
+from models.order import BUY, COMPLETED, CONFIRMED, MONEY_IN, PAID, SELL, History, Order, PaymentException
 from services.fees import share
 from services.numbers import payout_number
 from services.statements import Line
@@ -30,11 +30,15 @@ _PAYOUT = re.compile(r"[0-9]{19}", re.ASCII)
 
 @dataclass
 class Record:
-    """An order, its exceptions, and when its money moved here, if that was in the statement's days or at their edge."""
+    """An order, its exceptions, and when its money moved here, if that was in the statement's days or at their edge.
+
+    `moved_elsewhen` is when it moved, if that was on other days and a line belongs to the order.
+    """
 
     order: Order
     exceptions: list[PaymentException] = field(default_factory=list)
     moved_at: int | None = None
+    moved_elsewhen: int | None = None
 
     @property
     def is_booked(self) -> bool:
@@ -47,12 +51,14 @@ class Recorded:
     """`by_line` has the record of each line that belongs to an order of the channel, `elsewhere` the channel of others.
 
     `missing` are the records of orders whose money moved in the statement's days and that no line belongs to, in the
-    order of that; `sums` is all that moved then: `in`, `out` and `fees`, in fen.
+    order of that; `credited` are those of orders, with lines or without, other money of which the channel told in these
+    days and an operator credited. `sums` is all that moved then: `in`, `out` and `fees`, in fen.
     """
 
     by_line: dict[int, Record]
     elsewhere: dict[int, int]
     missing: list[Record] = field(default_factory=list)
+    credited: list[Record] = field(default_factory=list)
     sums: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("in", "out", "fees"), 0))
 
 
@@ -81,7 +87,7 @@ def recorded(
             {at: records[order.id] for at, order in orders.items() if order.channel_id == channel.id},
             {at: order.channel_id for at, order in orders.items() if order.channel_id != channel.id},
         )
-        for order in _moved(channel, since - EDGE, until + EDGE):
+        for order in _moved(Order.channel == channel, History.at >= since - EDGE, History.at < until + EDGE):
             if order.order_type not in types and order.id not in records:
                 continue
             if order.id in records:
@@ -91,7 +97,12 @@ def recorded(
             if since <= order.moved_at < until:
                 found.sums["in" if order.is_buy else "out"] += order.amount
                 found.sums["fees"] += fee_of(order, order.amount, fee_rate) or 0
+        for chunk in _chunks(row for row, record in records.items() if record.is_booked and record.moved_at is None):
+            for order in _moved(History.order.in_(chunk)):
+                records[order.id].moved_elsewhen = order.moved_at
         records |= {record.order.id: record for record in found.missing}
+        for order in _credited(channel, since, until) if BUY in types else ():
+            found.credited.append(records.setdefault(order.id, Record(order)))
         for chunk in _chunks(records):
             for exception in PaymentException.select().where(PaymentException.order.in_(chunk)):
                 records[exception.order_id].exceptions.append(exception)
@@ -147,12 +158,21 @@ def _payout_time(number: str) -> int | None:
         return None
 
 
-def _moved(channel: Channel, since: int, until: int) -> Iterator[Any]:
-    """The channel's orders whose money moved here meanwhile, each with `moved_at`."""
+def _moved(*conditions: Any) -> Iterator[Any]:
+    """The orders of which these hold and whose money moved here, each with `moved_at`."""
     step = ((Order.order_type == BUY) & (History.after == CONFIRMED)) | (
         (Order.order_type == SELL) & (History.after == PAID)
     )
     moves = Order.select(*_COLUMNS, History.at.alias("moved_at")).join(History, on=(History.order == Order.id))
-    meanwhile = (History.at >= since) & (History.at < until) & (History.before != History.after)
-    moves = moves.where(Order.channel == channel, step, meanwhile).order_by(History.at, History.id)
+    moves = moves.where(step, History.before != History.after, *conditions).order_by(History.at, History.id)
     yield from moves.objects().iterator()
+
+
+def _credited(channel: Channel, since: int, until: int) -> list[Order]:
+    """The channel's deposits of which it told other money meanwhile that an operator credited, in the order of that."""
+    by_hand = PaymentException.kind.in_(MONEY_IN) & (PaymentException.resolution == "credit")
+    meanwhile = (PaymentException.createtime >= since) & (PaymentException.createtime < until)
+    told = Order.select(*_COLUMNS).join(PaymentException, on=(PaymentException.order == Order.id))
+    told = told.where(Order.channel == channel, by_hand, meanwhile)
+    told = told.order_by(PaymentException.createtime, PaymentException.id)
+    return list({order.id: order for order in told}.values())

@@ -363,6 +363,112 @@ def test_a_second_payment_is_found_when_the_first_stands_in_an_earlier_statement
     assert (found["kind"], found["detail"]) == ("amount", "paid more than once")
 
 
+def test_of_what_was_credited_to_one_order_only_the_money_of_these_days_is_missed(
+    api, compared, credited, flask, clock
+):
+    order_no = credited("paid_twice")
+    clock("2026-05-02 12:00:00")
+    api.notice(order_no, 8_000, reference="R-8")
+    flask("order", "settle", order_no, "--credit")
+    for day, amounts in (("2026-05-01", ["100.00", "90.00"]), ("2026-05-02", ["80.00"])):
+        found = compared(csv_of(), "--since", day)["differences"]
+        assert [each["here"]["amount"] for each in found] == amounts
+
+
+WITHOUT_REFERENCE = "order_no,amount,status,time"
+
+
+@pytest.mark.parametrize(
+    ("there", "here"),
+    [
+        (NOW, "2026-05-02 12:00:00"),  # booked a day late, by hand
+        ("2026-05-02 12:00:00", NOW),
+        ("2026-05-02", NOW),
+    ],
+)
+@pytest.mark.parametrize("header", [HEADER, WITHOUT_REFERENCE])
+def test_a_payment_of_another_day_than_the_order_s_is_told_where_no_number_says_which_it_is(
+    api, paid_out, compared, clock, there, here, header
+):
+    clock(here)
+    deposit, withdrawal = completed(api), paid_out()
+    clock("2026-05-04 12:00:00")
+    lines = [line(order_no, time=there) for order_no in (deposit, withdrawal)]
+    if header == WITHOUT_REFERENCE:
+        lines = [f"{order_no},100.00,paid,{there}" for order_no in (deposit, withdrawal)]
+    found = compared(csv_of(*lines, header=header))["differences"]
+    told = f"paid more than once, or booked on another day: {here[:10]}"
+    assert [(each["kind"], each["order_no"], each["line"], each["detail"]) for each in found] == [
+        ("amount", deposit, 2, told),
+        ("amount", withdrawal, 3, told),
+    ]
+
+
+def test_a_payment_that_the_channel_s_number_or_its_day_tells_is_the_order_s(api, differences, clock):
+    order_no = completed(api)
+    later = "2026-05-02 12:00:00"
+    clock(later)
+    other = completed(api)
+    assert differences(csv_of(line(order_no, time=later, reference=f"SB{order_no}"), line(other, time=later))) == []
+    of_its_day = csv_of(line(order_no), line(other, time=later))
+    assert differences(of_its_day, "--since", "2026-05-02") == []
+
+
+def test_without_times_the_payment_of_another_day_cannot_be_told(api, differences, clock):
+    order_no = completed(api)
+    clock("2026-05-02 12:00:00")
+    for content in (csv_of(line(order_no, time="")), csv_of(f"{order_no},100.00", header="order_no,amount")):
+        assert differences(content, "--since", "2026-05-02") == []
+
+
+def test_clocks_that_differ_make_no_other_day(api, differences, clock):
+    clock("2026-05-02 00:04:00")
+    order_no = completed(api)
+    assert (
+        differences(
+            csv_of(line(order_no, time="2026-05-01 23:58:00")), "--since", "2026-05-09", "--until", "2026-05-09"
+        )
+        == []
+    )
+
+
+def test_a_second_payment_on_record_is_taken_by_the_line_of_another_day(api, compared, flask, clock):
+    order_no = completed(api)
+    later = "2026-05-02 12:00:00"
+    clock(later)
+    api.notice(order_no, 10_000, reference="R-2")
+    content = csv_of(line(order_no, time=later))
+    assert compared(content)["differences"] == []
+    flask("order", "settle", order_no, "--credit")
+    assert compared(content)["differences"] == []
+    found = compared(content + line(order_no, time=later) + "\n")["differences"]
+    assert [(each["kind"], each["line"]) for each in found] == [("amount", 3)]
+
+
+def test_a_payment_of_another_day_that_went_back_is_not_passed_over(api, differences, clock):
+    order_no = completed(api)
+    clock("2026-05-02 12:00:00")
+    there_and_back = [line(order_no, status=status, time="2026-05-02 12:00:00") for status in ("paid", "refunded")]
+    assert ("status", order_no) in differences(csv_of(*there_and_back))
+
+
+def test_orders_of_other_days_are_looked_up_at_once(api, compared, clock):
+    orders = [completed(api) for _ in range(6)]
+    clock("2026-05-02 12:00:00")
+    lines = [line(order_no, time="2026-05-02 12:00:00") for order_no in orders]
+
+    def queries(content):
+        heard = []
+        database.query_hooks.append(heard.append)
+        try:
+            compared(content)
+        finally:
+            database.query_hooks.remove(heard.append)
+        return len(heard)
+
+    assert queries(csv_of(*lines)) == queries(csv_of(lines[0]))
+
+
 def test_the_refund_of_a_second_payment_agrees_once_it_is_settled(api, compared, differences, flask):
     order_no = completed(api)
     api.notice(order_no, 10_000, reference="R-2")
@@ -389,6 +495,82 @@ def test_a_wrong_amount_is_open_until_it_is_settled_and_then_compared_as_it_was_
     (found,) = compared(csv_of(line(order_no, "98.00", reference="R-1")))["differences"]
     assert (found["kind"], found["here"]["amount"], found["there"]["amount"]) == ("amount", "99.00", "98.00")
     assert found["detail"] == "compared with what wrong_amount recorded; exceptions: wrong_amount (credit)"
+
+
+@pytest.fixture
+def credited(api, flask):
+    """`credited(kind)`: the number of a deposit of which 90 yuan were credited by hand, as this kind."""
+
+    def settled(kind, channel=2, how="--credit"):
+        order_no = completed(api) if kind == "paid_twice" else api.buy(channel=channel).data["order_no"]
+        if kind == "late_payment":
+            api.play(order_no, "fail")
+        api.notice(order_no, 9_000, reference="R-9")
+        if how:
+            flask("order", "settle", order_no, how)
+        return order_no
+
+    return settled
+
+
+@pytest.mark.parametrize("kind", ["wrong_amount", "late_payment", "paid_twice"])
+def test_money_that_was_credited_by_hand_and_that_no_line_has_is_missing_there(compared, credited, kind):
+    order_no = credited(kind)
+    own = [line(order_no)] if kind == "paid_twice" else []
+    (found,) = compared(csv_of(*own), "--since", "2026-05-01")["differences"]
+    assert (found["kind"], found["order_no"], found["reference"]) == ("missing_there", order_no, "R-9")
+    assert (found["here"]["amount"], found["there"], found["line"]) == ("90.00", {}, None)
+    told = f"credited as {kind}; told of here at 2026-05-01 12:00:00"
+    assert found["detail"] == f"{told}; exceptions: {kind} (credit)"
+    whole = csv_of(*own, line(order_no, "90.00", reference="R-9"))
+    assert compared(whole)["differences"] == []
+
+
+def test_money_of_an_order_and_what_was_credited_besides_are_missed_each(compared, credited):
+    order_no = credited("paid_twice")
+    found = compared(csv_of(), "--since", "2026-05-01")
+    assert [(each["kind"], each["reference"]) for each in found["differences"]] == [
+        ("missing_there", f"SB{order_no}"),
+        ("missing_there", "R-9"),
+    ]
+    assert found["sums"]["here"]["in"] == "100.00"  # what only an exception records is not counted
+
+
+def test_a_line_that_only_says_that_it_failed_has_no_credited_money(differences, credited):
+    order_no = credited("late_payment")
+    assert differences(csv_of(line(order_no, status="failed"))) == [("missing_there", order_no)]
+
+
+def test_only_what_was_credited_on_this_channel_is_missed(api, differences, credited):
+    credited("late_payment", how=None)
+    credited("late_payment", how="--refund")
+    credited("wrong_amount", channel=1)
+    order_no = credited("late_payment")
+    assert differences(csv_of(), "--since", "2026-05-01") == [("missing_there", order_no)]
+    assert differences(csv_of(), "--since", "2026-05-01", "--type", "sell") == []
+
+
+@pytest.mark.parametrize(
+    ("time", "missed", "neighbour"),
+    [
+        ("2026-04-30 23:59:50", False, None),
+        ("2026-05-01 00:09:50", True, "2026-04-30"),
+        ("2026-05-01 12:00:00", True, None),
+        ("2026-05-01 23:51:00", True, "2026-05-02"),
+        ("2026-05-02 00:00:05", False, None),
+    ],
+)
+def test_credited_money_is_of_the_day_on_which_the_channel_told_of_it(
+    api, compared, credited, flask, clock, time, missed, neighbour
+):
+    clock(time)
+    order_no = credited("late_payment", how=None)
+    clock("2026-05-04 12:00:00")
+    flask("order", "settle", order_no, "--credit")
+    found = compared(csv_of(), "--since", "2026-05-01")["differences"]
+    assert [(each["kind"], each["order_no"]) for each in found] == ([("missing_there", order_no)] if missed else [])
+    assert not neighbour or f"it may stand in the statement of {neighbour}" in found[0]["detail"]
+    assert compared(csv_of(line(order_no, "90.00")))["differences"] == []  # whichever day it stands in
 
 
 def test_a_withdrawal_that_bounced_agrees_once_it_is_given_back(api, differences, paid_out, flask):

@@ -139,6 +139,7 @@ def packed(body, encoding):
 @pytest.mark.parametrize(
     ("encoding", "body"),
     [("gzip", gzip.compress(b"{}")), ("gzip, gzip", gzip.compress(gzip.compress(bytes(1000)))), ("x-own", b"{}")],
+    ids=["once", "twice", "in its own way"],
 )
 def test_an_answer_that_is_packed_unasked_is_no_answer(encoding, body, serving):
     with pytest.raises(ChannelUnknown, match=f"127.0.0.1 .*{encoding}"):

@@ -98,7 +98,7 @@ def create_app(chosen: settings.Settings | None = None) -> Flask:
     logging.getLogger("apscheduler").setLevel(logging.ERROR)
     logging.getLogger("_granian").setLevel(logging.WARNING)
     logging.getLogger("peewee.migrations").setLevel(logging.WARNING)  # the command says it
-    logging.getLogger("urllib3").setLevel(logging.INFO)  # at DEBUG it tells addresses with what is in their query
+    logging.getLogger("urllib3").setLevel(logging.ERROR)  # up to WARNING it tells addresses with their query
     app = Service(
         __name__, instance_path=str(chosen.instance), template_folder="blueprints/templates", static_folder=None
     )

@@ -98,10 +98,59 @@ def deadline() -> Deadline | None:
     return getattr(_local, "deadline", None)
 
 
+def _connected(found: list[Any], give_up: float) -> socket.socket:
+    """A connection to one of the addresses that a name was found to have, made until `give_up` (monotonic).
+
+    Each gets its share of the time that is left: one that is dead leaves some for the next.
+
+    Raises:
+        OSError.
+    """
+    failed = OSError("the name has no address")
+    for others, (family, kind, protocol, _, address) in zip(reversed(range(len(found))), found, strict=True):
+        left = give_up - time.monotonic()
+        if left <= 0:
+            raise TimeoutError("timed out")
+        carrier = None
+        try:
+            carrier = socket.socket(family, kind, protocol)  # fails for IPv6 where a machine has none
+            carrier.settimeout(left / (others + 1))
+            carrier.connect(address)
+            return carrier
+        except OSError as error:
+            if carrier:
+                carrier.close()
+            failed = error
+    raise failed
+
+
 class Bounded:
     """A connection of urllib3's that the thread's deadline knows of, and whose answers are metered."""
 
     response_class = MeteredResponse
+
+    def check(self, address: str) -> None:
+        """Raise ValueError where an address may not be called: one of them is enough to refuse its name."""
+
+    def _new_conn(self: Any) -> socket.socket:
+        """Connect, to the proxy where there is one. Raises OSError, or ValueError for the name or by `check`.
+
+        The name is looked up once, and what is checked is what is connected to: no later answer of a name server
+        counts.
+        """
+        limit, give_up = deadline(), time.monotonic() + self.timeout
+        if limit:
+            limit.watch(self)  # a proxy's answer comes before there is any request
+            give_up = min(give_up, limit.at)
+        # The brackets of IPv6 are still there where it is a proxy's.
+        found = socket.getaddrinfo(self._dns_host.strip("[]"), self.port, type=socket.SOCK_STREAM)
+        for *_, address in found:
+            self.check(str(address[0]))
+        carrier = _connected(found, give_up)
+        for option in self.socket_options or ():
+            carrier.setsockopt(*option)
+        carrier.settimeout(max(0.001, give_up - time.monotonic()))  # for the handshake of TLS
+        return carrier
 
     def request(self, *arguments: Any, **named: Any) -> None:
         """Send a request."""

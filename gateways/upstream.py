@@ -105,9 +105,16 @@ class Upstream:
                 Deadline(WHOLE),
                 self._adapter.send(request, stream=True, timeout=(CONNECT, READ), proxies=self._proxies) as answer,
             ):
-                return Reply(answer.status_code, answer.headers, answer.content)
+                return Reply(answer.status_code, answer.headers, self._body(answer))
         except (OSError, ValueError, HTTPError, HTTPException) as error:  # requests' own are OSErrors
             raise ChannelUnknown(f"no answer from {self._host}: {type(error).__name__}") from None
+
+    def _body(self, answer: requests.Response) -> bytes:
+        """It is taken as it comes: a few bytes that are packed may become any number. Raises ChannelUnknown."""
+        encoding = answer.headers.get("Content-Encoding", "")
+        if encoding.lower() not in ("", "identity"):
+            raise ChannelUnknown(f"{self._host} answers in an encoding that was not asked for: {said(encoding)}")
+        return b"".join(answer.raw.stream(decode_content=False))
 
     def get(self, path: str, query: Mapping[str, str]) -> Reply:
         """GET with a query string. Raises ChannelUnknown."""

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import socket
 import threading
-import time
-from typing import Any
 from urllib.parse import urlsplit
 
 import requests
 from requests.adapters import HTTPAdapter
 
 import settings
-from gateways.bounded import Bounded, deadline, pools
+from gateways.bounded import Bounded, pools
 from services import addresses
 
 _local = threading.local()
@@ -23,50 +20,15 @@ class AddressRefused(ValueError):
     """The name leads to an address that the service does not call for others."""
 
 
-def _connected(host: str, port: int, give_up: float, private_allowed: bool) -> socket.socket:
-    """A connection to an address of this name, made until `give_up` (monotonic).
-
-    The name is looked up once, and what is checked is what is connected to: no later answer of a name server counts.
-    One address that may not be called is enough to refuse the name.
-
-    Raises:
-        AddressRefused, OSError, UnicodeError.
-    """
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    for *_, address in found:
-        if not private_allowed and not addresses.is_public(str(address[0])):
-            raise AddressRefused(f"{address[0]} is not a public address")
-    failed = OSError("the name has no address")
-    for family, kind, protocol, _, address in found:
-        left = give_up - time.monotonic()
-        if left <= 0:
-            raise TimeoutError("timed out")
-        carrier = None
-        try:
-            carrier = socket.socket(family, kind, protocol)  # fails for IPv6 where a machine has none
-            carrier.settimeout(left)
-            carrier.connect(address)
-            return carrier
-        except OSError as error:
-            if carrier:
-                carrier.close()
-            failed = error
-    raise failed
-
-
 class _Guarded(Bounded):
     """A connection that goes nowhere private."""
 
     private_allowed = False
 
-    def _new_conn(self: Any) -> socket.socket:
-        limit = deadline()
-        give_up = limit.at if limit else time.monotonic() + self.timeout
-        carrier = _connected(self._dns_host, self.port, give_up, self.private_allowed)
-        for option in self.socket_options or ():
-            carrier.setsockopt(*option)
-        carrier.settimeout(max(0.001, give_up - time.monotonic()))  # for the handshake of TLS
-        return carrier
+    def check(self, address: str) -> None:
+        """Raises AddressRefused."""
+        if not self.private_allowed and not addresses.is_public(address):
+            raise AddressRefused(f"{address} is not a public address")
 
 
 POOLS = {private_allowed: pools(_Guarded, private_allowed=private_allowed) for private_allowed in (False, True)}

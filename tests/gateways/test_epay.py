@@ -513,7 +513,6 @@ def test_a_key_file_that_is_not_there_is_named(refuses, tmp_path):
 
 def test_no_key_is_in_a_log_or_an_error(api, channel, platform, later, caplog, version, flask):
     caplog.set_level(logging.DEBUG)
-    logging.getLogger("urllib3").setLevel(logging.INFO)  # as app.py does
     platform.fails("unheard", "broken", "garbage", "half")
     order_no = api.buy(channel=channel).data["order_no"]
     later(60, times=4)

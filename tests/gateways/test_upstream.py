@@ -1,0 +1,187 @@
+"""HTTP to an upstream: each call ends in time, takes no packed answer, and tells no log its address."""
+
+import contextlib
+import gzip
+import logging
+import socket
+import socketserver
+import threading
+import time
+
+import pytest
+
+from gateways import upstream
+from gateways.base import ChannelUnknown
+from gateways.upstream import Upstream
+from tests.upstreams.epay import KEY, EpayPlatform
+
+ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
+
+
+@pytest.fixture
+def serving():
+    """`serving(serve)`: the port of a server that gets `(socket, is the test over?)` once a request was read."""
+    over, stack = threading.Event(), contextlib.ExitStack()
+
+    def start(serve):
+        class Handler(socketserver.BaseRequestHandler):
+            def handle(self):
+                self.request.recv(64 * 1024)
+                with contextlib.suppress(OSError):  # the service had enough of it
+                    serve(self.request, over)
+
+        server = stack.enter_context(socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler))
+        server.daemon_threads = True
+        threading.Thread(target=server.serve_forever, args=[0.05], daemon=True).start()
+        stack.callback(server.shutdown)
+        return server.server_address[1]
+
+    with stack:
+        yield start
+        over.set()
+
+
+@pytest.fixture
+def dead():
+    """A port that answers no attempt to connect: as many wait there as it lets wait."""
+    with contextlib.ExitStack() as stack:
+        listening = stack.enter_context(socket.socket())
+        listening.bind(("127.0.0.1", 0))
+        listening.listen(0)
+        for _ in range(4):
+            waiting = stack.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(listening.getsockname())
+        yield listening.getsockname()[1]
+
+
+@pytest.fixture
+def name_of(monkeypatch):
+    """`name_of(*ports)`: from now on every name has these ports of this machine as its addresses."""
+
+    def lead(*ports):
+        found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port)) for port in ports]
+        monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
+
+    return lead
+
+
+def patience(monkeypatch, connect, whole):
+    """Seconds for a connection and for a call; a read alone may take longer than either."""
+    for name, seconds in {"CONNECT": connect, "READ": 10.0, "WHOLE": whole}.items():
+        monkeypatch.setattr(upstream, name, seconds)
+
+
+def fails_after(base, **named):
+    """How many seconds a call takes that has no usable answer."""
+    began = time.monotonic()
+    with pytest.raises(ChannelUnknown):
+        Upstream(base, **named).get("a", {})
+    return time.monotonic() - began
+
+
+# --- the end of a call
+
+
+@pytest.mark.parametrize(("connect", "whole"), [(0.6, 10.0), (10.0, 0.6)])
+@pytest.mark.parametrize("way", ["direct", "proxy", "tunnel"])
+def test_a_name_with_many_dead_addresses_takes_no_longer_than_one(way, connect, whole, dead, name_of, monkeypatch):
+    patience(monkeypatch, connect, whole)
+    name_of(*[dead] * 6)
+    bases = {"direct": "http://upstream.example", "proxy": "http://upstream.example"}
+    proxy = "" if way == "direct" else "http://proxy.example:3128"
+    assert 0.5 < fails_after(bases.get(way, "https://upstream.example"), proxy=proxy) < 1.1
+
+
+def test_a_dead_address_leaves_time_for_the_next_one(dead, serving, name_of, monkeypatch):
+    patience(monkeypatch, 1.0, 10.0)
+    name_of(dead, serving(lambda carrier, _: carrier.sendall(ANSWER)))
+    assert Upstream("http://upstream.example").get("a", {}).body == b"{}"
+
+
+def test_a_proxy_that_drips_its_answer_holds_up_no_call(serving, monkeypatch):
+    patience(monkeypatch, 10.0, 0.6)
+
+    def drip(carrier, over):
+        carrier.sendall(b"HTTP/1.1 200 OK\r\n")
+        while not over.wait(0.1):
+            carrier.sendall(b"X: y\r\n")
+
+    assert fails_after("https://upstream.example", proxy=f"http://127.0.0.1:{serving(drip)}") < 1.5
+
+
+def test_a_proxy_may_be_given_by_its_ipv6_address(monkeypatch):
+    asked = []
+
+    class Proxy(socketserver.BaseRequestHandler):
+        def handle(self):
+            asked.append(self.request.recv(1024).partition(b" HTTP")[0])
+
+    class Server(socketserver.TCPServer):
+        address_family = socket.AF_INET6
+
+    with Server(("::1", 0), Proxy) as server:
+        thread = threading.Thread(target=server.handle_request)
+        thread.start()
+        fails_after("https://upstream.example", proxy=f"http://[::1]:{server.server_address[1]}")
+        thread.join()
+    assert asked == [b"CONNECT upstream.example:443"]
+
+
+# --- packed answers
+
+
+def packed(body, encoding):
+    head = f"HTTP/1.1 200 OK\r\nContent-Encoding: {encoding}\r\nContent-Length: {len(body)}\r\n\r\n"
+    return lambda carrier, _: carrier.sendall(head.encode() + body)
+
+
+@pytest.mark.parametrize(
+    ("encoding", "body"),
+    [("gzip", gzip.compress(b"{}")), ("gzip, gzip", gzip.compress(gzip.compress(bytes(1000)))), ("x-own", b"{}")],
+    ids=["once", "twice", "in its own way"],
+)
+def test_an_answer_that_is_packed_unasked_is_no_answer(encoding, body, serving):
+    with pytest.raises(ChannelUnknown, match=f"127.0.0.1 .*{encoding}"):
+        Upstream(f"http://127.0.0.1:{serving(packed(body, encoding))}").get("a", {})
+
+
+@pytest.mark.parametrize("encoding", ["identity", "Identity", ""])
+def test_an_answer_that_says_that_it_is_not_packed_is_taken_as_it_is(encoding, serving):
+    reply = Upstream(f"http://127.0.0.1:{serving(packed(b'{}', encoding))}").get("a", {})
+    assert reply.json() == {}
+
+
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+def test_an_answer_in_chunks_is_put_together(serving):
+    port = serving(lambda carrier, _: carrier.sendall(CHUNKED + b"1\r\n{\r\n1\r\n}\r\n0\r\n\r\n"))
+    assert Upstream(f"http://127.0.0.1:{port}").get("a", {}).body == b"{}"
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        pytest.param(CHUNKED + b"2\r\n{}\r\n", id="no last chunk"),
+        pytest.param(CHUNKED + b"ffffffffffffffff\r\n{}", id="a huge chunk"),
+        pytest.param(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n{}", id="cut off"),
+        pytest.param(b"HTTP/1.1 200 OK\r\nContent-Length: 18446744073709551615\r\n\r\n{}", id="a huge length"),
+    ],
+)
+def test_an_answer_that_is_not_whole_is_none(sent, serving):
+    fails_after(f"http://127.0.0.1:{serving(lambda carrier, _: carrier.sendall(sent))}")
+
+
+# --- logs
+
+
+def test_a_malformed_header_puts_no_address_into_a_log(app, web_server, add_channel, refuses, serving, caplog):
+    caplog.set_level(logging.DEBUG)  # of the root only
+    malformed = ANSWER.replace(b"\r\n\r\n", b"\r\nno header\r\n\r\n")
+    base = f"http://127.0.0.1:{serving(lambda carrier, _: carrier.sendall(malformed))}"
+    channel = add_channel("epay", EpayPlatform(web_server).config("1", base_url=base))
+    refuses("channel", "check", str(channel))
+    Upstream(base).get("api.php", {"key": KEY})
+    assert KEY not in caplog.text
+    assert "api.php" not in caplog.text

@@ -56,11 +56,11 @@ class Address(fields.String):
 
 
 class Proxy(fields.String):
-    """An HTTP proxy, or an empty text for none."""
+    """An HTTP proxy, called without TLS of its own, or an empty text for none."""
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **named: Any) -> str:
         text = super()._deserialize(value, attr, data, **named).strip()
-        if text and not re.fullmatch(r"https?://([^\s/@]+@)?([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}/?", text):
+        if text and not re.fullmatch(r"http://([^\s/@]+@)?([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}/?", text):
             raise ValidationError("Must look like http://127.0.0.1:3128 or http://user:password@host:port.")
         try:
             _ = urlsplit(text).port

@@ -470,6 +470,7 @@ BAD = [
     ("1", {"clientip": "here"}, "clientip"),
     ("1", {"proxy": "socks5://127.0.0.1:1080"}, "proxy"),
     ("1", {"proxy": "http://127.0.0.1:99999"}, "proxy"),
+    ("1", {"proxy": "https://127.0.0.1:3128"}, "proxy"),
     ("1", {"redirect": "perhaps"}, "redirect"),
     ("1", {"ask_again": "perhaps"}, "ask_again"),
     ("1", {"secret": "x"}, "secret"),

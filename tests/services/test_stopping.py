@@ -15,18 +15,19 @@ from tests.support import until
 def test_a_commit_that_wakes_the_sweep_while_the_jobs_are_stopped_holds_nothing_up(app, api, monkeypatch):
     wakers, begun, go_on = [], threading.Event(), threading.Event()
     monkeypatch.setattr(callbacks, "when_enqueued", wakers.append)
-    api.buy()
-    stop = jobs.start(settings.active())
+    api.buy()  # which the search index does not have yet
 
     @transaction
     def write():
-        after_commit(wakers[0])
+        after_commit(lambda: wakers[0]())
         begun.set()
-        assert go_on.wait(20)
+        assert go_on.wait(60)
 
-    writing, stopping = threading.Thread(target=write, daemon=True), threading.Thread(target=stop, daemon=True)
+    writing = threading.Thread(target=write, daemon=True)
     writing.start()
     assert begun.wait(20)
+    stop = jobs.start(settings.active())
+    stopping = threading.Thread(target=stop, daemon=True)
     until(lambda: writer._writer._queue.qsize())  # a job waits for its turn to write
     stopping.start()
     until(lambda: wakers[-1] is None)

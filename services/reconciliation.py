@@ -89,19 +89,25 @@ def _expire(order: Order, now: int) -> None:
     settlement.cancel_unpaid(order, None if closed or driver.by_hand else now + LATE[0])
 
 
+def _said_of(order: Order) -> Report:
+    """The channel's word on an order. Raises ChannelUnknown."""
+    driver = driver_of(order.channel)
+    report: Report = (
+        ask(driver.query, payment_of(order)) if order.is_buy else ask(driver.query_payout, payout_of(order))
+    )
+    return report
+
+
 def ask_now(order: Order) -> Report:
     """Ask the channel about an order, whatever its state, and do what its word calls for; that word.
 
     Raises:
         NotPossible: it works by hand, or gave no usable answer.
     """
-    driver = driver_of(order.channel)
-    if driver.by_hand:
+    if driver_of(order.channel).by_hand:
         raise NotPossible(f"channel {order.channel_id} can't be asked: an operator moves its money by hand")
     try:
-        report: Report = (
-            ask(driver.query, payment_of(order)) if order.is_buy else ask(driver.query_payout, payout_of(order))
-        )
+        report = _said_of(order)
     except ChannelUnknown as silence:
         raise NotPossible(f"no usable answer: {silence}") from silence
     settlement.settle(order, report, "channel", "the channel was asked, by an operator")
@@ -110,10 +116,10 @@ def ask_now(order: Order) -> Report:
 
 def _ask_about_cancelled(order: Order) -> int | None:
     """An order that its channel could not close, or did not have: was it carried out all the same?"""
-    driver, now = driver_of(order.channel), int(time.time())
+    now = int(time.time())
     passed = now - order.updatetime
     try:
-        report = ask(driver.query, payment_of(order)) if order.is_buy else ask(driver.query_payout, payout_of(order))
+        report = _said_of(order)
     except ChannelUnknown as silence:
         log.info("order %s, which is cancelled, was asked about: %s", order.order_no, silence)
         return now + LATE[1] if passed < SILENT_FOR else None

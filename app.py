@@ -21,6 +21,7 @@ import cli
 import settings
 from blueprints import auth, envelope, gate
 from blueprints.cashier import pages
+from blueprints.console import Mounted
 from blueprints.docs import docs
 from blueprints.health import health
 from blueprints.merchant import merchant_api
@@ -107,6 +108,7 @@ def create_app(chosen: settings.Settings | None = None) -> Flask:
     app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False  # it would be an answer without an envelope
     app.config["BABEL_TRANSLATION_DIRECTORIES"] = str(settings.ROOT / "blueprints" / "translations")
     Babel(app, default_locale=chosen.language, locale_selector=envelope.language)
+    app.wsgi_app = Mounted(app.wsgi_app)  # type: ignore[method-assign]
     if chosen.trusted_proxies:
         app.wsgi_app = ProxyFix(app.wsgi_app, x_for=chosen.trusted_proxies, x_proto=chosen.trusted_proxies)  # type: ignore[method-assign]
     auth.init()
@@ -174,6 +176,7 @@ def _seed_or_refuse(chosen: settings.Settings) -> None:
     """The demo has its merchants, and nobody else has them. Raises NotPossible."""
     if chosen.demo:
         seeding.seed_base()
+        seeding.seed_operators()
     elif seeding.is_demo():
         raise NotPossible("the database holds the demo merchants: choose another ORDERS_INSTANCE, or set ORDERS_DEMO=1")
 

@@ -28,8 +28,8 @@ def caller(address: str) -> str:
     return str(ip) if ip.version == 4 else str(ipaddress.ip_network((int(ip), _ONE_CALLER), strict=False))
 
 
-def _check() -> None:
-    """Raises Refused 42900."""
+def check() -> None:
+    """Count a request of its address. Raises Refused 42900."""
     who = caller(request.remote_addr or "")
     if who and not _rate[0].hit(who):
         raise Refused(42900, retry_after=_rate[0].retry_after(who))
@@ -38,4 +38,4 @@ def _check() -> None:
 def init(app: Flask) -> None:
     """Count the app's requests from now on, by the settings' limit."""
     _rate[:] = [Rate(settings.active().requests_per_address, seconds=1)]
-    app.before_request(_check)
+    app.before_request(check)

@@ -7,6 +7,7 @@ from cli.channels import channel
 from cli.database import db, demo_curl, seed
 from cli.ledger import ledger
 from cli.merchants import account, merchant
+from cli.operators import operator
 from cli.orders import order
 from cli.reconcile import reconcile
 from cli.vault import vault
@@ -14,5 +15,18 @@ from cli.vault import vault
 
 def register(app: Flask) -> None:
     """Hang the commands into Flask's own command line."""
-    for command in (merchant, account, channel, order, callback, ledger, db, vault, reconcile, seed, demo_curl):
+    for command in (
+        merchant,
+        account,
+        channel,
+        order,
+        callback,
+        ledger,
+        operator,
+        db,
+        vault,
+        reconcile,
+        seed,
+        demo_curl,
+    ):
         app.cli.add_command(command)

@@ -13,6 +13,7 @@ from models.base import database
 from models.channel import Channel, ChannelLink
 from models.ledger import Entry, LedgerAccount, Posting
 from models.merchant import Merchant
+from models.operator import AuditEntry, Operator
 from models.order import History, Order, PaymentException
 from models.outbox import Callback, CallbackAttempt
 from models.replay import IdempotencyKey, Nonce
@@ -40,12 +41,15 @@ TABLES = [
     Tally,
     SearchProgress,
     Revision,
+    Operator,
+    AuditEntry,
 ]
 # How a row is recognised that must neither change nor go, not even by REPLACE, which fires no DELETE trigger.
 APPEND_ONLY = {
     Posting: "id = NEW.id OR (order_id = NEW.order_id AND purpose = NEW.purpose)",
     Entry: "id = NEW.id OR (account_id = NEW.account_id AND number = NEW.number)",
     History: "id = NEW.id",
+    AuditEntry: "id = NEW.id",
 }
 BY_KEY = (Nonce, IdempotencyKey, Tally)  # SQLite keeps their rows in their keys' order; Postgres has no such tables
 MIGRATIONS = Path(__file__).parent / "migrations"

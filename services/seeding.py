@@ -7,8 +7,9 @@ from typing import Any
 from models.base import database
 from models.channel import Channel
 from models.merchant import Merchant
+from models.operator import OPERATOR, VIEWER, Operator
 from models.writer import transaction
-from services import administration, channels, ledger
+from services import administration, channels, ledger, operators
 from services.errors import NotPossible
 
 START = 1_767_196_800  # 2026-01-01 00:00 in China
@@ -57,12 +58,20 @@ CONFIGS = {
     },
 }
 LINKS = {"demo": (1, 2, 3), "other": (2, 4)}
+OPERATORS = (("demo", "demo-password", OPERATOR), ("viewer", "viewer-password", VIEWER))
 ACCOUNT = {"bank": "Demo Bank", "sub_bank": "Main Street", "card_number": "6222020000000000017", "real_name": "张三"}
 
 
 def is_demo() -> bool:
     """Are the demo merchants in the database?"""
     return Merchant.select().where(Merchant.demo).exists()
+
+
+def seed_operators() -> None:
+    """Make the demo accounts of the console, where it has none."""
+    if not Operator.select().exists():
+        for name, password, role in OPERATORS:
+            operators.add(name, password, role)
 
 
 @transaction

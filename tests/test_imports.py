@@ -13,7 +13,10 @@ ABOVE = {
     "server",
     "blueprints",
     "flask",
+    "flask_admin",
     "flask_babel",
+    "flask_login",
+    "flask_wtf",
     "click",
 }  # what knows of requests or of a terminal
 NEVER = {

@@ -6,7 +6,7 @@ import pytest
 import cli
 from app import serve
 
-GROUPS = (cli.merchant, cli.account, cli.channel, cli.order, cli.callback, cli.ledger, cli.db, cli.vault)
+GROUPS = (cli.merchant, cli.account, cli.channel, cli.order, cli.callback, cli.ledger, cli.operator, cli.db, cli.vault)
 SINGLE = (cli.seed, cli.demo_curl, cli.reconcile, serve)
 COMMANDS = {f"{group.name} {name}": command for group in GROUPS for name, command in group.commands.items()} | {
     command.name: command for command in SINGLE
@@ -19,6 +19,7 @@ PROMISED = """serve seed reconcile
     order: list show accept reject paid settle
     callback: list show redeliver
     ledger: balances heads verify adjust
+    operator: add list password set
     db: migrate backup restore copy
     vault: rotate"""
 

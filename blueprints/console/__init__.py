@@ -1,0 +1,140 @@
+"""The operator's console at /console: an application of its own, so that its sessions cost merchants' calls nothing."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import threading
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from flask import Flask, Response, render_template, request
+from flask.sessions import SecureCookieSessionInterface
+from flask_admin import Admin
+from flask_admin.theme import BootstrapTheme
+from flask_babel import Babel, gettext
+from werkzeug.exceptions import HTTPException
+
+import settings
+from blueprints import envelope, gate
+from blueprints.console import access, lists, local, menu
+from blueprints.console.dashboard import Dashboard
+from services import storage, vault
+from services.errors import Refused
+
+PREFIX = "/console"
+FORM_LIMIT = 64 * 1024
+POLICY = (
+    "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+
+
+class _Sessions(SecureCookieSessionInterface):
+    """A cookie that only https carries, wherever the console is reached by https."""
+
+    def get_cookie_secure(self, app: Flask) -> bool:
+        return request.is_secure or settings.active().public_url.startswith("https://")
+
+
+def _secrets() -> list[str]:
+    """What sessions are signed with, the newest first: derived from the vault's keys, so all hosts have the same."""
+    return [hmac.new(key.encode(), b"console session", hashlib.sha256).hexdigest() for key in vault.current().keys]
+
+
+def _strict(response: Response) -> Response:
+    response.headers["Content-Security-Policy"] = POLICY
+    response.headers["Referrer-Policy"] = "same-origin"
+    response.headers["X-Content-Type-Options"] = "nosniff"
+    response.headers["X-Service-Version"] = settings.VERSION
+    if request.endpoint != "static":
+        response.headers["Cache-Control"] = "no-store"
+    return response
+
+
+def _refusal(status: int, text: str) -> tuple[str, int]:
+    return render_template("console/refusal.html", status=status, text=text), status
+
+
+def _http(error: HTTPException) -> Any:
+    texts = {
+        400: gettext("The form is too old, or was not sent from here. Go back, reload the page, and try again."),
+        403: gettext("Your account may look, but not change anything."),
+        404: gettext("There is nothing here."),
+    }
+    return _refusal(error.code or 500, texts.get(error.code or 500, error.name))
+
+
+def _refused(refusal: Refused) -> Any:
+    return _refusal(refusal.code // 100, gettext("Too many requests: wait a moment."))
+
+
+def _unexpected(error: Exception) -> Any:
+    fault = storage.report(error)
+    if not fault:
+        envelope.log.exception("%s %r failed", request.method, request.path)
+    return _refusal(503 if fault else 500, fault.text if fault else gettext("Something went wrong: the log says what."))
+
+
+def _draining() -> Any:
+    return _refusal(503, gettext("The service is stopping.")) if envelope.draining.is_set() else None
+
+
+def create() -> Flask:
+    """The console, to be mounted at PREFIX."""
+    app = Flask(
+        "blueprints",
+        instance_path=str(settings.active().instance),
+        template_folder="templates",
+        static_folder="static",
+    )
+    app.session_interface = _Sessions()
+    newest, *others = _secrets()
+    app.config.update(
+        SECRET_KEY=newest,
+        SECRET_KEY_FALLBACKS=others,
+        MAX_CONTENT_LENGTH=FORM_LIMIT,
+        SESSION_COOKIE_NAME="console",
+        SESSION_COOKIE_PATH=PREFIX,
+        SESSION_COOKIE_HTTPONLY=True,
+        SESSION_COOKIE_SAMESITE="Lax",
+        PERMANENT_SESSION_LIFETIME=access.IDLE_SECONDS,
+        WTF_CSRF_TIME_LIMIT=None,  # the session's own end is the token's
+        BABEL_TRANSLATION_DIRECTORIES=str(settings.ROOT / "blueprints" / "translations"),
+    )
+    Babel(app, default_locale=settings.active().language, locale_selector=local.language)
+    app.before_request(_draining)
+    app.before_request(gate.check)
+    app.after_request(_strict)
+    app.register_error_handler(Refused, _refused)
+    app.register_error_handler(HTTPException, _http)
+    app.register_error_handler(Exception, _unexpected)
+    access.init(app)
+    local.init(app)
+    theme = BootstrapTheme(folder="bootstrap4", base_template="console/base.html")
+    admin = Admin(app, name="console", url="/", index_view=Dashboard(), theme=theme)
+    admin.add_views(*lists.views())
+    menu.init(app, admin)
+    return app
+
+
+class Mounted:
+    """The service with the console below PREFIX, which is made when somebody first asks for it."""
+
+    def __init__(self, service: Callable[..., Iterable[bytes]]):
+        self._service = service
+        self._lock = threading.Lock()
+        self._console: Flask | None = None
+
+    def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        path = environ["PATH_INFO"]
+        if not path.startswith(PREFIX) or path[len(PREFIX) : len(PREFIX) + 1] not in ("", "/"):
+            return self._service(environ, start_response)
+        environ["SCRIPT_NAME"] = environ.get("SCRIPT_NAME", "") + PREFIX
+        environ["PATH_INFO"] = path[len(PREFIX) :]
+        return self._made()(environ, start_response)
+
+    def _made(self) -> Flask:
+        with self._lock:
+            self._console = self._console or create()
+        return self._console

@@ -1,0 +1,197 @@
+"""Who may do what in the console: signing in and out, roles, and what a session is worth."""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import Any
+
+from flask import Blueprint, Flask, abort, flash, redirect, render_template, request, session, url_for
+from flask_babel import gettext, lazy_gettext
+from flask_login import LoginManager, UserMixin, current_user, login_user, logout_user
+from flask_wtf import CSRFProtect, FlaskForm
+from werkzeug.exceptions import Forbidden
+from wtforms import PasswordField, StringField
+from wtforms.validators import InputRequired, Length
+
+import settings
+from blueprints.gate import caller
+from models.operator import OPERATOR, Operator
+from services import audit, operators
+from services.errors import NotPossible, Refused
+from services.rates import Rate
+
+log = logging.getLogger(__name__)
+
+IDLE_SECONDS = 3_600  # without a request, until a session ends
+LONGEST_SECONDS = 12 * 3_600  # until it ends in any case
+WINDOW = 300  # seconds
+TRIES, TRIES_OF_ALL = 10, 120  # in a window: of one address, and together, for each costs some 60 ms
+
+access = Blueprint("access", __name__)
+OPEN = {"static", "access.login", "access.sign_in"}  # what needs no session
+OWN = {"access.logout", "access.password"}  # what a viewer may send, too
+
+
+class User(UserMixin):
+    """The account behind a request."""
+
+    def __init__(self, operator: Operator):
+        self.operator, self.name = operator, operator.name
+
+    def get_id(self) -> str:
+        """What the session carries."""
+        return str(self.operator.session)
+
+    @property
+    def may_act(self) -> bool:
+        """May it change anything?"""
+        return bool(self.operator.role == OPERATOR)
+
+
+def actor() -> audit.Actor:
+    """Who asks, for the audit log and the history."""
+    return audit.Actor(current_user.name, request.remote_addr or "")
+
+
+class SignIn(FlaskForm):
+    """Name and password."""
+
+    name = StringField(lazy_gettext("Name"), [InputRequired(), Length(max=64)])
+    password = PasswordField(lazy_gettext("Password"), [InputRequired(), Length(max=operators.MOST_CHARACTERS)])
+
+
+class NewPassword(FlaskForm):
+    """The account's own new password, twice."""
+
+    present = PasswordField(lazy_gettext("Present password"), [InputRequired()])
+    new = PasswordField(
+        lazy_gettext("New password"),
+        [InputRequired(), Length(operators.LEAST_CHARACTERS, operators.MOST_CHARACTERS)],
+    )
+    again = PasswordField(lazy_gettext("New password, once more"), [InputRequired()])
+
+
+_rates: list[Rate] = []  # of one address, of all together
+
+
+def _count_try() -> None:
+    """Raises Refused 42900."""
+    of_one, of_all = _rates
+    who = caller(request.remote_addr or "")
+    if not of_one.hit(who):
+        raise Refused(42900, retry_after=of_one.retry_after(who))
+    if not of_all.hit(""):
+        raise Refused(42900, retry_after=of_all.retry_after(""))
+
+
+def _target() -> str:
+    """Where the visitor wanted to go: a page of the console's own."""
+    wanted = request.args.get("next", "")
+    own = wanted.startswith("/") and not wanted.startswith("//") and "\\" not in wanted
+    return request.script_root + wanted if own else url_for("admin.index")
+
+
+@access.get("/login")
+def login() -> Any:
+    """The form."""
+    if current_user.is_authenticated:
+        return redirect(_target())
+    return _form(SignIn(), 200)
+
+
+def _form(form: SignIn, status: int, problem: str = "") -> Any:
+    known = Operator.select().exists()
+    demo = settings.active().demo
+    return render_template("console/login.html", form=form, problem=problem, known=known, demo=demo), status
+
+
+@access.post("/login")
+def sign_in() -> Any:
+    """Begin a session."""
+    form = SignIn()
+    if not form.validate_on_submit():
+        return _form(form, 422)
+    try:
+        _count_try()
+    except Refused as refusal:
+        seconds = refusal.retry_after or 1
+        return _form(form, 429, gettext("Too many tries. Try again in %(seconds)s seconds.", seconds=seconds))
+    found = operators.sign_in(form.name.data or "", form.password.data or "")
+    if found is None:
+        log.warning("console: somebody at %s could not sign in", request.remote_addr)
+        return _form(form, 401, gettext("Name or password are wrong."))
+    session.clear()  # a token or a name from before must not live on
+    login_user(User(found))
+    session.permanent = True
+    session["since"] = int(time.time())
+    audit.record(actor(), "sign in")
+    return redirect(_target())
+
+
+@access.post("/logout")
+def logout() -> Any:
+    """End this session."""
+    audit.record(actor(), "sign out")
+    logout_user()
+    session.clear()
+    return redirect(url_for("access.login"))
+
+
+@access.route("/password", methods=["GET", "POST"])
+def password() -> Any:
+    """A new password for the account itself; all its sessions end."""
+    form = NewPassword()
+    if not form.validate_on_submit():
+        return render_template("console/password.html", form=form)
+    _count_try()
+    me = current_user.operator
+    try:
+        if not operators.password_holds(me, form.present.data or ""):
+            raise NotPossible(gettext("the present password is another one"))
+        if form.new.data != form.again.data:
+            raise NotPossible(gettext("the new passwords differ"))
+        audit.act(actor(), "set password", "operator", me.name, lambda: operators.set_password(me, form.new.data or ""))
+    except NotPossible as refusal:
+        flash(str(refusal), "bad")
+        return render_template("console/password.html", form=form), 422
+    logout_user()
+    session.clear()
+    flash(gettext("The password is changed. Sign in with it."), "good")
+    return redirect(url_for("access.login"))
+
+
+def _load(session_text: str) -> User | None:
+    found = operators.of_session(session_text)
+    recent = session.get("since", 0) > time.time() - LONGEST_SECONDS
+    return User(found) if found and recent else None
+
+
+def _check() -> Any:
+    """Nothing without a session, and no change by a viewer."""
+    if request.endpoint in OPEN:
+        return None
+    if not current_user.is_authenticated:
+        if request.method != "GET":
+            return redirect(url_for("access.login"))
+        return redirect(url_for("access.login", next=request.full_path.rstrip("?")))
+    if request.method not in ("GET", "HEAD") and request.endpoint not in OWN and not current_user.may_act:
+        raise Forbidden
+    return None
+
+
+def must_act() -> None:
+    """Refuse a page that is of no use to a viewer. Raises Forbidden."""
+    if not current_user.may_act:
+        abort(403)
+
+
+def init(app: Flask) -> None:
+    """Put sessions, roles and forgery protection in front of everything."""
+    _rates[:] = [Rate(TRIES, WINDOW), Rate(TRIES_OF_ALL, WINDOW)]
+    manager = LoginManager(app)
+    manager.session_protection = None  # it would tie a session to an address, which a phone changes
+    manager.user_loader(_load)
+    app.before_request(_check)
+    CSRFProtect(app)
+    app.register_blueprint(access)

@@ -1,0 +1,36 @@
+"""After 0.3.0: accounts of the console and its audit log."""
+
+TABLES = (
+    """CREATE TABLE "operator" ("id" INTEGER NOT NULL PRIMARY KEY,
+    "name" TEXT NOT NULL,
+    "password" TEXT NOT NULL,
+    "role" TEXT NOT NULL CHECK (role IN ('viewer', 'operator')),
+    "session" TEXT NOT NULL,
+    "enabled" INTEGER NOT NULL,
+    "createtime" INTEGER NOT NULL,
+    "updatetime" INTEGER NOT NULL)""",
+    """CREATE TABLE "audit_entry" ("id" INTEGER NOT NULL PRIMARY KEY,
+    "who" TEXT NOT NULL,
+    "action" TEXT NOT NULL,
+    "about" TEXT NOT NULL,
+    "key" TEXT NOT NULL,
+    "detail" TEXT NOT NULL,
+    "address" TEXT NOT NULL,
+    "at" INTEGER NOT NULL)""",
+    'CREATE UNIQUE INDEX "operator_name" ON "operator" ("name")',
+    'CREATE UNIQUE INDEX "operator_session" ON "operator" ("session")',
+    'CREATE INDEX "audit_entry_about" ON "audit_entry" ("about", "key", "id")',
+)
+REFUSE = "BEGIN SELECT RAISE(ABORT, 'audit_entry is append-only'); END"
+GUARDS = (
+    f'CREATE TRIGGER audit_entry_no_update BEFORE UPDATE ON "audit_entry" {REFUSE}',
+    f'CREATE TRIGGER audit_entry_no_delete BEFORE DELETE ON "audit_entry" {REFUSE}',
+    f'CREATE TRIGGER audit_entry_no_replace BEFORE INSERT ON "audit_entry" '
+    f'WHEN EXISTS (SELECT 1 FROM "audit_entry" WHERE id = NEW.id) {REFUSE}',
+)
+
+
+def up(migrator, database):
+    """Apply it; the runner's transaction holds it all."""
+    for statement in (*TABLES, *GUARDS):
+        database.execute_sql(statement)

@@ -1,0 +1,53 @@
+"""The audit log: who did what in the console. It is written before the thing is done, so nothing is done unwritten."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from models.operator import AuditEntry
+from models.writer import transaction
+from services.errors import NotPossible
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Actor:
+    """Who does something in the console, and from which address."""
+
+    name: str
+    address: str = ""
+
+    @property
+    def who(self) -> str:
+        """As it stands in an order's history and in the ledger."""
+        return f"operator {self.name}"
+
+
+@transaction
+def record(actor: Actor, action: str, about: str = "", key: str = "", detail: str = "") -> None:
+    """Write one entry; `about` and `key` say what it is about, such as `order` and its number."""
+    AuditEntry.add(
+        **{"who": actor.name, "action": action, "about": about, "key": key},
+        **{"detail": detail, "address": actor.address, "at": int(time.time())},
+    )
+
+
+def act(actor: Actor, action: str, about: str, key: str, do: Callable[[], T], detail: str = "") -> T:
+    """Write down what is about to be done, and do it; where it could not be done, a second entry says so.
+
+    It runs outside any transaction: `do` may ask a channel.
+
+    Raises:
+        NotPossible, or whatever `do` raises.
+    """
+    record(actor, action, about, key, detail)
+    try:
+        return do()
+    except Exception as error:
+        why = str(error) if isinstance(error, NotPossible) else type(error).__name__
+        record(actor, action, about, key, f"not done: {why}")
+        raise

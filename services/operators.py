@@ -1,0 +1,109 @@
+"""Accounts of the console: passwords, roles, and what ends their sessions."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import time
+from functools import cache
+
+from werkzeug.security import check_password_hash, generate_password_hash
+
+from models.base import database
+from models.operator import OPERATOR, ROLES, Operator
+from models.writer import transaction
+from services.errors import NotPossible
+
+NAME = re.compile(r"[A-Za-z0-9_.@-]{1,64}")
+LEAST_CHARACTERS, MOST_CHARACTERS = 10, 200
+
+
+@cache
+def _nobody() -> str:
+    """What an unknown name's password is compared with, so that it takes as long as a known one's."""
+    return generate_password_hash(secrets.token_hex(16))
+
+
+def _hash(password: str, name: str) -> str:
+    if not LEAST_CHARACTERS <= len(password) <= MOST_CHARACTERS:
+        raise NotPossible(f"a password has {LEAST_CHARACTERS} to {MOST_CHARACTERS} characters")
+    if name.lower() in password.lower() and len(password) < len(name) + 8:
+        raise NotPossible("the password is too much like the name")
+    if len(set(password)) < 5:
+        raise NotPossible("the password repeats too few characters")
+    return generate_password_hash(password)
+
+
+def add(name: str, password: str, role: str = OPERATOR) -> Operator:
+    """Add an account; `role` is viewer or operator. Raises NotPossible."""
+    if not NAME.fullmatch(name):
+        raise NotPossible("an operator's name has 1 to 64 letters, digits, _ . @ or -")
+    if role not in ROLES:
+        raise NotPossible(f"roles are {', '.join(ROLES)}")
+    return _insert(name, _hash(password, name), role)
+
+
+@transaction
+def _insert(name: str, hashed: str, role: str) -> Operator:
+    database.alone("operators")
+    if Operator.select().where(Operator.name == name).exists():
+        raise NotPossible(f"there is an operator {name} already")
+    now = int(time.time())
+    facts = {"session": secrets.token_hex(16), "createtime": now, "updatetime": now}
+    return Operator.create(name=name, password=hashed, role=role, **facts)
+
+
+def find(name: str) -> Operator:
+    """The account of this name. Raises NotPossible."""
+    found = Operator.get_or_none(Operator.name == name)
+    if found is None:
+        raise NotPossible(f"no operator {name}")
+    return found
+
+
+def every() -> list[Operator]:
+    """All accounts, by name."""
+    return list(Operator.select().order_by(Operator.name))
+
+
+def set_password(operator: Operator, password: str) -> None:
+    """Give an account a new password, which ends its sessions. Raises NotPossible."""
+    _change(operator, password=_hash(password, operator.name))
+
+
+def change(operator: Operator, *, role: str | None = None, enabled: bool | None = None) -> None:
+    """Change an account's role, or switch it off or on; either ends its sessions. Raises NotPossible."""
+    if role is not None and role not in ROLES:
+        raise NotPossible(f"roles are {', '.join(ROLES)}")
+    given = {"role": role, "enabled": enabled}
+    _change(operator, **{name: value for name, value in given.items() if value is not None})
+
+
+def end_sessions(operator: Operator) -> None:
+    """Sign an account out everywhere."""
+    _change(operator)
+
+
+@transaction
+def _change(operator: Operator, **facts: object) -> None:
+    facts |= {"session": secrets.token_hex(16), "updatetime": int(time.time())}
+    Operator.update(facts).where(Operator.id == operator.id).execute()
+    for name, value in facts.items():
+        setattr(operator, name, value)
+
+
+def password_holds(operator: Operator, password: str) -> bool:
+    """Is this the account's password?"""
+    return check_password_hash(operator.password, password[:MOST_CHARACTERS])
+
+
+def sign_in(name: str, password: str) -> Operator | None:
+    """The account with this name and password; None, after as long, where there is none or it is switched off."""
+    found = Operator.get_or_none(Operator.name == name)
+    holds = check_password_hash(found.password if found else _nobody(), password[:MOST_CHARACTERS])
+    return found if found and holds and found.enabled else None
+
+
+def of_session(session: str) -> Operator | None:
+    """The account whose sessions carry this text; None where that has ended, or it is switched off."""
+    return Operator.get_or_none(Operator.session == session, Operator.enabled)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from flask import Flask, request
+from flask import Flask, request, url_for
 from flask_admin import Admin
 
 
@@ -37,4 +37,7 @@ def init(app: Flask, admin: Admin) -> None:
             for group, views in groupby(shown, lambda view: view.category)
         ]
 
-    app.jinja_env.globals["navigation"] = navigation
+    def link(endpoint: str, **values: Any) -> str:
+        return url_for(endpoint, **values) if endpoint in app.view_functions else "#"
+
+    app.jinja_env.globals.update(navigation=navigation, link=link)

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from flask import Flask, Response, render_template, request
+from flask import Flask, Response, current_app, render_template, request
 from flask.sessions import SecureCookieSessionInterface
 from flask_admin import Admin
 from flask_admin.theme import BootstrapTheme
@@ -45,6 +45,7 @@ def _secrets() -> list[str]:
 def _strict(response: Response) -> Response:
     response.headers["Content-Security-Policy"] = POLICY
     response.headers["Referrer-Policy"] = "same-origin"
+    response.headers["Cross-Origin-Opener-Policy"] = "same-origin"
     response.headers["X-Content-Type-Options"] = "nosniff"
     response.headers["X-Service-Version"] = settings.VERSION
     if request.endpoint != "static":
@@ -56,13 +57,19 @@ def _refusal(status: int, text: str) -> tuple[str, int]:
     return render_template("console/refusal.html", status=status, text=text), status
 
 
+def _failure(status: int, text: str) -> tuple[str, int]:
+    """A page that asks nobody anything: render_template would ask the database who looks at it."""
+    return current_app.jinja_env.get_template("console/failure.html").render(status=status, text=text), status
+
+
 def _http(error: HTTPException) -> Any:
     texts = {
         400: gettext("The form is too old, or was not sent from here. Go back, reload the page, and try again."),
         403: gettext("Your account may look, but not change anything."),
         404: gettext("There is nothing here."),
     }
-    return _refusal(error.code or 500, texts.get(error.code or 500, error.name))
+    status = error.code or 500
+    return (_refusal if status < 500 else _failure)(status, texts.get(status, error.name))
 
 
 def _refused(refusal: Refused) -> Any:
@@ -73,11 +80,11 @@ def _unexpected(error: Exception) -> Any:
     fault = storage.report(error)
     if not fault:
         envelope.log.exception("%s %r failed", request.method, request.path)
-    return _refusal(503 if fault else 500, fault.text if fault else gettext("Something went wrong: the log says what."))
+    return _failure(503 if fault else 500, fault.text if fault else gettext("Something went wrong: the log says what."))
 
 
 def _draining() -> Any:
-    return _refusal(503, gettext("The service is stopping.")) if envelope.draining.is_set() else None
+    return _failure(503, gettext("The service is stopping.")) if envelope.draining.is_set() else None
 
 
 def create() -> Flask:

@@ -29,8 +29,8 @@ WINDOW = 300  # seconds
 TRIES, TRIES_OF_ALL = 10, 120  # in a window: of one address, and together, for each costs some 60 ms
 
 access = Blueprint("access", __name__)
-OPEN = {"static", "access.login", "access.sign_in"}  # what needs no session
-OWN = {"access.logout", "access.password"}  # what a viewer may send, too
+OPEN = {"static", "language", "access.login", "access.sign_in"}  # what needs no session
+OWN = {"access.logout", "access.everywhere", "access.password"}  # what a viewer may send, too
 
 
 class User(UserMixin):
@@ -85,18 +85,16 @@ def _count_try() -> None:
         raise Refused(42900, retry_after=of_all.retry_after(""))
 
 
-def _target() -> str:
-    """Where the visitor wanted to go: a page of the console's own."""
-    wanted = request.args.get("next", "")
-    own = wanted.startswith("/") and not wanted.startswith("//") and "\\" not in wanted
-    return request.script_root + wanted if own else url_for("admin.index")
+def own(path: str) -> str:
+    """An address of the console's own, whatever somebody asks for; the first page where that is none."""
+    return request.script_root + path if path.startswith("/") else url_for("admin.index")
 
 
 @access.get("/login")
 def login() -> Any:
     """The form."""
     if current_user.is_authenticated:
-        return redirect(_target())
+        return redirect(own(request.args.get("next", "")))
     return _form(SignIn(), 200)
 
 
@@ -126,13 +124,25 @@ def sign_in() -> Any:
     session.permanent = True
     session["since"] = int(time.time())
     audit.record(actor(), "sign in")
-    return redirect(_target())
+    return redirect(own(request.args.get("next", "")))
 
 
 @access.post("/logout")
 def logout() -> Any:
     """End this session."""
     audit.record(actor(), "sign out")
+    return _ended()
+
+
+@access.post("/logout/everywhere")
+def everywhere() -> Any:
+    """End all sessions of the account."""
+    me = current_user.operator
+    audit.act(actor(), "sign out everywhere", "operator", me.name, lambda: operators.end_sessions(me))
+    return _ended()
+
+
+def _ended() -> Any:
     logout_user()
     session.clear()
     return redirect(url_for("access.login"))
@@ -155,10 +165,9 @@ def password() -> Any:
     except NotPossible as refusal:
         flash(str(refusal), "bad")
         return render_template("console/password.html", form=form), 422
-    logout_user()
-    session.clear()
+    answer = _ended()
     flash(gettext("The password is changed. Sign in with it."), "good")
-    return redirect(url_for("access.login"))
+    return answer
 
 
 def _load(session_text: str) -> User | None:

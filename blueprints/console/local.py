@@ -71,8 +71,7 @@ def percent(points: int) -> str:
 def _choose(language_name: str) -> Response:
     """Keep the language, and go back to where it was chosen."""
     back = request.args.get("to", "")
-    own = back.startswith("/") and not back.startswith("//") and "\\" not in back
-    response = redirect(request.script_root + (back if own else "/"))
+    response = redirect(request.script_root + (back if back.startswith("/") else "/"))
     if language_name in LANGUAGES:
         response.set_cookie("console_language", language_name, max_age=YEAR, path=request.script_root, samesite="Lax")
     return response  # type: ignore[return-value]

@@ -1,0 +1,309 @@
+"""Who gets into the console, what each may do there, and what ends that."""
+
+import re
+
+import pytest
+
+from app import create_app
+from models import schema
+from models.base import database
+from models.operator import AuditEntry
+from services import seeding
+from tests.databases import settings_of
+
+LOGIN, LOGOUT, PASSWORD = "/console/login", "/console/logout", "/console/password"
+DEMO, VIEWER = ("demo", "demo-password"), ("viewer", "viewer-password")
+HTTPS = {"base_url": "https://pay.example.com"}
+
+
+@pytest.fixture
+def app(app):
+    seeding.seed_operators()
+    return app
+
+
+@pytest.fixture
+def browser(app):
+    """`browser()`: another person's browser, with cookies of its own."""
+    return app.test_client
+
+
+def token(answer):
+    return re.search(r'name="csrf_token"[^>]* value="([^"]+)"', answer.text)[1]
+
+
+def sign_in(client, name, password, **request):
+    form = {"csrf_token": token(client.get(LOGIN, **request)), "name": name, "password": password}
+    return client.post(LOGIN, data=form, **request)
+
+
+def send(client, path, page="/console/password", **fields):
+    """A form as the page has it."""
+    return client.post(path, data={"csrf_token": token(client.get(page)), **fields})
+
+
+def is_in(client):
+    return client.get("/console/").status_code == 200
+
+
+def audit():
+    return [(row.who, row.action, row.key, row.detail) for row in AuditEntry.select().order_by(AuditEntry.id)]
+
+
+def test_who_is_not_signed_in_sees_the_form_and_then_the_page_that_was_wanted(browser):
+    client = browser()
+    there = client.get("/console/orders/?flt_status=paid")
+    assert (there.status_code, there.location) == (302, "/console/login?next=/orders/?flt_status%3Dpaid")
+    form = {"csrf_token": token(client.get(there.location)), "name": "demo", "password": "demo-password"}
+    answer = client.post(there.location, data=form)
+    assert (answer.status_code, answer.location) == (302, "/console/orders/?flt_status=paid")
+    assert is_in(client)
+
+
+@pytest.mark.parametrize("elsewhere", ["//evil.example", "https://evil.example", "\\\\evil.example", "evil.example"])
+def test_after_signing_in_nobody_is_sent_elsewhere(elsewhere, browser):
+    client = browser()
+    form = {"csrf_token": token(client.get(LOGIN)), "name": "demo", "password": "demo-password"}
+    assert client.post(f"{LOGIN}?next={elsewhere}", data=form).location.startswith("/console/")
+    assert browser().get(f"/console/language/zh?to={elsewhere}").location.startswith("/console/")
+
+
+@pytest.mark.parametrize("path", ["/", "/orders/", "/static/admin/js/helpers.js", "/nothing", "/password"])
+def test_without_a_session_there_is_nothing_but_the_form(path, browser):
+    answer = browser().get(f"/console{path}")
+    assert answer.status_code == 302
+    assert answer.location.startswith(LOGIN)
+
+
+@pytest.mark.parametrize(
+    ("name", "password"),
+    [("demo", "wrong-password"), ("nobody", "demo-password"), ("demo", "x" * 201), ("demo", ""), ("", "demo-password")],
+)
+def test_a_wrong_name_or_password_is_one_and_the_same_refusal(name, password, browser):
+    client = browser()
+    answer = sign_in(client, name, password)
+    assert answer.status_code in (401, 422)
+    assert ("Name or password are wrong." in answer.text) is (answer.status_code == 401)
+    assert not is_in(client)
+
+
+def test_there_is_no_account_by_default_and_the_page_says_how_to_make_one(tmp_path):
+    app = create_app(settings_of(tmp_path / "new"))
+    page = app.test_client().get(LOGIN)
+    assert "flask operator add" in page.text
+    assert "demo-password" not in page.text
+    made = app.test_cli_runner().invoke(args=["operator", "add", "anna"], input="a long password\n")
+    assert made.exit_code == 0, made.output
+    client = app.test_client()
+    assert sign_in(client, "anna", "a long password").status_code == 302
+    assert is_in(client)
+    assert "flask operator add" not in app.test_client().get(LOGIN).text
+    database.close()
+
+
+def test_too_many_tries_have_to_wait_also_with_the_right_password(browser, clock):
+    client = browser()
+    answers = [sign_in(client, "demo", f"guess-number-{number}").status_code for number in range(11)]
+    assert answers == [401] * 10 + [429]
+    assert sign_in(client, *DEMO).status_code == 429
+    clock(601)
+    assert sign_in(client, *DEMO).status_code == 302
+
+
+def test_a_form_from_elsewhere_is_refused(browser):
+    client = browser()
+    form = {"name": "demo", "password": "demo-password"}
+    assert client.post(LOGIN, data=form).status_code == 400
+    sign_in(client, *DEMO)
+    assert client.post(LOGOUT).status_code == 400
+    assert client.post(LOGOUT, data={"csrf_token": token(browser().get(LOGIN))}).status_code == 400
+    assert is_in(client)
+
+
+def test_the_cookie_is_for_the_console_alone_and_out_of_reach_of_scripts(browser):
+    cookie = sign_in(browser(), *DEMO).headers["Set-Cookie"]
+    assert all(part in cookie for part in ("HttpOnly", "SameSite=Lax", "Path=/console"))
+    assert "Secure" not in cookie
+    assert (
+        "Secure"
+        in sign_in(browser(), *DEMO, **HTTPS, headers={"Referer": "https://pay.example.com"}).headers["Set-Cookie"]
+    )
+
+
+def test_behind_https_the_cookie_is_for_https_alone(instance):
+    app = create_app(settings_of(instance, demo=True, site_url="https://pay.example.com"))
+    seeding.seed_operators()
+    assert "Secure" in app.test_client().get(LOGIN).headers["Set-Cookie"]
+    database.close()
+
+
+@pytest.mark.parametrize("path", [LOGIN, "/console/", "/console/nothing", "/console/static/console.css"])
+def test_every_answer_forbids_what_the_console_does_not_need(path, browser):
+    client = browser()
+    if path != LOGIN:
+        sign_in(client, *DEMO)
+    headers = client.get(path).headers
+    policy = headers["Content-Security-Policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    assert "frame-ancestors 'none'" in policy
+    assert (headers["X-Content-Type-Options"], headers["Referrer-Policy"]) == ("nosniff", "same-origin")
+    assert headers["X-Service-Version"]
+    assert path.endswith(".css") or headers["Cache-Control"] == "no-store"
+
+
+def test_signing_out_ends_the_session(browser):
+    client, elsewhere = browser(), browser()
+    for each in (client, elsewhere):
+        sign_in(each, *DEMO)
+    assert send(client, LOGOUT).location == LOGIN
+    assert (is_in(client), is_in(elsewhere)) == (False, True)
+
+
+def test_signing_out_everywhere_ends_every_session_of_the_account(browser):
+    client, elsewhere, viewer = browser(), browser(), browser()
+    for each, account in ((client, DEMO), (elsewhere, DEMO), (viewer, VIEWER)):
+        sign_in(each, *account)
+    send(client, "/console/logout/everywhere")
+    assert [is_in(each) for each in (client, elsewhere, viewer)] == [False, False, True]
+
+
+def test_a_new_password_ends_every_session_and_the_old_password(browser):
+    client, elsewhere = browser(), browser()
+    for each in (client, elsewhere):
+        sign_in(each, *DEMO)
+    new = {"present": "demo-password", "new": "another long one", "again": "another long one"}
+    assert send(client, PASSWORD, **new).location == LOGIN
+    assert [is_in(each) for each in (client, elsewhere)] == [False, False]
+    assert sign_in(client, *DEMO).status_code == 401
+    assert sign_in(client, "demo", "another long one").status_code == 302
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"present": "wrong-password"}, "the present password is another one"),
+        ({"again": "something else"}, "the new passwords differ"),
+        ({"new": "demo-12345", "again": "demo-12345"}, "too much like the name"),
+        ({"new": "aaaaaaaaaaaa", "again": "aaaaaaaaaaaa"}, "repeats too few"),
+        ({"new": "short", "again": "short"}, "between 10 and 200"),
+    ],
+)
+def test_a_password_that_will_not_do_changes_nothing(fields, said, browser):
+    client = browser()
+    sign_in(client, *DEMO)
+    given = {"present": "demo-password", "new": "another long one", "again": "another long one"} | fields
+    answer = send(client, PASSWORD, **given)
+    assert said in answer.text
+    assert is_in(client)
+    assert sign_in(browser(), *DEMO).status_code == 302
+
+
+@pytest.mark.parametrize(
+    "command", ["operator set demo --disabled", "operator set demo --role viewer", "operator password demo"]
+)
+def test_what_a_command_changes_of_an_account_ends_its_sessions(command, browser, app):
+    client = browser()
+    sign_in(client, *DEMO)
+    assert app.test_cli_runner().invoke(args=command.split(), input="another long one\n").exit_code == 0
+    assert not is_in(client)
+
+
+def test_a_disabled_account_does_not_get_in(browser, flask):
+    flask("operator", "set", "demo", "--disabled")
+    assert sign_in(browser(), *DEMO).status_code == 401
+    flask("operator", "set", "demo", "--enabled")
+    assert sign_in(browser(), *DEMO).status_code == 302
+
+
+def test_a_session_ends_an_hour_after_its_last_request_and_after_twelve_in_any_case(browser, ahead):
+    client = browser()
+    sign_in(client, *DEMO)
+    ahead(3_500)
+    assert is_in(client)
+    ahead(3_700)
+    assert not is_in(client)
+    sign_in(client, *DEMO)
+    seen = []
+    for _ in range(13):
+        ahead(3_500)
+        seen.append(is_in(client))
+    assert seen == [True] * 12 + [False]
+
+
+def test_a_session_of_another_installation_is_none(browser, tmp_path):
+    client = browser()
+    sign_in(client, *DEMO)
+    cookie = client.get_cookie("console", path="/console").value
+    stranger = create_app(settings_of(tmp_path / "elsewhere", demo=True)).test_client()
+    seeding.seed_operators()
+    stranger.set_cookie("console", cookie, path="/console")
+    assert not is_in(stranger)
+    sign_in(stranger, *DEMO)
+    assert is_in(stranger)
+
+
+def test_a_viewer_may_look_and_change_nothing_but_the_own_password(browser):
+    client = browser()
+    sign_in(client, *VIEWER)
+    assert client.get("/console/orders/").status_code == 200
+    refused = send(client, "/console/orders/")
+    assert refused.status_code == 403
+    assert "may look" in refused.text
+    new = {"present": "viewer-password", "new": "another long one", "again": "another long one"}
+    assert send(client, PASSWORD, **new).location == LOGIN
+
+
+def test_signing_in_and_out_and_commands_are_in_the_audit_log_and_passwords_are_not(browser, flask, app):
+    client = browser()
+    sign_in(client, *DEMO)
+    send(client, LOGOUT)
+    run = app.test_cli_runner().invoke
+    assert run(args=["operator", "add", "anna", "--role", "viewer"], input="a long password\n").exit_code == 0
+    assert run(args=["operator", "add", "anna"], input="a long password\n").exit_code == 1
+    assert audit() == [
+        ("demo", "sign in", "", ""),
+        ("demo", "sign out", "", ""),
+        ("command line", "add operator", "anna", "viewer"),
+        ("command line", "add operator", "anna", "operator"),
+        ("command line", "add operator", "anna", "not done: there is an operator anna already"),
+    ]
+
+
+def test_nobody_can_edit_the_audit_log(browser):
+    sign_in(browser(), *DEMO)
+    for statement in ("UPDATE audit_entry SET who = 'x'", "DELETE FROM audit_entry"):
+        with pytest.raises(Exception, match="append-only"):
+            database.execute_sql(statement)
+    assert audit() == [("demo", "sign in", "", "")]
+
+
+def test_passwords_are_kept_as_slow_hashes(browser):
+    kept = dict(database.execute_sql('SELECT name, password FROM "operator"').fetchall())
+    assert set(kept) == {"demo", "viewer"}
+    assert all(each.startswith("scrypt:") for each in kept.values())
+
+
+def test_the_language_is_the_browsers_or_the_one_that_was_chosen(browser):
+    client = browser()
+    assert 'lang="en"' in client.get(LOGIN).text
+    assert 'lang="zh-CN"' in client.get(LOGIN, headers={"Accept-Language": "zh-CN,zh"}).text
+    client.get("/console/language/zh?to=/login")
+    assert 'lang="zh-CN"' in client.get(LOGIN).text
+
+
+def test_the_merchants_interface_has_no_cookies_and_none_of_this(api, http):
+    assert "Set-Cookie" not in api.buy().headers
+    assert http("GET", "/consolex").status == 404
+    assert http("GET", "/consolex").json["code"] == 40404
+
+
+def test_a_database_that_is_gone_gives_a_page_and_no_secret(browser, instance):
+    client = browser()
+    sign_in(client, *DEMO)
+    database.execute_sql('ALTER TABLE "operator" RENAME TO away')
+    answer = client.get("/console/")
+    database.execute_sql('ALTER TABLE away RENAME TO "operator"')
+    assert answer.status_code == 500
+    assert "Something went wrong" in answer.text
+    assert schema.has_tables()

@@ -92,6 +92,7 @@ def seed(orders: int) -> None:
     try:
         schema.check()
         made = seeding.seed_base()
+        seeding.seed_operators()
         click.echo("the demo content is made" if made else "the demo content was there")
         if orders:
             with click.progressbar(length=orders, label="Orders", file=sys.stderr) as bar:

@@ -8,7 +8,7 @@ import time
 
 from schemas.strict_json import parse
 from services import signing
-from services.seeding import MERCHANTS
+from services.seeding import MERCHANTS, OPERATORS
 
 
 def signed_curl(url: str, api_prefix: str) -> str:
@@ -30,11 +30,13 @@ def signed_curl(url: str, api_prefix: str) -> str:
 
 def banner(url: str, api_prefix: str) -> str:
     """What `make run` prints."""
+    name, password, _ = OPERATORS[0]
     keys = "\n".join(f"  {merchant['key']:<6} secret {merchant['secret']}" for merchant in MERCHANTS)
     return f"""
 Merchant order service, demo mode: no real money moves here.
 
   API        {url}{api_prefix}/merchant/...
+  Console    {url}/console         (sign in as {name} / {password})
   Inbox      {url}/sandbox/inbox   (the demo merchant's callbacks arrive here)
   Regions    {url}/addons/paychannel/channel.gatewaya/provinceList
   OpenAPI    {url}/openapi.json

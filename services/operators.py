@@ -34,21 +34,20 @@ def _hash(password: str, name: str) -> str:
     return generate_password_hash(password)
 
 
-def add(name: str, password: str, role: str = OPERATOR) -> Operator:
+def add(name: str, password: str, role: str = OPERATOR, at: int | None = None) -> Operator:
     """Add an account; `role` is viewer or operator. Raises NotPossible."""
     if not NAME.fullmatch(name):
         raise NotPossible("an operator's name has 1 to 64 letters, digits, _ . @ or -")
     if role not in ROLES:
         raise NotPossible(f"roles are {', '.join(ROLES)}")
-    return _insert(name, _hash(password, name), role)
+    return _insert(name, _hash(password, name), role, at or int(time.time()))
 
 
 @transaction
-def _insert(name: str, hashed: str, role: str) -> Operator:
+def _insert(name: str, hashed: str, role: str, now: int) -> Operator:
     database.alone("operators")
     if Operator.select().where(Operator.name == name).exists():
         raise NotPossible(f"there is an operator {name} already")
-    now = int(time.time())
     facts = {"session": secrets.token_hex(16), "createtime": now, "updatetime": now}
     return Operator.create(name=name, password=hashed, role=role, **facts)
 

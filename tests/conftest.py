@@ -36,6 +36,7 @@ def seeded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("seeded")
     create_app(databases.settings_of(folder, demo=True))
     seeding.seed_base()
+    seeding.seed_operators()
     databases.close()
     return folder
 
@@ -109,11 +110,11 @@ def ahead(time_machine: Any) -> Any:
 
 @pytest.fixture
 def flask(app: Any) -> Any:
-    """`flask("order", "list")` runs a command: its result has `output` and `exit_code`."""
+    """`flask("order", "list")` runs a command: its result has `output` and `exit_code`; `typed` is its input."""
     runner = app.test_cli_runner()
 
-    def run(*arguments: str, fails: bool = False) -> Any:
-        result = runner.invoke(args=[str(argument) for argument in arguments])
+    def run(*arguments: str, fails: bool = False, typed: str = "") -> Any:
+        result = runner.invoke(args=[str(argument) for argument in arguments], input=typed)
         assert (result.exit_code != 0) is fails, f"{result.output}\n{result.exception!r}"
         return result
 

@@ -111,6 +111,10 @@ def give_every_command(run, api, flask_json):
         "ledger adjust demo 1.00 --reason gift --channel 1",
     ):
         run(*command.split())
+    for command in ("add anna --role viewer", "password anna"):
+        run("operator", *command.split(), typed="a long password\n")
+    run("operator", "set", "anna", "--disabled")
+    run("operator", "list")
     for options in _combined("--merchant demo", "--status paid", "--type sell", "--exceptions"):
         run("order", "list", *options)
     run("order", "settle", deposits[1], "--credit")

@@ -14,6 +14,7 @@ from services import seeded_orders, seeding, vault
 from tests.databases import settings_of
 
 SEALED = {"secret", "callback_secret", "config", "details", "customer_name"}
+RANDOM = ("password", "session")  # a hash with its salt, and a random text
 CHINA = timedelta(hours=8)
 
 
@@ -33,7 +34,8 @@ def fresh(tmp_path):
 
 
 def _opened(row):
-    return {name: vault.unseal(value) if name in SEALED and value else value for name, value in row.items()}
+    shown = {name: value for name, value in row.items() if name not in RANDOM}
+    return {name: vault.unseal(value) if name in SEALED and value else value for name, value in shown.items()}
 
 
 def _content():

@@ -1,0 +1,60 @@
+"""Somebody at the console: signed in through its own form, reading its pages, sending its forms."""
+
+import pytest
+
+from services import seeding
+from tests.blueprints.console.reading import Shown
+
+PASSWORD = "-password"
+
+
+@pytest.fixture
+def sign_in(app):
+    """`sign_in(name)`: Flask's test client with a session of this account of the demo."""
+    seeding.seed_operators()
+
+    def signed_in(name):
+        client = app.test_client()
+        token = Shown(client.get("/console/login").text).fields["csrf_token"]
+        form = {"csrf_token": token, "name": name, "password": name + PASSWORD}
+        assert client.post("/console/login", data=form).status_code == 302
+        return client
+
+    return signed_in
+
+
+@pytest.fixture
+def console(sign_in):
+    """The operator `demo`, signed in."""
+    return sign_in("demo")
+
+
+@pytest.fixture
+def viewer(sign_in):
+    """The viewer, signed in."""
+    return sign_in("viewer")
+
+
+@pytest.fixture
+def page(console):
+    """`page("orders/?status=paid")`: what a signed-in operator (or `client`) reads there."""
+
+    def read(path="", client=console, status=200):
+        answer = client.get(f"/console/{path}")
+        assert answer.status_code == status, answer.text
+        shown = Shown(answer.text)
+        assert not shown.inline, "the policy forbids inline styles and scripts"
+        return shown
+
+    return read
+
+
+@pytest.fixture
+def send(console, page):
+    """`send("order/123/accept", reason="...")`: the answer to a form of the console, its token included."""
+
+    def post(path, client=console, **fields):
+        token = page(client=client).fields["csrf_token"]
+        return client.post(f"/console/{path}", data={"csrf_token": token, **fields})
+
+    return post

@@ -1,0 +1,51 @@
+"""Reading a page of the console: its texts, its rows by column, its forms' fields, its links."""
+
+from tests.pages import Seen
+
+
+class Shown(Seen):
+    """A page as a person reads it. `rows` are dictionaries of texts by column; `fields` values by name."""
+
+    VOID = Seen.VOID | {"br", "hr", "img"}
+
+    def __init__(self, html):
+        self.html, self.fields, self.rows, self.links = html, {}, [], {}
+        self._cell, self._link = None, None
+        super().__init__(html)
+
+    def handle_starttag(self, tag, attrs):
+        facts = dict(attrs)
+        super().handle_starttag(tag, attrs)
+        if tag in ("input", "select", "textarea") and "name" in facts:
+            self.fields[facts["name"]] = facts.get("value", "")
+            self._select = facts["name"]
+        if tag == "option" and "selected" in facts:
+            self.fields[self._select] = facts["value"]
+        if tag == "tr":
+            self.rows.append({})
+        if tag == "td" and "data-label" in facts:
+            self._cell = facts["data-label"]
+            self.rows[-1][self._cell] = ""
+        if tag == "a":
+            self._link = facts.get("href")
+
+    def handle_endtag(self, tag):
+        super().handle_endtag(tag)
+        if tag == "td":
+            self._cell = None
+        if tag == "a":
+            self._link = None
+        if tag == "tr" and not self.rows[-1]:
+            self.rows.pop()  # of headings
+
+    def handle_data(self, data):
+        super().handle_data(data)
+        text = " ".join(data.split())
+        if self._cell and text:
+            self.rows[-1][self._cell] = f"{self.rows[-1][self._cell]} {text}".strip()
+        if self._link and text:
+            self.links.setdefault(text, self._link)
+
+    def column(self, label):
+        """The texts of one column, from the top."""
+        return [row[label] for row in self.rows]

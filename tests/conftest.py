@@ -19,6 +19,7 @@ from models.base import database
 from services import callbacks, ledger, proof, reconciliation, seeding
 from services import clock as service_clock
 from tests import databases, postgres
+from tests.browser import chromium
 from tests.support import NOON, Api, InlinePool, Receiver, Service, through_flask
 
 
@@ -227,6 +228,14 @@ def nothing_changes(rows: Any) -> Iterator[None]:
     before = business()
     yield
     assert business() == before
+
+
+@pytest.fixture(scope="session")
+def chrome(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """One browser for all tests that need one."""
+    driver = chromium(tmp_path_factory.mktemp("browser"))
+    yield driver
+    driver.quit()
 
 
 @pytest.fixture(scope="session")

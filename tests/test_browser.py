@@ -1,49 +1,16 @@
 """A payer with a real browser: headless Chromium against the running service, in both sizes and languages."""
 
-import shutil
-
 import pytest
 from pytest_httpserver import HTTPServer
-from selenium.webdriver import Chrome, ChromeOptions
-from selenium.webdriver.chrome.service import Service as Driver
 from selenium.webdriver.common.by import By
 
 from services import seeding
+from tests.browser import DESKTOP, NEEDS_CHROMIUM, PHONE, Person
 from tests.databases import copied
 from tests.support import Api, Receiver, Service, until
 from tests.upstreams.epay import EpayPlatform
 
-CHROMIUM, CHROMEDRIVER = shutil.which("chromium"), shutil.which("chromedriver")
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(
-        not (CHROMIUM and CHROMEDRIVER), reason="needs chromium and chromedriver (Debian: chromium chromium-driver)"
-    ),
-]
-FLAGS = (
-    "--headless=new",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
-PHONE, DESKTOP = (390, 844, True), (1280, 800, False)
-
-
-@pytest.fixture(scope="module")
-def chrome(tmp_path_factory):
-    """One browser for the module."""
-    options = ChromeOptions()
-    options.binary_location = CHROMIUM
-    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('browser')}"):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = Chrome(options, Driver(CHROMEDRIVER))
-    yield driver
-    driver.quit()
+pytestmark = NEEDS_CHROMIUM
 
 
 @pytest.fixture(scope="module")
@@ -63,25 +30,8 @@ def merchant(running):
         yield receiver
 
 
-class Payer:
-    """A person at the browser."""
-
-    def __init__(self, chrome):
-        self.chrome = chrome
-
-    def sits_at(self, size, language):
-        width, height, mobile = size
-        metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": mobile}
-        agent = {"userAgent": self.chrome.execute_script("return navigator.userAgent"), "acceptLanguage": language}
-        self.chrome.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
-        self.chrome.execute_cdp_cmd("Emulation.setUserAgentOverride", agent)
-
-    def opens(self, url):
-        self.chrome.get(url)
-        self.chrome.execute_script("window.sameDocument = true")
-
-    def find(self, css):
-        return self.chrome.find_element(By.CSS_SELECTOR, css)
+class Payer(Person):
+    """A person on the payment page."""
 
     @property
     def heading(self):
@@ -93,18 +43,6 @@ class Payer:
     def heading_is_in_sight(self):
         box = "document.querySelector('.panel:not([hidden]) :is(h1, h2)').getBoundingClientRect()"
         return self.chrome.execute_script(f"const box = {box}; return box.top >= 0 && box.bottom <= innerHeight")
-
-    @property
-    def has_not_reloaded(self):
-        return self.chrome.execute_script("return window.sameDocument === true")
-
-    @property
-    def scrolls_sideways(self):
-        return self.chrome.execute_script("return document.documentElement.scrollWidth > innerWidth")
-
-    def complaints(self):
-        """What the console says: errors, refused loads, violations of the policy."""
-        return [entry["message"] for entry in self.chrome.get_log("browser") if entry["level"] in ("WARNING", "SEVERE")]
 
 
 @pytest.fixture

@@ -1,0 +1,71 @@
+"""A person with a real browser: headless Chromium, in two sizes."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+from selenium.webdriver import Chrome, ChromeOptions
+from selenium.webdriver.chrome.service import Service as Driver
+from selenium.webdriver.common.by import By
+
+CHROMIUM, CHROMEDRIVER = shutil.which("chromium"), shutil.which("chromedriver")
+NEEDS_CHROMIUM = [
+    pytest.mark.browser,
+    pytest.mark.skipif(
+        not (CHROMIUM and CHROMEDRIVER), reason="needs chromium and chromedriver (Debian: chromium chromium-driver)"
+    ),
+]
+FLAGS = (
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+PHONE, DESKTOP = (390, 844, True), (1280, 800, False)
+
+
+def chromium(folder: Path) -> Chrome:
+    """A browser that keeps what it keeps in this folder."""
+    options = ChromeOptions()
+    options.binary_location = CHROMIUM
+    for flag in (*FLAGS, f"--user-data-dir={folder}"):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    return Chrome(options, Driver(CHROMEDRIVER))
+
+
+class Person:
+    """Somebody who sits at it."""
+
+    def __init__(self, chrome):
+        self.chrome = chrome
+
+    def sits_at(self, size, language):
+        width, height, mobile = size
+        metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": mobile}
+        agent = {"userAgent": self.chrome.execute_script("return navigator.userAgent"), "acceptLanguage": language}
+        self.chrome.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+        self.chrome.execute_cdp_cmd("Emulation.setUserAgentOverride", agent)
+
+    def opens(self, url):
+        self.chrome.get(url)
+        self.chrome.execute_script("window.sameDocument = true")
+
+    def find(self, css):
+        return self.chrome.find_element(By.CSS_SELECTOR, css)
+
+    @property
+    def has_not_reloaded(self):
+        return self.chrome.execute_script("return window.sameDocument === true")
+
+    @property
+    def scrolls_sideways(self):
+        return self.chrome.execute_script("return document.documentElement.scrollWidth > innerWidth")
+
+    def complaints(self):
+        """What the console says: errors, refused loads, violations of the policy."""
+        return [entry["message"] for entry in self.chrome.get_log("browser") if entry["level"] in ("WARNING", "SEVERE")]

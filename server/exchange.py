@@ -7,7 +7,11 @@ import sys
 import time
 from collections.abc import Callable, Iterable
 from io import BytesIO
+from itertools import chain
 from typing import Any
+
+from server.connection import WATCHABLE, Lost
+from server.stream import Stream
 
 log = logging.getLogger(__name__)
 
@@ -25,12 +29,32 @@ _SAME_FOR_ALL = {
     "wsgi.input_terminated": True,
 }
 _UNPREFIXED = {"content-type": "CONTENT_TYPE", "content-length": "CONTENT_LENGTH"}
+_WITHOUT_BODY = (204, 304)
+
+
+def _comes_in_pieces(parts: Iterable[bytes], said: list[Any]) -> bool:
+    """Is it an answer whose length nobody knows before its end?"""
+    if isinstance(parts, (list, tuple)):
+        return False
+    return not said or all(name.lower() != "content-length" for name, _ in said[1])
 
 
 class Exchange:
     """A request on its way to its one answer; `under_way` has it until then."""
 
-    __slots__ = ("_plain", "_under_way", "body", "future", "late", "length", "pieces", "proto", "scope", "since")
+    __slots__ = (
+        "_plain",
+        "_stream",
+        "_under_way",
+        "body",
+        "future",
+        "late",
+        "length",
+        "pieces",
+        "proto",
+        "scope",
+        "since",
+    )
 
     def __init__(self, scope: Any, proto: Any, under_way: set[Exchange], plain: Plain):
         self.scope, self.proto, self._under_way, self._plain = scope, proto, under_way, plain
@@ -40,6 +64,7 @@ class Exchange:
         self.length = 0  # bytes that came in pieces
         self.future: Any = None  # what the body is waited for with
         self.late = False
+        self._stream: Stream | None = None  # the answer, where that has begun to be sent in pieces
         under_way.add(self)
 
     def header(self, name: str) -> str:
@@ -92,13 +117,33 @@ class Exchange:
         try:
             parts = application(self.environ(), lambda status, headers, error=None: said.extend((status, headers)))
             try:
-                body = b"".join(parts)
+                body = self._in_pieces(parts, said) if _comes_in_pieces(parts, said) else b"".join(parts)
             finally:
                 if hasattr(parts, "close"):
                     parts.close()
-            self.answer(int(said[0][:3]), said[1], body)
+            if body is not None:
+                self.answer(int(said[0][:3]), said[1], body)
+            elif self._stream:
+                self._stream.end()
+                self._under_way.discard(self)
+        except Lost:
+            self._abandon()
         except BaseException:  # nobody else would ever hear of it, and its place would stay taken
             self.fail()
+
+    def _in_pieces(self, parts: Iterable[bytes], said: list[Any]) -> bytes | None:
+        """Send what there is as it comes, from the first byte on; or return it, where there is too little for that."""
+        rest = (part for part in parts if part)
+        first = next(rest, b"")
+        status, headers = int(said[0][:3]), said[1]
+        if not first or status in _WITHOUT_BODY or self.scope.method == "HEAD":
+            return b""
+        if not WATCHABLE:
+            return first + b"".join(rest)
+        self._stream = Stream(self.proto, self.scope, status, headers)
+        for part in chain([first], rest):
+            self._stream.send(part)
+        return None
 
     def answer(self, status: int, headers: list[tuple[str, str]], body: bytes) -> None:
         """Send it. Any thread may; only the first answer counts."""
@@ -112,7 +157,20 @@ class Exchange:
         status, headers, body = self._plain(code, self.header("accept-language"))
         self.answer(status, [*headers, ("connection", "close")] if close else headers, body)
 
+    def cut(self) -> None:
+        """Break it off where it has begun to be answered in pieces. Any thread may; the one that answers is let go."""
+        if stream := self._stream:
+            stream.cut()
+
+    def _abandon(self) -> None:
+        if not self._stream:
+            return self.refuse(50000)
+        try:
+            return self._stream.abandon()
+        finally:
+            self._under_way.discard(self)
+
     def fail(self) -> None:
         """Log the present exception, an error of ours, and answer for it."""
         log.exception("%s %r failed", self.scope.method, self.scope.path)
-        self.refuse(50000)
+        self._abandon()

@@ -188,5 +188,7 @@ class Server:
         while (jobs.is_alive() or self._intake.under_way) and time.monotonic() < give_up:
             time.sleep(0.02)
         done = not jobs.is_alive() and not self._intake.under_way
+        for exchange in list(self._intake.under_way):
+            exchange.cut()
         ending.set()
         return self._ended.wait(LAST_SECONDS) and done

@@ -118,12 +118,12 @@ def busy() -> Busy:
 
 @pytest.fixture
 def serve(busy: Busy) -> Iterator[Any]:
-    """`serve(threads=2, waiting=3)`: the port of a server before `busy`."""
+    """`serve(threads=2, waiting=3)`: the port of a server before `busy`, or another application."""
     ended: list[tuple[threading.Event, threading.Thread]] = []
 
-    def start(threads: int = 2, waiting: int = 3, **more: Any) -> int:
+    def start(threads: int = 2, waiting: int = 3, application: Any = busy, host: str = "127.0.0.1", **more: Any) -> int:
         port, asked = free_port(), threading.Event()
-        server = Server(busy, "127.0.0.1", port, threads=threads, waiting=waiting, body_limit=1000, **more)
+        server = Server(application, host, port, threads=threads, waiting=waiting, body_limit=1000, **more)
         running = threading.Thread(target=server.run, args=[asked.wait])
         running.start()
         ended.append((asked, running))

@@ -1,0 +1,286 @@
+"""Answers of unknown length are sent while they are made, as fast as they are read, and never half for whole."""
+
+import socket
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from http.client import HTTPResponse, IncompleteRead
+
+import pytest
+from flask import Flask, Response
+
+from server import Server, exchange, listener
+from tests.support import free_port, until
+
+GET = b"GET /%s HTTP/1.1\r\nHost: x\r\n\r\n"
+KEPT = 6 << 20  # bytes of an answer that are on their way at most; nearly all of it is the system's
+STATUS = slice(9, 12)
+
+
+class Long:
+    """A WSGI application that answers each path by the parts of its own, up to the one that waits for `go`."""
+
+    def __init__(self):
+        self.made, self.closed, self.go = 0, threading.Event(), threading.Event()
+
+    def __call__(self, environ, start_response):
+        start_response("200 OK", [("Content-Type", "text/plain")])
+        return self._told(getattr(self, environ["PATH_INFO"][1:])())
+
+    def _told(self, parts):
+        try:
+            for part in parts:
+                yield part
+                self.made += len(part)
+        finally:
+            self.closed.set()
+
+    def _then(self):
+        assert self.go.wait(30)
+
+    def three(self):
+        yield b"one,"
+        self._then()
+        yield from (b"", b"two,", b"", b"three")
+
+    def numbers(self):
+        return (b"%d," % number for number in range(300_000))
+
+    def rows(self):
+        return (b"%099d\n" % number for number in range(250_000))
+
+    def blocks(self):
+        return (bytes([number]) * 100_000 for number in range(250))
+
+    def huge(self):
+        return (bytes([number]) * 5_000_000 for number in range(10))
+
+    def endless(self):
+        while True:
+            yield b"x" * 50_000
+
+    def nothing(self):
+        return iter(())
+
+    def breaks(self):
+        yield b"half"
+        self._then()
+        raise SystemExit(3)
+
+    def fails(self):
+        yield b""
+        raise ValueError("before the first byte")
+
+    def text(self):
+        yield b"half"
+        self._then()
+        yield "of another type"
+
+
+@pytest.fixture
+def long():
+    made = Long()
+    yield made
+    made.go.set()
+
+
+@pytest.fixture
+def port(serve, long):
+    return serve(application=long)
+
+
+def asked(connection, path, version=b"1.1", method=b"GET"):
+    """The answer, of which the head is there."""
+    connection.send(b"%s /%s HTTP/%s\r\nHost: x\r\n\r\n" % (method, path, version))
+    answer = HTTPResponse(connection.socket, method=method.decode())
+    answer.begin()
+    return answer
+
+
+def read_through(answer):
+    while answer.read(50_000):
+        pass
+
+
+def test_the_first_part_is_there_before_the_second_is_made(port, long, raw):
+    answer = asked(raw(port), b"three")
+    assert answer.read(4) == b"one,"
+    assert not long.closed.is_set()
+    long.go.set()
+    assert answer.read() == b"two,three"
+    assert long.closed.is_set()
+
+
+@pytest.mark.parametrize("path", ["numbers", "blocks", "huge", "nothing"])
+@pytest.mark.parametrize("version", [b"1.0", b"1.1"])
+def test_all_of_it_comes(port, long, raw, path, version):
+    connection = raw(port)
+    assert asked(connection, path.encode(), version).read() == b"".join(getattr(long, path)())
+    if version == b"1.1":
+        assert asked(connection, b"blocks").read(2) == b"\0\0"
+
+
+@pytest.mark.parametrize("path", [b"rows", b"blocks"])
+def test_little_is_made_before_it_is_read(serve, raw, path):
+    for buffer in (4096, 0):
+        app, got, seen = Long(), 0, [0]
+        answer = asked(raw(serve(application=app), buffer), path)
+
+        def rests(app=app, seen=seen):
+            seen.append(app.made)
+            return seen[-1] == seen[-2]
+
+        until(rests)
+        while part := answer.read(200_000):
+            got += len(part)
+            assert app.made - got < KEPT
+
+
+def test_who_reads_slowly_holds_up_nobody_but_one_thread(serve, long, busy, raw):
+    port = serve(
+        application=lambda environ, start: (long if environ["PATH_INFO"] == "/blocks" else busy)(environ, start)
+    )
+    slow = asked(raw(port, 4096), b"blocks")
+    for _ in range(20):
+        assert raw(port).send(GET % b"").answer()[STATUS] == b"200"
+    assert len(slow.read()) == 25_000_000
+
+
+def test_who_does_not_read_is_let_go_of(serve, long, raw, monkeypatch):
+    monkeypatch.setattr(listener, "UNREAD_SECONDS", 1)
+    port = serve(application=long, threads=1)
+    deaf = raw(port, 4096).send(GET % b"endless")
+    assert long.closed.wait(30)
+    assert asked(raw(port), b"nothing").status == 200
+    assert deaf.is_closed()
+
+
+ENDS = {
+    "closed": lambda client: client.socket.close(),
+    "shut": lambda client: client.socket.shutdown(socket.SHUT_WR),
+    "shut, and more was asked": lambda client: client.send(GET % b"three").socket.shutdown(socket.SHUT_WR),
+}
+
+
+@pytest.mark.parametrize("end", ENDS.values(), ids=ENDS)
+@pytest.mark.parametrize("read", [10, 10_000_000])
+def test_nothing_is_made_for_who_went_away(serve, long, raw, caplog, end, read):
+    port = serve(application=long, threads=1)
+    gone = raw(port)
+    asked(gone, b"endless").read(read)
+    end(gone)
+    assert long.closed.wait(30)
+    assert asked(raw(port), b"nothing").status == 200
+    assert not caplog.records
+
+
+@pytest.mark.parametrize("path", [b"breaks", b"text"])
+@pytest.mark.parametrize("version", [b"1.0", b"1.1"])
+def test_half_an_answer_is_never_taken_for_a_whole_one(serve, long, raw, caplog, path, version):
+    port = serve(application=long, threads=1)
+    answer = asked(raw(port), path, version)
+    assert answer.read(4) == b"half"
+    long.go.set()
+    with pytest.raises(ConnectionResetError):
+        answer.read()
+    assert long.closed.is_set()
+    assert caplog.messages == [f"GET '/{path.decode()}' failed"]
+    assert asked(raw(port), b"nothing").status == 200
+
+
+def test_not_even_by_who_has_asked_for_more_already(port, long, raw):
+    connection = raw(port)
+    answer = asked(connection, b"breaks")
+    connection.send(GET % b"nothing")
+    long.go.set()
+    with pytest.raises((IncompleteRead, ConnectionResetError)):
+        answer.read()
+    assert connection.is_closed()
+
+
+def test_what_fails_before_its_first_byte_is_answered_as_an_error(port, long, raw, caplog):
+    connection = raw(port)
+    assert connection.send(GET % b"fails").answer()[STATUS] == b"500"
+    assert long.closed.is_set()
+    assert caplog.messages == ["GET '/fails' failed"]
+    assert asked(connection, b"nothing").status == 200
+
+
+def test_to_head_there_is_the_head(port, long, raw):
+    connection = raw(port)
+    answer = asked(connection, b"endless", method=b"HEAD")
+    assert (answer.status, answer.getheader("Content-Length")) == (200, None)
+    assert long.closed.wait(30)
+    answer.close()
+    assert asked(connection, b"blocks").read(1) == b"\0"
+
+
+@pytest.fixture
+def ending(long):
+    """`ending()` asks a server with an answer under way to end; the port, and what becomes of that."""
+    port, ask = free_port(), threading.Event()
+    server = Server(long, "127.0.0.1", port, threads=2, body_limit=1000)
+    with ThreadPoolExecutor(1) as pool:
+        finished = pool.submit(server.run, ask.wait)
+        yield port, ask, finished
+        ask.set()
+        long.go.set()
+
+
+def test_an_answer_under_way_is_finished_at_the_end(ending, long, raw):
+    port, ask, finished = ending
+    answer = asked(raw(port), b"three")
+    ask.set()
+    assert answer.read(4) == b"one,"
+    assert not finished.done()
+    long.go.set()
+    assert answer.read() == b"two,three"
+    assert finished.result(30) is True
+
+
+@pytest.mark.parametrize("reads", [True, False])
+def test_but_for_one_that_does_not_come_to_an_end(ending, long, raw, monkeypatch, reads):
+    monkeypatch.setattr(listener, "DRAIN_SECONDS", 1)
+    port, ask, finished = ending
+    answer = asked(raw(port, 4096), b"endless")
+    ask.set()
+    assert reads or finished.result(30) is False
+    with pytest.raises(ConnectionResetError):
+        read_through(answer)
+    assert finished.result(30) is False
+    assert long.closed.wait(30)
+
+
+@pytest.mark.parametrize(
+    ("host", "client"), [("127.0.0.1", "127.0.0.1"), ("::1", "::1"), ("::", "::1"), ("::", "127.0.0.1")]
+)
+def test_it_does_not_matter_how_a_client_is_addressed(serve, long, host, client):
+    port = serve(application=long, host=host)
+    with socket.create_connection((client, port)) as connection:
+        connection.sendall(GET % b"blocks")
+        answer = HTTPResponse(connection)
+        answer.begin()
+        assert len(answer.read()) == 25_000_000
+
+
+def test_where_the_system_shows_no_connections_it_is_sent_as_a_whole(port, long, raw, monkeypatch):
+    monkeypatch.setattr(exchange, "WATCHABLE", False)
+    long.go.set()
+    answer = asked(raw(port), b"three")
+    assert (answer.getheader("Content-Length"), answer.read()) == ("13", b"one,two,three")
+
+
+def test_flasks_answers_are_sent_as_a_whole_where_their_length_is_known(serve, raw):
+    flask = Flask(__name__)
+    flask.add_url_rule("/known", "known", lambda: "text")
+    flask.add_url_rule("/unknown", "unknown", lambda: Response(iter(["te", "xt"])))
+    flask.add_url_rule("/empty", "empty", lambda: ("", 204))
+    port = serve(application=flask)
+    framing = {}
+    for path in (b"known", b"unknown", b"empty"):
+        answer = asked(raw(port), path)
+        framing[path] = answer.getheader("Content-Length"), answer.getheader("Transfer-Encoding"), answer.read()
+    assert framing == {
+        b"known": ("4", None, b"text"),
+        b"unknown": (None, "chunked", b"text"),
+        b"empty": (None,) * 2 + (b"",),
+    }

@@ -143,11 +143,11 @@ def _deposit_paid(order: Order, report: Report, who: str, why: str) -> bool:
 
 
 @transaction
-def complete_deposit(order: Order, why: str) -> bool:
+def complete_deposit(order: Order, why: str, who: str = "service") -> bool:
     """Credit a confirmed deposit."""
-    if not move(order, COMPLETED, "service", why):
+    if not move(order, COMPLETED, who, why):
         return False
-    ledger.post("credit", postings.credit(order), who="service", order=order)
+    ledger.post("credit", postings.credit(order), who=who, order=order)
     return True
 
 

@@ -81,13 +81,16 @@ def _names_no_amount(order: Order, exception: PaymentException) -> str:
 def _credit(order: Order, exception: PaymentException, who: str) -> None:
     lines = _credit_lines(order, exception)
     ledger.post(f"exception {exception.id}", lines, who=who, order=order, memo=exception.kind)
-    _close_unpaid(order, exception, who)
 
 
 def _close_unpaid(order: Order, exception: PaymentException, who: str) -> None:
-    """A pending order that was not paid in full ends as cancelled."""
-    if exception.kind == WRONG_AMOUNT and order.status == PENDING:
-        lifecycle.move(order, CANCELLED, who, "paid an amount that does not match")
+    """An order that was not paid in full ends as cancelled."""
+    lifecycle.move(order, CANCELLED, who, "paid an amount that does not match")
+
+
+def _credit_and_close(order: Order, exception: PaymentException, who: str) -> None:
+    _credit(order, exception, who)
+    _close_unpaid(order, exception, who)
 
 
 def _complete_deposit(order: Order, exception: PaymentException, who: str) -> None:
@@ -142,12 +145,17 @@ def _leave(order: Order, exception: PaymentException, who: str) -> None:
 _BOUNCED = (REVERSED,)
 _ENDED = tuple(status for status in STATUSES if status != CONFIRMED)
 _HOLD_SPENT, _HOLD_RETURNED = _of_order(postings.spend), _of_order(postings.release)
-# By whether the order is a deposit. Of each resolution, at most one fits.
+# By whether the order is a deposit. Of each resolution, the first that fits counts.
 WAYS: dict[bool, tuple[Way, ...]] = {
     True: (
+        Way(
+            *(CREDIT, "credit what came, cancel", (WRONG_AMOUNT,), (PENDING,), _credit_and_close),
+            *(_credit_lines, _names_no_amount),
+        ),
         Way(CREDIT, "credit what came", MONEY_IN, STATUSES, _credit, _credit_lines, _names_no_amount),
         Way(CREDIT, "good after all", _BOUNCED, (CONFIRMED,), _complete_deposit, _of_order(postings.credit)),
-        Way(REFUND, "refund", MONEY_IN, STATUSES, _close_unpaid),
+        Way(REFUND, "send back, cancel", (WRONG_AMOUNT,), (PENDING,), _close_unpaid),
+        Way(REFUND, "send back", MONEY_IN, STATUSES, _leave),
         Way(REFUND, "stays credited", _BOUNCED, _ENDED, _leave),
         Way(CANCEL, "nobody paid", (UNKNOWN_OUTCOME,), (PENDING,), _cancel_deposit),
     ),
@@ -175,21 +183,25 @@ _UNFIT = {
 }
 
 
+def _fitting(order: Order, exception: PaymentException, resolution: str) -> Way | None:
+    ways = (way for way in WAYS[order.is_buy] if way.resolution == resolution)
+    return next((way for way in ways if way.fits(order, exception)), None)
+
+
 def find(order: Order, exception: PaymentException, resolution: str) -> Way:
     """The way to settle this exception by this resolution. Raises NotPossible: there is none, and why."""
-    ways = [way for way in WAYS[order.is_buy] if way.resolution == resolution]
-    if not ways:
-        possible = dict.fromkeys(way.resolution for way in WAYS[order.is_buy])
-        raise NotPossible(f"an exception of this order is settled by {' or '.join(possible)}, not by {resolution}")
-    for way in ways:
-        if way.fits(order, exception):
-            if why := way.against(order, exception):
-                raise NotPossible(why)
-            return way
-    raise NotPossible(_UNFIT[order.is_buy, resolution].format(status=order.status))
+    known = dict.fromkeys(way.resolution for way in WAYS[order.is_buy])
+    if resolution not in known:
+        raise NotPossible(f"an exception of this order is settled by {' or '.join(known)}, not by {resolution}")
+    way = _fitting(order, exception, resolution)
+    if way is None:
+        raise NotPossible(_UNFIT[order.is_buy, resolution].format(status=order.status))
+    if why := way.against(order, exception):
+        raise NotPossible(why)
+    return way
 
 
-def of(order: Order, exception: PaymentException) -> list[Way]:
+def possible(order: Order, exception: PaymentException) -> list[Way]:
     """All ways in which this exception can be settled now."""
-    fitting = [way for way in WAYS[order.is_buy] if way.fits(order, exception)]
+    fitting = [way for name in RESOLUTIONS if (way := _fitting(order, exception, name))]
     return [way for way in fitting if not way.against(order, exception)]

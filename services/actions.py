@@ -118,7 +118,7 @@ def _redeliver(order: Order) -> Iterator[Action]:
             return
         yield of_callback(callback)[0]
     if len(told) > 1:
-        yield Action("redeliver-all", str(len(told)), state=" ".join(map(_state, told)))
+        yield Action("redeliver-all", "all", state=" ".join(map(_state, told)))
 
 
 def _state(callback: Callback) -> str:

@@ -8,9 +8,8 @@ from typing import Any
 import click
 
 from cli.output import Commands, facts, json_option, show, table, when
-from models.outbox import CALLBACK_STATES, Callback, CallbackAttempt
-from services import administration, callbacks, overview
-from services.errors import NotPossible
+from models.outbox import CALLBACK_STATES, Callback
+from services import administration, overview, redelivery, story
 
 callback = Commands("callback", help="Callbacks to merchants and every attempt to deliver them.")
 WHEN = click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%S"])
@@ -55,14 +54,12 @@ def every(key: str | None, state: str | None, limit: int, as_json: bool) -> None
 @json_option
 def one(webhook_id: str, as_json: bool) -> None:
     """Show the callback WEBHOOK_ID, its body and every attempt."""
-    row = Callback.get_or_none(Callback.webhook_id == webhook_id)
-    if row is None:
-        raise NotPossible(f"no callback {webhook_id}")
-    attempts = CallbackAttempt.select().where(CallbackAttempt.callback == row).order_by(CallbackAttempt.id)
+    whole = story.of_callback(webhook_id)
+    row = whole.callback
     names = ("at", "status", "milliseconds", "answer")
     view = _view(row, row.merchant.key) | {
         "body": row.body,
-        "tries": [{name: getattr(attempt, name) for name in names} for attempt in attempts],
+        "tries": [{name: getattr(attempt, name) for name in names} for attempt in whole.attempts],
     }
 
     def tell(view: dict[str, Any]) -> None:
@@ -88,7 +85,7 @@ def redeliver(
     if key:
         merchant = administration.find_merchant(key)
         first, last = (int(moment.timestamp()) if moment else None for moment in (since, until))
-        count = callbacks.redeliver_all(merchant, state, first, last)
+        count = redelivery.redeliver_all(merchant, state, first, last)
     else:
-        count = callbacks.redeliver(webhook_id)
+        count = redelivery.redeliver(webhook_id)
     click.echo(f"{count} due again")

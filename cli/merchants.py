@@ -12,6 +12,7 @@ from models.channel import ChannelLink
 from models.merchant import Merchant
 from schemas.views import hundredths
 from services import administration, overview, vault
+from services.masking import masked
 
 merchant = Commands("merchant", help="Merchants: keys, secrets, rates, callbacks.")
 account = Commands("account", help="Receiving accounts that withdrawals are paid to.")
@@ -136,9 +137,6 @@ def accounts(key: str | None, as_json: bool) -> None:
     views = []
     for row in overview.accounts(administration.merchants(key)):
         details = json.loads(vault.unseal(row.details))
-        number = "*" * (len(details["card_number"]) - 4) + details["card_number"][-4:]
-        views.append(
-            {"id": row.id, "merchant": row.merchant.key, "bank": details["bank"], "sub_bank": details["sub_bank"]}
-            | {"card_number": number, "real_name": details["real_name"][:1] + "*", "createtime": row.createtime}
-        )
+        seen = {name: details[name] for name in ("bank", "sub_bank", "card_number", "real_name")}
+        views.append({"id": row.id, "merchant": row.merchant.key} | masked(seen) | {"createtime": row.createtime})
     show(views, as_json, lambda views: table([view | {"createtime": when(view["createtime"])} for view in views]))

@@ -8,22 +8,12 @@ import click
 
 from cli.output import ROW_ID, YUAN, Commands, facts, json_option, show, table, when
 from gateways.base import State
-from models.ledger import Entry, LedgerAccount, Posting
-from models.order import BUY, SELL, STATUSES, History, Order, PaymentException
-from models.outbox import Callback
+from models.order import BUY, SELL, STATUSES, Order
 from schemas.views import hundredths, order_view
-from services import administration, ordering, overview, payouts, reconciliation, resolution
-from services.errors import NotPossible
+from services import administration, ordering, overview, payouts, reconciliation, resolution, story
 
 order = Commands("order", help="Orders, their exceptions, and what an operator decides.")
 TYPES = {"buy": BUY, "sell": SELL}
-
-
-def _find(order_no: str) -> Order:
-    found = Order.get_or_none(Order.order_no == order_no)
-    if found is None:
-        raise NotPossible(f"no order {order_no}")
-    return found
 
 
 def _row(found: Any, merchant: str, exceptions: list[str]) -> dict[str, Any]:
@@ -64,17 +54,7 @@ def every(key: str | None, status: str | None, kind: str | None, exceptions: boo
 
 def _story(found: Order) -> dict[str, Any]:
     """Everything about one order that is no secret."""
-    history = History.select().where(History.order == found).order_by(History.id)
-    exceptions = PaymentException.select().where(PaymentException.order == found).order_by(PaymentException.id)
-    entries = (
-        Entry.select(Entry, Posting, LedgerAccount)
-        .join(Posting)
-        .switch(Entry)
-        .join(LedgerAccount)
-        .where(Posting.order == found)
-        .order_by(Entry.id)
-    )
-    callbacks = Callback.select().where(Callback.order == found).order_by(Callback.id)
+    whole = story.of(found)
     return order_view.dump(found) | {
         "id": found.id,
         "merchant": found.merchant.key,
@@ -83,7 +63,7 @@ def _story(found: Order) -> dict[str, Any]:
         "channel_reference": found.channel_reference,
         "expires_at": found.expires_at,
         "due_at": found.due_at,
-        "history": [{"at": h.at, "from": h.before, "to": h.after, "who": h.who, "why": h.why} for h in history],
+        "history": [{"at": h.at, "from": h.before, "to": h.after, "who": h.who, "why": h.why} for h in whole.history],
         "ledger": [
             {
                 "purpose": e.posting.purpose,
@@ -91,7 +71,7 @@ def _story(found: Order) -> dict[str, Any]:
                 "owner": e.account.owner,
                 "yuan": hundredths(e.amount),
             }
-            for e in entries
+            for e in whole.entries
         ],
         "exceptions": [
             {
@@ -103,24 +83,25 @@ def _story(found: Order) -> dict[str, Any]:
                 "detail": e.detail,
                 "resolution": e.resolution,
             }
-            for e in exceptions
+            for e in whole.exceptions
         ],
         "callbacks": [
-            {"id": c.webhook_id, "type": c.type, "state": c.state, "attempts": c.attempts} for c in callbacks
+            {"id": c.webhook_id, "type": c.type, "state": c.state, "attempts": c.attempts} for c in whole.callbacks
         ],
+        "audit": [{"at": a.at, "who": a.who, "action": a.action, "detail": a.detail} for a in whole.audit],
     }
 
 
-def _tell(story: dict[str, Any]) -> None:
+def _tell(told: dict[str, Any]) -> None:
     amounts = ("merchant_actual_amount", "service_amount")
     for_people = {
-        "order_type": "buy (deposit)" if story["order_type"] == BUY else "sell (withdrawal)",
-        "service_rate": f"{story['service_rate']} %",
-        **{name: hundredths(story[name]) for name in amounts},
-        **{name: when(story[name]) for name in ("createtime", "updatetime", "expires_at", "due_at")},
+        "order_type": "buy (deposit)" if told["order_type"] == BUY else "sell (withdrawal)",
+        "service_rate": f"{told['service_rate']} %",
+        **{name: hundredths(told[name]) for name in amounts},
+        **{name: when(told[name]) for name in ("createtime", "updatetime", "expires_at", "due_at")},
     }
-    facts({name: value for name, value in (story | for_people).items() if not isinstance(value, (list, dict))})
-    for part, rows in story.items():
+    facts({name: value for name, value in (told | for_people).items() if not isinstance(value, (list, dict))})
+    for part, rows in told.items():
         if isinstance(rows, (list, dict)) and rows:
             click.echo(f"\n{part}")
         if isinstance(rows, dict):
@@ -135,19 +116,19 @@ def _tell(story: dict[str, Any]) -> None:
 @json_option
 def one(order_no: str, reveal: bool, as_json: bool) -> None:
     """Show the whole story of order ORDER_NO. That is its states, money, exceptions and callbacks."""
-    found = _find(order_no)
+    found = story.find(order_no)
     show(_story(found) | (ordering.personal_data(found) if reveal else {}), as_json, _tell)
 
 
 def _say(order_no: str) -> None:
-    click.echo(f"order {order_no} is {_find(order_no).status}")
+    click.echo(f"order {order_no} is {story.find(order_no).status}")
 
 
 @order.command("ask")
 @click.argument("order_no")
 def ask(order_no: str) -> None:
     """Ask the channel about order ORDER_NO now, whatever its state. What it says counts."""
-    found = _find(order_no)
+    found = story.find(order_no)
     report = reconciliation.ask_now(found)
     amount = f" {hundredths(report.amount)}" if report.state is State.PAID else ""
     click.echo(f"the channel says: {report.state.value}{amount}")
@@ -164,7 +145,7 @@ def _tell_exceptions(found: Order) -> None:
 @click.argument("order_no")
 def accept(order_no: str) -> None:
     """Accept the pending withdrawal ORDER_NO. The service hands it to its channel."""
-    payouts.accept(_find(order_no))
+    payouts.accept(story.find(order_no))
     _say(order_no)
 
 
@@ -176,7 +157,7 @@ def reject(order_no: str, reason: str) -> None:
 
     Where it was accepted, its channel is asked first and must not have it.
     """
-    payouts.reject(_find(order_no), reason)
+    payouts.reject(story.find(order_no), reason)
     _say(order_no)
 
 
@@ -186,7 +167,7 @@ def reject(order_no: str, reason: str) -> None:
 @click.option("--reference", default="", help="The bank's or wallet's number for the payment.")
 def paid(order_no: str, amount: int | None, reference: str) -> None:
     """Say that the money of order ORDER_NO came, or was sent. For deposits and withdrawals on manual channels."""
-    found = _find(order_no)
+    found = story.find(order_no)
     if not payouts.mark_paid(found, amount=amount, reference=reference):
         click.echo("this was on record already")
     _tell_exceptions(found)
@@ -205,6 +186,6 @@ def settle(order_no: str, exception_id: int | None, **ways: bool) -> None:
     chosen = [way for way, wanted in ways.items() if wanted]
     if len(chosen) != 1:
         raise click.UsageError("say how, by one of --credit, --refund, --complete, --cancel")
-    done = resolution.resolve(_find(order_no), chosen[0], exception_id=exception_id)
+    done = resolution.resolve(story.find(order_no), chosen[0], exception_id=exception_id)
     click.echo(f"exception {done.id} ({done.kind}) is settled: {chosen[0]}")
     _say(order_no)

@@ -23,14 +23,13 @@ from urllib3.exceptions import HTTPError
 
 import settings
 from gateways.bounded import Deadline
-from models.base import LARGEST_ID, Statement
+from models.base import Statement
 from models.merchant import Merchant
 from models.order import Order
-from models.outbox import CALLBACK_STATES, DEAD, DELIVERED, WAITING, Callback, CallbackAttempt
+from models.outbox import DEAD, DELIVERED, WAITING, Callback, CallbackAttempt
 from models.writer import after_commit, transaction
 from schemas.views import order_view
 from services import directory, outbound, vault
-from services.errors import NotPossible
 from services.fairpool import Due, FairPool, start_due
 from services.signing import sign_webhook
 
@@ -99,27 +98,35 @@ _outcome = Statement(
 )
 
 
+def address_of(merchant: Merchant) -> str:
+    """Where its callbacks go; "" for nowhere. A path alone is an address of this service: the demo inbox."""
+    return urljoin(settings.active().public_url, merchant.callback_url) if merchant.callback_url else ""
+
+
+def headers_of(callback: Callback, timestamp: str, signature: str) -> dict[str, str]:
+    """The headers that a callback is sent with at that time."""
+    return {
+        "Content-Type": "application/json",
+        "webhook-id": callback.webhook_id,
+        "webhook-timestamp": timestamp,
+        "webhook-signature": signature,
+    }
+
+
 def _send(callback: Callback) -> tuple[int | None, str]:
     """One signed POST: the HTTP status (None where there is none) and the first KiB of the answer or the error."""
     merchant = callback.merchant
     if not merchant.callback_url:
         return None, "the merchant has no callback_url"
-    now, chosen = int(time.time()), settings.active()
+    now = int(time.time())
     secrets_now = vault.valid_secrets(merchant, "callback_secret")
-    headers = {
-        "Content-Type": "application/json",
-        "webhook-id": callback.webhook_id,
-        "webhook-timestamp": str(now),
-        "webhook-signature": sign_webhook(secrets_now, callback.webhook_id, now, callback.body),
-    }
-    # A path alone is an address of this service: the demo inbox.
-    url = urljoin(chosen.public_url, merchant.callback_url)
-    private_allowed = chosen.private_callbacks_allowed
+    headers = headers_of(callback, str(now), sign_webhook(secrets_now, callback.webhook_id, now, callback.body))
+    private_allowed = settings.active().private_callbacks_allowed
     try:
         with (
             Deadline(TIMEOUT),
             outbound.post(
-                url, callback.body.encode(), headers, timeout=TIMEOUT, private_allowed=private_allowed
+                address_of(merchant), callback.body.encode(), headers, timeout=TIMEOUT, private_allowed=private_allowed
             ) as answer,
         ):
             return answer.status_code, _start_of(answer)
@@ -224,28 +231,3 @@ def sweep(pool: FairPool) -> int:
         started += start_due(pool, DUE, attempt, LEASE, named)
         looks_again = _is_woken.is_set()  # no second sweep is started beside this one
     return started
-
-
-def redeliver(webhook_id: str) -> int:
-    """Make one callback due again from the first attempt on, whatever came of it. Raises NotPossible: there is none."""
-    return _due_again(Callback.webhook_id == webhook_id)
-
-
-def redeliver_all(merchant: Merchant, state: str | None, since: int | None, until: int | None) -> int:
-    """Make a merchant's callbacks due again: those in a state, made in a range of Unix time; how many.
-
-    Raises:
-        NotPossible: there are none.
-    """
-    states = [state] if state else list(CALLBACK_STATES)
-    made = Callback.createtime.between(since or 0, until or LARGEST_ID)
-    return _due_again((Callback.merchant == merchant) & Callback.state.in_(states) & made)
-
-
-@transaction
-def _due_again(selected: Any) -> int:
-    now = int(time.time())
-    count: int = Callback.update(state=WAITING, attempts=0, due_at=now, updatetime=now).where(selected).execute()
-    if not count:
-        raise NotPossible("no such callback")
-    return count

@@ -11,9 +11,37 @@ from models.writer import transaction
 from services import lifecycle, settlement
 from services.channels import LATE, LEASE, ask, driver_of, payout_of
 from services.errors import NotPossible
+from services.queues import waiting_for
 from services.settlement import CORRECTED
 
 LEFT_ALONE = 3_600  # seconds for which a withdrawal that an operator wants to reject is not handed over
+
+
+def against_accepting(order: Order) -> str:
+    """What speaks against accepting it; "" where nothing does."""
+    if order.is_buy:
+        return "only a withdrawal can be accepted"
+    return "" if order.status == PENDING else f"the withdrawal is {order.status}, not pending"
+
+
+def against_rejecting(order: Order) -> str:
+    """What speaks against rejecting it, but for what its channel may say; "" where nothing does."""
+    if order.is_buy:
+        return "only a withdrawal can be rejected"
+    rejectable = order.status in (PENDING, CONFIRMED)
+    return "" if rejectable else f"the withdrawal is {order.status}: it can't be rejected any more"
+
+
+def against_marking_paid(order: Order) -> str:
+    """What speaks against an operator's word that its money came, or was sent; "" where nothing does."""
+    if not driver_of(order.channel).by_hand:
+        return f"channel {order.channel_id} reports payments itself"
+    return "accept the withdrawal first" if not order.is_buy and order.status == PENDING else ""
+
+
+def is_at_a_channel(order: Order) -> bool:
+    """May a channel have this withdrawal, so that it is asked before it is rejected?"""
+    return order.status == CONFIRMED and not driver_of(order.channel).by_hand
 
 
 @transaction
@@ -23,10 +51,14 @@ def accept(order: Order, who: str = "operator", why: str = "accepted") -> None:
     Raises:
         NotPossible: it is no withdrawal, or not pending.
     """
-    if order.is_buy:
-        raise NotPossible("only a withdrawal can be accepted")
+    _unless(against_accepting(order))
     if not lifecycle.move(order, CONFIRMED, who, why, due_at=int(time.time())):
-        raise NotPossible(f"the withdrawal is {order.status}, not pending")
+        raise NotPossible("the withdrawal moved on just now")
+
+
+def _unless(why: str) -> None:
+    if why:
+        raise NotPossible(why)
 
 
 def reject(order: Order, reason: str, who: str = "operator") -> None:
@@ -38,13 +70,10 @@ def reject(order: Order, reason: str, who: str = "operator") -> None:
     Raises:
         NotPossible: it is no withdrawal, or its money may be on the way.
     """
-    if order.is_buy:
-        raise NotPossible("only a withdrawal can be rejected")
+    _unless(against_rejecting(order))
     if not reason.strip():
         raise NotPossible("a rejection needs a reason")
-    if order.status not in (PENDING, CONFIRMED):
-        raise NotPossible(f"the withdrawal is {order.status}: it can't be rejected any more")
-    at_a_channel = order.status == CONFIRMED and not driver_of(order.channel).by_hand
+    at_a_channel = is_at_a_channel(order)
     if at_a_channel:
         _make_sure_that_it_is_not_there(order)
     if not _cancelled(order, who, reason, int(time.time()) + LATE[0] if at_a_channel else None):
@@ -73,7 +102,8 @@ def _make_sure_that_it_is_not_there(order: Order) -> None:
             f"now: repeat this between {at:%H:%M:%S} and an hour later"
         )
     try:
-        said = ask(driver_of(order.channel).query_payout, payout_of(order))
+        with waiting_for(order.channel_id):
+            said = ask(driver_of(order.channel).query_payout, payout_of(order))
     except ChannelUnknown as silence:
         order.put_off(now)
         raise NotPossible(f"the channel can't say whether it has it: {silence}") from silence
@@ -98,13 +128,10 @@ def mark_paid(order: Order, *, amount: int | None = None, reference: str = "", w
     Raises:
         NotPossible: the channel speaks for itself, or the withdrawal is not accepted yet.
     """
-    if not driver_of(order.channel).by_hand:
-        raise NotPossible(f"channel {order.channel_id} reports payments itself")
-    if not order.is_buy and order.status == PENDING:
-        raise NotPossible("accept the withdrawal first")
+    _unless(against_marking_paid(order))
     report = Report(State.PAID, order.amount if amount is None else amount, reference)
     if order.is_buy and not reference and _is_other_money(order, report.amount):
-        raise NotPossible("money without a reference is on record already: name this one with --reference")
+        raise NotPossible("money without a reference is on record already: give this one its own (--reference)")
     return settlement.settle(order, report, who, "marked paid")
 
 

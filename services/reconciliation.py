@@ -13,6 +13,7 @@ from services.channels import LATE, LEASE, ask, driver_of, payment_of, payout_of
 from services.errors import NotPossible
 from services.fairpool import Due, FairPool, start_due
 from services.ordering import FIRST_ASK
+from services.queues import waiting_for
 
 log = logging.getLogger(__name__)
 
@@ -98,19 +99,26 @@ def _said_of(order: Order) -> Report:
     return report
 
 
-def ask_now(order: Order) -> Report:
+def against_asking(order: Order) -> str:
+    """What speaks against asking its channel; "" where nothing does."""
+    by_hand = driver_of(order.channel).by_hand
+    return f"channel {order.channel_id} can't be asked: an operator moves its money by hand" if by_hand else ""
+
+
+def ask_now(order: Order, who: str = "an operator") -> Report:
     """Ask the channel about an order, whatever its state, and do what its word calls for; that word.
 
     Raises:
         NotPossible: it works by hand, or gave no usable answer.
     """
-    if driver_of(order.channel).by_hand:
-        raise NotPossible(f"channel {order.channel_id} can't be asked: an operator moves its money by hand")
+    if why := against_asking(order):
+        raise NotPossible(why)
     try:
-        report = _said_of(order)
+        with waiting_for(order.channel_id):
+            report = _said_of(order)
     except ChannelUnknown as silence:
         raise NotPossible(f"no usable answer: {silence}") from silence
-    settlement.settle(order, report, "channel", "the channel was asked, by an operator")
+    settlement.settle(order, report, "channel", f"the channel was asked, by {who}")
     return report
 
 

@@ -105,7 +105,8 @@ def money_on_record(order: Order, reference: str) -> PaymentException | None:
     return PaymentException.get_or_none(_about(order), PaymentException.reference == reference)
 
 
-def _credited_by_hand(order: Order) -> bool:
+def credited_by_hand(order: Order) -> bool:
+    """Has an operator credited money that came in for this order?"""
     return PaymentException.select().where(_about(order), PaymentException.resolution == "credit").exists()
 
 
@@ -129,7 +130,7 @@ def _deposit_paid(order: Order, report: Report, who: str, why: str) -> bool:
     if report.amount != order.amount:
         order.put_off(None)  # an operator's turn: it must not expire meanwhile
         return raise_exception(order, WRONG_AMOUNT, "paid an amount that does not match", report)
-    if _credited_by_hand(order):
+    if credited_by_hand(order):
         return raise_exception(order, PAID_TWICE, "paid after an operator had credited other money", report)
     if earlier is not None:
         earlier.resolve(CORRECTED, who)  # the channel named the right amount after all
@@ -143,11 +144,11 @@ def _deposit_paid(order: Order, report: Report, who: str, why: str) -> bool:
 
 
 @transaction
-def complete_deposit(order: Order, why: str) -> bool:
+def complete_deposit(order: Order, why: str, who: str = "service") -> bool:
     """Credit a confirmed deposit."""
-    if not move(order, COMPLETED, "service", why):
+    if not move(order, COMPLETED, who, why):
         return False
-    ledger.post("credit", postings.credit(order), who="service", order=order)
+    ledger.post("credit", postings.credit(order), who=who, order=order)
     return True
 
 

@@ -1,0 +1,57 @@
+"""The page of one callback: what is told, to where, every attempt, and telling it again."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from flask import abort, redirect, url_for
+from flask_admin import expose
+
+from blueprints.console import action_words, order_words
+from blueprints.console.frame import Page
+from blueprints.console.order import act_on, found
+from services import actions, masking, story
+from services.errors import NotPossible
+
+
+def _found(webhook_id: str) -> story.CallbackStory:
+    try:
+        return story.of_callback(webhook_id)
+    except NotPossible:
+        abort(404)
+
+
+def _pretty(body: str) -> str:
+    return json.dumps(json.loads(body), ensure_ascii=False, indent=2)
+
+
+class CallbackPage(Page):
+    """One callback."""
+
+    @expose("/")
+    def index(self) -> Any:
+        """There is no page about no callback."""
+        return redirect(url_for("admin.index"))
+
+    @expose("/<webhook_id>")
+    def show(self, webhook_id: str) -> str:
+        """The whole story."""
+        told = _found(webhook_id)
+        return self.render(
+            "console/callback.html",
+            **{"story": told, "callback": told.callback, "order": found(told.callback.order.order_no)},
+            **{"words": order_words, "said": action_words.said, "actions": actions.of_callback(told.callback)},
+            **{"pretty": _pretty(told.callback.body), "error": masking.error},
+        )
+
+    @expose("/<webhook_id>/act", methods=["POST"])
+    def act(self, webhook_id: str) -> Any:
+        """Deliver it again."""
+        act_on(found(_found(webhook_id).callback.order.order_no))
+        return redirect(url_for(".show", webhook_id=webhook_id), 303)
+
+
+def views() -> list[Any]:
+    """The page, which stands in no menu."""
+    return [CallbackPage(endpoint="callback", url="/callback")]

@@ -1,0 +1,84 @@
+"""The page of one order: its whole story, what can be done now, and the values that only an operator may see."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import abort, flash, redirect, request, url_for
+from flask_admin import expose
+
+from blueprints.console import access, action_words, order_words
+from blueprints.console.frame import Page
+from models.order import Order
+from schemas.views import hundredths
+from services import acting, actions, revealing, story
+from services.channels import driver_of
+from services.errors import NotPossible
+
+
+def found(order_no: str) -> Order:
+    """The order. Raises NotFound."""
+    try:
+        return story.find(order_no)
+    except NotPossible:
+        abort(404)
+
+
+def act_on(order: Order) -> None:
+    """Do what the form says, and flash what came of it, or why nothing did."""
+    given = acting.Given(**{name: request.form.get(name, "") for name in ("reason", "amount", "reference")})
+    key, seal = request.form.get("action", ""), request.form.get("seal", "")
+    try:
+        action, result = acting.perform(order, key, seal, given, access.actor())
+    except NotPossible as refusal:
+        flash(str(refusal), "bad")
+    else:
+        flash(action_words.done(action, result, story.find(order.order_no)), "good")
+
+
+class OrderPage(Page):
+    """One order."""
+
+    @expose("/")
+    def index(self) -> Any:
+        """There is no page about no order."""
+        return redirect(url_for("orders.index_view"))
+
+    @expose("/<order_no>")
+    def show(self, order_no: str) -> str:
+        """The whole story, sensitive values masked."""
+        order = found(order_no)
+        return self._page(order, revealing.masked(order))
+
+    @expose("/<order_no>/reveal")
+    def hidden_again(self, order_no: str) -> Any:
+        """Revealed values are shown once."""
+        return redirect(url_for(".show", order_no=order_no))
+
+    @expose("/<order_no>/reveal", methods=["POST"])
+    def reveal(self, order_no: str) -> str:
+        """The same page with the sensitive values in full, this once."""
+        order = found(order_no)
+        return self._page(order, revealing.reveal(order, access.actor()), revealed=True)
+
+    @expose("/<order_no>/act", methods=["POST"])
+    def act(self, order_no: str) -> Any:
+        """Do one of the possible actions."""
+        act_on(found(order_no))
+        return redirect(url_for(".show", order_no=order_no), 303)
+
+    def _page(self, order: Order, sensitive: dict[str, str], revealed: bool = False) -> str:
+        told = story.of(order)
+        possible = actions.possible(order)
+        return self.render(
+            "console/order.html",
+            **{"order": order, "story": told, "words": order_words, "said": action_words.said},
+            **{"sensitive": sensitive, "revealed": revealed, "account": revealing.account_ending(order)},
+            **{"actions": possible, "decisions": [action for action in possible if action.exception]},
+            **{"by_hand": driver_of(order.channel).by_hand, "plain_amount": hundredths(order.amount)},
+        )
+
+
+def views() -> list[Any]:
+    """The page, which stands in no menu."""
+    return [OrderPage(endpoint="order", url="/order")]

@@ -1,0 +1,142 @@
+"""What the order's and the callback's pages say in words: states, reasons, who, accounts, fields."""
+
+from __future__ import annotations
+
+from flask_babel import gettext, lazy_gettext
+
+from models.ledger import AVAILABLE, CLEARING, COMMISSION, FEES, HELD
+from models.order import (
+    CANCELLED,
+    COMPLETED,
+    CONFIRMED,
+    LATE_PAYMENT,
+    PAID,
+    PAID_TWICE,
+    PAYOUT_CONFLICT,
+    PENDING,
+    REVERSED,
+    UNKNOWN_OUTCOME,
+    WRONG_AMOUNT,
+)
+
+OPERATOR = "operator "
+WHO = {
+    "merchant": lazy_gettext("merchant"),
+    "payer": lazy_gettext("payer"),
+    "channel": lazy_gettext("channel"),
+    "service": lazy_gettext("service"),
+    "operator": lazy_gettext("operator, by a command"),
+    "seed": lazy_gettext("demo content"),
+}
+# What stands in the history, as far as it is always the same.
+WHY = {
+    "created": lazy_gettext("created"),
+    "accepted": lazy_gettext("accepted"),
+    "accepted by rule": lazy_gettext("accepted by rule"),
+    "marked paid": lazy_gettext("marked as paid"),
+    "notice": lazy_gettext("a notice of the channel"),
+    "settled": lazy_gettext("settled"),
+    "expired": lazy_gettext("expired"),
+    "the channel was asked": lazy_gettext("the channel was asked"),
+    "the channel was asked, by an operator": lazy_gettext("the channel was asked, by an operator"),
+    "a notice came: the channel is asked": lazy_gettext("a notice came: the channel is asked"),
+    "the settlement delay is over": lazy_gettext("the settlement delay is over"),
+    "paid an amount that does not match": lazy_gettext("paid an amount that does not match"),
+    "found to be paid after all": lazy_gettext("found to be paid after all"),
+}
+KINDS = {
+    WRONG_AMOUNT: lazy_gettext("wrong amount"),
+    LATE_PAYMENT: lazy_gettext("late payment"),
+    PAID_TWICE: lazy_gettext("paid twice"),
+    PAYOUT_CONFLICT: lazy_gettext("payout conflict"),
+    REVERSED: lazy_gettext("reversed"),
+    UNKNOWN_OUTCOME: lazy_gettext("no answer"),
+}
+SETTLED = {
+    "credit": lazy_gettext("credited"),
+    "refund": lazy_gettext("sent back, or left as it is"),
+    "complete": lazy_gettext("the money is out"),
+    "cancel": lazy_gettext("the money is not out, or nobody paid"),
+    "answered": lazy_gettext("the channel answered"),
+    "corrected": lazy_gettext("the right amount came after all"),
+}
+MEANING = {
+    (True, PENDING): lazy_gettext("It awaits payment."),
+    (True, PAID): lazy_gettext("Somebody says that it was paid. It is not proven."),
+    (True, CONFIRMED): lazy_gettext("The payment is proven. It is credited after the settlement delay."),
+    (True, COMPLETED): lazy_gettext("It is credited to the merchant."),
+    (True, CANCELLED): lazy_gettext("It ended unpaid."),
+    (False, PENDING): lazy_gettext("It waits to be accepted. Its money is held."),
+    (False, PAID): lazy_gettext("The money was sent."),
+    (False, CONFIRMED): lazy_gettext("It is accepted, and on its way out. Its money is held."),
+    (False, COMPLETED): lazy_gettext("It is paid out, and the hold is spent."),
+    (False, CANCELLED): lazy_gettext("It is not paid out, and the hold is returned."),
+}
+NEXT = {
+    "ask": lazy_gettext("asks the channel whether it is paid"),
+    "expire": lazy_gettext("lets it expire, unless it is paid"),
+    "credit": lazy_gettext("credits it to the merchant"),
+    "ask for late money": lazy_gettext("asks the channel whether money came late"),
+    "accept by rule": lazy_gettext("accepts it by rule"),
+    "hand over": lazy_gettext("hands it to the channel, or asks what became of it"),
+    "ask for late payout": lazy_gettext("asks the channel whether it was paid out all the same"),
+}
+METHODS = {
+    "wxpay": lazy_gettext("WeChat Pay"),
+    "alipay": lazy_gettext("Alipay"),
+    "bank": lazy_gettext("Bank transfer"),
+}
+ACCOUNTS = {
+    AVAILABLE: lazy_gettext("merchant, available"),
+    HELD: lazy_gettext("merchant, held"),
+    FEES: lazy_gettext("your fees"),
+    COMMISSION: lazy_gettext("commission of channels"),
+    CLEARING: lazy_gettext("clearing with the channel"),
+}
+PURPOSES = {
+    "hold": lazy_gettext("held when it was placed"),
+    "release": lazy_gettext("hold returned"),
+    "spend": lazy_gettext("hold spent"),
+    "credit": lazy_gettext("credited"),
+    "return": lazy_gettext("given back"),
+}
+FIELDS = {
+    "customer_name": lazy_gettext("Customer's name"),
+    "bank": lazy_gettext("Bank"),
+    "sub_bank": lazy_gettext("Branch"),
+    "card_number": lazy_gettext("Account number"),
+    "real_name": lazy_gettext("Account holder"),
+    "gatewaya_personal_data.name": lazy_gettext("Person's name"),
+    "gatewaya_personal_data.cert_type": lazy_gettext("Certificate's type"),
+    "gatewaya_personal_data.cert_no": lazy_gettext("Certificate's number"),
+    "gatewaya_personal_data.cert_validity_type": lazy_gettext("Certificate's validity"),
+    "gatewaya_personal_data.cert_begin_date": lazy_gettext("Certificate valid from"),
+    "gatewaya_personal_data.cert_end_date": lazy_gettext("Certificate valid until"),
+    "gatewaya_personal_data.mobile_no": lazy_gettext("Mobile number"),
+    "gatewaya_personal_data.email": lazy_gettext("E-mail"),
+    "gatewaya_personal_data.address": lazy_gettext("Address"),
+    "gatewaya_card_info.card_type": lazy_gettext("Card's type"),
+    "gatewaya_card_info.card_name": lazy_gettext("Card holder"),
+    "gatewaya_card_info.card_no": lazy_gettext("Card number"),
+    "gatewaya_card_info.prov_id": lazy_gettext("Card's province"),
+    "gatewaya_card_info.area_id": lazy_gettext("Card's city or district"),
+}
+CALLBACK_STATES = {
+    "pending": lazy_gettext("waits to be delivered"),
+    "delivered": lazy_gettext("delivered"),
+    "dead": lazy_gettext("given up"),
+}
+
+
+def who(text: str) -> str:
+    """Who did something, as it stands in the history."""
+    if text.startswith(OPERATOR):
+        return gettext("operator %(name)s", name=text.removeprefix(OPERATOR))
+    return str(WHO.get(text, text))
+
+
+def purpose(text: str) -> str:
+    """What a posting is for."""
+    if text.startswith("exception "):
+        return gettext("exception %(number)s settled", number=text.removeprefix("exception "))
+    return str(PURPOSES.get(text, text))

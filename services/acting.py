@@ -1,0 +1,122 @@
+"""Doing what an operator confirmed: only as it was told, and written down before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from marshmallow import ValidationError
+
+from models.order import Order, PaymentException
+from schemas.fields import Yuan
+from services import audit, payouts, reconciliation, redelivery, resolution
+from services.actions import Action, possible
+from services.audit import Actor
+from services.errors import NotPossible
+
+MOST_CHARACTERS = 200
+
+
+@dataclass(frozen=True)
+class Given:
+    """What an operator gives with an action, as typed; an empty amount is the order's own."""
+
+    reason: str = ""
+    amount: str = ""
+    reference: str = ""
+
+    def fen(self) -> int | None:
+        """The amount in fen, None for the order's own. Raises NotPossible."""
+        try:
+            return Yuan().deserialize(self.amount.strip()) if self.amount.strip() else None
+        except ValidationError as error:
+            raise NotPossible(f"the amount {self.amount[:40]!r}: {' '.join(map(str, error.messages))}") from None
+
+    def text(self, name: str) -> str:
+        """The reason, or the reference. Raises NotPossible: it is too long, or can't be read."""
+        typed = str(getattr(self, name)).strip()
+        if len(typed) > MOST_CHARACTERS or not typed.isprintable():
+            raise NotPossible(f"the {name} has at most {MOST_CHARACTERS} characters, in one line")
+        return typed
+
+
+def _reject_order(order: Order, action: Action, given: Given, who: str) -> None:
+    payouts.reject(order, given.text("reason"), who)
+
+
+def _mark(order: Order, action: Action, given: Given, who: str) -> bool:
+    return payouts.mark_paid(order, amount=given.fen(), reference=given.text("reference"), who=who)
+
+
+def _resolve(order: Order, action: Action, given: Given, who: str) -> PaymentException:
+    assert action.exception is not None
+    return resolution.resolve(order, action.resolution, who, action.exception.id)
+
+
+def _send_again(order: Order, action: Action, given: Given, who: str) -> int:
+    assert action.callback is not None
+    return redelivery.redeliver(action.callback.webhook_id)
+
+
+DOING: dict[str, Callable[[Order, Action, Given, str], Any]] = {
+    "accept": lambda order, action, given, who: payouts.accept(order, who),
+    "reject": _reject_order,
+    "paid": _mark,
+    "ask": lambda order, action, given, who: reconciliation.ask_now(order, who),
+    "settle": _resolve,
+    "redeliver": _send_again,
+    "redeliver-all": lambda order, action, given, who: redelivery.redeliver_of(order),
+}
+# As they stand in the audit log.
+VERBS = {
+    "accept": "accept order",
+    "reject": "reject order",
+    "paid": "mark paid",
+    "ask": "ask channel",
+    "settle": "settle exception",
+    "redeliver": "redeliver callback",
+    "redeliver-all": "redeliver callbacks",
+}
+
+
+def _detail(action: Action, given: Given) -> str:
+    told: dict[str, list[Any]] = {
+        "reject": [given.reason],
+        "paid": [given.amount, given.reference],
+        "settle": [action.exception and f"{action.exception.id} {action.exception.kind}", action.resolution],
+    }
+    return " ".join(str(part).strip()[:MOST_CHARACTERS] for part in told.get(action.name, []) if part)
+
+
+def perform(order: Order, key: str, seal: str, given: Given, actor: Actor) -> tuple[Action, Any]:
+    """Do what an operator confirmed, unless it would do anything else by now; the action, and what came of it.
+
+    It runs outside any transaction, for the channel may be asked. The audit log has it before it is done, and what
+    spoke against it.
+
+    Args:
+        key, seal: of the action as the operator saw it.
+
+    Raises:
+        NotPossible: the order moved on since, or the act's own reason.
+    """
+    action = next((each for each in possible(order) if each.key == key), None)
+    if action is None:
+        return _moved_on(order, key, actor)
+    acting = action
+
+    def do() -> tuple[Action, Any]:
+        if acting.seal != seal:
+            raise NotPossible("it would not do any more what the page said: look again")
+        return acting, DOING[acting.name](order, acting, given, actor.who)
+
+    about, of = ("callback", action.callback.webhook_id) if action.callback else ("order", order.order_no)
+    return audit.act(actor, VERBS[action.name], about, of, do, _detail(action, given))
+
+
+def _moved_on(order: Order, key: str, actor: Actor) -> NoReturn:
+    why = f"that is not possible: the order is {order.status} now"
+    name = max((name for name in VERBS if key.startswith(name)), key=len, default="")
+    audit.record(actor, VERBS.get(name, "act"), "order", order.order_no, f"not done: {why}")
+    raise NotPossible(why)

@@ -1,0 +1,75 @@
+"""What may be seen of sensitive values: of each field only what the table allows, of an unknown one nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import parse_qsl, quote, urlsplit, urlunsplit
+
+HIDDEN = "***"
+SHOWN_AT_THE_END = 4
+
+
+def _first(text: str) -> str:
+    return text[:1] + "*"
+
+
+def ending(text: str) -> str:
+    """The last four characters, of a short one at most half."""
+    shown = min(SHOWN_AT_THE_END, len(text) // 2)
+    return "*" * (len(text) - shown) + text[len(text) - shown :]
+
+
+def _email(text: str) -> str:
+    return f"{_first(text)}**@{HIDDEN}"
+
+
+def _whole(text: str) -> str:
+    return text
+
+
+FIELDS: dict[str, Callable[[str], str]] = {
+    "customer_name": _first,
+    "bank": _whole,
+    "sub_bank": _whole,
+    "card_number": ending,
+    "real_name": _first,
+    "gatewaya_personal_data.name": _first,
+    "gatewaya_personal_data.cert_type": _whole,
+    "gatewaya_personal_data.cert_no": ending,
+    "gatewaya_personal_data.cert_validity_type": _whole,
+    "gatewaya_personal_data.mobile_no": ending,
+    "gatewaya_personal_data.email": _email,
+    "gatewaya_personal_data.address": _first,
+    "gatewaya_card_info.card_type": _whole,
+    "gatewaya_card_info.card_name": _first,
+    "gatewaya_card_info.card_no": ending,
+    "gatewaya_card_info.prov_id": _whole,
+    "gatewaya_card_info.area_id": _whole,
+}
+
+
+def masked(values: dict[str, Any]) -> dict[str, str]:
+    """Values by field, each as far as it may be seen; empty ones stay empty."""
+    return {name: FIELDS.get(name, lambda text: HIDDEN)(str(value)) if value else "" for name, value in values.items()}
+
+
+def address(url: str) -> str:
+    """A web address without the values that a key may be among: in its query, and before its host."""
+    try:
+        parts = urlsplit(url)
+        names = [name for name, _ in parse_qsl(parts.query, keep_blank_values=True)]
+    except ValueError:
+        return HIDDEN
+    _, at, host = parts.netloc.rpartition("@")
+    query = "&".join(f"{quote(name)}={HIDDEN}" for name in names) or (HIDDEN if parts.query else "")
+    return urlunsplit((parts.scheme, f"{HIDDEN}@{host}" if at else host, parts.path, query, ""))
+
+
+_VALUE = re.compile(r"(?<=[?&])([^=&\s]+)=[^&\s)'\"]+")
+
+
+def error(text: str) -> str:
+    """What a failed call said, without the values in the query of the address that it names."""
+    return _VALUE.sub(rf"\1={HIDDEN}", text)

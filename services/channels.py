@@ -118,6 +118,11 @@ def check(channel: Channel) -> str:
     return ANSWERS
 
 
+def every() -> list[Channel]:
+    """All channels, the oldest first."""
+    return list(Channel.select().order_by(Channel.id))
+
+
 def find_channel(channel_id: int) -> Channel:
     """The channel with this id. Raises NotPossible."""
     channel = Channel.get_or_none(Channel.id == channel_id)

@@ -70,6 +70,11 @@ def balances() -> dict[str, dict[str, int]]:
     return result
 
 
+def balances_of(merchant: Merchant) -> dict[str, int]:
+    """One merchant's balances in fen: `{"available": fen, "held": fen}`."""
+    return {kind: LedgerAccount.balance_of(kind, merchant.id) for kind in (AVAILABLE, HELD)}
+
+
 def operator_balances() -> dict[str, int]:
     """The operator's own balances in fen: fees, commission, and clearing by channel id."""
     rows = LedgerAccount.select().where(LedgerAccount.kind.not_in([AVAILABLE, HELD])).order_by(LedgerAccount.id)
@@ -105,8 +110,18 @@ def adjust(
     try:
         post("adjustment", {(AVAILABLE, merchant.id): fen, other: -fen}, who=who, memo=reason, at=at)
     except Refused:
-        said = f"{merchant.key}'s available balance does not cover that"
-        raise NotPossible(said, {"amount": [said]}) from None
+        raise _not_covered(merchant) from None
+
+
+def _not_covered(merchant: Merchant) -> NotPossible:
+    said = N_("the available balance does not cover that")
+    return NotPossible(f"{merchant.key}: {said}", {"amount": [said]})
+
+
+def check_cover(merchant: Merchant, fen: int) -> None:
+    """Would an adjustment of `fen` be possible now? Raises NotPossible."""
+    if balances_of(merchant)["available"] + fen < 0:
+        raise _not_covered(merchant)
 
 
 def _check_not_made(merchant: Merchant, fen: int, reason: str, who: str) -> None:

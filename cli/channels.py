@@ -9,13 +9,11 @@ from typing import Any, BinaryIO
 import click
 
 import gateways
-import settings
 from cli.output import PERCENT, ROW_ID, YUAN, Commands, PercentType, YuanType, facts, given_of, json_option, show, table
-from gateways.sandbox import SandboxDriver
 from models.channel import CATEGORIES, Channel, ChannelLink
 from models.merchant import Merchant
 from schemas.views import hundredths
-from services import administration, channels
+from services import administration, channels, links
 from services.errors import NotPossible
 
 channel = Commands("channel", help="Payment channels, and which merchants may use them.")
@@ -90,8 +88,8 @@ def add(
     """Add a channel; link merchants to it with `flask channel link`."""
     given = given_of(options)
     made = channels.add_channel(category, driver, name, config=_config(pairs, config_file), **given)
-    if driver == SandboxDriver.name and not settings.active().demo:
-        click.echo("warning: anyone who has a pay_url can mark an order of a sandbox channel as paid", err=True)
+    if warning := channels.warning(driver):
+        click.echo(f"warning: {warning}", err=True)
     show(_view(made), as_json, facts)
 
 
@@ -123,7 +121,7 @@ def check(channel_id: int) -> None:
 @click.argument("merchant_key")
 def link(channel_id: int, merchant_key: str) -> None:
     """Let merchant MERCHANT_KEY use channel CHANNEL_ID."""
-    channels.link(channels.find_channel(channel_id), administration.find_merchant(merchant_key))
+    links.link(channels.find_channel(channel_id), administration.find_merchant(merchant_key))
     click.echo(f"{merchant_key} may use channel {channel_id}")
 
 
@@ -132,7 +130,7 @@ def link(channel_id: int, merchant_key: str) -> None:
 @click.argument("merchant_key")
 def unlink(channel_id: int, merchant_key: str) -> None:
     """Take channel CHANNEL_ID from merchant MERCHANT_KEY. Its open orders go on."""
-    channels.unlink(channels.find_channel(channel_id), administration.find_merchant(merchant_key))
+    links.unlink(channels.find_channel(channel_id), administration.find_merchant(merchant_key))
     click.echo(f"{merchant_key} may no longer use channel {channel_id}")
 
 

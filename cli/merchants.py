@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import sys
 from typing import Any
 
 import click
@@ -11,8 +11,7 @@ from cli.output import PERCENT, Commands, facts, given_of, json_option, show, ta
 from models.channel import ChannelLink
 from models.merchant import Merchant
 from schemas.views import hundredths
-from services import administration, overview, vault
-from services.masking import masked
+from services import administration, masking, overview, trial, vault
 
 merchant = Commands("merchant", help="Merchants: keys, secrets, rates, callbacks.")
 account = Commands("account", help="Receiving accounts that withdrawals are paid to.")
@@ -41,7 +40,7 @@ def _settable(command: Any) -> Any:
 @_settable
 @json_option
 def add(key: str, as_json: bool, **options: Any) -> None:
-    """Add a merchant with the API key KEY; its secrets are printed once."""
+    """Add a merchant with the API key KEY. Its secrets are printed once."""
     given = {"name": key} | given_of(options)
     made, secret = administration.add_merchant(key, **given)
     callback_secret = vault.unseal(made.callback_secret)
@@ -116,6 +115,24 @@ def rotate(key: str, callback: bool, keep_hours: int, as_json: bool) -> None:
     show({"key": key, name: new, "old_one_valid_hours": keep_hours}, as_json, facts)
 
 
+@merchant.command("test-callback")
+@click.argument("key")
+@json_option
+def test_callback(key: str, as_json: bool) -> None:
+    """Send merchant KEY a callback of type `test` now. It is signed as all are, and not stored."""
+    outcome = trial.callback(administration.find_merchant(key))
+    view = {
+        "id": outcome.webhook_id,
+        "delivered": outcome.delivered,
+        "status": outcome.status,
+        "milliseconds": outcome.milliseconds,
+        "answer": outcome.answer,
+        "problem": outcome.problem,
+    }
+    show(view, as_json, facts)
+    sys.exit(0 if outcome.delivered else 1)
+
+
 @account.command("add")
 @click.argument("key")
 @click.option("--bank", default="", help="Bank.")
@@ -134,9 +151,8 @@ def add_account(key: str, as_json: bool, **details: str) -> None:
 @json_option
 def accounts(key: str | None, as_json: bool) -> None:
     """List the receiving accounts on file, numbers masked. Only merchant KEY's where it is given."""
-    views = []
-    for row in overview.accounts(administration.merchants(key)):
-        details = json.loads(vault.unseal(row.details))
-        seen = {name: details[name] for name in ("bank", "sub_bank", "card_number", "real_name")}
-        views.append({"id": row.id, "merchant": row.merchant.key} | masked(seen) | {"createtime": row.createtime})
+    views = [
+        {"id": row.id, "merchant": row.merchant.key, **masking.account(row), "createtime": row.createtime}
+        for row in overview.accounts(administration.merchants(key))
+    ]
     show(views, as_json, lambda views: table([view | {"createtime": when(view["createtime"])} for view in views]))

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import json
-import re
 import unicodedata
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from decimal import Decimal
 from typing import Any
 
 import click
 from flask.cli import AppGroup
-from marshmallow import ValidationError
+from marshmallow import ValidationError, fields
 from peewee import DatabaseError, OperationalError
 
 from models import schema
 from models.base import LARGEST_ID
 from models.faults import fault_of
-from schemas.fields import Yuan
+from schemas.fields import Percent, Sum
 from services.errors import NotPossible
 from services.vault import VaultLocked
 
@@ -61,46 +59,37 @@ class Command(_EndsInOneLine):
     """A command of no group that ends so."""
 
 
-class YuanType(click.ParamType):
+class Typed(click.ParamType):
+    """A text that a field of the contract reads; becomes what the field loads."""
+
+    field: fields.Field
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Hundredths."""
+        if isinstance(value, int):
+            return value
+        try:
+            return self.field.deserialize(value)
+        except ValidationError as error:
+            self.fail(f"{value!r}: {' '.join(error.messages)}", param, ctx)
+
+
+class YuanType(Typed):
     """An amount in yuan, such as 12.50; becomes integer fen. `zero` and `negative` say what else is an amount."""
 
     name = "yuan"
 
     def __init__(self, zero: bool = False, negative: bool = False):
-        self.zero, self.negative = zero, negative
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Integer fen."""
-        if isinstance(value, int):
-            return value
-        if self.zero and value in ("0", "0.0", "0.00"):
-            return 0
-        minus = self.negative and value.startswith("-")
-        try:
-            fen = Yuan().deserialize(value.removeprefix("-") if minus else value)
-        except ValidationError as error:
-            self.fail(f"{value!r}: {' '.join(error.messages)}", param, ctx)
-        return -fen if minus else fen
+        self.field = Sum(zero=zero, negative=negative)
 
 
-class PercentType(click.ParamType):
+class PercentType(Typed):
     """A rate in percent with at most two decimals, such as 0.60; becomes integer basis points."""
 
     name = "percent"
 
     def __init__(self, low: int = 0):
-        self.low = low
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Integer basis points."""
-        if isinstance(value, int):
-            return value
-        if not re.fullmatch(r"-?[0-9]{1,3}(\.[0-9]{1,2})?", value, re.ASCII):
-            self.fail(f"{value!r} is no percentage with at most two decimals", param, ctx)
-        points = int(Decimal(value) * 100)
-        if not self.low * 100 <= points <= 10_000:
-            self.fail(f"{value!r} is no percentage from {self.low} to 100", param, ctx)
-        return points
+        self.field = Percent(low)
 
 
 YUAN, PERCENT = YuanType(), PercentType()

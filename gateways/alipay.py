@@ -41,11 +41,13 @@ from gateways.config import (
     number,
     private_key,
     public_key,
+    told,
 )
 from gateways.signatures import holds, sign
 from gateways.statement import DEPOSIT, Layout
 from gateways.upstream import Upstream, read_form, said, web_address
 
+N_ = str  # marks a text for translation where it is shown
 GATEWAY = "https://openapi.alipay.com/gateway.do"
 APP = "alipays://platformapi/startapp?saId=10000007&qrcode="  # the app's own scanner, with what it is to have seen
 DONE, FAILED = "10000", "40004"
@@ -116,7 +118,7 @@ class Certificate(Certificates):
 class RootCertificates(Certificates):
     """Alipay's file of roots; only those signed with RSA count, and some of the others can't even be parsed."""
 
-    what = "file of Alipay's root certificates"
+    refusal = N_("Is no file of Alipay's root certificates.")
 
     def _pem(self, text: str) -> str:
         found = [root for block in _CERTIFICATE.findall(text) for root in _readable(block)]
@@ -139,26 +141,54 @@ class AlipayConfig(UpstreamConfig):
     `seller_id`: the merchant's PID, whose notices are believed.
     """
 
-    base_url = Address(load_default=GATEWAY)
-    app_id = fields.String(required=True, validate=number(8, 32))
-    seller_id = fields.String(
-        required=True, validate=validate.Regexp(r"2088[0-9]{12}\Z", error="Must be a PID: 16 digits, 2088 first.")
+    app_id = fields.String(
+        required=True,
+        validate=number(8, 32),
+        metadata=told(N_("Application"), N_("APPID: 控制台 → 应用 → the application.")),
     )
-    private_key = PrivateKey(required=True, validate=validate.Length(min=1, error="Is empty."))
-    alipay_public_key = PublicKey(load_default="")
-    app_certificate = Certificate(load_default="")
-    alipay_certificate = Certificate(load_default="")
-    alipay_root_certificates = RootCertificates(load_default="")
+    seller_id = fields.String(
+        required=True,
+        validate=validate.Regexp(r"2088[0-9]{12}\Z", error=N_("Must be a PID: 16 digits, 2088 first.")),
+        metadata=told(N_("Merchant number"), N_("PID, 16 digits that begin with 2088: 账户中心 → 商户信息.")),
+    )
+    private_key = PrivateKey(
+        required=True,
+        validate=validate.Length(min=1, error=N_("Must not be empty.")),
+        metadata=told(
+            N_("Your private key"), N_("应用私钥, made with Alipay's key tool. PEM or the bare text."), secret=True
+        ),
+    )
+    alipay_public_key = PublicKey(
+        load_default="",
+        metadata=told(
+            N_("Alipay's public key"), N_("Key mode: 支付宝公钥, not 应用公钥. With certificates it stays empty.")
+        ),
+    )
+    app_certificate = Certificate(
+        load_default="",
+        metadata=told(N_("Your application's certificate"), N_("Certificate mode: appCertPublicKey_APPID.crt.")),
+    )
+    alipay_certificate = Certificate(
+        load_default="",
+        metadata=told(N_("Alipay's certificate"), N_("Certificate mode: alipayCertPublicKey_RSA2.crt.")),
+    )
+    alipay_root_certificates = RootCertificates(
+        load_default="",
+        metadata=told(N_("Alipay's root certificates"), N_("Certificate mode: alipayRootCert.crt.")),
+    )
+    base_url = Address(
+        load_default=GATEWAY, metadata=told(N_("Address"), N_("Usually as it is; Alipay's sandbox has another."))
+    )
 
     @validates_schema
     def _has_one_mode(self, data: dict[str, Any], **_: Any) -> None:
         given = [name for name in CERTIFICATES if data[name]]
         if data["alipay_public_key"]:
-            wrong = {name: ["Is not for key mode: leave this empty, or alipay_public_key."] for name in given}
+            wrong = {name: [N_("Is not for key mode: leave this empty, or alipay_public_key.")] for name in given}
         elif given:
-            wrong = {name: ["Certificate mode needs it."] for name in CERTIFICATES if name not in given}
+            wrong = {name: [N_("Certificate mode needs it.")] for name in CERTIFICATES if name not in given}
         else:
-            wrong = {"alipay_public_key": ["Is needed, or all of the three certificates."]}
+            wrong = {"alipay_public_key": [N_("Is needed, or all of the three certificates.")]}
         if wrong:
             raise ValidationError(wrong)
 
@@ -175,10 +205,10 @@ class AlipayConfig(UpstreamConfig):
 
 def _misfit(key: RSAPublicKey | None, ours: RSAPublicKey, is_ours: bool) -> str:
     if key is None:
-        return "Holds no RSA key."
+        return N_("Holds no RSA key.")
     if is_ours:
-        return "" if key == ours else "Does not belong to private_key."
-    return "Is your application's own: Alipay's is another one." if key == ours else ""
+        return "" if key == ours else N_("Does not belong to private_key.")
+    return N_("Is your application's own: Alipay's is another one.") if key == ours else ""
 
 
 def _certified(pem: str) -> RSAPublicKey | None:
@@ -262,6 +292,8 @@ class AlipayDriver(Driver):
     """One application. Requests and answers are signed; errors may come unsigned, and then prove nothing."""
 
     name = "alipay"
+    title = N_("Alipay (OpenAPI)")
+    about = N_("Deposits by QR code straight to your Alipay merchant account; with certificates it also pays out.")
     config_schema = AlipayConfig
     methods = ("alipay",)
     account_fields = ("base_url", "app_id", "seller_id")

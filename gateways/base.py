@@ -132,6 +132,9 @@ class Driver:
     """Base of every driver; what it does not override, the channel can't do. Several threads use one at once."""
 
     name: ClassVar[str]
+    # What it is called, and a sentence on what it is for, where somebody chooses a driver; in English for translation.
+    title: ClassVar[str] = ""
+    about: ClassVar[str] = ""
     config_schema: ClassVar[type[Schema]] = NoConfig
     # The payment methods that the upstream knows, and those of them that it pays out by.
     methods: ClassVar[tuple[str, ...]] = METHODS

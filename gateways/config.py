@@ -1,4 +1,7 @@
-"""Fields that the configs of drivers share: addresses, proxies, keys. Each loads as a text that it would take again."""
+"""Fields that the configs of drivers share: addresses, proxies, keys. Each loads as a text that it would take again.
+
+What a form says of a field stands beside it: `metadata=told(...)`.
+"""
 
 from __future__ import annotations
 
@@ -23,9 +26,31 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from marshmallow import Schema, ValidationError, fields, validate
 
+N_ = str  # marks a text for translation where it is shown
 LEAST_BITS = 1024  # what the oldest platforms still give out
 _PEM = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----(.*?)-----END \1-----", re.DOTALL)
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+def told(label: str, hint: str = "", *, secret: bool = False, when: tuple[str, str] | None = None) -> dict[str, Any]:
+    """What people are told of a field, as its metadata: its name and how to fill it in, in English for translation.
+
+    Args:
+        secret: what is in it is shown to nobody, ever. So is what is in a field that is told nothing of.
+        when: `(name, value)` of the choice that it belongs to; the field is of no use with another.
+    """
+    return {"label": label, "hint": hint, "secret": secret, "when": when}
+
+
+def is_secret(field: fields.Field) -> bool:
+    """Must nobody be shown what is in this field of a config?"""
+    is_choice = isinstance(field, fields.Boolean) or choices(field)
+    return bool(field.metadata.get("secret", not is_choice))
+
+
+def choices(field: fields.Field) -> list[str]:
+    """The values that a field takes, where it is a choice between some."""
+    return [str(each) for check in field.validators if isinstance(check, validate.OneOf) for each in check.choices]
 
 
 def is_private(address: str) -> bool:
@@ -49,9 +74,9 @@ class Address(fields.String):
         except ValueError:
             usable = False
         if not usable or set(text) & set("?# ") or "@" in parts.netloc:
-            raise ValidationError("Must look like https://pay.example.com/.")
+            raise ValidationError(N_("Must look like https://pay.example.com/."))
         if not self.plain and not is_private(text):
-            raise ValidationError("Must begin with https://.")
+            raise ValidationError(N_("Must begin with https://."))
         return text.rstrip("/")
 
 
@@ -61,18 +86,18 @@ class Proxy(fields.String):
     def _deserialize(self, value: Any, attr: str | None, data: Any, **named: Any) -> str:
         text = super()._deserialize(value, attr, data, **named).strip()
         if text and not re.fullmatch(r"http://([^\s/@]+@)?([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}/?", text):
-            raise ValidationError("Must look like http://127.0.0.1:3128 or http://user:password@host:port.")
+            raise ValidationError(N_("Must look like http://127.0.0.1:3128 or http://user:password@host:port."))
         try:
             _ = urlsplit(text).port
         except ValueError:
-            raise ValidationError("The port must be below 65536.") from None
+            raise ValidationError(N_("The port must be below 65536.")) from None
         return text
 
 
-class _Sealed(fields.String):
+class Pasted(fields.String):
     """A key or certificate, as PEM or as the bare base64 that consoles show; loads as PEM."""
 
-    what = ""
+    refusal = N_("Is no key.")
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **named: Any) -> str:
         text = super()._deserialize(value, attr, data, **named).strip()
@@ -81,7 +106,7 @@ class _Sealed(fields.String):
         try:
             return self._pem(text)
         except (ValueError, TypeError, binascii.Error, UnsupportedAlgorithm):
-            raise ValidationError(f"Is no {self.what}.") from None
+            raise ValidationError(self.refusal) from None
 
     def _pem(self, text: str) -> str:
         raise NotImplementedError
@@ -110,28 +135,28 @@ def public_key(text: str) -> RSAPublicKey:
     return key
 
 
-class PrivateKey(_Sealed):
+class PrivateKey(Pasted):
     """An RSA private key without a password, PKCS#1 or PKCS#8."""
 
-    what = "RSA private key of 1024 bits or more, without a password"
+    refusal = N_("Is no RSA private key of 1024 bits or more, without a password.")
 
     def _pem(self, text: str) -> str:
         return private_key(text).private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
 
 
-class PublicKey(_Sealed):
+class PublicKey(Pasted):
     """An RSA public key."""
 
-    what = "RSA public key of 1024 bits or more"
+    refusal = N_("Is no RSA public key of 1024 bits or more.")
 
     def _pem(self, text: str) -> str:
         return public_key(text).public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
 
 
-class Certificates(_Sealed):
+class Certificates(Pasted):
     """One X.509 certificate as PEM, or several."""
 
-    what = "X.509 certificate in PEM"
+    refusal = N_("Is no X.509 certificate in PEM.")
 
     def __init__(self, *, several: bool = False, **named: Any):
         super().__init__(**named)
@@ -155,7 +180,7 @@ class Flag(fields.Boolean):
 
 def number(least: int, most: int) -> Callable[[str], Any]:
     """A check for a merchant's or an application's number."""
-    return validate.Regexp(rf"[0-9A-Za-z_-]{{{least},{most}}}\Z", error="Must be the number from the console.")
+    return validate.Regexp(rf"[0-9A-Za-z_-]{{{least},{most}}}\Z", error=N_("Must be the number from the console."))
 
 
 def ip_address(text: str) -> None:
@@ -163,7 +188,7 @@ def ip_address(text: str) -> None:
     try:
         ipaddress.ip_address(text)
     except ValueError:
-        raise ValidationError("Is no IP address.") from None
+        raise ValidationError(N_("Is no IP address.")) from None
 
 
 class UpstreamConfig(Schema):
@@ -173,5 +198,18 @@ class UpstreamConfig(Schema):
     says the same.
     """
 
-    proxy = Proxy(load_default="")
-    ask_again = Flag(load_default=False)
+    proxy = Proxy(
+        load_default="",
+        metadata=told(
+            N_("Proxy"),
+            N_("http://host:port, or http://user:password@host:port: the upstream is called through it. Usually none."),
+            secret=True,
+        ),
+    )
+    ask_again = Flag(
+        load_default=False,
+        metadata=told(
+            N_("Ask again"),
+            N_("A notice alone credits nothing: the upstream is asked, and its answer counts."),
+        ),
+    )

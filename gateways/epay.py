@@ -37,11 +37,13 @@ from gateways.config import (
     number,
     private_key,
     public_key,
+    told,
 )
 from gateways.signatures import holds, sign
 from gateways.statement import Layout
 from gateways.upstream import Reply, Upstream, app_link, is_for_a_code, read_form, said, web_address
 
+N_ = str  # marks a text for translation where it is shown
 KEYS = {"1": ("key",), "2": ("private_key", "platform_key")}
 DEPOSITS = {"0": State.OPEN, "1": State.PAID}
 REFUNDED = "2"
@@ -57,24 +59,69 @@ class EpayConfig(UpstreamConfig):
     `redirect`: the payer is sent to the platform's own page, instead of seeing its QR code on ours.
     """
 
-    base_url = Address(required=True, plain=True)
-    version = fields.String(load_default="1", validate=validate.OneOf(list(KEYS)))
-    pid = fields.String(required=True, validate=number(1, 32))
-    key = fields.String(load_default="", validate=validate.Length(max=200))
-    private_key = PrivateKey(load_default="")
-    platform_key = PublicKey(load_default="")
-    redirect = Flag(load_default=False)
-    device = fields.String(
-        load_default="pc", validate=validate.OneOf(["pc", "mobile", "qq", "wechat", "alipay", "jump"])
+    base_url = Address(
+        required=True,
+        plain=True,
+        metadata=told(
+            N_("Platform's address"), N_("接口地址, such as https://pay.example.com: without submit.php or api/.")
+        ),
     )
-    clientip = fields.String(load_default="127.0.0.1", validate=ip_address)
+    version = fields.String(
+        load_default="1",
+        validate=validate.OneOf(list(KEYS)),
+        metadata=told(N_("Version"), N_("1 signs with MD5, 2 with RSA and also pays out. Take 2 where there is one.")),
+    )
+    pid = fields.String(
+        required=True,
+        validate=number(1, 32),
+        metadata=told(N_("Merchant number"), N_("商户 ID in the platform's merchant console.")),
+    )
+    key = fields.String(
+        load_default="",
+        validate=validate.Length(max=200),
+        metadata=told(N_("MD5 key"), N_("Version 1: 商户密钥."), secret=True, when=("version", "1")),
+    )
+    private_key = PrivateKey(
+        load_default="",
+        metadata=told(
+            N_("Your private key"),
+            N_("Version 2: 商户私钥, as 生成商户 RSA 密钥对 showed it once. PEM or the bare text."),
+            secret=True,
+            when=("version", "2"),
+        ),
+    )
+    platform_key = PublicKey(
+        load_default="",
+        metadata=told(
+            N_("Platform's public key"), N_("Version 2: 平台公钥. PEM or the bare text."), when=("version", "2")
+        ),
+    )
+    redirect = Flag(
+        load_default=False,
+        metadata=told(
+            N_("Redirect"), N_("The payer is sent to the platform's own page, instead of seeing its QR code on ours.")
+        ),
+    )
+    device = fields.String(
+        load_default="pc",
+        validate=validate.OneOf(["pc", "mobile", "qq", "wechat", "alipay", "jump"]),
+        metadata=told(N_("Device"), N_("What the platform makes the payment for. Some give a QR code for pc only.")),
+    )
+    clientip = fields.String(
+        load_default="127.0.0.1",
+        validate=ip_address,
+        metadata=told(
+            N_("Payer's address"),
+            N_("What the platform is told, as nobody knows the payer's when an order is made. Some refuse some."),
+        ),
+    )
 
     @validates_schema
     def _has_its_keys(self, data: dict[str, Any], **_: Any) -> None:
         version = data.get("version", "1")
         missing = [name for name in KEYS.get(version, ()) if not data.get(name)]
         if missing:
-            raise ValidationError({name: [f"Version {version} needs it."] for name in missing})
+            raise ValidationError({name: [N_("This version needs it.")] for name in missing})
 
 
 def signed_text(fields: Mapping[str, Any]) -> str:
@@ -94,6 +141,10 @@ class EpayDriver(Driver):
     """What both versions share; its config's `version` chooses between them."""
 
     name = "epay"
+    title = "epay (易支付)"
+    about = N_(
+        "A platform with the epay interface: WeChat, Alipay and bank. The platform has the money until it settles."
+    )
     config_schema = EpayConfig
     account_fields = ("base_url", "version", "pid")
     statement = Layout(

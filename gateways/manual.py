@@ -5,6 +5,7 @@ from __future__ import annotations
 from marshmallow import Schema, fields, validate
 
 from gateways.base import METHODS, Driver, Opened, Payment, Payout, Report, State
+from gateways.config import told
 
 N_ = str  # marks a text for translation where it is shown
 
@@ -12,21 +13,27 @@ N_ = str  # marks a text for translation where it is shown
 LABELS = {"payee": N_("Payee"), "bank": N_("Bank"), "account": N_("Account number"), "note": N_("Note")}
 
 
+def _shown(most: int, label: str, hint: str = "") -> fields.String:
+    return fields.String(load_default="", validate=validate.Length(max=most), metadata=told(label, hint))
+
+
 class ManualConfig(Schema):
     """What the payer needs to know. The QR texts are those in the static codes of the payee's own wallet."""
 
-    payee = fields.String(load_default="", validate=validate.Length(max=100))
-    bank = fields.String(load_default="", validate=validate.Length(max=100))
-    account = fields.String(load_default="", validate=validate.Length(max=100))
-    note = fields.String(load_default="", validate=validate.Length(max=300))
-    qr_wxpay = fields.String(load_default="", validate=validate.Length(max=500))
-    qr_alipay = fields.String(load_default="", validate=validate.Length(max=500))
+    payee = _shown(100, N_("Payee"), N_("Whose account it is. Payers see all of this on the payment page."))
+    bank = _shown(100, N_("Bank"))
+    account = _shown(100, N_("Account number"))
+    note = _shown(300, N_("Note"), N_("What the payer is to do, such as to put the order number into the remark."))
+    qr_wxpay = _shown(500, N_("WeChat QR text"), N_("The text inside the static code of your own wallet."))
+    qr_alipay = _shown(500, N_("Alipay QR text"), N_("The same for Alipay."))
 
 
 class ManualDriver(Driver):
     """No upstream: nothing is proven until an operator says so."""
 
     name = "manual"
+    title = N_("By hand")
+    about = N_("The payer sees your account and pays into it; you look into it, and say what came and what you sent.")
     config_schema = ManualConfig
     payout_methods = METHODS
     by_hand = True

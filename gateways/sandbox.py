@@ -23,6 +23,7 @@ from gateways.base import (
     Report,
     State,
 )
+from gateways.config import told
 from gateways.simulator import (
     LATE_PAYOUT_SECONDS,
     OUTCOMES,
@@ -35,6 +36,7 @@ from gateways.simulator import (
     sign,
 )
 
+N_ = str  # marks a text for translation where it is shown
 MOST_FEN = 10**15
 PAYOUT_OUTCOMES = tuple(outcome for outcome in OUTCOMES if outcome != "duplicate")
 
@@ -42,9 +44,25 @@ PAYOUT_OUTCOMES = tuple(outcome for outcome in OUTCOMES if outcome != "duplicate
 class SandboxConfig(Schema):
     """`open`: what becomes of new deposits; `payout`: what becomes of withdrawals nobody said anything about."""
 
-    secret = fields.String(load_default=lambda: secrets.token_hex(16), validate=validate.Length(min=8))
-    open = fields.String(load_default="accept", validate=validate.OneOf(["accept", "refuse", "timeout"]))
-    payout = fields.String(load_default="success", validate=validate.OneOf(PAYOUT_OUTCOMES))
+    secret = fields.String(
+        load_default=lambda: secrets.token_hex(16),
+        validate=validate.Length(min=8),
+        metadata=told(
+            N_("Notice secret"), N_("What the simulator signs its notices with. Made for you where empty."), secret=True
+        ),
+    )
+    open = fields.String(
+        load_default="accept",
+        validate=validate.OneOf(["accept", "refuse", "timeout"]),
+        metadata=told(
+            N_("New deposits"), N_("What the simulator does with each: accept it, refuse it, or not answer.")
+        ),
+    )
+    payout = fields.String(
+        load_default="success",
+        validate=validate.OneOf(PAYOUT_OUTCOMES),
+        metadata=told(N_("Withdrawals"), N_("What becomes of those that nobody told the simulator anything about.")),
+    )
 
 
 class SandboxNotice(Schema):
@@ -63,6 +81,8 @@ class SandboxDriver(Driver):
     """Deposits are paid by a tester's click, withdrawals pay themselves out within seconds."""
 
     name = "sandbox"
+    title = N_("Sandbox")
+    about = N_("A simulator inside the service, to try things out. No real money moves.")
     config_schema = SandboxConfig
     payout_methods = METHODS
     shows_payouts_after = 0

@@ -42,11 +42,13 @@ from gateways.config import (
     number,
     private_key,
     public_key,
+    told,
 )
 from gateways.signatures import holds, sign
 from gateways.statement import Layout
 from gateways.upstream import Reply, Upstream, said
 
+N_ = str  # marks a text for translation where it is shown
 SCHEME = "WECHATPAY2-SHA256-RSA2048"
 CLOCKS_DIFFER = 300  # seconds
 TRANSACTIONS = "v3/pay/transactions"
@@ -76,7 +78,7 @@ CLOSED_ALREADY = ("ORDER_CLOSED", "ORDERCLOSED")
 def _rsa_only(text: str) -> None:
     """A check for certificates. Raises ValidationError."""
     if not all(isinstance(each.public_key(), RSAPublicKey) for each in certificates(text)):
-        raise ValidationError("Holds a certificate without an RSA key.")
+        raise ValidationError(N_("Holds a certificate without an RSA key."))
 
 
 class WechatpayConfig(UpstreamConfig):
@@ -85,31 +87,62 @@ class WechatpayConfig(UpstreamConfig):
     That is WeChat Pay's public key with its id, or its platform certificates; while it changes over, both.
     """
 
-    base_url = Address(load_default="https://api.mch.weixin.qq.com")
-    appid = fields.String(required=True, validate=number(1, 32))
-    mchid = fields.String(required=True, validate=number(1, 32))
+    mchid = fields.String(
+        required=True,
+        validate=number(1, 32),
+        metadata=told(N_("Merchant number"), N_("mchid, 商户号: 账户中心 → 商户信息.")),
+    )
+    appid = fields.String(
+        required=True,
+        validate=number(1, 32),
+        metadata=told(N_("Application"), N_("AppID of an application that is linked to it: 产品中心 → AppID账号管理.")),
+    )
     serial_no = fields.String(
         required=True,
-        validate=validate.Regexp(r"[0-9A-Fa-f]{1,40}\Z", error="Must be the certificate's serial number, in hex."),
+        validate=validate.Regexp(r"[0-9A-Fa-f]{1,40}\Z", error=N_("Must be the certificate's serial number, in hex.")),
+        metadata=told(N_("Certificate's serial number"), N_("证书序列号 of your API certificate, in hex.")),
     )
-    private_key = PrivateKey(required=True, validate=validate.Length(min=1, error="Must not be empty."))
+    private_key = PrivateKey(
+        required=True,
+        validate=validate.Length(min=1, error=N_("Must not be empty.")),
+        metadata=told(N_("Your private key"), N_("Of your API certificate: the file apiclient_key.pem."), secret=True),
+    )
     apiv3_key = fields.String(
-        required=True, validate=validate.Regexp(r"[!-~]{32}\Z", error="Must have 32 characters, of ASCII.")
+        required=True,
+        validate=validate.Regexp(r"[!-~]{32}\Z", error=N_("Must have 32 characters, of ASCII.")),
+        metadata=told(
+            N_("APIv3 key"), N_("APIv3密钥, the 32 characters that you chose: 账户中心 → API安全."), secret=True
+        ),
     )
     public_key_id = fields.String(
         load_default="",
-        validate=validate.Regexp(r"(PUB_KEY_ID_[0-9A-Za-z]{1,64})?\Z", error="Must look like PUB_KEY_ID_0123."),
+        validate=validate.Regexp(r"(PUB_KEY_ID_[0-9A-Za-z]{1,64})?\Z", error=N_("Must look like PUB_KEY_ID_0123.")),
+        metadata=told(N_("WeChat Pay's key number"), N_("PUB_KEY_ID_...: 账户中心 → API安全 → 微信支付公钥.")),
     )
-    public_key = PublicKey(load_default="")
-    platform_certificates = Certificates(several=True, load_default="", validate=_rsa_only)
+    public_key = PublicKey(
+        load_default="",
+        metadata=told(
+            N_("WeChat Pay's public key"), N_("The file pub_key.pem, with its number; or else the certificates below.")
+        ),
+    )
+    platform_certificates = Certificates(
+        several=True,
+        load_default="",
+        validate=_rsa_only,
+        metadata=told(N_("Platform certificates"), N_("Older accounts: 平台证书, one or several in one PEM file.")),
+    )
+    base_url = Address(
+        load_default="https://api.mch.weixin.qq.com",
+        metadata=told(N_("Address"), N_("Another host of WeChat Pay, or a relay of yours. Usually as it is.")),
+    )
 
     @validates_schema
     def _can_verify(self, data: dict[str, Any], **_: Any) -> None:
         pair = [name for name in ("public_key_id", "public_key") if not data.get(name)]
         if len(pair) == 1:
-            raise ValidationError({pair[0]: ["Needed: public_key and public_key_id belong together."]})
+            raise ValidationError({pair[0]: [N_("Needed: public_key and public_key_id belong together.")]})
         if pair and not data.get("platform_certificates"):
-            raise ValidationError({name: ["Needed, unless there are platform_certificates."] for name in pair})
+            raise ValidationError({name: [N_("Needed, unless there are platform_certificates.")] for name in pair})
 
 
 class _Said(Schema):
@@ -187,6 +220,8 @@ class WechatpayDriver(Driver):
     """The merchant's key signs requests, WeChat Pay's signs answers and notices; these are encrypted, too."""
 
     name = "wechatpay"
+    title = N_("WeChat Pay (API v3)")
+    about = N_("Deposits by QR code into a merchant account of your own at WeChat Pay. It pays nothing out.")
     config_schema = WechatpayConfig
     methods = ("wxpay",)
     account_fields = ("mchid", "appid")

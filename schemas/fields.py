@@ -13,6 +13,7 @@ from schemas.strict_json import Literal
 LARGEST_TIME = 253_402_300_799  # the last second of the year 9999
 MOST_FEN = 10**15
 _DIGITS = re.compile(r"-?[0-9]{1,19}")
+_PERCENT = re.compile(r"-?[0-9]{1,3}(\.[0-9]{1,2})?", re.ASCII)
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?")
 
 
@@ -59,6 +60,37 @@ class Yuan(fields.Field):
         if amount * 100 > MOST_FEN:
             raise ValidationError("Is too large.")
         return int(amount * 100)
+
+
+class Sum(Yuan):
+    """An amount that an operator gives; `zero` and `negative` say what else is one."""
+
+    def __init__(self, *, zero: bool = False, negative: bool = False, **kwargs: Any):
+        super().__init__(**kwargs)
+        self.zero, self.negative = zero, negative
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> int:
+        if self.zero and value in ("0", "0.0", "0.00"):
+            return 0
+        minus = self.negative and isinstance(value, str) and value.startswith("-")
+        fen = super()._deserialize(value[1:] if minus else value, attr, data, **kwargs)
+        return -fen if minus else fen
+
+
+class Percent(fields.Field):
+    """A rate as a text in percent with at most two decimals, from `low` to 100. Loads as integer basis points."""
+
+    def __init__(self, low: int = 0, **kwargs: Any):
+        super().__init__(**kwargs)
+        self.low = low
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> int:
+        if not isinstance(value, str) or not _PERCENT.fullmatch(value):
+            raise ValidationError("Must be a percentage with at most two decimals.")
+        points = int(Decimal(value) * 100)
+        if not self.low * 100 <= points <= 10_000:
+            raise ValidationError(f"Must be a percentage from {self.low} to 100.")
+        return points
 
 
 class Request(Schema):

@@ -7,6 +7,8 @@ import json
 import re
 import secrets
 import time
+from collections.abc import Iterable
+from hashlib import sha256
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -17,7 +19,7 @@ from models.base import database
 from models.ledger import AVAILABLE, COMMISSION, FEES, HELD
 from models.merchant import Merchant
 from models.writer import after_commit, transaction
-from services import directory, ledger, vault
+from services import directory, ledger, links, vault
 from services.addresses import network_of
 from services.errors import NotPossible
 from services.postings import OPERATOR
@@ -25,8 +27,10 @@ from services.signing import WEBHOOK_PREFIX
 
 RESULTS = ("completed", "cancelled")
 EVENTS = ("paid", "confirmed", *RESULTS)
+N_ = str  # marks a text for translation where it is shown
 CARD_NUMBER = re.compile(r"[A-Za-z0-9@._-]{6,40}")
 MERCHANT_KEY = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+NO_KEYS = {"new", ".", ".."}  # which could not stand in an address of the console
 
 
 def new_callback_secret() -> str:
@@ -57,7 +61,8 @@ def _callback_url(url: str) -> str:
     except ValueError:
         usable = False
     if not usable:
-        raise NotPossible(f"a callback URL is an address like https://shop.example/paid, not {url!r}")
+        said = "a callback URL is an address like https://shop.example/paid"
+        raise NotPossible(f"{said}, not {url!r}", {"callback_url": [said]})
     return url
 
 
@@ -72,7 +77,7 @@ def _addresses(text: str) -> str:
     try:
         return ",".join(str(network_of(part.strip())) for part in text.split(",") if part.strip())
     except ValueError as error:
-        raise NotPossible(f"allowed addresses: {error}") from None
+        raise NotPossible(f"allowed addresses: {error}", {"allowed_addresses": [str(error)]}) from None
 
 
 # How an operator's text becomes a column's value.
@@ -85,13 +90,14 @@ def _merchant_facts(given: dict[str, Any]) -> dict[str, Any]:
 
 @transaction
 def add_merchant(
-    key: str, name: str, *, secret: str = "", callback_secret: str = "", **facts: Any
+    key: str, name: str, *, secret: str = "", callback_secret: str = "", channels: Iterable[int] = (), **facts: Any
 ) -> tuple[Merchant, str]:
     """Add a merchant with its two ledger accounts.
 
     Args:
         key: the API key: 1 to 64 letters, digits, `_`, `.`, `-`.
         secret: the API secret; made where empty.
+        channels: the ids of the channels that it may use.
         facts: columns of Merchant; rates in basis points.
 
     Returns: the merchant and its API secret.
@@ -99,8 +105,9 @@ def add_merchant(
     Raises:
         NotPossible: the key is taken, or a value can't be used.
     """
-    if not MERCHANT_KEY.fullmatch(key):
-        raise NotPossible("a merchant's key has 1 to 64 letters, digits, _ . or -")
+    if not MERCHANT_KEY.fullmatch(key) or key in NO_KEYS:
+        said = N_("a merchant's key has 1 to 64 letters, digits, _ . or -, and is not new, . or ..")
+        raise NotPossible(said, {"key": [said]})
     secret = secret or secrets.token_urlsafe(32)
     now = int(time.time())
     facts = {"createtime": now, "updatetime": now} | _merchant_facts(facts)
@@ -115,36 +122,53 @@ def add_merchant(
             )
     except IntegrityError as error:
         if Merchant.select().where(Merchant.key == key).exists():
-            raise NotPossible(f"there is a merchant {key} already") from None
+            said = f"there is a merchant {key} already"
+            raise NotPossible(said, {"key": [said]}) from None
         raise NotPossible(f"a value is out of range: {error}") from None
     ledger.open_accounts((AVAILABLE, merchant.id), (HELD, merchant.id), (FEES, OPERATOR), (COMMISSION, OPERATOR))
+    links.set_channels(merchant, channels)
     return merchant, secret
 
 
 @transaction
-def set_merchant(merchant: Merchant, **facts: Any) -> None:
-    """Change columns of a merchant. Raises NotPossible."""
+def set_merchant(merchant: Merchant, *, channels: Iterable[int] | None = None, **facts: Any) -> None:
+    """Change columns of a merchant; `channels` are the ids of all that it may use. Raises NotPossible."""
     after_commit(directory.forget)
     Merchant.update(_merchant_facts(facts) | {"updatetime": int(time.time())}).where(
         Merchant.id == merchant.id
     ).execute()
+    if channels is not None:
+        links.set_channels(merchant, channels)
 
 
-def rotate(merchant: Merchant, *, callback: bool, keep_hours: int) -> str:
+def mark_of(merchant: Merchant, *, callback: bool) -> str:
+    """A text that changes with the API secret (or callback secret), and tells nothing of it."""
+    return sha256((merchant.callback_secret if callback else merchant.secret).encode()).hexdigest()[:16]
+
+
+@transaction
+def rotate(merchant: Merchant, *, callback: bool, keep_hours: int, mark: str | None = None) -> str:
     """Give a merchant a new API secret (or callback secret); the old one stays valid for `keep_hours`.
 
+    Args:
+        mark: `mark_of` the secret that is to be replaced, so that a form that was sent twice replaces it once.
+
     Returns: the new secret.
+
+    Raises:
+        NotPossible: that one is replaced already.
     """
+    merchant = database.held(Merchant.select().where(Merchant.id == merchant.id)).get()
+    if mark is not None and mark != mark_of(merchant, callback=callback):
+        raise NotPossible(N_("this secret was replaced meanwhile: look at the merchant's page again"))
     column = "callback_secret" if callback else "secret"
     new = new_callback_secret() if callback else secrets.token_urlsafe(32)
-    set_merchant(
-        merchant,
-        **{
-            column: vault.seal(new),
-            f"previous_{column}": getattr(merchant, column) if keep_hours else None,
-            f"previous_{column}_until": int(time.time()) + keep_hours * 3600 if keep_hours else None,
-        },
-    )
+    facts: dict[str, Any] = {
+        column: vault.seal(new),
+        f"previous_{column}": getattr(merchant, column) if keep_hours else None,
+        f"previous_{column}_until": int(time.time()) + keep_hours * 3600 if keep_hours else None,
+    }
+    set_merchant(merchant, **facts)
     return new
 
 
@@ -152,10 +176,22 @@ def rotate(merchant: Merchant, *, callback: bool, keep_hours: int) -> str:
 def add_account(
     merchant: Merchant, *, bank: str, sub_bank: str, card_number: str, real_name: str, createtime: int | None = None
 ) -> ReceivingAccount:
-    """Put a receiving account on file; withdrawals go to the newest one. Raises NotPossible."""
-    if not CARD_NUMBER.fullmatch(card_number) or not real_name.strip():
-        raise NotPossible("a receiving account needs a real name and a card number of 6 to 40 letters, digits, @ . _ -")
+    """Put a receiving account on file; withdrawals go to the newest one.
+
+    Raises:
+        NotPossible: a value can't be used, or this is the newest one already.
+    """
+    wrong = {} if real_name.strip() else {"real_name": [N_("a receiving account needs its holder's name")]}
+    if not CARD_NUMBER.fullmatch(card_number):
+        wrong["card_number"] = [N_("a card number has 6 to 40 letters, digits, @ . _ or -")]
+    if wrong:
+        raise NotPossible("; ".join(text for texts in wrong.values() for text in texts), wrong)
     details = {"bank": bank, "sub_bank": sub_bank, "card_number": card_number, "real_name": real_name}
+    database.alone("accounts", merchant.id)
+    newest = ReceivingAccount.of(merchant)
+    if newest and json.loads(vault.unseal(newest.details)) == details:
+        said = N_("this is the newest account on file already")
+        raise NotPossible(said, {"card_number": [said]})
     return ReceivingAccount.create(
         merchant=merchant,
         on_file=True,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -25,6 +25,15 @@ class Actor:
     def who(self) -> str:
         """As it stands in an order's history and in the ledger."""
         return f"operator {self.name}"
+
+
+def changes(before: Mapping[str, str], after: Mapping[str, str]) -> str:
+    """What a form changes, for an entry's detail: `name: Shop -> New shop; enabled: yes -> no`."""
+    return "; ".join(
+        f"{name}: {before.get(name, '') or '-'} -> {value or '-'}"
+        for name, value in after.items()
+        if before.get(name, "") != value
+    )
 
 
 @transaction

@@ -64,6 +64,17 @@ def _wake(merchant: int) -> None:
             _wakers[0]()
 
 
+def new_webhook_id() -> str:
+    """The name of one callback."""
+    return f"msg_{secrets.token_hex(16)}"
+
+
+def body_of(event: str, at: int, data: dict[str, Any]) -> str:
+    """A callback's body, byte for byte as it is signed and sent."""
+    timestamp = datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return json.dumps({"type": event, "timestamp": timestamp, "data": data}, ensure_ascii=False, separators=(",", ":"))
+
+
 def enqueue(order: Order) -> None:
     """Write the callback for the order's present status where its merchant wants it; in the caller's transaction."""
     merchant = directory.by_id(order.merchant_id).merchant
@@ -72,17 +83,12 @@ def enqueue(order: Order) -> None:
     now = int(time.time())
     after_commit(partial(_wake, order.merchant_id))
     event = f"order.{order.status}"
-    body = {
-        "type": event,
-        "timestamp": datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "data": order_view.of(order),
-    }
     Callback.add(
-        webhook_id=f"msg_{secrets.token_hex(16)}",
+        webhook_id=new_webhook_id(),
         merchant=order.merchant_id,
         order=order.id,
         type=event,
-        body=json.dumps(body, ensure_ascii=False, separators=(",", ":")),
+        body=body_of(event, now, order_view.of(order)),
         # With nowhere to go it waits for `flask callback redeliver`.
         state=WAITING if merchant.callback_url else DEAD,
         due_at=now if merchant.callback_url else None,
@@ -103,31 +109,28 @@ def address_of(merchant: Merchant) -> str:
     return urljoin(settings.active().public_url, merchant.callback_url) if merchant.callback_url else ""
 
 
-def headers_of(callback: Callback, timestamp: str, signature: str) -> dict[str, str]:
+def headers_of(webhook_id: str, timestamp: str, signature: str) -> dict[str, str]:
     """The headers that a callback is sent with at that time."""
     return {
         "Content-Type": "application/json",
-        "webhook-id": callback.webhook_id,
+        "webhook-id": webhook_id,
         "webhook-timestamp": timestamp,
         "webhook-signature": signature,
     }
 
 
-def _send(callback: Callback) -> tuple[int | None, str]:
+def send(merchant: Merchant, webhook_id: str, body: str) -> tuple[int | None, str]:
     """One signed POST: the HTTP status (None where there is none) and the first KiB of the answer or the error."""
-    merchant = callback.merchant
     if not merchant.callback_url:
         return None, "the merchant has no callback_url"
     now = int(time.time())
     secrets_now = vault.valid_secrets(merchant, "callback_secret")
-    headers = headers_of(callback, str(now), sign_webhook(secrets_now, callback.webhook_id, now, callback.body))
-    private_allowed = settings.active().private_callbacks_allowed
+    headers = headers_of(webhook_id, str(now), sign_webhook(secrets_now, webhook_id, now, body))
+    url, private_allowed = address_of(merchant), settings.active().private_callbacks_allowed
     try:
         with (
             Deadline(TIMEOUT),
-            outbound.post(
-                address_of(merchant), callback.body.encode(), headers, timeout=TIMEOUT, private_allowed=private_allowed
-            ) as answer,
+            outbound.post(url, body.encode(), headers, timeout=TIMEOUT, private_allowed=private_allowed) as answer,
         ):
             return answer.status_code, _start_of(answer)
     except (OSError, ValueError, HTTPError, HTTPException) as error:  # requests' own are OSErrors
@@ -146,7 +149,7 @@ def _start_of(answer: requests.Response) -> str:
 def attempt(callback: Callback) -> bool:
     """Send a claimed callback once and record how that went; True where it was delivered, and not slowly."""
     at, started = int(time.time()), time.monotonic()
-    status, answer = _send(callback)
+    status, answer = send(callback.merchant, callback.webhook_id, callback.body)
     took = time.monotonic() - started
     now = int(time.time())
     delivered = status is not None and 200 <= status < 300

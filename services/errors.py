@@ -55,4 +55,12 @@ class Refused(Exception):
 
 
 class NotPossible(Exception):
-    """An operator's command that can't be carried out; the text says why."""
+    """An operator's act that can't be carried out; the text says why.
+
+    `wrong` is `{field: [messages]}` where single fields are to blame, so that a form can say it there;
+    `config.NAME` is a field of a driver's config.
+    """
+
+    def __init__(self, text: str, wrong: dict[str, list[str]] | None = None):
+        super().__init__(text)
+        self.wrong = wrong or {}

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 
+from models.base import database
 from models.chain import Facts
 from models.channel import Channel
-from models.ledger import AVAILABLE, CLEARING, FEES, HELD, LedgerAccount, Posting, add_entry
+from models.ledger import AVAILABLE, CLEARING, FEES, HELD, Entry, LedgerAccount, Posting, add_entry
 from models.merchant import Merchant
 from models.order import Order
 from models.writer import transaction
@@ -18,6 +19,10 @@ def open_accounts(*accounts: Account) -> None:
     """Make the accounts that are not there yet, with nothing in them."""
     rows = [{"kind": kind, "owner": owner} for kind, owner in accounts]
     LedgerAccount.insert_many(rows).on_conflict_ignore().execute()
+
+
+N_ = str  # marks a text for translation where it is shown
+REPEATED = 600  # seconds in which the same adjustment is taken for a form that was sent twice
 
 
 @transaction
@@ -65,12 +70,18 @@ def balances() -> dict[str, dict[str, int]]:
     return result
 
 
+def balances_of(merchant: Merchant) -> dict[str, int]:
+    """One merchant's balances in fen: `{"available": fen, "held": fen}`."""
+    return {kind: LedgerAccount.balance_of(kind, merchant.id) for kind in (AVAILABLE, HELD)}
+
+
 def operator_balances() -> dict[str, int]:
     """The operator's own balances in fen: fees, commission, and clearing by channel id."""
     rows = LedgerAccount.select().where(LedgerAccount.kind.not_in([AVAILABLE, HELD])).order_by(LedgerAccount.id)
     return {row.kind if row.owner == OPERATOR else f"{row.kind} {row.owner}": row.balance for row in rows}
 
 
+@transaction
 def adjust(
     merchant: Merchant,
     fen: int,
@@ -79,18 +90,51 @@ def adjust(
     channel: Channel | None = None,
     who: str = "operator",
     at: int | None = None,
+    once: bool = False,
 ) -> None:
     """Add to (or, where negative, take from) a merchant's available balance by hand.
 
     The other side is the channel's clearing account where the money went through one, else the operator's fees.
 
+    Args:
+        once: refuse what the same `who` has just done for the same reason.
+
     Raises:
-        NotPossible: nothing to adjust, no reason, or the balance does not cover it.
+        NotPossible: nothing to adjust, no reason, the balance does not cover it, or it was made already.
     """
     if not fen or not reason.strip():
         raise NotPossible("an adjustment needs an amount and a reason")
+    if once:
+        _check_not_made(merchant, fen, reason, who)
     other = (CLEARING, channel.id) if channel else (FEES, OPERATOR)
     try:
         post("adjustment", {(AVAILABLE, merchant.id): fen, other: -fen}, who=who, memo=reason, at=at)
     except Refused:
-        raise NotPossible(f"{merchant.key}'s available balance does not cover that") from None
+        raise _not_covered(merchant) from None
+
+
+def _not_covered(merchant: Merchant) -> NotPossible:
+    said = N_("the available balance does not cover that")
+    return NotPossible(f"{merchant.key}: {said}", {"amount": [said]})
+
+
+def check_cover(merchant: Merchant, fen: int) -> None:
+    """Would an adjustment of `fen` be possible now? Raises NotPossible."""
+    if balances_of(merchant)["available"] + fen < 0:
+        raise _not_covered(merchant)
+
+
+def _check_not_made(merchant: Merchant, fen: int, reason: str, who: str) -> None:
+    database.alone("adjustments", merchant.id)
+    # The unique index on order and purpose finds those that are of no order.
+    same = (
+        Posting.select()
+        .join(Entry)
+        .join(LedgerAccount)
+        .where(Posting.order.is_null(), Posting.purpose == "adjustment", Posting.who == who, Posting.memo == reason)
+        .where(Posting.createtime > int(time.time()) - REPEATED, Entry.amount == fen)
+        .where(LedgerAccount.kind == AVAILABLE, LedgerAccount.owner == merchant.id)
+    )
+    if same.exists():
+        said = N_("this was just done: if it is to be done again, say so in the reason")
+        raise NotPossible(said, {"reason": [said]})

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlsplit, urlunsplit
+
+from models.account import ReceivingAccount
+from services import vault
 
 HIDDEN = "***"
 SHOWN_AT_THE_END = 4
@@ -53,6 +57,12 @@ FIELDS: dict[str, Callable[[str], str]] = {
 def masked(values: dict[str, Any]) -> dict[str, str]:
     """Values by field, each as far as it may be seen; empty ones stay empty."""
     return {name: FIELDS.get(name, lambda text: HIDDEN)(str(value)) if value else "" for name, value in values.items()}
+
+
+def account(row: ReceivingAccount) -> dict[str, str]:
+    """A receiving account on file: bank, sub_bank, card_number, real_name."""
+    details = json.loads(vault.unseal(row.details))
+    return masked({name: details[name] for name in ("bank", "sub_bank", "card_number", "real_name")})
 
 
 def address(url: str) -> str:

@@ -10,10 +10,11 @@ from functools import cache
 from werkzeug.security import check_password_hash, generate_password_hash
 
 from models.base import database
-from models.operator import OPERATOR, ROLES, Operator
+from models.operator import OPERATOR, ROLES, VIEWER, Operator
 from models.writer import transaction
 from services.errors import NotPossible
 
+N_ = str  # marks a text for translation where it is shown
 NAME = re.compile(r"[A-Za-z0-9_.@-]{1,64}")
 LEAST_CHARACTERS, MOST_CHARACTERS = 10, 200
 
@@ -26,18 +27,22 @@ def _nobody() -> str:
 
 def _hash(password: str, name: str) -> str:
     if not LEAST_CHARACTERS <= len(password) <= MOST_CHARACTERS:
-        raise NotPossible(f"a password has {LEAST_CHARACTERS} to {MOST_CHARACTERS} characters")
+        said = f"a password has {LEAST_CHARACTERS} to {MOST_CHARACTERS} characters"
+        raise NotPossible(said, {"password": [said]})
     if name.lower() in password.lower() and len(password) < len(name) + 8:
-        raise NotPossible("the password is too much like the name")
+        said = N_("the password is too much like the name")
+        raise NotPossible(said, {"password": [said]})
     if len(set(password)) < 5:
-        raise NotPossible("the password repeats too few characters")
+        said = N_("the password repeats too few characters")
+        raise NotPossible(said, {"password": [said]})
     return generate_password_hash(password)
 
 
 def add(name: str, password: str, role: str = OPERATOR, at: int | None = None) -> Operator:
     """Add an account; `role` is viewer or operator. Raises NotPossible."""
     if not NAME.fullmatch(name):
-        raise NotPossible("an operator's name has 1 to 64 letters, digits, _ . @ or -")
+        said = N_("an operator's name has 1 to 64 letters, digits, _ . @ or -")
+        raise NotPossible(said, {"name": [said]})
     if role not in ROLES:
         raise NotPossible(f"roles are {', '.join(ROLES)}")
     return _insert(name, _hash(password, name), role, at or int(time.time()))
@@ -47,7 +52,8 @@ def add(name: str, password: str, role: str = OPERATOR, at: int | None = None) -
 def _insert(name: str, hashed: str, role: str, now: int) -> Operator:
     database.alone("operators")
     if Operator.select().where(Operator.name == name).exists():
-        raise NotPossible(f"there is an operator {name} already")
+        said = f"there is an operator {name} already"
+        raise NotPossible(said, {"name": [said]})
     facts = {"session": secrets.token_hex(16), "createtime": now, "updatetime": now}
     return Operator.create(name=name, password=hashed, role=role, **facts)
 
@@ -70,12 +76,32 @@ def set_password(operator: Operator, password: str) -> None:
     _change(operator, password=_hash(password, operator.name))
 
 
-def change(operator: Operator, *, role: str | None = None, enabled: bool | None = None) -> None:
-    """Change an account's role, or switch it off or on; either ends its sessions. Raises NotPossible."""
+@transaction
+def change(operator: Operator, *, role: str | None = None, enabled: bool | None = None, by: str | None = None) -> None:
+    """Change an account's role, or switch it off or on; either ends its sessions.
+
+    Args:
+        by: the account that wants it: it can't shut itself out, nor leave nobody who may act. None: the command line,
+            which can always make another account.
+
+    Raises:
+        NotPossible
+    """
     if role is not None and role not in ROLES:
         raise NotPossible(f"roles are {', '.join(ROLES)}")
+    if by is not None and (role == VIEWER or enabled is False):
+        _check_somebody_may_act(operator, by)
     given = {"role": role, "enabled": enabled}
     _change(operator, **{name: value for name, value in given.items() if value is not None})
+
+
+def _check_somebody_may_act(operator: Operator, by: str) -> None:
+    if operator.name == by:
+        raise NotPossible(N_("nobody can shut out themselves: ask another operator"))
+    database.alone("operators")
+    others = Operator.select().where(Operator.role == OPERATOR, Operator.enabled, Operator.id != operator.id)
+    if not others.exists():
+        raise NotPossible(N_("this is the last account that may act: make another one first"))
 
 
 def end_sessions(operator: Operator) -> None:

@@ -9,7 +9,7 @@ from models.channel import Channel
 from models.merchant import Merchant
 from models.operator import OPERATOR, VIEWER, Operator
 from models.writer import transaction
-from services import administration, channels, ledger, operators
+from services import administration, channels, ledger, links, operators
 from services.errors import NotPossible
 
 START = 1_767_196_800  # 2026-01-01 00:00 in China
@@ -94,7 +94,7 @@ def seed_base() -> bool:
         channels.add_channel(**facts, config=CONFIGS[facts["driver"]], **stamps)
     for key, ids in LINKS.items():
         for channel_id in ids:
-            channels.link(Channel.get_by_id(channel_id), administration.find_merchant(key))
+            links.link(Channel.get_by_id(channel_id), administration.find_merchant(key))
     demo = administration.find_merchant("demo")
     administration.add_account(demo, **ACCOUNT, createtime=START)
     ledger.adjust(demo, DEMO_BALANCE, "demo balance", channel=Channel.get_by_id(1), who="seed", at=START)

@@ -175,6 +175,6 @@ def of_callback(webhook_id: str) -> CallbackStory:
         found,
         list(attempts),
         masking.address(callbacks.address_of(found.merchant)),
-        callbacks.headers_of(found, "", "") | {"User-Agent": outbound.USER_AGENT},
+        callbacks.headers_of(found.webhook_id, "", "") | {"User-Agent": outbound.USER_AGENT},
         _audit("callback", [webhook_id]),
     )

@@ -17,7 +17,7 @@ from werkzeug.exceptions import HTTPException
 
 import settings
 from blueprints import envelope, gate
-from blueprints.console import access, callback, lists, local, menu, order
+from blueprints.console import access, callback, channels, lists, local, menu, merchants, operators, order
 from blueprints.console.dashboard import Dashboard
 from services import storage, vault
 from services.errors import Refused
@@ -122,6 +122,7 @@ def create() -> Flask:
     admin = Admin(app, name="console", url="/", index_view=Dashboard(), theme=theme)
     admin.add_views(*lists.views())
     admin.add_views(*order.views(), *callback.views())
+    admin.add_views(*merchants.views(), *channels.views(), *operators.views())
     menu.init(app, admin)
     return app
 

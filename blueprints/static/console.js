@@ -28,8 +28,16 @@
     if (event.key === "Escape") for (const menu of menus) menu.open = false;
   });
 
+  // A field that belongs to another choice than the one that is made is out of the way.
+  for (const field of document.querySelectorAll("[data-when]")) {
+    const choice = document.getElementById(field.dataset.when);
+    const show = () => { field.hidden = choice.value !== field.dataset.is; };
+    choice.addEventListener("change", show);
+    show();
+  }
+
   for (const button of document.querySelectorAll("[data-copy]")) {
-    button.hidden = false;
+    button.hidden = !navigator.clipboard; // there is none without https
     button.addEventListener("click", async () => {
       await navigator.clipboard.writeText(document.getElementById(button.dataset.copy).textContent);
       button.textContent = button.dataset.copied;

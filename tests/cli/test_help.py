@@ -13,7 +13,7 @@ COMMANDS = {f"{group.name} {name}": command for group in GROUPS for name, comman
 }
 READING = ("list", "show", "balances", "heads", "verify", "reconcile")
 PROMISED = """serve seed reconcile
-    merchant: add set show list rotate
+    merchant: add set show list rotate test-callback
     channel: add set link unlink list
     account: add list
     order: list show accept reject paid settle

@@ -1,0 +1,184 @@
+"""A driver's config as a part of a form, made from its schema: a new driver needs no code here.
+
+What is secret goes in and never comes out: the page says that it is set, an empty field leaves it as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from flask_babel import gettext
+from flask_wtf import FlaskForm
+from flask_wtf.file import FileField
+from marshmallow import fields, missing
+from wtforms import BooleanField, Field, PasswordField, SelectChoice, SelectField, StringField, TextAreaField, URLField
+from wtforms.validators import StopValidation
+
+import gateways
+from blueprints.console.forms import said
+from gateways.config import Address, Pasted, UpstreamConfig, choices, is_secret
+
+PREFIX = "config_"
+SHORT = 80  # characters of a value that the audit log repeats
+NAMED = {"autocomplete": "off", "autocapitalize": "none", "spellcheck": "false"}
+
+
+class SecretArea(TextAreaField):
+    """Several lines that are not sent back."""
+
+    def _value(self) -> str:
+        return ""
+
+
+class Upload(FileField):
+    """A file with a key or certificate; `text` is what is in it."""
+
+    text = ""
+
+    def pre_validate(self, form: Any) -> None:
+        """Raises StopValidation where it is no text."""
+        try:
+            self.text = self.data.read().decode() if self.data else ""
+        except UnicodeDecodeError:
+            raise StopValidation(gettext("This file is no text. Wanted is PEM, or base64.")) from None
+
+
+# The field of a form for a field of a schema: the first whose question is answered by yes.
+KINDS: tuple[tuple[Callable[[fields.Field], Any], type[Field]], ...] = (
+    (lambda spec: isinstance(spec, fields.Boolean), BooleanField),
+    (choices, SelectField),
+    (lambda spec: isinstance(spec, Pasted) and is_secret(spec), SecretArea),
+    (lambda spec: isinstance(spec, Pasted), TextAreaField),
+    (is_secret, PasswordField),
+    (lambda spec: isinstance(spec, Address), URLField),
+    (lambda spec: True, StringField),
+)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One field of a config on the page, with what stands beside it.
+
+    `is_set`: a secret is there already; `when`: the id and the value of the choice that it belongs to.
+    """
+
+    entry: Field
+    hint: str
+    file: Field | None
+    remove: Field | None
+    is_set: bool
+    when: tuple[str, str] | None
+
+
+def _schema_fields(driver: str) -> dict[str, fields.Field]:
+    """In the order in which the driver names them; what all upstreams share comes last."""
+    found = dict(gateways.DRIVERS[driver].config_schema().fields)
+    return {name: field for name, field in found.items() if name not in UpstreamConfig._declared_fields} | found
+
+
+def _default(spec: fields.Field) -> Any:
+    return "" if spec.load_default is missing or callable(spec.load_default) else spec.load_default
+
+
+def _parts(name: str, spec: fields.Field, present: dict[str, Any]) -> dict[str, Any]:
+    """The fields of a form for one of the schema."""
+    kind = next(kind for fits, kind in KINDS if fits(spec))
+    options: dict[str, Any] = {"label": said(spec.metadata.get("label", name)), "render_kw": dict(NAMED)}
+    secret = is_secret(spec)
+    if kind is SelectField:
+        options |= {"choices": [SelectChoice(each) for each in choices(spec)]}
+    if kind is PasswordField:
+        options["render_kw"]["autocomplete"] = "new-password"
+    if not secret:
+        options["default"] = present.get(name, _default(spec))
+    if spec.required and not issubclass(kind, TextAreaField) and not (secret and present.get(name)):
+        options["render_kw"]["required"] = True
+    parts: dict[str, Any] = {name: kind(**options)}
+    if isinstance(spec, Pasted):
+        parts[f"{name}_file"] = Upload(gettext("or from a file"))
+    if secret and not spec.required and present.get(name) and _default(spec) == spec.load_default:
+        parts[f"{name}_remove"] = BooleanField(gettext("Remove what is set"))
+    return parts
+
+
+def form_class(base: type[FlaskForm], driver: str, present: dict[str, Any]) -> type[FlaskForm]:
+    """`base` with a driver's fields; `present` is what is in the channel's config, {} for a new one."""
+    parts = {
+        f"{PREFIX}{name}": field
+        for spec_name, spec in _schema_fields(driver).items()
+        for name, field in _parts(spec_name, spec, present).items()
+    }
+    return type(base.__name__, (base,), parts)
+
+
+def rows(form: FlaskForm, driver: str, present: dict[str, Any]) -> list[Row]:
+    """What the page shows, a row for each field of the config."""
+
+    def row(name: str, spec: fields.Field) -> Row:
+        file, remove = (form._fields.get(f"{PREFIX}{name}_{part}") for part in ("file", "remove"))
+        when, told = spec.metadata.get("when"), said(spec.metadata.get("hint", ""))
+        return Row(
+            form[PREFIX + name],
+            told,
+            file,
+            remove,
+            is_secret(spec) and bool(present.get(name)),
+            (PREFIX + when[0], when[1]) if when else None,
+        )
+
+    return [row(name, spec) for name, spec in _schema_fields(driver).items()]
+
+
+def changed(form: FlaskForm, driver: str, present: dict[str, Any]) -> dict[str, Any]:
+    """What the form's fields make of the config: only what is another value than at present."""
+    specs = _schema_fields(driver)
+    given = {name: _typed(form, name, spec) for name, spec in specs.items()}
+    return {
+        name: value
+        for name, value in given.items()
+        if value is not None and value != _plain(present.get(name, _default(specs[name])))
+    }
+
+
+def _plain(value: Any) -> Any:
+    return value.replace("\r\n", "\n").strip() if isinstance(value, str) else value
+
+
+def _typed(form: FlaskForm, name: str, spec: fields.Field) -> Any:
+    """What was entered; None where nothing was, and what is there stays."""
+    entry = form[PREFIX + name]
+    if isinstance(spec, fields.Boolean):
+        return bool(entry.data)
+    file, remove = (form._fields.get(f"{PREFIX}{name}_{part}") for part in ("file", "remove"))
+    if typed := _plain((file.text if file else "") or entry.data or ""):
+        return typed
+    if remove is not None and remove.data:
+        return ""
+    if is_secret(spec) or callable(spec.load_default):
+        return None
+    return None if spec.load_default is missing else spec.load_default
+
+
+def emptied(form: FlaskForm, driver: str, present: dict[str, Any]) -> dict[str, list[str]]:
+    """Fields that must be filled in and were emptied, though the channel has a value."""
+    return {
+        f"config.{name}": ["Missing data for required field."]
+        for name, spec in _schema_fields(driver).items()
+        if spec.required and present.get(name) and not is_secret(spec) and not _typed(form, name, spec)
+    }
+
+
+def changes(driver: str, given: dict[str, Any], present: dict[str, Any]) -> tuple[dict[str, str], dict[str, str]]:
+    """What `changed` changes, from and to, for the audit log: of secrets only that they change."""
+
+    def told(name: str, value: Any, otherwise: str) -> str:
+        if not value and value is not False:
+            return ""
+        is_long = len(str(value)) > SHORT
+        return otherwise if is_long or is_secret(specs[name]) else str(value)
+
+    specs = _schema_fields(driver)
+    before = {name: told(name, present.get(name), "(set)") for name in given}
+    return before, {name: told(name, value, "(another)") for name, value in given.items()}

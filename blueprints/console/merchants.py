@@ -1,0 +1,247 @@
+"""The console's pages of one merchant: setting it up, its secrets, its accounts, a test callback."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import abort, flash, redirect, url_for
+from flask_admin import expose
+from flask_babel import gettext, lazy_gettext
+from flask_wtf import FlaskForm
+from wtforms import BooleanField, HiddenField, SelectChoice, StringField
+from wtforms.validators import DataRequired, Length
+
+from blueprints.console import access
+from blueprints.console.adjusting import Adjusting
+from blueprints.console.forms import Read, Several, refuse, said, texts
+from models.merchant import Merchant
+from schemas.fields import Percent, Whole
+from schemas.views import hundredths
+from services import administration, audit, channels, ledger, links, masking, overview, trial, vault
+from services.errors import NotPossible
+
+LONGEST_KEEP = 720  # hours
+MORE_EVENTS = [event for event in administration.EVENTS if event not in administration.RESULTS]
+FIELDS = ("name", "callback_url", "events", "buy_rate", "sell_rate", "allowed_addresses", "enabled", "channels")
+
+
+class MerchantForm(FlaskForm):
+    """What can be changed of a merchant."""
+
+    name = StringField(lazy_gettext("Name"), [DataRequired(), Length(max=100)])
+    callback_url = StringField(lazy_gettext("Callback URL"), [Length(max=2000)])
+    events = Several(
+        lazy_gettext("Callbacks besides the results"), choices=[SelectChoice(each) for each in MORE_EVENTS]
+    )
+    buy_rate = Read(lazy_gettext("Fee on deposits"), Percent(), default="0.00")
+    sell_rate = Read(lazy_gettext("Fee on withdrawals"), Percent(), default="0.00")
+    allowed_addresses = StringField(lazy_gettext("Addresses that may call"), [Length(max=2000)])
+    enabled = BooleanField(lazy_gettext("Enabled"), default=True)
+    channels = Several(lazy_gettext("Channels that it may use"), coerce=int)
+
+    def __init__(self, **options: Any):
+        super().__init__(**options)
+        self.channels.choices = [SelectChoice(row.id, f"{row.id} · {row.name}") for row in channels.every()]
+
+    def facts(self) -> dict[str, Any]:
+        """As `administration` takes them."""
+        plain = {name: (self[name].data or "").strip() for name in ("name", "callback_url", "allowed_addresses")}
+        rates = {name: self[name].value for name in ("buy_rate", "sell_rate")}
+        lists = {"events": ",".join(self.events.data or ()), "channels": self.channels.data or ()}
+        return plain | rates | lists | {"enabled": self.enabled.data}
+
+
+class NewMerchantForm(MerchantForm):
+    """And what stays as it is."""
+
+    key = StringField(lazy_gettext("Key"), [DataRequired(), Length(max=64)])
+
+
+class RotateForm(FlaskForm):
+    """How long the old secret holds; `mark` names the one that is replaced."""
+
+    keep_hours = Read(lazy_gettext("Hours for which the old one stays valid"), Whole(0, LONGEST_KEEP), default="24")
+    mark = HiddenField()
+
+
+class AccountForm(FlaskForm):
+    """A receiving account."""
+
+    real_name = StringField(lazy_gettext("Holder's name"), [DataRequired(), Length(max=100)])
+    card_number = StringField(lazy_gettext("Card or account number"), [DataRequired(), Length(max=40)])
+    bank = StringField(lazy_gettext("Bank"), [Length(max=100)])
+    sub_bank = StringField(lazy_gettext("Branch"), [Length(max=100)])
+
+
+def _present(row: Merchant) -> dict[str, Any]:
+    """What the form shows of a merchant."""
+    return {
+        "name": row.name,
+        "callback_url": row.callback_url,
+        "events": [event for event in row.events.split(",") if event in MORE_EVENTS],
+        "buy_rate": hundredths(row.buy_rate),
+        "sell_rate": hundredths(row.sell_rate),
+        "allowed_addresses": row.allowed_addresses,
+        "enabled": bool(row.enabled),
+        "channels": links.channels_of(row),
+    }
+
+
+class MerchantPage(Adjusting):
+    """One merchant, or a new one."""
+
+    def __init__(self) -> None:
+        super().__init__(name=lazy_gettext("Merchant"), endpoint="merchant", url="merchant")
+
+    def _found(self, key: str) -> Merchant:
+        try:
+            return administration.find_merchant(key)
+        except NotPossible:
+            abort(404)
+
+    @expose("/")
+    def index(self) -> Any:
+        """The list of all is a page of its own."""
+        return redirect(url_for("merchants.index_view"))
+
+    @expose("/new", methods=("GET", "POST"))
+    def new(self) -> Any:
+        """A form for a new merchant; the answer to it shows the secrets, once."""
+        access.must_act()
+        form = NewMerchantForm()
+        if form.validate_on_submit():
+            try:
+                return self._added(form)
+            except NotPossible as refusal:
+                refuse(form, refusal)
+        return self.render("console/merchant_new.html", form=form), 422 if form.errors else 200
+
+    def _added(self, form: NewMerchantForm) -> str:
+        key, facts = (form.key.data or "").strip(), form.facts()
+        made, secret = audit.act(
+            access.actor(),
+            "add merchant",
+            "merchant",
+            key,
+            lambda: administration.add_merchant(key, **facts),
+            audit.changes({}, texts(form, FIELDS)),
+        )
+        shown = {"secret": secret, "callback_secret": vault.unseal(made.callback_secret)}
+        return self.render("console/merchant_secrets.html", merchant=made, is_new=True, **shown)
+
+    @expose("/<key>", methods=("GET", "POST"))
+    def show(self, key: str) -> Any:
+        """A merchant's page, with the form that changes it."""
+        row = self._found(key)
+        form = MerchantForm(data=_present(row))
+        if form.validate_on_submit():
+            try:
+                return self._changed(row, form)
+            except NotPossible as refusal:
+                refuse(form, refusal)
+        return self._page(row, form), 422 if form.errors else 200
+
+    def _page(self, row: Merchant, form: MerchantForm) -> str:
+        return self.render(
+            "console/merchant.html",
+            merchant=row,
+            form=form,
+            rotate=RotateForm(formdata=None),
+            marks={
+                "api": administration.mark_of(row, callback=False),
+                "callback": administration.mark_of(row, callback=True),
+            },
+            balances=ledger.balances_of(row),
+            accounts=[(account, masking.account(account)) for account in overview.accounts([row])],
+        )
+
+    def _changed(self, row: Merchant, form: MerchantForm) -> Any:
+        before = MerchantForm(formdata=None, data=_present(row))
+        detail = audit.changes(texts(before, FIELDS), texts(form, FIELDS))
+        if detail:
+            facts = form.facts()
+            audit.act(
+                access.actor(),
+                "set merchant",
+                "merchant",
+                row.key,
+                lambda: administration.set_merchant(row, **facts),
+                detail,
+            )
+        flash(gettext("Saved.") if detail else gettext("Nothing was changed."), "good")
+        return redirect(url_for("merchant.show", key=row.key), 303)
+
+    @expose("/<key>/rotate/<any(api, callback):kind>", methods=("POST",))
+    def rotate(self, key: str, kind: str) -> Any:
+        """A new secret of either kind, shown once on the answer."""
+        row, form, callback = self._found(key), RotateForm(), kind == "callback"
+        try:
+            if not form.validate():
+                raise NotPossible(gettext("The hours are a number from 0 to %(most)s.", most=LONGEST_KEEP))
+            new = audit.act(
+                access.actor(),
+                "rotate callback secret" if callback else "rotate API secret",
+                "merchant",
+                key,
+                lambda: administration.rotate(
+                    row, callback=callback, keep_hours=form.keep_hours.value, mark=form.mark.data
+                ),
+                f"the old one stays valid for {form.keep_hours.value} hours",
+            )
+        except NotPossible as refusal:
+            flash(said(str(refusal)), "bad")
+            return redirect(url_for("merchant.show", key=key), 303)
+        shown = {"callback_secret" if callback else "secret": new, "keep_hours": form.keep_hours.value}
+        return self.render("console/merchant_secrets.html", merchant=row, **shown)
+
+    @expose("/<key>/reveal", methods=("POST",))
+    def reveal(self, key: str) -> str:
+        """The callback secret; the API secret is never shown again."""
+        row = self._found(key)
+        audit.record(access.actor(), "reveal callback secret", "merchant", key)
+        shown = {"callback_secret": vault.unseal(row.callback_secret)}
+        return self.render("console/merchant_secrets.html", merchant=row, **shown)
+
+    @expose("/<key>/account", methods=("GET", "POST"))
+    def account(self, key: str) -> Any:
+        """A new receiving account."""
+        access.must_act()
+        row, form = self._found(key), AccountForm()
+        if form.validate_on_submit():
+            details = {
+                name: (form[name].data or "").strip() for name in ("bank", "sub_bank", "card_number", "real_name")
+            }
+            try:
+                self._add_account(row, details)
+                return redirect(url_for("merchant.show", key=key), 303)
+            except NotPossible as refusal:
+                refuse(form, refusal)
+        return self.render("console/merchant_account.html", form=form, merchant=row), 422 if form.errors else 200
+
+    def _add_account(self, row: Merchant, details: dict[str, str]) -> None:
+        ending = details["card_number"][-4:]
+        audit.act(
+            access.actor(),
+            "add receiving account",
+            "merchant",
+            row.key,
+            lambda: administration.add_account(row, **details),
+            f"ending in {ending}",
+        )
+        flash(gettext("Withdrawals now go to the account ending in %(ending)s.", ending=ending), "good")
+
+    @expose("/<key>/test", methods=("POST",))
+    def test(self, key: str) -> Any:
+        """One test callback now, and what came of it."""
+        row = self._found(key)
+        try:
+            outcome = audit.act(access.actor(), "test callback", "merchant", key, lambda: trial.callback(row))
+        except NotPossible as refusal:
+            flash(said(str(refusal)), "bad")
+            return redirect(url_for("merchant.show", key=key), 303)
+        return self.render("console/merchant_test.html", merchant=row, outcome=outcome, problem=said(outcome.problem))
+
+
+def views() -> list[Any]:
+    """The pages of merchants."""
+    return [MerchantPage()]

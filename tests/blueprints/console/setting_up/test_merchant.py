@@ -1,0 +1,260 @@
+"""A merchant's page: what it changes, its secrets, its accounts, a test callback."""
+
+import time
+
+import pytest
+from werkzeug import Response
+
+from schemas.views import order_view
+from services import callbacks
+from tests.blueprints.console.setting_up.filling import Page
+from tests.support import Api, free_port
+
+HOSTILE = '"><script>alert(1)</script>'
+
+
+def test_the_secrets_are_shown_once_and_stand_nowhere_else(fill, shown, everywhere, http):
+    answer = fill("merchant/new", key="shop", name="Shop")
+    secrets = shown(answer)
+    assert answer.headers["Cache-Control"] == "no-store"
+    assert "Location" not in answer.headers
+    pages = everywhere("merchant/shop", "", "merchant/new", "channel/2")
+    assert not [name for name in ("secret", "callback_secret") if secrets[name] in pages]
+    assert Api(http, "shop", secrets["secret"]).call("getPayChannels").code == 1
+
+
+def test_a_form_that_is_sent_twice_makes_one_merchant(fill, wrong, flask_json):
+    fill("merchant/new", key="shop", name="Shop")
+    assert wrong("merchant/new", key="shop", name="Shop") == {"key": "there is a merchant shop already"}
+    assert len(flask_json("merchant", "list")) == 3
+
+
+WRONG = [
+    ("name", "", "This field is required."),
+    ("callback_url", "ftp://shop.example", "a callback URL is an address like https://shop.example/paid"),
+    ("buy_rate", "0.605", "Must be a percentage with at most two decimals."),
+    ("buy_rate", "101", "Must be a percentage from 0 to 100."),
+    ("sell_rate", "", "Must be a percentage with at most two decimals."),
+    ("sell_rate", "-1", "Must be a percentage from 0 to 100."),
+    ("sell_rate", "１", "Must be a percentage with at most two decimals."),
+    ("allowed_addresses", "10.0.0.1/8", "10.0.0.1/8 has host bits set"),
+]
+
+
+@pytest.mark.parametrize(("field", "value", "words"), WRONG)
+@pytest.mark.parametrize("path", ["merchant/new", "merchant/demo"])
+def test_a_wrong_value_is_told_at_its_field_and_all_values_stay(fill, wrong, typed, path, field, value, words):
+    before = typed("merchant/demo")
+    given = {"name": "New name", field: value} | ({"key": "shop"} if path.endswith("new") else {})
+    assert wrong(path, **given) == {field: words}
+    assert typed("merchant/demo").to_dict(flat=False) | {"csrf_token": 0} == before.to_dict(flat=False) | {
+        "csrf_token": 0
+    }
+
+
+@pytest.mark.parametrize("key", ["", "a b", "new", "..", "x" * 65, HOSTILE])
+def test_a_key_that_cannot_be_used_is_told(wrong, key):
+    assert wrong("merchant/new", key=key, name="Shop")["key"]
+
+
+def test_what_is_changed_counts_at_once_and_is_written_down(fill, typed, flask_json, audited, api, page):
+    changed = {"name": "Renamed 新", "buy_rate": "1", "events": ["paid"], "channels": ["2", "4"], "enabled": True}
+    assert fill("merchant/demo", **changed).status_code == 303
+    row = next(row for row in flask_json("merchant", "list") if row["key"] == "demo")
+    assert (row["name"], row["buy_rate"], row["events"]) == ("Renamed 新", "1.00", "paid,completed,cancelled")
+    assert (api.buy(channel=4, paychannel_paymethod="alipay").code, api.buy(channel=1).code) == (1, 40403)
+    assert audited()[-1] == (
+        "demo set merchant merchant demo name: Demo Shop 演示商户 -> Renamed 新; events: - -> paid; "
+        "buy_rate: 0.60 -> 1; channels: 1,2,3 -> 2,4"
+    )
+    fill("merchant/demo", enabled=False)
+    assert api.buy().code == 40101
+    assert "disabled" in page("merchant/demo").text
+
+
+def test_what_is_not_changed_is_not_written_down(fill, audited):
+    before = len(audited())
+    assert fill("merchant/demo").status_code == 303
+    assert len(audited()) == before
+
+
+def test_a_new_api_secret_is_shown_once_and_the_old_one_stays_for_a_while(fill, shown, http, api, ahead, everywhere):
+    answer = fill("merchant/demo", "/rotate/api", keep_hours="2")
+    new = shown(answer)["secret"]
+    assert "callback_secret" not in shown(answer)
+    assert {Api(http, "demo", secret).call("getPayChannels").code for secret in (new, "demo-secret")} == {1}
+    ahead(2 * 3_600 + 1)
+    assert Api(http, "demo", "demo-secret").call("getPayChannels").code == 40102
+    assert Api(http, "demo", new).call("getPayChannels").code == 1
+    assert new not in everywhere("merchant/demo")
+
+
+def test_a_new_callback_secret_signs_beside_the_old_one(fill, shown, api, shop, due):
+    new = shown(fill("merchant/demo", "/rotate/callback"))["callback_secret"]
+    api.play(api.buy().data["order_no"], "success")
+    due.callbacks()
+    (got,) = shop.got
+    assert got.event["type"] == "order.completed"  # by the old one
+    assert len(got.headers["Webhook-Signature"].split()) == 2
+    assert new.startswith("whsec_")
+
+
+def test_a_rotation_that_is_sent_twice_replaces_the_secret_once(console, shown, page):
+    html = page("merchant/demo").html
+    form = Page(html).form("/rotate/api")
+    first, second = (console.post(form.action, data=form.sent) for _ in range(2))
+    assert shown(first)["secret"]
+    assert second.status_code == 303
+    assert "this secret was replaced meanwhile" in page("merchant/demo").text
+
+
+@pytest.mark.parametrize("hours", ["", "-1", "721", "1.5", "１"])
+def test_hours_that_cannot_be_meant_replace_nothing(fill, api, page, hours):
+    assert fill("merchant/demo", "/rotate/api", keep_hours=hours).status_code == 303
+    assert "a number from 0 to 720" in page("merchant/demo").text
+    assert api.buy().code == 1
+
+
+def test_revealing_the_callback_secret_is_written_down(fill, shown, audited, flask_json, page):
+    assert "whsec_" not in page("merchant/demo").html
+    answer = fill("merchant/demo", "/reveal")
+    assert shown(answer) == {"callback_secret": flask_json("merchant", "show", "demo")["callback_secret"]}
+    assert answer.headers["Cache-Control"] == "no-store"
+    assert audited()[-1] == "demo reveal callback secret merchant demo "
+
+
+ACCOUNT = {"real_name": "李四", "card_number": "6222999988887777", "bank": "New Bank"}
+
+
+def test_withdrawals_go_to_an_account_that_was_added(fill, api, page, everywhere):
+    assert fill("merchant/demo/account", **ACCOUNT).status_code == 303
+    assert "************7777 李* New Bank" in page("merchant/demo").text
+    assert api.sell("10.00").data["payment_method_snapshot"]["card_number"] == "6222999988887777"
+    assert "6222999988887777" not in everywhere("merchant/demo")
+
+
+def test_an_account_that_is_sent_twice_is_there_once(fill, wrong, flask_json):
+    fill("merchant/demo/account", **ACCOUNT)
+    assert wrong("merchant/demo/account", **ACCOUNT) == {"card_number": "this is the newest account on file already"}
+    assert len(flask_json("account", "list", "demo")) == 2
+
+
+def test_an_account_that_cannot_be_used_is_told_at_its_fields(wrong):
+    assert wrong("merchant/demo/account", real_name="  ", card_number="62 2200") == {
+        "real_name": "This field is required."
+    }
+    assert wrong("merchant/demo/account", real_name="李四", card_number="62 2200") == {
+        "card_number": "a card number has 6 to 40 letters, digits, @ . _ or -"
+    }
+
+
+def test_a_test_callback_is_signed_as_all_are_and_stored_nowhere(fill, shop, flask_json, audited):
+    shop.answers(202, "<b>thank you</b>")
+    page = fill("merchant/demo", "/test").text
+    (got,) = shop.got
+    assert got.event["type"] == "test"
+    assert (got.event["data"]["order_no"], got.event["data"]["merchant_order_no"]) == ("0" * 24, "TEST")
+    assert set(got.event["data"]) == set(order_view.fields)
+    assert "It arrived" in page
+    assert "202" in page
+    assert "&lt;b&gt;thank you&lt;/b&gt;" in page
+    assert flask_json("callback", "list") == []
+    assert audited()[-1].startswith("demo test callback merchant demo")
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "words"),
+    [
+        (500, {}, "The server failed at it"),
+        (503, {}, "The server failed at it"),
+        (302, {"Location": "/elsewhere"}, "Redirects are not followed"),
+        (401, {}, "does it have this merchant&#39;s callback secret?"),
+        (404, {}, "nothing at this address"),
+        (410, {}, "wants no more callbacks"),
+        (418, {}, "refuses the callback"),
+    ],
+)
+def test_what_went_wrong_with_a_test_callback_is_said_in_plain_words(fill, shop, status, headers, words):
+    shop.answers(status, "no", headers)
+    page = fill("merchant/demo", "/test").text
+    assert "It did not arrive." in page
+    assert (words in page, str(status) in page, len(shop.got)) == (True, True, 1)
+
+
+def test_nobody_there_and_nobody_in_time_are_told_apart(fill, flask, shop, monkeypatch):
+    monkeypatch.setattr(callbacks, "TIMEOUT", 1.0)
+    shop.answer = lambda request: time.sleep(2) or Response("late")
+    assert "did not answer within" in fill("merchant/demo", "/test").text
+    flask("merchant", "set", "demo", "--callback-url", f"http://127.0.0.1:{free_port()}/hook")
+    assert "nothing listens there" in fill("merchant/demo", "/test").text
+
+
+def test_a_merchant_without_an_address_gets_no_test_callback(fill, send, page):
+    fill("merchant/demo", callback_url="")
+    assert "the shop is told nothing" in page("merchant/demo").text
+    assert send("merchant/demo/test").status_code == 303
+    assert "demo has no callback URL" in page("merchant/demo").text
+
+
+def test_the_command_sends_one_too(flask, flask_json, shop):
+    said = flask_json("merchant", "test-callback", "demo")
+    assert (said["delivered"], said["status"], said["answer"]) == (True, 200, "thank you")
+    assert shop.got[0].webhook_id == said["id"]
+    shop.answers(500, "no")
+    assert "The server failed at it" in flask("merchant", "test-callback", "demo", fails=True).output
+
+
+def test_a_balance_is_adjusted_once_it_was_confirmed(fill, console, balances, page, audited, flask_json):
+    before = balances()[0]
+    asked = fill("merchant/demo/adjust", amount="-12.50", reason="a fee <b>of</b> the bank", channel="1")
+    assert balances()[0] == before
+    assert ("-12.50" in asked.text, "9,987.50" in asked.text, "<b>of</b>" in asked.text) == (True, True, False)
+    form = Page(asked.text).form()
+    first, second = (console.post("/console/merchant/demo/adjust", data=form.sent) for _ in range(2))
+    assert (first.status_code, second.status_code, balances()[0]) == (303, 422, before - 1_250)
+    assert "this was just done" in second.text
+    assert audited()[-2].endswith("adjust balance merchant demo -12.50 yuan; channel: 1; a fee <b>of</b> the bank")
+    assert "not done" in audited()[-1]
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "words"),
+    [
+        ("amount", "-10000.01", "the available balance does not cover that"),
+        ("amount", "0", "Must be greater than 0."),
+        ("amount", "1.005", "Must have at most two decimals."),
+        ("amount", "1e99", "Is too large."),
+        ("reason", " ", "This field is required."),
+        ("channel", "99", "Not a valid choice."),
+    ],
+)
+def test_an_adjustment_that_cannot_be_made_is_told_at_its_field(wrong, balances, field, value, words):
+    before = balances()
+    assert wrong("merchant/demo/adjust", **({"amount": "1", "reason": "a gift"} | {field: value})) == {field: words}
+    assert balances() == before
+
+
+def test_what_a_merchant_is_called_is_text_on_every_page(fill, page):
+    fill("merchant/demo", name=HOSTILE, callback_url="/" + HOSTILE.replace(" ", ""))
+    for path in ("merchant/demo", "merchant/demo/adjust", "merchant/demo/account", "channel/2"):
+        assert page(path).tags.count("script") == 1  # the console's own
+
+
+@pytest.mark.parametrize("path", ["merchant/nobody", "merchant/nobody/adjust", "merchant/nobody/account"])
+def test_a_merchant_that_is_not_there_is_not_found(page, path):
+    page(path, status=404)
+
+
+VIEWER = ["merchant/new", "merchant/demo/account", "merchant/demo/adjust", "channel/new", "channel/new?driver=epay"]
+
+
+def test_a_viewer_sees_a_merchant_and_can_change_nothing(page, viewer, send, nothing_changes):
+    shown = page("merchant/demo", client=viewer)
+    assert "Demo Shop" in shown.html
+    assert [
+        form for form in Page(shown.html).forms if form.action not in ("", "/console/logout", "/console/orders/")
+    ] == []
+    for path in VIEWER:
+        page(path, client=viewer, status=403)
+    acts = ("", "/rotate/api", "/reveal", "/test", "/account", "/adjust")
+    assert {send(f"merchant/demo{act}", client=viewer).status_code for act in acts} == {403}

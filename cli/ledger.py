@@ -38,17 +38,13 @@ def balances(as_json: bool) -> None:
 @json_option
 def heads(as_json: bool) -> None:
     """Show how far each account's chain of entries goes. Keep the JSON elsewhere, for `verify --against`."""
-    rows = [
-        {"kind": kind, "owner": owner, "entries": entries, "head": head}
-        for (kind, owner), (entries, head) in proof.heads().items()
-    ]
 
     def tell(rows: list[dict[str, Any]]) -> None:
         keys = dict(Merchant.select(Merchant.id, Merchant.key).tuples())
         merchants = [keys.get(row["owner"]) if row["kind"] in (AVAILABLE, HELD) else None for row in rows]
         table([row | {"merchant": key} for row, key in zip(rows, merchants, strict=True)])
 
-    show(rows, as_json, tell)
+    show(proof.head_rows(), as_json, tell)
 
 
 @ledger.command("verify")

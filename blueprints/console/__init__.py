@@ -17,7 +17,7 @@ from werkzeug.exceptions import HTTPException
 
 import settings
 from blueprints import envelope, gate
-from blueprints.console import access, lists, local, menu
+from blueprints.console import access, ledger, lists, local, menu
 from blueprints.console.dashboard import Dashboard
 from services import storage, vault
 from services.errors import Refused
@@ -114,6 +114,7 @@ def create() -> Flask:
     theme = BootstrapTheme(folder="bootstrap4", base_template="console/base.html")
     admin = Admin(app, name="console", url="/", index_view=Dashboard(), theme=theme)
     admin.add_views(*lists.views())
+    admin.add_views(*ledger.views())
     menu.init(app, admin)
     return app
 

@@ -104,6 +104,7 @@ class Settings:
         Path("backups"), lambda text: Path(text).expanduser(), "folder of scheduled backups, in the instance folder"
     )
     backup_keep: int = _setting(14, _whole(1, 100_000), "scheduled backups that are kept; older ones are deleted")
+    verify_every: int = _setting(24, _whole(0, 8784), "hours from one verification of the ledger to the next; 0: none")
     log_level: str = _setting("INFO", _one_of("DEBUG", "INFO", "WARNING", "ERROR"), "least level that is logged")
 
     @property

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import sys
+import time
 from typing import IO, Any
 
 import click
+from peewee import DatabaseError
 
 from cli.output import ROW_ID, Commands, YuanType, json_option, show, table
 from models.ledger import AVAILABLE, HELD
 from models.merchant import Merchant
 from schemas.views import hundredths
-from services import administration, channels, proof
+from services import administration, channels, proof, verification
 from services import ledger as books
 
 ledger = Commands("ledger", help="The double-entry ledger: balances, proof, corrections.")
@@ -36,25 +38,22 @@ def balances(as_json: bool) -> None:
 @json_option
 def heads(as_json: bool) -> None:
     """Show how far each account's chain of entries goes. Keep the JSON elsewhere, for `verify --against`."""
-    rows = [
-        {"kind": kind, "owner": owner, "entries": entries, "head": head}
-        for (kind, owner), (entries, head) in proof.heads().items()
-    ]
 
     def tell(rows: list[dict[str, Any]]) -> None:
         keys = dict(Merchant.select(Merchant.id, Merchant.key).tuples())
         merchants = [keys.get(row["owner"]) if row["kind"] in (AVAILABLE, HELD) else None for row in rows]
         table([row | {"merchant": key} for row, key in zip(rows, merchants, strict=True)])
 
-    show(rows, as_json, tell)
+    show(proof.head_rows(), as_json, tell)
 
 
 @ledger.command("verify")
 @click.option("--against", type=click.File(encoding="utf-8"), help="Heads that were kept: JSON of `ledger heads`.")
 @json_option
 def verify(against: IO[str] | None, as_json: bool) -> None:
-    """Recompute every balance and every entry's hash. Status 1 where anything is off."""
+    """Recompute every balance and every entry's hash. Status 1 where anything is off. It is kept on record."""
     kept = proof.read_heads(against) if against else None
+    began = time.monotonic()
     found: dict[str, list[str]] = {}
     with click.progressbar(
         proof.verify(kept), length=len(proof.checks(kept)), label="Checking", file=sys.stderr
@@ -69,6 +68,10 @@ def verify(against: IO[str] | None, as_json: bool) -> None:
                 click.echo(f"       {line}")
 
     show(found, as_json, tell)
+    try:
+        verification.record("command", found, time.monotonic() - began)
+    except DatabaseError as error:  # of a database that can't be written to, say: what was found is said all the same
+        click.echo(f"not put on record: {error}", err=True)
     sys.exit(1 if any(found.values()) else 0)
 
 

@@ -22,6 +22,7 @@ from models.schema_postgres import statements as postgres_statements
 from models.search import SearchProgress
 from models.search import create as search_statements
 from models.tally import TRIGGERS, Tally
+from models.verification import Verification
 
 TABLES = [
     Merchant,
@@ -43,6 +44,7 @@ TABLES = [
     Revision,
     Operator,
     AuditEntry,
+    Verification,
 ]
 # How a row is recognised that must neither change nor go, not even by REPLACE, which fires no DELETE trigger.
 APPEND_ONLY = {

@@ -13,7 +13,7 @@ from apscheduler.jobstores.base import JobLookupError
 from apscheduler.schedulers.background import BackgroundScheduler
 
 from models import search
-from services import callbacks, clock, reconciliation, replay, scheduled_backups, storage
+from services import aside, callbacks, clock, reconciliation, replay, scheduled_backups, storage, verification
 from services.fairpool import FairPool
 from settings import Settings
 
@@ -21,6 +21,7 @@ SWEEP_SECONDS = 0.5
 SEARCH_SECONDS = 1
 PURGE_SECONDS = 5
 BACKUP_SECONDS = 300  # until it is looked again whether a backup is due, or one that failed is tried again
+VERIFY_SECONDS = 60  # until it is looked again whether a verification of the ledger is due
 
 
 def start(chosen: Settings, for_long_work: Callable[[Any], Any] = lambda job: job) -> Callable[[], None]:
@@ -29,6 +30,8 @@ def start(chosen: Settings, for_long_work: Callable[[Any], Any] = lambda job: jo
     Args:
         for_long_work: wraps a job that takes long.
     """
+    aside.use(for_long_work)
+    verification.allow()
     senders = FairPool(chosen.callback_workers, "callback")
     askers = FairPool(chosen.channel_workers, "channel")
     jobs = ThreadPoolExecutor()
@@ -46,6 +49,9 @@ def start(chosen: Settings, for_long_work: Callable[[Any], Any] = lambda job: jo
         back_up, first = for_long_work(scheduled_backups.run), datetime.now(UTC)
         arguments = [chosen, stopping]
         scheduler.add_job(back_up, "interval", arguments, seconds=BACKUP_SECONDS, next_run_time=first, id="backups")
+    if chosen.verify_every:
+        verify = storage.surviving(verification.run_if_due)
+        scheduler.add_job(verify, "interval", [chosen], seconds=VERIFY_SECONDS, id="verification")
     scheduler.start()
 
     def wake() -> None:
@@ -65,6 +71,7 @@ def start(chosen: Settings, for_long_work: Callable[[Any], Any] = lambda job: jo
 
     def stop() -> None:
         stopping.set()
+        verification.stop()
         callbacks.when_enqueued(None)
         watch.stop()
         # While it waits for jobs it holds a lock that `wake` needs; they may wait for the writer, which calls `wake`.
@@ -72,5 +79,6 @@ def start(chosen: Settings, for_long_work: Callable[[Any], Any] = lambda job: jo
         jobs.shutdown()
         senders.stop()
         askers.stop()
+        aside.use(None)
 
     return stop

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 
 from models.base import database
 from models.chain import Facts
 from models.channel import Channel
-from models.ledger import AVAILABLE, CLEARING, FEES, HELD, Entry, LedgerAccount, Posting, add_entry
+from models.ledger import AVAILABLE, CLEARING, COMMISSION, FEES, HELD, Entry, LedgerAccount, Posting, add_entry
 from models.merchant import Merchant
 from models.order import Order
 from models.writer import transaction
@@ -138,3 +139,45 @@ def _check_not_made(merchant: Merchant, fen: int, reason: str, who: str) -> None
     if same.exists():
         said = N_("this was just done: if it is to be done again, say so in the reason")
         raise NotPossible(said, {"reason": [said]})
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """All balances in fen: `merchants` and `channels` are (row, balance) pairs, a merchant's with both of its own.
+
+    A clearing balance is negative where the channel owes the operator.
+    """
+
+    merchants: list[tuple[Merchant, int, int]]
+    channels: list[tuple[Channel, int]]
+    fees: int
+    commission: int
+
+    @property
+    def available(self) -> int:
+        """What merchants may dispose of."""
+        return sum(fen for _, fen, _ in self.merchants)
+
+    @property
+    def held(self) -> int:
+        """What their open withdrawals hold."""
+        return sum(fen for _, _, fen in self.merchants)
+
+    @property
+    def clearing(self) -> int:
+        """What lies with all channels together."""
+        return sum(fen for _, fen in self.channels)
+
+
+def sheet() -> Sheet:
+    """All balances as they are now."""
+    rows = LedgerAccount.select(LedgerAccount.kind, LedgerAccount.owner, LedgerAccount.balance).tuples()
+    balance = {(kind, owner): fen for kind, owner, fen in rows}
+    merchants = Merchant.select(Merchant.id, Merchant.key, Merchant.name).order_by(Merchant.key)
+    channels = Channel.select(Channel.id, Channel.name).order_by(Channel.id)
+    return Sheet(
+        [(row, balance.get((AVAILABLE, row.id), 0), balance.get((HELD, row.id), 0)) for row in merchants],
+        [(row, balance.get((CLEARING, row.id), 0)) for row in channels],
+        balance.get((FEES, OPERATOR), 0),
+        balance.get((COMMISSION, OPERATOR), 0),
+    )

@@ -12,7 +12,7 @@ from models.base import LARGEST_ID, Statement, database
 from models.chain import Chain, Facts
 from models.ledger import AVAILABLE, HELD, Entry, LedgerAccount, Posting
 from models.order import BUY, CANCELLED, COMPLETED, SELL, Order
-from services.errors import NotPossible
+from services.errors import N_, NotPossible
 from services.postings import Account
 
 Heads = dict[Account, tuple[int, str]]  # by account: how many entries, the hash of the newest
@@ -69,6 +69,14 @@ def heads() -> Heads:
     """How far each account's chain goes, and the hash it ends with: to be kept where nobody can change both."""
     rows = LedgerAccount.select().order_by(LedgerAccount.id)
     return {(row.kind, row.owner): (row.entries, row.head) for row in rows}
+
+
+def head_rows() -> list[dict[str, Any]]:
+    """The heads as `read_heads` reads them from JSON."""
+    return [
+        {"kind": kind, "owner": owner, "entries": entries, "head": head}
+        for (kind, owner), (entries, head) in heads().items()
+    ]
 
 
 def read_heads(file: IO[str]) -> Heads:
@@ -195,15 +203,15 @@ def _wrong_holds() -> Found:
 
 Check = Callable[[], Found]
 CHECKS: dict[str, Check] = {
-    "every entry has its posting and its account": _orphans,
-    "entries chain without a gap up to their account's head": _broken_chains,
-    "postings sum to zero": _unbalanced_postings,
-    "balances equal their entries": _wrong_balances,
-    "postings move what their orders say": _wrong_moves,
-    "held equals the open withdrawals": _wrong_holds,
-    "completed deposits are credited, no others": lambda: _orders_off("credited", BUY, "credit", COMPLETED),
-    "completed withdrawals are spent, no others": lambda: _orders_off("spent", SELL, "spend", COMPLETED),
-    "cancelled withdrawals are released, no others": lambda: _orders_off("released", SELL, "release", CANCELLED),
+    N_("every entry has its posting and its account"): _orphans,
+    N_("entries chain without a gap up to their account's head"): _broken_chains,
+    N_("postings sum to zero"): _unbalanced_postings,
+    N_("balances equal their entries"): _wrong_balances,
+    N_("postings move what their orders say"): _wrong_moves,
+    N_("held equals the open withdrawals"): _wrong_holds,
+    N_("completed deposits are credited, no others"): lambda: _orders_off("credited", BUY, "credit", COMPLETED),
+    N_("completed withdrawals are spent, no others"): lambda: _orders_off("spent", SELL, "spend", COMPLETED),
+    N_("cancelled withdrawals are released, no others"): lambda: _orders_off("released", SELL, "release", CANCELLED),
 }
 
 

@@ -90,6 +90,7 @@ BAD_VALUES = [
     *(("callback_workers", text) for text in ("0", "257")),
     *(("backup_every", text) for text in ("-1", "8785", "daily")),
     ("backup_folder", "~nobody-of-that-name/x"),
+    *(("verify_every", text) for text in ("-1", "8785", "daily")),
     *(("backup_keep", text) for text in ("0", "all")),
     *(("database_url", text) for text in ("orders.sqlite", "mysql://host/orders")),
     *(("database_connections", text) for text in ("1", "501")),
@@ -136,6 +137,7 @@ GOOD_VALUES = [
     ("backup_every", "24", 24),
     ("backup_folder", "/var/backups/orders", Path("/var/backups/orders")),
     ("backup_keep", "1", 1),
+    ("verify_every", "0", 0),
     ("database_url", "postgresql://orders@db.example/orders", "postgresql://orders@db.example/orders"),
     ("database_connections", "32", 32),
     ("log_level", "DEBUG", "DEBUG"),
@@ -203,7 +205,7 @@ def test_the_defaults_are_the_documented_ones():
     assert (chosen.host, chosen.port, chosen.public_url) == ("127.0.0.1", 8000, "http://127.0.0.1:8000")
     assert (chosen.api_prefix, chosen.demo, chosen.language) == ("", False, "en")
     assert (chosen.buy_expiry, chosen.requests_per_second, chosen.refused_per_minute) == (900, 100, 200)
-    assert (chosen.backup_every, chosen.backup_keep) == (0, 14)
+    assert (chosen.backup_every, chosen.backup_keep, chosen.verify_every) == (0, 14, 24)
     assert chosen.instance == ROOT / "instance"
     assert chosen.backups == ROOT / "instance" / "backups"
 

@@ -17,7 +17,7 @@ from werkzeug.exceptions import HTTPException
 
 import settings
 from blueprints import envelope, gate
-from blueprints.console import access, callback, channels, lists, local, menu, merchants, operators, order
+from blueprints.console import access, callback, channels, ledger, lists, local, menu, merchants, operators, order
 from blueprints.console.dashboard import Dashboard
 from services import storage, vault
 from services.errors import Refused
@@ -121,6 +121,7 @@ def create() -> Flask:
     theme = BootstrapTheme(folder="bootstrap4", base_template="console/base.html")
     admin = Admin(app, name="console", url="/", index_view=Dashboard(), theme=theme)
     admin.add_views(*lists.views())
+    admin.add_views(*ledger.views())
     admin.add_views(*order.views(), *callback.views())
     admin.add_views(*merchants.views(), *channels.views(), *operators.views())
     menu.init(app, admin)

@@ -1,4 +1,4 @@
-"""After 0.3.0: accounts of the console and its audit log."""
+"""After 0.3.0: accounts of the console, its audit log, and the runs of the ledger's verification."""
 
 TABLES = (
     """CREATE TABLE "operator" ("id" INTEGER NOT NULL PRIMARY KEY,
@@ -17,6 +17,14 @@ TABLES = (
     "detail" TEXT NOT NULL,
     "address" TEXT NOT NULL,
     "at" INTEGER NOT NULL)""",
+    """CREATE TABLE "verification" ("id" INTEGER NOT NULL PRIMARY KEY,
+    "who" TEXT NOT NULL,
+    "started" INTEGER NOT NULL,
+    "beat" INTEGER NOT NULL,
+    "milliseconds" INTEGER,
+    "entries" INTEGER NOT NULL,
+    "outcome" TEXT CHECK (outcome IN ('holds', 'off', 'failed')),
+    "found" TEXT NOT NULL)""",
     'CREATE UNIQUE INDEX "operator_name" ON "operator" ("name")',
     'CREATE UNIQUE INDEX "operator_session" ON "operator" ("session")',
     'CREATE INDEX "audit_entry_about" ON "audit_entry" ("about", "key", "id")',

@@ -1,0 +1,160 @@
+"""What needs a person, in words: for each kind of finding a sentence, and the list behind it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from flask import current_app
+from flask_babel import format_timedelta, gettext, ngettext
+
+from blueprints.console.local import local_time
+from models.channel import Channel
+from models.order import BUY
+from services.attention import Finding
+
+Told = tuple[str, str]  # a sentence, and the address behind it
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of the page."""
+
+    severity: str
+    kind: str
+    text: str
+    url: str
+
+
+def link(endpoint: str, **values: Any) -> str:
+    """The address of a page, as templates get it."""
+    return str(current_app.jinja_env.globals["link"](endpoint, **values))  # type: ignore[operator]
+
+
+def ago(at: int | None) -> str:
+    """For how long, in words: "3 hours"."""
+    return format_timedelta(max(0, time.time() - (at or time.time())), granularity="second", threshold=1.2)
+
+
+def _channel(number: int) -> str:
+    return str(Channel.select(Channel.name).where(Channel.id == number).scalar() or number)
+
+
+def _storage(facts: dict[str, Any]) -> Told:
+    return gettext("The database: %(what)s.", what=facts["fault"].text), "#"
+
+
+def _ledger_off(facts: dict[str, Any]) -> Told:
+    checks = "; ".join(gettext(name) for name in facts["checks"])
+    return gettext("The ledger is off. Not true any more: %(checks)s.", checks=checks), link("ledger.index")
+
+
+def _ledger_overdue(facts: dict[str, Any]) -> Told:
+    if facts["at"] is None:
+        return gettext("The ledger was never verified."), link("ledger.index")
+    return gettext("The ledger was not verified for %(time)s.", time=ago(facts["at"])), link("ledger.index")
+
+
+def _ledger_failed(facts: dict[str, Any]) -> Told:
+    text = gettext("The last verification of the ledger came to no end: %(why)s.", why=facts["why"].rstrip("."))
+    return text, link("ledger.index")
+
+
+def _exceptions(facts: dict[str, Any]) -> Told:
+    text = ngettext(
+        "%(num)s exception is open: money that the rules can't settle.",
+        "%(num)s exceptions are open: money that the rules can't settle.",
+        facts["count"],
+    )
+    return text, link("exceptions.index_view", flt_status="open")
+
+
+def _payouts(facts: dict[str, Any]) -> Told:
+    text = ngettext(
+        "%(num)s withdrawal waits for you, for %(time)s.",
+        "%(num)s withdrawals wait for you, the oldest for %(time)s.",
+        facts["count"],
+        time=ago(facts["oldest"]),
+    )
+    return text, link("payouts.index_view", flt_status="waiting")
+
+
+def _claims(facts: dict[str, Any]) -> Told:
+    text = ngettext(
+        "%(num)s deposit by hand is said to be paid, for %(time)s: look whether the money came.",
+        "%(num)s deposits by hand are said to be paid, the oldest for %(time)s: look whether the money came.",
+        facts["count"],
+        time=ago(facts["oldest"]),
+    )
+    return text, link("orders.index_view", flt_type=BUY, flt_status="paid")
+
+
+def _dead(facts: dict[str, Any]) -> Told:
+    text = ngettext(
+        "%(num)s callback was given up in the last 7 days: its merchant was not told.",
+        "%(num)s callbacks were given up in the last 7 days: their merchants were not told.",
+        facts["count"],
+    )
+    one = {"flt_merchant": facts["merchants"][0]} if len(facts["merchants"]) == 1 else {}
+    since = f"{local_time(facts['since']):%Y-%m-%dT%H:%M:%S}"
+    return text, link("callbacks.index_view", flt_status="dead", flt_since=since, **one)
+
+
+def _retried(facts: dict[str, Any]) -> Told:
+    text = ngettext(
+        "%(num)s callback failed, and is tried again.",
+        "%(num)s callbacks failed, and are tried again.",
+        facts["count"],
+    )
+    return text, link("callbacks.index_view", flt_status="pending")
+
+
+def _silent(facts: dict[str, Any]) -> Told:
+    text = ngettext(
+        "The channel %(name)s does not answer about %(num)s order, for %(time)s.",
+        "The channel %(name)s does not answer about %(num)s orders, for %(time)s.",
+        facts["count"],
+        name=_channel(facts["channel"]),
+        time=ago(facts["oldest"]),
+    )
+    filters = {"flt_status": "open", "flt_kind": "unknown_outcome", "flt_channel": facts["channel"]}
+    return text, link("exceptions.index_view", **filters)
+
+
+def _failing(facts: dict[str, Any]) -> Told:
+    about = {
+        "name": _channel(facts["channel"]),
+        "recent": f"{facts['recent']:.0%}",
+        "usual": f"{facts['usual']:.0%}",
+    }
+    deposits = facts["order_type"] == BUY
+    if deposits:
+        text = gettext("%(name)s: %(recent)s of the deposits since yesterday succeeded, %(usual)s do usually.", **about)
+    else:
+        text = gettext(
+            "%(name)s: %(recent)s of the withdrawals since yesterday succeeded, %(usual)s do usually.", **about
+        )
+    filters = {"flt_channel": facts["channel"], "flt_type": facts["order_type"], "flt_since": f"{facts['since']}T00:00"}
+    return text, link("orders.index_view", **filters)
+
+
+TELL: dict[str, Callable[[dict[str, Any]], Told]] = {
+    "storage": _storage,
+    "ledger_off": _ledger_off,
+    "ledger_overdue": _ledger_overdue,
+    "ledger_failed": _ledger_failed,
+    "exceptions": _exceptions,
+    "payouts": _payouts,
+    "claims": _claims,
+    "dead": _dead,
+    "retried": _retried,
+    "silent": _silent,
+    "failing": _failing,
+}
+
+
+def told(finding: Finding) -> Line:
+    """A finding as a line of the page."""
+    return Line(finding.severity, finding.kind, *TELL[finding.kind](finding.facts))

@@ -1,0 +1,101 @@
+"""What needs a person, the worst first: the answer to whether the shop is all right."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import timedelta
+from math import sqrt
+from typing import Any
+
+from models.verification import FAILED, OFF
+from services import storage, verification
+from services.statistics import Cell, Statistics, Sum
+from services.waiting import Waiting
+
+URGENT, SOON = SEVERITIES = ("urgent", "soon")
+LONG = 86_400  # seconds after which a withdrawal has waited too long
+LEAST_RECENT, LEAST_USUAL = 20, 50  # orders that came to an end, so that a rate says something
+WORSE = 0.2  # by how much less of them succeed
+ENOUGH = 10  # orders that came to an end, so that a rate is shown
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that needs a person: `kind` says which, `facts` what is told about it.
+
+    Kinds and their facts: storage (fault), ledger_off (checks, at), ledger_failed (why), ledger_overdue (at, may be
+    None), exceptions, payouts, claims (count, oldest), dead (count, merchants, since), retried (count), silent
+    (channel, count, oldest), failing (channel, order_type, recent and usual: rates from 0 to 1, since: a day).
+    """
+
+    severity: str
+    kind: str
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+def rate(sums: Sum, least: int = ENOUGH) -> float | None:
+    """What part of those that came to an end was completed; None where too few did."""
+    return sums.completed / sums.closed if sums.closed >= least else None
+
+
+def _storage() -> Iterator[Finding]:
+    fault = storage.trial()
+    if fault is not None:
+        yield Finding(URGENT, "storage", {"fault": fault})
+
+
+def _ledger(every: int) -> Iterator[Finding]:
+    newest = verification.last()
+    if newest is not None and newest.outcome == OFF:
+        yield Finding(URGENT, "ledger_off", {"checks": list(newest.off), "at": newest.started})
+    elif verification.overdue(every):
+        yield Finding(SOON, "ledger_overdue", {"at": newest and newest.started})
+    for run in verification.recent(1):
+        if run.outcome == FAILED:
+            yield Finding(
+                SOON, "ledger_failed", {"why": " ".join(line for lines in run.off.values() for line in lines)}
+            )
+
+
+def _waiting(waiting: Waiting) -> Iterator[Finding]:
+    if waiting.exceptions.count:
+        yield Finding(URGENT, "exceptions", vars(waiting.exceptions))
+    if waiting.payouts.count:
+        late = (waiting.payouts.oldest or 0) < time.time() - LONG
+        yield Finding(URGENT if late else SOON, "payouts", vars(waiting.payouts))
+    if waiting.dead:
+        about = {"count": sum(waiting.dead.values()), "merchants": list(waiting.dead), "since": waiting.dead_since}
+        yield Finding(URGENT, "dead", about)
+    if waiting.claims.count:
+        yield Finding(SOON, "claims", vars(waiting.claims))
+    if waiting.retried:
+        yield Finding(SOON, "retried", {"count": waiting.retried})
+    for channel, queue in waiting.silent.items():
+        late = (queue.oldest or 0) < time.time() - LONG
+        yield Finding(URGENT if late else SOON, "silent", {"channel": channel, **vars(queue)})
+
+
+def _failing(statistics: Statistics) -> Iterator[Finding]:
+    since = statistics.today - timedelta(1)
+
+    def key(cell: Cell) -> tuple[int, int]:
+        return cell.channel, cell.order_type
+
+    recent = statistics.by(key, lambda cell: cell.day >= since)
+    usual = statistics.by(key, lambda cell: cell.day < since)
+    for (channel, order_type), sums in recent.items():
+        now, before = rate(sums, LEAST_RECENT), rate(usual.get((channel, order_type), Sum()), LEAST_USUAL)
+        if now is None or before is None:
+            continue
+        chance = 3 * sqrt(before * (1 - before) / sums.closed)
+        if now < before - max(WORSE, chance):
+            about = {"channel": channel, "order_type": order_type, "recent": now, "usual": before, "since": since}
+            yield Finding(SOON, "failing", about)
+
+
+def findings(statistics: Statistics, waiting: Waiting, verify_every: int) -> list[Finding]:
+    """All of them, the worst first; none where all is well."""
+    found = [*_storage(), *_ledger(verify_every), *_waiting(waiting), *_failing(statistics)]
+    return sorted(found, key=lambda each: SEVERITIES.index(each.severity))

@@ -1,0 +1,130 @@
+"""What waits for a person, or for somebody else: counted by what the database has at hand, at any number of orders."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+from peewee import JOIN, fn
+
+from gateways import DRIVERS
+from models.channel import Channel
+from models.merchant import Merchant
+from models.order import BUY, CONFIRMED, PAID, PENDING, SELL, UNKNOWN_OUTCOME, Order, PaymentException
+from models.outbox import DEAD, WAITING, Callback
+from models.tally import Tally
+
+RECENT = 7 * 86_400  # seconds for which a callback that was given up is news
+MOST = 20_000  # orders that are looked through for those that go by hand
+
+
+@dataclass(frozen=True)
+class Queue:
+    """How many wait, and since when the oldest does, in Unix time."""
+
+    count: int = 0
+    oldest: int | None = None
+
+    def __add__(self, other: Queue) -> Queue:
+        times = [each.oldest for each in (self, other) if each.oldest is not None]
+        return Queue(self.count + other.count, min(times, default=None))
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """All that waits.
+
+    `payouts` are withdrawals to accept or to send by hand, `claims` deposits by hand that the payer says were paid,
+    `exceptions` open ones that a person must settle, `silent` those about a channel's silence, by channel id;
+    `retried` are callbacks that failed and are tried again, `dead` those that were given up since `dead_since`, by
+    merchant id.
+    """
+
+    payouts: Queue
+    claims: Queue
+    exceptions: Queue
+    retried: int
+    dead: dict[int, int]
+    dead_since: int
+    silent: dict[int, Queue] = field(default_factory=dict)
+
+
+def by_hand() -> list[int]:
+    """The ids of the channels through which a person moves the money."""
+    return [row.id for row in Channel.select(Channel.id, Channel.driver) if DRIVERS[row.driver].by_hand]
+
+
+def _of_cell(order_type: int, status: str) -> Any:
+    """Orders of one type and status, of all merchants, along the index of those."""
+    cell = (Order.order_type == order_type) & (Order.status == status)
+    return Order.select(Order.createtime).where(cell, Order.merchant.in_(Merchant.select(Merchant.id)))
+
+
+def _sent_by_hand(order_type: int, status: str, channels: list[int]) -> Queue:
+    if not channels:
+        return Queue()
+    found = _of_cell(order_type, status).where(Order.channel.in_(channels)).limit(MOST).alias("found")
+    return Queue(*Order.select(fn.COUNT(found.c.createtime), fn.MIN(found.c.createtime)).from_(found).tuples().get())
+
+
+def _to_accept() -> Queue:
+    cell = (Tally.order_type == SELL) & (Tally.status == PENDING)
+    count = Tally.select(fn.COALESCE(fn.SUM(Tally.count), 0)).where(cell).scalar()
+    if not count:
+        return Queue()
+    oldest = (
+        Order.select(Order.createtime)
+        .where(Order.merchant == Merchant.id, Order.order_type == SELL, Order.status == PENDING)
+        .order_by(Order.seq)
+        .limit(1)
+    )
+    return Queue(count, min((at for (at,) in Merchant.select(oldest).tuples() if at is not None), default=None))
+
+
+def _exceptions() -> tuple[Queue, dict[int, Queue]]:
+    silence = PaymentException.kind == UNKNOWN_OUTCOME
+    rows = (
+        PaymentException.select(
+            silence, Order.channel, fn.COUNT(PaymentException.id), fn.MIN(PaymentException.createtime)
+        )
+        .join(Order, JOIN.INNER)
+        .where(PaymentException.resolution.is_null())
+        .group_by(PaymentException.kind, Order.channel)
+        .tuples()
+    )
+    others, silent = Queue(), dict[int, Queue]()
+    for is_silence, channel, count, oldest in rows:
+        if is_silence:
+            silent[channel] = Queue(count, oldest)
+        else:
+            others += Queue(count, oldest)
+    return others, silent
+
+
+def _callbacks(since: int) -> tuple[int, dict[int, int]]:
+    every = Merchant.select(Merchant.id)
+    failed = (Callback.due_at.is_null(False)) & (Callback.attempts > 0) & (Callback.state == WAITING)
+    retried = Callback.select(fn.COUNT(Callback.id)).where(Callback.merchant.in_(every), failed).scalar()
+    # Of a merchant with no address each is given up at once, and nobody misses it.
+    reached = every.where(Merchant.callback_url != "")
+    given_up = (Callback.state == DEAD) & (Callback.createtime >= since)
+    dead = Callback.select(Callback.merchant, fn.COUNT(Callback.id)).where(Callback.merchant.in_(reached), given_up)
+    return retried, dict(dead.group_by(Callback.merchant).tuples())
+
+
+def all_of_it() -> Waiting:
+    """Count it now."""
+    hand = by_hand()
+    exceptions, silent = _exceptions()
+    since = int(time.time()) - RECENT
+    retried, dead = _callbacks(since)
+    return Waiting(
+        payouts=_to_accept() + _sent_by_hand(SELL, CONFIRMED, hand),
+        claims=_sent_by_hand(BUY, PAID, hand),
+        exceptions=exceptions,
+        retried=retried,
+        dead=dead,
+        dead_since=since,
+        silent=silent,
+    )

@@ -1,0 +1,164 @@
+"""The ledger is verified in the background: when it is due or somebody asks, once at a time, each run on record."""
+
+import logging
+
+import pytest
+
+from models.verification import Verification
+from services import verification
+from services.errors import NotPossible
+from tests.databases import settings_of, unguarded
+from tests.support import completed, until
+
+HOUR = 3_600
+BROKEN = "UPDATE ledger_account SET balance = balance + 1 WHERE kind = 'fees'"
+
+
+@pytest.fixture
+def states():
+    """How each run on record stands, the newest first."""
+    return lambda: [verification.state(run) for run in verification.recent()]
+
+
+@pytest.fixture
+def job(instance):
+    """The job as the service runs it each minute."""
+    return lambda every=24: verification.run_if_due(settings_of(instance, demo=True, verify_every=every))
+
+
+@pytest.fixture
+def asked(states):
+    """Somebody asks for a run; once it has ended, the record of it."""
+
+    def run(who="operator demo"):
+        verification.start(who)
+        until(lambda: "running" not in states())
+        return verification.recent()[0]
+
+    return run
+
+
+def test_a_run_that_was_asked_for_ends_and_is_on_record(app, api, asked):
+    completed(api)
+    run = asked()
+    assert (run.who, run.outcome, run.off) == ("operator demo", "holds", {})
+    assert run.milliseconds > 0
+    assert run.entries == 2 + 3  # the demo's own balance, and the deposit
+
+
+@pytest.mark.breaks_the_ledger
+def test_what_is_off_is_on_record_and_in_the_log(app, api, instance, asked, caplog):
+    completed(api)
+    with unguarded(instance) as books:
+        books.execute(BROKEN)
+    with caplog.at_level(logging.ERROR):
+        run = asked()
+    assert run.outcome == "off"
+    assert list(run.off) == ["balances equal their entries"]
+    assert run.off["balances equal their entries"] == ["account fees 0 says 61 fen, its entries say 60"]
+    assert "balances equal their entries: account fees 0 says 61 fen" in caplog.text
+
+
+def test_there_are_never_two_runs_at_once(app, states):
+    verification.start("operator demo")
+    with pytest.raises(NotPossible, match="just now"):
+        verification.start("operator demo")
+    until(lambda: "running" not in states())
+    assert len(states()) == 1
+
+
+def test_a_run_that_was_killed_does_not_run_for_ever(app, ahead, asked, states):
+    verification._begin("operator demo")
+    assert states() == ["running"]
+    ahead(verification.SILENCE + 1)
+    assert states() == ["killed"]
+    assert asked().outcome == "holds"
+    assert states() == ["holds", "killed"]
+
+
+def test_a_run_of_a_service_that_stops_is_put_down_as_that(app, states):
+    verification.start("operator demo")
+    verification.stop()
+    verification.allow()
+    assert states() in (["failed"], ["holds"])  # it may have come to its end just before
+
+
+def test_a_database_that_cannot_be_opened_is_no_verdict(app, instance, asked, monkeypatch, caplog):
+    monkeypatch.setattr(verification.settings, "active", lambda: settings_of(instance / "nowhere", database_url=""))
+    run = asked()
+    assert run.outcome == "failed"
+    assert verification.last() is None
+    assert "came to no end" in caplog.text
+
+
+def test_the_job_runs_when_the_last_time_is_long_ago(app, ahead, job, states):
+    job()
+    assert states() == ["holds"]
+    ahead(23 * HOUR)
+    job()
+    assert states() == ["holds"]
+    ahead(HOUR)
+    job()
+    assert states() == ["holds", "holds"]
+    assert verification.last().who == "service"
+
+
+def test_the_job_leaves_a_run_that_is_under_way_alone(app, job, states):
+    verification._begin("operator demo")
+    job()
+    assert states() == ["running"]
+
+
+def test_a_run_that_came_to_no_end_is_repeated_in_an_hour(app, ahead, job, states):
+    run = verification._begin("service")
+    verification._end(run, "failed", {"the verification came to no end": ["no room"]}, 0)
+    job()
+    assert states() == ["failed"]
+    ahead(HOUR)
+    job()
+    assert states() == ["holds", "failed"]
+
+
+def test_where_no_money_moved_there_is_nothing_to_verify(app, instance, job, states):
+    with unguarded(instance) as books:
+        for table in ("entry", "posting"):
+            books.execute(f"DELETE FROM {table}")
+        books.execute("UPDATE ledger_account SET balance = 0, entries = 0, head = ''")
+    job()
+    assert states() == []
+
+
+def test_the_newest_hundred_are_kept(app, instance):
+    for number in range(103):
+        verification.record(f"command {number}", {}, 0.1)
+    assert Verification.select().count() == 100
+    assert [run.who for run in verification.recent(2)] == ["command 102", "command 101"]
+
+
+def test_the_command_puts_its_runs_on_record(flask, api):
+    completed(api)
+    flask("ledger", "verify")
+    run = verification.last()
+    assert (run.who, run.outcome) == ("command", "holds")
+
+
+@pytest.mark.breaks_the_ledger
+def test_the_command_puts_on_record_what_is_off(flask, api, instance):
+    completed(api)
+    with unguarded(instance) as books:
+        books.execute(BROKEN)
+    flask("ledger", "verify", fails=True)
+    assert verification.last().outcome == "off"
+
+
+@pytest.mark.parametrize(("every", "hours"), [(24, 48), (1, 2), (0, 7 * 24)])
+def test_books_that_were_not_verified_for_long_are_overdue(app, ahead, asked, every, hours):
+    asked()
+    ahead(hours * HOUR - 60)
+    assert not verification.overdue(every)
+    ahead(120)
+    assert verification.overdue(every)
+
+
+def test_books_that_were_never_verified_are_overdue_once_they_are_old(app):
+    assert verification.overdue(24)  # the demo's first posting is of January

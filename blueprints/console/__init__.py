@@ -17,7 +17,19 @@ from werkzeug.exceptions import HTTPException
 
 import settings
 from blueprints import envelope, gate
-from blueprints.console import access, callback, channels, ledger, lists, local, menu, merchants, operators, order
+from blueprints.console import (
+    access,
+    books,
+    callback,
+    channels,
+    ledger,
+    lists,
+    local,
+    menu,
+    merchants,
+    operators,
+    order,
+)
 from blueprints.console.dashboard import Dashboard
 from services import storage, vault
 from services.errors import Refused
@@ -120,10 +132,11 @@ def create() -> Flask:
     local.init(app)
     theme = BootstrapTheme(folder="bootstrap4", base_template="console/base.html")
     admin = Admin(app, name="console", url="/", index_view=Dashboard(), theme=theme)
-    admin.add_views(*lists.views())
-    admin.add_views(*ledger.views())
-    admin.add_views(*order.views(), *callback.views())
-    admin.add_views(*merchants.views(), *channels.views(), *operators.views())
+    # In the order of the menu; those of one thing alone are not in it.
+    admin.add_views(*lists.daily_work())
+    admin.add_views(*ledger.views(), *books.money())
+    admin.add_views(*books.set_up(), *operators.views(), *books.log())
+    admin.add_views(*order.views(), *callback.views(), *merchants.views(), *channels.views())
     menu.init(app, admin)
     return app
 

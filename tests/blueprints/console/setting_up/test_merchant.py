@@ -251,9 +251,8 @@ VIEWER = ["merchant/new", "merchant/demo/account", "merchant/demo/adjust", "chan
 def test_a_viewer_sees_a_merchant_and_can_change_nothing(page, viewer, send, nothing_changes):
     shown = page("merchant/demo", client=viewer)
     assert "Demo Shop" in shown.html
-    assert [
-        form for form in Page(shown.html).forms if form.action not in ("", "/console/logout", "/console/orders/")
-    ] == []
+    actions = [form.action for form in Page(shown.html).forms if form.action]
+    assert [each for each in actions if not each.startswith(("/console/logout", "/console/orders/"))] == []
     for path in VIEWER:
         page(path, client=viewer, status=403)
     acts = ("", "/rotate/api", "/reveal", "/test", "/account", "/adjust")

@@ -19,7 +19,7 @@ def test_the_page_tells_what_is_sent_and_every_attempt(desk, shop, told, flask_j
     shop.answers(500, "not now")
     seen = desk.see(f"callback/{told}")
     order_no = flask_json("callback", "show", told)["order_no"]
-    for text in ("order.completed", "delivered", order_no, shop.url, "webhook-signature", "made when it is sent"):
+    for text in ("order.completed", "Delivered", order_no, shop.url, "webhook-signature", "made when it is sent"):
         assert text in seen.text
     assert "thank you" in seen.text
     assert '"type": "order.completed"' in seen.text
@@ -28,7 +28,7 @@ def test_the_page_tells_what_is_sent_and_every_attempt(desk, shop, told, flask_j
     again = desk.see(f"callback/{told}").text
     assert "500" in again
     assert "not now" in again
-    assert "waits to be delivered" in again
+    assert "Waiting" in again
 
 
 def test_it_is_delivered_again_with_the_same_number(desk, shop, told, due):

@@ -4,6 +4,8 @@ import re
 
 import pytest
 
+from gateways.sandbox import SandboxDriver
+from models.base import database
 from models.operator import AuditEntry
 from models.order import History
 from tests.blueprints.console.acting import Desk, flashed
@@ -59,8 +61,8 @@ def test_the_page_tells_the_whole_story(desk, api):
         assert text in seen
     for text in (
         f"SB{order_no}",
-        "merchant, available 99.40",
-        "your fees 0.60",
+        "Available Demo Shop 演示商户 99.40",
+        "Fees 0.60",
         "-100.00",
         "order.completed",
     ):
@@ -79,9 +81,9 @@ def test_an_exception_stands_once_in_the_timeline_with_how_it_was_settled(desk, 
     desk.act(order_no, key)
     seen = desk.order(order_no).text
     timeline = seen[seen.index("Timeline") : seen.index("Postings")]
-    assert timeline.count("Exception 1: wrong amount paid an amount that does not match, ¥99.99 , R-1 · service") == 1
-    assert timeline.count("Exception 1 settled: credited operator demo") == 1
-    assert "cancelled paid an amount that does not match · operator demo" in timeline
+    assert timeline.count("Exception 1: Wrong amount paid an amount that does not match , ¥99.99 , R-1 · service") == 1
+    assert timeline.count("Exception 1 settled: Credited operator demo") == 1
+    assert "Cancelled paid an amount that does not match · operator demo" in timeline
 
 
 def test_a_notice_that_was_refused_is_told(desk, api):
@@ -151,6 +153,30 @@ def test_the_channel_is_asked_and_its_answer_counts(desk, api, story):
     category, text = desk.act(order_no, "ask")
     assert (category, text) == ("good", "The channel says: it is paid. The order is completed.")
     assert {line["why"] for line in story(order_no)["history"]} >= {"the channel was asked, by operator demo"}
+
+
+@pytest.mark.parametrize("action", ["ask", "reject"])
+def test_no_channel_is_asked_inside_a_transaction(desk, world, monkeypatch, action):
+    asked = []
+
+    def listening(ask):
+        def heard(self, about):
+            asked.append(database.in_transaction())
+            return ask(self, about)
+
+        return heard
+
+    order_no = walks.sell_accepted(world)
+    monkeypatch.setattr(SandboxDriver, "query_payout", listening(SandboxDriver.query_payout))
+    desk.act(order_no, action, **({"reason": "no"} if action == "reject" else {}))
+    assert asked == [False]
+
+
+def test_a_channel_that_gives_no_answer_is_told_of(desk, api, audited):
+    order_no = api.buy().data["order_no"]
+    api.play(order_no, "timeout")
+    assert desk.act(order_no, "ask") == ("bad", "no usable answer: the sandbox did not answer")
+    assert audited()[-1][4] == "not done: no usable answer: the sandbox did not answer"
 
 
 def test_a_callback_and_all_of_an_order_are_delivered_again(desk, api, flask, due, shop):

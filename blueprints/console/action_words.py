@@ -7,6 +7,7 @@ from typing import Any
 
 from flask_babel import gettext, lazy_gettext, ngettext
 
+from blueprints.console import words
 from blueprints.console.local import yuan
 from models.ledger import FEES
 from models.order import Order
@@ -204,6 +205,11 @@ def money(fen: int) -> str:
     return f"-¥{yuan(-fen)}" if fen < 0 else f"¥{yuan(fen)}"
 
 
+def status(order: Order) -> str:
+    """An order's state, inside a sentence."""
+    return words.word(words.STATUSES, order.status).lower()
+
+
 def said(action: Action, order: Order) -> Said:
     """An action in words, with its amounts."""
     label, texts, sure, kind = _SAID[action.name, action.case]
@@ -215,7 +221,7 @@ def said(action: Action, order: Order) -> Said:
         "came": money(action.exception.amount) if action.exception else "",
         "credited": money(order.merchant_actual_amount),
         "channel": order.channel.name,
-        "status": order.status,
+        "status": status(order),
     }
     return Said(str(label), " ".join(str(text) % values for text in texts), str(sure), kind)
 
@@ -232,10 +238,10 @@ def done(action: Action, result: Any, order: Order) -> str:
     """What came of an action; `order` as it is now."""
     if action.name == "ask":
         heard = STATES_OF_CHANNEL[result.state.value]
-        return gettext("The channel says: %(heard)s. The order is %(status)s.", heard=heard, status=order.status)
+        return gettext("The channel says: %(heard)s. The order is %(status)s.", heard=heard, status=status(order))
     if action.name == "paid" and not result:
         return gettext("This was on record already: nothing changed.")
     if action.name.startswith("redeliver"):
         count = int(result)
         return ngettext("%(num)s callback is delivered again now.", "%(num)s callbacks are delivered again now.", count)
-    return gettext("Done: the order is %(status)s.", status=order.status)
+    return gettext("Done: the order is %(status)s.", status=status(order))

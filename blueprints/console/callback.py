@@ -8,9 +8,8 @@ from typing import Any
 from flask import abort, redirect, url_for
 from flask_admin import expose
 
-from blueprints.console import action_words, order_words
 from blueprints.console.frame import Page
-from blueprints.console.order import act_on, found
+from blueprints.console.order import WORDS, act_on, found
 from services import actions, masking, story
 from services.errors import NotPossible
 
@@ -32,7 +31,7 @@ class CallbackPage(Page):
     @expose("/")
     def index(self) -> Any:
         """There is no page about no callback."""
-        return redirect(url_for("admin.index"))
+        return redirect(url_for("callbacks.index_view"))
 
     @expose("/<webhook_id>")
     def show(self, webhook_id: str) -> str:
@@ -40,8 +39,9 @@ class CallbackPage(Page):
         told = _found(webhook_id)
         return self.render(
             "console/callback.html",
+            **WORDS,
             **{"story": told, "callback": told.callback, "order": found(told.callback.order.order_no)},
-            **{"words": order_words, "said": action_words.said, "actions": actions.of_callback(told.callback)},
+            **{"actions": actions.of_callback(told.callback)},
             **{"pretty": _pretty(told.callback.body), "error": masking.error},
         )
 

@@ -7,13 +7,16 @@ from typing import Any
 from flask import abort, flash, redirect, request, url_for
 from flask_admin import expose
 
-from blueprints.console import access, action_words, order_words
+from blueprints.console import access, action_words, order_words, words
 from blueprints.console.frame import Page
 from models.order import Order
 from schemas.views import hundredths
 from services import acting, actions, revealing, story
 from services.channels import driver_of
 from services.errors import NotPossible
+
+# What templates say things with.
+WORDS = {"words": words, "own": order_words, "text": order_words.text, "said": action_words.said}
 
 
 def found(order_no: str) -> Order:
@@ -72,7 +75,14 @@ class OrderPage(Page):
         possible = actions.possible(order)
         return self.render(
             "console/order.html",
-            **{"order": order, "story": told, "words": order_words, "said": action_words.said},
+            **{
+                "order": order,
+                "story": told,
+                "words": words,
+                "own": order_words,
+                "text": order_words.text,
+                "said": action_words.said,
+            },
             **{"sensitive": sensitive, "revealed": revealed, "account": revealing.account_ending(order)},
             **{"actions": possible, "decisions": [action for action in possible if action.exception]},
             **{"by_hand": driver_of(order.channel).by_hand, "plain_amount": hundredths(order.amount)},

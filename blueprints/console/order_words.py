@@ -1,23 +1,14 @@
-"""What the order's and the callback's pages say in words: states, reasons, who, accounts, fields."""
+"""What only the order's and the callback's pages say in words: states at length, reasons, who, fields."""
 
 from __future__ import annotations
 
-from flask_babel import gettext, lazy_gettext
+from typing import Any
 
-from models.ledger import AVAILABLE, CLEARING, COMMISSION, FEES, HELD
-from models.order import (
-    CANCELLED,
-    COMPLETED,
-    CONFIRMED,
-    LATE_PAYMENT,
-    PAID,
-    PAID_TWICE,
-    PAYOUT_CONFLICT,
-    PENDING,
-    REVERSED,
-    UNKNOWN_OUTCOME,
-    WRONG_AMOUNT,
-)
+from flask_babel import gettext, lazy_gettext
+from markupsafe import Markup
+
+from blueprints.console.cells import printable
+from models.order import CANCELLED, COMPLETED, CONFIRMED, PAID, PENDING
 
 OPERATOR = "operator "
 WHO = {
@@ -44,22 +35,6 @@ WHY = {
     "paid an amount that does not match": lazy_gettext("paid an amount that does not match"),
     "found to be paid after all": lazy_gettext("found to be paid after all"),
 }
-KINDS = {
-    WRONG_AMOUNT: lazy_gettext("wrong amount"),
-    LATE_PAYMENT: lazy_gettext("late payment"),
-    PAID_TWICE: lazy_gettext("paid twice"),
-    PAYOUT_CONFLICT: lazy_gettext("payout conflict"),
-    REVERSED: lazy_gettext("reversed"),
-    UNKNOWN_OUTCOME: lazy_gettext("no answer"),
-}
-SETTLED = {
-    "credit": lazy_gettext("credited"),
-    "refund": lazy_gettext("sent back, or left as it is"),
-    "complete": lazy_gettext("the money is out"),
-    "cancel": lazy_gettext("the money is not out, or nobody paid"),
-    "answered": lazy_gettext("the channel answered"),
-    "corrected": lazy_gettext("the right amount came after all"),
-}
 MEANING = {
     (True, PENDING): lazy_gettext("It awaits payment."),
     (True, PAID): lazy_gettext("Somebody says that it was paid. It is not proven."),
@@ -80,25 +55,6 @@ NEXT = {
     "accept by rule": lazy_gettext("accepts it by rule"),
     "hand over": lazy_gettext("hands it to the channel, or asks what became of it"),
     "ask for late payout": lazy_gettext("asks the channel whether it was paid out all the same"),
-}
-METHODS = {
-    "wxpay": lazy_gettext("WeChat Pay"),
-    "alipay": lazy_gettext("Alipay"),
-    "bank": lazy_gettext("Bank transfer"),
-}
-ACCOUNTS = {
-    AVAILABLE: lazy_gettext("merchant, available"),
-    HELD: lazy_gettext("merchant, held"),
-    FEES: lazy_gettext("your fees"),
-    COMMISSION: lazy_gettext("commission of channels"),
-    CLEARING: lazy_gettext("clearing with the channel"),
-}
-PURPOSES = {
-    "hold": lazy_gettext("held when it was placed"),
-    "release": lazy_gettext("hold returned"),
-    "spend": lazy_gettext("hold spent"),
-    "credit": lazy_gettext("credited"),
-    "return": lazy_gettext("given back"),
 }
 FIELDS = {
     "customer_name": lazy_gettext("Customer's name"),
@@ -121,11 +77,6 @@ FIELDS = {
     "gatewaya_card_info.prov_id": lazy_gettext("Card's province"),
     "gatewaya_card_info.area_id": lazy_gettext("Card's city or district"),
 }
-CALLBACK_STATES = {
-    "pending": lazy_gettext("waits to be delivered"),
-    "delivered": lazy_gettext("delivered"),
-    "dead": lazy_gettext("given up"),
-}
 
 
 def who(text: str) -> str:
@@ -135,8 +86,6 @@ def who(text: str) -> str:
     return str(WHO.get(text, text))
 
 
-def purpose(text: str) -> str:
-    """What a posting is for."""
-    if text.startswith("exception "):
-        return gettext("exception %(number)s settled", number=text.removeprefix("exception "))
-    return str(PURPOSES.get(text, text))
+def text(value: Any) -> Markup:
+    """A text of a stranger: escaped, whole, and kept from turning round or hiding what stands beside it."""
+    return Markup("<bdi>{}</bdi>").format(printable(value))

@@ -188,3 +188,51 @@ def payout_failed_after_all(w):
     order_no = sell_paid_out(w)
     assert w.api.notice(order_no, 5_000, state="failed", reference="R-2").status == 200
     return order_no
+
+
+def deposit_reversed_before_its_credit(w):
+    order_no = buy_confirmed(w)
+    assert w.api.notice(order_no, 10_000, state="failed", reference="R-2").status == 200
+    return order_no
+
+
+def deposit_reversed_after_its_credit(w):
+    order_no = buy_paid(w)
+    assert w.api.notice(order_no, 10_000, state="failed", reference="R-2").status == 200
+    return order_no
+
+
+def deposit_of_no_amount(w):
+    order_no = buy_pending(w)
+    assert w.api.notice(order_no, 0).status == 200
+    return order_no
+
+
+def payout_before_it_was_accepted(w):
+    order_no = sell_pending(w)
+    assert w.api.notice(order_no, 5_000).status == 200
+    return order_no
+
+
+def payout_of_wrong_amount_although_rejected(w):
+    order_no = sell_rejected(w)
+    assert w.api.notice(order_no, 4_000).status == 200
+    return order_no
+
+
+def sell_handed_over(w):
+    order_no = sell_accepted(w)
+    w.later(0)
+    return order_no
+
+
+def deposit_claimed_and_wrong(w):
+    order_no = buy_claimed(w)
+    w.flask("order", "paid", order_no, "--amount", "99.00", "--reference", "BANK-1")
+    return order_no
+
+
+def deposit_claimed_wrong_and_credited(w):
+    order_no = deposit_claimed_and_wrong(w)
+    w.flask("order", "settle", order_no, "--credit")
+    return order_no

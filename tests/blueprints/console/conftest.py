@@ -3,6 +3,7 @@
 import pytest
 
 from services import seeding
+from tests.blueprints.console.acting import Desk
 from tests.blueprints.console.reading import Shown
 
 PASSWORD = "-password"
@@ -58,3 +59,9 @@ def send(console, page):
         return client.post(f"/console/{path}", data={"csrf_token": token, **fields})
 
     return post
+
+
+@pytest.fixture
+def desk(sign_in):
+    """The operator `demo`, at the pages of orders."""
+    return Desk(sign_in)

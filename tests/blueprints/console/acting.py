@@ -1,0 +1,75 @@
+"""What an operator does on an order's page, through its forms."""
+
+import re
+
+from tests.blueprints.console.reading import Shown
+
+
+class Form(dict):
+    """The fields of one form that is sent by POST; `url` is where to."""
+
+    url = ""
+
+
+class Forms(Shown):
+    """A page with its forms apart: `forms` by the action that each does."""
+
+    def __init__(self, html):
+        self.forms, self._form = [], None
+        super().__init__(html)
+
+    def handle_starttag(self, tag, attrs):
+        super().handle_starttag(tag, attrs)
+        facts = dict(attrs)
+        if tag == "form" and facts.get("method") == "post":
+            self._form = Form()
+            self._form.url = facts["action"]
+            self.forms.append(self._form)
+        if tag in ("input", "textarea") and self._form is not None and "name" in facts:
+            self._form[facts["name"]] = facts.get("value", "")
+
+    def handle_endtag(self, tag):
+        super().handle_endtag(tag)
+        if tag == "form":
+            self._form = None
+
+    @property
+    def actions(self):
+        """The forms of actions by their key; one that stands there twice must be the same."""
+        return {form["action"]: form for form in self.forms if "action" in form}
+
+
+class Desk:
+    """Somebody with a browser, who signs in again once the session has ended."""
+
+    def __init__(self, sign_in, name="demo"):
+        self._sign_in = lambda: sign_in(name)
+        self.client = self._sign_in()
+
+    def see(self, path):
+        """A page of the console, its forms apart."""
+        answer = self.client.get(f"/console/{path}")
+        if answer.status_code == 302:
+            self.client = self._sign_in()
+            answer = self.client.get(f"/console/{path}")
+        assert answer.status_code == 200, answer.text
+        return Forms(answer.text)
+
+    def order(self, order_no):
+        return self.see(f"order/{order_no}")
+
+    def send(self, form, **given):
+        """Send a form, follow where it leads, and return what is flashed there: (category, text)."""
+        answer = self.client.post(form.url, data={**form, **given})
+        assert answer.status_code == 303, answer.text
+        return flashed(self.client.get(answer.headers["Location"]).text)
+
+    def act(self, order_no, key, **given):
+        """Do one of the offered actions of an order."""
+        return self.send(self.order(order_no).actions[key], **given)
+
+
+def flashed(html):
+    """The one message on top of a page: its category, and its text."""
+    ((category, text),) = re.findall(r'<p class="notice (\w+)" role="status">(.*?)</p>', html)
+    return category, text

@@ -1,0 +1,82 @@
+"""A callback's page: what is told, to where, every attempt, and telling it again."""
+
+import pytest
+
+from tests.support import completed
+
+SCRIPT = "<script>alert(1)</script>"
+
+
+@pytest.fixture
+def told(api, flask_json, due):
+    """The webhook id of the callback of a completed deposit, tried once."""
+    order_no = completed(api)
+    due.callbacks()
+    return next(row["id"] for row in flask_json("callback", "list") if row["order_no"] == order_no)
+
+
+def test_the_page_tells_what_is_sent_and_every_attempt(desk, shop, told, flask_json, due, ahead):
+    shop.answers(500, "not now")
+    seen = desk.see(f"callback/{told}")
+    order_no = flask_json("callback", "show", told)["order_no"]
+    for text in ("order.completed", "Delivered", order_no, shop.url, "webhook-signature", "made when it is sent"):
+        assert text in seen.text
+    assert "thank you" in seen.text
+    assert '"type": "order.completed"' in seen.text
+    desk.send(seen.actions[next(iter(seen.actions))])
+    due.callbacks()
+    again = desk.see(f"callback/{told}").text
+    assert "500" in again
+    assert "not now" in again
+    assert "Waiting" in again
+
+
+def test_it_is_delivered_again_with_the_same_number(desk, shop, told, due):
+    seen = desk.see(f"callback/{told}")
+    (form,) = seen.actions.values()
+    assert desk.send(form) == ("good", "1 callback is delivered again now.")
+    due.callbacks()
+    assert [received.webhook_id for received in shop.got] == [told, told]
+    assert "redeliver callback" in desk.see(f"callback/{told}").text
+
+
+def test_a_page_from_before_is_refused(desk, shop, told, due):
+    (form,) = desk.see(f"callback/{told}").actions.values()
+    desk.send(form)
+    category, text = desk.send(form)
+    assert category == "bad"
+    assert "look again" in text
+
+
+def test_the_values_in_the_address_are_masked(desk, api, flask, flask_json, due):
+    flask("merchant", "set", "demo", "--callback-url", "http://127.0.0.1:1/hook?token=sesame&shop=open")
+    completed(api)
+    due.callbacks()
+    (row,) = flask_json("callback", "list")
+    seen = desk.see(f"callback/{row['id']}")
+    assert "http://127.0.0.1:1/hook?token=***&shop=***" in seen.text
+    assert "no answer" in seen.text
+    assert "sesame" not in seen.html
+
+
+def test_what_the_merchant_s_server_answers_stays_text(desk, shop, told, due):
+    shop.answers(500, SCRIPT)
+    seen = desk.see(f"callback/{told}")
+    desk.send(next(iter(seen.actions.values())))
+    due.callbacks()
+    again = desk.see(f"callback/{told}")
+    assert SCRIPT in again.text
+    assert SCRIPT not in again.html
+
+
+def test_a_viewer_may_look_and_not_redeliver(desk, viewer, told, page, rows):
+    assert "order.completed" in page(f"callback/{told}", client=viewer).text
+    form = next(iter(desk.see(f"callback/{told}").actions.values()))
+    form["csrf_token"] = page(client=viewer).fields["csrf_token"]
+    before = rows()
+    assert viewer.post(form.url, data=form).status_code == 403
+    assert rows() == before
+
+
+def test_a_callback_that_is_not_there_is_not_found(console):
+    assert console.get("/console/callback/msg_1").status_code == 404

@@ -1,0 +1,324 @@
+"""An order's page: the whole story, what is done there and by whom, and what only an operator may see."""
+
+import re
+
+import pytest
+
+from gateways.sandbox import SandboxDriver
+from models.base import database
+from models.operator import AuditEntry
+from models.order import History
+from tests.blueprints.console.acting import Desk, flashed
+from tests.services import walks
+from tests.support import CARD, PERSON
+
+MANUAL = 3
+SCRIPT = "<script>alert(1)</script>"
+SECRETS = {
+    "cert_no": PERSON["cert_no"],
+    "mobile_no": PERSON["mobile_no"],
+    "email": "zhang.san@example.com",
+    "address": "北京市东城区景山前街四号",
+}
+
+
+@pytest.fixture
+def looking(sign_in):
+    """The viewer, at the pages of orders."""
+    return Desk(sign_in, "viewer")
+
+
+@pytest.fixture
+def audited(app):
+    """`audited()`: what stands in the audit log but for signing in: (who, action, about, key, detail)."""
+
+    def read():
+        rows = AuditEntry.select().where(AuditEntry.action != "sign in").order_by(AuditEntry.id)
+        return [(row.who, row.action, row.about, row.key, row.detail) for row in rows]
+
+    return read
+
+
+@pytest.fixture
+def personal(api):
+    """A withdrawal with all personal data there is."""
+    data = PERSON | {"email": SECRETS["email"], "address": SECRETS["address"]}
+    return api.sell("20.00", 1, gatewaya_personal_data=data, gatewaya_card_info=CARD).data["order_no"]
+
+
+def last_step(order_no):
+    line = History.select().order_by(History.id.desc()).first()
+    return line.who, line.before, line.after
+
+
+def test_the_page_tells_the_whole_story(desk, api):
+    order_no = api.buy("100.00", merchant_order_no="A-1").data["order_no"]
+    api.play(order_no, "success")
+    seen = desk.order(order_no).text
+    for text in ("Deposit ¥100.00", order_no, "A-1", "Demo Shop", "Sandbox B", "WeChat Pay", "0.60 %", "99.40"):
+        assert text in seen
+    for text in ("created · merchant", "a notice of the channel · channel", "settled · service"):
+        assert text in seen
+    for text in (
+        f"SB{order_no}",
+        "Available Demo Shop 演示商户 99.40",
+        "Fees 0.60",
+        "-100.00",
+        "order.completed",
+    ):
+        assert text in seen
+
+
+def test_the_page_says_what_the_service_does_next(desk, api):
+    assert "asks the channel whether it is paid" in desk.order(api.buy().data["order_no"]).text
+    assert "lets it expire" in desk.order(api.buy(channel=MANUAL).data["order_no"]).text
+    assert "none by itself" in desk.order(api.sell("5.00").data["order_no"]).text
+
+
+def test_an_exception_stands_once_in_the_timeline_with_how_it_was_settled(desk, world):
+    order_no = walks.deposit_too_small(world)
+    (key,) = [key for key in desk.order(order_no).actions if key.endswith("credit")]
+    desk.act(order_no, key)
+    seen = desk.order(order_no).text
+    timeline = seen[seen.index("Timeline") : seen.index("Postings")]
+    assert timeline.count("Exception 1: Wrong amount paid an amount that does not match , ¥99.99 , R-1 · service") == 1
+    assert timeline.count("Exception 1 settled: Credited operator demo") == 1
+    assert "Cancelled paid an amount that does not match · operator demo" in timeline
+
+
+def test_a_notice_that_was_refused_is_told(desk, api):
+    order_no = api.buy().data["order_no"]
+    api.notice(order_no, 10_000, secret="another one")
+    assert "Refused notice bad signature" in desk.order(order_no).text
+
+
+def test_an_order_that_is_not_there_is_not_found(console):
+    assert console.get("/console/order/123").status_code == 404
+    assert console.post("/console/order/123/act").status_code == 400  # without a token
+
+
+def test_a_withdrawal_is_accepted_revealed_and_marked_paid(desk, api, balances, audited):
+    order_no = api.sell("50.00", MANUAL).data["order_no"]
+    assert desk.act(order_no, "accept") == ("good", "Done: the order is confirmed.")
+    assert last_step(order_no) == ("operator demo", "pending", "confirmed")
+    (reveal,) = [form for form in desk.order(order_no).forms if form.url.endswith("reveal")]
+    shown = desk.client.post(reveal.url, data=reveal).text
+    assert "6222020000000000017" in shown
+    assert "50.00" in shown
+    assert 'name="reference"' in shown[shown.index('id="payee"') : shown.index('id="channel-said"')]
+    assert desk.act(order_no, "paid", reference="BANK-1") == ("good", "Done: the order is completed.")
+    assert (api.status(order_no), balances()) == ("completed", (1_000_000 - 5_015, 0))
+    assert audited() == [
+        ("demo", "accept order", "order", order_no, ""),
+        ("demo", "reveal", "order", order_no, ""),
+        ("demo", "mark paid", "order", order_no, "50.00 BANK-1"),
+    ]
+
+
+def test_a_rejection_has_its_reason_and_its_operator(desk, api, story, balances):
+    order_no = api.sell("50.00", MANUAL).data["order_no"]
+    desk.act(order_no, "reject", reason="  wrong card 卡号 ")
+    last = story(order_no)["history"][-1]
+    assert (last["to"], last["who"], last["why"]) == ("cancelled", "operator demo", "wrong card 卡号")
+    assert balances() == (1_000_000, 0)
+
+
+@pytest.mark.parametrize("reason", ["", "   ", "x" * 201, "a\x00b", "two\nlines"])
+def test_a_rejection_without_a_usable_reason_is_refused(desk, api, balances, reason):
+    order_no = api.sell("50.00", MANUAL).data["order_no"]
+    category, text = desk.act(order_no, "reject", reason=reason)
+    assert (category, api.status(order_no)) == ("bad", "pending")
+    assert "reason" in text
+
+
+@pytest.mark.parametrize("amount", ["0", "-5", "1.005", "abc", "1e99", "１２"])
+def test_an_amount_that_nobody_can_pay_changes_nothing(desk, api, audited, amount):
+    order_no = api.buy(channel=MANUAL).data["order_no"]
+    category, text = desk.act(order_no, "paid", amount=amount)
+    assert (category, api.status(order_no)) == ("bad", "pending")
+    assert "amount" in text
+    assert [row[1:2] + row[4:] for row in audited()][-1] == ("mark paid", f"not done: {text}".replace("&#39;", "'"))
+
+
+def test_another_amount_becomes_an_exception(desk, api, exceptions):
+    order_no = api.buy(channel=MANUAL).data["order_no"]
+    desk.act(order_no, "paid", amount="99.00", reference="B-1")
+    assert exceptions() == {order_no: "wrong_amount"}
+    assert desk.act(order_no, "paid", amount="99.00", reference="B-1")[1].startswith("This was on record already")
+
+
+def test_the_channel_is_asked_and_its_answer_counts(desk, api, story):
+    order_no = api.buy().data["order_no"]
+    api.play(order_no, "silent")
+    category, text = desk.act(order_no, "ask")
+    assert (category, text) == ("good", "The channel says: it is paid. The order is completed.")
+    assert {line["why"] for line in story(order_no)["history"]} >= {"the channel was asked, by operator demo"}
+
+
+@pytest.mark.parametrize("action", ["ask", "reject"])
+def test_no_channel_is_asked_inside_a_transaction(desk, world, monkeypatch, action):
+    asked = []
+
+    def listening(ask):
+        def heard(self, about):
+            asked.append(database.in_transaction())
+            return ask(self, about)
+
+        return heard
+
+    order_no = walks.sell_accepted(world)
+    monkeypatch.setattr(SandboxDriver, "query_payout", listening(SandboxDriver.query_payout))
+    desk.act(order_no, action, **({"reason": "no"} if action == "reject" else {}))
+    assert asked == [False]
+
+
+def test_a_channel_that_gives_no_answer_is_told_of(desk, api, audited):
+    order_no = api.buy().data["order_no"]
+    api.play(order_no, "timeout")
+    assert desk.act(order_no, "ask") == ("bad", "no usable answer: the sandbox did not answer")
+    assert audited()[-1][4] == "not done: no usable answer: the sandbox did not answer"
+
+
+def test_a_callback_and_all_of_an_order_are_delivered_again(desk, api, flask, due, shop):
+    flask("merchant", "set", "demo", "--events", "paid,confirmed")
+    order_no = api.buy().data["order_no"]
+    api.play(order_no, "success")
+    due()
+    sent = len(shop.got)
+    one, *_ = [key for key in desk.order(order_no).actions if key.startswith("redeliver-")]
+    assert desk.act(order_no, one)[0] == "good"
+    due()
+    assert desk.act(order_no, "redeliver-all")[1] == "3 callbacks are delivered again now."
+    due()
+    assert len(shop.got) == sent + 4
+
+
+def test_a_callback_that_goes_nowhere_is_not_offered_again(desk, api, flask, refuses, flask_json):
+    flask("merchant", "set", "demo", "--callback-url", "")
+    order_no = api.buy().data["order_no"]
+    api.play(order_no, "success")
+    assert not [key for key in desk.order(order_no).actions if key.startswith("redeliver")]
+    assert "no callback_url" in refuses("callback", "redeliver", flask_json("callback", "list")[0]["id"])
+
+
+def test_of_two_operators_one_wins_and_the_other_is_told(desk, sign_in, api, balances, audited):
+    order_no = api.sell("50.00", MANUAL).data["order_no"]
+    other = Desk(sign_in)
+    stale = other.order(order_no).actions["reject"]
+    desk.act(order_no, "accept")
+    before = balances()
+    category, text = other.send(stale, reason="no")
+    assert (category, api.status(order_no), balances()) == ("bad", "confirmed", before)
+    assert "look again" in text
+    assert audited()[-1][1] == "reject order"
+    assert audited()[-1][4].startswith("not done: ")
+
+
+def test_an_action_that_is_not_offered_any_more_is_refused_and_written_down(desk, api, audited, rows):
+    order_no = api.sell("50.00", MANUAL).data["order_no"]
+    stale = desk.order(order_no).actions["accept"]
+    desk.act(order_no, "reject", reason="no")
+    before = {name: found for name, found in rows().items() if name != "AuditEntry"}
+    assert desk.send(stale) == ("bad", "that is not possible: the order is cancelled now")
+    assert {name: found for name, found in rows().items() if name != "AuditEntry"} == before
+    assert audited()[-1][1:] == (
+        *("accept order", "order", order_no),
+        "not done: that is not possible: the order is cancelled now",
+    )
+
+
+def test_a_viewer_sees_the_page_and_nothing_to_press(looking, world, personal):
+    for order_no in (personal, walks.deposit_too_small(world), walks.buy_paid(world)):
+        seen = looking.order(order_no)
+        assert [form.url for form in seen.forms] == ["/console/logout"]
+        assert order_no in seen.text
+
+
+@pytest.mark.parametrize("path", ["act", "reveal"])
+def test_a_viewer_is_refused_and_nothing_changes(looking, desk, api, rows, path):
+    order_no = api.sell("50.00", MANUAL).data["order_no"]
+    form = desk.order(order_no).actions["accept"]
+    token = looking.order(order_no).fields["csrf_token"]
+    before = rows()
+    answer = looking.client.post(f"/console/order/{order_no}/{path}", data={**form, "csrf_token": token})
+    assert answer.status_code == 403
+    assert "6222020000000000017" not in answer.text
+    assert rows() == before
+
+
+@pytest.mark.parametrize("token", [None, "forged"])
+@pytest.mark.parametrize("path", ["act", "reveal"])
+def test_a_form_without_its_token_is_refused(desk, api, rows, path, token):
+    order_no = api.sell("50.00", MANUAL).data["order_no"]
+    form = desk.order(order_no).actions["accept"] | ({"csrf_token": token} if token else {})
+    if token is None:
+        del form["csrf_token"]
+    before = rows()
+    assert desk.client.post(f"/console/order/{order_no}/{path}", data=form).status_code == 400
+    assert rows() == before
+
+
+@pytest.mark.parametrize("path", ["act", "reveal"])
+def test_nobody_acts_without_a_session(app, api, rows, path):
+    order_no = api.sell("50.00", MANUAL).data["order_no"]
+    before = rows()
+    answer = app.test_client().post(f"/console/order/{order_no}/{path}", data={"action": "accept"})
+    assert answer.status_code in (302, 400)
+    assert rows() == before
+
+
+def reveal(desk, order_no):
+    (form,) = [form for form in desk.order(order_no).forms if form.url.endswith("reveal")]
+    return desk.client.post(form.url, data=form)
+
+
+def test_sensitive_values_are_masked_until_they_are_revealed(desk, personal, audited, caplog):
+    hidden = [*SECRETS.values(), CARD["card_no"], CARD["card_name"], PERSON["cert_begin_date"]]
+    masked = desk.order(personal)
+    assert [value for value in hidden if value in masked.html] == []
+    assert f"{'*' * 15}0017" in masked.text
+    shown = reveal(desk, personal)
+    assert [value for value in hidden if value not in shown.text] == []
+    assert shown.headers["Cache-Control"] == "no-store"
+    assert audited() == [("demo", "reveal", "order", personal, "")]
+    assert [value for value in hidden if value in desk.order(personal).html] == []
+    assert not [value for value in hidden if value in caplog.text]
+
+
+def test_a_customer_s_name_is_masked_until_it_is_revealed(desk, api):
+    order_no = api.buy(customer_name="欧阳娜娜").data["order_no"]
+    assert "欧*" in desk.order(order_no).text
+    assert "欧阳娜娜" not in desk.order(order_no).html
+    assert "欧阳娜娜" in reveal(desk, order_no).text
+
+
+def test_revealed_values_are_not_shown_to_whoever_comes_back(desk, personal):
+    answer = desk.client.get(f"/console/order/{personal}/reveal")
+    assert (answer.status_code, answer.headers["Location"]) == (302, f"/console/order/{personal}")
+
+
+def test_what_others_send_stays_text(desk, api, shop, due, flask):
+    shop.answers(500, SCRIPT)
+    deposit = api.buy(customer_name=SCRIPT, merchant_order_no=SCRIPT).data["order_no"]
+    api.notice(deposit, 9_000, reference=SCRIPT)
+    api.notice(deposit, 9_100, reference="R-2", state=SCRIPT)
+    person = PERSON | {"name": SCRIPT, "cert_no": SCRIPT, "address": SCRIPT}
+    card = CARD | {"card_name": SCRIPT}
+    payout = api.sell("20.00", 1, gatewaya_personal_data=person, gatewaya_card_info=card).data["order_no"]
+    flask("order", "reject", payout, "--reason", SCRIPT)
+    due.callbacks()
+    for order_no in (deposit, payout):
+        for html in (desk.order(order_no).html, reveal(desk, order_no).text):
+            assert SCRIPT not in html
+            assert len(re.findall(r"<script\b", html)) == 1  # the console's own
+    assert desk.order(deposit).text.count(SCRIPT) > 3
+    assert SCRIPT in desk.order(payout).text
+
+
+def test_a_refusal_that_names_what_was_typed_stays_text(desk, api):
+    order_no = api.buy(channel=MANUAL).data["order_no"]
+    form = desk.order(order_no).actions["paid"]
+    answer = desk.client.post(form.url, data={**form, "amount": SCRIPT})
+    html = desk.client.get(answer.headers["Location"]).text
+    assert "&lt;script&gt;" in flashed(html)[1]
+    assert SCRIPT not in html

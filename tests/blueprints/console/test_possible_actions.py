@@ -1,0 +1,147 @@
+"""What an order's page offers is what can be done: each offered action works and does what it said, no other does."""
+
+import inspect
+
+import pytest
+
+from models.ledger import Entry, LedgerAccount, Posting
+from models.order import Order, PaymentException
+from services import actions
+from services.ways import RESOLUTIONS
+from tests.services import walks
+
+NO_WALKS = (walks.claim, walks.played)
+PLAYED = [
+    walks.played(outcome) for outcome in ("success", "fail", "silent", "duplicate", "late", "wrong_amount", "timeout")
+]
+DAY = 86_400
+
+
+def silent(walk):
+    """The same, and then the channel is silent for a day."""
+
+    def silent_walk(w):
+        order_no = walk(w)
+        w.api.play(order_no, "timeout")
+        w.later(60)
+        w.ahead(DAY + 1)
+        return order_no
+
+    silent_walk.__name__ = f"{walk.__name__}_and_silent"
+    return silent_walk
+
+
+def silent_since_now(w):
+    order_no = walks.buy_pending(w)
+    w.api.play(order_no, "timeout")
+    w.later(60)
+    return order_no
+
+
+WALKS = [
+    *(each for each in vars(walks).values() if inspect.isfunction(each) and each not in NO_WALKS),
+    *PLAYED,
+    *(silent(walk) for walk in (walks.buy_pending, walks.sell_handed_over)),
+    silent_since_now,
+]
+GIVEN = {"reject": {"reason": "no"}, "paid": {"reference": "BANK-NEW"}}
+# Refused by the channel's word, which nobody knows before it is asked.
+CHANNEL_S_WORD = ("the channel has it", "while the service is at it", "no usable answer", "the channel can't say")
+
+
+@pytest.fixture
+def w(world, ahead):
+    world.ahead = ahead
+    return world
+
+
+def offered(order_no):
+    return {action.key: action for action in actions.possible(Order.get(Order.order_no == order_no))}
+
+
+def commands(order_no):
+    """Everything that could be done to an order, as a command, by the key of its action."""
+    yield "accept", ("accept", order_no)
+    yield "reject", ("reject", order_no, "--reason", "no")
+    yield "paid", ("paid", order_no, "--reference", "BANK-NEW")
+    yield "ask", ("ask", order_no)
+    for exception in PaymentException.select().join(Order).where(Order.order_no == order_no):
+        for way in RESOLUTIONS:
+            yield f"settle-{exception.id}-{way}", ("settle", order_no, f"--{way}", "--exception", exception.id)
+
+
+def moved_since(last):
+    """What the entries after this one moved, by account."""
+    rows = Entry.select(Entry, LedgerAccount).join(LedgerAccount).where(Entry.id > last)
+    return {(row.account.kind, row.account.owner): row.amount for row in rows}
+
+
+def last_entry():
+    return Entry.select(Entry.id).order_by(Entry.id.desc()).limit(1).scalar()
+
+
+@pytest.mark.parametrize("walk", WALKS, ids=lambda walk: walk.__name__)
+def test_what_is_not_offered_is_refused_and_changes_nothing(w, flask, rows, walk):
+    order_no = walk(w)
+    keys = offered(order_no)
+    before = rows()
+    for key, command in commands(order_no):
+        if key not in keys:
+            flask("order", *command, fails=True)
+            assert rows() == before, key
+
+
+@pytest.mark.parametrize("walk", WALKS, ids=lambda walk: walk.__name__)
+def test_what_is_offered_works_and_moves_what_it_said(w, desk, walk):
+    order_no = walk(w)
+    keys = list(offered(order_no))
+    assert set(desk.order(order_no).actions) == set(keys)
+    for number, key in enumerate(keys):
+        order_no = walk(w) if number else order_no
+        # Exceptions and callbacks of a new order have new numbers.
+        key = list(offered(order_no))[number]
+        action, before = offered(order_no)[key], last_entry()
+        category, text = desk.act(order_no, key, **GIVEN.get(action.name, {}))
+        if category == "bad":
+            assert action.asks
+            assert any(words in text.replace("&#39;", "'") for words in CHANNEL_S_WORD), text
+        elif not action.asks or action.lines:
+            assert moved_since(before) == {account: fen for account, fen in action.lines.items() if fen}, key
+
+
+ONCE = [
+    walks.sell_pending,
+    walks.buy_claimed,
+    walks.deposit_too_small,
+    walks.deposit_paid_twice,
+    walks.deposit_late_by_hand,
+    walks.deposit_reversed_before_its_credit,
+    walks.payout_wrong_by_hand,
+    walks.payout_although_rejected,
+    walks.payout_failed_after_all,
+]
+
+
+@pytest.mark.parametrize("walk", ONCE, ids=lambda walk: walk.__name__)
+def test_an_action_is_done_once_however_often_its_form_is_sent(w, desk, rows, walk):
+    def kept():
+        return {name: found for name, found in rows().items() if name != "AuditEntry"}
+
+    keys = [key for key, action in offered(walk(w)).items() if not action.asks and action.name != "redeliver"]
+    assert keys
+    for number in range(len(keys)):
+        order_no = walk(w)
+        key = [key for key, action in offered(order_no).items() if not action.asks][number]
+        form, given = desk.order(order_no).actions[key], GIVEN.get(key, {})
+        assert desk.send(form, **given)[0] == "good"
+        before = kept()
+        category, text = desk.send(form, **given)
+        assert category == "bad" or "on record already" in text
+        assert kept() == before
+
+
+def test_every_posting_of_an_operator_names_him(w, desk):
+    order_no = walks.deposit_too_small(w)
+    exception = PaymentException.get()
+    desk.act(order_no, f"settle-{exception.id}-credit")
+    assert Posting.select().order_by(Posting.id.desc()).get().who == "operator demo"

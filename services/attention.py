@@ -26,8 +26,9 @@ class Finding:
     """One thing that needs a person: `kind` says which, `facts` what is told about it.
 
     Kinds and their facts: storage (fault), ledger_off (checks, at), ledger_failed (why), ledger_overdue (at, may be
-    None), exceptions, payouts, claims (count, oldest), dead (count, merchants, since), retried (count), silent
-    (channel, count, oldest), failing (channel, order_type, recent and usual: rates from 0 to 1, since: a day).
+    None), exceptions (count, oldest, silent: how many of them), payouts (count, oldest), claims (count, oldest,
+    channels), dead (count, merchants, since), retried (count), silent (channel, count, oldest), failing (channel,
+    order_type, recent and usual: rates from 0 to 1, since: a day).
     """
 
     severity: str
@@ -60,8 +61,9 @@ def _ledger(every: int) -> Iterator[Finding]:
 
 
 def _waiting(waiting: Waiting) -> Iterator[Finding]:
-    if waiting.exceptions.count:
-        yield Finding(URGENT, "exceptions", vars(waiting.exceptions))
+    silent = sum(queue.count for queue in waiting.silent.values())
+    if waiting.exceptions.count > silent:
+        yield Finding(URGENT, "exceptions", {**vars(waiting.exceptions), "silent": silent})
     if waiting.payouts.count:
         late = (waiting.payouts.oldest or 0) < time.time() - LONG
         yield Finding(URGENT if late else SOON, "payouts", vars(waiting.payouts))
@@ -69,7 +71,7 @@ def _waiting(waiting: Waiting) -> Iterator[Finding]:
         about = {"count": sum(waiting.dead.values()), "merchants": list(waiting.dead), "since": waiting.dead_since}
         yield Finding(URGENT, "dead", about)
     if waiting.claims.count:
-        yield Finding(SOON, "claims", vars(waiting.claims))
+        yield Finding(SOON, "claims", {**vars(waiting.claims), "channels": waiting.by_hand})
     if waiting.retried:
         yield Finding(SOON, "retried", {"count": waiting.retried})
     for channel, queue in waiting.silent.items():

@@ -11,7 +11,7 @@ import threading
 import time
 from bisect import bisect_left
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta, tzinfo
 from typing import Any, NamedTuple
@@ -142,8 +142,12 @@ def _of_block(pieces: Pieces) -> Statement:
 
 
 _created_at = Statement(lambda v: Order.select(Order.createtime).where(Order.id >= v.id).order_by(Order.id).limit(1))
-# Of the expression there is no index: it walks along the newest lines alone.
-_moved = Statement(lambda v: History.select(SQL(f"order_id / {BLOCK}")).where(History.id > v.line).distinct())
+
+
+def _moved(block: int) -> Statement:
+    """The blocks of so many orders each that newer lines of the history are about."""
+    # Of the expression there is no index, so it walks along those lines alone.
+    return Statement(lambda v: History.select(SQL(f"order_id / {block}")).where(History.id > v.line).distinct())
 
 
 def _newest(table: Any) -> int:
@@ -166,7 +170,7 @@ class _Days:
     """The sums by day in one zone: what each block held when it was last read."""
 
     def __init__(self, pieces: Pieces, since: int):
-        self._statement, self._since = _of_block(pieces), since
+        self._sums, self._moved, self._since, self._size = _of_block(pieces), _moved(BLOCK), since, BLOCK
         self._blocks: dict[int, list[tuple[Any, ...]]] = {}
         self._line = 0  # of the history, up to which all is in the blocks
         self._first = 0
@@ -174,29 +178,26 @@ class _Days:
         self.result: Statistics | None = None
         self.looked_at = 0.0
 
-    def look(self, since: date) -> list[Cell]:
-        """Read what is new or moved; all from this day on."""
+    def look(self, first: date, last: date) -> list[Cell]:
+        """Read what is new or moved; all of these days."""
         line, newest = _newest(History), _newest(Order)  # before the blocks: what moves meanwhile is read again
         if self._last < 0:
             self._first = _first(self._since)
-            blocks: Iterable[int] = range(self._first // BLOCK, newest // BLOCK + 1)
-        else:
-            moved = {row[0] for row in _moved.run(line=self._line - OVERLAP).fetchall()}
-            old = {block for block in moved if block >= self._first // BLOCK}
-            blocks = old.union(range(self._last, newest // BLOCK + 1))
-        for block in blocks:
-            low = max(block * BLOCK, self._first)
-            found = self._statement.run(low=low, high=block * BLOCK + BLOCK - 1, since=self._since)
-            self._blocks[block] = found.fetchall()
-        self._line, self._last = line, newest // BLOCK
-        return list(self._cells(since))
+        blocks = set(range(max(self._last, self._first // self._size), newest // self._size + 1))
+        if self._last >= 0:
+            moved = {row[0] for row in self._moved.run(line=self._line - OVERLAP).fetchall()}
+            blocks |= {block for block in moved if block >= self._first // self._size}
+        for block in sorted(blocks):
+            low, high = max(block * self._size, self._first), block * self._size + self._size - 1
+            self._blocks[block] = self._sums.run(low=low, high=high, since=self._since).fetchall()
+        self._line, self._last = line, newest // self._size
+        return list(self._cells(first.toordinal() - EPOCH, last.toordinal() - EPOCH))
 
-    def _cells(self, since: date) -> Iterator[Cell]:
-        first = since.toordinal() - EPOCH
+    def _cells(self, first: int, last: int) -> Iterator[Cell]:
         sums: dict[tuple[Any, ...], list[int]] = {}
         for rows in self._blocks.values():
             for *key, orders, amount, fees, commission in rows:
-                if key[0] >= first:
+                if first <= key[0] <= last:
                     row = sums.setdefault(tuple(key), [0, 0, 0, 0])
                     row[0] += orders
                     row[1] += amount
@@ -230,7 +231,7 @@ class _Kept:
             while len(self._days) > ZONES:
                 self._days.popitem(last=False)
             if days.result is None or days.result.today != today or clock.steady() - days.looked_at > FRESH:
-                cells = aside.do(lambda: days.look(today - timedelta(DAYS - 1)))
+                cells = aside.do(lambda: days.look(today - timedelta(DAYS - 1), today))
                 days.result, days.looked_at = Statistics(now, today, cells), clock.steady()
             return days.result
 

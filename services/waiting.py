@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from peewee import JOIN, fn
@@ -36,18 +36,19 @@ class Waiting:
     """All that waits.
 
     `payouts` are withdrawals to accept or to send by hand, `claims` deposits by hand that the payer says were paid,
-    `exceptions` open ones that a person must settle, `silent` those about a channel's silence, by channel id;
-    `retried` are callbacks that failed and are tried again, `dead` those that were given up since `dead_since`, by
-    merchant id.
+    of channels `by_hand`; `exceptions` are the open ones, `silent` those of them about a channel's silence, by channel
+    id; `retried` are callbacks that failed and are tried again, `dead` those that were given up since `dead_since`, by
+    merchant's key.
     """
 
     payouts: Queue
     claims: Queue
     exceptions: Queue
     retried: int
-    dead: dict[int, int]
+    dead: dict[str, int]
     dead_since: int
-    silent: dict[int, Queue] = field(default_factory=dict)
+    silent: dict[int, Queue]
+    by_hand: list[int]
 
 
 def by_hand() -> list[int]:
@@ -93,24 +94,24 @@ def _exceptions() -> tuple[Queue, dict[int, Queue]]:
         .group_by(PaymentException.kind, Order.channel)
         .tuples()
     )
-    others, silent = Queue(), dict[int, Queue]()
+    every, silent = Queue(), dict[int, Queue]()
     for is_silence, channel, count, oldest in rows:
+        every += Queue(count, oldest)
         if is_silence:
             silent[channel] = Queue(count, oldest)
-        else:
-            others += Queue(count, oldest)
-    return others, silent
+    return every, silent
 
 
-def _callbacks(since: int) -> tuple[int, dict[int, int]]:
-    every = Merchant.select(Merchant.id)
+def _callbacks(since: int) -> tuple[int, dict[str, int]]:
     failed = (Callback.due_at.is_null(False)) & (Callback.attempts > 0) & (Callback.state == WAITING)
-    retried = Callback.select(fn.COUNT(Callback.id)).where(Callback.merchant.in_(every), failed).scalar()
+    every = Callback.merchant.in_(Merchant.select(Merchant.id))
+    retried = Callback.select(fn.COUNT(Callback.id)).where(every, failed).scalar()
+    given_up = (Callback.merchant == Merchant.id) & (Callback.state == DEAD) & (Callback.createtime >= since)
     # Of a merchant with no address each is given up at once, and nobody misses it.
-    reached = every.where(Merchant.callback_url != "")
-    given_up = (Callback.state == DEAD) & (Callback.createtime >= since)
-    dead = Callback.select(Callback.merchant, fn.COUNT(Callback.id)).where(Callback.merchant.in_(reached), given_up)
-    return retried, dict(dead.group_by(Callback.merchant).tuples())
+    reached = Merchant.callback_url != ""
+    dead = Callback.select(fn.COUNT(Callback.id)).where(given_up)
+    counts = Merchant.select(Merchant.key, dead).where(reached).tuples()
+    return retried, {key: count for key, count in counts if count}
 
 
 def all_of_it() -> Waiting:
@@ -127,4 +128,5 @@ def all_of_it() -> Waiting:
         dead=dead,
         dead_since=since,
         silent=silent,
+        by_hand=hand,
     )

@@ -67,7 +67,7 @@ def _orders(**filters: Any) -> str:
 
 
 def _between(first: date, last: date) -> dict[str, str]:
-    return {"since": f"{first}T00:00", "until": f"{last}T23:59:59"}
+    return {"since": f"{first}T00:00", "until": f"{last}T23:59"}
 
 
 def _volume(sums: dict[int, Sum], first: date, last: date) -> Volume:
@@ -129,6 +129,8 @@ class Dashboard(AdminIndexView):
             begun=beginning.is_over(steps),
             shown=shown,
             waits=waits,
+            claims_url=findings.claims_link(waits.by_hand),
+            dead_url=findings.dead_link(list(waits.dead), waits.dead_since),
             ago=findings.ago,
             **facts,
         )

@@ -38,6 +38,18 @@ def ago(at: int | None) -> str:
     return format_timedelta(max(0, time.time() - (at or time.time())), granularity="second", threshold=1.2)
 
 
+def claims_link(channels: list[int]) -> str:
+    """The deposits by hand that are said to be paid."""
+    one = {"flt_channel": channels[0]} if len(channels) == 1 else {}
+    return link("orders.index_view", flt_type=BUY, flt_status="paid", **one)
+
+
+def dead_link(merchants: list[str], since: int) -> str:
+    """The callbacks that were given up since then."""
+    one = {"flt_merchant": merchants[0]} if len(merchants) == 1 else {}
+    return link("callbacks.index_view", flt_state="dead", flt_since=f"{local_time(since):%Y-%m-%dT%H:%M:%S}", **one)
+
+
 def _channel(number: int) -> str:
     return str(Channel.select(Channel.name).where(Channel.id == number).scalar() or number)
 
@@ -68,7 +80,9 @@ def _exceptions(facts: dict[str, Any]) -> Told:
         "%(num)s exceptions are open: money that the rules can't settle.",
         facts["count"],
     )
-    return text, link("exceptions.index_view", flt_status="open")
+    if facts["silent"]:
+        text += " " + gettext("Of these, %(count)s may settle once the channel answers.", count=facts["silent"])
+    return text, link("exceptions.index_view", flt_state="open")
 
 
 def _payouts(facts: dict[str, Any]) -> Told:
@@ -78,7 +92,7 @@ def _payouts(facts: dict[str, Any]) -> Told:
         facts["count"],
         time=ago(facts["oldest"]),
     )
-    return text, link("payouts.index_view", flt_status="waiting")
+    return text, link("payouts.index_view", flt_state="waiting")
 
 
 def _claims(facts: dict[str, Any]) -> Told:
@@ -88,7 +102,7 @@ def _claims(facts: dict[str, Any]) -> Told:
         facts["count"],
         time=ago(facts["oldest"]),
     )
-    return text, link("orders.index_view", flt_type=BUY, flt_status="paid")
+    return text, claims_link(facts["channels"])
 
 
 def _dead(facts: dict[str, Any]) -> Told:
@@ -97,9 +111,7 @@ def _dead(facts: dict[str, Any]) -> Told:
         "%(num)s callbacks were given up in the last 7 days: their merchants were not told.",
         facts["count"],
     )
-    one = {"flt_merchant": facts["merchants"][0]} if len(facts["merchants"]) == 1 else {}
-    since = f"{local_time(facts['since']):%Y-%m-%dT%H:%M:%S}"
-    return text, link("callbacks.index_view", flt_status="dead", flt_since=since, **one)
+    return text, dead_link(facts["merchants"], facts["since"])
 
 
 def _retried(facts: dict[str, Any]) -> Told:
@@ -108,7 +120,7 @@ def _retried(facts: dict[str, Any]) -> Told:
         "%(num)s callbacks failed, and are tried again.",
         facts["count"],
     )
-    return text, link("callbacks.index_view", flt_status="pending")
+    return text, link("callbacks.index_view", flt_state="pending")
 
 
 def _silent(facts: dict[str, Any]) -> Told:
@@ -119,7 +131,7 @@ def _silent(facts: dict[str, Any]) -> Told:
         name=_channel(facts["channel"]),
         time=ago(facts["oldest"]),
     )
-    filters = {"flt_status": "open", "flt_kind": "unknown_outcome", "flt_channel": facts["channel"]}
+    filters = {"flt_state": "open", "flt_kind": "unknown_outcome", "flt_channel": facts["channel"]}
     return text, link("exceptions.index_view", **filters)
 
 

@@ -22,14 +22,16 @@ from services.errors import NotPossible
 
 def owed(fen: int) -> str:
     """A channel's clearing balance in words."""
-    if not fen:
-        return gettext("Nothing is owed.")
-    amount = yuan(abs(fen))
-    return (
-        gettext("The channel owes you %(amount)s.", amount=amount)
-        if fen < 0
-        else gettext("You owe the channel %(amount)s.", amount=amount)
-    )
+    if fen < 0:
+        return gettext("The channel owes you %(amount)s.", amount=yuan(-fen))
+    return gettext("You owe the channel %(amount)s.", amount=yuan(fen)) if fen else gettext("Nothing is owed.")
+
+
+def owed_by_all(fen: int) -> str:
+    """All channels' clearing balances together, in words."""
+    if fen < 0:
+        return gettext("The channels owe you %(amount)s.", amount=yuan(-fen))
+    return gettext("You owe the channels %(amount)s.", amount=yuan(fen)) if fen else gettext("Nothing is owed.")
 
 
 class Ledger(Page):
@@ -48,6 +50,7 @@ class Ledger(Page):
             every=settings.active().verify_every,
             ago=ago,
             owed=owed,
+            owed_by_all=owed_by_all,
         )
 
     @expose("/verify", methods=["POST"])

@@ -1,0 +1,382 @@
+"""The console's first page answers whether the shop is all right, in numbers that the lists behind it have, too."""
+
+import re
+from datetime import UTC, datetime
+from urllib.parse import parse_qsl, urlsplit
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from models.base import database
+from services import statistics, verification
+from tests.databases import unguarded
+from tests.pages import CLAIM, FORM
+from tests.support import completed, until, words
+
+BALANCE_OFF = "UPDATE ledger_account SET balance = balance + 1 WHERE kind = 'fees'"
+
+
+@pytest.fixture
+def dashboard(page, sign_in, monkeypatch):
+    """`dashboard(zone)`: the first page as it is now, of a reader in a time zone, who signs in again where need be."""
+    monkeypatch.setattr(statistics, "FRESH", -1)
+    clients = {}
+
+    def look(zone="UTC", name="demo"):
+        if name not in clients or clients[name].get("/console/").status_code != 200:
+            clients[name] = sign_in(name)
+        clients[name].set_cookie("console_zone", zone, path="/console")
+        return page(client=clients[name])
+
+    return look
+
+
+def card(shown, title):
+    """The text of one card of the page."""
+    found = re.search(rf"<h2[^>]*>(?:<a[^>]*>)?{re.escape(title)}.*?</section>", shown.html, re.DOTALL)
+    assert found, title
+    return words(re.sub(r"<[^>]+>", " ", found[0]))
+
+
+def verdict(shown):
+    """The first lines of the page."""
+    found = re.search(r'<section class="verdict (\w+)".*?</section>', shown.html, re.DOTALL)
+    return found[1], words(re.sub(r"<[^>]+>", " ", found[0]))
+
+
+def by_day(shown):
+    """The table's rows that are not empty: day, in, out, fees, orders."""
+    rows = [row for row in shown.rows if "Day" in row and row["Orders placed"] != "0"]
+    return [tuple(row.values()) for row in rows]
+
+
+def behind(link):
+    """The filters of a list that a link leads to."""
+    address = urlsplit(link.replace("&amp;", "&"))
+    assert address.path == "/console/orders/"
+    return {name.removeprefix("flt_"): value for name, value in parse_qsl(address.query)}
+
+
+def counted(filters, zone="UTC"):
+    """How many orders a list with these filters has, and their amount, by looking at each row there is."""
+
+    def moment(text, last):
+        at = datetime.fromisoformat(text).replace(tzinfo=ZoneInfo(zone)).timestamp()
+        return at + 59 if last else at
+
+    columns = {"type": "order_type", "status": "status", "channel": "channel_id", "method": "payment_method"}
+    names = [*columns.values(), "createtime", "amount"]
+    found = database.execute_sql(f'SELECT {", ".join(names)} FROM "order"').fetchall()
+    rows = [dict(zip(names, row, strict=True)) for row in found]
+    if "since" in filters:
+        since, until = moment(filters["since"], False), moment(filters["until"], True)
+        rows = [row for row in rows if since <= row["createtime"] <= until]
+    for name, column in columns.items():
+        if name in filters:
+            rows = [row for row in rows if str(row[column]) == filters[name]]
+    return len(rows), sum(row["amount"] for row in rows)
+
+
+# Numbers
+
+
+def test_volumes_orders_and_fees_are_those_of_the_api(dashboard, api, flask):
+    completed(api)
+    api.play(api.buy("50.00").data["order_no"], "fail")
+    api.buy("7.00")
+    flask("channel", "set", 2, "--auto-accept-max", "1000.00")
+    paid_out = api.sell("30.00", channel=3).data["order_no"]
+    flask("order", "accept", paid_out)
+    flask("order", "paid", paid_out)
+    shown = dashboard()
+    today = card(shown, "Today")
+    assert "completed deposits, yuan 100.00" in today
+    assert "completed withdrawals, yuan 30.00" in today
+    assert "Orders placed 4" in today
+    assert "Fees earned 0.69 less 0.02 to channels" in today
+    assert card(shown, "The last 30 days") == today.replace("Today", "The last 30 days")
+    assert by_day(shown) == [(f"{datetime.now(UTC):%Y-%m-%d}", "100.00", "30.00", "0.69", "4")]
+
+
+def test_a_day_is_the_reader_s_own(dashboard, api, time_machine):
+    for at in ("2026-11-20T15:59:59", "2026-11-20T16:00:00", "2026-11-21T15:59:59", "2026-11-21T16:00:00"):
+        time_machine.move_to(datetime.fromisoformat(f"{at}+00:00"), tick=False)
+        completed(api)
+    time_machine.move_to(datetime(2026, 11, 22, 12, tzinfo=UTC), tick=False)
+
+    def orders(zone):
+        return {day: count for day, *_, count in by_day(dashboard(zone))}
+
+    assert orders("Asia/Shanghai") == {"2026-11-20": "1", "2026-11-21": "2", "2026-11-22": "1"}
+    assert orders("UTC") == {"2026-11-20": "2", "2026-11-21": "2"}
+    assert orders("Asia/Kathmandu") == {"2026-11-20": "2", "2026-11-21": "2"}
+    assert orders("America/Los_Angeles") == {"2026-11-20": "2", "2026-11-21": "2"}
+
+
+def test_days_are_the_clock_s_own_where_it_changes_in_between(dashboard, api, time_machine):
+    berlin = ZoneInfo("Europe/Berlin")  # winter begins on 2026-10-25
+    moments = [
+        *((24, 0, 0), (24, 23, 59), (25, 0, 0), (25, 23, 59), (26, 0, 0), (26, 23, 59)),
+    ]
+    for day, hour, minute in moments:
+        time_machine.move_to(datetime(2026, 10, day, hour, minute, tzinfo=berlin), tick=False)
+        api.buy()
+    time_machine.move_to(datetime(2026, 10, 30, 12, tzinfo=berlin), tick=False)
+    assert [(day, count) for day, *_, count in by_day(dashboard("Europe/Berlin"))] == [
+        (f"2026-10-{day}", "2") for day in (26, 25, 24)
+    ]
+
+
+def test_what_is_older_than_30_days_is_not_counted(dashboard, api, ahead):
+    completed(api)
+    ahead(29 * 86_400)
+    assert "Orders placed 1" in card(dashboard(), "The last 30 days")
+    ahead(86_400)
+    assert "Orders placed 0" in card(dashboard(), "The last 30 days")
+
+
+def test_numbers_follow_an_order_as_it_moves(dashboard, api):
+    order_no = api.buy().data["order_no"]
+    assert "yuan 0.00" in card(dashboard(), "Today")
+    api.play(order_no, "success")
+    assert "completed deposits, yuan 100.00" in card(dashboard(), "Today")
+
+
+def test_many_blocks_of_orders_add_up_as_one(dashboard, api, flask, monkeypatch, time_machine):
+    monkeypatch.setattr(statistics, "BLOCK", 64)
+    monkeypatch.setattr(statistics, "OVERLAP", 10)
+    time_machine.move_to(datetime(2026, 3, 15, tzinfo=UTC))
+    flask("seed", "--orders", "2000")
+    dashboard()
+    for order_no in [completed(api) for _ in range(3)]:
+        api.play(order_no, "reverse")
+    shown = dashboard()
+    assert_links_agree(shown)
+    assert len(by_day(shown)) == 30
+
+
+# Links
+
+
+def assert_links_agree(shown, zone="UTC"):
+    """Each number that is a link to orders is the number of those, or their amount."""
+    found = re.findall(r'<a (?:class="amount" )?href="(/console/orders/\?[^"]+)"[^>]*>([\d,.]+)</a>', shown.html)
+    for link, number in found:
+        count, amount = counted(behind(link), zone)
+        text = number.replace(",", "")
+        assert text == (f"{amount / 100:.2f}" if "." in text else str(count)), link
+    assert len(found) > 60
+
+
+def test_every_number_is_that_of_the_list_behind_it(dashboard, api):
+    for _ in range(3):
+        completed(api)
+    api.play(api.buy(channel=1, paychannel_paymethod="alipay").data["order_no"], "fail")
+    api.sell()
+    for zone in ("UTC", "Asia/Tokyo", "America/New_York"):
+        assert_links_agree(dashboard(zone), zone)
+
+
+def test_a_bar_says_its_numbers_and_leads_to_its_orders(dashboard, api):
+    completed(api)
+    shown = dashboard()
+    (bar,) = re.findall(r'<a href="([^"]+)" class="bar">\s*<title>([^<]+)</title>', shown.html)
+    assert words(bar[1]) == f"{datetime.now(UTC):%Y-%m-%d} · in: 100.00 · 1 order"
+    assert counted(behind(bar[0])) == (1, 10_000)
+
+
+def test_success_is_of_those_that_came_to_an_end(dashboard, api):
+    for outcome, count in (("success", 9), ("fail", 3)):
+        for _ in range(count):
+            api.play(api.buy().data["order_no"], outcome)
+    api.buy()
+    api.play(api.buy(channel=1).data["order_no"], "success")
+    rows = [row for row in dashboard().rows if "Succeed" in row]
+    assert [tuple(row.values()) for row in rows] == [
+        ("Sandbox B · WeChat Pay", "75.0 %", "9", "3", "1"),
+        ("Sandbox A · WeChat Pay", "too few", "1", "0", "0"),
+    ]
+
+
+# What needs a person
+
+
+@pytest.fixture
+def verified(app):
+    """The ledger was verified just now."""
+    verification.record("command", {}, 0.1)
+
+
+def test_where_nothing_waits_all_is_well(dashboard, verified, api):
+    completed(api)
+    assert verdict(dashboard()) == ("well", "All is well: nothing needs you now.")
+
+
+def test_exceptions_payouts_and_claims_need_a_person(dashboard, verified, api, http, ahead):
+    api.play(api.buy().data["order_no"], "wrong_amount")
+    for _ in range(2):
+        api.sell()
+    claimed = api.buy(channel=3).data["order_no"]
+    http("POST", CLAIM, f"order_no={claimed}".encode(), FORM)
+    ahead(3 * 3_600)
+    severity, text = verdict(dashboard())
+    assert severity == "urgent"
+    assert text.startswith("3 things need you.")
+    assert "1 deposit by hand is said to be paid, for 3 hours" in text
+    assert "1 exception is open" in text
+    assert "2 withdrawals wait for you, the oldest for 3 hours." in text
+    assert text.index("Urgent") < text.index("Soon")
+    waits = card(dashboard(), "What waits")
+    assert "Open exceptions 1" in waits
+    assert "Withdrawals to accept or send 2 the oldest for 3 hours" in waits
+
+
+def test_withdrawals_that_wait_for_long_are_urgent(dashboard, verified, api, ahead):
+    api.sell()
+    assert verdict(dashboard())[0] == "soon"
+    ahead(86_401)
+    assert verdict(dashboard())[0] == "urgent"
+
+
+def test_a_withdrawal_to_be_sent_by_hand_waits_until_it_is_paid(dashboard, verified, api, flask):
+    order_no = api.sell(channel=3).data["order_no"]
+    flask("order", "accept", order_no)
+    assert "1 withdrawal waits for you" in verdict(dashboard())[1]
+    flask("order", "paid", order_no)
+    assert verdict(dashboard())[0] == "well"
+
+
+def test_callbacks_that_fail_are_told(dashboard, verified, api, shop, due, ahead):
+    shop.answers(500)
+    completed(api)
+    due.callbacks()
+    assert verdict(dashboard()) == ("soon", "1 thing needs you. Soon 1 callback failed, and is tried again.")
+    for _ in range(8):
+        ahead(40_000)
+        due.callbacks()
+    severity, text = verdict(dashboard())
+    assert severity == "urgent"
+    assert "1 callback was given up in the last 7 days" in text
+    ahead(8 * 86_400)
+    assert "callback" not in verdict(dashboard())[1]
+
+
+def test_who_wants_no_callbacks_misses_none(dashboard, verified, api, flask):
+    flask("merchant", "set", "demo", "--callback-url", "")
+    completed(api)
+    assert verdict(dashboard())[0] == "well"
+
+
+def test_a_channel_that_does_not_answer_is_named(dashboard, verified, api, later):
+    api.play(api.buy().data["order_no"], "timeout")
+    later(60)
+    text = verdict(dashboard())[1]
+    assert "The channel Sandbox B does not answer about 1 order" in text
+    assert "exception" not in text
+
+
+def test_a_channel_that_fails_more_than_usual_is_named(dashboard, verified, api, ahead):
+    for _ in range(55):
+        completed(api)
+    ahead(3 * 86_400)
+    for number in range(24):
+        api.play(api.buy().data["order_no"], "fail" if number % 2 else "success")
+    verification.record("command", {}, 0.1)
+    text = verdict(dashboard())[1]
+    assert "Sandbox B: 50% of the deposits since yesterday succeeded, 100% do usually." in text
+
+
+def test_books_that_were_not_verified_are_told(dashboard, api, ahead):
+    completed(api)
+    assert "The ledger was never verified." in verdict(dashboard())[1]
+    verification.record("command", {}, 0.1)
+    ahead(3 * 86_400)
+    assert "The ledger was not verified for 3 days." in verdict(dashboard())[1]
+
+
+@pytest.mark.breaks_the_ledger
+def test_a_damaged_ledger_turns_the_page_red_and_names_what_is_off(dashboard, verified, api, instance):
+    completed(api)
+    with unguarded(instance) as books:
+        books.execute(BALANCE_OFF)
+    verification.start("operator demo")
+    until(verification.running)
+    until(lambda: not verification.running())
+    shown = dashboard()
+    severity, text = verdict(shown)
+    assert severity == "urgent"
+    assert "The ledger is off. Not true any more: balances equal their entries." in text
+    assert "account fees 0 says 61 fen, its entries say 60" in card(shown, "Does the ledger verify?")
+
+
+# Beginning
+
+
+@pytest.fixture
+def empty(flask, instance):
+    """No merchant, no channel, no order."""
+    with unguarded(instance) as books:
+        for table in ("entry", "posting", "ledger_account", "channel_link", "receiving_account", "merchant", "channel"):
+            books.execute(f"DELETE FROM {table}")
+
+
+def test_an_empty_shop_is_told_how_to_begin(dashboard, empty):
+    shown = dashboard()
+    assert verdict(shown)[0] == "well"
+    begin = card(shown, "How to begin")
+    for step in ("Add a channel", "Add a merchant", "Link them", "Create the first order"):
+        assert step in begin
+    assert "done" not in begin
+    assert '<svg class="bars"' not in shown.html
+
+
+def test_what_is_done_of_the_beginning_is_marked(dashboard, app):
+    begin = card(dashboard(), "How to begin")
+    assert begin.count("done") == 3
+
+
+# For everybody, at any size
+
+
+def test_a_viewer_sees_the_same(dashboard, api):
+    completed(api)
+    assert card(dashboard(name="viewer"), "Today") == card(dashboard(), "Today")
+
+
+def test_the_number_of_statements_does_not_grow(dashboard, api, flask, time_machine):
+    def statements():
+        heard = []
+        database.query_hooks.append(heard.append)
+        try:
+            dashboard()
+        finally:
+            database.query_hooks.remove(heard.append)
+        return len(heard)
+
+    completed(api)
+    api.sell()
+    time_machine.move_to(datetime(2026, 5, 1, tzinfo=UTC))
+    statements()
+    few = statements()
+    flask("seed", "--orders", "3000")
+    statements()
+    assert statements() <= few + 2
+
+
+def test_a_result_is_kept_for_a_moment_and_told_with_its_time(page, api, ahead, monkeypatch):
+    completed(api)
+    assert "Orders placed 1" in card(page(), "Today")
+    api.buy()
+    shown = page()
+    assert "Orders placed 1" in card(shown, "Today")
+    assert "As of 20" in shown.text
+    monkeypatch.setattr(statistics, "FRESH", -1)
+    assert "Orders placed 2" in card(page(), "Today")
+
+
+def test_the_plot_has_a_name_a_description_and_the_same_as_a_table(dashboard, api):
+    completed(api)
+    html = dashboard().html
+    assert '<svg class="bars" role="group" aria-labelledby="volume" aria-describedby="volume-told">' in html
+    assert '<desc id="volume-told">' in html
+    assert "The same as a table" in html

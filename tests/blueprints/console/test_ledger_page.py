@@ -1,0 +1,116 @@
+"""The page of the books: every balance, what the verification found, and the heads that an auditor keeps."""
+
+import json
+import re
+
+import pytest
+
+from models.operator import AuditEntry
+from services import verification
+from tests.databases import unguarded
+from tests.support import completed, until, words
+
+BALANCE_OFF = "UPDATE ledger_account SET balance = balance + 1 WHERE kind = 'fees'"
+
+
+@pytest.fixture
+def told(page):
+    """`told()`: the page's words, without its tags."""
+    return lambda **more: words(re.sub(r"<[^>]+>", " ", page("ledger/", **more).html.partition("<main")[2]))
+
+
+def ended():
+    """The newest run, once none is under way."""
+    until(lambda: not verification.running())
+    return verification.recent()[0]
+
+
+def test_balances_are_those_of_the_command(page, told, api, flask):
+    completed(api)
+    api.sell("50.00", channel=3)
+    shown = {row["Merchant"]: (row["Available"], row["Held"]) for row in page("ledger/").rows if "Held" in row}
+    assert shown == {
+        "Demo Shop 演示商户 demo": ("10,049.25", "50.15"),
+        "Other Shop 另一商户 other": ("0.00", "0.00"),
+        "All together": ("10,049.25", "50.15"),
+    }
+    text = told()
+    assert "Your fees 0.60" in text
+    assert "Sandbox A The channel owes you 10,000.00." in text
+    assert "Sandbox B The channel owes you 100.00." in text
+    assert "Manual C Nothing is owed." in text
+    assert "The channels owe you 10,100.00." in text
+
+
+def test_a_channel_that_paid_out_more_than_came_in_is_owed(told, api, flask):
+    order_no = api.sell("50.00", channel=3).data["order_no"]
+    flask("order", "accept", order_no)
+    flask("order", "paid", order_no)
+    assert "Manual C You owe the channel 50.03." in told()
+
+
+def test_an_operator_has_the_ledger_verified(send, told, page, api):
+    completed(api)
+    answer = send("ledger/verify")
+    assert (answer.status_code, answer.headers["Location"]) == (303, "/console/ledger/")
+    run = ended()
+    assert (run.who, run.outcome) == ("operator demo", "holds")
+    assert "The ledger verifies." in told()
+    (row,) = [row for row in page("ledger/").rows if "Outcome" in row]
+    assert (row["Outcome"], row["By"], row["Entries"]) == ("verifies", "operator demo", "5")
+    assert AuditEntry.select().where(AuditEntry.action == "verify ledger", AuditEntry.who == "demo").count() == 1
+
+
+def test_the_page_says_that_it_runs_and_offers_no_second_run(send, told, app):
+    verification._begin("operator demo")
+    text = told()
+    assert "It is being verified" in text
+    assert "Verify now" not in text
+    send("ledger/verify")
+    assert "Not done: the ledger is being verified just now." in told()
+    assert len(verification.recent()) == 1
+
+
+def test_a_run_that_was_killed_is_said_to_be(told, ahead, app):
+    verification._begin("operator demo")
+    ahead(verification.SILENCE + 1)
+    text = told()
+    assert "was killed" in text
+    assert "Verify now" in text
+
+
+def test_a_viewer_sees_the_balances_and_may_not_verify(told, send, viewer, api):
+    text = told(client=viewer)
+    assert "The channel owes you 10,000.00." in text
+    assert "Verify now" not in text
+    assert send("ledger/verify", client=viewer).status_code == 403
+    assert verification.recent() == []
+
+
+@pytest.mark.breaks_the_ledger
+def test_a_damaged_ledger_is_told_line_by_line(send, told, page, api, instance):
+    completed(api)
+    with unguarded(instance) as books:
+        books.execute(BALANCE_OFF)
+    send("ledger/verify")
+    assert ended().outcome == "off"
+    text = told()
+    assert "The ledger is off." in text
+    assert "Not true any more: balances equal their entries" in text
+    assert "account fees 0 says 61 fen, its entries say 60" in text
+
+
+def test_the_heads_are_what_the_command_verifies_against(console, api, flask, tmp_path):
+    completed(api)
+    answer = console.get("/console/ledger/heads.json")
+    assert answer.headers["Content-Type"] == "application/json"
+    assert re.fullmatch(r'attachment; filename="heads-[\d-]+\.json"', answer.headers["Content-Disposition"])
+    assert json.loads(answer.text) == json.loads(flask("ledger", "heads", "--json").stdout)
+    file = tmp_path / "heads.json"
+    file.write_text(answer.text)
+    completed(api)
+    assert "ok   entries go back to the heads that were kept" in flask("ledger", "verify", "--against", file).stdout
+
+
+def test_the_schedule_is_told(told, app):
+    assert "The service verifies it by itself every 24 hours." in told()

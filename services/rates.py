@@ -45,6 +45,12 @@ class Rate:
             self._now[who] = self._now.get(who, 0) + 1
             return True
 
+    def take_back(self, who: str) -> None:
+        """A hit turned out to be none."""
+        with self._lock:
+            if self._now.get(who):
+                self._now[who] -= 1
+
     def retry_after(self, who: str) -> int:
         """Whole seconds until one more hit is not too many, where nobody hits meanwhile."""
         with self._lock:

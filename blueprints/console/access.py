@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable
 from typing import Any
 
 from flask import Blueprint, Flask, abort, flash, redirect, render_template, request, session, url_for
@@ -26,7 +27,7 @@ log = logging.getLogger(__name__)
 IDLE_SECONDS = 3_600  # without a request, until a session ends
 LONGEST_SECONDS = 12 * 3_600  # until it ends in any case
 WINDOW = 300  # seconds
-TRIES, TRIES_OF_ALL = 10, 120  # in a window: of one address, and together, for each costs some 60 ms
+TRIES, TRIES_OF_ALL = 10, 120  # that fail in a window: of one address, and together, for each costs some 60 ms
 
 access = Blueprint("access", __name__)
 OPEN = {"static", "language", "access.login", "access.sign_in"}  # what needs no session
@@ -75,14 +76,23 @@ class NewPassword(FlaskForm):
 _rates: list[Rate] = []  # of one address, of all together
 
 
-def _count_try() -> None:
-    """Raises Refused 42900."""
+def _count_try() -> Callable[[], None]:
+    """Count a try before it is made, so that many at once are not more; what is returned takes it back.
+
+    Raises:
+        Refused: 42900.
+    """
     of_one, of_all = _rates
     who = caller(request.remote_addr or "")
-    if not of_one.hit(who):
-        raise Refused(42900, retry_after=of_one.retry_after(who))
-    if not of_all.hit(""):
-        raise Refused(42900, retry_after=of_all.retry_after(""))
+    for rate, counted in ((of_one, who), (of_all, "")):
+        if not rate.hit(counted):
+            raise Refused(42900, retry_after=rate.retry_after(counted))
+
+    def take_back() -> None:
+        of_one.take_back(who)
+        of_all.take_back("")
+
+    return take_back
 
 
 def own(path: str) -> str:
@@ -111,7 +121,7 @@ def sign_in() -> Any:
     if not form.validate_on_submit():
         return _form(form, 422)
     try:
-        _count_try()
+        take_back = _count_try()
     except Refused as refusal:
         seconds = refusal.retry_after or 1
         return _form(form, 429, gettext("Too many tries. Try again in %(seconds)s seconds.", seconds=seconds))
@@ -119,6 +129,7 @@ def sign_in() -> Any:
     if found is None:
         log.warning("console: somebody at %s could not sign in", request.remote_addr)
         return _form(form, 401, gettext("Name or password are wrong."))
+    take_back()
     session.clear()  # a token or a name from before must not live on
     login_user(User(found))
     session.permanent = True
@@ -154,11 +165,12 @@ def password() -> Any:
     form = NewPassword()
     if not form.validate_on_submit():
         return render_template("console/password.html", form=form)
-    _count_try()
+    take_back = _count_try()
     me = current_user.operator
     try:
         if not operators.password_holds(me, form.present.data or ""):
             raise NotPossible(gettext("the present password is another one"))
+        take_back()
         if form.new.data != form.again.data:
             raise NotPossible(gettext("the new passwords differ"))
         audit.act(actor(), "set password", "operator", me.name, lambda: operators.set_password(me, form.new.data or ""))

@@ -110,6 +110,13 @@ def test_too_many_tries_have_to_wait_also_with_the_right_password(browser, clock
     assert sign_in(client, *DEMO).status_code == 302
 
 
+def test_only_tries_that_fail_are_counted(browser, clock):
+    assert {sign_in(browser(), *DEMO).status_code for _ in range(12)} == {302}
+    client = browser()
+    answers = [sign_in(client, "demo", f"guess-number-{number}").status_code for number in range(11)]
+    assert answers == [401] * 10 + [429]
+
+
 def test_a_form_from_elsewhere_is_refused(browser):
     client = browser()
     form = {"name": "demo", "password": "demo-password"}

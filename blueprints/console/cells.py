@@ -22,8 +22,11 @@ _NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?", re.ASCII)
 
 def printable(text: Any) -> str:
     """A text of a stranger without what would move, hide or turn round what stands beside it."""
+    whole = str(text)
+    if whole.isprintable():
+        return whole
     return "".join(
-        char if char.isprintable() else " " if char.isspace() else "\N{REPLACEMENT CHARACTER}" for char in str(text)
+        char if char.isprintable() else " " if char.isspace() else "\N{REPLACEMENT CHARACTER}" for char in whole
     )
 
 
@@ -67,7 +70,7 @@ KINDS = {
     "text": Kind(text_html, lambda value: "" if value is None else neutral(value)),
     "number": Kind(lambda value: Markup('<span class="number">{}</span>').format(escape(value)), str),
     "money": Kind(yuan, lambda value: "" if value is None else hundredths(value)),
-    "percent": Kind(lambda value: f"{hundredths(value)} %", hundredths),
+    "percent": Kind(hundredths, hundredths),
     "time": Kind(time_tag, _iso),
     # A state is its name, which colours it, and what it is called.
     "state": Kind(_state_html, lambda value: str(value[1]) if value else ""),

@@ -138,7 +138,7 @@ PAYOUT_STATES = {
 def _to_do(order: Any) -> tuple[str, str]:
     texts = {
         "accept": ("bad", gettext("Accept or reject")),
-        "send": ("bad", gettext("Send it, then mark it as paid")),
+        "send": ("bad", gettext("Send it by hand")),
     }
     under_way = gettext("Sent, not confirmed yet") if order.status == "paid" else gettext("With the channel")
     return texts.get(order.waits, ("under-way", under_way))
@@ -161,8 +161,8 @@ class Payouts(List):
         *merchant_columns(),
         *_THROUGH,
         Column("amount", lazy_gettext("To pay out (¥)"), lambda order: order.amount, "money"),
-        Column("held", lazy_gettext("Deducted with fees (¥)"), lambda order: order.merchant_actual_amount, "money"),
-        Column("status", lazy_gettext("Status"), status_of, "state"),
+        Column("held", lazy_gettext("With fees (¥)"), lambda order: order.merchant_actual_amount, "money"),
+        Column("status", lazy_gettext("Status"), status_of, "state", on="export"),
         Column("to_do", lazy_gettext("To do"), _to_do, "state"),
     )
 
@@ -215,7 +215,7 @@ class Exceptions(List):
             note=lambda row: row.detail,
         ),
         Column("detail", lazy_gettext("Detail"), lambda row: row.detail, on="export"),
-        Column("type", lazy_gettext("Type"), lambda row: words.word(words.TYPES, row.order.order_type)),
+        Column("type", lazy_gettext("Type"), lambda row: words.word(words.TYPES, row.order.order_type), on="export"),
         *merchant_columns(lambda row: row.order),
         Column(
             "channel",
@@ -245,7 +245,7 @@ class Exceptions(List):
 def _last_answer(row: Any) -> str:
     if row.last is None:
         return ""
-    return str(row.last.status) if row.last.status is not None else row.last.answer
+    return f"HTTP {row.last.status}" if row.last.status is not None else row.last.answer
 
 
 class Callbacks(List):
@@ -262,13 +262,14 @@ class Callbacks(List):
         UNTIL,
     )
     columns = (
+        Column("webhook_id", lazy_gettext("Callback"), lambda row: row.webhook_id, on="export"),
         Column(
-            "webhook_id",
-            lazy_gettext("Callback"),
-            lambda row: row.webhook_id,
+            "createtime",
+            lazy_gettext("Created"),
+            lambda row: row.createtime,
+            "time",
             link=lambda row: address("callback.show", webhook_id=row.webhook_id),
         ),
-        Column("createtime", lazy_gettext("Created"), lambda row: row.createtime, "time"),
         *merchant_columns(),
         Column(
             "order_no",
@@ -280,8 +281,8 @@ class Callbacks(List):
         Column(
             "state", lazy_gettext("State"), lambda row: (row.state, words.word(words.CALLBACKS, row.state)), "state"
         ),
-        Column("attempts", lazy_gettext("Attempts"), lambda row: row.attempts, "number"),
-        Column("last", lazy_gettext("Last answer"), _last_answer),
+        Column("attempts", lazy_gettext("Attempts"), lambda row: row.attempts, "number", note=_last_answer),
+        Column("last", lazy_gettext("Last answer"), _last_answer, on="export"),
         Column("due_at", lazy_gettext("Next attempt"), lambda row: row.due_at, "time"),
     )
 

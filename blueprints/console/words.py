@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from flask import g
 from flask_babel import lazy_gettext
 
 from models.ledger import AVAILABLE, CLEARING, COMMISSION, FEES, HELD
@@ -66,7 +67,10 @@ PURPOSES = {
 
 def word(words: dict[Any, Any], name: Any) -> str:
     """What it is called; a name that nobody knows stands for itself."""
-    return str(words.get(name, name))
+    known: dict[tuple[int, Any], str] = g.setdefault("words", {})  # a file has as many as it has rows
+    if (id(words), name) not in known:
+        known[id(words), name] = str(words.get(name, name))
+    return known[id(words), name]
 
 
 def purpose_of(name: str) -> str:

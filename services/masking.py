@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Callable
 from typing import Any
-from urllib.parse import parse_qsl, quote, urlsplit, urlunsplit
+from urllib.parse import urlsplit, urlunsplit
 
 from models.account import ReceivingAccount
 from services import vault
@@ -69,11 +69,11 @@ def address(url: str) -> str:
     """A web address without the values that a key may be among: in its query, and before its host."""
     try:
         parts = urlsplit(url)
-        names = [name for name, _ in parse_qsl(parts.query, keep_blank_values=True)]
     except ValueError:
         return HIDDEN
     _, at, host = parts.netloc.rpartition("@")
-    query = "&".join(f"{quote(name)}={HIDDEN}" for name in names) or (HIDDEN if parts.query else "")
+    given = [part.partition("=") for part in parts.query.split("&")] if parts.query else []
+    query = "&".join(f"{name}={HIDDEN}" if equals else HIDDEN for name, equals, _ in given)
     return urlunsplit((parts.scheme, f"{HIDDEN}@{host}" if at else host, parts.path, query, ""))
 
 

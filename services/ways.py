@@ -109,7 +109,7 @@ def _cancel_withdrawal(order: Order, exception: PaymentException, who: str) -> N
     cancel_withdrawal(order, who, f"exception {exception.kind}", due_at=int(time.time()) + LATE[0])
 
 
-def _pays_for_less(order: Order, exception: PaymentException) -> str:
+def _cannot_pay_after_all(order: Order, exception: PaymentException) -> str:
     """What speaks against having the merchant's balance pay for a cancelled withdrawal that went out all the same."""
     if exception.amount != order.amount:
         return "not the order's amount went out: correct the balance by ledger adjust, and --cancel"
@@ -163,7 +163,7 @@ WAYS: dict[bool, tuple[Way, ...]] = {
         Way(COMPLETE, "money is out", ANY_KIND, (CONFIRMED,), _complete_withdrawal, _HOLD_SPENT),
         Way(
             *(COMPLETE, "out after all", (PAYOUT_CONFLICT,), (CANCELLED,), _pay_after_all),
-            *(_of_order(postings.late_spend), _pays_for_less),
+            *(_of_order(postings.late_spend), _cannot_pay_after_all),
         ),
         Way(COMPLETE, "is completed", ANY_KIND, (COMPLETED,), _leave),
         Way(CANCEL, "money is not out", ANY_KIND, (CONFIRMED,), _cancel_withdrawal, _HOLD_RETURNED),

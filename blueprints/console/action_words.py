@@ -11,6 +11,7 @@ from blueprints.console import words
 from blueprints.console.local import yuan
 from models.ledger import FEES
 from models.order import Order
+from services import resolution
 from services.actions import Action
 
 
@@ -236,12 +237,15 @@ STATES_OF_CHANNEL = {
 
 def done(action: Action, result: Any, order: Order) -> str:
     """What came of an action; `order` as it is now."""
-    if action.name == "ask":
-        heard = STATES_OF_CHANNEL[result.state.value]
-        return gettext("The channel says: %(heard)s. The order is %(status)s.", heard=heard, status=status(order))
     if action.name == "paid" and not result:
         return gettext("This was on record already: nothing changed.")
     if action.name.startswith("redeliver"):
         count = int(result)
         return ngettext("%(num)s callback is delivered again now.", "%(num)s callbacks are delivered again now.", count)
-    return gettext("Done: the order is %(status)s.", status=status(order))
+    told = gettext("Done: the order is %(status)s.", status=status(order))
+    if action.name == "ask":
+        heard = STATES_OF_CHANNEL[result.state.value]
+        told = gettext("The channel says: %(heard)s. The order is %(status)s.", heard=heard, status=status(order))
+    if resolution.open_exceptions(order):
+        told += " " + gettext("There is an exception to settle, see below.")
+    return told

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import click
@@ -11,7 +10,7 @@ from cli.output import PERCENT, Commands, facts, given_of, json_option, show, ta
 from models.channel import ChannelLink
 from models.merchant import Merchant
 from schemas.views import hundredths
-from services import administration, overview, vault
+from services import administration, browse_setup, overview, vault
 
 merchant = Commands("merchant", help="Merchants: keys, secrets, rates, callbacks.")
 account = Commands("account", help="Receiving accounts that withdrawals are paid to.")
@@ -135,10 +134,6 @@ def accounts(key: str | None, as_json: bool) -> None:
     """List the receiving accounts on file, numbers masked. Only merchant KEY's where it is given."""
     views = []
     for row in overview.accounts(administration.merchants(key)):
-        details = json.loads(vault.unseal(row.details))
-        number = "*" * (len(details["card_number"]) - 4) + details["card_number"][-4:]
-        views.append(
-            {"id": row.id, "merchant": row.merchant.key, "bank": details["bank"], "sub_bank": details["sub_bank"]}
-            | {"card_number": number, "real_name": details["real_name"][:1] + "*", "createtime": row.createtime}
-        )
+        masked = browse_setup.masked_account(row)
+        views.append({"id": row.id, "merchant": row.merchant.key} | masked | {"createtime": row.createtime})
     show(views, as_json, lambda views: table([view | {"createtime": when(view["createtime"])} for view in views]))

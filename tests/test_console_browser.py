@@ -160,7 +160,7 @@ def test_a_list_is_exported(operator, running, tmp_path):
     placed = running.api.buy("33.33", merchant_order_no="=1+1").data
     where = {"behavior": "allow", "downloadPath": str(tmp_path)}
     operator.chrome.execute_cdp_cmd("Browser.setDownloadBehavior", where)
-    operator.goes_to("orders/?flt_status=pending&flt_amount_from=33.33&flt_amount_to=33.33")
+    operator.goes_to("orders/?flt_status=pending&flt_least=33.33&flt_most=33.33")
     operator.presses("Export as CSV")
     until(lambda: list(Path(tmp_path).glob("*.csv")))
     (file,) = Path(tmp_path).glob("*.csv")
@@ -245,8 +245,8 @@ def test_the_menu_opens_on_a_phone(operator):
 def test_filters_narrow_a_list(operator, running):
     placed, other = running.api.buy("55.01").data, running.api.buy("55.02").data
     operator.goes_to("orders/")
-    operator.find("[name=flt_amount_from]").send_keys("55.01")
-    operator.find("[name=flt_amount_to]").send_keys("55.01")
+    operator.find("[name=flt_least]").send_keys("55.01")
+    operator.find("[name=flt_most]").send_keys("55.01")
     Select(operator.find("[name=flt_type]")).select_by_value("1")
     operator.presses("Show")
     until(lambda: other["order_no"] not in operator.text)

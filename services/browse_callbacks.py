@@ -21,19 +21,20 @@ class Callbacks(Browse):
     table = Callback
 
     def lines(self, above: Key | None, below: Key | None) -> list[Line]:
-        """One for each merchant, its callbacks of each state merged."""
+        """One for each merchant and state."""
         states = [self.wanted["state"]] if "state" in self.wanted else CALLBACK_STATES
         bounds, condition = self.in_time(above, below), self.condition()
         return [
             Line(
                 Callback,
-                [[Callback.merchant == merchant, Callback.state == state] for state in states],
+                [Callback.merchant == merchant, Callback.state == state],
                 self.columns,
                 self.columns,
                 *bounds,
                 condition,
             )
             for merchant in merchants(self.wanted)
+            for state in states
         ]
 
     def condition(self) -> Any:

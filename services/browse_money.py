@@ -37,7 +37,7 @@ class Exceptions(Browse):
         if not self.timed:
             return super().lines(above, below)
         part, bounds = PaymentException.resolution.is_null(), self.in_time(above, below)
-        return [Line(PaymentException, [[part]], self.columns, self.columns, *bounds, self.condition())]
+        return [Line(PaymentException, [part], self.columns, self.columns, *bounds, self.condition())]
 
     def condition(self) -> Any:
         """What the exception and its order say."""
@@ -105,7 +105,7 @@ class Entries(Browse):
         return [
             Line(
                 Entry,
-                [[Entry.account == account]],
+                [Entry.account == account],
                 (Entry.number,),
                 (Entry.id,),
                 None if low is None else (moments.number_from(account, low + 1) - 1,),

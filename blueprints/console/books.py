@@ -8,9 +8,9 @@ from flask_babel import gettext, lazy_gettext
 
 from blueprints.console import words
 from blueprints.console.cells import Column, address
+from blueprints.console.columns import channel_link, merchant_columns, merchant_link, order_link
 from blueprints.console.filters import CHANNEL, MERCHANT, SINCE, UNTIL, Choice, Filter, choices
 from blueprints.console.frame import List
-from blueprints.console.lists import channel_link, merchant_columns, merchant_link, order_link
 from gateways import DRIVERS
 from services import browse_money, browse_setup
 

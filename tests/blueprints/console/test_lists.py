@@ -16,6 +16,11 @@ ORDERS = 400
 
 
 @pytest.fixture
+def settings_of_app():
+    return {"requests_per_second": 1_000_000}
+
+
+@pytest.fixture
 def many(app):
     """Hundreds of orders of both merchants, over months."""
     seeded_orders.seed_orders(ORDERS)

@@ -11,7 +11,7 @@ from cli.output import PERCENT, Commands, facts, given_of, json_option, show, ta
 from models.channel import ChannelLink
 from models.merchant import Merchant
 from schemas.views import hundredths
-from services import administration, overview, trial, vault
+from services import administration, browse_setup, overview, trial, vault
 
 merchant = Commands("merchant", help="Merchants: keys, secrets, rates, callbacks.")
 account = Commands("account", help="Receiving accounts that withdrawals are paid to.")
@@ -151,8 +151,8 @@ def add_account(key: str, as_json: bool, **details: str) -> None:
 @json_option
 def accounts(key: str | None, as_json: bool) -> None:
     """List the receiving accounts on file, numbers masked. Only merchant KEY's where it is given."""
-    views = [
-        {"id": row.id, "merchant": row.merchant.key, **overview.masked(row), "createtime": row.createtime}
-        for row in overview.accounts(administration.merchants(key))
-    ]
+    views = []
+    for row in overview.accounts(administration.merchants(key)):
+        masked = browse_setup.masked_account(row)
+        views.append({"id": row.id, "merchant": row.merchant.key} | masked | {"createtime": row.createtime})
     show(views, as_json, lambda views: table([view | {"createtime": when(view["createtime"])} for view in views]))

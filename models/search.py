@@ -169,6 +169,16 @@ def _candidates(text: str) -> list[int] | None:
     return [row[0] for row in found] if len(found) <= RARE else None
 
 
+def named(text: str) -> tuple[list[int], int] | None:
+    """What the index says of a text: the ids of all merchants' orders that may contain it, and up to which id it knows.
+
+    None where it can't help.
+    """
+    reached = _indexed()
+    ids = _candidates(text)
+    return None if ids is None else (ids, reached)
+
+
 def containing(text: str, span: Span, cells: Cells, skip: int, limit: int) -> tuple[list[int], int]:
     """The ids of a page of orders whose number contains `text`, newest first, and how many there are in all.
 

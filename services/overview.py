@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from models import listing
@@ -10,7 +9,6 @@ from models.account import ReceivingAccount
 from models.merchant import Merchant
 from models.order import Order, PaymentException
 from models.outbox import CALLBACK_STATES, Callback
-from services import vault
 
 
 def _newest(rows: list[Any], limit: int) -> list[Any]:
@@ -58,14 +56,6 @@ def callbacks(merchants: list[Merchant], state: str | None, limit: int) -> list[
         ],
         limit,
     )
-
-
-def masked(account: ReceivingAccount) -> dict[str, str]:
-    """What may be seen of a receiving account: bank, sub_bank, card_number, real_name; the last two masked."""
-    details = json.loads(vault.unseal(account.details))
-    number = "*" * (len(details["card_number"]) - 4) + details["card_number"][-4:]
-    open_ones = {name: str(details[name]) for name in ("bank", "sub_bank")}
-    return open_ones | {"card_number": number, "real_name": details["real_name"][:1] + "*"}
 
 
 def accounts(merchants: list[Merchant]) -> list[ReceivingAccount]:

@@ -17,7 +17,7 @@ from werkzeug.exceptions import HTTPException
 
 import settings
 from blueprints import envelope, gate
-from blueprints.console import access, channels, lists, local, menu, merchants, operators
+from blueprints.console import access, books, channels, lists, local, menu, merchants, operators
 from blueprints.console.dashboard import Dashboard
 from services import storage, vault
 from services.errors import Refused
@@ -113,8 +113,11 @@ def create() -> Flask:
     local.init(app)
     theme = BootstrapTheme(folder="bootstrap4", base_template="console/base.html")
     admin = Admin(app, name="console", url="/", index_view=Dashboard(), theme=theme)
-    admin.add_views(*lists.views())
+    admin.add_views(*lists.daily_work())
+    admin.add_views(*books.money())
+    admin.add_views(*books.set_up())
     admin.add_views(*merchants.views(), *channels.views(), *operators.views())
+    admin.add_views(*books.log())
     menu.init(app, admin)
     return app
 

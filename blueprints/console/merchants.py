@@ -17,7 +17,7 @@ from blueprints.console.forms import Read, Several, refuse, said, texts
 from models.merchant import Merchant
 from schemas.fields import Percent, Whole
 from schemas.views import hundredths
-from services import administration, audit, channels, ledger, links, overview, trial, vault
+from services import administration, audit, browse_setup, channels, ledger, links, overview, trial, vault
 from services.errors import NotPossible
 
 LONGEST_KEEP = 720  # hours
@@ -152,7 +152,7 @@ class MerchantPage(Adjusting):
                 "callback": administration.mark_of(row, callback=True),
             },
             balances=ledger.balances_of(row),
-            accounts=[(account, overview.masked(account)) for account in overview.accounts([row])],
+            accounts=[(account, browse_setup.masked_account(account)) for account in overview.accounts([row])],
         )
 
     def _changed(self, row: Merchant, form: MerchantForm) -> Any:

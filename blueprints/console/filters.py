@@ -1,0 +1,163 @@
+"""What a list can be narrowed by, as its form says it and as the services take it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
+from typing import Any
+
+from flask import request
+from flask_babel import gettext, lazy_gettext
+from marshmallow import ValidationError
+
+from blueprints.console.cells import printable
+from blueprints.console.local import zone
+from models.channel import Channel
+from models.merchant import Merchant
+from schemas.fields import LARGEST_TIME, Yuan
+
+LONGEST, LONGEST_LABEL = 255, 60
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One of several: its text in the address, what it is called, and the value that it stands for."""
+
+    text: str
+    label: Any
+    value: Any
+
+
+def choices(words: dict[Any, Any]) -> Callable[[], list[Choice]]:
+    """Choices that never change, by their names."""
+    return lambda: [Choice(str(name), label, name) for name, label in words.items()]
+
+
+def _label(text: str) -> str:
+    return printable(text if len(text) <= LONGEST_LABEL else f"{text[:LONGEST_LABEL]}…")
+
+
+def merchant_choices() -> list[Choice]:
+    """All merchants, by their keys."""
+    rows = Merchant.select(Merchant.id, Merchant.key, Merchant.name).order_by(Merchant.key).tuples()
+    return [Choice(key, _label(f"{name} ({key})" if name != key else key), row_id) for row_id, key, name in rows]
+
+
+def channel_choices() -> list[Choice]:
+    """All channels, by their ids."""
+    rows = Channel.select(Channel.id, Channel.name).order_by(Channel.id).tuples()
+    return [Choice(str(row_id), _label(f"{row_id} {name}"), row_id) for row_id, name in rows]
+
+
+@dataclass(frozen=True)
+class Filter:
+    """One thing that a list can be narrowed by.
+
+    Args:
+        key: its name in the address, after `flt_`; and the service's name for it.
+        kind: choice, text, search, amount, since or until.
+        default: the text that counts where none is given; `all` then stands for no filter.
+    """
+
+    key: str
+    label: Any
+    kind: str = "choice"
+    choices: Callable[[], Sequence[Choice]] = lambda: ()
+    default: str = ""
+
+    @property
+    def argument(self) -> str:
+        """Its name in the address."""
+        return "search" if self.kind == "search" else f"flt_{self.key}"
+
+    def given(self) -> str:
+        """What the address says of it."""
+        text = request.args.get(self.argument, self.default).strip()
+        return "" if text == "all" else text
+
+    def clean(self, text: str) -> tuple[Any, str]:
+        """A text as a value for the services, and as people read it. Raises ValueError: it says what is wrong."""
+        return _CLEAN[self.kind](self, text)
+
+
+def _choice(each: Filter, text: str) -> tuple[Any, str]:
+    for choice in each.choices():
+        if choice.text == text:
+            return choice.value, str(choice.label)
+    raise ValueError(gettext("There is no such choice."))
+
+
+def _text(each: Filter, text: str) -> tuple[Any, str]:
+    if len(text) > LONGEST or not text.isprintable():
+        raise ValueError(gettext("This can't be looked for."))
+    return text, text
+
+
+def _amount(each: Filter, text: str) -> tuple[Any, str]:
+    try:
+        fen = Yuan().deserialize(text.replace(",", ""))
+    except ValidationError:
+        raise ValueError(gettext("Write an amount like 12.50.")) from None
+    return fen, text
+
+
+def _moment(text: str, last: bool) -> int:
+    """Unix time of a day, minute or second in the reader's zone; of its last second where `last`."""
+    if len(text) == 10:
+        at = datetime.combine(date.fromisoformat(text), time())
+        length = timedelta(days=1)
+    else:
+        at = datetime.fromisoformat(text)
+        length = timedelta(minutes=1) if len(text) == 16 else timedelta(seconds=1)
+    # The end of a day is the beginning of the next one, however many hours it has.
+    moment = (at + length if last else at).replace(tzinfo=at.tzinfo or zone())
+    return int(moment.timestamp()) - (1 if last else 0)
+
+
+def _time(each: Filter, text: str) -> tuple[Any, str]:
+    try:
+        moment = _moment(text, last=each.kind == "until")
+        if not 0 <= moment <= LARGEST_TIME:
+            raise ValueError(text)
+    except (ValueError, OverflowError):
+        raise ValueError(gettext("Write a date and a time like 2026-01-31T18:00.")) from None
+    return moment, text.replace("T", " ")
+
+
+_CLEAN: dict[str, Callable[[Filter, str], tuple[Any, str]]] = {
+    "choice": _choice,
+    "text": _text,
+    "search": _text,
+    "amount": _amount,
+    "since": _time,
+    "until": _time,
+}
+MERCHANT = Filter("merchant", lazy_gettext("Merchant"), choices=merchant_choices)
+CHANNEL = Filter("channel", lazy_gettext("Channel"), choices=channel_choices)
+SINCE = Filter("since", lazy_gettext("From"), "since")
+UNTIL = Filter("until", lazy_gettext("Until"), "until")
+
+
+@dataclass
+class Wanted:
+    """The filters of a request: `values` for the services, `shown` as (filter, what it says), `wrong` by key."""
+
+    values: dict[str, Any]
+    shown: list[tuple[Filter, str]]
+    wrong: dict[str, str]
+
+
+def read(filters: Sequence[Filter]) -> Wanted:
+    """What the address of this request says."""
+    wanted = Wanted({}, [], {})
+    for each in filters:
+        text = each.given()
+        if not text:
+            continue
+        try:
+            wanted.values[each.key], said = each.clean(text)
+            wanted.shown.append((each, said))
+        except ValueError as wrong:
+            wanted.wrong[each.key] = str(wrong)
+    return wanted

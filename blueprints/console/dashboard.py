@@ -73,8 +73,8 @@ def _between(first: date, last: date) -> dict[str, str]:
 def _volume(sums: dict[int, Sum], first: date, last: date) -> Volume:
     span = _between(first, last)
     urls = {
-        "in": _orders(type=BUY, status=COMPLETED, **span),
-        "out": _orders(type=SELL, status=COMPLETED, **span),
+        "in": _orders(type=findings.TYPES[BUY], status=COMPLETED, **span),
+        "out": _orders(type=findings.TYPES[SELL], status=COMPLETED, **span),
         "orders": _orders(**span),
     }
     return Volume(sums.get(BUY, Sum()), sums.get(SELL, Sum()), urls, last if first == last else None)
@@ -89,7 +89,7 @@ def _rates(shown: Statistics, order_type: int, names: dict[int, str]) -> Iterato
     sums = shown.by(lambda cell: (cell.channel, cell.method), lambda cell: cell.order_type == order_type)
     span = _between(shown.days[0], shown.today)
     for (channel, method), each in sorted(sums.items(), key=lambda item: -item[1].orders):
-        about = {"type": order_type, "channel": channel, "method": method, **span}
+        about = {"type": findings.TYPES[order_type], "channel": channel, "method": method, **span}
         urls = {
             "all": _orders(**about),
             "completed": _orders(status=COMPLETED, **about),

@@ -12,9 +12,10 @@ from flask_babel import format_timedelta, gettext, ngettext
 
 from blueprints.console.local import local_time
 from models.channel import Channel
-from models.order import BUY
+from models.order import BUY, SELL
 from services.attention import Finding
 
+TYPES = {BUY: "buy", SELL: "sell"}  # as lists of orders have them in their addresses
 Told = tuple[str, str]  # a sentence, and the address behind it
 
 
@@ -41,7 +42,7 @@ def ago(at: int | None) -> str:
 def claims_link(channels: list[int]) -> str:
     """The deposits by hand that are said to be paid."""
     one = {"flt_channel": channels[0]} if len(channels) == 1 else {}
-    return link("orders.index_view", flt_type=BUY, flt_status="paid", **one)
+    return link("orders.index_view", flt_type=TYPES[BUY], flt_status="paid", **one)
 
 
 def dead_link(merchants: list[str], since: int) -> str:
@@ -148,7 +149,11 @@ def _failing(facts: dict[str, Any]) -> Told:
         text = gettext(
             "%(name)s: %(recent)s of the withdrawals since yesterday succeeded, %(usual)s do usually.", **about
         )
-    filters = {"flt_channel": facts["channel"], "flt_type": facts["order_type"], "flt_since": f"{facts['since']}T00:00"}
+    filters = {
+        "flt_channel": facts["channel"],
+        "flt_type": TYPES[facts["order_type"]],
+        "flt_since": f"{facts['since']}T00:00",
+    }
     return text, link("orders.index_view", **filters)
 
 

@@ -51,10 +51,11 @@ def by_day(shown):
 
 
 def behind(link):
-    """The filters of a list that a link leads to."""
+    """The filters of a list that a link leads to, its type as orders have it."""
     address = urlsplit(link.replace("&amp;", "&"))
     assert address.path == "/console/orders/"
-    return {name.removeprefix("flt_"): value for name, value in parse_qsl(address.query)}
+    filters = {name.removeprefix("flt_"): value for name, value in parse_qsl(address.query)}
+    return filters | ({"type": {"buy": "1", "sell": "2"}[filters["type"]]} if "type" in filters else {})
 
 
 def counted(filters, zone="UTC"):
@@ -380,3 +381,43 @@ def test_the_plot_has_a_name_a_description_and_the_same_as_a_table(dashboard, ap
     assert '<svg class="bars" role="group" aria-labelledby="volume" aria-describedby="volume-told">' in html
     assert '<desc id="volume-told">' in html
     assert "The same as a table" in html
+
+
+# The lists themselves
+
+
+def test_the_lists_behind_what_waits_have_just_those_rows(
+    dashboard, page, verified, api, http, flask, shop, due, ahead
+):
+    exceptions = [api.buy().data["order_no"] for _ in range(2)]
+    for order_no in exceptions:
+        api.play(order_no, "wrong_amount")
+    payouts = [api.sell().data["order_no"], api.sell(channel=3).data["order_no"]]
+    flask("order", "accept", payouts[1])
+    claim = api.buy(channel=3).data["order_no"]
+    http("POST", CLAIM, f"order_no={claim}".encode(), FORM)
+    shop.answers(410)
+    given_up = completed(api)
+    due.callbacks()
+    shown = dashboard()
+    lines = {text: url.replace("&amp;", "&") for text, url in shown.links.items() if "flt_" in url}
+
+    def orders(start):
+        (url,) = [url for text, url in lines.items() if text.startswith(start)]
+        return {words(row["Order number"]).split()[0] for row in page(url.removeprefix("/console/")).rows}
+
+    assert orders("2 exceptions are open") == set(exceptions)
+    assert orders("2 withdrawals wait for you") == set(payouts)
+    assert orders("1 deposit by hand") == {claim}
+    (url,) = [url for text, url in lines.items() if text.startswith("1 callback was given up")]
+    assert [given_up in " ".join(row.values()) for row in page(url.removeprefix("/console/")).rows] == [True]
+
+
+def test_the_list_behind_a_number_of_orders_has_just_those_rows(dashboard, page, api):
+    done = {completed(api) for _ in range(3)}
+    api.buy()
+    for zone in ("UTC", "Asia/Kolkata"):
+        shown = dashboard(zone)
+        (bar,) = re.findall(r'<a href="/console/([^"]+)" class="bar">', shown.html)
+        rows = page(bar.replace("&amp;", "&")).rows
+        assert {words(row["Order number"]).split()[0] for row in rows} == done

@@ -15,7 +15,8 @@ _SAMPLES = 64
 _EARLIER = """(SELECT (createtime, id) < ({0}, {0}) FROM "order"
     WHERE "order".merchant_id = steps.merchant_id AND seq = (low + high) / 2)"""
 _HALVED = f"""WITH RECURSIVE steps (merchant_id, low, high) AS (
-    SELECT id, CAST(1 AS BIGINT), 1 + COALESCE((SELECT MAX(seq) FROM "order" WHERE merchant_id = merchant.id), 0)
+    SELECT id, CAST(1 AS BIGINT), 1 + COALESCE(
+        (SELECT MAX(seq) FROM "order" WHERE merchant_id = merchant.id AND seq > 0), 0)
     FROM merchant
     UNION ALL
     SELECT merchant_id,

@@ -16,6 +16,8 @@ from typing import Any
 
 from peewee import SQL, Tuple
 
+from models.base import LARGEST_ID
+
 Key = tuple[int, ...]
 
 FIRST, MOST = 51, 1_000  # rows that one statement reads along a line: at first, later on
@@ -102,14 +104,18 @@ def _read(line: Line, newer: bool, size: int) -> tuple[list[Step], Line | None]:
     return [Step(key) for key, _ in rows], rest
 
 
+def _end(line: Line, newer: bool) -> Key:
+    """Where the line ends, said even where nothing bounds it: a database plans a range otherwise than all rows."""
+    given = line.below if newer else line.above
+    return given or (LARGEST_ID if newer else 0,) * len(line.position)
+
+
 def _look_through(line: Line, newer: bool, size: int) -> tuple[list[Step], Line | None]:
     """The rows of a stretch that fulfil the condition, and a step at its end."""
     edge = line.query(newer).limit(1).offset(size - 1).tuples().first()
     key, position = line.split(edge) if edge else ((), None)
-    stretch = line
-    if position is not None:
-        outside = (*position[:-1], position[-1] + (1 if newer else -1))
-        stretch = replace(line, below=outside) if newer else replace(line, above=outside)
+    end = _end(line, newer) if position is None else (*position[:-1], position[-1] + (1 if newer else -1))
+    stretch = replace(line, below=end) if newer else replace(line, above=end)
     found = [Step(stretch.split(row)[0]) for row in stretch.query(newer, line.condition).tuples()]
     if position is None:
         return found, None

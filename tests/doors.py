@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import re
 from urllib.parse import urlencode
 
 from models.order import STATUSES
@@ -121,3 +122,45 @@ def give_every_command(run, api, flask_json):
     run("callback", "redeliver", webhook_id)
     for options in _combined("--state pending", "--since 2026-01-01", "--until 2100-01-01"):
         run("callback", "redeliver", "--merchant", "demo", *options)
+
+
+LISTS = {
+    "orders": (
+        "flt_status=paid",
+        "flt_type=sell",
+        "flt_merchant=demo",
+        "flt_channel=2",
+        "flt_least=9",
+        "search=0000042",
+    ),
+    "payouts": ("flt_state=under_way", "flt_state=all", "flt_merchant=demo", "flt_channel=3"),
+    "exceptions": ("flt_state=settled", "flt_state=all", "flt_kind=wrong_amount", "flt_merchant=demo", "flt_type=buy"),
+    "callbacks": ("flt_state=dead", "flt_merchant=demo", "flt_event=order.paid", f"flt_order={'1' * 24}"),
+    "entries": (
+        "flt_account=held",
+        "flt_merchant=demo",
+        "flt_channel=2",
+        "flt_purpose=credit",
+        f"flt_order={'1' * 24}",
+    ),
+    "merchants": ("flt_enabled=yes", "search=de"),
+    "channels": ("flt_driver=manual", "search=Sand"),
+    "accounts": ("flt_merchant=demo",),
+    "audit": ("flt_who=demo", "flt_about=order&flt_key=1"),
+}
+TIMES = ("flt_since=2026-03-01&flt_until=2026-03-02",)
+PLACES = ("before=100", "after=100", "after=0")
+
+
+def look_through_all_lists(client):
+    """Every list of the console with each filter, each two of them, and a range of time; pages of all kinds, files."""
+    token = re.search(r'name="csrf_token"[^>]*value="([^"]+)"', client.get("/console/login").text)[1]
+    form = {"csrf_token": token, "name": "demo", "password": "demo-password"}
+    assert client.post("/console/login", data=form).status_code == 302
+    for name, filters in LISTS.items():
+        singles = ["", *filters, *TIMES] if name not in ("merchants", "channels", "accounts") else ["", *filters]
+        pairs = ["&".join(pair) for pair in itertools.combinations(singles[1:], 2)]
+        for query, place in itertools.product([*singles, *pairs], ("", *PLACES)):
+            assert client.get(f"/console/{name}/?{query}&{place}").status_code == 200, (name, query)
+        for query in singles:
+            assert client.get(f"/console/{name}/export?{query}").status_code == 200

@@ -12,7 +12,7 @@ import pytest
 from flask import request, request_started
 
 from models import search
-from services import replay
+from services import replay, seeding
 from tests import doors
 from tests.plans import Heard, in_short, in_triggers, plan, told
 from tests.services import walks
@@ -87,6 +87,16 @@ def test_requests_read_nothing_that_grows(raw, app, api, other, http, flask, ask
         doors.open_all_pages(api, http)
         doors.list_by_every_filter(api)
     assert asked | {"pages.static"} == {rule.endpoint for rule in app.url_map.iter_rules()}
+    nothing(told(raw, heard.statements))
+
+
+def test_the_console_s_lists_read_nothing_that_grows(raw, app, api, flask):
+    seeding.seed_operators()
+    for _ in range(3):
+        completed(api)
+        api.notice(api.buy().data["order_no"], 9_900)
+    with Heard() as heard:
+        doors.look_through_all_lists(app.test_client())
     nothing(told(raw, heard.statements))
 
 

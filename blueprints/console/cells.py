@@ -14,6 +14,7 @@ from blueprints.console.local import local_time, time_tag, yuan
 from schemas.views import hundredths
 
 LONG = 40  # characters, above which a text is cut short on the page and whole when pointed at
+START = 12  # characters of a token that are shown
 # What a spreadsheet takes for a formula at the beginning of a cell, also in full width; and where another program,
 # or one of another country, would begin a new cell.
 _FORMULA = re.compile(r"(^|[;,|\t])(\s*)(?=[=+\-@＝＋－＠﹢﹣﹦﹫−])")
@@ -50,6 +51,10 @@ def _state_html(value: tuple[str, Any] | None) -> Markup:
     return Markup('<span class="state {}">{}</span>').format(*value) if value else Markup("")
 
 
+def _token_html(value: str) -> Markup:
+    return Markup('<bdi title="{}">{}…</bdi>').format(value, value[:START])
+
+
 def _iso(value: int | None) -> str:
     at = local_time(value)
     return at.isoformat() if at else ""
@@ -69,6 +74,8 @@ KINDS = {
     "money": Kind(yuan, lambda value: "" if value is None else hundredths(value)),
     "percent": Kind(lambda value: f"{hundredths(value)} %", hundredths),
     "time": Kind(time_tag, _iso),
+    # A long number that nobody reads: its beginning on the page.
+    "token": Kind(_token_html, neutral),
     # A state is its name, which colours it, and what it is called.
     "state": Kind(_state_html, lambda value: str(value[1]) if value else ""),
 }

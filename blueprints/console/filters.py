@@ -11,12 +11,13 @@ from flask import request
 from flask_babel import gettext, lazy_gettext
 from marshmallow import ValidationError
 
+from blueprints.console.cells import printable
 from blueprints.console.local import zone
 from models.channel import Channel
 from models.merchant import Merchant
 from schemas.fields import LARGEST_TIME, Yuan
 
-LONGEST = 255
+LONGEST, LONGEST_LABEL = 255, 60
 
 
 @dataclass(frozen=True)
@@ -33,16 +34,20 @@ def choices(words: dict[Any, Any]) -> Callable[[], list[Choice]]:
     return lambda: [Choice(str(name), label, name) for name, label in words.items()]
 
 
+def _label(text: str) -> str:
+    return printable(text if len(text) <= LONGEST_LABEL else f"{text[:LONGEST_LABEL]}…")
+
+
 def merchant_choices() -> list[Choice]:
     """All merchants, by their keys."""
     rows = Merchant.select(Merchant.id, Merchant.key, Merchant.name).order_by(Merchant.key).tuples()
-    return [Choice(key, f"{name} ({key})" if name != key else key, row_id) for row_id, key, name in rows]
+    return [Choice(key, _label(f"{name} ({key})" if name != key else key), row_id) for row_id, key, name in rows]
 
 
 def channel_choices() -> list[Choice]:
     """All channels, by their ids."""
     rows = Channel.select(Channel.id, Channel.name).order_by(Channel.id).tuples()
-    return [Choice(str(row_id), f"{row_id} {name}", row_id) for row_id, name in rows]
+    return [Choice(str(row_id), _label(f"{row_id} {name}"), row_id) for row_id, name in rows]
 
 
 @dataclass(frozen=True)

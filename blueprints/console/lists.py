@@ -162,7 +162,7 @@ class Payouts(List):
         *_THROUGH,
         Column("amount", lazy_gettext("To pay out (¥)"), lambda order: order.amount, "money"),
         Column("held", lazy_gettext("Deducted with fees (¥)"), lambda order: order.merchant_actual_amount, "money"),
-        Column("status", lazy_gettext("Status"), status_of, "state"),
+        Column("status", lazy_gettext("Status"), status_of, "state", on="export"),
         Column("to_do", lazy_gettext("To do"), _to_do, "state"),
     )
 
@@ -215,7 +215,7 @@ class Exceptions(List):
             note=lambda row: row.detail,
         ),
         Column("detail", lazy_gettext("Detail"), lambda row: row.detail, on="export"),
-        Column("type", lazy_gettext("Type"), lambda row: words.word(words.TYPES, row.order.order_type)),
+        Column("type", lazy_gettext("Type"), lambda row: words.word(words.TYPES, row.order.order_type), on="export"),
         *merchant_columns(lambda row: row.order),
         Column(
             "channel",
@@ -266,6 +266,7 @@ class Callbacks(List):
             "webhook_id",
             lazy_gettext("Callback"),
             lambda row: row.webhook_id,
+            "token",
             link=lambda row: address("callback.show", webhook_id=row.webhook_id),
         ),
         Column("createtime", lazy_gettext("Created"), lambda row: row.createtime, "time"),

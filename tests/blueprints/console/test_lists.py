@@ -1,0 +1,352 @@
+"""The console's lists: what they show, what they can be narrowed by, and pages forth and back."""
+
+import itertools
+from datetime import UTC, datetime
+
+import pytest
+
+from models.base import database
+from models.order import STATUSES
+from services import seeded_orders
+from tests.databases import raw as connected
+from tests.support import completed
+
+LISTS = ("orders", "payouts", "exceptions", "callbacks", "entries", "merchants", "channels", "accounts", "audit")
+ORDERS = 400
+
+
+@pytest.fixture
+def many(app):
+    """Hundreds of orders of both merchants, over months."""
+    seeded_orders.seed_orders(ORDERS)
+
+
+@pytest.fixture
+def raw(app, instance):
+    """A connection of its own."""
+    with connected(instance) as connection:
+        yield connection
+
+
+@pytest.fixture
+def every(page):
+    """`every("orders/?flt_status=paid")`: the order numbers on all its pages, and how many pages there are."""
+
+    def walk(path, heading="Order number"):
+        found, pages = [], 0
+        at = path
+        while at:
+            shown = page(at)
+            found += [row[heading].split()[0] for row in shown.rows]
+            pages += 1
+            at = shown.links.get("Older", "").removeprefix("/console/")
+        return found, pages
+
+    return walk
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_every_list_can_be_seen_by_a_viewer_and_says_where_it_is_empty(page, viewer, name):
+    shown = page(f"{name}/", client=viewer)
+    assert shown.rows or "No" in shown.text
+    assert "Export as CSV" in shown.links
+
+
+def test_a_row_says_what_is_most_important_of_an_order(page, api):
+    order_no = completed(api)
+    api.buy("1234.50", merchant_order_no="MY-1")
+    newest, oldest = page("orders/").rows
+    assert newest["Order number"].endswith(" MY-1")
+    assert (newest["Amount (¥)"], newest["Fees (¥)"], newest["Status"]) == ("1,234.50", "7.41", "Pending")
+    assert (oldest["Order number"], oldest["Status"], oldest["Type"]) == (order_no, "Completed", "Deposit")
+    assert oldest["Merchant"] == "Demo Shop 演示商户"
+    assert oldest["Channel"] == "Sandbox B WeChat Pay"
+
+
+def test_times_are_those_of_the_reader_s_zone(clock, page, console, api):
+    api.buy()
+    console.set_cookie("console_zone", "Asia/Shanghai", path="/console")
+    assert page("orders/").column("Created") == ["2026-05-01 20:00:00"]
+    for since, until, rows in (("19:59", "20:00", 1), ("20:01", "23:00", 0), ("18:00", "19:59", 0)):
+        path = f"orders/?flt_since=2026-05-01T{since}&flt_until=2026-05-01T{until}"
+        assert len(page(path).rows) == rows
+    assert len(page("orders/?flt_since=2026-05-01&flt_until=2026-05-01").rows) == 1
+    assert not page("orders/?flt_since=2026-05-02").rows
+
+
+@pytest.mark.parametrize(("kind", "status"), list(itertools.product(("", "buy", "sell"), ("", *STATUSES))))
+def test_orders_of_a_type_and_status_are_found_newest_first_on_all_pages(page, every, many, raw, kind, status):
+    types = {"": (1, 2), "buy": (1,), "sell": (2,)}[kind]
+    rows = raw.execute('SELECT order_no, order_type, status FROM "order" ORDER BY createtime DESC, id DESC').fetchall()
+    wanted = [number for number, each, state in rows if each in types and state in ((status,) if status else STATUSES)]
+    path = f"orders/?flt_type={kind}&flt_status={status}"
+    found, pages = every(path)
+    assert found == wanted
+    assert pages == max(1, -(-len(wanted) // 50))
+    assert f"{len(wanted)} in all" in page(path).text
+
+
+@pytest.mark.parametrize(
+    ("filters", "condition"),
+    [
+        ("flt_merchant=other", "merchant_id = 2"),
+        ("flt_channel=3", "channel_id = 3"),
+        ("flt_method=alipay&flt_status=completed", "payment_method = 'alipay' AND status = 'completed'"),
+        ("flt_least=500&flt_most=1,000.00", "amount BETWEEN 50000 AND 100000"),
+        ("flt_since=2026-03-05&flt_until=2026-06-01T08:30", "createtime BETWEEN 1772668800 AND 1780302659"),
+        ("flt_since=2026-03-05&flt_status=paid", "createtime >= 1772668800 AND status = 'paid'"),
+        (
+            "flt_until=2026-03-05&flt_merchant=demo&flt_least=9.99",
+            "createtime < 1772755200 AND merchant_id = 1 AND amount >= 999",
+        ),
+        ("search=0012", "merchant_order_no LIKE '%0012%'"),
+        ("search=SEED", "merchant_order_no LIKE 'SEED%'"),
+        ("search=00&flt_type=sell", "merchant_order_no LIKE '%00%' AND order_type = 2"),
+        ("search=nothing", "merchant_order_no = 'nothing'"),
+    ],
+)
+def test_filters_find_what_looking_at_each_order_finds(every, many, raw, filters, condition):
+    sought = f'SELECT order_no FROM "order" WHERE {condition} ORDER BY createtime DESC, id DESC'
+    assert every(f"orders/?{filters}")[0] == [row[0] for row in raw.execute(sought).fetchall()]
+
+
+def test_an_order_is_found_by_its_number_and_by_one_that_is_not_indexed_yet(page, api, many):
+    order_no = api.buy(merchant_order_no="brand-new").data["order_no"]
+    for text in (order_no, "brand-new", "AND-N", "w"):
+        assert f"{order_no} brand-new" in page(f"orders/?search={text}").column("Order number")
+
+
+def test_pages_lead_back_to_where_one_came_from(page, many):
+    def numbers(path):
+        shown = page(path)
+        return shown.column("Order number"), {name: url.removeprefix("/console/") for name, url in shown.links.items()}
+
+    first, links = numbers("orders/?flt_type=buy")
+    assert "Newer" not in links
+    second, on = numbers(links["Older"])
+    third, further = numbers(on["Older"])
+    assert not {*first} & {*second} | {*second} & {*third}
+    assert numbers(further["Newer"])[0] == second
+    assert numbers(on["Newer"])[0] == first
+    assert numbers(further["Newest"])[0] == first
+    last, back = numbers(links["Oldest"])
+    assert "Older" not in back
+    assert numbers(back["Newer"])[0] != last
+
+
+@pytest.mark.parametrize("name", ["callbacks", "entries", "exceptions"])
+def test_the_other_long_lists_have_pages_both_ways_too(page, every, api, many, raw, name):
+    if name == "callbacks":
+        for _ in range(60):
+            completed(api)
+    if name == "exceptions":
+        made = "INSERT INTO payment_exception (order_id, kind, amount, reference, detail, createtime) "
+        raw.execute(f"{made} SELECT id, 'late_payment', 100, 'R', '', createtime FROM \"order\" WHERE id <= 120")
+    first = page(f"{name}/")
+    assert len(first.rows) == 50
+    second = page(first.links["Older"].removeprefix("/console/"))
+    again = page(second.links["Newer"].removeprefix("/console/"))
+    assert again.rows == first.rows
+    assert not [row for row in second.rows if row in first.rows]
+    oldest = page(first.links["Oldest"].removeprefix("/console/"))
+    assert "Older" not in oldest.links
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "orders/?flt_status=lost",
+        "orders/?flt_merchant=nobody",
+        "orders/?flt_channel=99",
+        "orders/?flt_least=12.345",
+        "orders/?flt_most=1e3x",
+        "orders/?flt_since=yesterday",
+        "orders/?flt_until=0001-01-01T00:00",
+        "orders/?search=%00abc",
+        "callbacks/?flt_state=%3Cscript%3E",
+    ],
+)
+def test_a_filter_that_can_t_be_applied_is_said_and_shows_nothing(page, console, many, query):
+    shown = page(query, status=422)
+    assert "can't be applied" in shown.text
+    assert not shown.rows
+    assert "<script>" not in shown.html
+    assert console.get(f"/console/{query.replace('/?', '/export?')}").status_code == 422
+
+
+@pytest.mark.parametrize(
+    "odd", ["before=x", "before=-1", "after=99999999999999999999", "before=123456789", "after=777"]
+)
+def test_a_page_that_is_not_there_is_the_newest_one(page, many, odd):
+    assert page(f"orders/?{odd}").rows == page("orders/").rows
+
+
+def test_filters_that_apply_are_shown_and_can_be_left_out_one_by_one(page, many):
+    shown = page("orders/?flt_status=paid&flt_type=buy&flt_least=5")
+    assert "Status Paid" in shown.text
+    assert "Type Deposit" in shown.text
+    without = [url for url in shown.addresses if "flt_type=buy" in url and "flt_status" not in url]
+    assert without
+    assert (shown.fields["flt_status"], shown.fields["flt_least"]) == ("paid", "5")
+
+
+def test_where_nothing_indexes_a_filter_a_page_looks_through_a_part_and_goes_on_from_there(page, many, monkeypatch):
+    monkeypatch.setattr("models.walking.LOOKS_THROUGH", 100)
+    monkeypatch.setattr("models.walking.FIRST_STRETCH", 30)
+    monkeypatch.setattr("models.walking.LONGEST_STRETCH", 40)
+    found, pages, at = [], 0, "orders/?flt_least=1995"
+    whole = 'SELECT order_no FROM "order" WHERE amount >= 199500 ORDER BY createtime DESC, id DESC'
+    while at:
+        shown = page(at)
+        found += [row["Order number"].split()[0] for row in shown.rows]
+        pages += 1
+        assert ("only a part of the list was looked through" in shown.text) is ("Look further back" in shown.links)
+        at = shown.links.get("Look further back", "").removeprefix("/console/")
+    assert pages > 3
+    assert found == [row[0] for row in database.execute_sql(whole).fetchall()]
+
+
+def test_payouts_that_wait_for_a_person_are_told_from_those_under_way(page, api, flask, due):
+    to_accept = api.sell("1.00", channel=2).data["order_no"]
+    by_hand, at_channel = (api.sell("1.00", channel=channel).data["order_no"] for channel in (3, 2))
+    flask("order", "accept", by_hand)
+    flask("order", "accept", at_channel)
+    api.buy()
+
+    def listed(query=""):
+        return {row["Order number"]: row["To do"] for row in page(f"payouts/{query}").rows}
+
+    waiting = {to_accept: "Accept or reject", by_hand: "Send it, then mark it as paid"}
+    assert listed() == waiting
+    assert listed("?flt_state=under_way") == {at_channel: "With the channel"}
+    assert listed("?flt_state=all") == waiting | {at_channel: "With the channel"}
+    assert "Payouts 2" in page().text
+
+
+def test_exceptions_show_the_open_ones_first_and_the_settled_ones_on_demand(page, api, flask):
+    one, two = (api.buy("100.00", channel=2).data["order_no"] for _ in range(2))
+    for order_no in (one, two):
+        api.notice(order_no, 10_100, reference=order_no)
+    assert page("exceptions/").column("Order number") == [two, one]
+    assert "Exceptions 2" in page().text
+    flask("order", "settle", one, "--credit")
+    (row,) = page("exceptions/").rows
+    assert (row["Ordered (¥)"], row["Reported (¥)"], row["State"]) == ("100.00", "101.00", "Open")
+    (settled,) = page("exceptions/?flt_state=settled&flt_merchant=demo&flt_channel=2&flt_type=buy").rows
+    assert settled["State"] == "Credited operator"
+    assert len(page("exceptions/?flt_state=all&flt_kind=wrong_amount").rows) == 2
+    assert not page("exceptions/?flt_state=all&flt_merchant=other").rows
+
+
+def test_callbacks_say_what_became_of_them(page, api, shop, due):
+    shop.answers(410, "no")
+    dead = completed(api)
+    due.callbacks()
+    shop.answers(200)
+    delivered = completed(api)
+    due.callbacks()
+    newest, oldest = page("callbacks/").rows
+    assert (newest["Order number"], newest["State"], newest["Last answer"]) == (delivered, "Delivered", "200")
+    assert (oldest["State"], oldest["Attempts"], oldest["Last answer"]) == ("Given up", "1", "410")
+    assert "Callbacks 1" in page().text
+    assert page("callbacks/?flt_state=dead").column("Order number") == [dead]
+    assert page(f"callbacks/?flt_order={delivered}").column("Order number") == [delivered]
+    assert page("callbacks/?flt_event=order.completed&flt_merchant=demo").column("Order number") == [delivered, dead]
+    assert not page("callbacks/?flt_event=order.paid").rows
+
+
+def test_entries_are_found_by_account_owner_purpose_order_and_time(page, api, flask):
+    order_no = completed(api)
+    flask("ledger", "adjust", "other", "5.00", "--reason", "a gift")
+    entries = page("entries/").rows
+    assert len(entries) == 2 + 3 + 2
+    assert (entries[0]["By"], entries[0]["Order number"]) == ("operator", "")
+    assert "Adjustment a gift" in {row["Purpose"] for row in entries}
+    credit = page(f"entries/?flt_order={order_no}").rows
+    assert sorted((row["Account"], row["Whose"], row["Amount (¥)"]) for row in credit) == [
+        ("Available", "Demo Shop 演示商户", "99.40"),
+        ("Clearing", "Sandbox B", "-100.00"),
+        ("Fees", "The operator", "0.60"),
+    ]
+    assert page("entries/?flt_merchant=other").column("Amount (¥)") == ["5.00"]
+    assert page("entries/?flt_channel=2").column("Amount (¥)") == ["-100.00"]
+    assert page("entries/?flt_purpose=credit").column("Order number") == [order_no] * 3
+    today = datetime.now(UTC)
+    assert len(page(f"entries/?flt_since={today:%Y-%m-%d}").rows) == 5
+    assert page(f"entries/?flt_account=available&flt_since={today:%Y-%m-%d}").column("Amount (¥)") == ["5.00", "99.40"]
+    assert not page("entries/?flt_until=2020-01-01").rows
+
+
+def test_an_entry_is_found_by_its_time_where_entries_of_the_past_came_later(page, api, many):
+    completed(api)
+    seeded_orders.seed_orders(2 * ORDERS)
+    today = datetime.now(UTC)
+    rows = page(f"entries/?flt_since={today:%Y-%m-%d}").rows
+    assert sorted(row["Amount (¥)"] for row in rows) == ["-100.00", "0.60", "99.40"]
+
+
+def test_merchants_and_channels_show_their_balances_and_links(page, api):
+    completed(api)
+    other, demo = page("merchants/").rows
+    assert (demo["Available (¥)"], demo["Held (¥)"], demo["Channels"]) == ("10,099.40", "0.00", "3")
+    assert (other["Merchant"], other["State"]) == ("Other Shop 另一商户 other", "Enabled")
+    assert page("merchants/?search=OTHER").rows == [other]
+    channels = {row["Id"]: row for row in page("channels/").rows}
+    assert channels["2"]["Clearing (¥)"] == "-100.00"
+    assert set(page("channels/?flt_driver=manual").column("Channel")) == {"Manual C"}
+
+
+def test_receiving_accounts_are_masked(page, flask):
+    flask("account", "add", "demo", "--card-number", "6222020000000000999", "--real-name", "李四光")
+    new, old = page("accounts/").rows
+    assert (new["Account number"], new["Holder"]) == ("***************0999", "李*")
+    assert [new["State"], old["State"]] == ["Withdrawals go here", "Replaced"]
+
+
+def test_the_audit_log_says_who_did_what_and_can_be_searched(page):
+    assert page("audit/").rows[0]["What"] == "sign in"
+    assert page("audit/?flt_who=demo").rows
+    assert not page("audit/?flt_who=nobody").rows
+    assert not page("audit/?flt_about=order&flt_key=1").rows
+
+
+@pytest.fixture
+def queries(page):
+    """`queries(path)`: how many statements a page takes."""
+
+    def count(path):
+        seen = []
+        database.query_hooks.append(seen.append)
+        page(path)
+        database.query_hooks.remove(seen.append)
+        return len(seen)
+
+    return count
+
+
+def test_a_page_takes_as_many_queries_for_one_row_as_for_fifty(queries, page, console, api, flask, raw, shop, due):
+    paths = [
+        *(f"{name}/" for name in LISTS if name not in ("merchants", "channels")),
+        "orders/?flt_type=buy&flt_least=1",
+    ]
+
+    def happen(times):
+        for _ in range(times):
+            completed(api)
+            api.notice(api.buy().data["order_no"], 9_900)
+            api.sell("1.00", channel=3)
+            console.get("/console/accounts/export")
+            flask("account", "add", "demo", "--card-number", "6222020000000000999", "--real-name", "李四光")
+        due.callbacks()
+
+    happen(1)
+    before = {path: queries(path) for path in paths}
+    happen(54)
+    assert {path: len(page(path).rows) for path in paths} == dict.fromkeys(paths, 50)
+    assert {path: queries(path) for path in paths} == before
+
+
+def test_a_menu_counts_no_further_than_99(page, api):
+    for _ in range(101):
+        assert api.sell("1.00").code == 1
+    assert "Payouts 99+" in page().text

@@ -77,9 +77,10 @@ def _ledger_failed(facts: dict[str, Any]) -> Told:
 
 def _exceptions(facts: dict[str, Any]) -> Told:
     text = ngettext(
-        "%(num)s exception is open: money that the rules can't settle.",
-        "%(num)s exceptions are open: money that the rules can't settle.",
+        "%(count)s exception is open: money that the rules can't settle.",
+        "%(count)s exceptions are open: money that the rules can't settle.",
         facts["count"],
+        count=f"{facts['count']:,}",
     )
     if facts["silent"]:
         text += " " + gettext("Of these, %(count)s may settle once the channel answers.", count=facts["silent"])
@@ -88,9 +89,10 @@ def _exceptions(facts: dict[str, Any]) -> Told:
 
 def _payouts(facts: dict[str, Any]) -> Told:
     text = ngettext(
-        "%(num)s withdrawal waits for you, for %(time)s.",
-        "%(num)s withdrawals wait for you, the oldest for %(time)s.",
+        "%(count)s withdrawal waits for you, for %(time)s.",
+        "%(count)s withdrawals wait for you, the oldest for %(time)s.",
         facts["count"],
+        count=f"{facts['count']:,}",
         time=ago(facts["oldest"]),
     )
     return text, link("payouts.index_view", flt_state="waiting")
@@ -98,9 +100,10 @@ def _payouts(facts: dict[str, Any]) -> Told:
 
 def _claims(facts: dict[str, Any]) -> Told:
     text = ngettext(
-        "%(num)s deposit by hand is said to be paid, for %(time)s: look whether the money came.",
-        "%(num)s deposits by hand are said to be paid, the oldest for %(time)s: look whether the money came.",
+        "%(count)s deposit by hand is said to be paid, for %(time)s: look whether the money came.",
+        "%(count)s deposits by hand are said to be paid, the oldest for %(time)s: look whether the money came.",
         facts["count"],
+        count=f"{facts['count']:,}",
         time=ago(facts["oldest"]),
     )
     return text, claims_link(facts["channels"])
@@ -108,27 +111,30 @@ def _claims(facts: dict[str, Any]) -> Told:
 
 def _dead(facts: dict[str, Any]) -> Told:
     text = ngettext(
-        "%(num)s callback was given up in the last 7 days: its merchant was not told.",
-        "%(num)s callbacks were given up in the last 7 days: their merchants were not told.",
+        "%(count)s callback was given up in the last 7 days: its merchant was not told.",
+        "%(count)s callbacks were given up in the last 7 days: their merchants were not told.",
         facts["count"],
+        count=f"{facts['count']:,}",
     )
     return text, dead_link(facts["merchants"], facts["since"])
 
 
 def _retried(facts: dict[str, Any]) -> Told:
     text = ngettext(
-        "%(num)s callback failed, and is tried again.",
-        "%(num)s callbacks failed, and are tried again.",
+        "%(count)s callback failed, and is tried again.",
+        "%(count)s callbacks failed, and are tried again.",
         facts["count"],
+        count=f"{facts['count']:,}",
     )
     return text, link("callbacks.index_view", flt_state="pending")
 
 
 def _silent(facts: dict[str, Any]) -> Told:
     text = ngettext(
-        "The channel %(name)s does not answer about %(num)s order, for %(time)s.",
-        "The channel %(name)s does not answer about %(num)s orders, for %(time)s.",
+        "The channel %(name)s does not answer about %(count)s order, for %(time)s.",
+        "The channel %(name)s does not answer about %(count)s orders, for %(time)s.",
         facts["count"],
+        count=f"{facts['count']:,}",
         name=_channel(facts["channel"]),
         time=ago(facts["oldest"]),
     )

@@ -17,6 +17,7 @@ from blueprints.console import access
 from blueprints.console.forms import refuse, said
 from blueprints.console.frame import Page
 from models.base import LARGEST_ID
+from models.base import LARGEST_ID
 from models.operator import OPERATOR, VIEWER, Operator
 from services import audit, operators
 from services.errors import NotPossible
@@ -68,7 +69,7 @@ class OperatorsPage(Page):
         super().__init__(**named, endpoint="operators", url="operators")
 
     def _found(self, operator_id: int) -> Operator:
-        found = Operator.get_or_none(Operator.id == operator_id)
+        found = Operator.get_or_none(Operator.id == operator_id) if operator_id <= LARGEST_ID else None
         return found or abort(404)
 
     @expose("/", methods=("GET", "POST"))

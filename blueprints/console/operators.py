@@ -17,7 +17,6 @@ from blueprints.console import access
 from blueprints.console.forms import refuse, said
 from blueprints.console.frame import Page
 from models.base import LARGEST_ID
-from models.base import LARGEST_ID
 from models.operator import OPERATOR, VIEWER, Operator
 from services import audit, operators
 from services.errors import NotPossible

@@ -17,7 +17,7 @@ from blueprints.console.forms import Read, Several, refuse, said, texts
 from models.merchant import Merchant
 from schemas.fields import Percent, Whole
 from schemas.views import hundredths
-from services import administration, audit, channels, ledger, links, masking, overview, trial, vault
+from services import administration, audit, channels, ledger, links, marks, masking, overview, trial, vault
 from services.errors import NotPossible
 
 LONGEST_KEEP = 720  # hours
@@ -26,7 +26,9 @@ FIELDS = ("name", "callback_url", "events", "buy_rate", "sell_rate", "allowed_ad
 
 
 class MerchantForm(FlaskForm):
-    """What can be changed of a merchant."""
+    """What can be changed of a merchant; `mark` is of what the page showed."""
+
+    mark = HiddenField()
 
     name = StringField(lazy_gettext("Name"), [DataRequired(), Length(max=100)])
     callback_url = StringField(lazy_gettext("Callback URL"), [Length(max=2000)])
@@ -133,7 +135,7 @@ class MerchantPage(Adjusting):
     def show(self, key: str) -> Any:
         """A merchant's page, with the form that changes it."""
         row = self._found(key)
-        form = MerchantForm(data=_present(row))
+        form = MerchantForm(data=_present(row) | {"mark": marks.of(row)})
         if form.validate_on_submit():
             try:
                 return self._changed(row, form)
@@ -165,7 +167,7 @@ class MerchantPage(Adjusting):
                 "set merchant",
                 "merchant",
                 row.key,
-                lambda: administration.set_merchant(row, **facts),
+                lambda: administration.set_merchant(row, mark=form.mark.data, **facts),
                 detail,
             )
         flash(gettext("Saved.") if detail else gettext("Nothing was changed."), "good")

@@ -72,6 +72,27 @@ def test_what_is_changed_counts_at_once_and_is_written_down(fill, typed, flask_j
     assert "disabled" in page("merchant/demo").text
 
 
+@pytest.mark.parametrize(
+    ("path", "theirs", "mine"),
+    [
+        ("merchant/demo", {"sell_rate": "2"}, {"name": "Renamed"}),
+        ("merchant/demo", {"channels": ["1"]}, {"name": "Renamed"}),
+        ("channel/2", {"auto_accept_max": "0"}, {"name": "Renamed"}),
+        ("channel/3", {"config_account": "6222 0000"}, {"name": "Renamed"}),
+    ],
+)
+def test_a_form_that_was_opened_before_somebody_s_change_does_not_undo_it(
+    path, theirs, mine, fill, typed, console, page, audited
+):
+    stale = Page(page(path).html).form().fill(mine)
+    assert fill(path, **theirs).status_code == 303
+    now = typed(path).to_dict(flat=False)
+    assert "somebody changed this meanwhile" in console.post(f"/console/{path}", data=stale).text
+    assert typed(path).to_dict(flat=False) | {"csrf_token": 0} == now | {"csrf_token": 0}
+    assert "not done: somebody changed this meanwhile" in audited()[-1]
+    assert fill(path, **mine).status_code == 303
+
+
 def test_what_is_not_changed_is_not_written_down(fill, audited):
     before = len(audited())
     assert fill("merchant/demo").status_code == 303

@@ -238,6 +238,20 @@ def test_a_balance_is_adjusted_once_it_was_confirmed(fill, console, balances, pa
     assert "not done" in audited()[-1]
 
 
+@pytest.mark.parametrize("step", ["asked", "confirmed"])
+def test_an_adjustment_that_is_sent_again_much_later_is_not_made_again(fill, console, page, balances, ahead, step):
+    asking = Page(page("merchant/demo/adjust").html).form().fill({"amount": "5.00", "reason": "a gift"})
+    confirming = Page(console.post("/console/merchant/demo/adjust", data=asking).text).form().sent
+    assert console.post("/console/merchant/demo/adjust", data=confirming).status_code == 303
+    before = balances()
+    ahead(3_000)
+    again = console.post("/console/merchant/demo/adjust", data={"asked": asking, "confirmed": confirming}[step])
+    assert "was adjusted meanwhile" in again.text
+    assert "Is this right?" not in again.text
+    assert balances() == before
+    assert "Is this right?" in fill("merchant/demo/adjust", amount="5.00", reason="a gift").text
+
+
 @pytest.mark.parametrize(
     ("field", "value", "words"),
     [

@@ -146,7 +146,7 @@ class ChannelPage(Page):
 
     def _added(self, form: NewChannelForm, driver: str) -> Any:
         given, facts = driver_form.changed(form, driver, {}), form.facts()
-        _, config = driver_form.changes(driver, given, {})
+        _, config = driver_form.changes(given, {})
         detail = audit.changes({}, {"driver": driver, **texts(form, ("category", *FIELDS)), **config})
         made = audit.act(
             access.actor(),
@@ -187,7 +187,7 @@ class ChannelPage(Page):
     def _changed(self, row: Channel, form: ChannelForm, present: dict[str, Any]) -> Any:
         given, facts = driver_form.changed(form, row.driver, present), form.facts()
         before = ChannelForm(row.driver, formdata=None, data=_present(row))
-        old, new = driver_form.changes(row.driver, given, present)
+        old, new = driver_form.changes(given, present)
         detail = audit.changes(texts(before, FIELDS) | old, texts(form, FIELDS) | new)
         if detail:
             same = bool(form.same_account.data)

@@ -4,25 +4,26 @@ from __future__ import annotations
 
 from typing import Any
 
+from flask import url_for
 from flask_babel import lazy_gettext
 
 from blueprints.console import words
-from blueprints.console.cells import Column, address
+from blueprints.console.cells import Column
 
 
 def order_link(order: Any) -> str:
     """The page of an order."""
-    return address("order.show", order_no=order.order_no)
+    return url_for("order.show", order_no=order.order_no)
 
 
 def merchant_link(merchant: Any) -> str:
     """The page of a merchant."""
-    return address("merchant.show", key=merchant.key)
+    return url_for("merchant.show", key=merchant.key)
 
 
 def channel_link(channel: Any) -> str:
     """The page of a channel."""
-    return address("channel.show", channel_id=channel.id)
+    return url_for("channel.show", channel_id=channel.id)
 
 
 def status_of(order: Any) -> tuple[str, Any]:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from flask import current_app
+from flask import url_for
 from flask_babel import format_timedelta, gettext, ngettext
 
 from blueprints.console.local import local_time
@@ -29,11 +29,6 @@ class Line:
     url: str
 
 
-def link(endpoint: str, **values: Any) -> str:
-    """The address of a page, as templates get it."""
-    return str(current_app.jinja_env.globals["link"](endpoint, **values))  # type: ignore[operator]
-
-
 def ago(at: int | None) -> str:
     """For how long, in words: "3 hours"."""
     return format_timedelta(max(0, time.time() - (at or time.time())), granularity="second", threshold=1.2)
@@ -42,13 +37,13 @@ def ago(at: int | None) -> str:
 def claims_link(channels: list[int]) -> str:
     """The deposits by hand that are said to be paid."""
     one = {"flt_channel": channels[0]} if len(channels) == 1 else {}
-    return link("orders.index_view", flt_type=TYPES[BUY], flt_status="paid", **one)
+    return url_for("orders.index_view", flt_type=TYPES[BUY], flt_status="paid", **one)
 
 
 def dead_link(merchants: list[str], since: int) -> str:
     """The callbacks that were given up since then."""
     one = {"flt_merchant": merchants[0]} if len(merchants) == 1 else {}
-    return link("callbacks.index_view", flt_state="dead", flt_since=f"{local_time(since):%Y-%m-%dT%H:%M:%S}", **one)
+    return url_for("callbacks.index_view", flt_state="dead", flt_since=f"{local_time(since):%Y-%m-%dT%H:%M:%S}", **one)
 
 
 def _channel(number: int) -> str:
@@ -61,18 +56,18 @@ def _storage(facts: dict[str, Any]) -> Told:
 
 def _ledger_off(facts: dict[str, Any]) -> Told:
     checks = "; ".join(gettext(name) for name in facts["checks"])
-    return gettext("The ledger is off. Not true any more: %(checks)s.", checks=checks), link("ledger.index")
+    return gettext("The ledger is off. Not true any more: %(checks)s.", checks=checks), url_for("ledger.index")
 
 
 def _ledger_overdue(facts: dict[str, Any]) -> Told:
     if facts["at"] is None:
-        return gettext("The ledger was never verified."), link("ledger.index")
-    return gettext("The ledger was not verified for %(time)s.", time=ago(facts["at"])), link("ledger.index")
+        return gettext("The ledger was never verified."), url_for("ledger.index")
+    return gettext("The ledger was not verified for %(time)s.", time=ago(facts["at"])), url_for("ledger.index")
 
 
 def _ledger_failed(facts: dict[str, Any]) -> Told:
     text = gettext("The last verification of the ledger came to no end: %(why)s.", why=facts["why"].rstrip("."))
-    return text, link("ledger.index")
+    return text, url_for("ledger.index")
 
 
 def _exceptions(facts: dict[str, Any]) -> Told:
@@ -84,7 +79,7 @@ def _exceptions(facts: dict[str, Any]) -> Told:
     )
     if facts["silent"]:
         text += " " + gettext("Of these, %(count)s may settle once the channel answers.", count=facts["silent"])
-    return text, link("exceptions.index_view", flt_state="open")
+    return text, url_for("exceptions.index_view", flt_state="open")
 
 
 def _payouts(facts: dict[str, Any]) -> Told:
@@ -95,7 +90,7 @@ def _payouts(facts: dict[str, Any]) -> Told:
         count=f"{facts['count']:,}",
         time=ago(facts["oldest"]),
     )
-    return text, link("payouts.index_view", flt_state="waiting")
+    return text, url_for("payouts.index_view", flt_state="waiting")
 
 
 def _claims(facts: dict[str, Any]) -> Told:
@@ -126,7 +121,7 @@ def _retried(facts: dict[str, Any]) -> Told:
         facts["count"],
         count=f"{facts['count']:,}",
     )
-    return text, link("callbacks.index_view", flt_state="pending")
+    return text, url_for("callbacks.index_view", flt_state="pending")
 
 
 def _silent(facts: dict[str, Any]) -> Told:
@@ -139,7 +134,7 @@ def _silent(facts: dict[str, Any]) -> Told:
         time=ago(facts["oldest"]),
     )
     filters = {"flt_state": "open", "flt_kind": "unknown_outcome", "flt_channel": facts["channel"]}
-    return text, link("exceptions.index_view", **filters)
+    return text, url_for("exceptions.index_view", **filters)
 
 
 def _failing(facts: dict[str, Any]) -> Told:
@@ -160,7 +155,7 @@ def _failing(facts: dict[str, Any]) -> Told:
         "flt_type": TYPES[facts["order_type"]],
         "flt_since": f"{facts['since']}T00:00",
     }
-    return text, link("orders.index_view", **filters)
+    return text, url_for("orders.index_view", **filters)
 
 
 TELL: dict[str, Callable[[dict[str, Any]], Told]] = {

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from flask import url_for
 from flask_babel import gettext, lazy_gettext
 
 from blueprints.console import words
-from blueprints.console.cells import Column, address
+from blueprints.console.cells import Column
 from blueprints.console.columns import channel_link, merchant_columns, order_link
 from blueprints.console.filters import CHANNEL, MERCHANT, SINCE, TYPE, UNTIL, Filter, choices
 from blueprints.console.frame import List
@@ -94,6 +95,7 @@ class Callbacks(List):
     """Callbacks to merchants; the attempts are on the page of each."""
 
     browse = browse_callbacks.Callbacks
+    of_one = "callback"
     empty = lazy_gettext("No callbacks yet.")
     filters = (
         Filter("state", lazy_gettext("State"), choices=choices(words.CALLBACKS)),
@@ -110,7 +112,7 @@ class Callbacks(List):
             lazy_gettext("Created"),
             lambda row: row.createtime,
             "time",
-            link=lambda row: address("callback.show", webhook_id=row.webhook_id),
+            link=lambda row: url_for("callback.show", webhook_id=row.webhook_id),
         ),
         *merchant_columns(),
         Column(

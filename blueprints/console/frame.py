@@ -52,6 +52,8 @@ class List(ModelView):
     filters: Sequence[filters.Filter] = ()
     browse: type[browsing.Browse]
     empty: Any = ""
+    of_one = ""  # the endpoint of the pages of one row, which stand under this list in the menu
+    new: tuple[str, Any] | None = None  # the endpoint and the label of the form for one more
 
     def __init__(self, name: Any, endpoint: str, **options: Any):
         shown = [column for column in self.columns if column.on != "export"]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from flask import g, redirect, request, url_for
+from flask_admin import expose
 from flask_babel import gettext, lazy_gettext
 
 from blueprints.console import words
@@ -52,6 +54,7 @@ class Orders(List):
     """All orders."""
 
     browse = browse_orders.Orders
+    of_one = "order"
     empty = lazy_gettext("No orders yet.")
     filters = (
         Filter("text", lazy_gettext("Order number, or a part of the merchant's"), "search"),
@@ -88,6 +91,15 @@ class Orders(List):
         Column("updatetime", lazy_gettext("Changed"), lambda order: order.updatetime, "time", on="export"),
         Column("reference", lazy_gettext("Channel's number"), lambda order: order.channel_reference, on="export"),
     )
+
+    @expose("/")
+    def index_view(self) -> Any:
+        """A page of the list; from the search at the top (`jump`) an order's page, where the number is its own."""
+        page = super().index_view()
+        sought = request.args.get("search", "").strip()
+        if "jump" in request.args and [row.order_no for row in g.found.rows] == [sought]:
+            return redirect(url_for("order.show", order_no=sought))
+        return page
 
 
 PAYOUT_STATES = {

@@ -247,7 +247,7 @@ def test_an_action_that_is_not_offered_any_more_is_refused_and_written_down(desk
 def test_a_viewer_sees_the_page_and_nothing_to_press(looking, world, personal):
     for order_no in (personal, walks.deposit_too_small(world), walks.buy_paid(world)):
         seen = looking.order(order_no)
-        assert [form.url for form in seen.forms] == ["/console/logout"]
+        assert [form.url for form in seen.forms] == ["/console/logout", "/console/logout/everywhere"]
         assert order_no in seen.text
 
 

@@ -114,7 +114,7 @@ def test_a_new_password_for_somebody_else_ends_their_sessions(fill, wrong, viewe
 
 def test_a_viewer_sees_the_accounts_and_can_change_nothing(act, send, viewer, page):
     shown = page("operators/", client=viewer)
-    assert (shown.column("Name"), len(Page(shown.html).forms)) == (["demo", "viewer (you)"], 2)
+    assert (shown.column("Name"), len(Page(shown.html).forms)) == (["demo", "viewer (you)"], 3)
     words = ("enable", "disable", "operator", "viewer", "end", "password")
     assert {act("demo", word, client=viewer).status_code for word in words} == {403}
     assert send("operators/", client=viewer).status_code == 403

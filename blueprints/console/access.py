@@ -84,9 +84,11 @@ def _count_try() -> Callable[[], None]:
     """
     of_one, of_all = _rates
     who = caller(request.remote_addr or "")
-    for rate, counted in ((of_one, who), (of_all, "")):
-        if not rate.hit(counted):
-            raise Refused(42900, retry_after=rate.retry_after(counted))
+    if not of_one.hit(who):
+        raise Refused(42900, retry_after=of_one.retry_after(who))
+    if not of_all.hit(""):
+        of_one.take_back(who)  # it was not made
+        raise Refused(42900, retry_after=of_all.retry_after(""))
 
     def take_back() -> None:
         of_one.take_back(who)
@@ -130,19 +132,20 @@ def sign_in() -> Any:
         log.warning("console: somebody at %s could not sign in", request.remote_addr)
         return _form(form, 401, gettext("Name or password are wrong."))
     take_back()
+    audit.record(audit.Actor(found.name, request.remote_addr or ""), "sign in")  # else there is no session
     session.clear()  # a token or a name from before must not live on
     login_user(User(found))
     session.permanent = True
     session["since"] = int(time.time())
-    audit.record(actor(), "sign in")
     return redirect(own(request.args.get("next", "")))
 
 
 @access.post("/logout")
 def logout() -> Any:
     """End this session."""
-    audit.record(actor(), "sign out")
-    return _ended()
+    me, answer = actor(), _ended()  # also where nothing can be written down
+    audit.record(me, "sign out")
+    return answer
 
 
 @access.post("/logout/everywhere")

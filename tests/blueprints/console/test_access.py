@@ -285,6 +285,26 @@ def test_nobody_can_edit_the_audit_log(browser):
     assert audit() == [("demo", "sign in", "", "")]
 
 
+def test_who_can_not_be_written_down_does_not_get_in_and_does_get_out(browser):
+    client, other = browser(), browser()
+    sign_in(client, *DEMO)
+    database.execute_sql("ALTER TABLE audit_entry RENAME TO away")
+    answers = sign_in(other, *DEMO), send(client, LOGOUT)
+    database.execute_sql("ALTER TABLE away RENAME TO audit_entry")
+    assert [answer.status_code for answer in answers] == [500, 500]
+    assert (is_in(client), is_in(other)) == (False, False)
+
+
+def test_a_try_that_all_others_leave_no_room_for_is_not_counted(browser, clock):
+    def guess(number, address):
+        return sign_in(browser(), "demo", f"guess-number-{number}", environ_base={"REMOTE_ADDR": address}).status_code
+
+    assert {guess(number, f"198.51.100.{number // 10 + 1}") for number in range(120)} == {401}
+    assert [guess(number, "203.0.113.7") for number in range(12)] == [429] * 12
+    clock(450)  # half a window later, half of them count
+    assert [guess(number, "203.0.113.7") for number in range(11)] == [401] * 10 + [429]
+
+
 def test_passwords_are_kept_as_slow_hashes(browser):
     kept = dict(database.execute_sql('SELECT name, password FROM "operator"').fetchall())
     assert set(kept) == {"demo", "viewer"}

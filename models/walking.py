@@ -10,7 +10,6 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from functools import reduce
 from itertools import islice
 from typing import Any
 
@@ -30,16 +29,16 @@ class Line:
     """Rows of `table` as an index has them.
 
     Args:
-        parts: the conditions of each part of the line, which are the beginning of an index; none for the table itself.
-            None may be about the position: of two bounds on the same side a database might go by the wrong one.
-        position: the columns by which each part's rows stand in the index.
+        part: conditions that are the beginning of an index; none for the table itself. None may be about the position:
+            of two bounds on the same side a database might go by the wrong one.
+        position: the columns by which the rows stand in the index.
         key: the columns by which lines are merged; they rise with the position, and the last is the row's id.
         above, below: positions between which the rows stand, themselves not included; None for no bound.
         condition: what else is wanted of a row, and no index serves.
     """
 
     table: Any
-    parts: list[list[Any]]
+    part: list[Any]
     position: tuple[Any, ...]
     key: tuple[Any, ...]
     above: Key | None = None
@@ -49,11 +48,12 @@ class Line:
     def query(self, newer: bool, *also: Any) -> Any:
         """Key and position of the rows, from one end or the other."""
         columns = [each.alias(f"c{at}") for at, each in enumerate((*self.key, *self.position))]
-        bounds = [*_bounds(self.position, self.above, self.below), *also]
-        parts = [_narrowed(self.table.select(*columns), [*part, *bounds]) for part in self.parts]
+        wanted = [*self.part, *_bounds(self.position, self.above, self.below), *also]
+        rows = self.table.select(*columns)
         named = [SQL(f"c{at}") for at in range(len(self.key), len(columns))]
-        whole = reduce(lambda left, right: left.union_all(right), parts)
-        return whole.order_by(*[each.asc() if newer else each.desc() for each in named])
+        return (rows.where(*wanted) if wanted else rows).order_by(
+            *[each.asc() if newer else each.desc() for each in named]
+        )
 
     def split(self, row: tuple[int, ...]) -> tuple[Key, Key]:
         """A row of the query as key and position."""
@@ -92,10 +92,6 @@ def _bounds(columns: tuple[Any, ...], above: Key | None, below: Key | None) -> I
     if below is not None:
         left, right = _compared(columns, below)
         yield left < right
-
-
-def _narrowed(query: Any, conditions: list[Any]) -> Any:
-    return query.where(*conditions) if conditions else query
 
 
 def _read(line: Line, newer: bool, size: int) -> tuple[list[Step], Line | None]:

@@ -53,7 +53,7 @@ def _mark(order: Order, action: Action, given: Given, who: str) -> bool:
 
 def _resolve(order: Order, action: Action, given: Given, who: str) -> PaymentException:
     assert action.exception is not None
-    return resolution.resolve(order, action.resolution, who, action.exception.id)
+    return resolution.resolve(order, action.resolution, who, action.exception.id, action.exception.amount)
 
 
 def _send_again(order: Order, action: Action, given: Given, who: str) -> int:

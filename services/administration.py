@@ -179,12 +179,22 @@ def rotate(merchant: Merchant, *, callback: bool, keep_hours: int, mark: str | N
 
 @transaction
 def add_account(
-    merchant: Merchant, *, bank: str, sub_bank: str, card_number: str, real_name: str, createtime: int | None = None
+    merchant: Merchant,
+    *,
+    bank: str,
+    sub_bank: str,
+    card_number: str,
+    real_name: str,
+    createtime: int | None = None,
+    once: bool = False,
 ) -> ReceivingAccount:
     """Put a receiving account on file; withdrawals go to the newest one.
 
+    Args:
+        once: refuse what is the newest one already, so that a form that was sent twice adds one.
+
     Raises:
-        NotPossible: a value can't be used, or this is the newest one already.
+        NotPossible: a value can't be used, or that.
     """
     wrong = {} if real_name.strip() else {"real_name": [N_("a receiving account needs its holder's name")]}
     if not CARD_NUMBER.fullmatch(card_number):
@@ -192,14 +202,19 @@ def add_account(
     if wrong:
         raise NotPossible("; ".join(text for texts in wrong.values() for text in texts), wrong)
     details = {"bank": bank, "sub_bank": sub_bank, "card_number": card_number, "real_name": real_name}
-    database.alone("accounts", merchant.id)
-    newest = ReceivingAccount.of(merchant)
-    if newest and json.loads(vault.unseal(newest.details)) == details:
-        said = N_("this is the newest account on file already")
-        raise NotPossible(said, {"card_number": [said]})
+    if once:
+        _check_not_newest(merchant, details)
     return ReceivingAccount.create(
         merchant=merchant,
         on_file=True,
         details=vault.seal(json.dumps(details, ensure_ascii=False)),
         createtime=createtime or int(time.time()),
     )
+
+
+def _check_not_newest(merchant: Merchant, details: dict[str, str]) -> None:
+    database.alone("accounts", merchant.id)
+    newest = ReceivingAccount.of(merchant)
+    if newest and json.loads(vault.unseal(newest.details)) == details:
+        said = N_("this is the newest account on file already")
+        raise NotPossible(said, {"card_number": [said]})

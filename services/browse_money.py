@@ -1,8 +1,7 @@
-"""Lists of what is about money and its messengers: ledger entries, exceptions, callbacks."""
+"""Lists of what is about money: exceptions, ledger entries."""
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 from peewee import JOIN, SQL, fn
@@ -12,13 +11,11 @@ from models.channel import Channel
 from models.ledger import AVAILABLE, CLEARING, HELD, Entry, LedgerAccount, Posting
 from models.merchant import Merchant
 from models.order import Order, PaymentException
-from models.outbox import CALLBACK_STATES, DEAD, Callback, CallbackAttempt
 from models.walking import Key, Line
-from services.browsing import Browse, all_of, capped, merchants, name_owners
+from services.browsing import Browse, all_of, capped, name_owners
 
 OPEN, SETTLED = "open", "settled"
 EXCEPTION = "exception"  # how the purpose begins of a posting that settled one
-FAILING_FOR = 7 * 86_400  # seconds for which a callback that was given up counts as one to look at
 
 
 def _order_exists(order_id: Any, *conditions: Any) -> Any:
@@ -40,7 +37,7 @@ class Exceptions(Browse):
         if not self.timed:
             return super().lines(above, below)
         part, bounds = PaymentException.resolution.is_null(), self.in_time(above, below)
-        return [Line(PaymentException, [[part]], self.columns, self.columns, *bounds, self.condition())]
+        return [Line(PaymentException, [part], self.columns, self.columns, *bounds, self.condition())]
 
     def condition(self) -> Any:
         """What the exception and its order say."""
@@ -69,63 +66,6 @@ class Exceptions(Browse):
 def exceptions_open() -> int:
     """How many exceptions are open, counted up to 100."""
     return capped(PaymentException.select(PaymentException.createtime).where(PaymentException.resolution.is_null()))
-
-
-class Callbacks(Browse):
-    """Callbacks, by `state`, `merchant`, `event`, `order` (its number), `since`, `until`."""
-
-    table = Callback
-
-    def lines(self, above: Key | None, below: Key | None) -> list[Line]:
-        """One for each merchant, its callbacks of each state merged."""
-        states = [self.wanted["state"]] if "state" in self.wanted else CALLBACK_STATES
-        bounds, condition = self.in_time(above, below), self.condition()
-        return [
-            Line(
-                Callback,
-                [[Callback.merchant == merchant, Callback.state == state] for state in states],
-                self.columns,
-                self.columns,
-                *bounds,
-                condition,
-            )
-            for merchant in merchants(self.wanted)
-        ]
-
-    def condition(self) -> Any:
-        """The event."""
-        return Callback.type == self.wanted["event"] if "event" in self.wanted else None
-
-    def few(self) -> list[Key] | None:
-        """Those of one order."""
-        if "order" not in self.wanted:
-            return None
-        own = Callback.select(*self.columns).join(Order).where(Order.order_no == self.wanted["order"])
-        exact = {"state": Callback.state, "event": Callback.type, "merchant": Callback.merchant}
-        wanted = [column == self.wanted[name] for name, column in exact.items() if name in self.wanted]
-        return list((own.where(*wanted) if wanted else own).tuples())
-
-    def query(self) -> Any:
-        """Without what is sent."""
-        columns = [field for field in Callback._meta.sorted_fields if field is not Callback.body]
-        return Callback.select(*columns, Order.order_no).join(Order)
-
-    def rows(self, ids: list[int]) -> list[Any]:
-        """With the order's number, the merchant, and `last`: the newest attempt, or None."""
-        rows = name_owners(super().rows(ids))
-        newest = CallbackAttempt.select(fn.MAX(CallbackAttempt.id)).where(CallbackAttempt.callback.in_(ids))
-        last = CallbackAttempt.select().where(CallbackAttempt.id.in_(newest.group_by(CallbackAttempt.callback)))
-        by_callback = {attempt.callback_id: attempt for attempt in last} if ids else {}
-        for row in rows:
-            row.last = by_callback.get(row.id)
-        return rows
-
-
-def callbacks_failing() -> int:
-    """How many callbacks of the last days were given up, counted up to 100."""
-    recent = Callback.createtime >= int(time.time()) - FAILING_FOR
-    dead = (Callback.state == DEAD) & Callback.merchant.in_(merchants({}))
-    return capped(Callback.select(Callback.createtime).where(dead, recent))
 
 
 def _for_purpose(purpose: str) -> Any:
@@ -165,7 +105,7 @@ class Entries(Browse):
         return [
             Line(
                 Entry,
-                [[Entry.account == account]],
+                [Entry.account == account],
                 (Entry.number,),
                 (Entry.id,),
                 None if low is None else (moments.number_from(account, low + 1) - 1,),

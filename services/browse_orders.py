@@ -46,13 +46,13 @@ class Orders(Browse):
         return all_of([way(self.wanted[name]) for name, way in ways.items() if name in self.wanted])
 
     def lines(self, above: Key | None, below: Key | None) -> list[Line]:
-        """One for each merchant, its orders of each type and status merged."""
+        """One for each merchant, type and status; or for each merchant alone."""
         lows, highs = self._numbers(above, below)
         condition = self.condition()
         return [
             Line(
                 table=Order,
-                parts=self._parts(merchant),
+                part=part,
                 position=(Order.seq,),
                 key=self.columns,
                 above=None if lows is None else (lows[merchant] - 1,),
@@ -60,6 +60,7 @@ class Orders(Browse):
                 condition=condition,
             )
             for merchant in merchants(self.wanted)
+            for part in self._parts(merchant)
         ]
 
     def _parts(self, merchant: int) -> list[list[Any]]:

@@ -97,7 +97,7 @@ class Accounts(Browse):
         """One for each merchant."""
         on_file = ReceivingAccount.on_file
         parts = [[on_file, ReceivingAccount.merchant == merchant] for merchant in merchants(self.wanted)]
-        return [Line(ReceivingAccount, [part], self.columns, self.columns, above, below) for part in parts]
+        return [Line(ReceivingAccount, part, self.columns, self.columns, above, below) for part in parts]
 
     def rows(self, ids: list[int]) -> list[Any]:
         """With merchant; `masked` is what everybody may see, `present` whether withdrawals go there now."""
@@ -123,7 +123,7 @@ class Audit(Browse):
         if not {"about", "key"} <= self.wanted.keys():
             return super().lines(above, below)
         part = [AuditEntry.about == self.wanted["about"], AuditEntry.key == self.wanted["key"]]
-        return [Line(AuditEntry, [part], self.columns, self.columns, above, below, self.condition())]
+        return [Line(AuditEntry, part, self.columns, self.columns, above, below, self.condition())]
 
     def condition(self) -> Any:
         """What the entry says."""

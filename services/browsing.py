@@ -45,7 +45,7 @@ class Browse:
 
     def lines(self, above: Key | None, below: Key | None) -> list[Line]:
         """Where the rows between two keys are found, themselves not included."""
-        return [Line(self.table, [[]], self.columns, self.columns, above, below, self.condition())]
+        return [Line(self.table, [], self.columns, self.columns, above, below, self.condition())]
 
     def condition(self) -> Any:
         """What no index serves; None for nothing."""

@@ -83,8 +83,11 @@ def reject(order: Order, reason: str, who: str = "operator") -> None:
 @transaction
 def _cancelled(order: Order, who: str, reason: str, ask_again: int | None) -> bool:
     now = Order.held(order.id)
-    unmoved = (now.status, now.due_at, now.asks) == (order.status, order.due_at, order.asks)
-    return unmoved and settlement.cancel_withdrawal(order, who, reason, due_at=ask_again)
+    if (now.status, now.due_at, now.asks) != (order.status, order.due_at, order.asks):
+        return False
+    if ask_again is not None:
+        lifecycle.outcome_known(order)  # the channel answered just now
+    return settlement.cancel_withdrawal(order, who, reason, due_at=ask_again)
 
 
 def _make_sure_that_it_is_not_there(order: Order) -> None:

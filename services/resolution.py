@@ -43,12 +43,21 @@ def settleable(order: Order) -> list[PaymentException]:
 
 
 @transaction
-def resolve(order: Order, resolution: str, who: str = "operator", exception_id: int | None = None) -> PaymentException:
+def resolve(
+    order: Order,
+    resolution: str,
+    who: str = "operator",
+    exception_id: int | None = None,
+    amount: int | None = None,
+) -> PaymentException:
     """Settle one open exception of an order by one of `ways.RESOLUTIONS`, in one transaction.
 
+    Args:
+        amount: what the exception was about when it was read, in fen; None: whatever it is about now.
+
     Raises:
-        NotPossible: there is none, there are several and none is named, it can't be settled that way, or the order
-            moved on since it was read.
+        NotPossible: there is none, there are several and none is named, it can't be settled that way, or it was
+            corrected, or the order moved on, since it was read.
     """
     seen, order = order.status, Order.held(order.id)
     found = [exception for exception in settleable(order) if exception_id in (None, exception.id)]
@@ -58,6 +67,8 @@ def resolve(order: Order, resolution: str, who: str = "operator", exception_id: 
         which = ", ".join(f"{exception.id} ({exception.kind})" for exception in found)
         raise NotPossible(f"several exceptions are open, name one: {which}")
     exception = found[0]
+    if amount not in (None, exception.amount):
+        raise NotPossible("the exception was corrected just now: another amount is meant")
     way = ways.find(order, exception, resolution)
     if order.status != seen:
         raise NotPossible(N_("the order moved on just now: it is %(status)s"), status=order.status)

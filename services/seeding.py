@@ -59,7 +59,12 @@ CONFIGS = {
 }
 LINKS = {"demo": (1, 2, 3), "other": (2, 4)}
 OPERATORS = (("demo", "demo-password", OPERATOR), ("viewer", "viewer-password", VIEWER))
-ACCOUNT = {"bank": "Demo Bank", "sub_bank": "Main Street", "card_number": "6222020000000000017", "real_name": "张三"}
+ACCOUNT: dict[str, Any] = {
+    "bank": "Demo Bank",
+    "sub_bank": "Main Street",
+    "card_number": "6222020000000000017",
+    "real_name": "张三",
+}
 
 
 def is_demo() -> bool:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from flask import url_for
 from flask_babel import gettext, lazy_gettext
 
 from blueprints.console import words
-from blueprints.console.cells import Column, address
+from blueprints.console.cells import Column
+from blueprints.console.columns import channel_link, merchant_columns, merchant_link, order_link
 from blueprints.console.filters import CHANNEL, MERCHANT, SINCE, UNTIL, Choice, Filter, choices
 from blueprints.console.frame import List
-from blueprints.console.lists import channel_link, merchant_columns, merchant_link, order_link
 from gateways import DRIVERS
 from services import browse_money, browse_setup
 
@@ -87,6 +88,7 @@ class Merchants(List):
     """Merchants."""
 
     browse = browse_setup.Merchants
+    of_one, new = "merchant", ("merchant.new", lazy_gettext("New merchant"))
     empty = lazy_gettext("No merchants yet.")
     filters = (Filter("text", lazy_gettext("Name or key"), "search"), ENABLED)
     columns = (
@@ -114,6 +116,7 @@ class Channels(List):
     """Channels."""
 
     browse = browse_setup.Channels
+    of_one, new = "channel", ("channel.new", lazy_gettext("New channel"))
     empty = lazy_gettext("No channels yet.")
     filters = (
         Filter("text", lazy_gettext("Name"), "search"),
@@ -168,7 +171,7 @@ def _subject(row: Any) -> str:
 
 def _subject_link(row: Any) -> str:
     known = row.about in ABOUT and (row.about != "channel" or row.key.isdecimal())
-    return address(ABOUT[row.about], **{NAMED_BY[row.about]: row.key}) if known and row.key else ""
+    return url_for(ABOUT[row.about], **{NAMED_BY[row.about]: row.key}) if known and row.key else ""
 
 
 class Audit(List):

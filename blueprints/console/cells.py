@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from flask import current_app, url_for
 from markupsafe import Markup, escape
 
 from blueprints.console.local import local_time, time_tag, yuan
@@ -34,11 +33,6 @@ def neutral(text: Any) -> str:
     """A text that no spreadsheet takes for a formula: an apostrophe stands before what would begin one."""
     shown = printable(text)
     return shown if _NUMBER.fullmatch(shown) else _FORMULA.sub(r"\1\2'", shown)
-
-
-def address(endpoint: str, **values: Any) -> str:
-    """The address of a page; empty where there is no such page."""
-    return url_for(endpoint, **values) if endpoint in current_app.view_functions else ""
 
 
 def text_html(value: Any) -> Markup:

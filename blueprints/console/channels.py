@@ -15,12 +15,14 @@ import gateways
 from blueprints.console import access, driver_form, words
 from blueprints.console.forms import Read, Several, blame, refuse, said, texts
 from blueprints.console.frame import Page
+from models.base import LARGEST_ID
 from models.channel import LARGEST_AMOUNT, Channel
 from schemas.fields import Percent, Sum, Whole, Yuan
 from schemas.views import CATEGORY_TEXTS, PAY_METHOD_TEXTS, hundredths
 from services import administration, audit, channels, links
 from services.errors import NotPossible
 
+CHANNEL = f"/<int(max={LARGEST_ID}):channel_id>"
 AMOUNTS = ("min_amount", "max_amount", "passage_rate", "commission_rate", "deposit_rate", "auto_accept_max")
 NUMBERS = (*AMOUNTS, "settlement_days")
 FIELDS = ("name", "pay_method", *NUMBERS, "enabled", "merchants")
@@ -142,7 +144,7 @@ class ChannelPage(Page):
 
     def _added(self, form: NewChannelForm, driver: str) -> Any:
         given, facts = driver_form.changed(form, driver, {}), form.facts()
-        _, config = driver_form.changes(driver, given, {})
+        _, config = driver_form.changes(given, {})
         detail = audit.changes({}, {"driver": driver, **texts(form, ("category", *FIELDS)), **config})
         made = audit.act(
             access.actor(),
@@ -155,7 +157,7 @@ class ChannelPage(Page):
         flash(gettext("The channel is there. Try it before merchants use it."), "good")
         return redirect(url_for("channel.show", channel_id=made.id), 303)
 
-    @expose("/<int:channel_id>", methods=("GET", "POST"))
+    @expose(CHANNEL, methods=("GET", "POST"))
     def show(self, channel_id: int) -> Any:
         """A channel's page, with the form that changes it."""
         row = self._found(channel_id)
@@ -181,7 +183,7 @@ class ChannelPage(Page):
     def _changed(self, row: Channel, form: ChannelForm, present: dict[str, Any]) -> Any:
         given, facts = driver_form.changed(form, row.driver, present), form.facts()
         before = ChannelForm(row.driver, formdata=None, data=_present(row))
-        old, new = driver_form.changes(row.driver, given, present)
+        old, new = driver_form.changes(given, present)
         detail = audit.changes(texts(before, FIELDS) | old, texts(form, FIELDS) | new)
         if detail:
             same = bool(form.same_account.data)
@@ -196,7 +198,7 @@ class ChannelPage(Page):
         flash(gettext("Saved.") if detail else gettext("Nothing was changed."), "good")
         return redirect(url_for("channel.show", channel_id=row.id), 303)
 
-    @expose("/<int:channel_id>/try", methods=("POST",))
+    @expose(f"{CHANNEL}/try", methods=("POST",))
     def attempt(self, channel_id: int) -> Any:
         """Ask the channel about an order that is not there, and say how that went."""
         row = self._found(channel_id)

@@ -170,15 +170,7 @@ def emptied(form: FlaskForm, driver: str, present: dict[str, Any]) -> dict[str, 
     }
 
 
-def changes(driver: str, given: dict[str, Any], present: dict[str, Any]) -> tuple[dict[str, str], dict[str, str]]:
-    """What `changed` changes, from and to, for the audit log: of secrets only that they change."""
-
-    def told(name: str, value: Any, otherwise: str) -> str:
-        if not value and value is not False:
-            return ""
-        is_long = len(str(value)) > SHORT
-        return otherwise if is_long or is_secret(specs[name]) else str(value)
-
-    specs = _schema_fields(driver)
-    before = {name: told(name, present.get(name), "(set)") for name in given}
-    return before, {name: told(name, value, "(another)") for name, value in given.items()}
+def changes(given: dict[str, Any], present: dict[str, Any]) -> tuple[dict[str, str], dict[str, str]]:
+    """What `changed` changes, from and to, for the audit log: only that it does, for a config leaves by no log."""
+    before = {name: "(set)" if present.get(name) not in ("", None) else "" for name in given}
+    return before, {name: "" if value == "" else "(another)" for name, value in given.items()}

@@ -11,6 +11,7 @@ from flask import request
 from flask_babel import gettext, lazy_gettext
 from marshmallow import ValidationError
 
+from blueprints.console import words
 from blueprints.console.cells import printable
 from blueprints.console.local import zone
 from models.channel import Channel
@@ -135,6 +136,9 @@ _CLEAN: dict[str, Callable[[Filter, str], tuple[Any, str]]] = {
 }
 MERCHANT = Filter("merchant", lazy_gettext("Merchant"), choices=merchant_choices)
 CHANNEL = Filter("channel", lazy_gettext("Channel"), choices=channel_choices)
+TYPE = Filter(
+    "type", lazy_gettext("Type"), choices=lambda: [Choice("buy", words.TYPES[1], 1), Choice("sell", words.TYPES[2], 2)]
+)
 SINCE = Filter("since", lazy_gettext("From"), "since")
 UNTIL = Filter("until", lazy_gettext("Until"), "until")
 

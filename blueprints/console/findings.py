@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from flask import current_app
+from flask import url_for
 from flask_babel import format_timedelta, gettext, ngettext
 
 from blueprints.console.forms import said
@@ -30,11 +30,6 @@ class Line:
     url: str
 
 
-def link(endpoint: str, **values: Any) -> str:
-    """The address of a page, as templates get it."""
-    return str(current_app.jinja_env.globals["link"](endpoint, **values))  # type: ignore[operator]
-
-
 def ago(at: int | None) -> str:
     """For how long, in words: "3 hours"."""
     return format_timedelta(max(0, time.time() - (at or time.time())), granularity="second", threshold=1.2)
@@ -43,13 +38,13 @@ def ago(at: int | None) -> str:
 def claims_link(channels: list[int]) -> str:
     """The deposits by hand that are said to be paid."""
     one = {"flt_channel": channels[0]} if len(channels) == 1 else {}
-    return link("orders.index_view", flt_type=TYPES[BUY], flt_status="paid", **one)
+    return url_for("orders.index_view", flt_type=TYPES[BUY], flt_status="paid", **one)
 
 
 def dead_link(merchants: list[str], since: int) -> str:
     """The callbacks that were given up since then."""
     one = {"flt_merchant": merchants[0]} if len(merchants) == 1 else {}
-    return link("callbacks.index_view", flt_state="dead", flt_since=f"{local_time(since):%Y-%m-%dT%H:%M:%S}", **one)
+    return url_for("callbacks.index_view", flt_state="dead", flt_since=f"{local_time(since):%Y-%m-%dT%H:%M:%S}", **one)
 
 
 def _channel(number: int) -> str:
@@ -62,47 +57,50 @@ def _storage(facts: dict[str, Any]) -> Told:
 
 def _ledger_off(facts: dict[str, Any]) -> Told:
     checks = "; ".join(gettext(name) for name in facts["checks"])
-    return gettext("The ledger is off. Not true any more: %(checks)s.", checks=checks), link("ledger.index")
+    return gettext("The ledger is off. Not true any more: %(checks)s.", checks=checks), url_for("ledger.index")
 
 
 def _ledger_overdue(facts: dict[str, Any]) -> Told:
     if facts["at"] is None:
-        return gettext("The ledger was never verified."), link("ledger.index")
-    return gettext("The ledger was not verified for %(time)s.", time=ago(facts["at"])), link("ledger.index")
+        return gettext("The ledger was never verified."), url_for("ledger.index")
+    return gettext("The ledger was not verified for %(time)s.", time=ago(facts["at"])), url_for("ledger.index")
 
 
 def _ledger_failed(facts: dict[str, Any]) -> Told:
     text = gettext("The last verification of the ledger came to no end: %(why)s.", why=facts["why"].rstrip("."))
-    return text, link("ledger.index")
+    return text, url_for("ledger.index")
 
 
 def _exceptions(facts: dict[str, Any]) -> Told:
     text = ngettext(
-        "%(num)s exception is open: money that the rules can't settle.",
-        "%(num)s exceptions are open: money that the rules can't settle.",
+        "%(count)s exception is open: money that the rules can't settle.",
+        "%(count)s exceptions are open: money that the rules can't settle.",
         facts["count"],
+        count=f"{facts['count']:,}",
     )
     if facts["silent"]:
         silent = gettext("Of these, %(count)s may settle once the channel answers.", count=facts["silent"])
         text = sentences(text, silent)
-    return text, link("exceptions.index_view", flt_state="open")
+    return text, url_for("exceptions.index_view", flt_state="open")
 
 
 def _payouts(facts: dict[str, Any]) -> Told:
     text = ngettext(
-        "%(num)s withdrawal waits for you, for %(time)s.",
-        "%(num)s withdrawals wait for you, the oldest for %(time)s.",
+        "%(count)s withdrawal waits for you, for %(time)s.",
+        "%(count)s withdrawals wait for you, the oldest for %(time)s.",
         facts["count"],
+        count=f"{facts['count']:,}",
         time=ago(facts["oldest"]),
     )
-    return text, link("payouts.index_view", flt_state="waiting")
+    return text, url_for("payouts.index_view", flt_state="waiting")
 
 
 def _claims(facts: dict[str, Any]) -> Told:
     text = ngettext(
-        "%(num)s deposit by hand is said to be paid, for %(time)s: look whether the money came.",
-        "%(num)s deposits by hand are said to be paid, the oldest for %(time)s: look whether the money came.",
+        "%(count)s deposit by hand is said to be paid, for %(time)s: look whether the money came.",
+        "%(count)s deposits by hand are said to be paid, the oldest for %(time)s: look whether the money came.",
         facts["count"],
+        count=f"{facts['count']:,}",
         time=ago(facts["oldest"]),
     )
     return text, claims_link(facts["channels"])
@@ -110,32 +108,35 @@ def _claims(facts: dict[str, Any]) -> Told:
 
 def _dead(facts: dict[str, Any]) -> Told:
     text = ngettext(
-        "%(num)s callback was given up in the last 7 days: its merchant was not told.",
-        "%(num)s callbacks were given up in the last 7 days: their merchants were not told.",
+        "%(count)s callback was given up in the last 7 days: its merchant was not told.",
+        "%(count)s callbacks were given up in the last 7 days: their merchants were not told.",
         facts["count"],
+        count=f"{facts['count']:,}",
     )
     return text, dead_link(facts["merchants"], facts["since"])
 
 
 def _retried(facts: dict[str, Any]) -> Told:
     text = ngettext(
-        "%(num)s callback failed, and is tried again.",
-        "%(num)s callbacks failed, and are tried again.",
+        "%(count)s callback failed, and is tried again.",
+        "%(count)s callbacks failed, and are tried again.",
         facts["count"],
+        count=f"{facts['count']:,}",
     )
-    return text, link("callbacks.index_view", flt_state="pending")
+    return text, url_for("callbacks.index_view", flt_state="pending")
 
 
 def _silent(facts: dict[str, Any]) -> Told:
     text = ngettext(
-        "The channel %(name)s does not answer about %(num)s order, for %(time)s.",
-        "The channel %(name)s does not answer about %(num)s orders, for %(time)s.",
+        "The channel %(name)s does not answer about %(count)s order, for %(time)s.",
+        "The channel %(name)s does not answer about %(count)s orders, for %(time)s.",
         facts["count"],
+        count=f"{facts['count']:,}",
         name=_channel(facts["channel"]),
         time=ago(facts["oldest"]),
     )
     filters = {"flt_state": "open", "flt_kind": "unknown_outcome", "flt_channel": facts["channel"]}
-    return text, link("exceptions.index_view", **filters)
+    return text, url_for("exceptions.index_view", **filters)
 
 
 def _failing(facts: dict[str, Any]) -> Told:
@@ -156,7 +157,7 @@ def _failing(facts: dict[str, Any]) -> Told:
         "flt_type": TYPES[facts["order_type"]],
         "flt_since": f"{facts['since']}T00:00",
     }
-    return text, link("orders.index_view", **filters)
+    return text, url_for("orders.index_view", **filters)
 
 
 TELL: dict[str, Callable[[dict[str, Any]], Told]] = {

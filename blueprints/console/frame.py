@@ -11,6 +11,7 @@ from typing import Any
 from flask import Response, g, request, stream_with_context
 from flask_admin import BaseView, expose
 from flask_admin.contrib.peewee import ModelView
+from flask_admin.model.base import ViewArgs
 from flask_babel import gettext
 from werkzeug.exceptions import UnprocessableEntity
 from wtforms import Form
@@ -51,6 +52,8 @@ class List(ModelView):
     filters: Sequence[filters.Filter] = ()
     browse: type[browsing.Browse]
     empty: Any = ""
+    of_one = ""  # the endpoint of the pages of one row, which stand under this list in the menu
+    new: tuple[str, Any] | None = None  # the endpoint and the label of the form for one more
 
     def __init__(self, name: Any, endpoint: str, **options: Any):
         shown = [column for column in self.columns if column.on != "export"]
@@ -65,6 +68,10 @@ class List(ModelView):
         return Form
 
     scaffold_list_form = scaffold_form
+
+    def _get_list_extra_args(self) -> ViewArgs:
+        """Flask-Admin's own arguments: none, for it makes addresses of them. What the address says, `filters` read."""
+        return ViewArgs()
 
     def get_list(self, *given: Any, **options: Any) -> tuple[None, list[Any]]:
         """The rows of this page; none where a filter can't be applied."""
@@ -85,8 +92,8 @@ class List(ModelView):
         """A page of the list; `list_url(before=...)` is the address of another one with the same filters."""
 
         def list_url(endpoint: str = ".index_view", **changed: Any) -> str:
-            at = {"before": None, "after": None} | changed
-            return self.get_url(endpoint, **request.args.to_dict() | at)
+            given = {each.argument: request.args.get(each.argument) for each in self.filters}
+            return self.get_url(endpoint, **given | changed)
 
         return super().render(template, list_url=list_url, found=g.found, wanted=g.wanted, cells=self._cells, **given)
 

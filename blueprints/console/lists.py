@@ -1,67 +1,31 @@
-"""The console's lists of daily work: orders, payouts, exceptions, callbacks."""
+"""The console's lists of orders and payouts, and which lists stand under the heading of daily work."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from flask import g, redirect, request, url_for
+from flask_admin import expose
 from flask_babel import gettext, lazy_gettext
 
 from blueprints.console import words
-from blueprints.console.cells import Column, address
-from blueprints.console.filters import CHANNEL, MERCHANT, SINCE, UNTIL, Choice, Filter, choices
+from blueprints.console.cells import Column
+from blueprints.console.columns import channel_link, merchant_columns, order_link, status_of
+from blueprints.console.filters import CHANNEL, MERCHANT, SINCE, TYPE, UNTIL, Filter, choices
+from blueprints.console.followups import Callbacks, Exceptions
 from blueprints.console.frame import List
-from services import browse_money, browse_orders
+from services import browse_orders
 from services.browse_orders import UNDER_WAY, WAITING
 
 STATUS = Filter("status", lazy_gettext("Status"), choices=choices(words.STATUSES))
-TYPE = Filter(
-    "type", lazy_gettext("Type"), choices=lambda: [Choice("buy", words.TYPES[1], 1), Choice("sell", words.TYPES[2], 2)]
-)
 METHOD = Filter("method", lazy_gettext("Method"), choices=choices(words.METHODS))
-
-
-def order_link(order: Any) -> str:
-    """The page of an order."""
-    return address("order.show", order_no=order.order_no)
-
-
-def merchant_link(merchant: Any) -> str:
-    """The page of a merchant."""
-    return address("merchant.show", key=merchant.key)
-
-
-def channel_link(channel: Any) -> str:
-    """The page of a channel."""
-    return address("channel.show", channel_id=channel.id)
-
-
-def status_of(order: Any) -> tuple[str, Any]:
-    """The state of an order, as a tag."""
-    return order.status, words.word(words.STATUSES, order.status)
-
-
-def merchant_columns(of: Any = lambda row: row) -> list[Column]:
-    """Whose a row is: its name, in a file also its key. `of(row)` has the merchant."""
-    return [
-        Column(
-            "merchant",
-            lazy_gettext("Merchant"),
-            lambda row: of(row).merchant.name,
-            link=lambda row: merchant_link(of(row).merchant),
-        ),
-        Column("merchant_key", lazy_gettext("Merchant's key"), lambda row: of(row).merchant.key, on="export"),
-    ]
-
-
-def _number(order: Any) -> Any:
-    return order.order_no
 
 
 _ORDER = [
     Column(
         "order_no",
         lazy_gettext("Order number"),
-        _number,
+        lambda order: order.order_no,
         link=order_link,
         note=lambda order: order.merchant_order_no,
     ),
@@ -90,6 +54,7 @@ class Orders(List):
     """All orders."""
 
     browse = browse_orders.Orders
+    of_one = "order"
     empty = lazy_gettext("No orders yet.")
     filters = (
         Filter("text", lazy_gettext("Order number, or a part of the merchant's"), "search"),
@@ -126,6 +91,15 @@ class Orders(List):
         Column("updatetime", lazy_gettext("Changed"), lambda order: order.updatetime, "time", on="export"),
         Column("reference", lazy_gettext("Channel's number"), lambda order: order.channel_reference, on="export"),
     )
+
+    @expose("/")
+    def index_view(self) -> Any:
+        """A page of the list; from the search at the top (`jump`) an order's page, where the number is its own."""
+        page = super().index_view()
+        sought = request.args.get("search", "").strip()
+        if "jump" in request.args and [row.order_no for row in g.found.rows] == [sought]:
+            return redirect(url_for("order.show", order_no=sought))
+        return page
 
 
 PAYOUT_STATES = {
@@ -169,126 +143,6 @@ class Payouts(List):
     def waiting(self) -> int:
         """How many wait for a person."""
         return browse_orders.payouts_waiting()
-
-
-EXCEPTION_STATES = {
-    browse_money.OPEN: lazy_gettext("Open"),
-    browse_money.SETTLED: lazy_gettext("Settled"),
-    "all": lazy_gettext("Both"),
-}
-
-
-def _resolution(row: Any) -> tuple[str, Any]:
-    if row.resolution is None:
-        return "bad", gettext("Open")
-    return "good", words.word(words.RESOLUTIONS, row.resolution)
-
-
-class Exceptions(List):
-    """Exceptions: the open ones, unless others are asked for."""
-
-    browse = browse_money.Exceptions
-    empty = lazy_gettext("No exception is open.")
-    filters = (
-        Filter("state", lazy_gettext("Exceptions"), choices=choices(EXCEPTION_STATES), default=browse_money.OPEN),
-        Filter("kind", lazy_gettext("Kind"), choices=choices(words.EXCEPTIONS)),
-        TYPE,
-        MERCHANT,
-        CHANNEL,
-        SINCE,
-        UNTIL,
-    )
-    columns = (
-        Column("id", lazy_gettext("Exception"), lambda row: row.id, "number", on="export"),
-        Column(
-            "order_no",
-            lazy_gettext("Order number"),
-            lambda row: row.order.order_no,
-            link=lambda row: order_link(row.order),
-            note=lambda row: row.order.merchant_order_no,
-        ),
-        Column("createtime", lazy_gettext("Since"), lambda row: row.createtime, "time"),
-        Column(
-            "kind",
-            lazy_gettext("Kind"),
-            lambda row: words.word(words.EXCEPTIONS, row.kind),
-            note=lambda row: words.word(words.DETAILS, row.detail),
-        ),
-        Column("detail", lazy_gettext("Detail"), lambda row: words.word(words.DETAILS, row.detail), on="export"),
-        Column("type", lazy_gettext("Type"), lambda row: words.word(words.TYPES, row.order.order_type), on="export"),
-        *merchant_columns(lambda row: row.order),
-        Column(
-            "channel",
-            lazy_gettext("Channel"),
-            lambda row: row.order.channel.name,
-            link=lambda row: channel_link(row.order.channel),
-        ),
-        Column("order_amount", lazy_gettext("Ordered (¥)"), lambda row: row.order.amount, "money"),
-        Column("amount", lazy_gettext("Reported (¥)"), lambda row: row.amount or None, "money"),
-        Column("reference", lazy_gettext("Channel's number"), lambda row: row.reference, on="export"),
-        Column(
-            "resolution",
-            lazy_gettext("State"),
-            _resolution,
-            "state",
-            note=lambda row: words.who(row.resolved_by or ""),
-        ),
-        Column("resolved_by", lazy_gettext("Settled by"), lambda row: words.who(row.resolved_by or ""), on="export"),
-        Column("resolvedtime", lazy_gettext("Settled at"), lambda row: row.resolvedtime, "time", on="export"),
-    )
-
-    def waiting(self) -> int:
-        """How many are open."""
-        return browse_money.exceptions_open()
-
-
-def _last_answer(row: Any) -> str:
-    if row.last is None:
-        return ""
-    return f"HTTP {row.last.status}" if row.last.status is not None else row.last.answer
-
-
-class Callbacks(List):
-    """Callbacks to merchants; the attempts are on the page of each."""
-
-    browse = browse_money.Callbacks
-    empty = lazy_gettext("No callbacks yet.")
-    filters = (
-        Filter("state", lazy_gettext("State"), choices=choices(words.CALLBACKS)),
-        Filter("event", lazy_gettext("Order became"), choices=choices(words.EVENTS)),
-        MERCHANT,
-        Filter("order", lazy_gettext("Order number"), "text"),
-        SINCE,
-        UNTIL,
-    )
-    columns = (
-        Column("webhook_id", lazy_gettext("Callback"), lambda row: row.webhook_id, on="export"),
-        Column(
-            "createtime",
-            lazy_gettext("Created"),
-            lambda row: row.createtime,
-            "time",
-            link=lambda row: address("callback.show", webhook_id=row.webhook_id),
-        ),
-        *merchant_columns(),
-        Column(
-            "order_no",
-            lazy_gettext("Order number"),
-            lambda row: row.order.order_no,
-            link=lambda row: order_link(row.order),
-        ),
-        Column("event", lazy_gettext("Order became"), lambda row: words.word(words.EVENTS, row.type)),
-        Column(
-            "state", lazy_gettext("State"), lambda row: (row.state, words.word(words.CALLBACKS, row.state)), "state"
-        ),
-        Column("attempts", lazy_gettext("Attempts"), lambda row: row.attempts, "number", note=_last_answer),
-        Column("last", lazy_gettext("Last answer"), _last_answer, on="export"),
-        Column("due_at", lazy_gettext("Next attempt"), lambda row: row.due_at, "time"),
-    )
-
-    def waiting(self) -> int:
-        """How many were given up in the last days."""
-        return browse_money.callbacks_failing()
 
 
 def daily_work() -> list[Any]:

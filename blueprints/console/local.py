@@ -41,7 +41,7 @@ def sentences(*texts: Any) -> str:
 def _zone(name: str) -> ZoneInfo:
     try:
         return ZoneInfo(name)
-    except (ValueError, OSError):  # no such zone; of a name that no file may have
+    except (LookupError, ValueError, OSError):  # no such zone; a name that no file may have; a folder
         return ZoneInfo("UTC")
 
 

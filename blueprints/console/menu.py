@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from flask import Flask, request, url_for
+from flask import Flask, request
 from flask_admin import Admin
 
 
@@ -23,7 +23,8 @@ class Item:
 def _item(view: Any) -> Item:
     endpoint = f"{view.endpoint}.{view._default_view}"
     waiting = getattr(view, "waiting", lambda: 0)
-    return Item(endpoint, str(view.name), request.blueprint == view.endpoint, waiting())
+    current = request.blueprint in (view.endpoint, getattr(view, "of_one", ""))
+    return Item(endpoint, str(view.name), current, waiting())
 
 
 def init(app: Flask, admin: Admin) -> None:
@@ -37,7 +38,4 @@ def init(app: Flask, admin: Admin) -> None:
             for group, views in groupby(shown, lambda view: view.category)
         ]
 
-    def link(endpoint: str, **values: Any) -> str:
-        return url_for(endpoint, **values) if endpoint in app.view_functions else "#"
-
-    app.jinja_env.globals.update(navigation=navigation, link=link)
+    app.jinja_env.globals["navigation"] = navigation

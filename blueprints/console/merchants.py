@@ -226,7 +226,7 @@ class MerchantPage(Adjusting):
             "add receiving account",
             "merchant",
             row.key,
-            lambda: administration.add_account(row, **details),
+            lambda: administration.add_account(row, once=True, **details),
             f"ending in {ending}",
         )
         flash(gettext("Withdrawals now go to the account ending in %(ending)s.", ending=ending), "good")

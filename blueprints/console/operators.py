@@ -16,9 +16,12 @@ from wtforms.validators import DataRequired, EqualTo, InputRequired, Length
 from blueprints.console import access
 from blueprints.console.forms import refuse, told
 from blueprints.console.frame import Page
+from models.base import LARGEST_ID
 from models.operator import OPERATOR, VIEWER, Operator
 from services import audit, operators
 from services.errors import NotPossible
+
+ACCOUNT = f"/<int(max={LARGEST_ID}):operator_id>"
 
 
 class PasswordForm(FlaskForm):
@@ -65,7 +68,7 @@ class OperatorsPage(Page):
         super().__init__(**named, endpoint="operators", url="operators")
 
     def _found(self, operator_id: int) -> Operator:
-        found = Operator.get_or_none(Operator.id == operator_id)
+        found = Operator.get_or_none(Operator.id == operator_id) if operator_id <= LARGEST_ID else None
         return found or abort(404)
 
     @expose("/", methods=("GET", "POST"))
@@ -93,7 +96,7 @@ class OperatorsPage(Page):
         flash(gettext("%(name)s may sign in now.", name=name), "good")
         return redirect(url_for("operators.index"), 303)
 
-    @expose("/<int:operator_id>/<word>", methods=("POST",))
+    @expose(f"{ACCOUNT}/<word>", methods=("POST",))
     def change(self, operator_id: int, word: str) -> Any:
         """One of ACTS."""
         row = self._found(operator_id)
@@ -105,7 +108,7 @@ class OperatorsPage(Page):
             flash(told(refusal), "bad")
         return redirect(url_for("operators.index"), 303)
 
-    @expose("/<int:operator_id>/password", methods=("GET", "POST"))
+    @expose(f"{ACCOUNT}/password", methods=("GET", "POST"))
     def password(self, operator_id: int) -> Any:
         """A new password for somebody."""
         access.must_act()

@@ -187,12 +187,12 @@ def _rejected(order_no, refuses, flask, later):
 
 
 def test_a_payout_that_the_platform_does_not_have_can_be_rejected(
-    placed, api, platform, later, flask, refuses, balances
+    placed, api, platform, later, flask, refuses, balances, exceptions
 ):
     order_no = _stuck(placed, platform, later)
-    assert balances() == HELD
+    assert (balances(), exceptions()) == (HELD, {order_no: "unknown_outcome"})
     _rejected(order_no, refuses, flask, later)
-    assert (api.status(order_no), balances()) == ("cancelled", BACK)
+    assert (api.status(order_no), balances(), exceptions()) == ("cancelled", BACK, {})
     platform.balance += 1_000
     later(600, times=3)
     assert platform.payouts == {}

@@ -6,12 +6,13 @@ import re
 from typing import ClassVar
 
 import pytest
-from marshmallow import fields
+from marshmallow import fields, validate
 
 import gateways
 from gateways.base import METHODS, BadNotice, Driver, Notice, Opened, Report, State
 from gateways.config import UpstreamConfig
-from services import channels
+from services import channels, seeding
+from tests.blueprints.console.setting_up.filling import Page
 from tests.support import ROOT
 
 HERE = ("sandbox", "manual")  # which the service itself knows: its simulator, and the work of people
@@ -39,9 +40,11 @@ def test_nothing_else_in_the_service_knows_a_driver_of_an_upstream(name):
 
 
 class NewConfig(UpstreamConfig):
-    """The one of a driver that somebody adds."""
+    """The one of a driver that somebody adds, who tells nothing of its fields."""
 
     secret = fields.String(required=True)
+    many = fields.Integer(load_default=3, validate=validate.Range(1, 9))
+    way = fields.String(load_default="up", validate=validate.OneOf(["up", "down"]))
 
 
 class NewDriver(Driver):
@@ -91,3 +94,36 @@ def test_what_a_new_driver_leaves_out_is_refused_or_unknown(api, channel, later,
     later(900, times=2)
     assert api.status(order_no) == "pending"  # nobody could say that it was not paid
     assert "can't be asked" in refuses("channel", "check", str(channel))
+
+
+@pytest.mark.usefixtures("_registered")
+def test_the_console_has_a_form_for_it_and_shows_no_value_that_it_was_told_nothing_of(app):
+    seeding.seed_operators()
+    client = app.test_client()
+    sign_in = Page(client.get("/console/login").text).form().fill({"name": "demo", "password": "demo-password"})
+    client.post("/console/login", data=sign_in)
+    assert 'value="new"' in client.get("/console/channel/new").text
+    address = "/console/channel/new?driver=new"
+    form = Page(client.get(address).text).form()
+    assert (form.sent["config_secret"], form.sent["config_way"], form.sent["config_proxy"]) == ("", "up", "")
+    assert form.boxes["config_ask_again"]
+    typed = {
+        "name": "New",
+        "category": "gateway_b",
+        "merchants": ["1"],
+        "config_secret": "of-the-new",
+        "config_many": "7",
+    }
+    refused = client.post(address, data=form.fill(typed | {"config_many": "10", "config_way": "down"}))
+    assert "config_many" in Page(refused.text).problems
+    made = client.post(address, data=form.fill(typed))
+    page = client.get(made.headers["Location"]).text
+    assert (made.status_code, "of-the-new" in page, 'value="7"' in page) == (303, False, False)
+    assert Page(page).form().sent["config_way"] == "down"
+    assert channels.config_of(channels.every()[-1]) == {
+        "secret": "of-the-new",
+        "many": 7,
+        "way": "down",
+        "proxy": "",
+        "ask_again": False,
+    }

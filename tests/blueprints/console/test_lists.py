@@ -16,6 +16,11 @@ ORDERS = 400
 
 
 @pytest.fixture
+def settings_of_app():
+    return {"requests_per_second": 1_000_000}
+
+
+@pytest.fixture
 def many(app):
     """Hundreds of orders of both merchants, over months."""
     seeded_orders.seed_orders(ORDERS)
@@ -350,3 +355,26 @@ def test_a_menu_counts_no_further_than_99(page, api):
     for _ in range(101):
         assert api.sell("1.00").code == 1
     assert "Payouts 99+" in page().text
+
+
+def test_the_search_at_the_top_goes_to_the_order_whose_number_it_is(console, page, api):
+    order_no = api.buy(merchant_order_no="A-1").data["order_no"]
+    answer = console.get(f"/console/orders/?search=+{order_no}+&jump=1")
+    assert (answer.status_code, answer.location) == (302, f"/console/order/{order_no}")
+    assert [row["Order number"].split()[0] for row in page("orders/?search=A-1&jump=1").rows] == [order_no]
+    assert page("orders/?search=nothing+like+it&jump=1").rows == []
+
+
+def test_the_menu_shows_where_a_page_belongs(page, api):
+    order_no = api.buy().data["order_no"]
+    current = {
+        path: page(path).html.split('aria-current="page">')[1].split("<")[0].strip()
+        for path in ("", "orders/", f"order/{order_no}", "merchant/demo", "channel/2", "audit/")
+    }
+    assert list(current.values()) == ["Overview", "Orders", "Orders", "Merchants", "Channels", "Audit log"]
+
+
+def test_only_who_may_act_is_offered_to_add(page, viewer):
+    assert "New merchant" in page("merchants/").text
+    assert "New channel" in page("channels/").text
+    assert "New merchant" not in page("merchants/", client=viewer).text

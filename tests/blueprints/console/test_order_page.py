@@ -11,6 +11,7 @@ from models.order import History
 from tests.blueprints.console.acting import Desk, flashed
 from tests.services import walks
 from tests.support import CARD, PERSON
+from tests.turns import writer_held_up
 
 MANUAL = 3
 SCRIPT = "<script>alert(1)</script>"
@@ -215,6 +216,21 @@ def test_of_two_operators_one_wins_and_the_other_is_told(desk, sign_in, api, bal
     assert audited()[-1][4].startswith("not done: ")
 
 
+def test_money_that_is_corrected_while_it_is_credited_is_not_credited_at_an_amount_that_nobody_confirmed(
+    desk, api, balances
+):
+    order_no, before = api.buy().data["order_no"], balances()[0]
+    api.notice(order_no, 5_000)
+    (form,) = (form for key, form in desk.order(order_no).actions.items() if key.endswith("credit"))
+    with writer_held_up() as callers:
+        callers.call(api.notice, order_no, 6_000)
+        sent = callers.call(lambda: desk.client.post(form.url, data=form))
+    assert sent.result(20).status_code == 303
+    category, text = flashed(desk.client.get(sent.result().headers["Location"]).text)
+    assert (category, balances()[0] - before) in (("good", 4_970), ("bad", 0))
+    assert category == "good" or "the exception was corrected just now" in text
+
+
 def test_an_action_that_is_not_offered_any_more_is_refused_and_written_down(desk, api, audited, rows):
     order_no = api.sell("50.00", MANUAL).data["order_no"]
     stale = desk.order(order_no).actions["accept"]
@@ -231,7 +247,7 @@ def test_an_action_that_is_not_offered_any_more_is_refused_and_written_down(desk
 def test_a_viewer_sees_the_page_and_nothing_to_press(looking, world, personal):
     for order_no in (personal, walks.deposit_too_small(world), walks.buy_paid(world)):
         seen = looking.order(order_no)
-        assert [form.url for form in seen.forms] == ["/console/logout"]
+        assert [form.url for form in seen.forms] == ["/console/logout", "/console/logout/everywhere"]
         assert order_no in seen.text
 
 

@@ -1,0 +1,252 @@
+"""A channel's pages: the driver that is chosen, a form with its fields, what is secret, and trying it."""
+
+import pytest
+
+import gateways
+from gateways.config import PrivateKey, is_secret
+from tests.blueprints.console.setting_up.filling import Page
+from tests.upstreams.alipay import Alipay
+from tests.upstreams.epay import KEY, EpayPlatform
+from tests.upstreams.loopback import key_pair
+from tests.upstreams.wechatpay import WechatPay
+
+CHANNEL = {"name": "New", "category": "gateway_b", "merchants": ["1"]}
+HOSTILE = '"><script>alert(1)</script>'
+
+
+@pytest.fixture
+def upstream(web_server):
+    """`upstream("epay 2")`: a driver's name, and a config for its loopback upstream."""
+    configs = {
+        "sandbox": lambda: {"secret": "a-secret-of-the-simulator", "open": "accept"},
+        "manual": lambda: {"payee": "Payee Ltd.", "account": "6222 0200", "note": HOSTILE},
+        "epay 1": lambda: EpayPlatform(web_server).config("1"),
+        "epay 2": lambda: EpayPlatform(web_server).config("2", proxy="http://me:my-password@127.0.0.1:3128"),
+        "wechatpay": lambda: WechatPay(web_server).config("both"),
+        "alipay key": lambda: Alipay(web_server).config("key"),
+        "alipay certificate": lambda: Alipay(web_server).config("certificate"),
+    }
+    return lambda name: (name.split()[0], configs[name]())
+
+
+UPSTREAMS = ("sandbox", "manual", "epay 1", "epay 2", "wechatpay", "alipay key", "alipay certificate")
+
+
+@pytest.fixture
+def new(fill, console):
+    """`new("epay", config)`: the number of a channel that the form made."""
+
+    def add(driver, config, **more):
+        fields = {f"config_{name}": value for name, value in config.items()}
+        answer = fill(f"channel/new?driver={driver}", **CHANNEL | fields | more)
+        assert answer.status_code == 303, Page(answer.text).problems
+        return int(answer.headers["Location"].rsplit("/", 1)[1])
+
+    return add
+
+
+def secrets_in(driver, config):
+    specs = gateways.DRIVERS[driver].config_schema().fields
+    return [value for name, value in config.items() if is_secret(specs[name])]
+
+
+def test_every_driver_can_be_chosen_with_a_sentence_on_it(page):
+    text = page("channel/new").text
+    assert all(driver.title in text and driver.about in text for driver in gateways.DRIVERS.values())
+    assert all(driver.title and driver.about for driver in gateways.DRIVERS.values())
+    assert page("channel/new?driver=nope").text == text
+
+
+@pytest.mark.parametrize("driver", gateways.DRIVERS)
+def test_each_field_of_a_driver_s_config_is_in_its_form_with_a_label(driver, typed, page):
+    form = Page(page(f"channel/new?driver={driver}").html).form()
+    specs = gateways.DRIVERS[driver].config_schema().fields
+    assert {f"config_{name}" for name in specs} <= set(form.sent) | set(form.boxes)
+    assert all(spec.metadata["label"] in page(f"channel/new?driver={driver}").text for spec in specs.values())
+
+
+def test_each_private_key_is_secret():
+    for driver in gateways.DRIVERS.values():
+        assert all(is_secret(spec) for spec in driver.config_schema().fields.values() if isinstance(spec, PrivateKey))
+
+
+@pytest.mark.parametrize("name", UPSTREAMS)
+def test_a_channel_of_each_driver_is_made_by_its_form(name, upstream, new, page, typed, everywhere, api):
+    driver, config = upstream(name)
+    number = new(driver, config)
+    path = f"channel/{number}"
+    shown, form = page(path), typed(path)
+    secret = secrets_in(driver, config)
+    for field, value in config.items():
+        given = form[f"config_{field}"].strip()
+        assert given == "" if value in secret else given.replace("\r", "").startswith(value.strip()[:40])
+    assert shown.html.count("Leave this empty to keep it") == len(secret)
+    read = everywhere(path, f"channel/new?driver={driver}", "merchant/demo").replace("\r", "")
+    assert not [value for value in secret if value.strip().splitlines()[-2 if "\n" in value.strip() else 0] in read]
+    assert number in [row["id"] for row in api.call("getPayChannels").data["list"]]
+
+
+@pytest.mark.parametrize("name", UPSTREAMS)
+def test_a_form_that_is_sent_back_as_it_is_changes_nothing(name, upstream, new, fill, audited, app):
+    driver, config = upstream(name)
+    number = new(driver, config)
+    before = audited()
+    assert fill(f"channel/{number}").status_code == 303
+    assert audited() == before
+
+
+def test_a_secret_is_replaced_or_removed_and_never_told(new, upstream, fill, page, audited, refuses, flask, web_server):
+    number = new(*upstream("epay 1"), config_proxy="http://me:my-password@127.0.0.1:3128")
+    fill(f"channel/{number}", config_key="another-key", config_proxy_remove=True)
+    assert "proxy: (set) -> -" in audited()[-1]
+    assert "key: (set) -> (another)" in audited()[-1]
+    assert "another-key" not in audited()[-1]
+    assert fill(f"channel/{number}", "/try").status_code == 303
+    assert "The try failed" in page(f"channel/{number}").text
+    fill(f"channel/{number}", config_key=KEY)
+    fill(f"channel/{number}", "/try")
+    assert "the channel answers, and accepts our keys" in page(f"channel/{number}").text
+
+
+def test_keys_come_from_files_too(upstream, new, fill, page, wrong):
+    driver, config = upstream("epay 2")
+    keys = {f"config_{name}_file": config.pop(name).encode() for name in ("private_key", "platform_key")}
+    number = new(driver, config, **keys)
+    assert "BEGIN PUBLIC KEY" in page(f"channel/{number}").html
+    assert wrong(f"channel/{number}", config_platform_key_file=b"\xff\xfe") == {
+        "": "This file is no text. Wanted is PEM, or base64."
+    }
+    told = wrong(f"channel/{number}", config_platform_key_file=b"what is this")
+    assert told == {"config_platform_key": "Is no RSA public key of 1024 bits or more."}
+
+
+EPAY = {"base_url": "https://pay.example", "pid": "1"}
+WECHATPAY = {"appid": "wx1", "mchid": "1", "serial_no": "AB", "apiv3_key": "k" * 32, "private_key": key_pair("x")[0]}
+ALIPAY = {"app_id": "20210000", "seller_id": "2088000000000001", "private_key": key_pair("x")[0]}
+MISSING, PROXY = "Missing data for required field.", "http://127.0.0.1:3128 or http://user:password@host:port."
+NO_KEY = "Is no RSA private key of 1024 bits or more, without a password."
+NEEDED = "Needed, unless there are platform_certificates."
+# A driver, its config, and what is told of which fields.
+WRONG = [
+    ("epay", {}, {"base_url": MISSING, "pid": MISSING}),
+    ("epay", EPAY | {"base_url": "ftp://x", "key": "k"}, {"base_url": "Must look like https://pay.example.com/."}),
+    ("epay", EPAY | {"pid": "1 2", "key": "k"}, {"pid": "Must be the number from the console."}),
+    ("epay", EPAY, {"key": "This version needs it."}),
+    ("epay", EPAY | {"version": "2"}, dict.fromkeys(("private_key", "platform_key"), "This version needs it.")),
+    ("epay", EPAY | {"key": "k", "clientip": "here"}, {"clientip": "Is no IP address."}),
+    ("epay", EPAY | {"key": "k", "proxy": "socks5://x"}, {"proxy": f"Must look like {PROXY}"}),
+    ("wechatpay", WECHATPAY, dict.fromkeys(("public_key", "public_key_id"), NEEDED)),
+    ("wechatpay", WECHATPAY | {"serial_no": "?"}, {"serial_no": "Must be the certificate's serial number, in hex."}),
+    ("wechatpay", WECHATPAY | {"apiv3_key": "short"}, {"apiv3_key": "Must have 32 characters, of ASCII."}),
+    ("wechatpay", WECHATPAY | {"private_key": "x"}, {"private_key": NO_KEY}),
+    ("alipay", ALIPAY, {"alipay_public_key": "Is needed, or all of the three certificates."}),
+    (
+        "alipay",
+        ALIPAY | {"alipay_public_key": key_pair("x")[1]},
+        {"alipay_public_key": "Is your application's own: Alipay's is another one."},
+    ),
+    ("sandbox", {"secret": "short"}, {"secret": "Shorter than minimum length 8."}),
+    ("manual", {"note": "x" * 301}, {"note": "Longer than maximum length 300."}),
+]
+
+
+@pytest.mark.parametrize(("driver", "config", "told"), WRONG)
+def test_what_a_driver_s_schema_refuses_is_told_at_its_fields(wrong, flask_json, driver, config, told):
+    before = flask_json("channel", "list")
+    fields = {f"config_{name}": value for name, value in config.items()}
+    found = wrong(f"channel/new?driver={driver}", **CHANNEL, **fields)
+    assert found == {f"config_{name}": text for name, text in told.items()}
+    assert flask_json("channel", "list") == before
+
+
+def test_a_secret_that_was_typed_is_not_sent_back_with_an_error(fill):
+    key = key_pair("somebody")[0]
+    answer = fill(
+        "channel/new?driver=epay", **CHANNEL, config_version="2", config_private_key=key, config_key="typed-key"
+    )
+    assert (answer.status_code, "typed-key" in answer.text, key.splitlines()[1] in answer.text) == (422, False, False)
+    assert Page(answer.text).form().sent["name"] == "New"
+
+
+COLUMNS = [
+    ("name", "", "This field is required."),
+    ("min_amount", "0", "Must be greater than 0."),
+    ("max_amount", "1.005", "Must have at most two decimals."),
+    ("min_amount", "1000000.01", "the least amount is above the largest"),
+    ("passage_rate", "-100.01", "Must be a percentage from -100 to 100."),
+    ("commission_rate", "-1", "Must be a percentage from 0 to 100."),
+    ("deposit_rate", "x", "Must be a percentage with at most two decimals."),
+    ("settlement_days", "366", "Must be from 0 to 365."),
+    ("auto_accept_max", "-1", "Must be greater than 0."),
+    ("pay_method", [], "payment methods are wxpay, alipay, bank"),
+]
+
+
+@pytest.mark.parametrize(("field", "value", "words"), COLUMNS)
+@pytest.mark.parametrize("path", ["channel/new?driver=manual", "channel/2"])
+def test_a_wrong_value_is_told_at_its_field(wrong, flask_json, path, field, value, words):
+    before = flask_json("channel", "list")
+    given = {"name": "New", field: value} | ({"category": "gateway_b"} if "new" in path else {})
+    assert {words} == set(wrong(path, **given).values()) or field == "pay_method"
+    assert flask_json("channel", "list") == before
+
+
+def test_a_channel_needs_a_category_and_a_name_of_its_own(wrong):
+    assert wrong("channel/new?driver=manual", name="Sandbox A") == {"category": "This field is required."}
+    assert wrong("channel/new?driver=manual", name="Sandbox A", category="gateway_c") == {
+        "name": "there is a channel of this name already"
+    }
+
+
+def test_what_is_changed_counts_at_once_and_is_written_down(fill, flask_json, audited, api, other):
+    fill("channel/2", name="Renamed", max_amount="20", pay_method=["wxpay"], merchants=["1"], passage_rate="-0.5")
+    row = next(row for row in flask_json("channel", "list") if row["id"] == 2)
+    assert (row["name"], row["max"], row["pay_method"], row["merchants"]) == ("Renamed", "20.00", "wxpay", "demo")
+    assert (api.buy("20.01").code, other.buy("10.00").code, api.buy("20.00").code) == (42200, 40403, 1)
+    assert audited()[-1] == (
+        "demo set channel channel 2 name: Sandbox B -> Renamed; pay_method: wxpay,alipay,bank -> wxpay; "
+        "max_amount: 1000000.00 -> 20; passage_rate: -0.10 -> -0.5; merchants: 1,2 -> 1"
+    )
+
+
+def test_another_account_is_refused_while_orders_are_under_way_unless_it_is_the_same(
+    new, upstream, fill, wrong, api, page, console, audited
+):
+    number = new(*upstream("epay 1"))
+    assert "same account" not in page(f"channel/{number}").text
+    api.buy(channel=number)
+    told = wrong(f"channel/{number}", config_pid="2002")
+    assert "orders are under way at the present account" in told["same_account"]
+    form = Page(fill(f"channel/{number}", config_pid="2002").text).form()
+    assert form.sent["config_pid"] == "2002"
+    answer = console.post(f"/console/channel/{number}", data=form.fill({"same_account": True}))
+    assert answer.status_code == 303
+    assert audited()[-1].endswith("pid: 1001 -> 2002; the same account")
+
+
+def test_trying_a_channel_says_how_that_went(new, upstream, fill, page, console, audited):
+    fill("channel/2", "/try")
+    assert "the channel answers, and accepts our keys" in page("channel/2").text
+    assert audited()[-1] == "demo try channel channel 2 "
+    assert "you move the money by hand" in page("channel/3").text
+    number = new(*upstream("epay 2"), config_proxy="")
+    fill(f"channel/{number}", "/try")
+    assert "the channel answers, and accepts our keys" in page(f"channel/{number}").text
+
+
+def test_a_viewer_sees_a_channel_but_no_secret_and_can_change_nothing(page, viewer, send, nothing_changes):
+    shown = page("channel/2", client=viewer)
+    assert "sandbox-notice-secret" not in shown.html
+    assert "Try the channel" not in shown.text
+    assert {send(path, client=viewer).status_code for path in ("channel/2", "channel/2/try", "channel/new")} == {403}
+
+
+def test_a_channel_that_is_not_there_is_not_found(page):
+    page("channel/99", status=404)
+    page("channel/99999999999999999999", status=404)
+
+
+def test_what_a_channel_is_called_is_text_on_every_page(new, page):
+    number = new("manual", {"payee": HOSTILE, "bank": HOSTILE}, name=HOSTILE)
+    for path in (f"channel/{number}", "merchant/demo", "merchant/new", "merchant/demo/adjust"):
+        assert page(path).tags.count("script") == 1

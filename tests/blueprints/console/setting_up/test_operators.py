@@ -1,0 +1,127 @@
+"""The console's page of accounts: who is added, what they may do, and that somebody who may act is always left."""
+
+import pytest
+
+from services import operators
+from services.errors import NotPossible
+from tests.blueprints.console.setting_up.filling import Page
+
+NEW = {"name": "cashier", "role": "operator", "password": "a long password", "again": "a long password"}
+
+
+@pytest.fixture
+def row(page):
+    """`row("viewer")`: the line of an account."""
+    return lambda name: next(each for each in page("operators/").rows if each["Name"].split()[0] == name)
+
+
+@pytest.fixture
+def act(send):
+    """`act("viewer", "disable")`: press one of an account's buttons."""
+
+    def press(name, word, client=None):
+        path = f"operators/{operators.find(name).id}/{word}"
+        return send(path, client=client) if client else send(path)
+
+    return press
+
+
+def test_an_account_is_added_and_may_sign_in(fill, row, app, audited):
+    assert fill("operators/", **NEW).status_code == 303
+    assert (row("cashier")["Role"], row("cashier")["State"]) == ("operator", "enabled")
+    assert operators.sign_in("cashier", "a long password")
+    assert audited()[-1] == "demo add operator operator cashier operator"
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "words"),
+    [
+        ("name", "demo", "there is an operator demo already"),
+        ("name", "a b", "an operator's name has 1 to 64 letters, digits, _ . @ or -"),
+        ("password", "short", "Field must be between 10 and 200 characters long."),
+        ("again", "another password", "The two passwords differ."),
+        ("role", "owner", "Not a valid choice."),
+    ],
+)
+def test_a_wrong_value_is_told_at_its_field(wrong, flask_json, field, value, words):
+    before = flask_json("operator", "list")
+    told = wrong("operators/", **NEW | {field: value})
+    assert told[field] == words
+    assert flask_json("operator", "list") == before
+
+
+def test_a_password_that_is_too_simple_is_told_and_stands_nowhere(fill, wrong, everywhere):
+    assert wrong("operators/", **NEW | {"password": "aaaaaaaaaaaa", "again": "aaaaaaaaaaaa"}) == {
+        "password": "the password repeats too few characters"
+    }
+    fill("operators/", **NEW)
+    assert "a long password" not in everywhere("operators/")
+
+
+def test_roles_and_disabling_count_at_once_and_end_sessions(act, row, viewer, page, audited):
+    page("operators/", client=viewer)
+    assert act("viewer", "operator").status_code == 303
+    assert row("viewer")["Role"] == "operator"
+    assert viewer.get("/console/operators/").status_code == 302
+    act("viewer", "disable")
+    assert row("viewer")["State"] == "disabled"
+    assert operators.sign_in("viewer", "viewer-password") is None
+    act("viewer", "enable")
+    assert operators.sign_in("viewer", "viewer-password")
+    act("viewer", "viewer")
+    assert row("viewer")["Role"] == "viewer"
+    assert [line.split(" operator viewer")[0] for line in audited()[-4:]] == [
+        "demo make operator",
+        "demo disable operator",
+        "demo enable operator",
+        "demo make viewer",
+    ]
+
+
+def test_somebody_is_signed_out_everywhere(act, viewer):
+    act("viewer", "end")
+    assert viewer.get("/console/").status_code == 302
+
+
+@pytest.mark.parametrize("word", ["disable", "viewer"])
+def test_nobody_shuts_out_themselves(act, row, page, word):
+    act("demo", word)
+    assert "nobody can shut out themselves" in page("operators/").text
+    assert (row("demo")["Role"], row("demo")["State"]) == ("operator", "enabled")
+
+
+@pytest.mark.parametrize("change", [{"enabled": False}, {"role": "viewer"}])
+def test_the_last_account_that_may_act_stays_whoever_wants_it_gone(fill, change):
+    fill("operators/", **NEW)
+    demo, cashier = operators.find("demo"), operators.find("cashier")
+    operators.change(demo, **change, by="cashier")
+    operators.change(demo, enabled=True, role="operator", by="cashier")
+    operators.change(cashier, enabled=False, by="demo")  # whose request of the same moment comes after this
+    with pytest.raises(NotPossible, match="the last account that may act"):
+        operators.change(demo, **change, by="cashier")
+    assert operators.find("demo").enabled
+
+
+def test_a_new_password_for_somebody_else_ends_their_sessions(fill, wrong, viewer, console, page):
+    path = f"operators/{operators.find('viewer').id}/password"
+    assert wrong(path, password="a new password", again="another one") == {"again": "The two passwords differ."}
+    assert fill(path, password="a new password", again="a new password").status_code == 303
+    assert viewer.get("/console/").status_code == 302
+    assert operators.sign_in("viewer", "a new password")
+    own = console.get(f"/console/operators/{operators.find('demo').id}/password")
+    assert own.headers["Location"] == "/console/password"
+
+
+def test_a_viewer_sees_the_accounts_and_can_change_nothing(act, send, viewer, page):
+    shown = page("operators/", client=viewer)
+    assert (shown.column("Name"), len(Page(shown.html).forms)) == (["demo", "viewer (you)"], 3)
+    words = ("enable", "disable", "operator", "viewer", "end", "password")
+    assert {act("demo", word, client=viewer).status_code for word in words} == {403}
+    assert send("operators/", client=viewer).status_code == 403
+    page(f"operators/{operators.find('demo').id}/password", client=viewer, status=403)
+
+
+def test_an_account_or_an_act_that_is_not_there_is_not_found(send):
+    assert {send(path).status_code for path in ("operators/99/end", "operators/1/nope", f"operators/{10**20}/end")} == {
+        404
+    }

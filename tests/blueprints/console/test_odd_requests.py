@@ -1,0 +1,53 @@
+"""Addresses and cookies that no page of the console makes: never a failure, and never an address of somebody else."""
+
+import re
+
+import pytest
+
+LISTS = ["orders", "payouts", "exceptions", "callbacks", "entries", "merchants", "channels", "accounts", "audit"]
+ODD = [
+    "before=abc",
+    "before=-1",
+    f"before={2**70}",
+    f"after={2**70}",
+    f"page={2**70}&page_size=-1&sort=99&desc=x",
+    "flt_since=9999-99",
+    "flt_since=0001-01-01",
+    "flt_until=9999-12-31",
+    "search=%00",
+    "search=%FF%FE",
+    f"search={'x' * 10_000}",
+    "flt_merchant=%00&flt_channel=%D9%A1",
+    "endpoint=x",
+    "self=x",
+    "_method=POST",
+]
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_whatever_the_address_of_a_list_says_it_is_answered(name, console):
+    paths = [f"{below}?{odd}" for odd in ODD for below in ("", "export")]
+    answers = {path: console.get(f"/console/{name}/{path}", buffered=True).status_code for path in paths}
+    assert {path: status for path, status in answers.items() if status not in (200, 422)} == {}
+
+
+def test_an_argument_of_the_address_does_not_say_where_links_lead(console, page, api):
+    for _ in range(51):
+        api.buy()
+    shown = page("orders/?_external=1&_scheme=javascript&_anchor=x&flt_type=buy")
+    assert shown.links["Export as CSV"] == "/console/orders/export?flt_type=buy"
+    assert re.fullmatch(r"/console/orders/\?flt_type=buy&before=\d+", shown.links["Older"])
+    assert {each.partition("/")[0] for each in shown.addresses} == {"", "#main", "data:image"}
+
+
+@pytest.mark.parametrize("path", [f"channel/{2**70}", f"operators/{2**70}/password", "merchant/%00", "order/%00"])
+def test_what_can_be_no_row_is_not_there(path, console):
+    assert console.get(f"/console/{path}").status_code == 404
+
+
+@pytest.mark.parametrize(
+    "zone", ["No/Where", "Asia", "", "../../etc/passwd", "/etc/passwd", "x" * 3_000, "é", "UTC\x01"]
+)
+def test_a_browser_whose_zone_is_not_known_reads_times_as_utc(zone, console):
+    console.set_cookie("console_zone", zone, path="/console")
+    assert 'data-zone="UTC"' in console.get("/console/orders/").text

@@ -104,7 +104,7 @@ def adjust(
         NotPossible: nothing to adjust, no reason, the balance does not cover it, or it was made already.
     """
     if not fen or not reason.strip():
-        raise NotPossible("an adjustment needs an amount and a reason")
+        raise NotPossible(N_("an adjustment needs an amount and a reason"))
     if once:
         _check_not_made(merchant, fen, reason, who)
     other = (CLEARING, channel.id) if channel else (FEES, OPERATOR)

@@ -149,7 +149,7 @@ def test_a_callback_is_redelivered(operator, running, web_server):
     shop.answers(200)
     until(lambda: "dead" in running.flask("callback", "list", "--merchant", "other").stdout)
     operator.goes_to("callbacks/?flt_state=dead")
-    operator.find("td.col-webhook_id a").click()
+    operator.find("td.col-createtime a").click()
     assert "410" in operator.text
     operator.presses("Deliver again")
     operator.confirms("Yes, deliver it")

@@ -19,7 +19,7 @@ from models.base import database
 from models.ledger import AVAILABLE, COMMISSION, FEES, HELD
 from models.merchant import Merchant
 from models.writer import after_commit, transaction
-from services import directory, ledger, links, vault
+from services import directory, ledger, links, marks, vault
 from services.addresses import network_of
 from services.errors import NotPossible
 from services.postings import OPERATOR
@@ -136,8 +136,19 @@ def add_merchant(
 
 
 @transaction
-def set_merchant(merchant: Merchant, *, channels: Iterable[int] | None = None, **facts: Any) -> None:
-    """Change columns of a merchant; `channels` are the ids of all that it may use. Raises NotPossible."""
+def set_merchant(
+    merchant: Merchant, *, channels: Iterable[int] | None = None, mark: str | None = None, **facts: Any
+) -> None:
+    """Change columns of a merchant.
+
+    Args:
+        channels: the ids of all that it may use; None: as it is.
+        mark: `marks.of` the merchant as it was seen, so that nobody undoes another's change unseen.
+
+    Raises:
+        NotPossible: a value can't be used, or somebody changed the merchant meanwhile.
+    """
+    marks.held(merchant, mark)
     after_commit(directory.forget)
     Merchant.update(_merchant_facts(facts) | {"updatetime": int(time.time())}).where(
         Merchant.id == merchant.id

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TypeVar
 
 from models.operator import AuditEntry
@@ -27,10 +28,22 @@ class Actor:
         return f"operator {self.name}"
 
 
-def changes(before: Mapping[str, str], after: Mapping[str, str]) -> str:
-    """What a form changes, for an entry's detail: `name: Shop -> New shop; enabled: yes -> no`."""
+def changes(
+    before: Mapping[str, str],
+    after: Mapping[str, str],
+    masks: Mapping[str, Callable[[str], str]] = MappingProxyType({}),
+) -> str:
+    """What a form changes, for an entry's detail: `name: Shop -> New shop; enabled: yes -> no`.
+
+    Args:
+        masks: by name, what makes of a value what may be read by everybody.
+    """
+
+    def told(name: str, value: str) -> str:
+        return masks.get(name, str)(value) or "-"
+
     return "; ".join(
-        f"{name}: {before.get(name, '') or '-'} -> {value or '-'}"
+        f"{name}: {told(name, before.get(name, ''))} -> {told(name, value)}"
         for name, value in after.items()
         if before.get(name, "") != value
     )

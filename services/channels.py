@@ -22,7 +22,7 @@ from models.ledger import CLEARING
 from models.merchant import Merchant
 from models.order import Order
 from models.writer import after_commit, transaction
-from services import directory, ledger, links, vault
+from services import directory, ledger, links, marks, vault
 from services.errors import NotPossible, Refused
 from services.numbers import new_order_no, payout_number
 
@@ -234,6 +234,7 @@ def set_channel(
     *,
     same_account: bool = False,
     merchants: Iterable[int] | None = None,
+    mark: str | None = None,
     **facts: Any,
 ) -> None:
     """Change columns of a channel; `config` is laid over what is there.
@@ -241,10 +242,13 @@ def set_channel(
     Args:
         same_account: what says whose account it is may change: the new values name the same one.
         merchants: the ids of those that may use it; None: as it is.
+        mark: `marks.of` the channel as it was seen, so that nobody undoes another's change unseen.
 
     Raises:
-        NotPossible: a value can't be used, or orders are under way at the account that is there.
+        NotPossible: a value can't be used, orders are under way at the account that is there, or somebody changed
+            the channel meanwhile.
     """
+    channel = marks.held(channel, mark)
     if config:
         present = config_of(channel)
         if not same_account:

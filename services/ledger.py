@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from typing import Any
 
 from models.base import database
 from models.chain import Facts
@@ -92,6 +93,7 @@ def adjust(
     who: str = "operator",
     at: int | None = None,
     once: bool = False,
+    newest: int | None = None,
 ) -> None:
     """Add to (or, where negative, take from) a merchant's available balance by hand.
 
@@ -99,14 +101,18 @@ def adjust(
 
     Args:
         once: refuse what the same `who` has just done for the same reason.
+        newest: the `newest_adjustment` that was seen; refuse where there is another one by now.
 
     Raises:
         NotPossible: nothing to adjust, no reason, the balance does not cover it, or it was made already.
     """
     if not fen or not reason.strip():
         raise NotPossible(N_("an adjustment needs an amount and a reason"))
+    database.alone("adjustments", merchant.id)
     if once:
         _check_not_made(merchant, fen, reason, who)
+    if newest is not None:
+        check_newest(merchant, newest)
     other = (CLEARING, channel.id) if channel else (FEES, OPERATOR)
     try:
         post("adjustment", {(AVAILABLE, merchant.id): fen, other: -fen}, who=who, memo=reason, at=at)
@@ -125,18 +131,31 @@ def check_cover(merchant: Merchant, fen: int) -> None:
         raise _not_covered(merchant)
 
 
-def _check_not_made(merchant: Merchant, fen: int, reason: str, who: str) -> None:
-    database.alone("adjustments", merchant.id)
+def _adjustments(merchant: Merchant) -> Any:
     # The unique index on order and purpose finds those that are of no order.
-    same = (
-        Posting.select()
+    return (
+        Posting.select(Posting.id)
         .join(Entry)
         .join(LedgerAccount)
-        .where(Posting.order.is_null(), Posting.purpose == "adjustment", Posting.who == who, Posting.memo == reason)
-        .where(Posting.createtime > int(time.time()) - REPEATED, Entry.amount == fen)
+        .where(Posting.order.is_null(), Posting.purpose == "adjustment")
         .where(LedgerAccount.kind == AVAILABLE, LedgerAccount.owner == merchant.id)
     )
-    if same.exists():
+
+
+def newest_adjustment(merchant: Merchant) -> int:
+    """The id of the posting that last adjusted this merchant's balance by hand; 0 for none."""
+    return _adjustments(merchant).order_by(Posting.id.desc()).limit(1).scalar() or 0
+
+
+def check_newest(merchant: Merchant, newest: int) -> None:
+    """Was nothing adjusted since this was the newest? Raises NotPossible."""
+    if newest != newest_adjustment(merchant):
+        raise NotPossible(N_("this balance was adjusted meanwhile: look whether it was this very adjustment"))
+
+
+def _check_not_made(merchant: Merchant, fen: int, reason: str, who: str) -> None:
+    mine = (Posting.who == who) & (Posting.memo == reason) & (Entry.amount == fen)
+    if _adjustments(merchant).where(mine, Posting.createtime > int(time.time()) - REPEATED).exists():
         said = N_("this was just done: if it is to be done again, say so in the reason")
         raise NotPossible(said, {"reason": [said]})
 

@@ -13,7 +13,7 @@ from blueprints.console.columns import channel_link, merchant_columns, merchant_
 from blueprints.console.filters import CHANNEL, MERCHANT, SINCE, UNTIL, Choice, Filter, choices
 from blueprints.console.frame import List
 from gateways import DRIVERS
-from services import browse_money, browse_setup
+from services import browse_money, browse_setup, masking
 
 
 def _owner(row: Any) -> str:
@@ -99,7 +99,7 @@ class Merchants(List):
         Column("buy_rate", lazy_gettext("Fee on deposits (%)"), lambda row: row.buy_rate, "percent"),
         Column("sell_rate", lazy_gettext("Fee on withdrawals (%)"), lambda row: row.sell_rate, "percent"),
         Column("linked", lazy_gettext("Channels"), lambda row: row.linked, "number"),
-        Column("callback_url", lazy_gettext("Callbacks go to"), lambda row: row.callback_url),
+        Column("callback_url", lazy_gettext("Callbacks go to"), lambda row: masking.address(row.callback_url)),
         Column("enabled", lazy_gettext("State"), _enabled, "state"),
         Column("createtime", lazy_gettext("Created"), lambda row: row.createtime, "time", on="export"),
     )

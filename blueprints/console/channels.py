@@ -8,7 +8,7 @@ from flask import abort, flash, redirect, request, url_for
 from flask_admin import expose
 from flask_babel import gettext, lazy_gettext
 from flask_wtf import FlaskForm
-from wtforms import BooleanField, SelectChoice, SelectField, StringField
+from wtforms import BooleanField, HiddenField, SelectChoice, SelectField, StringField
 from wtforms.validators import DataRequired, Length
 
 import gateways
@@ -19,7 +19,7 @@ from models.base import LARGEST_ID
 from models.channel import LARGEST_AMOUNT, Channel
 from schemas.fields import Percent, Sum, Whole, Yuan
 from schemas.views import CATEGORY_TEXTS, PAY_METHOD_TEXTS, hundredths
-from services import administration, audit, channels, links
+from services import administration, audit, channels, links, marks
 from services.errors import NotPossible
 
 CHANNEL = f"/<int(max={LARGEST_ID}):channel_id>"
@@ -29,7 +29,9 @@ FIELDS = ("name", "pay_method", *NUMBERS, "enabled", "merchants")
 
 
 class ChannelForm(FlaskForm):
-    """What every channel has, whatever its driver is."""
+    """What every channel has, whatever its driver is; `mark` is of what the page showed."""
+
+    mark = HiddenField()
 
     name = StringField(lazy_gettext("Name"), [DataRequired(), Length(max=100)])
     pay_method = Several(lazy_gettext("Payment methods"))
@@ -162,7 +164,9 @@ class ChannelPage(Page):
         """A channel's page, with the form that changes it."""
         row = self._found(channel_id)
         present = channels.config_of(row)
-        form = driver_form.form_class(ChannelForm, row.driver, present)(row.driver, data=_present(row))
+        form = driver_form.form_class(ChannelForm, row.driver, present)(
+            row.driver, data=_present(row) | {"mark": marks.of(row)}
+        )
         if form.is_submitted() and _is_good(form, row.driver, present):
             try:
                 return self._changed(row, form, present)
@@ -192,7 +196,7 @@ class ChannelPage(Page):
                 "set channel",
                 "channel",
                 str(row.id),
-                lambda: channels.set_channel(row, given, same_account=same, **facts),
+                lambda: channels.set_channel(row, given, same_account=same, mark=form.mark.data, **facts),
                 detail + ("; the same account" if same else ""),
             )
         flash(gettext("Saved.") if detail else gettext("Nothing was changed."), "good")

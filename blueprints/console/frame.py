@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
+import threading
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from datetime import datetime
 from typing import Any
 
@@ -22,13 +24,25 @@ from blueprints.console.cells import Column
 from blueprints.console.local import zone
 from models.base import LARGEST_ID
 from services import audit, browsing
+from services.errors import Refused
 
 PAGE = 50
+MOST_EXPORTS = 8  # at once: each keeps a thread of the server for as long as it is read
 BYTE_ORDER_MARK = "\ufeff"  # by which Excel knows UTF-8
+_exports = threading.BoundedSemaphore(MOST_EXPORTS)
 
 
 class Page(BaseView):
     """One page, or several that belong together, below an address of its own."""
+
+
+def _place() -> ExitStack:
+    """One of the places for exports, until it is closed. Raises Refused: 42900, all are taken."""
+    if not _exports.acquire(blocking=False):
+        raise Refused(42900)
+    held = ExitStack()
+    held.callback(_exports.release)
+    return held
 
 
 def _row_id(name: str) -> int | None:
@@ -105,24 +119,27 @@ class List(ModelView):
 
     @expose("/export")
     def export(self, export_type: str = "csv") -> Response:
-        """All rows that fit the filters, as a CSV file that is written while it is sent."""
+        """All rows that fit the filters, as a CSV file that is written while it is sent. Raises Refused."""
         wanted = filters.read(self.filters)
         if wanted.wrong:
             raise UnprocessableEntity
         said = ", ".join(f"{each.key}: {value}" for each, value in wanted.shown)
-        audit.record(actor(), "export", "list", str(self.endpoint), said)
+        held = audit.act(actor(), "export", "list", str(self.endpoint), _place, said)
         name = f"{self.endpoint}-{datetime.now(zone()):%Y%m%d-%H%M%S}.csv"
-        return Response(
-            stream_with_context(self._lines(self.browse(wanted.values))),
+        response = Response(
+            stream_with_context(self._lines(self.browse(wanted.values), held)),
             content_type="text/csv; charset=utf-8",
             headers={"Content-Disposition": f'attachment; filename="{name}"'},
         )
+        response.call_on_close(held.close)  # also where nobody reads it
+        return response
 
-    def _lines(self, browse: browsing.Browse) -> Iterator[str]:
+    def _lines(self, browse: browsing.Browse, held: ExitStack) -> Iterator[str]:
         columns = [column for column in self.columns if column.on != "page"]
-        yield BYTE_ORDER_MARK + _csv([[str(column.label) for column in columns]])
-        for rows in browsing.every(browse):
-            yield _csv([[column.csv(row) for column in columns] for row in rows])
+        with held:
+            yield BYTE_ORDER_MARK + _csv([[str(column.label) for column in columns]])
+            for rows in browsing.every(browse):
+                yield _csv([[column.csv(row) for column in columns] for row in rows])
 
 
 def _csv(rows: list[list[str]]) -> str:

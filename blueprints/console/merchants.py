@@ -7,6 +7,7 @@ from typing import Any
 from flask import abort, flash, redirect, url_for
 from flask_admin import expose
 from flask_babel import gettext, lazy_gettext
+from flask_login import current_user
 from flask_wtf import FlaskForm
 from wtforms import BooleanField, HiddenField, SelectChoice, StringField
 from wtforms.validators import DataRequired, Length
@@ -17,16 +18,19 @@ from blueprints.console.forms import Read, Several, refuse, said, texts, told
 from models.merchant import Merchant
 from schemas.fields import Percent, Whole
 from schemas.views import hundredths
-from services import administration, audit, channels, ledger, links, masking, overview, trial, vault
+from services import administration, audit, channels, ledger, links, marks, masking, overview, trial, vault
 from services.errors import NotPossible
 
 LONGEST_KEEP = 720  # hours
 MORE_EVENTS = [event for event in administration.EVENTS if event not in administration.RESULTS]
 FIELDS = ("name", "callback_url", "events", "buy_rate", "sell_rate", "allowed_addresses", "enabled", "channels")
+MASKS = {"callback_url": masking.address}
 
 
 class MerchantForm(FlaskForm):
-    """What can be changed of a merchant."""
+    """What can be changed of a merchant; `mark` is of what the page showed."""
+
+    mark = HiddenField()
 
     name = StringField(lazy_gettext("Name"), [DataRequired(), Length(max=100)])
     callback_url = StringField(lazy_gettext("Callback URL"), [Length(max=2000)])
@@ -88,6 +92,13 @@ def _present(row: Merchant) -> dict[str, Any]:
     }
 
 
+def _seen(row: Merchant) -> dict[str, Any]:
+    """The same, as far as whoever asks may see it."""
+    present = _present(row)
+    masks = {} if current_user.may_act else MASKS
+    return present | {name: mask(present[name]) for name, mask in masks.items()}
+
+
 class MerchantPage(Adjusting):
     """One merchant, or a new one."""
 
@@ -125,7 +136,7 @@ class MerchantPage(Adjusting):
             "merchant",
             key,
             lambda: administration.add_merchant(key, **facts),
-            audit.changes({}, texts(form, FIELDS)),
+            audit.changes({}, texts(form, FIELDS), MASKS),
         )
         shown = {"secret": secret, "callback_secret": vault.unseal(made.callback_secret)}
         return self.render("console/merchant_secrets.html", merchant=made, is_new=True, **shown)
@@ -134,7 +145,7 @@ class MerchantPage(Adjusting):
     def show(self, key: str) -> Any:
         """A merchant's page, with the form that changes it."""
         row = self._found(key)
-        form = MerchantForm(data=_present(row))
+        form = MerchantForm(data=_seen(row) | {"mark": marks.of(row)})
         if form.validate_on_submit():
             try:
                 return self._changed(row, form)
@@ -158,7 +169,7 @@ class MerchantPage(Adjusting):
 
     def _changed(self, row: Merchant, form: MerchantForm) -> Any:
         before = MerchantForm(formdata=None, data=_present(row))
-        detail = audit.changes(texts(before, FIELDS), texts(form, FIELDS))
+        detail = audit.changes(texts(before, FIELDS), texts(form, FIELDS), MASKS)
         if detail:
             facts = form.facts()
             audit.act(
@@ -166,7 +177,7 @@ class MerchantPage(Adjusting):
                 "set merchant",
                 "merchant",
                 row.key,
-                lambda: administration.set_merchant(row, **facts),
+                lambda: administration.set_merchant(row, mark=form.mark.data, **facts),
                 detail,
             )
         flash(gettext("Saved.") if detail else gettext("Nothing was changed."), "good")

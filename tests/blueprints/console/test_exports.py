@@ -160,3 +160,14 @@ def test_an_export_reads_a_little_at_a_time_and_holds_nothing_meanwhile(console,
     assert begun < len(seen) / 3
     assert rest.count(b"\r\n") > 200
     assert "Content-Length" not in answer.headers
+
+
+def test_so_many_exports_at_once_leave_the_others_their_threads(console, api):
+    api.buy()
+    under_way = [console.get("/console/orders/export") for _ in range(8)]
+    assert console.get("/console/orders/export", buffered=True).status_code == 429
+    assert console.get("/console/orders/").status_code == 200
+    under_way.pop().close()
+    assert console.get("/console/orders/export", buffered=True).status_code == 200
+    for each in reversed(under_way):
+        each.close()

@@ -72,6 +72,27 @@ def test_what_is_changed_counts_at_once_and_is_written_down(fill, typed, flask_j
     assert "disabled" in page("merchant/demo").text
 
 
+@pytest.mark.parametrize(
+    ("path", "theirs", "mine"),
+    [
+        ("merchant/demo", {"sell_rate": "2"}, {"name": "Renamed"}),
+        ("merchant/demo", {"channels": ["1"]}, {"name": "Renamed"}),
+        ("channel/2", {"auto_accept_max": "0"}, {"name": "Renamed"}),
+        ("channel/3", {"config_account": "6222 0000"}, {"name": "Renamed"}),
+    ],
+)
+def test_a_form_that_was_opened_before_somebody_s_change_does_not_undo_it(
+    path, theirs, mine, fill, typed, console, page, audited
+):
+    stale = Page(page(path).html).form().fill(mine)
+    assert fill(path, **theirs).status_code == 303
+    now = typed(path).to_dict(flat=False)
+    assert "somebody changed this meanwhile" in console.post(f"/console/{path}", data=stale).text
+    assert typed(path).to_dict(flat=False) | {"csrf_token": 0} == now | {"csrf_token": 0}
+    assert "not done: somebody changed this meanwhile" in audited()[-1]
+    assert fill(path, **mine).status_code == 303
+
+
 def test_what_is_not_changed_is_not_written_down(fill, audited):
     before = len(audited())
     assert fill("merchant/demo").status_code == 303
@@ -121,6 +142,21 @@ def test_revealing_the_callback_secret_is_written_down(fill, shown, audited, fla
     assert shown(answer) == {"callback_secret": flask_json("merchant", "show", "demo")["callback_secret"]}
     assert answer.headers["Cache-Control"] == "no-store"
     assert audited()[-1] == "demo reveal callback secret merchant demo "
+
+
+def test_a_key_in_a_callback_s_address_is_seen_by_operators_alone_and_not_in_the_log(
+    fill, typed, page, viewer, audited, console
+):
+    assert fill("merchant/demo", callback_url="https://shop.example/hook?key=first-key").status_code == 303
+    assert fill("merchant/demo", callback_url="https://shop.example/hook?key=other-key").status_code == 303
+    assert audited()[-1].endswith(
+        "callback_url: https://shop.example/hook?key=*** -> https://shop.example/hook?key=***"
+    )
+    assert typed("merchant/demo")["callback_url"] == "https://shop.example/hook?key=other-key"
+    assert "shop.example/hook?key=***" in page("merchant/demo", client=viewer).text
+    seen = [client.get(f"/console/{path}").text for client in (viewer, console) for path in ("merchants/", "audit/")]
+    seen += [page("merchant/demo", client=viewer).html, viewer.get("/console/merchants/export").text]
+    assert not [text for text in seen if "other-key" in text or "first-key" in text]
 
 
 ACCOUNT = {"real_name": "李四", "card_number": "6222999988887777", "bank": "New Bank"}
@@ -215,6 +251,20 @@ def test_a_balance_is_adjusted_once_it_was_confirmed(fill, console, balances, pa
     assert "this was just done" in second.text
     assert audited()[-2].endswith("adjust balance merchant demo -12.50 yuan; channel: 1; a fee <b>of</b> the bank")
     assert "not done" in audited()[-1]
+
+
+@pytest.mark.parametrize("step", ["asked", "confirmed"])
+def test_an_adjustment_that_is_sent_again_much_later_is_not_made_again(fill, console, page, balances, ahead, step):
+    asking = Page(page("merchant/demo/adjust").html).form().fill({"amount": "5.00", "reason": "a gift"})
+    confirming = Page(console.post("/console/merchant/demo/adjust", data=asking).text).form().sent
+    assert console.post("/console/merchant/demo/adjust", data=confirming).status_code == 303
+    before = balances()
+    ahead(3_000)
+    again = console.post("/console/merchant/demo/adjust", data={"asked": asking, "confirmed": confirming}[step])
+    assert "was adjusted meanwhile" in again.text
+    assert "Is this right?" not in again.text
+    assert balances() == before
+    assert "Is this right?" in fill("merchant/demo/adjust", amount="5.00", reason="a gift").text
 
 
 @pytest.mark.parametrize(

@@ -60,8 +60,8 @@ seed: .venv/.service $(TRANSLATIONS) ## Write instance/seed/orders.sqlite for te
 	@echo "  ORDERS_DEMO=1 ORDERS_INSTANCE=instance/seed $(BIN)/python app.py"
 
 messages: setup ## Bring the translations' catalogue up to date with the code.
-	$(BIN)/pybabel --quiet extract -F babel.cfg --no-location -o .messages.pot .
-	$(BIN)/pybabel --quiet update --no-fuzzy-matching -i .messages.pot -d blueprints/translations -l zh
+	$(BIN)/pybabel --quiet extract -F babel.cfg -k lazy_gettext --no-location -o .messages.pot .
+	$(BIN)/pybabel --quiet update --no-fuzzy-matching --ignore-obsolete -i .messages.pot -d blueprints/translations -l zh
 	@rm .messages.pot
 
 .audit/.ready: requirements-audit.txt

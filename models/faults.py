@@ -10,6 +10,8 @@ from peewee import InterfaceError, OperationalError, PeeweeException
 from models.one_at_a_time import NoTurn
 from models.postgres import sqlstate
 
+N_ = str  # marks a text for translation where it is shown
+
 
 @dataclass(frozen=True)
 class Fault:
@@ -23,14 +25,14 @@ class Fault:
     retry_after: int
 
 
-LOCKED = Fault("locked", "the database is locked by another process", 1)
-FULL = Fault("disk_full", "no room is left on the disk of the database", 5)
-READ_ONLY = Fault("read_only", "the database or its disk is read-only", 5)
-FAILING = Fault("disk_error", "the disk of the database fails", 5)
-MISSING = Fault("missing", "the database file is gone, replaced, or can't be opened", 5)
-DAMAGED = Fault("damaged", "the database file is damaged: restore a backup", 30)
-HANGING = Fault("hanging", "a write to the database does not come to an end", 5)
-AWAY = Fault("unreachable", "Postgres can't be reached, is restarting, or has no connection left", 2)
+LOCKED = Fault("locked", N_("the database is locked by another process"), 1)
+FULL = Fault("disk_full", N_("no room is left on the disk of the database"), 5)
+READ_ONLY = Fault("read_only", N_("the database or its disk is read-only"), 5)
+FAILING = Fault("disk_error", N_("the disk of the database fails"), 5)
+MISSING = Fault("missing", N_("the database file is gone, replaced, or can't be opened"), 5)
+DAMAGED = Fault("damaged", N_("the database file is damaged: restore a backup"), 30)
+HANGING = Fault("hanging", N_("a write to the database does not come to an end"), 5)
+AWAY = Fault("unreachable", N_("Postgres can't be reached, is restarting, or has no connection left"), 2)
 
 # By how the extended name begins; the first that fits counts.
 SQLITE = {

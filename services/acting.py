@@ -13,7 +13,7 @@ from schemas.fields import Yuan
 from services import audit, payouts, reconciliation, redelivery, resolution
 from services.actions import Action, possible
 from services.audit import Actor
-from services.errors import NotPossible
+from services.errors import N_, NotPossible
 
 MOST_CHARACTERS = 200
 
@@ -30,14 +30,16 @@ class Given:
         """The amount in fen, None for the order's own. Raises NotPossible."""
         try:
             return Yuan().deserialize(self.amount.strip()) if self.amount.strip() else None
-        except ValidationError as error:
-            raise NotPossible(f"the amount {self.amount[:40]!r}: {' '.join(map(str, error.messages))}") from None
+        except ValidationError:
+            text = N_("%(typed)s is no amount: write it like 12.50")
+            raise NotPossible(text, typed=repr(self.amount[:40])) from None
 
     def text(self, name: str) -> str:
         """The reason, or the reference. Raises NotPossible: it is too long, or can't be read."""
         typed = str(getattr(self, name)).strip()
         if len(typed) > MOST_CHARACTERS or not typed.isprintable():
-            raise NotPossible(f"the {name} has at most {MOST_CHARACTERS} characters, in one line")
+            text = N_("a reason or a reference has at most %(most)s characters, in one line")
+            raise NotPossible(text, most=str(MOST_CHARACTERS))
         return typed
 
 
@@ -108,7 +110,7 @@ def perform(order: Order, key: str, seal: str, given: Given, actor: Actor) -> tu
 
     def do() -> tuple[Action, Any]:
         if acting.seal != seal:
-            raise NotPossible("it would not do any more what the page said: look again")
+            raise NotPossible(N_("it would not do any more what the page said: look again"))
         return acting, DOING[acting.name](order, acting, given, actor.who)
 
     about, of = ("callback", action.callback.webhook_id) if action.callback else ("order", order.order_no)
@@ -116,7 +118,7 @@ def perform(order: Order, key: str, seal: str, given: Given, actor: Actor) -> tu
 
 
 def _moved_on(order: Order, key: str, actor: Actor) -> NoReturn:
-    why = f"that is not possible: the order is {order.status} now"
+    why = NotPossible(N_("that is not possible: the order is %(status)s now"), status=order.status)
     name = max((name for name in VERBS if key.startswith(name)), key=len, default="")
     audit.record(actor, VERBS.get(name, "act"), "order", order.order_no, f"not done: {why}")
-    raise NotPossible(why)
+    raise why

@@ -61,7 +61,7 @@ def _callback_url(url: str) -> str:
     except ValueError:
         usable = False
     if not usable:
-        said = "a callback URL is an address like https://shop.example/paid"
+        said = N_("a callback URL is an address like https://shop.example/paid")
         raise NotPossible(f"{said}, not {url!r}", {"callback_url": [said]})
     return url
 
@@ -74,10 +74,15 @@ def _events(text: str) -> str:
 
 
 def _addresses(text: str) -> str:
+    return ",".join(_address(part.strip()) for part in text.split(",") if part.strip())
+
+
+def _address(text: str) -> str:
     try:
-        return ",".join(str(network_of(part.strip())) for part in text.split(",") if part.strip())
-    except ValueError as error:
-        raise NotPossible(f"allowed addresses: {error}", {"allowed_addresses": [str(error)]}) from None
+        return str(network_of(text))
+    except ValueError:
+        said = N_("%(given)s is no IP address, and no network like 10.0.0.0/8")
+        raise NotPossible(said, {"allowed_addresses": [said]}, given=text) from None
 
 
 # How an operator's text becomes a column's value.
@@ -122,8 +127,8 @@ def add_merchant(
             )
     except IntegrityError as error:
         if Merchant.select().where(Merchant.key == key).exists():
-            said = f"there is a merchant {key} already"
-            raise NotPossible(said, {"key": [said]}) from None
+            said = N_("there is a merchant %(key)s already")
+            raise NotPossible(said, {"key": [said]}, key=key) from None
         raise NotPossible(f"a value is out of range: {error}") from None
     ledger.open_accounts((AVAILABLE, merchant.id), (HELD, merchant.id), (FEES, OPERATOR), (COMMISSION, OPERATOR))
     links.set_channels(merchant, channels)

@@ -58,9 +58,10 @@ class NotPossible(Exception):
     """An operator's act that can't be carried out; the text says why.
 
     `wrong` is `{field: [messages]}` where single fields are to blame, so that a form can say it there;
-    `config.NAME` is a field of a driver's config.
+    `config.NAME` is a field of a driver's config. `values` are what stands in the text, and in the messages, as
+    `%(name)s`: apart, so that both can be said in another language.
     """
 
-    def __init__(self, text: str, wrong: dict[str, list[str]] | None = None):
-        super().__init__(text)
-        self.wrong = wrong or {}
+    def __init__(self, text: str, wrong: dict[str, list[str]] | None = None, /, **values: str):
+        super().__init__(text % values if values else text)
+        self.text, self.wrong, self.values = text, wrong or {}, values

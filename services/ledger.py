@@ -107,7 +107,7 @@ def adjust(
         NotPossible: nothing to adjust, no reason, the balance does not cover it, or it was made already.
     """
     if not fen or not reason.strip():
-        raise NotPossible("an adjustment needs an amount and a reason")
+        raise NotPossible(N_("an adjustment needs an amount and a reason"))
     database.alone("adjustments", merchant.id)
     if once:
         _check_not_made(merchant, fen, reason, who)

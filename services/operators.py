@@ -27,8 +27,8 @@ def _nobody() -> str:
 
 def _hash(password: str, name: str) -> str:
     if not LEAST_CHARACTERS <= len(password) <= MOST_CHARACTERS:
-        said = f"a password has {LEAST_CHARACTERS} to {MOST_CHARACTERS} characters"
-        raise NotPossible(said, {"password": [said]})
+        said = N_("a password has %(least)s to %(most)s characters")
+        raise NotPossible(said, {"password": [said]}, least=str(LEAST_CHARACTERS), most=str(MOST_CHARACTERS))
     if name.lower() in password.lower() and len(password) < len(name) + 8:
         said = N_("the password is too much like the name")
         raise NotPossible(said, {"password": [said]})
@@ -52,8 +52,8 @@ def add(name: str, password: str, role: str = OPERATOR, at: int | None = None) -
 def _insert(name: str, hashed: str, role: str, now: int) -> Operator:
     database.alone("operators")
     if Operator.select().where(Operator.name == name).exists():
-        said = f"there is an operator {name} already"
-        raise NotPossible(said, {"name": [said]})
+        said = N_("there is an operator %(name)s already")
+        raise NotPossible(said, {"name": [said]}, name=name)
     facts = {"session": secrets.token_hex(16), "createtime": now, "updatetime": now}
     return Operator.create(name=name, password=hashed, role=role, **facts)
 

@@ -10,7 +10,7 @@ from models.order import COMPLETED, CONFIRMED, PENDING, Order
 from models.writer import transaction
 from services import lifecycle, settlement
 from services.channels import LATE, LEASE, ask, driver_of, payout_of
-from services.errors import NotPossible
+from services.errors import N_, NotPossible
 from services.queues import waiting_for
 from services.settlement import CORRECTED
 
@@ -53,7 +53,7 @@ def accept(order: Order, who: str = "operator", why: str = "accepted") -> None:
     """
     _unless(against_accepting(order))
     if not lifecycle.move(order, CONFIRMED, who, why, due_at=int(time.time())):
-        raise NotPossible("the withdrawal moved on just now")
+        raise NotPossible(N_("the withdrawal moved on just now"))
 
 
 def _unless(why: str) -> None:
@@ -72,12 +72,12 @@ def reject(order: Order, reason: str, who: str = "operator") -> None:
     """
     _unless(against_rejecting(order))
     if not reason.strip():
-        raise NotPossible("a rejection needs a reason")
+        raise NotPossible(N_("a rejection needs a reason"))
     at_a_channel = is_at_a_channel(order)
     if at_a_channel:
         _make_sure_that_it_is_not_there(order)
     if not _cancelled(order, who, reason, int(time.time()) + LATE[0] if at_a_channel else None):
-        raise NotPossible("the withdrawal moved on just now")
+        raise NotPossible(N_("the withdrawal moved on just now"))
 
 
 @transaction
@@ -95,24 +95,25 @@ def _make_sure_that_it_is_not_there(order: Order) -> None:
     now, shown_from = int(time.time()), order.expires_at or 0
     # A worker that is at it has taken it for at most LEASE; a longer pause means that nobody is.
     if order.due_at is not None and now < order.due_at <= now + LEASE:
-        raise NotPossible("it can't be rejected while the service is at it: repeat this in a minute")
+        raise NotPossible(N_("it can't be rejected while the service is at it: repeat this in a minute"))
     if not _taken(order, max(now, shown_from) + LEFT_ALONE):
-        raise NotPossible("the withdrawal moved on just now")
+        raise NotPossible(N_("the withdrawal moved on just now"))
     if now < shown_from:
         at = datetime.fromtimestamp(shown_from).astimezone()
-        raise NotPossible(
+        text = N_(
             "it was handed over not long ago, and the channel may not show it yet. It is not handed over again for "
-            f"now: repeat this between {at:%H:%M:%S} and an hour later"
+            "now: repeat this between %(at)s and an hour later"
         )
+        raise NotPossible(text, at=f"{at:%H:%M:%S}")
     try:
         with waiting_for(order.channel_id):
             said = ask(driver_of(order.channel).query_payout, payout_of(order))
     except ChannelUnknown as silence:
         order.put_off(now)
-        raise NotPossible(f"the channel can't say whether it has it: {silence}") from silence
+        raise NotPossible(N_("the channel can't say whether it has it: %(why)s"), why=str(silence)) from silence
     if said.state not in (State.ABSENT, State.FAILED):
         order.put_off(now)
-        raise NotPossible(f"the channel has it: it is {said.state.value} there")
+        raise NotPossible(N_("the channel has it: it is %(state)s there"), state=said.state.value)
 
 
 @transaction
@@ -134,7 +135,7 @@ def mark_paid(order: Order, *, amount: int | None = None, reference: str = "", w
     _unless(against_marking_paid(order))
     report = Report(State.PAID, order.amount if amount is None else amount, reference)
     if order.is_buy and not reference and _is_other_money(order, report.amount):
-        raise NotPossible("money without a reference is on record already: give this one its own (--reference)")
+        raise NotPossible(N_("money without a reference is on record already: give this one its own (--reference)"))
     return settlement.settle(order, report, who, "marked paid")
 
 

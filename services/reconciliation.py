@@ -10,7 +10,7 @@ from models.order import BUY, CANCELLED, CONFIRMED, PAID, PENDING, SELL, Order
 from models.writer import transaction
 from services import lifecycle, ordering, payouts, settlement
 from services.channels import LATE, LEASE, ask, driver_of, payment_of, payout_of
-from services.errors import NotPossible
+from services.errors import N_, NotPossible
 from services.fairpool import Due, FairPool, start_due
 from services.ordering import FIRST_ASK
 from services.queues import waiting_for
@@ -117,7 +117,7 @@ def ask_now(order: Order, who: str = "an operator") -> Report:
         with waiting_for(order.channel_id):
             report = _said_of(order)
     except ChannelUnknown as silence:
-        raise NotPossible(f"no usable answer: {silence}") from silence
+        raise NotPossible(N_("no usable answer: %(why)s"), why=str(silence)) from silence
     settlement.settle(order, report, "channel", f"the channel was asked, by {who}")
     return report
 

@@ -10,7 +10,7 @@ from models.merchant import Merchant
 from models.order import Order
 from models.outbox import CALLBACK_STATES, WAITING, Callback
 from models.writer import transaction
-from services.errors import NotPossible
+from services.errors import N_, NotPossible
 
 
 def against_redelivering(callback: Callback) -> str:
@@ -51,5 +51,5 @@ def _due_again(selected: Any) -> int:
     now = int(time.time())
     count: int = Callback.update(state=WAITING, attempts=0, due_at=now, updatetime=now).where(selected).execute()
     if not count:
-        raise NotPossible("no such callback")
+        raise NotPossible(N_("no such callback"))
     return count

@@ -7,7 +7,7 @@ import time
 from models.order import UNKNOWN_OUTCOME, Order, PaymentException
 from models.writer import transaction
 from services import lifecycle, ways
-from services.errors import NotPossible
+from services.errors import N_, NotPossible
 
 LONG = 86_400  # seconds of silence after which a person may decide
 
@@ -62,7 +62,7 @@ def resolve(
     seen, order = order.status, Order.held(order.id)
     found = [exception for exception in settleable(order) if exception_id in (None, exception.id)]
     if not found:
-        raise NotPossible("the order has no such open exception (one of silence only after a day)")
+        raise NotPossible(N_("the order has no such open exception (one of silence only after a day)"))
     if len(found) > 1:
         which = ", ".join(f"{exception.id} ({exception.kind})" for exception in found)
         raise NotPossible(f"several exceptions are open, name one: {which}")
@@ -71,9 +71,9 @@ def resolve(
         raise NotPossible("the exception was corrected just now: another amount is meant")
     way = ways.find(order, exception, resolution)
     if order.status != seen:
-        raise NotPossible(f"the order moved on just now: it is {order.status}")
+        raise NotPossible(N_("the order moved on just now: it is %(status)s"), status=order.status)
     if not exception.resolve(resolution, who):
-        raise NotPossible("the exception was settled just now")
+        raise NotPossible(N_("the exception was settled just now"))
     way.act(order, exception, who)
     lifecycle.note(order, who, f"exception {exception.kind}: {resolution}")
     return exception

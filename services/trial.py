@@ -87,7 +87,7 @@ def _body(now: int) -> str:
 def callback(merchant: Merchant) -> Outcome:
     """Send a test callback, as real ones are sent. Takes ten seconds at most. Raises NotPossible: it has no address."""
     if not merchant.callback_url:
-        raise NotPossible(f"{merchant.key} has no callback URL")
+        raise NotPossible(N_("%(key)s has no callback URL"), key=merchant.key)
     webhook_id, started = callbacks.new_webhook_id(), time.monotonic()
     status, answer = callbacks.send(merchant, webhook_id, _body(int(time.time())))
     return Outcome(webhook_id, status, round((time.monotonic() - started) * 1000), answer)

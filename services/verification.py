@@ -18,7 +18,7 @@ from models.ledger import LedgerAccount, Posting
 from models.verification import FAILED, HOLDS, OFF, Verification
 from models.writer import transaction
 from services import aside, storage
-from services.errors import NotPossible
+from services.errors import N_, NotPossible
 from settings import Settings
 
 log = logging.getLogger(__name__)
@@ -84,7 +84,7 @@ def _begin(who: str) -> Verification:
     """Raises NotPossible where one is under way."""
     database.alone("verification")
     if running() is not None:
-        raise NotPossible("the ledger is being verified just now")
+        raise NotPossible(N_("the ledger is being verified just now"))
     return _add(who)
 
 

@@ -23,7 +23,7 @@ from models.order import (
 )
 from services import fees, ledger, lifecycle, postings
 from services.channels import LATE
-from services.errors import NotPossible, Refused
+from services.errors import N_, NotPossible, Refused
 from services.postings import OPERATOR, Lines
 from services.settlement import cancel_withdrawal, complete_deposit, complete_withdrawal
 
@@ -122,7 +122,7 @@ def _pay_after_all(order: Order, exception: PaymentException, who: str) -> None:
     try:
         ledger.post(f"exception {exception.id}", postings.late_spend(order), who=who, order=order, memo=exception.kind)
     except Refused:
-        raise NotPossible("the merchant's balance does not cover what went out") from None
+        raise NotPossible(N_("the merchant's balance does not cover what went out")) from None
 
 
 def _given_back(order: Order, exception: PaymentException) -> str:

@@ -18,9 +18,14 @@ from models import schema
 from models.base import database
 from services import callbacks, ledger, proof, reconciliation, seeding
 from services import clock as service_clock
-from tests import databases, postgres
+from tests import databases, postgres, scratch
 from tests.browser import chromium
 from tests.support import NOON, Api, InlinePool, Receiver, Service, through_flask
+
+
+def pytest_configure() -> None:
+    """Before anything is written."""
+    scratch.use_memory()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -147,8 +147,9 @@ def test_a_callback_is_redelivered(operator, running, web_server):
     other.play(placed["order_no"], "success")
     until(lambda: shop.got)
     shop.answers(200)
+    until(lambda: "dead" in running.flask("callback", "list", "--merchant", "other").stdout)
     operator.goes_to("callbacks/?flt_state=dead")
-    operator.find("td.col-webhook_id a").click()
+    operator.find("td.col-createtime a").click()
     assert "410" in operator.text
     operator.presses("Deliver again")
     operator.confirms("Yes, deliver it")
@@ -247,7 +248,7 @@ def test_filters_narrow_a_list(operator, running):
     operator.goes_to("orders/")
     operator.find("[name=flt_least]").send_keys("55.01")
     operator.find("[name=flt_most]").send_keys("55.01")
-    Select(operator.find("[name=flt_type]")).select_by_value("1")
+    Select(operator.find("[name=flt_type]")).select_by_value("buy")
     operator.presses("Show")
     until(lambda: other["order_no"] not in operator.text)
     assert placed["order_no"] in operator.text

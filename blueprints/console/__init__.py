@@ -71,7 +71,8 @@ def _refusal(status: int, text: str) -> tuple[str, int]:
 
 def _failure(status: int, text: str) -> tuple[str, int]:
     """A page that asks nobody anything: render_template would ask the database who looks at it."""
-    return current_app.jinja_env.get_template("console/failure.html").render(status=status, text=text), status
+    template = current_app.jinja_env.get_template("console/failure.html")
+    return template.render(status=status, text=text, language=local.tag()), status
 
 
 def _http(error: HTTPException) -> Any:
@@ -79,6 +80,9 @@ def _http(error: HTTPException) -> Any:
         400: gettext("The form is too old, or was not sent from here. Go back, reload the page, and try again."),
         403: gettext("Your account may look, but not change anything."),
         404: gettext("There is nothing here."),
+        405: gettext("method not allowed"),
+        413: gettext("the request body is too large"),
+        422: gettext("A filter can't be applied, so nothing is shown. See what it says."),
     }
     status = error.code or 500
     return (_refusal if status < 500 else _failure)(status, texts.get(status, error.name))
@@ -92,7 +96,9 @@ def _unexpected(error: Exception) -> Any:
     fault = storage.report(error)
     if not fault:
         envelope.log.exception("%s %r failed", request.method, request.path)
-    return _failure(503 if fault else 500, fault.text if fault else gettext("Something went wrong: the log says what."))
+    return _failure(
+        503 if fault else 500, gettext(fault.text) if fault else gettext("Something went wrong: the log says what.")
+    )
 
 
 def _draining() -> Any:

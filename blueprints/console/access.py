@@ -16,10 +16,11 @@ from wtforms import PasswordField, StringField
 from wtforms.validators import InputRequired, Length
 
 import settings
+from blueprints.console.forms import told
 from blueprints.gate import caller
 from models.operator import OPERATOR, Operator
 from services import audit, operators
-from services.errors import NotPossible, Refused
+from services.errors import N_, NotPossible, Refused
 from services.rates import Rate
 
 log = logging.getLogger(__name__)
@@ -58,7 +59,7 @@ def actor() -> audit.Actor:
 class SignIn(FlaskForm):
     """Name and password."""
 
-    name = StringField(lazy_gettext("Name"), [InputRequired(), Length(max=64)])
+    name = StringField(lazy_gettext("User name"), [InputRequired(), Length(max=64)])
     password = PasswordField(lazy_gettext("Password"), [InputRequired(), Length(max=operators.MOST_CHARACTERS)])
 
 
@@ -172,13 +173,13 @@ def password() -> Any:
     me = current_user.operator
     try:
         if not operators.password_holds(me, form.present.data or ""):
-            raise NotPossible(gettext("the present password is another one"))
+            raise NotPossible(N_("the present password is another one"))
         take_back()
         if form.new.data != form.again.data:
-            raise NotPossible(gettext("the new passwords differ"))
+            raise NotPossible(N_("the new passwords differ"))
         audit.act(actor(), "set password", "operator", me.name, lambda: operators.set_password(me, form.new.data or ""))
     except NotPossible as refusal:
-        flash(str(refusal), "bad")
+        flash(told(refusal), "bad")
         return render_template("console/password.html", form=form), 422
     answer = _ended()
     flash(gettext("The password is changed. Sign in with it."), "good")

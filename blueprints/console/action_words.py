@@ -8,7 +8,7 @@ from typing import Any
 from flask_babel import gettext, lazy_gettext, ngettext
 
 from blueprints.console import words
-from blueprints.console.local import yuan
+from blueprints.console.local import sentences, yuan
 from models.ledger import FEES
 from models.order import Order
 from services import resolution
@@ -224,7 +224,7 @@ def said(action: Action, order: Order) -> Said:
         "channel": order.channel.name,
         "status": status(order),
     }
-    return Said(str(label), " ".join(str(text) % values for text in texts), str(sure), kind)
+    return Said(str(label), sentences(*(str(text) % values for text in texts)), str(sure), kind)
 
 
 STATES_OF_CHANNEL = {
@@ -247,5 +247,5 @@ def done(action: Action, result: Any, order: Order) -> str:
         heard = STATES_OF_CHANNEL[result.state.value]
         told = gettext("The channel says: %(heard)s. The order is %(status)s.", heard=heard, status=status(order))
     if resolution.open_exceptions(order):
-        told += " " + gettext("There is an exception to settle, see below.")
+        told = sentences(told, gettext("There is an exception to settle, see below."))
     return told

@@ -58,16 +58,16 @@ class Entries(List):
             "purpose",
             lazy_gettext("Purpose"),
             lambda row: words.purpose_of(row.posting.purpose),
-            note=lambda row: row.posting.memo,
+            note=lambda row: words.word(words.EXCEPTIONS, row.posting.memo),
         ),
-        Column("memo", lazy_gettext("Memo"), lambda row: row.posting.memo, on="export"),
+        Column("memo", lazy_gettext("Memo"), lambda row: words.word(words.EXCEPTIONS, row.posting.memo), on="export"),
         Column(
             "order_no",
             lazy_gettext("Order number"),
             lambda row: _order_of(row).order_no if _order_of(row) else None,
             link=lambda row: order_link(_order_of(row)),
         ),
-        Column("who", lazy_gettext("By"), lambda row: row.posting.who),
+        Column("who", lazy_gettext("By"), lambda row: words.who(row.posting.who)),
         Column("number", lazy_gettext("Number in its account"), lambda row: row.number, "number", on="export"),
         Column("posting", lazy_gettext("Posting"), lambda row: row.posting_id, "number", on="export"),
     )
@@ -105,6 +105,9 @@ class Merchants(List):
     )
 
 
+DRIVER_WORDS = {name: lazy_gettext(driver.title) if driver.title else name for name, driver in DRIVERS.items()}
+
+
 def _methods(row: Any) -> str:
     return ", ".join(words.word(words.METHODS, method) for method in row.pay_methods)
 
@@ -117,7 +120,7 @@ class Channels(List):
     empty = lazy_gettext("No channels yet.")
     filters = (
         Filter("text", lazy_gettext("Name"), "search"),
-        Filter("driver", lazy_gettext("Driver"), choices=choices({name: name for name in DRIVERS})),
+        Filter("driver", lazy_gettext("Driver"), choices=choices(DRIVER_WORDS)),
         Filter("category", lazy_gettext("Category"), choices=choices(words.CATEGORIES)),
         ENABLED,
     )
@@ -125,7 +128,7 @@ class Channels(List):
         Column("id", lazy_gettext("Id"), lambda row: row.id, "number", link=channel_link),
         Column("name", lazy_gettext("Channel"), lambda row: row.name, link=channel_link),
         Column("category", lazy_gettext("Category"), lambda row: words.word(words.CATEGORIES, row.category)),
-        Column("driver", lazy_gettext("Driver"), lambda row: row.driver),
+        Column("driver", lazy_gettext("Driver"), lambda row: words.word(DRIVER_WORDS, row.driver)),
         Column("methods", lazy_gettext("Methods"), _methods),
         Column("least", lazy_gettext("Least (¥)"), lambda row: row.min_amount, "money"),
         Column("most", lazy_gettext("Most (¥)"), lambda row: row.max_amount, "money"),
@@ -162,6 +165,10 @@ ABOUT = {"order": "order.show", "callback": "callback.show", "merchant": "mercha
 NAMED_BY = {"order": "order_no", "callback": "webhook_id", "merchant": "key", "channel": "channel_id"}
 
 
+def _subject(row: Any) -> str:
+    return f"{words.word(words.ABOUT, row.about)} {row.key}".strip()
+
+
 def _subject_link(row: Any) -> str:
     known = row.about in ABOUT and (row.about != "channel" or row.key.isdecimal())
     return url_for(ABOUT[row.about], **{NAMED_BY[row.about]: row.key}) if known and row.key else ""
@@ -174,8 +181,8 @@ class Audit(List):
     empty = lazy_gettext("Nobody has done anything yet.")
     filters = (
         Filter("who", lazy_gettext("Who"), "text"),
-        Filter("action", lazy_gettext("What"), "text"),
-        Filter("about", lazy_gettext("About"), "text"),
+        Filter("action", lazy_gettext("What"), choices=choices(words.ACTIONS)),
+        Filter("about", lazy_gettext("About"), choices=choices(words.ABOUT)),
         Filter("key", lazy_gettext("Its number or name"), "text"),
         SINCE,
         UNTIL,
@@ -183,8 +190,13 @@ class Audit(List):
     columns = (
         Column("at", lazy_gettext("When"), lambda row: row.at, "time"),
         Column("who", lazy_gettext("Who"), lambda row: row.who),
-        Column("action", lazy_gettext("What"), lambda row: row.action),
-        Column("about", lazy_gettext("About"), lambda row: f"{row.about} {row.key}".strip(), link=_subject_link),
+        Column("action", lazy_gettext("What"), lambda row: words.word(words.ACTIONS, row.action)),
+        Column(
+            "about",
+            lazy_gettext("About"),
+            lambda row: f"{words.word(words.ABOUT, row.about)} {row.key}".strip(),
+            link=_subject_link,
+        ),
         Column("detail", lazy_gettext("Detail"), lambda row: row.detail),
         Column("address", lazy_gettext("From address"), lambda row: row.address),
     )

@@ -12,7 +12,7 @@ from wtforms import BooleanField, HiddenField, SelectChoice, SelectField, String
 from wtforms.validators import DataRequired, Length
 
 import gateways
-from blueprints.console import access, driver_form
+from blueprints.console import access, driver_form, words
 from blueprints.console.forms import Read, Several, blame, refuse, said, texts
 from blueprints.console.frame import Page
 from models.base import LARGEST_ID
@@ -68,7 +68,7 @@ class NewChannelForm(ChannelForm):
         [DataRequired()],
         choices=[
             SelectChoice("", lazy_gettext("choose one")),
-            *(SelectChoice(*each) for each in CATEGORY_TEXTS.items()),
+            *(SelectChoice(*each) for each in words.CATEGORIES.items()),
         ],
     )
 

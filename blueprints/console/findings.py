@@ -10,7 +10,8 @@ from typing import Any
 from flask import url_for
 from flask_babel import format_timedelta, gettext, ngettext
 
-from blueprints.console.local import local_time
+from blueprints.console.forms import said
+from blueprints.console.local import local_time, sentences
 from models.channel import Channel
 from models.order import BUY, SELL
 from services.attention import Finding
@@ -51,7 +52,7 @@ def _channel(number: int) -> str:
 
 
 def _storage(facts: dict[str, Any]) -> Told:
-    return gettext("The database: %(what)s.", what=facts["fault"].text), "#"
+    return gettext("The database: %(what)s.", what=said(facts["fault"].text)), "#"
 
 
 def _ledger_off(facts: dict[str, Any]) -> Told:
@@ -78,7 +79,8 @@ def _exceptions(facts: dict[str, Any]) -> Told:
         count=f"{facts['count']:,}",
     )
     if facts["silent"]:
-        text += " " + gettext("Of these, %(count)s may settle once the channel answers.", count=facts["silent"])
+        silent = gettext("Of these, %(count)s may settle once the channel answers.", count=facts["silent"])
+        text = sentences(text, silent)
     return text, url_for("exceptions.index_view", flt_state="open")
 
 

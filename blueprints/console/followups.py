@@ -55,9 +55,9 @@ class Exceptions(List):
             "kind",
             lazy_gettext("Kind"),
             lambda row: words.word(words.EXCEPTIONS, row.kind),
-            note=lambda row: row.detail,
+            note=lambda row: words.word(words.DETAILS, row.detail),
         ),
-        Column("detail", lazy_gettext("Detail"), lambda row: row.detail, on="export"),
+        Column("detail", lazy_gettext("Detail"), lambda row: words.word(words.DETAILS, row.detail), on="export"),
         Column("type", lazy_gettext("Type"), lambda row: words.word(words.TYPES, row.order.order_type), on="export"),
         *merchant_columns(lambda row: row.order),
         Column(
@@ -74,9 +74,9 @@ class Exceptions(List):
             lazy_gettext("State"),
             _resolution,
             "state",
-            note=lambda row: row.resolved_by or "",
+            note=lambda row: words.who(row.resolved_by or ""),
         ),
-        Column("resolved_by", lazy_gettext("Settled by"), lambda row: row.resolved_by, on="export"),
+        Column("resolved_by", lazy_gettext("Settled by"), lambda row: words.who(row.resolved_by or ""), on="export"),
         Column("resolvedtime", lazy_gettext("Settled at"), lambda row: row.resolvedtime, "time", on="export"),
     )
 

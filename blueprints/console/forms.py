@@ -11,9 +11,8 @@ from marshmallow import ValidationError, fields
 from wtforms import BooleanField, Field, SelectMultipleField, StringField
 from wtforms.validators import StopValidation
 
-from services.errors import NotPossible
-
-N_ = str  # marks a text for translation where it is shown
+from blueprints.console import words
+from services.errors import N_, NotPossible
 
 # What marshmallow itself says.
 MESSAGES = (
@@ -29,9 +28,18 @@ MESSAGES = (
 )
 
 
-def said(text: str) -> str:
+def said(text: str, **values: Any) -> str:
     """A service's text in the reader's language."""
-    return gettext(text) if text else ""
+    return gettext(text, **values) if text else ""
+
+
+def told(refusal: NotPossible) -> str:
+    """Why something can't be done, in the reader's language."""
+    return said(refusal.text, **_values(refusal))
+
+
+def _values(refusal: NotPossible) -> dict[str, str]:
+    return {name: words.inside(name, value) for name, value in refusal.values.items()}
 
 
 class Read(StringField):
@@ -67,18 +75,18 @@ def texts(form: FlaskForm, names: tuple[str, ...]) -> dict[str, str]:
     return {name: text_of(form[name]) for name in names}
 
 
-def blame(form: FlaskForm, wrong: dict[str, list[str]]) -> bool:
+def blame(form: FlaskForm, wrong: dict[str, list[str]], **values: str) -> bool:
     """Put what a service says of fields (`NotPossible.wrong`) where they are in a form; False where none is there."""
     found = False
     for name, messages in wrong.items():
         field = form._fields.get(name.replace(".", "_"))
         if field is not None:
-            field.errors = [*field.errors, *(said(text) for text in messages)]
+            field.errors = [*field.errors, *(said(text, **values) for text in messages)]
             found = True
     return found
 
 
 def refuse(form: FlaskForm, refusal: NotPossible) -> None:
     """Show a refusal: at the fields that it names, else above the page."""
-    if not blame(form, refusal.wrong):
-        flash(said(str(refusal)), "bad")
+    if not blame(form, refusal.wrong, **_values(refusal)):
+        flash(told(refusal), "bad")

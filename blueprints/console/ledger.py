@@ -11,8 +11,9 @@ from flask_admin import expose
 from flask_babel import gettext, lazy_gettext
 
 import settings
-from blueprints.console import access
+from blueprints.console import access, words
 from blueprints.console.findings import ago
+from blueprints.console.forms import told
 from blueprints.console.frame import Page
 from blueprints.console.local import local_time, yuan
 from services import audit, proof, verification
@@ -51,6 +52,7 @@ class Ledger(Page):
             ago=ago,
             owed=owed,
             owed_by_all=owed_by_all,
+            words=words,
         )
 
     @expose("/verify", methods=["POST"])
@@ -60,7 +62,7 @@ class Ledger(Page):
         try:
             audit.act(actor, "verify ledger", "ledger", "", lambda: verification.start(actor.who))
         except NotPossible as refusal:
-            flash(gettext("Not done: %(why)s.", why=refusal), "bad")
+            flash(gettext("Not done: %(why)s.", why=told(refusal)), "bad")
         else:
             flash(gettext("The ledger is being verified. Reload the page to see what came of it."), "good")
         return redirect(self.get_url(".index"), 303)

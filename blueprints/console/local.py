@@ -27,6 +27,16 @@ def language() -> Locale:
     return LANGUAGES[chosen if chosen in LANGUAGES else envelope.language().language]
 
 
+def tag() -> str:
+    """The language as browsers name it."""
+    return {"zh": "zh-CN"}.get(language().language, "en")
+
+
+def sentences(*texts: Any) -> str:
+    """Sentences one after the other, as the reader's language puts them."""
+    return ("" if language().language == "zh" else " ").join(str(text) for text in texts if text)
+
+
 @lru_cache(maxsize=128)
 def _zone(name: str) -> ZoneInfo:
     try:
@@ -87,7 +97,7 @@ def init(app: Flask) -> None:
         own = language().language
         others = [(name, NAMES[name]) for name in LANGUAGES if name != own]
         return {
-            "language": own,
+            "language": tag(),
             "languages": others,
             "zone": str(zone()),
             "here": request.full_path.rstrip("?"),

@@ -12,9 +12,9 @@ from flask_wtf import FlaskForm
 from wtforms import BooleanField, HiddenField, SelectChoice, StringField
 from wtforms.validators import DataRequired, Length
 
-from blueprints.console import access
+from blueprints.console import access, words
 from blueprints.console.adjusting import Adjusting
-from blueprints.console.forms import Read, Several, refuse, said, texts
+from blueprints.console.forms import Read, Several, refuse, said, texts, told
 from models.merchant import Merchant
 from schemas.fields import Percent, Whole
 from schemas.views import hundredths
@@ -35,7 +35,8 @@ class MerchantForm(FlaskForm):
     name = StringField(lazy_gettext("Name"), [DataRequired(), Length(max=100)])
     callback_url = StringField(lazy_gettext("Callback URL"), [Length(max=2000)])
     events = Several(
-        lazy_gettext("Callbacks besides the results"), choices=[SelectChoice(each) for each in MORE_EVENTS]
+        lazy_gettext("Callbacks besides the results"),
+        choices=[SelectChoice(each, words.STATUSES[each]) for each in MORE_EVENTS],
     )
     buy_rate = Read(lazy_gettext("Fee on deposits"), Percent(), default="0.00")
     sell_rate = Read(lazy_gettext("Fee on withdrawals"), Percent(), default="0.00")
@@ -200,7 +201,7 @@ class MerchantPage(Adjusting):
                 f"the old one stays valid for {form.keep_hours.value} hours",
             )
         except NotPossible as refusal:
-            flash(said(str(refusal)), "bad")
+            flash(told(refusal), "bad")
             return redirect(url_for("merchant.show", key=key), 303)
         shown = {"callback_secret" if callback else "secret": new, "keep_hours": form.keep_hours.value}
         return self.render("console/merchant_secrets.html", merchant=row, **shown)
@@ -248,7 +249,7 @@ class MerchantPage(Adjusting):
         try:
             outcome = audit.act(access.actor(), "test callback", "merchant", key, lambda: trial.callback(row))
         except NotPossible as refusal:
-            flash(said(str(refusal)), "bad")
+            flash(told(refusal), "bad")
             return redirect(url_for("merchant.show", key=key), 303)
         return self.render("console/merchant_test.html", merchant=row, outcome=outcome, problem=said(outcome.problem))
 

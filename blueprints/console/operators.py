@@ -14,7 +14,7 @@ from wtforms import PasswordField, SelectChoice, SelectField, StringField
 from wtforms.validators import DataRequired, EqualTo, InputRequired, Length
 
 from blueprints.console import access
-from blueprints.console.forms import refuse, said
+from blueprints.console.forms import refuse, told
 from blueprints.console.frame import Page
 from models.base import LARGEST_ID
 from models.operator import OPERATOR, VIEWER, Operator
@@ -40,7 +40,7 @@ class PasswordForm(FlaskForm):
 class NewOperatorForm(PasswordForm):
     """A new account."""
 
-    name = StringField(lazy_gettext("Name"), [DataRequired(), Length(max=64)])
+    name = StringField(lazy_gettext("User name"), [DataRequired(), Length(max=64)])
     role = SelectField(
         lazy_gettext("Role"),
         choices=[
@@ -105,7 +105,7 @@ class OperatorsPage(Page):
             audit.act(access.actor(), action, "operator", row.name, lambda: do(row, current_user.name))
             flash(gettext("Done. %(name)s is signed out everywhere.", name=row.name), "good")
         except NotPossible as refusal:
-            flash(said(str(refusal)), "bad")
+            flash(told(refusal), "bad")
         return redirect(url_for("operators.index"), 303)
 
     @expose(f"{ACCOUNT}/password", methods=("GET", "POST"))

@@ -8,6 +8,7 @@ from flask import abort, flash, redirect, request, url_for
 from flask_admin import expose
 
 from blueprints.console import access, action_words, order_words, words
+from blueprints.console.forms import told
 from blueprints.console.frame import Page
 from models.order import Order
 from schemas.views import hundredths
@@ -34,7 +35,7 @@ def act_on(order: Order) -> None:
     try:
         action, result = acting.perform(order, key, seal, given, access.actor())
     except NotPossible as refusal:
-        flash(str(refusal), "bad")
+        flash(told(refusal), "bad")
     else:
         flash(action_words.done(action, result, story.find(order.order_no)), "good")
 
@@ -71,13 +72,13 @@ class OrderPage(Page):
         return redirect(url_for(".show", order_no=order_no), 303)
 
     def _page(self, order: Order, sensitive: dict[str, str], revealed: bool = False) -> str:
-        told = story.of(order)
+        its_story = story.of(order)
         possible = actions.possible(order)
         return self.render(
             "console/order.html",
             **{
                 "order": order,
-                "story": told,
+                "story": its_story,
                 "words": words,
                 "own": order_words,
                 "text": order_words.text,

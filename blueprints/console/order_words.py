@@ -7,18 +7,11 @@ from typing import Any
 from flask_babel import gettext, lazy_gettext
 from markupsafe import Markup
 
+from blueprints.console import words
 from blueprints.console.cells import printable
 from models.order import CANCELLED, COMPLETED, CONFIRMED, PAID, PENDING
 
-OPERATOR = "operator "
-WHO = {
-    "merchant": lazy_gettext("merchant"),
-    "payer": lazy_gettext("payer"),
-    "channel": lazy_gettext("channel"),
-    "service": lazy_gettext("service"),
-    "operator": lazy_gettext("operator, by a command"),
-    "seed": lazy_gettext("demo content"),
-}
+EXCEPTION = "exception "
 # What stands in the history, as far as it is always the same.
 WHY = {
     "created": lazy_gettext("created"),
@@ -79,11 +72,12 @@ FIELDS = {
 }
 
 
-def who(text: str) -> str:
-    """Who did something, as it stands in the history."""
-    if text.startswith(OPERATOR):
-        return gettext("operator %(name)s", name=text.removeprefix(OPERATOR))
-    return str(WHO.get(text, text))
+def why(text: str) -> str:
+    """Why a step was made, as it stands in the history."""
+    kind = text.removeprefix(EXCEPTION)
+    if text != kind and kind in words.EXCEPTIONS:
+        return gettext("exception: %(kind)s", kind=words.word(words.EXCEPTIONS, kind).lower())
+    return words.word(WHY, text)
 
 
 def text(value: Any) -> Markup:

@@ -10,6 +10,11 @@
     if (document.querySelector("time") || document.querySelector("input[type=datetime-local]")) location.reload();
   }
 
+  // On a desk the filters are always there.
+  if (matchMedia("(min-width: 44rem)").matches) {
+    for (const box of document.querySelectorAll(".filterbox")) box.open = true;
+  }
+
   document.addEventListener("submit", (event) => {
     if (event.target.method !== "post") return;
     if (event.target.dataset.sent) event.preventDefault();

@@ -112,8 +112,8 @@ BAD_VALUES = [
     ("--callback-url", "shop.example/hook", "http"),
     ("--callback-url", "http://[bad", "callback URL"),
     ("--events", "paid,nope", "events are"),
-    ("--allow", "10.0.0.1/8", "allowed addresses"),
-    ("--allow", "localhost", "allowed addresses"),
+    ("--allow", "10.0.0.1/8", "is no IP address, and no network"),
+    ("--allow", "localhost", "is no IP address, and no network"),
 ]
 
 

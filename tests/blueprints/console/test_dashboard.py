@@ -413,11 +413,12 @@ def test_the_lists_behind_what_waits_have_just_those_rows(
     assert [given_up in " ".join(row.values()) for row in page(url.removeprefix("/console/")).rows] == [True]
 
 
-def test_the_list_behind_a_number_of_orders_has_just_those_rows(dashboard, page, api):
+def test_the_list_behind_a_number_of_orders_has_just_those_rows(dashboard, console, page, api):
     done = {completed(api) for _ in range(3)}
     api.buy()
     for zone in ("UTC", "Asia/Kolkata"):
         shown = dashboard(zone)
+        console.set_cookie("console_zone", zone, path="/console")
         (bar,) = re.findall(r'<a href="/console/([^"]+)" class="bar">', shown.html)
         rows = page(bar.replace("&amp;", "&")).rows
         assert {words(row["Order number"]).split()[0] for row in rows} == done

@@ -238,7 +238,7 @@ def test_exceptions_show_the_open_ones_first_and_the_settled_ones_on_demand(page
     (row,) = page("exceptions/").rows
     assert (row["Ordered (¥)"], row["Reported (¥)"], row["State"]) == ("100.00", "101.00", "Open")
     (settled,) = page("exceptions/?flt_state=settled&flt_merchant=demo&flt_channel=2&flt_type=buy").rows
-    assert settled["State"] == "Credited operator"
+    assert settled["State"] == "Credited operator, by a command"
     assert len(page("exceptions/?flt_state=all&flt_kind=wrong_amount").rows) == 2
     assert not page("exceptions/?flt_state=all&flt_merchant=other").rows
 
@@ -265,7 +265,7 @@ def test_entries_are_found_by_account_owner_purpose_order_and_time(page, api, fl
     flask("ledger", "adjust", "other", "5.00", "--reason", "a gift")
     entries = page("entries/").rows
     assert len(entries) == 2 + 3 + 2
-    assert (entries[0]["By"], entries[0]["Order number"]) == ("operator", "")
+    assert (entries[0]["By"], entries[0]["Order number"]) == ("operator, by a command", "")
     assert "Adjustment a gift" in {row["Purpose"] for row in entries}
     credit = page(f"entries/?flt_order={order_no}").rows
     assert sorted((row["Account"], row["Whose"], row["Amount (¥)"]) for row in credit) == [

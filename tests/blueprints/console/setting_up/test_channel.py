@@ -221,7 +221,7 @@ def test_another_account_is_refused_while_orders_are_under_way_unless_it_is_the_
     assert form.sent["config_pid"] == "2002"
     answer = console.post(f"/console/channel/{number}", data=form.fill({"same_account": True}))
     assert answer.status_code == 303
-    assert audited()[-1].endswith("pid: 1001 -> 2002; the same account")
+    assert audited()[-1].endswith("pid: (set) -> (another); the same account")
 
 
 def test_trying_a_channel_says_how_that_went(new, upstream, fill, page, console, audited):

@@ -37,7 +37,7 @@ WRONG = [
     ("sell_rate", "", "Must be a percentage with at most two decimals."),
     ("sell_rate", "-1", "Must be a percentage from 0 to 100."),
     ("sell_rate", "１", "Must be a percentage with at most two decimals."),
-    ("allowed_addresses", "10.0.0.1/8", "10.0.0.1/8 has host bits set"),
+    ("allowed_addresses", "10.0.0.1/8", "10.0.0.1/8 is no IP address, and no network like 10.0.0.0/8"),
 ]
 
 

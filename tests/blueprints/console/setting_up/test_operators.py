@@ -12,7 +12,7 @@ NEW = {"name": "cashier", "role": "operator", "password": "a long password", "ag
 @pytest.fixture
 def row(page):
     """`row("viewer")`: the line of an account."""
-    return lambda name: next(each for each in page("operators/").rows if each["Name"].split()[0] == name)
+    return lambda name: next(each for each in page("operators/").rows if each["User name"].split()[0] == name)
 
 
 @pytest.fixture
@@ -114,7 +114,7 @@ def test_a_new_password_for_somebody_else_ends_their_sessions(fill, wrong, viewe
 
 def test_a_viewer_sees_the_accounts_and_can_change_nothing(act, send, viewer, page):
     shown = page("operators/", client=viewer)
-    assert (shown.column("Name"), len(Page(shown.html).forms)) == (["demo", "viewer (you)"], 3)
+    assert (shown.column("User name"), len(Page(shown.html).forms)) == (["demo", "viewer (you)"], 3)
     words = ("enable", "disable", "operator", "viewer", "end", "password")
     assert {act("demo", word, client=viewer).status_code for word in words} == {403}
     assert send("operators/", client=viewer).status_code == 403

@@ -1,0 +1,60 @@
+"""The catalogue of translations is that of the code: nothing missing, nothing left over, every placeholder kept."""
+
+import re
+
+import pytest
+from babel.messages.extract import DEFAULT_KEYWORDS, extract_from_dir
+from babel.messages.frontend import parse_keywords, parse_mapping_cfg
+from babel.messages.pofile import read_po
+
+from tests.support import ROOT
+
+CATALOGUE = ROOT / "blueprints" / "translations" / "zh" / "LC_MESSAGES" / "messages.po"
+PLACEHOLDER = re.compile(r"%\(\w+\)[a-z]|\{\w*\}")
+
+
+@pytest.fixture(scope="module")
+def catalogue():
+    """What stands in the file of translations."""
+    with CATALOGUE.open("rb") as file:
+        return read_po(file, locale="zh")
+
+
+@pytest.fixture(scope="module")
+def extracted():
+    """What `make messages` finds in the code: by its mapping, and by the keywords of its command."""
+    keywords = parse_keywords(re.findall(r"-k (\w+)", (ROOT / "Makefile").read_text("utf-8")))
+    with (ROOT / "babel.cfg").open(encoding="utf-8") as file:
+        methods, options = parse_mapping_cfg(file)
+    found = extract_from_dir(ROOT, methods, options, DEFAULT_KEYWORDS | keywords)
+    return {message for _, _, message, _, _ in found}
+
+
+def _texts(message):
+    """An original or a translation, a text for each of its plural forms."""
+    return [message] if isinstance(message, str) else list(message)
+
+
+def test_every_text_of_the_code_is_translated(catalogue, extracted):
+    missing = [
+        message
+        for message in extracted
+        if message not in catalogue or not all(_texts(catalogue[message].string)) or catalogue[message].fuzzy
+    ]
+    assert missing == [], "run `make messages` and translate what is new"
+
+
+def test_the_catalogue_holds_nothing_that_the_code_does_not_say(catalogue, extracted):
+    assert len(extracted) > 500
+    assert [message.id for message in catalogue if message.id and message.id not in extracted] == []
+    assert list(catalogue.obsolete) == []
+
+
+def test_a_translation_has_the_placeholders_of_its_original(catalogue):
+    def placeholders(texts):
+        return {each for text in _texts(texts) for each in PLACEHOLDER.findall(text)}
+
+    differ = [
+        message.id for message in catalogue if message.id and placeholders(message.id) != placeholders(message.string)
+    ]
+    assert differ == []

@@ -197,12 +197,13 @@ def add_account(
     card_number: str,
     real_name: str,
     createtime: int | None = None,
-    once: bool = False,
+    after: int | None = None,
 ) -> ReceivingAccount:
     """Put a receiving account on file; withdrawals go to the newest one.
 
     Args:
-        once: refuse what is the newest one already, so that a form that was sent twice adds one.
+        after: the id of the newest one that was seen, 0 for none: refuse the same once more, and anything once there
+            is a newer one, so that a form that is sent again brings back no account that was replaced.
 
     Raises:
         NotPossible: a value can't be used, or that.
@@ -213,8 +214,8 @@ def add_account(
     if wrong:
         raise NotPossible("; ".join(text for texts in wrong.values() for text in texts), wrong)
     details = {"bank": bank, "sub_bank": sub_bank, "card_number": card_number, "real_name": real_name}
-    if once:
-        _check_not_newest(merchant, details)
+    if after is not None:
+        _check_newest(merchant, details, after)
     return ReceivingAccount.create(
         merchant=merchant,
         on_file=True,
@@ -223,9 +224,11 @@ def add_account(
     )
 
 
-def _check_not_newest(merchant: Merchant, details: dict[str, str]) -> None:
+def _check_newest(merchant: Merchant, details: dict[str, str], seen: int) -> None:
     database.alone("accounts", merchant.id)
     newest = ReceivingAccount.of(merchant)
     if newest and json.loads(vault.unseal(newest.details)) == details:
         said = N_("this is the newest account on file already")
         raise NotPossible(said, {"card_number": [said]})
+    if seen != (newest.id if newest else 0):
+        raise NotPossible(N_("another account was added meanwhile: look which one withdrawals go to now"))

@@ -12,7 +12,7 @@ from wtforms import HiddenField, SelectChoice, SelectField, StringField
 from wtforms.validators import DataRequired, Length
 
 from blueprints.console import access
-from blueprints.console.forms import Read, refuse
+from blueprints.console.forms import Read, number, refuse
 from blueprints.console.frame import Page
 from blueprints.console.local import yuan
 from models.merchant import Merchant
@@ -25,7 +25,7 @@ from services.errors import NotPossible
 class AdjustForm(FlaskForm):
     """How much, why, and through which channel the money went; `newest` is the adjustment that is the last so far."""
 
-    newest = HiddenField()
+    newest = HiddenField(filters=[number])
     amount = Read(lazy_gettext("Amount in yuan"), Sum(negative=True))
     reason = StringField(lazy_gettext("Reason"), [DataRequired(), Length(max=300)])
     channel = SelectField(lazy_gettext("Channel"))
@@ -34,12 +34,6 @@ class AdjustForm(FlaskForm):
         super().__init__(**options)
         each = [SelectChoice(str(row.id), f"{row.id} · {row.name}") for row in channels.every()]
         self.channel.choices = [SelectChoice("", gettext("none: it is your own money")), *each]
-
-    @property
-    def seen(self) -> int:
-        """The number of that adjustment; of none that can be where the form was not sent from the page."""
-        text = self.newest.data or ""
-        return int(text) if text.isdecimal() and len(text) < 20 else -1
 
 
 class Adjusting(Page):
@@ -53,13 +47,13 @@ class Adjusting(Page):
         """The form; then what it would do; and with that confirmed, it is done."""
         access.must_act()
         row = self._found(key)
-        form = AdjustForm(data={"newest": str(ledger.newest_adjustment(row))})
+        form = AdjustForm(data={"newest": ledger.newest_adjustment(row)})
         sure = False
         if form.validate_on_submit():
             try:
                 if request.form.get("sure"):
                     return self._adjusted(row, form)
-                ledger.check_newest(row, form.seen)
+                ledger.check_newest(row, form.newest.data)
                 ledger.check_cover(row, form.amount.value)
                 sure = True
             except NotPossible as refusal:
@@ -76,7 +70,7 @@ class Adjusting(Page):
             "adjust balance",
             "merchant",
             row.key,
-            lambda: ledger.adjust(row, fen, reason, channel=through, who=actor.who, once=True, newest=form.seen),
+            lambda: ledger.adjust(row, fen, reason, channel=through, who=actor.who, once=True, newest=form.newest.data),
             f"{hundredths(fen)} yuan; channel: {through.id if through else '-'}; {reason}",
         )
         flash(gettext("The balance is adjusted by %(amount)s yuan.", amount=yuan(fen)), "good")

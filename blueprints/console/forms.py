@@ -42,6 +42,12 @@ def _values(refusal: NotPossible) -> dict[str, str]:
     return {name: words.inside(name, value) for name, value in refusal.values.items()}
 
 
+def number(text: Any) -> int:
+    """The number in a hidden field; -1, which no row has, where there is none."""
+    typed = str(text)
+    return int(typed) if typed.isdecimal() and len(typed) < 20 else -1
+
+
 class Read(StringField):
     """A text that a field of the contract reads: `data` is what was typed, `value` what it means."""
 

@@ -14,7 +14,8 @@ from wtforms.validators import DataRequired, Length
 
 from blueprints.console import access, words
 from blueprints.console.adjusting import Adjusting
-from blueprints.console.forms import Read, Several, refuse, said, texts, told
+from blueprints.console.forms import Read, Several, number, refuse, said, texts, told
+from models.account import ReceivingAccount
 from models.merchant import Merchant
 from schemas.fields import Percent, Whole
 from schemas.views import hundredths
@@ -70,8 +71,9 @@ class RotateForm(FlaskForm):
 
 
 class AccountForm(FlaskForm):
-    """A receiving account."""
+    """A receiving account; `after` is the id of the newest one that the page knew, 0 for none."""
 
+    after = HiddenField(filters=[number])
     real_name = StringField(lazy_gettext("Holder's name"), [DataRequired(), Length(max=100)])
     card_number = StringField(lazy_gettext("Card or account number"), [DataRequired(), Length(max=40)])
     bank = StringField(lazy_gettext("Bank"), [Length(max=100)])
@@ -218,26 +220,28 @@ class MerchantPage(Adjusting):
     def account(self, key: str) -> Any:
         """A new receiving account."""
         access.must_act()
-        row, form = self._found(key), AccountForm()
+        row = self._found(key)
+        newest = ReceivingAccount.of(row)
+        form = AccountForm(data={"after": newest.id if newest else 0})
         if form.validate_on_submit():
             details = {
                 name: (form[name].data or "").strip() for name in ("bank", "sub_bank", "card_number", "real_name")
             }
             try:
-                self._add_account(row, details)
+                self._add_account(row, details, form.after.data)
                 return redirect(url_for("merchant.show", key=key), 303)
             except NotPossible as refusal:
                 refuse(form, refusal)
         return self.render("console/merchant_account.html", form=form, merchant=row), 422 if form.errors else 200
 
-    def _add_account(self, row: Merchant, details: dict[str, str]) -> None:
-        ending = details["card_number"][-4:]
+    def _add_account(self, row: Merchant, details: dict[str, str], after: int) -> None:
+        ending = masking.ending(details["card_number"]).lstrip("*")
         audit.act(
             access.actor(),
             "add receiving account",
             "merchant",
             row.key,
-            lambda: administration.add_account(row, once=True, **details),
+            lambda: administration.add_account(row, after=after, **details),
             f"ending in {ending}",
         )
         flash(gettext("Withdrawals now go to the account ending in %(ending)s.", ending=ending), "good")

@@ -175,6 +175,14 @@ def test_an_account_that_is_sent_twice_is_there_once(fill, wrong, flask_json):
     assert len(flask_json("account", "list", "demo")) == 2
 
 
+def test_an_account_that_was_replaced_does_not_come_back_because_its_form_is_sent_again(fill, console, page, api):
+    first = Page(page("merchant/demo/account").html).form().fill(ACCOUNT)
+    assert console.post("/console/merchant/demo/account", data=first).status_code == 303
+    assert fill("merchant/demo/account", **ACCOUNT | {"card_number": "6222000011112222"}).status_code == 303
+    assert "another account was added meanwhile" in console.post("/console/merchant/demo/account", data=first).text
+    assert api.sell("10.00").data["payment_method_snapshot"]["card_number"] == "6222000011112222"
+
+
 def test_an_account_that_cannot_be_used_is_told_at_its_fields(wrong):
     assert wrong("merchant/demo/account", real_name="  ", card_number="62 2200") == {
         "real_name": "This field is required."

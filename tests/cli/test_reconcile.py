@@ -791,7 +791,7 @@ def test_a_file_that_cannot_be_read_or_dated_is_refused(refused, content, words)
         (("--column", "status=state"), 1, "has no column state"),
         (("--column", "number"), 2, "NAME=VALUE"),
         (("--since", "2026-05-02"), 1, "would end on 2026-05-01, before they begin on 2026-05-02"),
-        (("--fee-rate", "101"), 2, "no percentage"),
+        (("--fee-rate", "101"), 2, "a percentage from 0 to 100"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(refused, options, status, words):

@@ -76,14 +76,8 @@ class OrderPage(Page):
         possible = actions.possible(order)
         return self.render(
             "console/order.html",
-            **{
-                "order": order,
-                "story": its_story,
-                "words": words,
-                "own": order_words,
-                "text": order_words.text,
-                "said": action_words.said,
-            },
+            **WORDS,
+            **{"order": order, "story": its_story},
             **{"sensitive": sensitive, "revealed": revealed, "account": revealing.account_ending(order)},
             **{"actions": possible, "decisions": [action for action in possible if action.exception]},
             **{"by_hand": driver_of(order.channel).by_hand, "plain_amount": hundredths(order.amount)},

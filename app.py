@@ -37,7 +37,19 @@ from models.faults import fault_of
 from models.merchant import Merchant
 from models.postgres import NoDriver
 from server import Server, core_of_its_own, may_have, on_any_core, staying_on, until_asked
-from services import clock, demo, directory, instance_lock, jobs, replay, seeding, statistics, storage, vault
+from services import (
+    clock,
+    demo,
+    directory,
+    instance_lock,
+    jobs,
+    replay,
+    seeding,
+    statistics,
+    storage,
+    vault,
+    verification,
+)
 from services.errors import NotPossible
 
 BODY_LIMIT = 64 * 1024
@@ -60,6 +72,7 @@ def _open(chosen: settings.Settings) -> None:
     directory.forget()
     storage.trial.forget()
     statistics.kept.forget()
+    verification.allow()
     if chosen.database_url:
         open_postgres(chosen.database_url, chosen.database_connections)
     else:

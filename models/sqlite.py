@@ -70,7 +70,15 @@ class Sqlite(SqliteDatabase):
 
     def _connect(self) -> sqlite3.Connection:
         self._hold_to_file()
-        connection: sqlite3.Connection = super()._connect()
+        # By `mode=rw` it must be there: else SQLite makes a new one in the very moment in which it is moved.
+        there = f"{Path(self.database).absolute().as_uri()}?mode=rw"
+        options = {"timeout": self._timeout, "isolation_level": None} | self.connect_params
+        connection = sqlite3.connect(there, uri=True, **options)
+        try:
+            self._add_conn_hooks(connection)
+        except BaseException:
+            connection.close()
+            raise
         self._file = self._file or self._found()
         return connection
 

@@ -31,7 +31,6 @@ def start(chosen: Settings, for_long_work: Callable[[Any], Any] = lambda job: jo
         for_long_work: wraps a job that takes long.
     """
     aside.use(for_long_work)
-    verification.allow()
     senders = FairPool(chosen.callback_workers, "callback")
     askers = FairPool(chosen.channel_workers, "channel")
     jobs = ThreadPoolExecutor()

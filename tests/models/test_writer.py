@@ -32,6 +32,7 @@ def path(tmp_path):
     """An empty table of texts, each there once at most, in a file of its own."""
     file = tmp_path / "notes.sqlite"
     writer.stop()
+    file.touch()
     open_database(file, busy_timeout=0.2)
     database.execute_sql("CREATE TABLE note (text TEXT UNIQUE)")
     yield file

@@ -1,6 +1,9 @@
 """The ledger is verified in the background: when it is due or somebody asks, once at a time, each run on record."""
 
+import json
 import logging
+import subprocess
+import sys
 
 import pytest
 
@@ -8,7 +11,7 @@ from models.verification import Verification
 from services import verification
 from services.errors import NotPossible
 from tests.databases import settings_of, unguarded
-from tests.support import completed, until
+from tests.support import ROOT, completed, until
 
 HOUR = 3_600
 BROKEN = "UPDATE ledger_account SET balance = balance + 1 WHERE kind = 'fees'"
@@ -162,3 +165,15 @@ def test_books_that_were_not_verified_for_long_are_overdue(app, ahead, asked, ev
 
 def test_books_that_were_never_verified_are_overdue_once_they_are_old(app):
     assert verification.overdue(24)  # the demo's first posting is of January
+
+
+@pytest.mark.sqlite
+def test_the_proof_makes_no_database_where_the_file_was_moved_just_now(tmp_path):
+    gone, its_log = tmp_path / "orders.sqlite", tmp_path / "orders.sqlite-wal"
+    its_log.write_bytes(b"orders that are nowhere else")
+    command = [sys.executable, "-m", "services.proof_apart"]
+    given = json.dumps({"url": "", "file": str(gone)}) + "\n"
+    done = subprocess.run(command, cwd=ROOT, input=given, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "unable to open" in done.stderr
+    assert (gone.exists(), its_log.read_bytes()) == (False, b"orders that are nowhere else")

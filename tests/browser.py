@@ -4,9 +4,11 @@ import shutil
 from pathlib import Path
 
 import pytest
+from selenium.common.exceptions import NoSuchElementException, StaleElementReferenceException
 from selenium.webdriver import Chrome, ChromeOptions
 from selenium.webdriver.chrome.service import Service as Driver
 from selenium.webdriver.common.by import By
+from selenium.webdriver.support.ui import WebDriverWait
 
 CHROMIUM, CHROMEDRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 NEEDS_CHROMIUM = [
@@ -57,6 +59,11 @@ class Person:
 
     def find(self, css):
         return self.chrome.find_element(By.CSS_SELECTOR, css)
+
+    def waits_for(self, condition, seconds=20):
+        """What `condition` returns, once it is true, whether or not the page is replaced while it looks."""
+        replaced = (NoSuchElementException, StaleElementReferenceException)
+        return WebDriverWait(self.chrome, seconds, 0.05, replaced).until(lambda _: condition())
 
     @property
     def has_not_reloaded(self):

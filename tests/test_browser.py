@@ -67,7 +67,7 @@ def test_a_deposit_is_paid_in_a_browser_credited_and_told_of(size, language, com
     assert placed["order_no"] in payer.find(".details").text
 
     payer.find("button[value=success]").click()
-    until(lambda: payer.heading == complete)
+    payer.waits_for(lambda: payer.heading == complete)
     order = running.api.detail(order_no=placed["order_no"]).data
     assert order["status"] == "completed"
     assert order["merchant_actual_amount"] == 12_345 - 74
@@ -89,7 +89,7 @@ def test_the_page_turns_by_itself_when_the_order_is_paid_elsewhere(size, languag
     payer.opens(placed["pay_url"])
     assert payer.heading == before
     running.api.play(placed["order_no"], "success")
-    until(lambda: payer.heading == after)
+    payer.waits_for(lambda: payer.heading == after)
     assert payer.has_not_reloaded
     assert after in payer.chrome.title
     assert not payer.find("#cashier .qr").is_displayed()
@@ -101,7 +101,7 @@ def test_what_came_of_it_is_in_sight_without_scrolling_on_a_phone(outcome, payer
     payer.sits_at(PHONE, "en")
     payer.opens(placed["pay_url"])
     payer.find(f"button[value={outcome}]").click()
-    until(lambda: payer.heading not in ("", "Test payment"))
+    payer.waits_for(lambda: payer.heading not in ("", "Test payment"))
     assert payer.heading_is_in_sight
 
 
@@ -111,12 +111,12 @@ def test_a_manual_transfer_is_claimed_by_the_payer_and_confirmed_by_the_operator
     payer.opens(placed["pay_url"])
     assert "6222 0200 0000 0000 001" in payer.find(".lines").text
     payer.find("form.claim button").click()
-    until(lambda: payer.heading == "正在确认您的付款")
+    payer.waits_for(lambda: payer.heading == "正在确认您的付款")
     assert running.api.status(placed["order_no"]) == "paid"
 
     payer.chrome.execute_script("window.sameDocument = true")
     running.flask("order", "paid", placed["order_no"])
-    until(lambda: payer.heading == "支付成功")
+    payer.waits_for(lambda: payer.heading == "支付成功")
     assert payer.has_not_reloaded
     assert running.api.status(placed["order_no"]) == "completed"
 
@@ -127,7 +127,7 @@ def test_the_page_fits_and_its_clock_runs(size, channel, payer, running):
     payer.opens(running.api.buy("999999.99", channel=channel).data["pay_url"])
     assert not payer.scrolls_sideways
     first = payer.find("#countdown").text
-    until(lambda: payer.find("#countdown").text != first)
+    payer.waits_for(lambda: payer.find("#countdown").text != first)
     for button in payer.chrome.find_elements(By.CSS_SELECTOR, "button"):
         assert button.is_displayed()
         assert button.accessible_name
@@ -151,12 +151,12 @@ def test_a_payment_that_the_channel_opens_late_appears_by_itself_and_is_paid(siz
     payer.sits_at(size, "en")
     payer.opens(placed["pay_url"])
     assert payer.heading == "Your payment is being prepared"
-    until(lambda: payer.heading == "Scan with WeChat to pay", 30)
+    payer.waits_for(lambda: payer.heading == "Scan with WeChat to pay", 30)
     assert payer.find("#cashier .qr").is_displayed()
     assert not payer.scrolls_sideways
     platform.pay(placed["order_no"])
     assert platform.notice(placed["order_no"], "2").to(running.api.send, placed["order_no"]).text == "success"
-    until(lambda: payer.heading == "Payment complete")
+    payer.waits_for(lambda: payer.heading == "Payment complete")
 
 
 @pytest.mark.parametrize(
@@ -187,6 +187,6 @@ def test_the_inbox_shows_a_callback_as_it_comes(payer, running):
     other = Api(running.api.send, "other")  # its callbacks go there from the start
     order_no = other.buy().data["order_no"]
     other.play(order_no, "success")
-    until(lambda: order_no in payer.find("#items").text)
+    payer.waits_for(lambda: order_no in payer.find("#items").text)
     assert "Signature verified" in payer.find("#items").text
     assert payer.has_not_reloaded

@@ -40,17 +40,18 @@ class Operator(Person):
         self.find("#name").send_keys(name)
         self.find("#password").send_keys(password or f"{name}-password")
         self.find("main form button").click()
-        until(lambda: self.chrome.find_elements(By.CSS_SELECTOR, "header .account"))
+        self.waits_for(lambda: self.find("header .account"))
 
     def presses(self, label, within="main"):
-        """The one button or link of this name that can be seen."""
-        shown = [
-            each
-            for each in self.chrome.find_elements(By.CSS_SELECTOR, f"{within} :is(button, a, summary)")
-            if each.is_displayed() and each.accessible_name == label
-        ]
-        assert len(shown) == 1, f"{len(shown)} are called {label!r}"
-        shown[0].click()
+        """The one button or link of this name that can be seen, once there is one."""
+
+        def found():
+            every = self.chrome.find_elements(By.CSS_SELECTOR, f"{within} :is(button, a, summary)")
+            shown = [each for each in every if each.is_displayed() and each.accessible_name == label]
+            assert len(shown) < 2, f"{len(shown)} are called {label!r}"
+            return shown
+
+        self.waits_for(found)[0].click()
 
     def confirms(self, label):
         """Presses the button in the dialog that is open."""
@@ -64,10 +65,12 @@ class Operator(Person):
     def text(self):
         return self.find("main").text
 
-    @property
-    def told(self):
-        """What the page says came of it."""
-        return self.find(".notice").text
+    def reads(self, text):
+        """Sees this text on the page before long."""
+        return self.waits_for(lambda: text in self.text)
+
+    def is_at(self, heading):
+        return self.waits_for(lambda: self.find("h1").text == heading)
 
 
 @pytest.fixture
@@ -95,19 +98,19 @@ def test_an_operator_signs_in_and_out(chrome, running):
     one.goes_to("orders/")
     chrome.delete_all_cookies()
     one.goes_to("orders/")
-    assert one.find("h1").text == "Console"
+    one.is_at("Console")
     one.find("#name").send_keys("demo")
     one.find("#password").send_keys("wrong-password", Keys.ENTER)
-    until(lambda: "wrong" in one.text)
+    one.reads("wrong")
     one.find("#name").clear()
     one.find("#name").send_keys("demo")
     one.find("#password").send_keys("demo-password", Keys.ENTER)
-    until(lambda: one.find("h1").text == "Orders")
+    one.is_at("Orders")
     one.find("header .account summary").click()
     one.presses("Sign out", "header")
-    until(lambda: one.find("h1").text == "Console")
+    one.is_at("Console")
     one.goes_to("orders/")
-    assert one.find("h1").text == "Console"
+    one.is_at("Console")
 
 
 @SIZES
@@ -117,7 +120,7 @@ def test_a_payout_is_accepted(size, operator, running):
     operator.goes_to("payouts/")
     operator.presses(placed["order_no"])
     operator.presses("Accept")
-    assert "45.00" in operator.dialog.text
+    operator.waits_for(lambda: "45.00" in operator.dialog.text)
     operator.confirms("Yes, accept it")
     until(lambda: running.api.status(placed["order_no"]) == "completed")
     operator.goes_to(order_page(placed))
@@ -131,7 +134,7 @@ def test_an_exception_is_settled(operator, running):
     operator.goes_to("exceptions/")
     operator.presses(placed["order_no"])
     operator.presses("Credit what came")
-    assert "71.00" in operator.dialog.text
+    operator.waits_for(lambda: "71.00" in operator.dialog.text)
     operator.confirms("Yes, credit it")
     until(lambda: running.api.status(placed["order_no"]) == "cancelled")
     operator.goes_to("exceptions/")
@@ -150,7 +153,7 @@ def test_a_callback_is_redelivered(operator, running, web_server):
     until(lambda: "dead" in running.flask("callback", "list", "--merchant", "other").stdout)
     operator.goes_to("callbacks/?flt_state=dead")
     operator.find("td.col-createtime a").click()
-    assert "410" in operator.text
+    operator.reads("410")
     operator.presses("Deliver again")
     operator.confirms("Yes, deliver it")
     until(lambda: len(shop.got) == 2)
@@ -175,7 +178,7 @@ def test_a_viewer_is_offered_nothing_to_do(operator, running):
     operator.chrome.delete_all_cookies()
     operator.signs_in("viewer")
     operator.goes_to(order_page(placed))
-    assert "46.00" in operator.text
+    operator.reads("46.00")
     offered = {each.accessible_name for each in operator.chrome.find_elements(By.CSS_SELECTOR, "main button")}
     assert not offered & {"Accept", "Reject", "Reveal"}
 
@@ -189,12 +192,12 @@ def test_a_withdrawal_is_accepted_by_the_keyboard_alone(operator, running):
         if operator.chrome.switch_to.active_element.accessible_name == "Accept":
             break
     keys.send_keys(Keys.ENTER).perform()
-    until(lambda: operator.chrome.find_elements(By.CSS_SELECTOR, ":popover-open"))
+    operator.waits_for(lambda: operator.chrome.find_elements(By.CSS_SELECTOR, ":popover-open"))
     keys.send_keys(Keys.ESCAPE).perform()
-    until(lambda: not operator.chrome.find_elements(By.CSS_SELECTOR, ":popover-open"))
+    operator.waits_for(lambda: not operator.chrome.find_elements(By.CSS_SELECTOR, ":popover-open"))
     assert running.api.status(placed["order_no"]) == "pending"
     keys.send_keys(Keys.ENTER).perform()
-    until(lambda: operator.chrome.find_elements(By.CSS_SELECTOR, ":popover-open"))
+    operator.waits_for(lambda: operator.chrome.find_elements(By.CSS_SELECTOR, ":popover-open"))
     for _ in range(10):
         keys.send_keys(Keys.TAB).perform()
         if operator.chrome.switch_to.active_element.accessible_name == "Yes, accept it":
@@ -209,7 +212,7 @@ def test_times_are_those_of_the_readers_clock(operator, running):
     for zone in ("Asia/Shanghai", "America/New_York"):
         operator.chrome.execute_cdp_cmd("Emulation.setTimezoneOverride", {"timezoneId": zone})
         operator.goes_to(order_page(placed))
-        until(lambda zone=zone: operator.find("html").get_attribute("data-zone") == zone)
+        operator.waits_for(lambda zone=zone: operator.find("html").get_attribute("data-zone") == zone)
         shown.add(operator.find("main time").text)
     operator.chrome.execute_cdp_cmd("Emulation.setTimezoneOverride", {"timezoneId": ""})
     assert len(shown) == 2
@@ -238,9 +241,9 @@ def test_the_menu_opens_on_a_phone(operator):
     operator.goes_to("")
     assert not operator.find("nav.side").is_displayed()
     operator.find("#menu summary").click()
-    until(lambda: operator.find("nav.side").is_displayed())
+    operator.waits_for(lambda: operator.find("nav.side").is_displayed())
     operator.presses("Orders", "nav")
-    until(lambda: operator.find("h1").text == "Orders")
+    operator.is_at("Orders")
 
 
 def test_filters_narrow_a_list(operator, running):
@@ -250,5 +253,5 @@ def test_filters_narrow_a_list(operator, running):
     operator.find("[name=flt_most]").send_keys("55.01")
     Select(operator.find("[name=flt_type]")).select_by_value("buy")
     operator.presses("Show")
-    until(lambda: other["order_no"] not in operator.text)
+    operator.waits_for(lambda: other["order_no"] not in operator.text)
     assert placed["order_no"] in operator.text

@@ -13,7 +13,7 @@ from cli.output import PERCENT, ROW_ID, YUAN, Commands, PercentType, YuanType, f
 from models.channel import CATEGORIES, Channel, ChannelLink
 from models.merchant import Merchant
 from schemas.views import hundredths
-from services import administration, channels, links
+from services import administration, channel_setup, links
 from services.errors import NotPossible
 
 channel = Commands("channel", help="Payment channels, and which merchants may use them.")
@@ -87,8 +87,8 @@ def add(
 ) -> None:
     """Add a channel; link merchants to it with `flask channel link`."""
     given = given_of(options)
-    made = channels.add_channel(category, driver, name, config=_config(pairs, config_file), **given)
-    if warning := channels.warning(driver):
+    made = channel_setup.add_channel(category, driver, name, config=_config(pairs, config_file), **given)
+    if warning := channel_setup.warning(driver):
         click.echo(f"warning: {warning}", err=True)
     show(_view(made), as_json, facts)
 
@@ -105,7 +105,7 @@ def change(
     config, given = _config(pairs, config_file), given_of(options)
     if not config and not given:
         raise click.UsageError("say what to change")
-    channels.set_channel(channels.find_channel(channel_id), config, same_account=same_account, **given)
+    channel_setup.set_channel(channel_setup.find_channel(channel_id), config, same_account=same_account, **given)
     click.echo(f"channel {channel_id} is changed")
 
 
@@ -113,7 +113,7 @@ def change(
 @click.argument("channel_id", type=ROW_ID)
 def check(channel_id: int) -> None:
     """Try the address and the keys of channel CHANNEL_ID. Its upstream is asked about an order that is not there."""
-    click.echo(channels.check(channels.find_channel(channel_id)))
+    click.echo(channel_setup.check(channel_setup.find_channel(channel_id)))
 
 
 @channel.command("link")
@@ -121,7 +121,7 @@ def check(channel_id: int) -> None:
 @click.argument("merchant_key")
 def link(channel_id: int, merchant_key: str) -> None:
     """Let merchant MERCHANT_KEY use channel CHANNEL_ID."""
-    links.link(channels.find_channel(channel_id), administration.find_merchant(merchant_key))
+    links.link(channel_setup.find_channel(channel_id), administration.find_merchant(merchant_key))
     click.echo(f"{merchant_key} may use channel {channel_id}")
 
 
@@ -130,7 +130,7 @@ def link(channel_id: int, merchant_key: str) -> None:
 @click.argument("merchant_key")
 def unlink(channel_id: int, merchant_key: str) -> None:
     """Take channel CHANNEL_ID from merchant MERCHANT_KEY. Its open orders go on."""
-    links.unlink(channels.find_channel(channel_id), administration.find_merchant(merchant_key))
+    links.unlink(channel_setup.find_channel(channel_id), administration.find_merchant(merchant_key))
     click.echo(f"{merchant_key} may no longer use channel {channel_id}")
 
 

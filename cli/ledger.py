@@ -13,7 +13,7 @@ from cli.output import ROW_ID, Commands, YuanType, json_option, show, table
 from models.ledger import AVAILABLE, HELD
 from models.merchant import Merchant
 from schemas.views import hundredths
-from services import administration, channels, proof, verification
+from services import administration, channel_setup, proof, verification
 from services import ledger as books
 
 ledger = Commands("ledger", help="The double-entry ledger: balances, proof, corrections.")
@@ -84,6 +84,6 @@ def verify(against: IO[str] | None, as_json: bool) -> None:
 )
 def adjust(key: str, amount: int, reason: str, channel_id: int | None) -> None:
     """Add AMOUNT yuan to merchant KEY's available balance. A negative AMOUNT takes it."""
-    through: Any = channels.find_channel(channel_id) if channel_id is not None else None
+    through: Any = channel_setup.find_channel(channel_id) if channel_id is not None else None
     books.adjust(administration.find_merchant(key), amount, reason, channel=through)
     click.echo(f"{key} has {hundredths(books.balances()[key]['available'])} available")

@@ -14,7 +14,7 @@ from cli.output import PERCENT, ROW_ID, Command, facts, json_option, show, table
 from gateways.base import CHINA
 from gateways.statement import Layout
 from schemas.views import hundredths
-from services import channels, comparison, statements
+from services import channel_setup, comparison, statements
 from services.comparison import Comparison
 from services.errors import NotPossible
 from services.statements import Line
@@ -129,7 +129,7 @@ def reconcile(
     CHANNEL is its id, STATEMENT the CSV file that you downloaded; - for standard input. Nothing is changed.
     Status 0 where both agree, 3 where they don't.
     """
-    channel = channels.find_channel(channel_id)
+    channel = channel_setup.find_channel(channel_id)
     layout = gateways.DRIVERS[channel.driver].statement
     lines = _lines(layout, statement, _given(pairs), with_fees=fee_rate is not None)
     first, last = _days(lines, since, until)

@@ -9,7 +9,7 @@ from models.channel import Channel
 from models.merchant import Merchant
 from models.operator import OPERATOR, VIEWER, Operator
 from models.writer import transaction
-from services import administration, channels, ledger, links, operators
+from services import administration, channel_setup, ledger, links, operators
 from services.errors import NotPossible
 
 START = 1_767_196_800  # 2026-01-01 00:00 in China
@@ -96,7 +96,7 @@ def seed_base() -> bool:
         facts = facts | {"callback_secret": CALLBACK_SECRETS[facts["key"]]}
         administration.add_merchant(**facts, **stamps, demo=True, callback_url=INBOX)
     for facts in CHANNELS:
-        channels.add_channel(**facts, config=CONFIGS[facts["driver"]], **stamps)
+        channel_setup.add_channel(**facts, config=CONFIGS[facts["driver"]], **stamps)
     for key, ids in LINKS.items():
         for channel_id in ids:
             links.link(Channel.get_by_id(channel_id), administration.find_merchant(key))

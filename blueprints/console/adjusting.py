@@ -18,7 +18,7 @@ from blueprints.console.local import yuan
 from models.merchant import Merchant
 from schemas.fields import Sum
 from schemas.views import hundredths
-from services import audit, channels, ledger
+from services import audit, channel_setup, ledger
 from services.errors import NotPossible
 
 
@@ -32,7 +32,7 @@ class AdjustForm(FlaskForm):
 
     def __init__(self, **options: Any):
         super().__init__(**options)
-        each = [SelectChoice(str(row.id), f"{row.id} · {row.name}") for row in channels.every()]
+        each = [SelectChoice(str(row.id), f"{row.id} · {row.name}") for row in channel_setup.every()]
         self.channel.choices = [SelectChoice("", gettext("none: it is your own money")), *each]
 
 
@@ -63,7 +63,7 @@ class Adjusting(Page):
         return page, 422 if form.errors else 200
 
     def _adjusted(self, row: Merchant, form: AdjustForm) -> Any:
-        through = channels.find_channel(int(form.channel.data)) if form.channel.data else None
+        through = channel_setup.find_channel(int(form.channel.data)) if form.channel.data else None
         fen, reason, actor = form.amount.value, form.reason.data.strip(), access.actor()
         audit.act(
             actor,

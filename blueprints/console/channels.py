@@ -19,7 +19,7 @@ from models.base import LARGEST_ID
 from models.channel import LARGEST_AMOUNT, Channel
 from schemas.fields import Percent, Sum, Whole, Yuan
 from schemas.views import CATEGORY_TEXTS, PAY_METHOD_TEXTS, hundredths
-from services import administration, audit, channels, links, marks
+from services import administration, audit, channel_setup, links, marks
 from services.errors import NotPossible
 
 CHANNEL = f"/<int(max={LARGEST_ID}):channel_id>"
@@ -73,7 +73,7 @@ class NewChannelForm(ChannelForm):
     )
 
     def facts(self) -> dict[str, Any]:
-        """As `channels.add_channel` takes them."""
+        """As `channel_setup.add_channel` takes them."""
         return super().facts() | {"category": self.category.data, "new_name": True}
 
 
@@ -104,7 +104,7 @@ def _title(driver: str) -> str:
 def _is_good(form: ChannelForm, driver: str, present: dict[str, Any]) -> bool:
     """Can all of it be used? What can't is told at its fields, the driver's, too."""
     good = form.validate()
-    wrong = channels.wrong_config(driver, present | driver_form.changed(form, driver, present))
+    wrong = channel_setup.wrong_config(driver, present | driver_form.changed(form, driver, present))
     return not (blame(form, driver_form.emptied(form, driver, present) | wrong) or not good)
 
 
@@ -116,7 +116,7 @@ class ChannelPage(Page):
 
     def _found(self, channel_id: int) -> Channel:
         try:
-            return channels.find_channel(channel_id)
+            return channel_setup.find_channel(channel_id)
         except NotPossible:
             abort(404)
 
@@ -141,7 +141,7 @@ class ChannelPage(Page):
             except NotPossible as refusal:
                 refuse(form, refusal)
         rows = driver_form.rows(form, driver, {})
-        facts = {"driver": driver, "title": _title(driver), "warning": said(channels.warning(driver))}
+        facts = {"driver": driver, "title": _title(driver), "warning": said(channel_setup.warning(driver))}
         return self.render("console/channel_new.html", form=form, rows=rows, **facts), 422 if form.errors else 200
 
     def _added(self, form: NewChannelForm, driver: str) -> Any:
@@ -153,7 +153,7 @@ class ChannelPage(Page):
             "add channel",
             "channel",
             facts["name"],
-            lambda: channels.add_channel(driver=driver, config=given, **facts),
+            lambda: channel_setup.add_channel(driver=driver, config=given, **facts),
             detail,
         )
         flash(gettext("The channel is there. Try it before merchants use it."), "good")
@@ -163,7 +163,7 @@ class ChannelPage(Page):
     def show(self, channel_id: int) -> Any:
         """A channel's page, with the form that changes it."""
         row = self._found(channel_id)
-        present = channels.config_of(row)
+        present = channel_setup.config_of(row)
         form = driver_form.form_class(ChannelForm, row.driver, present)(
             row.driver, data=_present(row) | {"mark": marks.of(row)}
         )
@@ -178,7 +178,7 @@ class ChannelPage(Page):
             form=form,
             rows=driver_form.rows(form, row.driver, present),
             title=_title(row.driver),
-            warning=said(channels.warning(row.driver)),
+            warning=said(channel_setup.warning(row.driver)),
             category=said(CATEGORY_TEXTS[row.category]),
             by_hand=gateways.DRIVERS[row.driver].by_hand,
         )
@@ -196,7 +196,7 @@ class ChannelPage(Page):
                 "set channel",
                 "channel",
                 str(row.id),
-                lambda: channels.set_channel(row, given, same_account=same, mark=form.mark.data, **facts),
+                lambda: channel_setup.set_channel(row, given, same_account=same, mark=form.mark.data, **facts),
                 detail + ("; the same account" if same else ""),
             )
         flash(gettext("Saved.") if detail else gettext("Nothing was changed."), "good")
@@ -207,7 +207,7 @@ class ChannelPage(Page):
         """Ask the channel about an order that is not there, and say how that went."""
         row = self._found(channel_id)
         try:
-            answer = audit.act(access.actor(), "try channel", "channel", str(row.id), lambda: channels.check(row))
+            answer = audit.act(access.actor(), "try channel", "channel", str(row.id), lambda: channel_setup.check(row))
             flash(said(answer), "good")
         except NotPossible as refusal:
             why = str(refusal).removeprefix(f"channel {row.id}: ")

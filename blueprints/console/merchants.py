@@ -8,76 +8,26 @@ from flask import abort, flash, redirect, url_for
 from flask_admin import expose
 from flask_babel import gettext, lazy_gettext
 from flask_login import current_user
-from flask_wtf import FlaskForm
-from wtforms import BooleanField, HiddenField, SelectChoice, StringField
-from wtforms.validators import DataRequired, Length
 
-from blueprints.console import access, words
+from blueprints.console import access
 from blueprints.console.adjusting import Adjusting
-from blueprints.console.forms import Read, Several, number, refuse, said, texts, told
+from blueprints.console.forms import refuse, said, texts, told
+from blueprints.console.merchant_forms import (
+    LONGEST_KEEP,
+    MORE_EVENTS,
+    AccountForm,
+    MerchantForm,
+    NewMerchantForm,
+    RotateForm,
+)
 from models.account import ReceivingAccount
 from models.merchant import Merchant
-from schemas.fields import Percent, Whole
 from schemas.views import hundredths
-from services import administration, audit, channels, ledger, links, marks, masking, overview, trial, vault
+from services import administration, audit, ledger, links, marks, masking, overview, trial, vault
 from services.errors import NotPossible
 
-LONGEST_KEEP = 720  # hours
-MORE_EVENTS = [event for event in administration.EVENTS if event not in administration.RESULTS]
 FIELDS = ("name", "callback_url", "events", "buy_rate", "sell_rate", "allowed_addresses", "enabled", "channels")
 MASKS = {"callback_url": masking.address}
-
-
-class MerchantForm(FlaskForm):
-    """What can be changed of a merchant; `mark` is of what the page showed."""
-
-    mark = HiddenField()
-
-    name = StringField(lazy_gettext("Name"), [DataRequired(), Length(max=100)])
-    callback_url = StringField(lazy_gettext("Callback URL"), [Length(max=2000)])
-    events = Several(
-        lazy_gettext("Callbacks besides the results"),
-        choices=[SelectChoice(each, words.STATUSES[each]) for each in MORE_EVENTS],
-    )
-    buy_rate = Read(lazy_gettext("Fee on deposits"), Percent(), default="0.00")
-    sell_rate = Read(lazy_gettext("Fee on withdrawals"), Percent(), default="0.00")
-    allowed_addresses = StringField(lazy_gettext("Addresses that may call"), [Length(max=2000)])
-    enabled = BooleanField(lazy_gettext("Enabled"), default=True)
-    channels = Several(lazy_gettext("Channels that it may use"), coerce=int)
-
-    def __init__(self, **options: Any):
-        super().__init__(**options)
-        self.channels.choices = [SelectChoice(row.id, f"{row.id} · {row.name}") for row in channels.every()]
-
-    def facts(self) -> dict[str, Any]:
-        """As `administration` takes them."""
-        plain = {name: (self[name].data or "").strip() for name in ("name", "callback_url", "allowed_addresses")}
-        rates = {name: self[name].value for name in ("buy_rate", "sell_rate")}
-        lists = {"events": ",".join(self.events.data or ()), "channels": self.channels.data or ()}
-        return plain | rates | lists | {"enabled": self.enabled.data}
-
-
-class NewMerchantForm(MerchantForm):
-    """And what stays as it is."""
-
-    key = StringField(lazy_gettext("Key"), [DataRequired(), Length(max=64)])
-
-
-class RotateForm(FlaskForm):
-    """How long the old secret holds; `mark` names the one that is replaced."""
-
-    keep_hours = Read(lazy_gettext("Hours for which the old one stays valid"), Whole(0, LONGEST_KEEP), default="24")
-    mark = HiddenField()
-
-
-class AccountForm(FlaskForm):
-    """A receiving account; `after` is the id of the newest one that the page knew, 0 for none."""
-
-    after = HiddenField(filters=[number])
-    real_name = StringField(lazy_gettext("Holder's name"), [DataRequired(), Length(max=100)])
-    card_number = StringField(lazy_gettext("Card or account number"), [DataRequired(), Length(max=40)])
-    bank = StringField(lazy_gettext("Bank"), [Length(max=100)])
-    sub_bank = StringField(lazy_gettext("Branch"), [Length(max=100)])
 
 
 def _present(row: Merchant) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from marshmallow import fields, validate
 import gateways
 from gateways.base import METHODS, BadNotice, Driver, Notice, Opened, Report, State
 from gateways.config import UpstreamConfig
-from services import channels, seeding
+from services import channel_setup, seeding
 from tests.blueprints.console.setting_up.filling import Page
 from tests.support import ROOT
 
@@ -73,7 +73,7 @@ def _registered(monkeypatch):
 @pytest.fixture
 def channel(_registered, app, flask):
     """A channel of the new driver, which was in the registry when the commands were made."""
-    made = channels.add_channel("gateway_b", "new", "New", config={"secret": "of-the-new-channel"})
+    made = channel_setup.add_channel("gateway_b", "new", "New", config={"secret": "of-the-new-channel"})
     flask("channel", "link", made.id, "demo")
     return made.id
 
@@ -120,7 +120,7 @@ def test_the_console_has_a_form_for_it_and_shows_no_value_that_it_was_told_nothi
     page = client.get(made.headers["Location"]).text
     assert (made.status_code, "of-the-new" in page, 'value="7"' in page) == (303, False, False)
     assert Page(page).form().sent["config_way"] == "down"
-    assert channels.config_of(channels.every()[-1]) == {
+    assert channel_setup.config_of(channel_setup.every()[-1]) == {
         "secret": "of-the-new",
         "many": 7,
         "way": "down",

@@ -1,0 +1,222 @@
+"""Setting up channels: their facts, their drivers' config, and a try of both."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable
+from typing import Any
+
+from marshmallow import ValidationError
+from peewee import IntegrityError
+
+import gateways
+import settings
+from gateways.base import ChannelUnknown, Payment, State
+from gateways.sandbox import SandboxDriver
+from models.base import LARGEST_ID, database
+from models.channel import CATEGORIES, LARGEST_AMOUNT, PAY_METHODS, Channel
+from models.ledger import CLEARING
+from models.order import Order
+from models.writer import after_commit, transaction
+from services import directory, ledger, links, marks, vault
+from services.channels import ask, driver_of
+from services.errors import NotPossible
+from services.numbers import new_order_no
+
+N_ = str  # marks a text for translation where it is shown
+
+BY_HAND = N_("nobody can be asked: an operator moves the money by hand")
+ANSWERS = N_("the channel answers, and accepts our keys")
+UNDER_WAY = N_("orders are under way at the present account: another one would know nothing of them")
+SANDBOX_IN_EARNEST = N_("anyone who has a pay_url can mark an order of a sandbox channel as paid")
+
+
+def check(channel: Channel) -> str:
+    """Ask a channel about a deposit that is not there, which takes its address and our keys; what it said.
+
+    Raises:
+        NotPossible: it gave no usable answer; the text says why.
+    """
+    driver, site = driver_of(channel), settings.active().public_url
+    if driver.by_hand:
+        return BY_HAND
+    absent = Payment(new_order_no(), 1, driver.methods[0], "", site, site, 0)
+    try:
+        report = ask(driver.query, absent)
+    except ChannelUnknown as silence:
+        raise NotPossible(f"channel {channel.id}: {silence}") from silence
+    if report.state not in (State.ABSENT, State.OPEN):
+        raise NotPossible(f"channel {channel.id} says of an order that was never made that it is {report.state.value}")
+    return ANSWERS
+
+
+def every() -> list[Channel]:
+    """All channels, the oldest first."""
+    return list(Channel.select().order_by(Channel.id))
+
+
+def find_channel(channel_id: int) -> Channel:
+    """The channel with this id. Raises NotPossible."""
+    channel = Channel.get_or_none(Channel.id == channel_id) if channel_id <= LARGEST_ID else None
+    if channel is None:
+        raise NotPossible(f"no channel {channel_id}")
+    return channel
+
+
+def warning(driver: str) -> str:
+    """What somebody who adds a channel of this driver must know; empty where there is nothing."""
+    return SANDBOX_IN_EARNEST if driver == SandboxDriver.name and not settings.active().demo else ""
+
+
+def config_of(channel: Channel) -> dict[str, Any]:
+    """What is in a channel's config now, opened."""
+    return json.loads(vault.unseal(channel.config))
+
+
+def wrong_config(driver: str, config: dict[str, Any]) -> dict[str, list[str]]:
+    """What a driver's schema says against a config: `{"config.FIELD": [messages]}`."""
+    return {
+        f"config.{name}": [str(text) for text in texts]
+        for name, texts in gateways.DRIVERS[driver].config_schema().validate(config).items()
+    }
+
+
+def _sealed_config(driver: str, config: dict[str, Any]) -> str:
+    """A driver's config, checked by its schema and sealed. Raises NotPossible, naming the fields."""
+    try:
+        loaded = gateways.DRIVERS[driver].config_schema().load(config)
+    except ValidationError:
+        wrong = wrong_config(driver, config)
+        said = [f"{name.removeprefix('config.')}: {' '.join(texts).rstrip('.')}" for name, texts in wrong.items()]
+        raise NotPossible(f"config: {'; '.join(said)}", wrong) from None
+    return vault.seal(json.dumps(loaded, ensure_ascii=False))
+
+
+def _pay_method(text: str | None, driver: str) -> str:
+    possible = gateways.DRIVERS[driver].methods
+    wanted = set(possible) if text is None else {part.strip() for part in text.split(",")}
+    if not wanted <= set(possible):
+        said = f"payment methods are {', '.join(possible)}"
+        raise NotPossible(said, {"pay_method": [said]})
+    return ",".join(method for method in PAY_METHODS if method in wanted)
+
+
+def _check_driver(name: str) -> None:
+    if name not in gateways.DRIVERS:
+        raise NotPossible(f"no driver {name!r}: there are {', '.join(gateways.DRIVERS)}")
+
+
+@transaction
+def add_channel(
+    category: str,
+    driver: str,
+    name: str,
+    *,
+    config: dict[str, Any],
+    pay_method: str | None = None,
+    merchants: Iterable[int] = (),
+    new_name: bool = False,
+    **facts: Any,
+) -> Channel:
+    """Add a channel with its clearing account.
+
+    Args:
+        config: what the driver needs; checked by its schema.
+        merchants: the ids of those that may use it.
+        new_name: no other channel may have this name, so that a form that was sent twice makes one.
+        pay_method: some of wxpay, alipay, bank, joined by commas; None for all that the driver knows.
+        facts: columns of Channel; amounts in fen, rates in basis points.
+
+    Raises:
+        NotPossible: a value can't be used; it names the field.
+    """
+    if category not in CATEGORIES:
+        raise NotPossible(f"categories are {', '.join(CATEGORIES)}")
+    _check_driver(driver)
+    _check_range(facts.get("min_amount", 1), facts.get("max_amount", LARGEST_AMOUNT))
+    if new_name:
+        _check_name(name)
+    now = int(time.time())
+    channel = _checked(
+        lambda: Channel.create(
+            category=category,
+            driver=driver,
+            name=name,
+            pay_method=_pay_method(pay_method, driver),
+            config=_sealed_config(driver, config),
+            **{"createtime": now, "updatetime": now} | facts,
+        )
+    )
+    ledger.open_accounts((CLEARING, channel.id))
+    links.set_merchants(channel, merchants)
+    return channel
+
+
+def _check_name(name: str) -> None:
+    database.alone("names of channels")
+    if Channel.select().where(Channel.name == name).exists():
+        said = N_("there is a channel of this name already")
+        raise NotPossible(said, {"name": [said]})
+
+
+@transaction
+def set_channel(
+    channel: Channel,
+    config: dict[str, Any] | None = None,
+    *,
+    same_account: bool = False,
+    merchants: Iterable[int] | None = None,
+    mark: str | None = None,
+    **facts: Any,
+) -> None:
+    """Change columns of a channel; `config` is laid over what is there.
+
+    Args:
+        same_account: what says whose account it is may change: the new values name the same one.
+        merchants: the ids of those that may use it; None: as it is.
+        mark: `marks.of` the channel as it was seen, so that nobody undoes another's change unseen.
+
+    Raises:
+        NotPossible: a value can't be used, orders are under way at the account that is there, or somebody changed
+            the channel meanwhile.
+    """
+    channel = marks.held(channel, mark)
+    if config:
+        present = config_of(channel)
+        if not same_account:
+            _check_account(channel, present, config)
+        facts["config"] = _sealed_config(channel.driver, present | config)
+    if "pay_method" in facts:
+        facts["pay_method"] = _pay_method(facts["pay_method"], channel.driver)
+    _check_range(facts.get("min_amount", channel.min_amount), facts.get("max_amount", channel.max_amount))
+    facts["updatetime"] = int(time.time())
+    after_commit(directory.forget)
+    _checked(lambda: Channel.update(facts).where(Channel.id == channel.id).execute())
+    if merchants is not None:
+        links.set_merchants(channel, merchants)
+
+
+def _check_account(channel: Channel, present: dict[str, Any], config: dict[str, Any]) -> None:
+    """Another account would know nothing of what the present one has: it would be paid out twice, or never found."""
+    names = gateways.DRIVERS[channel.driver].account_fields
+    changed = [name for name in names if name in config and str(config[name]) != str(present.get(name))]
+    if changed and Order.select().where(Order.channel == channel, Order.due_at.is_null(False)).exists():
+        raise NotPossible(
+            f"orders are under way at the account of the present {changed[0]}: add another channel, or say "
+            "--same-account if it is that account's new name",
+            {"same_account": [UNDER_WAY]},
+        )
+
+
+def _check_range(least: int, largest: int) -> None:
+    if least > largest:
+        said = N_("the least amount is above the largest")
+        raise NotPossible(said, {"min_amount": [said]})
+
+
+def _checked(write: Any) -> Any:
+    try:
+        return write()
+    except IntegrityError as error:
+        raise NotPossible(f"a value is out of range: {error}") from None

@@ -175,9 +175,9 @@ def test_what_a_killed_host_had_begun_the_other_one_takes_up(both, shop, ask):
 def test_a_merchant_disabled_on_one_host_is_refused_on_the_other(both):
     assert [client(service).listed().code for service in both] == [1, 1]
     both[0].flask("merchant", "set", "demo", "--disabled")
-    until(lambda: [client(service).listed().code for service in both] == [40101, 40101], 2)
+    until(lambda: [client(service).listed().code for service in both] == [40101, 40101])
     both[1].flask("merchant", "set", "demo", "--enabled")
-    until(lambda: [client(service).listed().code for service in both] == [1, 1], 2)
+    until(lambda: [client(service).listed().code for service in both] == [1, 1])
 
 
 def test_while_postgres_is_away_each_is_50300_and_afterwards_all_goes_on(both, ask):

@@ -275,7 +275,7 @@ def test_a_call_that_comes_while_it_stops_is_done_too(there):
         callers.let_go()
         stopping.result(20)
         try:
-            until(call.done, 3)
+            until(call.done)
         finally:
             write("b")  # whoever waits goes on with it, so that the test ends
     assert there()[0] == "a"

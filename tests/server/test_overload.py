@@ -52,12 +52,12 @@ def test_nobody_lines_up_behind_one_that_has_waited_for_long(serve, raw, kept_bu
 
 
 def test_who_sent_its_body_slowly_has_not_waited_in_line_for_that(serve, busy, raw, kept_busy, monkeypatch):
-    monkeypatch.setattr("server.lane.PATIENCE", 0.5)
-    monkeypatch.setattr("server.lane.LONGEST_WAIT", 1.0)
+    monkeypatch.setattr("server.lane.PATIENCE", 1.5)
+    monkeypatch.setattr("server.lane.LONGEST_WAIT", 1.5)
     port = serve(threads=1, waiting=3)
     running = kept_busy(port, 1)
     slow = raw(port).send(b"POST /wait HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhel")
-    time.sleep(1.0)
+    time.sleep(1.7)
     slow.send(b"lo")
     time.sleep(0.2)  # it lines up
     after = raw(port).send(GET)

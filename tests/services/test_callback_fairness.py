@@ -51,7 +51,7 @@ def newcomer(http, web_server, flask, flask_json):
     return Api(http, "newcomer", made["secret"]), Receiver(web_server, "/newcomer", made["callback_secret"])
 
 
-def sweep_until(pool, condition, seconds=10):
+def sweep_until(pool, condition, seconds=20):
     """Sweep again and again, as the job does, until the condition holds."""
 
     def swept():
@@ -107,7 +107,7 @@ def test_two_merchants_that_were_quick_and_turn_slow_delay_no_third(api, other, 
     sweep_until(pool, lambda: all(len(server.got) > 20 for _, server in merchants))
     third, its_server = newcomer
     completed(third)
-    sweep_until(pool, lambda: its_server.got, seconds=5)
+    sweep_until(pool, lambda: its_server.got)
 
 
 @pytest.mark.parametrize("headers", [{}, {"Content-Length": "2000"}])
@@ -121,7 +121,7 @@ def test_a_merchant_that_drips_its_answer_is_given_up(headers, api, shop, pool, 
     shop.answer = lambda request: Response(drip(), 500, headers)
     completed(api)
     callbacks.sweep(pool)
-    until(tries, 5)
+    until(tries)
 
 
 @pytest.mark.parametrize("name_takes", [0, 1.5])  # seconds to look up the merchant's address, of one that there are
@@ -147,7 +147,7 @@ def test_a_merchant_that_drips_its_headers_is_given_up(name_takes, api, flask, p
         completed(api)
         callbacks.sweep(pool)
         try:
-            until(tries, 5)
+            until(tries)
         finally:
             gate.opened.set()
             server.shutdown()

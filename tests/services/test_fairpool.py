@@ -70,7 +70,7 @@ def test_where_no_thread_can_be_started_for_a_while_every_merchant_still_has_its
             pool.submit(party, work, item, more)
     assert len(refused) == 7
     try:
-        until(lambda: len(done) == 8 and min(done.values()) > 5, 5)
+        until(lambda: len(done) == 8 and min(done.values()) > 5)
     finally:
         enough.set()
         pool.stop()
@@ -85,7 +85,7 @@ def test_whatever_ends_a_piece_of_work_leaves_its_place_to_the_next(end):
 
     try:
         for party in range(3):
-            until(lambda party=party: pool.reserve(party), 5)
+            until(lambda party=party: pool.reserve(party))
             pool.submit(party, work, "an item", lambda _: [])
     finally:
         pool.stop()

@@ -17,7 +17,7 @@ from models.order import BUY, PENDING, Order
 from schemas.views import PAY_METHOD_TEXTS, hundredths
 from services import ordering, settlement, simulation
 from services.channels import driver_of, pay_url
-from services.errors import Refused
+from services.errors import N_, Refused
 from services.resolution import open_exceptions
 
 pages = Blueprint("pages", __name__, static_folder="static", static_url_path="/addons/paychannel/static")
@@ -27,7 +27,6 @@ POLICY = (
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
 
-N_ = str  # marks a text for translation where it is shown
 
 # What the sandbox offers: outcome, label, what it does.
 OUTCOMES = (

@@ -19,7 +19,7 @@ from werkzeug.http import parse_accept_header
 
 import settings
 from services import storage
-from services.errors import ERRORS, Refused
+from services.errors import ERRORS, N_, Refused
 
 log = logging.getLogger(__name__)
 
@@ -30,7 +30,6 @@ HTTP_CODES = {404: 40404, 405: 40500, 413: 41300, 415: 41500}
 WITHOUT_REQUEST = (40000, 40800, 41300, 50000, 50300)  # what the server answers without the application
 MOST_LANGUAGES = 200  # characters of an Accept-Language that are read: to read it costs more than to send it
 LOCALES = {name: Locale(name) for name in ("en", "zh")}
-N_ = str  # marks a text for translation where it is shown
 
 
 def language() -> Locale:

@@ -17,11 +17,9 @@ from schemas.queries import BY, ChannelListQuery, OrderDetailQuery, OrderListQue
 from schemas.views import buy_view, channel_view, order_view, sell_view
 from services import directory, ordering
 from services.channels import account_details, driver_of, linked, pay_url
-from services.errors import Refused
+from services.errors import N_, Refused
 from services.ordering import Placed
 from services.replay import Call
-
-N_ = str  # marks a text for translation where it is shown
 
 merchant_api = Blueprint("merchant", __name__, url_prefix="/merchant")
 

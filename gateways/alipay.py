@@ -32,6 +32,7 @@ from gateways.base import (
     State,
 )
 from gateways.config import (
+    N_,
     Address,
     Certificates,
     PrivateKey,
@@ -47,7 +48,6 @@ from gateways.signatures import holds, sign
 from gateways.statement import DEPOSIT, Layout
 from gateways.upstream import Upstream, read_form, said, web_address
 
-N_ = str  # marks a text for translation where it is shown
 GATEWAY = "https://openapi.alipay.com/gateway.do"
 APP = "alipays://platformapi/startapp?saId=10000007&qrcode="  # the app's own scanner, with what it is to have seen
 DONE, FAILED = "10000", "40004"

@@ -27,6 +27,7 @@ from gateways.base import (
     State,
 )
 from gateways.config import (
+    N_,
     Address,
     Flag,
     PrivateKey,
@@ -43,7 +44,6 @@ from gateways.signatures import holds, sign
 from gateways.statement import Layout
 from gateways.upstream import Reply, Upstream, app_link, is_for_a_code, read_form, said, web_address
 
-N_ = str  # marks a text for translation where it is shown
 KEYS = {"1": ("key",), "2": ("private_key", "platform_key")}
 DEPOSITS = {"0": State.OPEN, "1": State.PAID}
 REFUNDED = "2"

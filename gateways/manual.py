@@ -5,9 +5,7 @@ from __future__ import annotations
 from marshmallow import Schema, fields, validate
 
 from gateways.base import METHODS, Driver, Opened, Payment, Payout, Report, State
-from gateways.config import told
-
-N_ = str  # marks a text for translation where it is shown
+from gateways.config import N_, told
 
 # What the cashier shows, in this order.
 LABELS = {"payee": N_("Payee"), "bank": N_("Bank"), "account": N_("Account number"), "note": N_("Note")}

@@ -23,7 +23,7 @@ from gateways.base import (
     Report,
     State,
 )
-from gateways.config import told
+from gateways.config import N_, told
 from gateways.simulator import (
     LATE_PAYOUT_SECONDS,
     OUTCOMES,
@@ -36,7 +36,6 @@ from gateways.simulator import (
     sign,
 )
 
-N_ = str  # marks a text for translation where it is shown
 MOST_FEN = 10**15
 PAYOUT_OUTCOMES = tuple(outcome for outcome in OUTCOMES if outcome != "duplicate")
 

@@ -33,6 +33,7 @@ from gateways.base import (
     State,
 )
 from gateways.config import (
+    N_,
     Address,
     Certificates,
     PrivateKey,
@@ -48,7 +49,6 @@ from gateways.signatures import holds, sign
 from gateways.statement import Layout
 from gateways.upstream import Reply, Upstream, said
 
-N_ = str  # marks a text for translation where it is shown
 SCHEME = "WECHATPAY2-SHA256-RSA2048"
 CLOCKS_DIFFER = 300  # seconds
 TRANSACTIONS = "v3/pay/transactions"

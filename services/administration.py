@@ -21,13 +21,12 @@ from models.merchant import Merchant
 from models.writer import after_commit, transaction
 from services import directory, ledger, links, marks, vault
 from services.addresses import network_of
-from services.errors import NotPossible
+from services.errors import N_, NotPossible
 from services.postings import OPERATOR
 from services.signing import WEBHOOK_PREFIX
 
 RESULTS = ("completed", "cancelled")
 EVENTS = ("paid", "confirmed", *RESULTS)
-N_ = str  # marks a text for translation where it is shown
 CARD_NUMBER = re.compile(r"[A-Za-z0-9@._-]{6,40}")
 MERCHANT_KEY = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 NO_KEYS = {"new", ".", ".."}  # which could not stand in an address of the console

@@ -21,10 +21,8 @@ from models.order import Order
 from models.writer import after_commit, transaction
 from services import directory, ledger, links, marks, vault
 from services.channels import ask, driver_of
-from services.errors import NotPossible
+from services.errors import N_, NotPossible
 from services.numbers import new_order_no
-
-N_ = str  # marks a text for translation where it is shown
 
 BY_HAND = N_("nobody can be asked: an operator moves the money by hand")
 ANSWERS = N_("the channel answers, and accepts our keys")

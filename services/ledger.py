@@ -13,7 +13,7 @@ from models.ledger import AVAILABLE, CLEARING, COMMISSION, FEES, HELD, Entry, Le
 from models.merchant import Merchant
 from models.order import Order
 from models.writer import transaction
-from services.errors import NotPossible, Refused
+from services.errors import N_, NotPossible, Refused
 from services.postings import OPERATOR, Account
 
 
@@ -23,7 +23,6 @@ def open_accounts(*accounts: Account) -> None:
     LedgerAccount.insert_many(rows).on_conflict_ignore().execute()
 
 
-N_ = str  # marks a text for translation where it is shown
 REPEATED = 600  # seconds in which the same adjustment is taken for a form that was sent twice
 
 

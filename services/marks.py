@@ -8,9 +8,7 @@ from typing import Any
 from models.base import database
 from models.merchant import Merchant
 from services import links
-from services.errors import NotPossible
-
-N_ = str  # marks a text for translation where it is shown
+from services.errors import N_, NotPossible
 
 
 def of(row: Any) -> str:

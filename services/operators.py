@@ -12,9 +12,8 @@ from werkzeug.security import check_password_hash, generate_password_hash
 from models.base import database
 from models.operator import OPERATOR, ROLES, VIEWER, Operator
 from models.writer import transaction
-from services.errors import NotPossible
+from services.errors import N_, NotPossible
 
-N_ = str  # marks a text for translation where it is shown
 NAME = re.compile(r"[A-Za-z0-9_.@-]{1,64}")
 LEAST_CHARACTERS, MOST_CHARACTERS = 10, 200
 

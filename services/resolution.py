@@ -68,7 +68,7 @@ def resolve(
         raise NotPossible(f"several exceptions are open, name one: {which}")
     exception = found[0]
     if amount not in (None, exception.amount):
-        raise NotPossible("the exception was corrected just now: another amount is meant")
+        raise NotPossible(N_("the exception was corrected just now: another amount is meant"))
     way = ways.find(order, exception, resolution)
     if order.status != seen:
         raise NotPossible(N_("the order moved on just now: it is %(status)s"), status=order.status)

@@ -9,9 +9,7 @@ from models.merchant import Merchant
 from models.order import BUY, COMPLETED, Order
 from schemas.views import order_view
 from services import callbacks
-from services.errors import NotPossible
-
-N_ = str  # marks a text for translation where it is shown
+from services.errors import N_, NotPossible
 
 TYPE = "test"
 ORDER_NO = "0" * 24  # which no order can have: they begin with a date

@@ -12,7 +12,6 @@ from blueprints.console.cells import Column
 from blueprints.console.columns import channel_link, merchant_columns, merchant_link, order_link
 from blueprints.console.filters import CHANNEL, MERCHANT, SINCE, UNTIL, Choice, Filter, choices
 from blueprints.console.frame import List
-from gateways import DRIVERS
 from services import browse_money, browse_setup, masking
 
 
@@ -105,9 +104,6 @@ class Merchants(List):
     )
 
 
-DRIVER_WORDS = {name: lazy_gettext(driver.title) if driver.title else name for name, driver in DRIVERS.items()}
-
-
 def _methods(row: Any) -> str:
     return ", ".join(words.word(words.METHODS, method) for method in row.pay_methods)
 
@@ -120,7 +116,7 @@ class Channels(List):
     empty = lazy_gettext("No channels yet.")
     filters = (
         Filter("text", lazy_gettext("Name"), "search"),
-        Filter("driver", lazy_gettext("Driver"), choices=choices(DRIVER_WORDS)),
+        Filter("driver", lazy_gettext("Driver"), choices=choices(words.DRIVERS)),
         Filter("category", lazy_gettext("Category"), choices=choices(words.CATEGORIES)),
         ENABLED,
     )
@@ -128,7 +124,7 @@ class Channels(List):
         Column("id", lazy_gettext("Id"), lambda row: row.id, "number", link=channel_link),
         Column("name", lazy_gettext("Channel"), lambda row: row.name, link=channel_link),
         Column("category", lazy_gettext("Category"), lambda row: words.word(words.CATEGORIES, row.category)),
-        Column("driver", lazy_gettext("Driver"), lambda row: words.word(DRIVER_WORDS, row.driver)),
+        Column("driver", lazy_gettext("Driver"), lambda row: words.word(words.DRIVERS, row.driver)),
         Column("methods", lazy_gettext("Methods"), _methods),
         Column("least", lazy_gettext("Least (¥)"), lambda row: row.min_amount, "money"),
         Column("most", lazy_gettext("Most (¥)"), lambda row: row.max_amount, "money"),
@@ -191,12 +187,7 @@ class Audit(List):
         Column("at", lazy_gettext("When"), lambda row: row.at, "time"),
         Column("who", lazy_gettext("Who"), lambda row: row.who),
         Column("action", lazy_gettext("What"), lambda row: words.word(words.ACTIONS, row.action)),
-        Column(
-            "about",
-            lazy_gettext("About"),
-            lambda row: f"{words.word(words.ABOUT, row.about)} {row.key}".strip(),
-            link=_subject_link,
-        ),
+        Column("about", lazy_gettext("About"), _subject, link=_subject_link),
         Column("detail", lazy_gettext("Detail"), lambda row: row.detail),
         Column("address", lazy_gettext("From address"), lambda row: row.address),
     )

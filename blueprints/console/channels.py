@@ -18,7 +18,7 @@ from blueprints.console.frame import Page
 from models.base import LARGEST_ID
 from models.channel import LARGEST_AMOUNT, Channel
 from schemas.fields import Percent, Sum, Whole, Yuan
-from schemas.views import CATEGORY_TEXTS, PAY_METHOD_TEXTS, hundredths
+from schemas.views import hundredths
 from services import administration, audit, channel_setup, links, marks
 from services.errors import NotPossible
 
@@ -49,7 +49,7 @@ class ChannelForm(FlaskForm):
     def __init__(self, driver: str, **options: Any):
         super().__init__(**options)
         self.pay_method.choices = [
-            SelectChoice(each, said(PAY_METHOD_TEXTS[each])) for each in gateways.DRIVERS[driver].methods
+            SelectChoice(each, words.word(words.METHODS, each)) for each in gateways.DRIVERS[driver].methods
         ]
         self.merchants.choices = [SelectChoice(row.id, f"{row.key} · {row.name}") for row in administration.merchants()]
 
@@ -97,10 +97,6 @@ def _drivers() -> list[dict[str, str]]:
     ]
 
 
-def _title(driver: str) -> str:
-    return said(gateways.DRIVERS[driver].title) or driver
-
-
 def _is_good(form: ChannelForm, driver: str, present: dict[str, Any]) -> bool:
     """Can all of it be used? What can't is told at its fields, the driver's, too."""
     good = form.validate()
@@ -141,7 +137,11 @@ class ChannelPage(Page):
             except NotPossible as refusal:
                 refuse(form, refusal)
         rows = driver_form.rows(form, driver, {})
-        facts = {"driver": driver, "title": _title(driver), "warning": said(channel_setup.warning(driver))}
+        facts = {
+            "driver": driver,
+            "title": words.word(words.DRIVERS, driver),
+            "warning": said(channel_setup.warning(driver)),
+        }
         return self.render("console/channel_new.html", form=form, rows=rows, **facts), 422 if form.errors else 200
 
     def _added(self, form: NewChannelForm, driver: str) -> Any:
@@ -177,9 +177,9 @@ class ChannelPage(Page):
             channel=row,
             form=form,
             rows=driver_form.rows(form, row.driver, present),
-            title=_title(row.driver),
+            title=words.word(words.DRIVERS, row.driver),
             warning=said(channel_setup.warning(row.driver)),
-            category=said(CATEGORY_TEXTS[row.category]),
+            category=words.word(words.CATEGORIES, row.category),
             by_hand=gateways.DRIVERS[row.driver].by_hand,
         )
         return page, 422 if form.errors else 200

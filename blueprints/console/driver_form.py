@@ -21,7 +21,6 @@ from blueprints.console.forms import said
 from gateways.config import Address, Pasted, UpstreamConfig, choices, is_secret
 
 PREFIX = "config_"
-SHORT = 80  # characters of a value that the audit log repeats
 NAMED = {"autocomplete": "off", "autocapitalize": "none", "spellcheck": "false"}
 
 

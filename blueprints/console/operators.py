@@ -68,8 +68,7 @@ class OperatorsPage(Page):
         super().__init__(**named, endpoint="operators", url="operators")
 
     def _found(self, operator_id: int) -> Operator:
-        found = Operator.get_or_none(Operator.id == operator_id) if operator_id <= LARGEST_ID else None
-        return found or abort(404)
+        return Operator.get_or_none(Operator.id == operator_id) or abort(404)
 
     @expose("/", methods=("GET", "POST"))
     def index(self) -> Any:

@@ -80,6 +80,11 @@ def why(text: str) -> str:
     return words.word(WHY, text)
 
 
+def detail(exception: Any) -> Markup:
+    """What an exception says."""
+    return text(words.word(words.DETAILS, exception.detail))
+
+
 def text(value: Any) -> Markup:
     """A text of a stranger: escaped, whole, and kept from turning round or hiding what stands beside it."""
     return Markup("<bdi>{}</bdi>").format(printable(value))

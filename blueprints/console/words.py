@@ -7,9 +7,17 @@ from typing import Any
 from flask import g
 from flask_babel import gettext, lazy_gettext
 
+import gateways
 from models.ledger import AVAILABLE, CLEARING, COMMISSION, FEES, HELD
 from models.order import BUY, SELL
 from schemas.views import CATEGORY_TEXTS, PAY_METHOD_TEXTS
+from services.errors import N_
+
+
+def _as_they_are(*texts: str) -> dict[str, Any]:
+    """Texts that are called what they are."""
+    return {text: lazy_gettext(text) for text in texts}
+
 
 TYPES = {BUY: lazy_gettext("Deposit"), SELL: lazy_gettext("Withdrawal")}
 STATUSES = {
@@ -20,6 +28,7 @@ STATUSES = {
     "cancelled": lazy_gettext("Cancelled"),
 }
 METHODS = {name: lazy_gettext(text) for name, text in PAY_METHOD_TEXTS.items()}
+DRIVERS = {name: lazy_gettext(driver.title) if driver.title else name for name, driver in gateways.DRIVERS.items()}
 CATEGORIES = {name: lazy_gettext(text) for name, text in CATEGORY_TEXTS.items()}
 CALLBACKS = {
     "pending": lazy_gettext("Waiting"),
@@ -66,64 +75,64 @@ PURPOSES = {
 
 
 # What an exception says, as far as it is always the same.
-DETAILS = {
-    "paid once more, under another number": lazy_gettext("paid once more, under another number"),
-    "paid after it was cancelled": lazy_gettext("paid after it was cancelled"),
-    "paid an amount that does not match": lazy_gettext("paid an amount that does not match"),
-    "paid after an operator had credited other money": lazy_gettext("paid after an operator had credited other money"),
-    "failed although confirmed": lazy_gettext("failed although confirmed"),
-    "failed although completed": lazy_gettext("failed although completed"),
-    "failed although paid": lazy_gettext("failed although paid"),
-    "paid out although pending": lazy_gettext("paid out although pending"),
-    "paid out although paid": lazy_gettext("paid out although paid"),
-    "paid out although completed": lazy_gettext("paid out although completed"),
-    "paid out although cancelled": lazy_gettext("paid out although cancelled"),
-    "paid out an amount that does not match": lazy_gettext("paid out an amount that does not match"),
-}
+DETAILS = _as_they_are(
+    N_("paid once more, under another number"),
+    N_("paid after it was cancelled"),
+    N_("paid an amount that does not match"),
+    N_("paid after an operator had credited other money"),
+    N_("failed although confirmed"),
+    N_("failed although completed"),
+    N_("failed although paid"),
+    N_("paid out although pending"),
+    N_("paid out although paid"),
+    N_("paid out although completed"),
+    N_("paid out although cancelled"),
+    N_("paid out an amount that does not match"),
+)
 # What the audit log has: each act, and what it is about.
-ACTIONS = {
-    "sign in": lazy_gettext("sign in"),
-    "sign out": lazy_gettext("sign out"),
-    "sign out everywhere": lazy_gettext("sign out everywhere"),
-    "accept order": lazy_gettext("accept order"),
-    "reject order": lazy_gettext("reject order"),
-    "mark paid": lazy_gettext("mark paid"),
-    "ask channel": lazy_gettext("ask channel"),
-    "settle exception": lazy_gettext("settle exception"),
-    "redeliver callback": lazy_gettext("redeliver callback"),
-    "redeliver callbacks": lazy_gettext("redeliver callbacks"),
-    "reveal": lazy_gettext("reveal"),
-    "export": lazy_gettext("export"),
-    "verify ledger": lazy_gettext("verify ledger"),
-    "adjust balance": lazy_gettext("adjust balance"),
-    "add merchant": lazy_gettext("add merchant"),
-    "set merchant": lazy_gettext("set merchant"),
-    "rotate API secret": lazy_gettext("rotate API secret"),
-    "rotate callback secret": lazy_gettext("rotate callback secret"),
-    "reveal callback secret": lazy_gettext("reveal callback secret"),
-    "add receiving account": lazy_gettext("add receiving account"),
-    "test callback": lazy_gettext("test callback"),
-    "add channel": lazy_gettext("add channel"),
-    "set channel": lazy_gettext("set channel"),
-    "try channel": lazy_gettext("try channel"),
-    "add operator": lazy_gettext("add operator"),
-    "set operator": lazy_gettext("set operator"),
-    "set password": lazy_gettext("set password"),
-    "enable operator": lazy_gettext("enable operator"),
-    "disable operator": lazy_gettext("disable operator"),
-    "make operator": lazy_gettext("make operator"),
-    "make viewer": lazy_gettext("make viewer"),
-    "end sessions": lazy_gettext("end sessions"),
-}
-ABOUT = {
-    "order": lazy_gettext("order"),
-    "callback": lazy_gettext("callback"),
-    "merchant": lazy_gettext("merchant"),
-    "channel": lazy_gettext("channel"),
-    "operator": lazy_gettext("operator"),
-    "ledger": lazy_gettext("ledger"),
-    "list": lazy_gettext("list"),
-}
+ACTIONS = _as_they_are(
+    N_("sign in"),
+    N_("sign out"),
+    N_("sign out everywhere"),
+    N_("accept order"),
+    N_("reject order"),
+    N_("mark paid"),
+    N_("ask channel"),
+    N_("settle exception"),
+    N_("redeliver callback"),
+    N_("redeliver callbacks"),
+    N_("reveal"),
+    N_("export"),
+    N_("verify ledger"),
+    N_("adjust balance"),
+    N_("add merchant"),
+    N_("set merchant"),
+    N_("rotate API secret"),
+    N_("rotate callback secret"),
+    N_("reveal callback secret"),
+    N_("add receiving account"),
+    N_("test callback"),
+    N_("add channel"),
+    N_("set channel"),
+    N_("try channel"),
+    N_("add operator"),
+    N_("set operator"),
+    N_("set password"),
+    N_("enable operator"),
+    N_("disable operator"),
+    N_("make operator"),
+    N_("make viewer"),
+    N_("end sessions"),
+)
+ABOUT = _as_they_are(
+    N_("order"),
+    N_("callback"),
+    N_("merchant"),
+    N_("channel"),
+    N_("operator"),
+    N_("ledger"),
+    N_("list"),
+)
 OPERATOR = "operator "
 WHO = {
     "merchant": lazy_gettext("merchant"),

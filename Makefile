@@ -1,6 +1,7 @@
 # The README's commands. `make help` lists them.
 PYTHON ?= python3
 BIN := .venv/bin
+PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal
 TRANSLATIONS := blueprints/translations/zh/LC_MESSAGES/messages.mo
 ORDERS ?= 1000
 
@@ -31,13 +32,13 @@ run: .venv/.service $(TRANSLATIONS) ## Serve the seeded demo on 127.0.0.1:8000.
 	ORDERS_DEMO=1 exec $(BIN)/python app.py
 
 test: setup ## Run the tests.
-	$(BIN)/python -m pytest
+	$(PYTEST)
 
 torture: setup ## Kill the service 50 times under load; two to four minutes. TORTURE=--postgres with two on Postgres.
 	$(BIN)/python -m tests.torture $(TORTURE)
 
 test-postgres: setup ## Run the tests on a Postgres that they start; needs Debian's package postgresql.
-	TEST_DATABASE=postgres $(BIN)/python -m pytest
+	TEST_DATABASE=postgres $(PYTEST)
 
 check: setup ## Run ruff and mypy.
 	$(BIN)/ruff check .

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -166,19 +167,39 @@ def _cores(service):
     return {core for cores in bound if len(cores) == 1 for core in cores}
 
 
-@pytest.mark.skipif(
+def _free_cores():
+    """Those that no service on this machine has just now."""
+    with ExitStack() as claims:
+        return set(iter(lambda: claims.enter_context(server.core_of_its_own()), None))
+
+
+NEEDS_CORES = pytest.mark.skipif(
     not hasattr(os, "sched_setaffinity") or len(os.sched_getaffinity(0)) < 2, reason="there are no cores to choose from"
 )
-def test_two_services_do_not_share_a_core_and_a_killed_one_gives_its_up(tmp_path, start):
-    with server.core_of_its_own() as free:
-        if free != max(server.CORES):
-            pytest.skip("another service on this machine has a core")
-    first, second = start(tmp_path / "first"), start(tmp_path / "second")
-    (taken,) = _cores(first)
-    assert taken not in _cores(second)
-    first.kill()
-    assert _cores(first.start()) == {taken}
-    assert not _cores(start(tmp_path / "free", ORDERS_ONE_CORE="0"))
+
+
+@NEEDS_CORES
+def test_a_service_takes_no_core_that_another_one_has(tmp_path, start):
+    until(_free_cores)  # services of other tests may have some
+    with server.core_of_its_own() as taken:
+        assert taken not in _cores(start(tmp_path / "service"))
+        assert not _cores(start(tmp_path / "free", ORDERS_ONE_CORE="0"))
+
+
+@NEEDS_CORES
+def test_a_killed_service_gives_its_core_up(tmp_path, start):
+    service = start(tmp_path / "service")
+
+    def cores():
+        if not _cores(service):  # services of other tests had them all
+            service.kill()
+            service.start()
+        return _cores(service)
+
+    (taken,) = until(cores)
+    assert taken not in _free_cores()
+    service.kill()
+    until(lambda: taken in _free_cores())
 
 
 @pytest.mark.skipif(len(server.CORES) < 2, reason="there are no cores to choose from")

@@ -55,7 +55,9 @@ CHANGES = [
 ]
 
 
-@pytest.mark.parametrize(("command", "look", "before", "after"), CHANGES, ids=lambda value: str(value)[:60])
+@pytest.mark.parametrize(
+    ("command", "look", "before", "after"), CHANGES, ids=lambda value: getattr(value, "__name__", str(value)[:60])
+)
 def test_a_change_in_this_process_counts_at_once(only_told, api, flask, command, look, before, after):
     assert look(api) == before
     flask(*command)
@@ -86,7 +88,9 @@ OTHERS_CHANGES = [
 ]
 
 
-@pytest.mark.parametrize(("sql", "look", "after"), OTHERS_CHANGES, ids=lambda value: str(value)[:60])
+@pytest.mark.parametrize(
+    ("sql", "look", "after"), OTHERS_CHANGES, ids=lambda value: getattr(value, "__name__", str(value)[:60])
+)
 def test_a_change_by_another_process_counts_once_the_database_is_asked(always_asked, api, change, sql, look, after):
     assert look(api) != after
     change(sql)

@@ -29,6 +29,7 @@ from blueprints.notices import notices
 from blueprints.regions import regions
 from blueprints.sandbox import forget as forget_inbox
 from blueprints.sandbox import sandbox
+from blueprints.sandbox_sign import sandbox_sign
 from cli.database import needs_no_database
 from models import schema, sqlite, writer
 from models.base import database, open_database, open_postgres
@@ -43,6 +44,7 @@ from services import (
     directory,
     instance_lock,
     jobs,
+    refused_lately,
     replay,
     seeding,
     statistics,
@@ -129,10 +131,11 @@ def create_app(chosen: settings.Settings | None = None) -> Flask:
     clock.seen.begin()
     replay.memory.forget()
     forget_inbox()
+    refused_lately.forget()
     envelope.init(app)
     gate.init(app)
     app.register_blueprint(merchant_api, url_prefix=chosen.api_prefix + str(merchant_api.url_prefix))
-    for blueprint in (regions, pages, notices, sandbox, health, docs):
+    for blueprint in (regions, pages, notices, sandbox, sandbox_sign, health, docs):
         app.register_blueprint(blueprint)
     cli.register(app)
     app.cli.add_command(serve)

@@ -18,7 +18,7 @@ from blueprints.gate import caller
 from models.merchant import Merchant
 from schemas.contract import NONCE
 from schemas.strict_json import Literal, Malformed, parse, parse_query
-from services import directory, replay, signing, vault
+from services import directory, refused_lately, replay, signing, vault
 from services.addresses import address_of
 from services.directory import Known
 from services.errors import Refused
@@ -49,7 +49,7 @@ def _read(body_required: bool) -> tuple[dict[str, Any], dict[str, Any]]:
     Raises:
         Refused: 40000 or 41500.
     """
-    raw = request.get_data(cache=False)
+    raw = request.get_data(cache=settings.active().demo)  # there it is looked at again where it is refused
     if raw and request.mimetype != "application/json":
         raise Refused(41500)
     try:
@@ -73,7 +73,7 @@ def _authenticate(endpoint: str, body: dict[str, Any], query: dict[str, Any], in
     merchant = known.merchant
     text = signing.string_to_sign(endpoint, body, query)
     if not signing.holds(auth["signature"], vault.valid_secrets(merchant, "secret"), text):
-        raise Refused(40102, detail=f"the server's string to sign is {text!r}" if settings.active().demo else "")
+        raise _bad_signature(merchant, text)
     stamp = auth["timestamp"]
     if not _TIMESTAMP.fullmatch(stamp) or not replay.is_fresh(int(stamp)):
         raise Refused(40103)
@@ -84,6 +84,18 @@ def _authenticate(endpoint: str, body: dict[str, Any], query: dict[str, Any], in
         raise Refused(40104)
     replay.spend_nonce(merchant, auth["nonce"])
     return merchant, auth["nonce"]
+
+
+def _bad_signature(merchant: Merchant, text: str) -> Refused:
+    """40102; in demo mode it tells the string to sign, and a demo merchant's request is kept to be explained."""
+    if not settings.active().demo:
+        return Refused(40102)
+    detail = f"the server's string to sign is {text!r}"
+    if merchant.demo:
+        query = request.query_string.decode(errors="replace")
+        number = refused_lately.keep(merchant.key, request.path, query, request.get_data())
+        detail += f"; line by line: {settings.active().public_url}/sandbox/sign?refused={number}"
+    return Refused(40102, detail=detail)
 
 
 def _check_address(known: Known) -> None:

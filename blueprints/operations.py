@@ -22,7 +22,10 @@ SIGNED = (40101, 40102, 40103, 40104, 40300, 41500, 42200)
 ORDERS, PAYMENT, REGIONS, SERVICE = "Orders", "Payment page and notices", "Regions", "Service"
 
 # Routes that are no part of the interface: the payment page's own files, and demo mode's simulator (docs/sandbox.md).
-LEFT_OUT = {"pages.static", "sandbox.pay", "sandbox.receive", "sandbox.inbox"}
+LEFT_OUT = {"pages.static", "sandbox.pay", "sandbox.receive", "sandbox.inbox"} | {
+    "sandbox_sign.ask",
+    "sandbox_sign.tell",
+}
 
 
 @dataclass(frozen=True)

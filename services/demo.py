@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 import secrets
 import time
+from typing import Any
 
 from schemas.strict_json import parse
 from services import signing
 from services.seeding import MERCHANTS, OPERATORS
 
 
-def signed_curl(url: str, api_prefix: str) -> str:
-    """A curl command that creates a buy order as the demo merchant: good once, for five minutes."""
-    body = {
+def _order() -> tuple[dict[str, Any], str]:
+    """A new buy order of the demo merchant, and its string to sign."""
+    body: dict[str, Any] = {
         "order_type": 1,
         "cny_amount": "100.00",
         "paychannel_id": 2,
@@ -23,7 +24,19 @@ def signed_curl(url: str, api_prefix: str) -> str:
         "timestamp": int(time.time()),
         "nonce": secrets.token_hex(8),
     }
-    text = signing.string_to_sign("createOrder", parse(json.dumps(body).encode()))
+    return body, signing.string_to_sign("createOrder", parse(json.dumps(body).encode()))
+
+
+def signed_wrongly() -> str:
+    """The body of such an order, with the signature of a text that ends with a newline."""
+    body, text = _order()
+    body["signature"] = signing.sign(str(MERCHANTS[0]["secret"]), text + "\n")
+    return json.dumps(body, indent=2)
+
+
+def signed_curl(url: str, api_prefix: str) -> str:
+    """A curl command that creates a buy order as the demo merchant: good once, for five minutes."""
+    body, text = _order()
     body["signature"] = signing.sign(str(MERCHANTS[0]["secret"]), text)
     return f"curl -s {url}{api_prefix}/merchant/createOrder -H 'Content-Type: application/json' -d '{json.dumps(body)}'"
 
@@ -38,6 +51,7 @@ Merchant order service, demo mode: no real money moves here.
   API        {url}{api_prefix}/merchant/...
   Console    {url}/console         (sign in as {name} / {password})
   Inbox      {url}/sandbox/inbox   (the demo merchant's callbacks arrive here)
+  Signing    {url}/sandbox/sign    (why a signature does not hold, line by line)
   Regions    {url}/addons/paychannel/channel.gatewaya/provinceList
   OpenAPI    {url}/openapi.json
   Health     {url}/healthz

@@ -57,9 +57,11 @@ def open_all_pages(api, http):
         api.play(order_no, "success")
     event = json.dumps({"type": "order.completed", "data": {"order_no": mine}})
     assert http("POST", "/sandbox/inbox", event.encode()).status == 200
+    assert http("POST", "/sandbox/sign", b"endpoint=createOrder&api_key=demo", FORM).status == 200
     district = urlencode({"province": "广东省", "city": "广州市"})
     regions = ("regionData", "provinceList", "cityList?" + district, "districtList?" + district)
-    for path in (*(f"{REGIONS}/{each}" for each in regions), "/sandbox/inbox", "/healthz", "/openapi.json"):
+    pages = ("/sandbox/inbox", "/sandbox/sign", "/healthz", "/openapi.json")
+    for path in (*(f"{REGIONS}/{each}" for each in regions), *pages):
         assert http("GET", path).status == 200
 
 
@@ -108,6 +110,7 @@ def give_every_command(run, api, flask_json):
         f"order show {deposits[1]} --reveal",
         f"order show {withdrawals[0]} --reveal",
         "ledger balances",
+        "sign getPayChannels --merchant demo",
         "ledger heads",
         "ledger adjust demo 1.00 --reason gift --channel 1",
     ):

@@ -7,12 +7,12 @@ import cli
 from app import serve
 
 GROUPS = (cli.merchant, cli.account, cli.channel, cli.order, cli.callback, cli.ledger, cli.operator, cli.db, cli.vault)
-SINGLE = (cli.seed, cli.demo_curl, cli.reconcile, serve)
+SINGLE = (cli.seed, cli.demo_curl, cli.reconcile, cli.sign, serve)
 COMMANDS = {f"{group.name} {name}": command for group in GROUPS for name, command in group.commands.items()} | {
     command.name: command for command in SINGLE
 }
 READING = ("list", "show", "balances", "heads", "verify", "reconcile")
-PROMISED = """serve seed reconcile
+PROMISED = """serve seed reconcile sign
     merchant: add set show list rotate test-callback
     channel: add set link unlink list
     account: add list

@@ -1,0 +1,161 @@
+"""`flask sign`: explain the signature of a request, line by line."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+
+import settings
+from cli.output import Command, facts, json_option, show, table
+from services import administration, explaining
+from services.errors import NotPossible
+from services.explaining import Explanation
+from services.explaining.received import ENDPOINTS
+from services.explaining.recipe import Keys
+from services.explaining.texts import SAME, name_of, visible
+
+FILE = click.File("rb")
+
+
+def _secrets(merchant: str | None, secret_file: Any) -> tuple[Keys, bool]:
+    """The secrets, and whether the right signature may be shown: to who brought the secret, or all have it."""
+    if secret_file:
+        secret = _decoded(secret_file, "the secret").strip()
+        if not secret:
+            raise NotPossible("the file has no secret in it")
+        return Keys(api=(secret,)), True
+    if merchant:
+        keys = explaining.keys_of(administration.find_merchant(merchant))
+        return keys, explaining.is_public(keys)
+    return Keys(), False
+
+
+def _decoded(file: Any, what: str) -> str:
+    try:
+        return file.read().decode()
+    except UnicodeDecodeError as error:
+        raise NotPossible(f"{what} is not UTF-8: {error}") from None
+
+
+def _view(told: Explanation) -> dict[str, Any]:
+    def of_mistake(mistake: Any) -> Any:
+        return mistake and {"name": mistake.name, "what": mistake.what, "cure": mistake.cure}
+
+    return {
+        "endpoint": told.endpoint,
+        "refused": told.refused,
+        "verdict": str(told.verdict),
+        "holds": told.holds,
+        "mistakes": [of_mistake(mistake) for mistake in told.mistakes],
+        "string_to_sign": told.text,
+        "lines": [{"line": n, "text": text, "from": place} for n, (text, place) in enumerate(_placed(told), 1)],
+        "left_out": [{"path": leaf.path, "from": leaf.place, "why": leaf.left_out} for leaf in told.left_out],
+        "signature": told.signature,
+        "their_signature": told.given,
+        "their_text": told.their_text,
+        "differences": [
+            {
+                "state": each.row.state,
+                "line": each.row.number,
+                "server": each.row.ours,
+                "their_line": each.row.their_number,
+                "theirs": each.row.theirs,
+                "mistake": of_mistake(each.mistake),
+            }
+            for each in told.rows
+            if each.row.state != SAME
+        ],
+        "first_difference": vars(told.first) if told.first else None,
+        "checks": [{"good": check.good, "text": str(check)} for check in told.checks],
+    }
+
+
+def _placed(told: Explanation) -> list[tuple[str, str]]:
+    return [(text, leaf.place if leaf else "address") for text, leaf in told.lines]
+
+
+def _char(char: str) -> str:
+    return " ".join(filter(None, name_of(char)))
+
+
+def _tell(view: dict[str, Any]) -> None:
+    click.echo(view["verdict"])
+    if view["refused"]:
+        click.echo(f"  {view['refused']}")
+        return
+    for mistake in view["mistakes"]:
+        click.echo(f"  - {mistake['what']}. {mistake['cure']}")
+    for check in view["checks"]:
+        click.echo(f"{'ok' if check['good'] else 'also'}: {check['text']}")
+    click.echo("\nthe server's string to sign")
+    table([line | {"text": visible(line["text"])} for line in view["lines"]])
+    if view["left_out"]:
+        click.echo("\nleft out")
+        table(view["left_out"])
+    if view["differences"]:
+        click.echo("\ndifferences")
+        table([_difference(each) for each in view["differences"]])
+    if first := view["first_difference"]:
+        place = f"line {first['line']}, column {first['column']}"
+        click.echo(f"\nfirst at {place}: the server has {_char(first['ours'])}, theirs {_char(first['theirs'])}")
+    signatures = {name: view[name] for name in ("signature", "their_signature") if view[name]}
+    if signatures:
+        click.echo()
+        facts(signatures)
+
+
+def _difference(each: dict[str, Any]) -> dict[str, Any]:
+    mistake = each["mistake"]
+    return {
+        "state": each["state"],
+        "line": each["line"],
+        "server": visible(each["server"]),
+        "their line": each["their_line"],
+        "theirs": visible(each["theirs"]),
+        "because": mistake["what"] if mistake else "",
+    }
+
+
+@click.command("sign", cls=Command)
+@click.argument("endpoint")
+@click.option("--body", type=FILE, help="File with the body as it was sent; - for standard input.")
+@click.option("--query", default="", help="Query string as it was sent, such as 'category=gateway_b'.")
+@click.option("--merchant", help="Check with this merchant's stored secrets; they are not shown.")
+@click.option("--secret-file", type=FILE, help="Check with the secret in this file, and show the right signature.")
+@click.option("--theirs", type=FILE, help="File with the text that the caller's code signs, to compare.")
+@click.option("--signature", help="The caller's signature; else that in the request.")
+@json_option
+def sign(
+    endpoint: str,
+    body: Any,
+    query: str,
+    merchant: str | None,
+    secret_file: Any,
+    theirs: Any,
+    signature: str | None,
+    as_json: bool,
+) -> None:
+    """Explain the signature of a request to ENDPOINT.
+
+    ENDPOINT is a name such as createOrder, or the path of the address. Status 1 where the text or
+    the signature is wrong.
+    """
+    if merchant and secret_file:
+        raise click.UsageError("give --merchant or --secret-file, not both")
+    name = endpoint.rsplit("/", 1)[-1]
+    if name not in ENDPOINTS:
+        raise click.UsageError(f"ENDPOINT must be one of {', '.join(ENDPOINTS)}")
+    keys, reveal = _secrets(merchant, secret_file)
+    told = explaining.explain(
+        endpoint if endpoint.startswith("/") else f"{settings.active().api_prefix}/merchant/{name}",
+        body.read() if body else b"",
+        query.removeprefix("?"),
+        keys,
+        theirs=_decoded(theirs, "their text") if theirs else None,
+        signature=signature and signature.encode(errors="replace").decode(),
+        reveal=reveal,
+    )
+    show(_view(told), as_json, _tell)
+    sys.exit(0 if told.is_right else 1)

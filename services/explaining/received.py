@@ -1,0 +1,97 @@
+"""A request as it was received: each value in it, where it stands, and whether it counts for the signature."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qsl
+
+import werkzeug.urls  # noqa: F401  makes the error handler by which Flask reads a query string that is not UTF-8
+
+from schemas.strict_json import parse, parse_query
+from services.errors import N_
+
+ENDPOINTS = ("createOrder", "orderQueryDetail", "orderQueryList", "getPayChannels")
+AUTH_IN_QUERY = ("getPayChannels",)  # where the four parameters may stand in the query string, too
+BODY, QUERY = N_("body"), N_("query string")
+WHY_LEFT_OUT = {
+    "signature": N_("the signature itself"),
+    "null": N_("null"),
+    "empty": N_("an empty text"),
+}
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """A value that is no object and no array. `raw`: the text in the query string before it was decoded."""
+
+    path: str
+    value: Any
+    place: str
+    raw: str | None = None
+
+    @property
+    def text(self) -> str:
+        """The value as it is signed."""
+        if isinstance(self.value, bool):
+            return "true" if self.value else "false"
+        return self.value or ""
+
+    @property
+    def left_out(self) -> str:
+        """Why it does not count, one of WHY_LEFT_OUT; empty where it does."""
+        if self.path == "signature":
+            return "signature"
+        return "null" if self.value is None else "" if self.text else "empty"
+
+
+@dataclass(frozen=True)
+class Received:
+    """A request that could be read. `path` is the whole path of its address."""
+
+    endpoint: str
+    path: str
+    raw_body: str
+    body: dict[str, Any]
+    query: dict[str, str]
+    leaves: tuple[Leaf, ...]
+
+    def auth(self, name: str) -> str:
+        """One of the four auth fields as the service finds it; empty where it does not."""
+        sent = self.query | self.body if self.endpoint in AUTH_IN_QUERY else self.body
+        value = sent.get(name)
+        return value if isinstance(value, str) else ""
+
+
+def _leaves(value: Any, place: str, path: str = "") -> Iterator[Leaf]:
+    if isinstance(value, (dict, list)):
+        for name, item in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from _leaves(item, place, f"{path}.{name}" if path else str(name))
+    else:
+        yield Leaf(path, value, place)
+
+
+def _raw_values(query: str) -> Iterator[str]:
+    """The values in a query string, undecoded, in its order."""
+    for pair in query.split("&"):
+        if pair:
+            yield pair.partition("=")[2]
+
+
+def read(path: str, body: bytes, query: str) -> Received:
+    """What the service reads.
+
+    Args:
+        path: of the address.
+        query: the query string, as it was sent.
+
+    Raises:
+        Malformed: the request is refused before its signature is looked at (40000).
+    """
+    endpoint = path.rsplit("/", 1)[-1]
+    fields = parse(body) if body or endpoint not in AUTH_IN_QUERY else {}
+    pairs = parse_qsl(query, keep_blank_values=True, errors="werkzeug.url_quote")
+    asked = parse_query(pairs)
+    in_query = (Leaf(name, value, QUERY, raw) for (name, value), raw in zip(pairs, _raw_values(query), strict=True))
+    return Received(endpoint, path, body.decode(), fields, asked, (*_leaves(fields, BODY), *in_query))

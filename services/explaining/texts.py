@@ -1,0 +1,117 @@
+"""Two strings to sign beside each other: which lines differ, where the first one does, and in which characters."""
+
+from __future__ import annotations
+
+import unicodedata
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+
+from services.errors import N_
+
+SAME, DIFFERENT, MISSING, EXTRA, MOVED = "same", "different", "missing", "extra", "moved"
+STATES = {
+    SAME: N_("the same"),
+    DIFFERENT: N_("differs"),
+    MISSING: N_("missing in yours"),
+    EXTRA: N_("only in yours"),
+    MOVED: N_("at another place in yours"),
+}
+# Characters that do not show, or look like another.
+NAMES = {
+    "\n": N_("a newline, where the line ends"),
+    "\r": N_("a carriage return"),
+    "\t": N_("a tab"),
+    " ": N_("a space"),
+    "\u00a0": N_("a no-break space"),
+    "\u3000": N_("a full-width space"),
+    "\u200b": N_("a zero-width space"),
+    "\ufeff": N_("a byte order mark"),
+    "": N_("the end"),
+}
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of the server's text, of the other one, or of both under one name. Numbers count from 1, None: nowhere."""
+
+    state: str
+    path: str
+    number: int | None = None
+    ours: str = ""
+    their_number: int | None = None
+    theirs: str = ""
+
+
+@dataclass(frozen=True)
+class FirstDifference:
+    """Where two texts part: line and column count from 1; `ours` and `theirs` are the characters there, or ""."""
+
+    line: int
+    column: int
+    ours: str
+    theirs: str
+
+
+def name_of(char: str) -> tuple[str, str]:
+    """What a character is to be called: a text of NAMES or "", and what shows beside it, such as `U+FF11 ...`."""
+    if char in NAMES:
+        return NAMES[char], ""
+    if char.isascii() and char.isprintable():
+        return "", f"'{char}'"
+    named = unicodedata.name(char, "")
+    shown = f"'{char}' " if char.isprintable() else ""
+    return "", f"{shown}U+{ord(char):04X} {named}".strip()
+
+
+def visible(line: str) -> str:
+    """A line with every character to be seen: spaces around its value as ␣, what does not print as an escape."""
+    path, equals, value = line.partition("=") if "=" in line else ("", "", line)
+    kept = value.lstrip(" ")
+    before, inner = len(value) - len(kept), kept.rstrip(" ")
+    shown = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in path + equals + "␣" * before + inner)
+    return shown + "␣" * (len(kept) - len(inner))
+
+
+def first_difference(ours: str, theirs: str) -> FirstDifference | None:
+    """None where they are the same."""
+    if ours == theirs:
+        return None
+    shortest = min(len(ours), len(theirs))
+    place = next((at for at in range(shortest) if ours[at] != theirs[at]), shortest)
+    line = ours.count("\n", 0, place)
+    column = place - (ours.rfind("\n", 0, place) + 1)
+    return FirstDifference(line + 1, column + 1, ours[place : place + 1], theirs[place : place + 1])
+
+
+def paths(lines: list[str]) -> list[str]:
+    """What each line is called: line 1, which has no value, is called ""."""
+    return ["" if not at and "=" not in line else line.partition("=")[0] for at, line in enumerate(lines)]
+
+
+def rows(ours: str, theirs: str) -> list[Row]:
+    """Both texts line by line, in the order of ours; what is only in theirs stands where it would be."""
+    mine, yours = ours.split("\n"), theirs.split("\n")
+    names, their_names = paths(mine), paths(yours)
+    found: list[Row] = []
+    for kind, i1, i2, j1, j2 in SequenceMatcher(None, names, their_names, autojunk=False).get_opcodes():
+        if kind == "equal":
+            for i, j in zip(range(i1, i2), range(j1, j2), strict=True):
+                state = SAME if mine[i] == yours[j] else DIFFERENT
+                found.append(Row(state, names[i], i + 1, mine[i], j + 1, yours[j]))
+            continue
+        found += [Row(MISSING, names[i], i + 1, mine[i]) for i in range(i1, i2)]
+        found += [Row(EXTRA, their_names[j], None, "", j + 1, yours[j]) for j in range(j1, j2)]
+    return _with_moved(found)
+
+
+def _with_moved(found: list[Row]) -> list[Row]:
+    """One row for what stands under one name at two places."""
+    elsewhere = {row.path: row for row in found if row.state == EXTRA}
+    moved: dict[str, Row] = {}
+    for row in found:
+        if row.state == MISSING and row.path in elsewhere and row.path not in moved:
+            other = elsewhere[row.path]
+            moved[row.path] = Row(MOVED, row.path, row.number, row.ours, other.their_number, other.theirs)
+    merged = [moved[row.path] if row.state == MISSING and row.path in moved else row for row in found]
+    gone = {row.their_number for row in moved.values()}
+    return [row for row in merged if row.state != EXTRA or row.their_number not in gone]

@@ -1,0 +1,53 @@
+"""Demo mode's memory of the last requests that were refused for their signature, for their senders to look into."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from collections import deque
+from dataclasses import dataclass
+
+KEPT = 20
+
+
+@dataclass(frozen=True)
+class Unsigned:
+    """One request of a demo merchant with a bad signature, as it came. `at`: Unix time, `path` of the address."""
+
+    number: int
+    at: int
+    api_key: str
+    path: str
+    query: str
+    body: bytes
+
+    @property
+    def endpoint(self) -> str:
+        """The endpoint's name."""
+        return self.path.rsplit("/", 1)[-1]
+
+
+_kept: deque[Unsigned] = deque(maxlen=KEPT)
+_numbers = itertools.count(1)
+_lock = threading.Lock()
+
+
+def forget() -> None:
+    """Know of none."""
+    with _lock:
+        _kept.clear()
+
+
+def keep(api_key: str, path: str, query: str, body: bytes) -> int:
+    """Remember one; its number."""
+    with _lock:
+        one = Unsigned(next(_numbers), int(time.time()), api_key, path, query, body)
+        _kept.appendleft(one)
+    return one.number
+
+
+def lately() -> list[Unsigned]:
+    """Those that are remembered, newest first."""
+    with _lock:
+        return list(_kept)

@@ -1,0 +1,272 @@
+"""The signature explainer's page: what was refused is at its top, with the mistake that made it; and its form."""
+
+import json
+import re
+from urllib.parse import urlencode
+
+import pytest
+
+from services.explaining.mistakes import MISTAKES
+from tests.pages import FORM, Seen
+from tests.support import Api, signed
+from tests.wrong_signers import ENDPOINT, QUERY, SECRET, SIGNERS, TEXTS, Mistaken, hexed
+
+PAGE = "/sandbox/sign"
+WHAT = {mistake.name: mistake.what for mistake in MISTAKES}
+CURE = {mistake.name: mistake.cure for mistake in MISTAKES}
+
+
+@pytest.fixture
+def refused(api, http):
+    """`refused(body)`: the page that the answer to this bad request names, as it is read."""
+
+    def send(body, query=f"?{QUERY}", endpoint=ENDPOINT):
+        answer = api.post(endpoint, body, query=query)
+        assert answer.code == 40102
+        link = re.search(r"http://[^/]+(/sandbox/sign\?refused=\d+)", answer.json["msg"])
+        return Seen(http("GET", link[1]).text).text
+
+    return send
+
+
+@pytest.fixture
+def told(http):
+    """`told(endpoint=..., body=...)`: the page that explains it."""
+
+    def send(**fields):
+        given = {"endpoint": ENDPOINT, "api_key": "demo", "query": QUERY} | fields
+        answer = http("POST", PAGE, urlencode(given).encode(), FORM)
+        assert answer.status == 200
+        return Seen(answer.text).text
+
+    return send
+
+
+@pytest.mark.parametrize(("name", "change"), TEXTS, ids=[name for name, _ in TEXTS])
+def test_a_request_signed_over_a_wrong_text_is_explained_where_its_refusal_points_to(name, change, refused):
+    mistaken = Mistaken()
+    shown = refused(mistaken.body(hexed(change(mistaken.text))))
+    assert f"This signature is what you get if: {WHAT[name]} {CURE[name]}" in shown
+
+
+@pytest.mark.parametrize(("name", "sign"), SIGNERS, ids=[name for name, _ in SIGNERS])
+def test_a_signature_made_wrongly_of_the_right_text_is_explained(name, sign, refused):
+    mistaken = Mistaken()
+    shown = refused(mistaken.body(sign(mistaken.text)))
+    assert f"This signature is what you get if: {WHAT[name]} {CURE[name]}" in shown
+
+
+def test_the_json_signed_instead_of_lines_is_explained(refused):
+    mistaken = Mistaken()
+    assert WHAT["json_signed"] in refused(mistaken.body(hexed(mistaken.bare)))
+
+
+def test_a_secret_that_has_ended_is_explained_and_then_nothing_is_signed_for_anybody(refused, flask, ahead):
+    flask("merchant", "rotate", "demo", "--keep-hours", "1")
+    ahead(3601)
+    mistaken = Mistaken()
+    shown = refused(mistaken.body(hexed(mistaken.text)))
+    assert WHAT["ended_secret"] in shown
+    assert "Right signature" not in shown
+
+
+def test_every_mistake_that_is_known_is_made_in_these_tests():
+    made = {name for name, _ in (*TEXTS, *SIGNERS)} | {"json_signed", "ended_secret"}
+    assert made == set(WHAT)
+
+
+@pytest.mark.parametrize("second", ["number", "path", "query_left_out"])
+def test_two_mistakes_at_once_are_both_named(second, refused):
+    mistaken = Mistaken()
+    both = dict(TEXTS)[second](mistaken.text) + "\n"
+    shown = refused(mistaken.body(hexed(both)))
+    assert WHAT["newline_at_end"] in shown
+    assert WHAT[second] in shown
+
+
+def test_a_signature_that_no_mistake_gives_is_said_to_be_unknown(refused):
+    shown = refused(Mistaken().body("0" * 64))
+    assert "No known mistake gives this signature" in shown
+    assert "customer_name=␣张/三␣" in shown
+
+
+def test_the_first_line_that_differs_is_shown_with_its_characters(refused):
+    mistaken = Mistaken()
+    shown = refused(mistaken.body(hexed(mistaken.text.replace("12.50", "12.5"))))
+    assert "6 cny_amount=12.50 yours cny_amount=12.5 differs · a number is signed in other digits" in shown
+    assert "line 6, column 16: the server has '0', you have a newline, where the line ends" in shown
+
+
+def test_the_page_shows_the_newest_first_and_keeps_twenty(api, http):
+    for number in range(25):
+        assert Api(api.send, "demo", "wrong").listed(nonce=f"nonce-{number:04}").code == 40102
+    page = Seen(http("GET", PAGE).text)
+    assert "nonce=nonce-0024" in page.text
+    assert len([address for address in page.addresses if "?refused=" in address]) == 20
+
+
+def test_a_request_that_is_forgotten_is_said_to_be(http):
+    assert "not remembered any more" in http("GET", f"{PAGE}?refused=1").text
+
+
+def test_what_is_refused_for_anything_else_is_not_kept(api, http):
+    assert (api.listed(timestamp=1).code, api.listed(nonce="x").code) == (40103, 40104)
+    assert "?refused=" not in http("GET", PAGE).text
+
+
+def test_a_merchant_that_is_not_the_demos_is_not_explained(http, flask_json):
+    secret = flask_json("merchant", "add", "shop")["secret"]
+    body = json.dumps(signed("orderQueryList", {}, "shop", "wrong"))
+    answer = http("POST", "/merchant/orderQueryList", body.encode(), {"Content-Type": "application/json"})
+    assert (answer.code, "/sandbox/sign" in answer.text) == (40102, False)
+    assert "?refused=" not in http("GET", PAGE).text
+    form = urlencode({"endpoint": "orderQueryList", "api_key": "shop", "body": body}).encode()
+    page = http("POST", PAGE, form, FORM).text
+    assert "Right signature" not in page
+    assert secret not in page
+
+
+@pytest.mark.parametrize("settings_of_app", [{"demo": False}])
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_there_is_no_such_page_but_in_demo_mode(method, http, api):
+    assert Api(api.send, "demo", "wrong").listed().json["msg"] == "bad signature"
+    assert http(method, PAGE).code == 40404
+
+
+# The form
+
+
+def test_the_form_begins_with_an_example_whose_mistake_is_explained(http, told):
+    page = http("GET", PAGE).text
+    body = re.search(r'<textarea name="body"[^>]*>\n(.*?)</textarea>', page, re.DOTALL)[1].replace("&#34;", '"')
+    shown = told(body=body, query="")
+    assert WHAT["newline_at_end"] in shown
+    assert "cny_amount=100.00" in shown
+    right = re.search(r"Right signature ([0-9a-f]{64})", shown)[1]
+    mended = json.dumps(json.loads(body) | {"signature": right})
+    assert http("POST", "/merchant/createOrder", mended.encode(), {"Content-Type": "application/json"}).code == 1
+
+
+# A form's line ends are the browser's, so \r\n can't be seen there.
+@pytest.mark.parametrize(("name", "change"), [case for case in TEXTS if "\r" not in case[1](Mistaken().text)])
+def test_a_wrong_text_alone_is_explained(name, change, told):
+    mistaken = Mistaken()
+    assert WHAT[name] in told(body=mistaken.bare, theirs=change(mistaken.text))
+
+
+def test_a_text_in_one_line_is_read_with_its_line_ends(told):
+    mistaken = Mistaken()
+    assert "Your text is the server" in told(body=mistaken.bare, theirs=mistaken.text.replace("\n", r"\n"))
+
+
+def test_a_text_that_is_right_with_a_signature_that_is_not_leaves_the_secret(told):
+    mistaken = Mistaken()
+    shown = told(body=mistaken.bare, theirs=mistaken.text, signature=hexed(mistaken.text, "another"))
+    assert "the secret is another" in shown
+
+
+def test_a_newline_that_was_only_pasted_is_not_blamed(told):
+    mistaken = Mistaken()
+    theirs = mistaken.text.replace("12.50", "12.5")
+    shown = told(body=mistaken.bare, theirs=theirs + "\n", signature=hexed(theirs))
+    assert WHAT["number"] in shown
+    assert WHAT["newline_at_end"] not in shown
+    assert "The signature that came is that of your text." in shown
+
+
+def test_line_by_line_three_mistakes_are_told_apart(told):
+    mistaken = Mistaken()
+    theirs = mistaken.text.replace("12.50", "12.5").replace(" 张/三 ", "张/三").replace("q=a b/c\n", "") + "\n"
+    shown = told(body=mistaken.bare, theirs=theirs)
+    assert "The texts differ" in shown
+    assert all(WHAT[name] in shown for name in ("number", "trimmed", "query_left_out", "newline_at_end"))
+
+
+@pytest.mark.parametrize(
+    ("char", "name"),
+    [
+        ("１", "'１' U+FF11 FULLWIDTH DIGIT ONE"),
+        ("\u00a0", "a no-break space"),
+        ("\u3000", "a full-width space"),
+        ("\t", "a tab"),
+        ("\ufeff", "a byte order mark"),
+    ],
+)
+def test_a_character_that_looks_like_another_is_named(char, name, told):
+    mistaken = Mistaken()
+    shown = told(body=mistaken.bare, theirs=mistaken.text.replace("card_type=2", f"card_type={char}"))
+    assert f"the server has '2', you have {name}" in shown
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        ('{"a":1,"a":1}', "a is there twice"),
+        (r'{"a":"\u0007"}', "control characters"),
+        ('{"a":{"b":{"c":{"d":{"e":{}}}}}}', "nested deeper than 5"),
+        ('{"a-b":1}', "letters, digits and _"),
+        ("{", "Expecting property name"),
+        ("", "Expecting value"),
+    ],
+)
+def test_what_is_refused_before_any_signature_is_said_to_be(body, why, told):
+    shown = told(body=body)
+    assert "refused before its signature is looked at" in shown
+    assert why in shown
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"timestamp": 1}, "behind the server"),
+        ({"timestamp": 99_999_999_999}, "ahead of the server"),
+        ({"timestamp": 1_767_225_600_000}, "timestamp is in milliseconds"),
+        ({"timestamp": "now"}, "timestamp must be a whole number of seconds"),
+        ({"nonce": "x"}, "nonce must be a text of 8 to 64"),
+        ({"nonce": None}, "nonce is missing"),
+        ({"api_key": "other"}, "the secret used is that of the api_key demo"),
+    ],
+)
+def test_what_else_would_be_refused_is_said(fields, said, told):
+    body = signed("orderQueryList", fields, secret=SECRET)
+    shown = told(endpoint="orderQueryList", query="", body=json.dumps(body))
+    assert "The signature holds." in shown
+    assert said in shown
+
+
+def test_the_four_parameters_in_the_query_string_are_said_to_be_there_in_vain(told):
+    shown = told(body="{}", query="api_key=demo&timestamp=1&nonce=12345678&signature=x")
+    assert "api_key stands in the query string: this endpoint takes it from the body only" in shown
+
+
+def test_another_secret_may_be_typed_in_and_is_not_shown_again(told, http):
+    mistaken = Mistaken()
+    form = {"endpoint": ENDPOINT, "query": QUERY, "body": mistaken.bare, "secret": "a-secret-of-mine"}
+    page = http("POST", PAGE, urlencode(form).encode(), FORM).text
+    assert hexed(mistaken.text, "a-secret-of-mine") in page
+    assert "a-secret-of-mine" not in page
+
+
+@pytest.mark.parametrize("field", ["body", "query", "theirs", "signature", "api_key"])
+def test_what_is_sent_stands_in_the_page_as_text(field, http):
+    evil = '</textarea><script>alert(1)</script>"onfocus="x'
+    form = {"endpoint": ENDPOINT, "body": Mistaken().bare} | {field: evil}
+    answer = http("POST", PAGE, urlencode(form).encode(), FORM)
+    page = Seen(answer.text)
+    assert "script" not in page.tags
+    assert page.inline == []
+    assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
+
+
+def test_an_endpoint_that_is_none_is_42200(http):
+    assert http("POST", PAGE, b"endpoint={0}&body={}", FORM).code == 42200
+
+
+def test_a_very_long_request_is_explained_too(told):
+    body = json.dumps({f"a{number}": "x" * 10 for number in range(1000)})
+    theirs = "\n".join(f"a{number}=y" for number in range(1000))
+    assert "The texts differ" in told(body=body, theirs=theirs, query="")
+
+
+def test_the_page_is_in_chinese_for_who_reads_that(http):
+    assert 'lang="zh' in http("GET", PAGE, headers={"Accept-Language": "zh-CN"}).text

@@ -1,0 +1,149 @@
+"""`flask sign`: the published vectors line by line, the mistakes by name, and what it never shows."""
+
+import json
+import re
+
+import pytest
+
+from services.explaining.mistakes import MISTAKES
+from tests.support import ROOT
+from tests.wrong_signers import ENDPOINT, QUERY, SECRET, SIGNERS, TEXTS, Mistaken, hexed
+
+PUBLISHED = json.loads((ROOT / "docs" / "signature-vectors.json").read_text("utf-8"))
+VECTORS = {vector["name"]: vector for vector in PUBLISHED["vectors"]}
+
+
+@pytest.fixture
+def file(tmp_path):
+    """`file(content)`: the path of a new file with it."""
+    made = []
+
+    def write(content):
+        path = tmp_path / f"file-{len(made)}"
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        made.append(path)
+        return path
+
+    return write
+
+
+@pytest.fixture
+def explained(flask, file):
+    """`explained(mistaken, ...)`: what the command says of this request, as JSON; `right`: whether nothing is wrong."""
+
+    def run(mistaken, *options, signature="", right=False):
+        body = mistaken.body(signature) if signature else mistaken.bare
+        request = (ENDPOINT, "--body", file(body), "--query", QUERY, "--json")
+        return json.loads(flask("sign", *request, *options, fails=not right).stdout)
+
+    return run
+
+
+def named(told):
+    return [mistake["name"] for mistake in told["mistakes"]]
+
+
+@pytest.mark.parametrize("name", VECTORS)
+def test_each_published_vector_is_explained_line_by_line(name, flask, file):
+    vector = VECTORS[name]
+    options = ["--query", vector["query"], "--secret-file", file(PUBLISHED["secret"] + "\n")]
+    if vector["body"]:
+        options += ["--body", file(vector["body"])]
+    told = json.loads(flask("sign", vector["endpoint"], *options, "--json").stdout)
+    assert told["string_to_sign"] == vector["string_to_sign"]
+    assert [line["text"] for line in told["lines"]] == vector["string_to_sign"].split("\n")
+    assert told["signature"] == vector["signature"]
+    assert (told["holds"], told["verdict"]) == (None, "The request carries no signature.")
+    given = flask("sign", vector["endpoint"], *options, "--signature", vector["signature"], "--json")
+    assert json.loads(given.stdout)["holds"] is True
+
+
+@pytest.mark.parametrize("name", VECTORS)
+def test_a_newline_at_the_end_is_found_for_each_published_vector(name, flask, file):
+    vector = VECTORS[name]
+    options = ["--query", vector["query"], "--body", file(vector["body"]), "--merchant", "demo"]
+    wrong = hexed(vector["string_to_sign"] + "\n")
+    told = json.loads(flask("sign", vector["endpoint"], *options, "--signature", wrong, "--json", fails=True).stdout)
+    assert named(told) == ["newline_at_end"]
+
+
+@pytest.mark.parametrize(("name", "change"), TEXTS, ids=[name for name, _ in TEXTS])
+def test_a_mistake_is_named_by_the_text_alone_and_by_the_signature_alone(name, change, explained, file):
+    mistaken = Mistaken()
+    wrong = change(mistaken.text)
+    by_text = explained(mistaken, "--theirs", file(wrong))
+    assert (named(by_text), by_text["holds"]) == ([name], None)
+    by_signature = explained(mistaken, "--merchant", "demo", signature=hexed(wrong))
+    assert (named(by_signature), by_signature["holds"]) == ([name], False)
+    assert by_signature["their_text"] == wrong
+
+
+@pytest.mark.parametrize(("name", "sign"), SIGNERS, ids=[name for name, _ in SIGNERS])
+def test_a_mistake_after_the_text_is_told_from_one_in_it(name, sign, explained, file):
+    mistaken = Mistaken()
+    wrong = mistaken.text.replace("12.50", "12.5")
+    told = explained(mistaken, "--merchant", "demo", "--theirs", file(wrong), signature=sign(wrong))
+    assert named(told) == ["number", name]
+
+
+def test_where_each_line_comes_from_and_what_is_left_out(explained):
+    told = explained(Mistaken(), right=True)
+    assert {"line": 14, "text": "q=a b/c", "from": "query string"} in told["lines"]
+    assert told["lines"][0] == {"line": 1, "text": "createOrder", "from": "address"}
+    left_out = {(leaf["path"], leaf["why"]) for leaf in told["left_out"]}
+    assert left_out == {("merchant_order_no", "empty"), ("gatewaya_card_info.prov_id", "null")}
+
+
+def test_people_read_it_in_lines(flask, file):
+    mistaken = Mistaken()
+    body, theirs = file(mistaken.body("0" * 64)), file(mistaken.text.replace("12.50", "12.5"))
+    options = ("--body", body, "--query", QUERY, "--theirs", theirs, "--merchant", "demo")
+    shown = flask("sign", "/merchant/createOrder", *options, fails=True).output
+    assert "This text is what you get if\n  - a number is signed in other digits than are sent. Send amounts" in shown
+    assert re.search(r"different +6 +cny_amount=12.50 +6 +cny_amount=12.5 +a number", shown)
+    assert "customer_name=␣张/三␣" in shown
+    assert "first at line 6, column 16: the server has '0'" in shown
+    assert "The signature that came is not that of your text" in shown
+
+
+def test_a_request_that_is_refused_before_is_said_to_be(flask, file):
+    shown = flask("sign", ENDPOINT, "--body", file('{"a":1,"a":1}'), fails=True).output
+    assert shown == "This request is refused before its signature is looked at.\n  a is there twice\n"
+
+
+@pytest.mark.parametrize("settings_of_app", [{"demo": False}])
+def test_a_stored_secret_signs_nothing_for_whoever_has_none(flask, file, flask_json):
+    secrets = flask_json("merchant", "add", "shop")
+    mistaken = Mistaken()
+    text = mistaken.text
+    body = file(mistaken.body(hexed(text + "\n", secrets["secret"])))
+    result = flask("sign", ENDPOINT, "--body", body, "--query", QUERY, "--merchant", "shop", "--json", fails=True)
+    told = json.loads(result.stdout)
+    assert (named(told), told["signature"]) == (["newline_at_end"], "")
+    for never in (*list(secrets.values())[1:], hexed(text, secrets["secret"])):
+        assert never not in result.output
+    brought = ("--secret-file", file(secrets["secret"]))
+    result = flask("sign", ENDPOINT, "--body", body, "--query", QUERY, *brought, "--json", fails=True)
+    assert json.loads(result.stdout)["signature"] == hexed(text, secrets["secret"])
+    assert secrets["secret"] not in result.output
+
+
+def test_the_secret_of_the_demo_is_not_shown_either(explained):
+    mistaken = Mistaken()
+    told = explained(mistaken, "--merchant", "demo", signature=hexed(mistaken.text), right=True)
+    assert (told["holds"], told["signature"]) == (True, hexed(mistaken.text))
+    assert SECRET not in json.dumps(told)
+
+
+def test_what_can_not_be_done_ends_in_one_line(refuses, flask, file):
+    assert "no merchant" in refuses("sign", ENDPOINT, "--merchant", "nobody")
+    assert "has no secret" in refuses("sign", ENDPOINT, "--secret-file", file(" \n"))
+    assert "not UTF-8" in refuses("sign", ENDPOINT, "--theirs", file("张".encode("gbk")))
+    assert "must be one of" in refuses("sign", "createorder")
+    assert "not both" in refuses("sign", ENDPOINT, "--merchant", "demo", "--secret-file", file("x"))
+
+
+def test_the_documentation_has_every_mistake_with_its_cure_and_its_name():
+    documented = (ROOT / "docs" / "signing.md").read_text("utf-8")
+    missing = [m.name for m in MISTAKES if f"\n| {m.what} | {m.cure} | `{m.name}` |\n" not in documented]
+    assert missing == []

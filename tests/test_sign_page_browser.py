@@ -1,0 +1,46 @@
+"""An integrator with a real browser at the signature explainer, in both sizes and languages."""
+
+import pytest
+
+from tests.browser import DESKTOP, NEEDS_CHROMIUM, PHONE, Person
+from tests.databases import copied
+from tests.support import Service
+from tests.wrong_signers import ENDPOINT, QUERY, Mistaken, hexed
+
+pytestmark = NEEDS_CHROMIUM
+
+
+@pytest.fixture(scope="module")
+def running(seeded, tmp_path_factory):
+    """One running service for the module."""
+    service = Service(copied(seeded, tmp_path_factory.mktemp("signing") / "instance")).start()
+    yield service
+    service.stop()
+
+
+@pytest.fixture
+def person(chrome):
+    """Whatever they do, nothing is wrong in the console at the end."""
+    one = Person(chrome)
+    one.complaints()
+    yield one
+    assert one.complaints() == []
+
+
+@pytest.mark.parametrize(("size", "language"), [(PHONE, "zh-CN,zh"), (DESKTOP, "en-US,en")], ids=["phone", "desktop"])
+def test_who_sent_a_wrong_request_sees_it_and_compares_another_text(size, language, person, running):
+    mistaken = Mistaken(f"nonce-of-{size[0]}")
+    wrong = mistaken.text.replace("12.50", "12.5")
+    assert running.api.post(ENDPOINT, mistaken.body(hexed(wrong)), query=f"?{QUERY}").code == 40102
+    person.sits_at(size, language)
+    person.opens(f"{running.url}/sandbox/sign")
+    assert person.find(".text .different code").text == "cny_amount=12.50"
+    assert person.find(".text .theirs code").text == "cny_amount=12.5"
+    assert not person.scrolls_sideways
+
+    theirs = person.find("textarea[name=theirs]")
+    theirs.send_keys(mistaken.text.replace("order_type=1", "order_type=2"))
+    person.find("form .primary").click()
+    person.waits_for(lambda: person.find(".text .theirs code").text == "order_type=2")
+    assert not person.scrolls_sideways
+    assert person.find("textarea[name=theirs]").get_attribute("value").count("\n") == mistaken.text.count("\n")

@@ -13,7 +13,9 @@ from services.explaining.received import Received
 from services.explaining.recipe import Keys, Recipe
 from services.explaining.texts import Row
 
-MOST_IN_PAIRS = 4096  # bytes of a request on which mistakes are tried two at a time
+# A request has some ten values, a withdrawal some thirty. To try all on thousands would take seconds.
+MOST_VALUES = 500  # of a request on which mistakes are tried
+MOST_IN_PAIRS, LONGEST_IN_PAIRS = 60, 8192  # values and characters of one on which they are tried two at a time
 MOST_ROWS = 300  # above it no single line is looked into
 
 Found = tuple[tuple[Mistake, ...], str]  # together they give this text
@@ -21,6 +23,8 @@ Found = tuple[tuple[Mistake, ...], str]  # together they give this text
 
 def _alone(received: Received, in_text_only: bool) -> Iterator[tuple[Mistake, Any, str]]:
     """Each way to make each mistake, with the text that it gives; none that changes nothing of this request's."""
+    if len(received.leaves) > MOST_VALUES:
+        return
     right = Recipe().text(received)
     for mistake in MISTAKES:
         if mistake.in_text or not in_text_only:
@@ -36,7 +40,7 @@ def _tried(received: Received, in_text_only: bool = False) -> Iterator[tuple[tup
     for mistake, way, text in _alone(received, in_text_only):
         alone.append((mistake, way, text))
         yield (mistake,), Recipe(**{mistake.step: way}), text
-    if len(received.raw_body) + sum(len(leaf.raw or "") for leaf in received.leaves) > MOST_IN_PAIRS:
+    if len(received.leaves) > MOST_IN_PAIRS or sum(len(leaf.text) for leaf in received.leaves) > LONGEST_IN_PAIRS:
         return
     for (one, way, text), (two, other, _) in combinations(sorted(alone, key=lambda each: not each[0].in_text), 2):
         if one.step != two.step:

@@ -125,7 +125,7 @@ def raw_body(received: Received, lines: list[str]) -> str:
 
 
 def body_under_name(received: Received, lines: list[str]) -> str:
-    return f"{lines[0]}\n{received.raw_body}"
+    return f"{received.endpoint}\n{received.raw_body}"
 
 
 def _without_signature(**how: Any) -> Any:

@@ -9,7 +9,10 @@ from settings import Settings
 from tests.cli.test_help import COMMANDS
 from tests.support import ROOT
 
-PAGES = [*(ROOT / name for name in ("README.md", "SECURITY.md", "CHANGELOG.md")), *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [
+    *(ROOT / name for name in ("README.md", "SECURITY.md", "CHANGELOG.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
+]
 OPERATING = (ROOT / "docs" / "operating.md").read_text("utf-8")
 CODE = re.compile(r"```.*?```", re.DOTALL)
 

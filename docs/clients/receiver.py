@@ -1,0 +1,24 @@
+"""Receive callbacks, with merchant.py beside it: python3 receiver.py 9000"""
+
+import json
+import sys
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from merchant import verified
+
+seen = set()  # in your shop: a unique column
+
+
+class Receiver(BaseHTTPRequestHandler):
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        good = verified(self.headers, body)
+        if good and self.headers["webhook-id"] not in seen:
+            seen.add(self.headers["webhook-id"])
+            event = json.loads(body)
+            print(event["type"], event["data"]["order_no"], flush=True)
+        self.send_response(204 if good else 401)
+        self.end_headers()
+
+
+ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Receiver).serve_forever()

@@ -1,0 +1,92 @@
+"""One running service for all clients, and each client in a fresh folder, built once."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests import databases
+from tests.clients.languages import LANGUAGES, VECTORS, Language
+from tests.support import ROOT, Service
+
+CLEAN = {name: value for name, value in os.environ.items() if not name.startswith(("MERCHANT_", "ORDERS_"))}
+
+
+@dataclass(frozen=True)
+class Client:
+    """A published client in a folder of its own."""
+
+    language: Language
+    folder: Path
+
+    def environ(self, **settings: str) -> dict[str, str]:
+        return CLEAN | {"GOCACHE": str(self.folder / "gocache"), "NO_PROXY": "*"} | settings
+
+    def run(self, command: str, *arguments: str, given: bytes = b"", **settings: str) -> subprocess.CompletedProcess:
+        """One command to its end."""
+        words = [*shlex.split(command), *arguments]
+        environ = self.environ(**settings)
+        return subprocess.run(words, cwd=self.folder, env=environ, input=given, capture_output=True, timeout=120)
+
+    def starts(self, command: str, output: Path, **settings: str) -> subprocess.Popen:
+        """A command that goes on, and writes here what it says."""
+        with output.open("wb") as file:
+            environ = self.environ(**settings)
+            return subprocess.Popen(shlex.split(command), cwd=self.folder, env=environ, stdout=file, stderr=file)
+
+    @property
+    def vectors(self) -> list[dict]:
+        """The published vectors that it can express."""
+        return [vector for name, vector in VECTORS.items() if name not in self.language.cannot_express]
+
+
+def _made(language: Language, folder: Path) -> Client:
+    for source in (*(ROOT / "docs" / "clients").glob("*.*"), *(Path(__file__).parent / "harness").glob("*.*")):
+        shutil.copy(source, folder)
+    client = Client(language, folder)
+    if language.written:
+        harness, statements = folder / language.harness, language.written(client.vectors)
+        harness.write_text(re.sub("(#|//) VECTORS", lambda _: statements, harness.read_text("utf-8")), "utf-8")
+    for command in language.build:
+        built = client.run(command)
+        assert built.returncode == 0, built.stderr.decode()
+    return client
+
+
+@pytest.fixture(scope="session")
+def clients_by_name(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Client]:
+    """`clients_by_name("Go")`: that client, built when it is first asked for."""
+    ready: dict[str, Client] = {}
+
+    def client(name: str) -> Client:
+        if not shutil.which(LANGUAGES[name].tool):
+            pytest.skip(f"{LANGUAGES[name].tool} is not installed, so the client for {name} is not checked")
+        if name not in ready:
+            ready[name] = _made(LANGUAGES[name], tmp_path_factory.mktemp(name))
+        return ready[name]
+
+    return client
+
+
+@pytest.fixture
+def client(request: pytest.FixtureRequest, clients_by_name: Callable[[str], Client]) -> Client:
+    """The client of the language that the test is run with."""
+    return clients_by_name(request.getfixturevalue("language"))
+
+
+@pytest.fixture(scope="session")
+def live(seeded: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """The service in a process of its own, for all tests of the clients."""
+    folder = tmp_path_factory.mktemp("clients") / "instance"
+    running = Service(databases.copied(seeded, folder)).start()
+    yield running
+    running.stop()
+    databases.remove(folder)

@@ -1,0 +1,130 @@
+"""The published clients by language: how each is built and run, and which published vectors it can express."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qsl
+
+from tests.support import ROOT
+
+PUBLISHED = json.loads((ROOT / "docs" / "signature-vectors.json").read_text("utf-8"))
+VECTORS = {vector["name"]: vector for vector in PUBLISHED["vectors"]}
+# A number's own text is lost where JSON is read into a binary number; such a client can't send it either.
+EXPONENT = "a number with an exponent, as sent"
+NUMBERS = ("numbers as sent", EXPONENT)
+NESTED = ("nested objects", "arrays and booleans", "order of the paths is that of their bytes")
+
+
+class Literal(str):
+    """A number as it was written."""
+
+
+def _fields(vector: dict[str, Any], **reading: Any) -> dict[str, Any]:
+    return dict(parse_qsl(vector["query"])) | json.loads(vector["body"] or "{}", **reading)
+
+
+def as_json(vectors: Iterable[dict[str, Any]]) -> str:
+    """`[[endpoint, fields], ...]`, each body as it was published."""
+    requests = ((each["endpoint"], json.dumps(_fields(each)) if each["query"] else each["body"]) for each in vectors)
+    return "[" + ",".join(f'["{endpoint}",{body}]' for endpoint, body in requests) + "]"
+
+
+def _java(value: Any) -> str:
+    if isinstance(value, dict):
+        return f"map({', '.join(f'{_java(name)}, {_java(item)}' for name, item in value.items())})"
+    if isinstance(value, list):
+        return f"list({', '.join(_java(item) for item in value)})"
+    if isinstance(value, Literal):
+        return f'new BigDecimal("{value}")'
+    return json.dumps(value)  # texts, true, false and null are written alike
+
+
+def as_java(vectors: Iterable[dict[str, Any]]) -> str:
+    """A statement for each vector."""
+    readings = [(vector["endpoint"], _fields(vector, parse_int=Literal, parse_float=Literal)) for vector in vectors]
+    return "\n".join(f'vector("{endpoint}", {_java(fields)});' for endpoint, fields in readings)
+
+
+def as_bash(vectors: Iterable[dict[str, Any]]) -> str:
+    """A command for each vector."""
+    readings = [(vector["endpoint"], _fields(vector, parse_int=str, parse_float=str)) for vector in vectors]
+    return "\n".join(
+        shlex.join(["vector", endpoint, *(f"{name}={value or ''}" for name, value in fields.items())])
+        for endpoint, fields in readings
+    )
+
+
+@dataclass(frozen=True)
+class Language:
+    """Commands in a folder with the client, its receiver and its harness; `{port}` is where the receiver listens.
+
+    `vectors` reads the vectors as JSON; where a language has no reader for it, they are `written` into `harness`.
+    """
+
+    tool: str
+    order: str
+    vectors: str
+    receive: str = ""
+    build: tuple[str, ...] = ()
+    cannot_express: tuple[str, ...] = ()
+    harness: str = ""
+    written: Callable[[Iterable[dict[str, Any]]], str] | None = None
+
+
+LANGUAGES = {
+    "Python": Language(
+        sys.executable,
+        order=f"{sys.executable} merchant.py",
+        receive=f"{sys.executable} receiver.py {{port}}",
+        vectors=f"{sys.executable} vectors.py",
+        cannot_express=NUMBERS,
+    ),
+    "PHP": Language(
+        "php",
+        order="php merchant.php",
+        receive="php -S 127.0.0.1:{port} receiver.php",
+        vectors="php vectors.php",
+        cannot_express=NUMBERS,
+    ),
+    "Node": Language(
+        "node",
+        order="node merchant.mjs",
+        receive="node receiver.mjs {port}",
+        vectors="node vectors.mjs",
+        cannot_express=NUMBERS,
+    ),
+    "Java": Language(
+        "javac",
+        build=("javac -Xlint:all -Werror Merchant.java Receiver.java Vectors.java",),
+        order="java Merchant",
+        receive="java Receiver {port}",
+        vectors="java Vectors",
+        cannot_express=(EXPONENT,),
+        harness="Vectors.java",
+        written=as_java,
+    ),
+    "Go": Language(
+        "go",
+        build=(
+            "go build -o order merchant.go",
+            "go build -o receiver merchant.go receiver.go",
+            "go build -o vectors merchant.go vectors.go",
+        ),
+        order="./order",
+        receive="./receiver {port}",
+        vectors="./vectors",
+    ),
+    "bash": Language(
+        "openssl",
+        order="bash merchant.sh",
+        vectors="bash vectors.sh",
+        cannot_express=NESTED,
+        harness="vectors.sh",
+        written=as_bash,
+    ),
+}

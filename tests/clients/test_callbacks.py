@@ -1,0 +1,149 @@
+"""Every published client believes the service's callbacks, and no others."""
+
+import time
+from datetime import UTC, datetime, timedelta
+
+import pytest
+import requests
+from standardwebhooks import Webhook
+
+from services import seeding
+from services.signing import sign_webhook
+from tests.clients.languages import LANGUAGES
+from tests.support import completed, free_port, until
+
+SECRET = seeding.CALLBACK_SECRETS["demo"]
+BODY = '{"type":"order.completed","data":{"order_no":"202611218899480685472049","note":"张三"}}'
+RECEIVING = [name for name, language in LANGUAGES.items() if language.receive]
+
+
+def signed(body=BODY, *, secret=SECRET, ago=0, webhook_id="msg_1"):
+    """The headers of a callback, by a public library."""
+    at = datetime.now(UTC) - timedelta(seconds=ago)
+    return {
+        "webhook-id": webhook_id,
+        "webhook-timestamp": str(int(at.timestamp())),
+        "webhook-signature": Webhook(secret).sign(webhook_id, at, body),
+    }
+
+
+def without(name, headers):
+    return {each: value for each, value in headers.items() if each != name}
+
+
+def with_another_signature(headers):
+    """As while the secret rotates: another secret's signature stands first."""
+    return headers | {"webhook-signature": f"v1,{'A' * 43}= {headers['webhook-signature']}"}
+
+
+def verified_by_bash(client, headers, body, **settings):
+    """What the function of the bash client says of a callback."""
+    parts = [headers.get(name, "") for name in ("webhook-id", "webhook-timestamp", "webhook-signature")]
+    done = client.run("""bash -c '. ./merchant.sh && verified "$@"' bash""", *parts, given=body, **settings)
+    return {0: True, 1: False}[done.returncode]
+
+
+@pytest.fixture
+def listening(client, tmp_path):
+    """`listening(**settings)` starts the receiver: where it listens, and a function that reads what it printed."""
+    started = []
+
+    def start(**settings):
+        port, output = free_port(), tmp_path / f"receiver-{len(started)}.log"
+        started.append(client.starts(client.language.receive.format(port=port), output, **settings))
+        url = f"http://127.0.0.1:{port}/hook"
+        until(lambda: answering(url, output, started[-1]))
+        return url, output.read_text
+
+    def answering(url, output, process):
+        assert process.poll() is None, output.read_text()
+        try:
+            return post(url, {}, "").status_code == 401
+        except requests.ConnectionError:
+            return False
+
+    yield start
+    for process in started:
+        process.terminate()
+        process.wait(20)
+
+
+def post(url, headers, body):
+    """A request to a receiver, however the proxies of this machine are set."""
+    with requests.Session() as session:
+        session.trust_env = False
+        return session.post(url, body.encode(), headers=headers, timeout=20)
+
+
+@pytest.fixture
+def believes(client, request):
+    """`believes(headers, body, **settings)`: does the client take this for a callback of the service?"""
+    listening = request.getfixturevalue("listening")
+    urls = {}
+
+    def by_http(headers, body, **settings):
+        key = tuple(settings.items())
+        urls[key] = urls.get(key) or listening(**settings)[0]
+        return {204: True, 401: False}[post(urls[key], headers, body).status_code]
+
+    def by_function(headers, body, **settings):
+        return verified_by_bash(client, headers, body.encode(), **settings)
+
+    return by_http if client.language.receive else by_function
+
+
+@pytest.mark.parametrize("language", RECEIVING)
+def test_its_receiver_is_told_by_the_service(language, listening, live):
+    url, printed = listening(MERCHANT_CALLBACK_SECRET=SECRET)
+    live.flask("merchant", "set", "demo", "--callback-url", url)
+    order_no = completed(live.api)
+    until(lambda: f"order.completed {order_no}" in printed())
+
+
+def test_the_function_of_bash_believes_what_the_service_sent(clients_by_name, live, receiver):
+    live.flask("merchant", "set", "demo", "--callback-url", receiver.url)
+    completed(live.api)
+    until(lambda: receiver.got)
+    got = receiver.got[0]
+    headers = {name.lower(): value for name, value in got.headers.items()}
+    assert verified_by_bash(clients_by_name("bash"), headers, got.body, MERCHANT_CALLBACK_SECRET=SECRET)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_it_believes_what_is_signed_and_nothing_else(language, believes):
+    def said(headers, body=BODY):
+        return believes(headers, body, MERCHANT_CALLBACK_SECRET=SECRET)
+
+    assert said(signed())
+    assert said(with_another_signature(signed()))
+    assert said(signed(ago=200))
+    assert said(signed(ago=-200))
+
+    another = "whsec_" + "A" * 43 + "="
+    refused = {
+        "altered body": said(signed(), BODY.replace("completed", "cancelled")),
+        "body with a newline": said(signed(), BODY + "\n"),
+        "another secret": said(signed(secret=another)),
+        "old": said(signed(ago=400)),
+        "from the future": said(signed(ago=-400)),
+        "altered id": said(signed() | {"webhook-id": "msg_2"}),
+        "altered timestamp": said(signed(ago=100) | {"webhook-timestamp": str(int(time.time()))}),
+        "no number": said(signed() | {"webhook-timestamp": "1e9"}),
+        "endless number": said(signed() | {"webhook-timestamp": "9" * 5000}),
+        "other digits": said(signed() | {"webhook-timestamp": "²".encode().decode("latin-1")}),
+        "no signature": said(without("webhook-signature", signed())),
+        "empty signature": said(signed() | {"webhook-signature": ""}),
+        "odd signature": said(signed() | {"webhook-signature": "v1,é v1 , v1,*"}),
+        "other version": said(signed() | {"webhook-signature": signed()["webhook-signature"].replace("v1,", "v2,")}),
+        "no timestamp": said(without("webhook-timestamp", signed())),
+        "no id": said(without("webhook-id", signed())),
+    }
+    assert [name for name, believed in refused.items() if believed] == []
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_without_a_callback_secret_it_believes_nobody(language, believes):
+    headers = signed()
+    with_an_empty_key = sign_webhook([""], headers["webhook-id"], int(headers["webhook-timestamp"]), BODY)
+    assert not believes(headers, BODY)
+    assert not believes(headers | {"webhook-signature": with_an_empty_key}, BODY)

@@ -1,0 +1,43 @@
+"""Every published client, as it is, against the running service."""
+
+import json
+
+import pytest
+
+from tests.clients.languages import LANGUAGES
+from tests.support import free_port
+
+pytestmark = pytest.mark.parametrize("language", LANGUAGES)
+
+
+def answers(done):
+    """What a client printed: the answers that it got, one a line."""
+    assert done.returncode == 0, done.stderr.decode()
+    return [json.loads(line) for line in done.stdout.decode().splitlines()]
+
+
+def test_it_creates_a_deposit_and_queries_it(language, client, live):
+    created, found = answers(client.run(client.language.order, MERCHANT_URL=live.url))
+    assert (created["code"], created["data"]["cny_amount"]) == (1, "100.00")
+    assert found == live.api.detail(order_no=created["data"]["order_no"]).json
+    assert found["data"]["merchant_order_no"] == created["data"]["merchant_order_no"] != ""
+
+
+def test_it_shows_a_refusal_and_asks_no_further(language, client, live):
+    settings = {"MERCHANT_URL": live.url, "MERCHANT_SECRET": "another"}
+    (refused,) = answers(client.run(client.language.order, **settings))
+    assert refused["code"] == 40102
+
+
+def test_it_is_another_merchants_where_the_environment_says_so(language, client, live):
+    settings = {"MERCHANT_URL": live.url, "MERCHANT_KEY": "other", "MERCHANT_SECRET": "other-secret"}
+    created, found = answers(client.run(client.language.order, **settings))
+    assert found["data"]["order_no"] == created["data"]["order_no"]
+    assert live.api.detail(order_no=created["data"]["order_no"]).code == 40401  # it is not the merchant `demo`'s
+
+
+def test_it_fails_where_nobody_answers(language, client):
+    done = client.run(client.language.order, MERCHANT_URL=f"http://127.0.0.1:{free_port()}")
+    assert done.returncode != 0
+    assert done.stdout.decode().strip() == ""
+    assert done.stderr

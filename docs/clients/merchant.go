@@ -58,19 +58,14 @@ func leaves(value any, path string, found map[string]string) {
 	}
 }
 
-func stringToSign(endpoint string, fields object) (string, error) {
-	sent, err := json.Marshal(fields) // what is signed is what the JSON will say, of any Go types
-	if err != nil {
-		return "", err
-	}
+// sent is the JSON that will be sent, without the signature: so numbers are signed as they are sent.
+func stringToSign(endpoint string, sent []byte) string {
 	decoder := json.NewDecoder(bytes.NewReader(sent))
 	decoder.UseNumber()
-	var read any
-	if err := decoder.Decode(&read); err != nil {
-		return "", err
-	}
+	var fields object
+	decoder.Decode(&fields)
 	found := map[string]string{}
-	leaves(read, "", found)
+	leaves(fields, "", found)
 	paths := make([]string, 0, len(found))
 	for path := range found {
 		paths = append(paths, path)
@@ -79,12 +74,11 @@ func stringToSign(endpoint string, fields object) (string, error) {
 	for _, path := range paths {
 		endpoint += "\n" + path + "=" + found[path]
 	}
-	return endpoint, nil
+	return endpoint
 }
 
-func sign(endpoint string, fields object) (string, error) {
-	text, err := stringToSign(endpoint, fields)
-	return hex.EncodeToString(mac([]byte(secret), []byte(text))), err
+func sign(endpoint string, sent []byte) string {
+	return hex.EncodeToString(mac([]byte(secret), []byte(stringToSign(endpoint, sent))))
 }
 
 func mac(key, text []byte) []byte {
@@ -103,13 +97,12 @@ func call(endpoint string, fields object, idempotencyKey string) (answer object,
 	for name, value := range fields {
 		body[name] = value
 	}
-	if body["signature"], err = sign(endpoint, body); err != nil {
-		return nil, err
-	}
-	text, err := json.Marshal(body)
+	unsigned, err := json.Marshal(body)
 	if err != nil {
 		return nil, err
 	}
+	body["signature"] = sign(endpoint, unsigned)
+	text, _ := json.Marshal(body)
 	request, err := http.NewRequest("POST", baseURL+"/merchant/"+endpoint, bytes.NewReader(text))
 	if err != nil {
 		return nil, err

@@ -12,18 +12,15 @@ func init() {
 }
 
 func vectors() {
-	var given [][2]any
-	decoder := json.NewDecoder(os.Stdin)
-	decoder.UseNumber()
-	if err := decoder.Decode(&given); err != nil {
+	var given [][2]json.RawMessage
+	if err := json.NewDecoder(os.Stdin).Decode(&given); err != nil {
 		log.Fatal(err)
 	}
 	for _, vector := range given {
-		text, err := stringToSign(vector[0].(string), vector[1].(object))
-		if err != nil {
+		var endpoint string
+		if err := json.Unmarshal(vector[0], &endpoint); err != nil {
 			log.Fatal(err)
 		}
-		signature, _ := sign(vector[0].(string), vector[1].(object))
-		fmt.Print(text, "\x00", signature, "\x00")
+		fmt.Print(stringToSign(endpoint, vector[1]), "\x00", sign(endpoint, vector[1]), "\x00")
 	}
 }

@@ -141,7 +141,8 @@ func verified(header http.Header, body []byte) bool {
 	return false
 }
 
-var run = createAndQuery // receiver.go puts its own here
+// To try it: receiver.go puts its own `run` here.
+var run = createAndQuery
 
 func main() {
 	run()

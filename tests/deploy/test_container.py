@@ -1,0 +1,148 @@
+"""The image and the two compose files: what is copied is enough to serve, as an ordinary user, and it ends cleanly."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+import yaml
+
+from app import OTHER_THREADS
+from settings import Settings
+from tests.support import ROOT, Service, completed, free_port, until
+
+DOCKER = ROOT / "deploy" / "docker"
+# A line each: those that go on are joined.
+LINES = [
+    line.split(None, 1)
+    for line in (DOCKER / "Dockerfile").read_text("utf-8").replace("\\\n", " ").splitlines()
+    if line and not line.startswith("#")
+]
+COPIED = [arguments.split() for word, arguments in LINES if word == "COPY" and not arguments.startswith("--from")]
+SOURCES = [source for *sources, _ in COPIED for source in sources]
+FORMS = {name: yaml.safe_load((DOCKER / name).read_text("utf-8")) for name in ("compose.yaml", "compose.postgres.yaml")}
+OURS = [
+    pytest.param(service, id=f"{form}:{name}")
+    for form, read in FORMS.items()
+    for name, service in read["services"].items()
+    if "build" in service
+]
+
+
+def last(word):
+    """What the image's last line of this kind says."""
+    return [arguments for each, arguments in LINES if each == word][-1]
+
+
+class Copied(Service):
+    """A service that runs from the folder that an image would have."""
+
+    def __init__(self, folder, instance):
+        super().__init__(instance)
+        self.entry = (str(folder / "app.py"),)
+
+
+@pytest.fixture
+def copied(tmp_path):
+    """What the image's lines copy, in a folder of its own, with the translations as they make them."""
+    folder = tmp_path / "service"
+    for *sources, target in COPIED:
+        for source in sources:
+            here, there = ROOT / source, folder / target
+            if here.is_dir():
+                shutil.copytree(here, there, ignore=shutil.ignore_patterns("__pycache__", "*.mo"))
+            else:
+                there.mkdir(parents=True, exist_ok=True)
+                shutil.copy(here, there)
+    compile_ = ["-m", "babel.messages.frontend", "--quiet", "compile", "-d", "blueprints/translations"]
+    subprocess.run([sys.executable, *compile_], cwd=folder, check=True)
+    return folder
+
+
+def test_what_is_copied_is_enough_to_serve_and_nothing_is_written_beside_the_instance(copied, instance):
+    def files():
+        return {path for path in copied.rglob("*") if "__pycache__" not in path.parts}
+
+    before = files()
+    service = Copied(copied, instance).start()
+    completed(service.api)
+    refused = service.api.call("orderQueryDetail", {}, headers={"Accept-Language": "zh"})
+    until(lambda: "order.completed" in service.api.send("GET", "/sandbox/inbox").text)
+    assert service.stop() == 0
+    assert re.search(r"[\u4e00-\u9fff]", refused.json["msg"])
+    assert files() == before
+
+
+def test_every_source_exists_and_passes_the_list_of_what_the_build_may_see():
+    first, *rest = [
+        line
+        for line in (DOCKER / "Dockerfile.dockerignore").read_text("utf-8").splitlines()
+        if line[:1] not in ("#", "")
+    ]
+    assert first == "*"
+    assert {line[1:] for line in rest if line.startswith("!")} == set(SOURCES)
+    assert [source for source in SOURCES if not (ROOT / source).exists()] == []
+
+
+def test_it_runs_as_an_ordinary_user_and_hears_sigterm_itself():
+    assert last("USER") == "orders"
+    assert json.loads(last("CMD")) == ["python", "app.py"]  # no shell between that would keep the signal
+    assert last("STOPSIGNAL") == "SIGTERM"
+    assert "--require-hashes" in " ".join(arguments for word, arguments in LINES if word == "RUN")
+    assert re.fullmatch(r"PYTHON=3\.\d+\.\d+-slim-\w+", LINES[0][1])
+
+
+def test_the_health_check_says_whether_the_service_is_well(service):
+    def checked(port):
+        command = [sys.executable, DOCKER / "healthy.py"]
+        return subprocess.run(command, env={"ORDERS_PORT": str(port)}, capture_output=True).returncode
+
+    assert checked(service.port) == 0
+    assert checked(free_port()) == 1
+    assert '"healthy.py"' in last("HEALTHCHECK")
+
+
+@pytest.mark.parametrize("service", OURS)
+def test_a_container_may_do_little_and_has_room_and_time(service):
+    assert service["read_only"] is True
+    assert service["cap_drop"] == ["ALL"]
+    assert service["security_opt"] == ["no-new-privileges:true"]
+    assert service["volumes"] == ["instance:/instance"]
+    assert int(service["stop_grace_period"].removesuffix("s")) > 35
+    threads = Settings.threads + Settings.callback_workers + Settings.channel_workers + OTHER_THREADS
+    assert service["pids_limit"] >= threads * 3 // 2
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_nothing_is_published_but_to_the_machine_itself(form):
+    published = [port for service in FORMS[form]["services"].values() for port in service.get("ports", [])]
+    assert published
+    assert all(port.startswith("127.0.0.1:") for port in published)
+
+
+@pytest.mark.parametrize("service", OURS)
+def test_every_variable_is_a_setting(service):
+    names = {name.removeprefix("ORDERS_").lower() for name in service["environment"] if name != "PGPASSWORD"}
+    assert {name for name in names if name not in Settings.__dataclass_fields__} == set()
+
+
+def test_the_demo_is_the_same_address_inside_and_outside():
+    service = FORMS["compose.yaml"]["services"]["orders"]
+    port = "${ORDERS_PORT:-8000}"
+    assert service["ports"] == [f"127.0.0.1:{port}:{port}"]
+    assert service["environment"] == {
+        "ORDERS_DEMO": "1",
+        "ORDERS_PORT": port,
+        "ORDERS_SITE_URL": f"http://127.0.0.1:{port}",
+    }
+
+
+def test_on_postgres_the_database_is_brought_up_to_date_once_before_anyone_serves():
+    services = FORMS["compose.postgres.yaml"]["services"]
+    assert services["migrate"]["command"] == ["flask", "db", "migrate"]
+    assert services["migrate"]["depends_on"] == {"postgres": {"condition": "service_healthy"}}
+    for serving in (services["orders-1"], services["orders-2"]):
+        assert serving["depends_on"] == {"migrate": {"condition": "service_completed_successfully"}}
+        assert "command" not in serving

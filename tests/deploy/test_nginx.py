@@ -1,0 +1,136 @@
+"""The example for nginx: a real one in front of the real service, over TLS, from the file as it is."""
+
+import os
+import re
+import shutil
+import subprocess
+from types import SimpleNamespace
+
+import pytest
+import requests
+
+from tests.support import ROOT, Answer, Api, Service, free_port, https_certificate, until
+
+SITE = (ROOT / "deploy" / "nginx" / "orders.conf").read_text("utf-8")
+NGINX = shutil.which("nginx", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
+MAIN = """daemon off;
+worker_processes 1;
+pid {folder}/nginx.pid;
+error_log stderr;
+events {{ }}
+http {{
+    access_log off;
+    client_body_temp_path {folder}/body;
+    proxy_temp_path {folder}/proxy;
+    fastcgi_temp_path {folder}/fastcgi;
+    uwsgi_temp_path {folder}/uwsgi;
+    scgi_temp_path {folder}/scgi;
+    include {folder}/orders.conf;
+}}
+"""
+
+pytestmark = pytest.mark.skipif(NGINX is None, reason="nginx is not installed")
+
+
+def _for_this_machine(folder, certificate, ports):
+    """The site as it is, but for its ports and folders."""
+    site = re.sub(r"\n *listen \[::\][^\n]*", "", SITE)
+    for there, here in {
+        "listen 80;": f"listen 127.0.0.1:{ports.http};",
+        "listen 443 ssl;": f"listen 127.0.0.1:{ports.https} ssl;",
+        "server 127.0.0.1:8000;": f"server 127.0.0.1:{ports.service};",
+        "/etc/letsencrypt/live/pay.example.com/fullchain.pem": str(certificate),
+        "/etc/letsencrypt/live/pay.example.com/privkey.pem": str(certificate),
+        "/var/www/html": str(folder),
+    }.items():
+        assert site.count(there) == 1, there
+        site = site.replace(there, here)
+    return site
+
+
+@pytest.fixture
+def site(instance, tmp_path):
+    """The addresses of a service behind nginx, `https` and `http`, and the folder of the domain's proofs."""
+    folder, certificate = tmp_path / "nginx", https_certificate(tmp_path, "127.0.0.1")
+    folder.mkdir()
+    ports = SimpleNamespace(http=free_port(), https=free_port(), service=free_port())
+    (folder / "orders.conf").write_text(_for_this_machine(folder, certificate, ports))
+    as_root = "user root;\n" if os.geteuid() == 0 else ""  # else its worker could not read the test's folder
+    (folder / "nginx.conf").write_text(as_root + MAIN.format(folder=folder))
+    https = f"https://127.0.0.1:{ports.https}"
+    service = Service(instance, port=ports.service, ORDERS_TRUSTED_PROXIES="1", ORDERS_SITE_URL=https).start()
+    nginx = subprocess.Popen([NGINX, "-p", str(folder), "-c", str(folder / "nginx.conf")], stderr=subprocess.PIPE)
+    client = requests.Session()
+    client.trust_env, client.verify = False, str(certificate)
+    yield SimpleNamespace(
+        https=https, http=f"http://127.0.0.1:{ports.http}", folder=folder, client=client, service=service, nginx=nginx
+    )
+    nginx.terminate()
+    nginx.communicate(timeout=20)
+    service.stop()
+
+
+def _up(site):
+    """Wait until nginx answers."""
+
+    def answers():
+        assert site.nginx.poll() is None, site.nginx.stderr.read()
+        try:
+            return site.client.get(f"{site.https}/openapi.json", timeout=5).status_code == 200
+        except requests.ConnectionError:
+            return False
+
+    until(answers)
+    return site
+
+
+def _api(site):
+    """The merchant `demo`, who calls through nginx."""
+
+    def send(method, path, body=b"", headers=None):
+        answer = site.client.request(method, site.https + path, data=body, headers=headers, timeout=20)
+        return Answer(answer.status_code, answer.headers, answer.text)
+
+    return Api(send)
+
+
+def test_an_order_is_created_paid_and_looked_at_over_tls(site):
+    api, client = _api(_up(site)), site.client
+    placed = api.buy().data
+    assert placed["pay_url"].startswith(f"{site.https}/addons/paychannel/pay/index?order_no=")
+    assert placed["order_no"] in client.get(placed["pay_url"], timeout=20).text
+    api.play(placed["order_no"], "success")
+    assert api.status(placed["order_no"]) == "completed"
+
+    login = client.get(f"{site.https}/console/", timeout=20)
+    assert login.url.startswith(f"{site.https}/console/login")
+    token = re.search(r'name="csrf_token"[^>]*value="([^"]+)"', login.text)[1]
+    form = {"csrf_token": token, "name": "demo", "password": "demo-password"}
+    home = client.post(login.url, data=form, headers={"Referer": login.url}, timeout=20)
+    assert (home.status_code, home.url) == (200, f"{site.https}/console/")
+    assert all(cookie.secure for cookie in client.cookies)
+    assert home.headers["Strict-Transport-Security"] == "max-age=63072000"
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics", "/%68ealthz"])
+def test_what_is_for_this_machine_only_is_refused_to_others(site, path):
+    assert _up(site).client.get(site.https + path, timeout=20).status_code == 403
+    assert requests.get(f"{site.service.url}/healthz", timeout=20).status_code == 200
+
+
+def test_the_caller_is_who_nginx_says_and_not_who_it_claims_to_be(site):
+    _up(site).service.flask("merchant", "set", "demo", "--allow", "203.0.113.7")
+    api = _api(site)
+    until(lambda: api.listed().code == 40300)
+    assert api.call("orderQueryList", headers={"X-Forwarded-For": "203.0.113.7"}).code == 40300
+    site.service.flask("merchant", "set", "demo", "--allow", "127.0.0.1")
+    until(lambda: api.listed().code == 1)
+
+
+def test_plain_http_only_leads_to_https_and_proves_the_domain(site):
+    proof = _up(site).folder / ".well-known" / "acme-challenge" / "token"
+    proof.parent.mkdir(parents=True)
+    proof.write_text("proof")
+    assert requests.get(f"{site.http}/.well-known/acme-challenge/token", timeout=20).text == "proof"
+    order = requests.post(f"{site.http}/merchant/createOrder?a=b", timeout=20, allow_redirects=False)
+    assert (order.status_code, order.headers["Location"]) == (301, "https://pay.example.com/merchant/createOrder?a=b")

@@ -1,0 +1,63 @@
+"""The unit for systemd: it means what it says, gives the service what it needs, and little more."""
+
+import configparser
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from app import OTHER_THREADS
+from settings import Settings
+from tests.support import ROOT
+
+UNIT = ROOT / "deploy" / "systemd" / "orders.service"
+FOLDER = "/srv/orders/service"
+OPERATING = (ROOT / "docs" / "operating.md").read_text("utf-8")
+
+needs_systemd = pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed")
+
+
+@pytest.fixture
+def unit():
+    """Its section on the service."""
+    parser = configparser.ConfigParser(interpolation=None, delimiters="=")
+    parser.optionxform = str
+    parser.read(UNIT, "utf-8")
+    return parser["Service"]
+
+
+@needs_systemd
+def test_systemd_understands_every_line(tmp_path):
+    here = tmp_path / "orders.service"
+    here.write_text(UNIT.read_text("utf-8").replace(f"{FOLDER}/.venv/bin/python", sys.executable))
+    done = subprocess.run(["systemd-analyze", "verify", here], capture_output=True, text=True)
+    assert "orders.service" not in done.stdout + done.stderr
+    assert done.returncode == 0, done.stderr
+
+
+@needs_systemd
+def test_systemd_finds_little_that_could_be_taken_away():
+    judged = ["systemd-analyze", "security", "--offline=yes", "--threshold=20", "--no-pager", UNIT]  # 2.0 of 10
+    done = subprocess.run(judged, capture_output=True, text=True)
+    if "unrecognized option" in done.stderr:
+        pytest.skip("this systemd judges no files")
+    assert done.returncode == 0, done.stdout
+
+
+def test_it_runs_as_an_ordinary_user_in_the_folder_of_the_documentation(unit):
+    assert unit["User"] == "orders"
+    assert f"git clone REPOSITORY {FOLDER}" in OPERATING
+    assert (unit["WorkingDirectory"], unit["ExecStart"]) == (FOLDER, f"{FOLDER}/.venv/bin/python app.py")
+
+
+def test_it_may_write_its_instance_and_the_folder_of_backups_only(unit):
+    assert unit["ProtectSystem"] == "strict"
+    assert unit["ReadWritePaths"].split() == [f"{FOLDER}/{Settings.instance.name}", "-/var/backups/orders"]
+    assert "install -d -o orders -m 700 /var/backups/orders" in OPERATING
+
+
+def test_it_has_room_for_every_thread_and_time_to_finish(unit):
+    threads = Settings.threads + Settings.callback_workers + Settings.channel_workers + OTHER_THREADS
+    assert int(unit["TasksMax"]) >= threads * 3 // 2
+    assert int(unit["TimeoutStopSec"]) > 35

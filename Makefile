@@ -5,11 +5,11 @@ PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal
 TRANSLATIONS := blueprints/translations/zh/LC_MESSAGES/messages.mo
 ORDERS ?= 1000
 
-.PHONY: help setup run test test-postgres torture check bench bench-peers seed lock messages postgres audit
+.PHONY: help setup run test test-postgres torture check hooks bench bench-peers seed lock messages postgres audit
 .DEFAULT_GOAL := help
 
 help: ## List the commands.
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 13
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 15
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed: make PYTHON=/path/to/python3.11"; exit 1; }
@@ -44,6 +44,9 @@ check: setup ## Run ruff and mypy.
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+hooks: setup ## Have git check each commit as `make check` does.
+	$(BIN)/pre-commit install
 
 bench: setup ## Measure against the yardsticks; needs wrk. BENCH=--quick tries it, BENCH=--growth draws the plot.
 	$(BIN)/python -m bench $(BENCH)

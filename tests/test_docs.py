@@ -10,7 +10,7 @@ from tests.cli.test_help import COMMANDS
 from tests.support import ROOT
 
 PAGES = [
-    *(ROOT / name for name in ("README.md", "SECURITY.md", "CHANGELOG.md")),
+    *(ROOT / name for name in ("README.md", "SECURITY.md", "CHANGELOG.md", "CONTRIBUTING.md")),
     *sorted((ROOT / "docs").rglob("*.md")),
 ]
 OPERATING = (ROOT / "docs" / "operating.md").read_text("utf-8")

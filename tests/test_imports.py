@@ -35,7 +35,7 @@ TREES = {str(file.relative_to(ROOT)): ast.parse(file.read_text("utf-8")) for fil
 IMPORTS = (ast.Import, ast.ImportFrom)
 
 
-def _names(node):
+def names(node):
     """The top-level packages that an import names."""
     return {alias.name.split(".")[0] for alias in node.names} if isinstance(node, ast.Import) else {_from(node)}
 
@@ -47,7 +47,7 @@ def _from(node):
 
 @pytest.mark.parametrize("file", TREES)
 def test_imports_point_one_way(file):
-    imported = set().union(*(_names(node) for node in ast.walk(TREES[file]) if isinstance(node, IMPORTS)))
+    imported = set().union(*(names(node) for node in ast.walk(TREES[file]) if isinstance(node, IMPORTS)))
     assert not imported & NEVER.get(file.split("/")[0].removesuffix(".py"), set())
 
 

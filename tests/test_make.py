@@ -1,0 +1,28 @@
+"""`make help` lists every command, and the hooks of git say what `make check` says."""
+
+import re
+import shutil
+import subprocess
+
+import pytest
+import yaml
+
+from tests.support import ROOT
+
+MAKEFILE = (ROOT / "Makefile").read_text("utf-8")
+COMMANDS = re.search(r"^\.PHONY: (.*)$", MAKEFILE, re.MULTILINE)[1].split()
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+def test_help_lists_every_command_and_lines_up():
+    listed = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert {line.split()[0] for line in listed} == set(COMMANDS)
+    assert len({re.match(r"\S+ +", line).end() for line in listed}) == 1
+
+
+def test_the_hooks_check_what_make_checks_and_fetch_nothing():
+    config = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text("utf-8"))
+    assert {repository["repo"] for repository in config["repos"]} == {"local"}
+    hooks = [hook["entry"].removesuffix(" --force-exclude") for repo in config["repos"] for hook in repo["hooks"]]
+    checks = re.search(r"^check:.*\n((?:\t.*\n)+)", MAKEFILE, re.MULTILINE)[1].replace("$(BIN)", ".venv/bin")
+    assert hooks == [line.strip().removesuffix(" .") for line in checks.splitlines()]

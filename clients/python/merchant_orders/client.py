@@ -1,0 +1,253 @@
+"""The calls of the service."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict
+from decimal import Decimal
+from typing import Any, Literal, TypeVar
+from urllib.parse import urlsplit
+
+import requests
+
+from merchant_orders.answers import BuyOrder, Channel, Order, OrderPage, Region, SellOrder, read
+from merchant_orders.details import CardInfo, PersonalData
+from merchant_orders.money import amount_text
+from merchant_orders.retrying import Retry
+from merchant_orders.signing import sign, string_to_sign
+from merchant_orders.transport import Transport
+
+PayMethod = Literal["wxpay", "alipay", "bank"]
+Status = Literal["pending", "paid", "confirmed", "completed", "cancelled"]
+Category = Literal["gateway_a", "gateway_b", "gateway_c"]
+Created = TypeVar("Created", BuyOrder, SellOrder)
+
+BUY, SELL = 1, 2
+REGIONS = "/addons/paychannel/channel.gatewaya"
+MOST_PER_PAGE = 100
+
+
+class Client:
+    """A merchant at the service. Keeps its connections open; use one in each thread.
+
+    Args:
+        base_url: the service's address, with its API prefix if it has one.
+        api_key: the merchant's key.
+        secret: its API secret (not the callback secret, `whsec_...`).
+        site_url: where the regions are; the host of `base_url` unless given.
+        timeout: seconds to connect, and again between two parts of an answer.
+        retry: how long and how often a call is tried; see `Retry`.
+        session: your own `requests.Session`, for a proxy or certificates. The client's own one ignores proxy variables,
+            `REQUESTS_CA_BUNDLE` and `.netrc` (`trust_env = False`), so that nothing in the environment sends orders
+            another way.
+        now: Unix seconds, for tests.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        api_key: str,
+        secret: str,
+        *,
+        site_url: str | None = None,
+        timeout: float = 20.0,
+        retry: Retry | None = None,
+        session: requests.Session | None = None,
+        now: Callable[[], float] = time.time,
+    ):
+        if secret.startswith("whsec_"):
+            raise ValueError("this is the callback secret; requests are signed with the API secret")
+        parts = urlsplit(base_url)
+        if parts.scheme not in ("http", "https") or not parts.netloc:
+            raise ValueError(f"base_url begins with https:// (or http://): {base_url!r}")
+        self.base_url = base_url.rstrip("/")
+        self.site_url = (site_url or f"{parts.scheme}://{parts.netloc}").rstrip("/")
+        self._api_key, self._secret, self._now = api_key, secret, now
+        if session is None:
+            session = requests.Session()
+            session.trust_env = False
+        self._transport = Transport(session, timeout, retry or Retry(), now)
+
+    def __repr__(self) -> str:
+        return f"Client({self.base_url!r}, {self._api_key!r})"
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._transport.session.close()
+
+    def create_buy(
+        self,
+        cny_amount: Decimal | str,
+        paychannel_id: int,
+        paychannel_paymethod: PayMethod,
+        *,
+        merchant_order_no: str | None = None,
+        customer_name: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> BuyOrder:
+        """Create a deposit of `cny_amount` yuan.
+
+        However often it is tried, it is created once. Give an `idempotency_key` that you keep (your own number of this
+        payment does well), and that holds if your process dies in between, too; else one is made for this call.
+
+        Raises:
+            Refused: there is no such order; by its class one can tell why.
+            OutcomeUnknown: it may be there; call again with `idempotency_key=error.idempotency_key`.
+        """
+        order = {
+            "order_type": BUY,
+            "cny_amount": amount_text(cny_amount),
+            "paychannel_id": paychannel_id,
+            "paychannel_paymethod": paychannel_paymethod,
+            "merchant_order_no": merchant_order_no,
+            "customer_name": customer_name,
+        }
+        return self._create(BuyOrder, order, idempotency_key)
+
+    def create_sell(
+        self,
+        cny_amount: Decimal | str,
+        paychannel_id: int,
+        paychannel_paymethod: PayMethod,
+        *,
+        merchant_order_no: str | None = None,
+        gatewaya_personal_data: PersonalData | None = None,
+        gatewaya_card_info: CardInfo | None = None,
+        idempotency_key: str | None = None,
+    ) -> SellOrder:
+        """Create a withdrawal of `cny_amount` yuan; once, as `create_buy`.
+
+        A channel of the category `gateway_a` needs `gatewaya_personal_data` and `gatewaya_card_info`; the others pay to
+        your receiving account on file.
+        """
+        order = {
+            "order_type": SELL,
+            "cny_amount": amount_text(cny_amount),
+            "paychannel_id": paychannel_id,
+            "paychannel_paymethod": paychannel_paymethod,
+            "merchant_order_no": merchant_order_no,
+            "gatewaya_personal_data": gatewaya_personal_data and asdict(gatewaya_personal_data),
+            "gatewaya_card_info": gatewaya_card_info and asdict(gatewaya_card_info),
+        }
+        return self._create(SellOrder, order, idempotency_key)
+
+    def order(
+        self, order_no: str | None = None, *, merchant_order_no: str | None = None, id: int | str | None = None
+    ) -> Order:
+        """One order, by one of its numbers. Of several with one `merchant_order_no` it is the oldest."""
+        by = {"order_no": order_no, "merchant_order_no": merchant_order_no, "id": id}
+        if sum(bool(number) for number in by.values()) != 1:
+            raise TypeError("give one of order_no, merchant_order_no and id")
+        return read(Order, self._call("orderQueryDetail", by))
+
+    def orders(
+        self,
+        *,
+        page: int = 1,
+        limit: int = 20,
+        status: Status | None = None,
+        order_type: Literal[1, 2] | None = None,
+        merchant_order_no: str | None = None,
+        start_time: int | None = None,
+        end_time: int | None = None,
+    ) -> OrderPage:
+        """A page of orders, newest first; `merchant_order_no` is a part of it, times are of creation and inclusive."""
+        filters = {
+            "page": page,
+            "limit": limit,
+            "status": status,
+            "order_type": order_type,
+            "merchant_order_no": merchant_order_no,
+            "start_time": start_time,
+            "end_time": end_time,
+        }
+        data = self._call("orderQueryList", filters)
+        return read(OrderPage, data | {"list": tuple(read(Order, each) for each in data["list"])})
+
+    def all_orders(
+        self,
+        *,
+        status: Status | None = None,
+        order_type: Literal[1, 2] | None = None,
+        merchant_order_no: str | None = None,
+        start_time: int | None = None,
+        end_time: int | None = None,
+    ) -> Iterator[Order]:
+        """Each order of all pages once, newest first, a page at a time as you go.
+
+        Orders that are created meanwhile shift the pages, which is allowed for; ones whose status leaves the filter do,
+        too: where that matters, don't filter by status.
+        """
+        seen: set[str] = set()
+        page = 1
+        while True:
+            found = self.orders(
+                page=page,
+                limit=MOST_PER_PAGE,
+                status=status,
+                order_type=order_type,
+                merchant_order_no=merchant_order_no,
+                start_time=start_time,
+                end_time=end_time,
+            )
+            yield from (order for order in found.list if order.order_no not in seen)
+            seen.update(order.order_no for order in found.list)
+            if len(found.list) < MOST_PER_PAGE:
+                return
+            page += 1
+
+    def channels(self, category: Category | None = None) -> list[Channel]:
+        """The channels that are linked to you."""
+        data = self._call("getPayChannels", {}, {"category": category} if category else {})
+        return [read(Channel, each) for each in data["list"]]
+
+    def provinces(self) -> list[Region]:
+        """All provinces."""
+        return self._regions("provinceList", {})
+
+    def cities(self, province: str) -> list[Region]:
+        """The cities of a province, by its name as listed."""
+        return self._regions("cityList", {"province": province})
+
+    def districts(self, province: str, city: str) -> list[Region]:
+        """The districts of a city, by the names as listed."""
+        return self._regions("districtList", {"province": province, "city": city})
+
+    def _regions(self, name: str, query: dict[str, str]) -> list[Region]:
+        request = requests.Request("GET", f"{self.site_url}{REGIONS}/{name}", params=query)
+        return [read(Region, each) for each in self._transport.call(lambda: request)]
+
+    def _create(self, kind: type[Created], order: dict[str, Any], key: str | None) -> Created:
+        key = str(uuid.uuid4()) if key is None else key
+        return read(kind, self._call("createOrder", order, idempotency_key=key), idempotency_key=key)
+
+    def _call(
+        self,
+        endpoint: str,
+        fields: Mapping[str, Any],
+        query: Mapping[str, str] | None = None,
+        idempotency_key: str | None = None,
+    ) -> Any:
+        headers = {"Content-Type": "application/json"}
+        if idempotency_key is not None:
+            headers["Idempotency-Key"] = idempotency_key
+
+        def signed() -> requests.Request:
+            auth = {"api_key": self._api_key, "timestamp": int(self._now()), "nonce": secrets.token_hex(16)}
+            body = {**fields, **auth}
+            body["signature"] = sign(self._secret, string_to_sign(endpoint, body, query or {}))
+            content = json.dumps(body, ensure_ascii=False).encode()
+            url = f"{self.base_url}/merchant/{endpoint}"
+            return requests.Request("POST", url, headers=headers, params=query, data=content)
+
+        return self._transport.call(signed, idempotency_key)

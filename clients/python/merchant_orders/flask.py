@@ -1,0 +1,38 @@
+"""Callbacks in Flask."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any
+
+from flask import Response, current_app, request
+
+from merchant_orders.callbacks import BadSignature, Event, verify
+
+
+def from_flask(secrets: str | Sequence[str]) -> Event:
+    """The event of the request that Flask is at.
+
+    Raises:
+        BadSignature: answer with 401.
+    """
+    return verify(request.headers, request.get_data(), secrets)
+
+
+def callback(secrets: str | Sequence[str]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Decorator: the view gets the `Event` first. What does not verify is answered with 401, None with 204."""
+
+    def decorate(view: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(view)
+        def receive(*args: Any, **kwargs: Any) -> Any:
+            try:
+                event = from_flask(secrets)
+            except BadSignature as bad:
+                return Response(str(bad), 401, mimetype="text/plain")
+            answer = current_app.ensure_sync(view)(event, *args, **kwargs)
+            return Response(status=204) if answer is None else answer
+
+        return receive
+
+    return decorate

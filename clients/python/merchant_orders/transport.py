@@ -1,0 +1,105 @@
+"""One call over HTTP: sent, read, and sent again where that is safe and may help."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable
+from decimal import Decimal
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+import requests
+
+from merchant_orders.errors import CONCLUSIVE, OrdersError, OutcomeUnknown, TooManyRequests, kind_of
+from merchant_orders.retrying import Retry
+
+log = logging.getLogger("merchant_orders")
+
+BROKEN = (
+    requests.ConnectionError,
+    requests.Timeout,
+    requests.exceptions.ChunkedEncodingError,
+    requests.exceptions.ContentDecodingError,
+)
+CLOCK = 40103
+LEAST_TIMEOUT = 0.1  # seconds; requests refuses 0
+
+
+class Transport:
+    """Sends what `build` makes: a call is built anew for each try, since no nonce is good twice."""
+
+    def __init__(self, session: requests.Session, timeout: float, retry: Retry, now: Callable[[], float]):
+        self.session, self.timeout, self.retry, self.now = session, timeout, retry, now
+
+    def call(self, build: Callable[[], requests.Request], idempotency_key: str | None = None) -> Any:
+        """The `data` of the answer.
+
+        Raises:
+            Refused: the service said no; nothing happened.
+            OutcomeUnknown: no final answer within `retry.total` seconds.
+        """
+        deadline = self.retry.steady() + self.retry.total
+        in_doubt = False  # did a try before this one end without an answer that says what happened?
+        failures = 0
+        while True:
+            try:
+                return self._once(build(), deadline)
+            except OrdersError as error:
+                failures += 1
+                error.idempotency_key = idempotency_key
+                in_doubt = in_doubt and error.code not in CONCLUSIVE
+                in_doubt = in_doubt or (idempotency_key is not None and isinstance(error, OutcomeUnknown))
+                pause = self.retry.pause(failures, error.retry_after)
+                may_help = isinstance(error, (OutcomeUnknown, TooManyRequests))
+                if not may_help or self.retry.steady() + pause >= deadline:
+                    raise self._final(error, in_doubt) from error.__cause__
+                log.warning("try %d failed, again in %.1f s (key %s): %s", failures, pause, idempotency_key, error)
+            self.retry.sleep(pause)
+
+    @staticmethod
+    def _final(error: OrdersError, in_doubt: bool) -> OrdersError:
+        """A refusal of the last try says nothing of one before it that got no answer."""
+        if not in_doubt or isinstance(error, OutcomeUnknown):
+            return error
+        unknown = OutcomeUnknown(
+            f"an earlier try got no answer, then: {error.msg}", error.code, error.data, error.status, error.retry_after
+        )
+        unknown.idempotency_key = error.idempotency_key
+        return unknown
+
+    def _once(self, request: requests.Request, deadline: float) -> Any:
+        left = max(LEAST_TIMEOUT, deadline - self.retry.steady()) if self.retry.total else self.timeout
+        try:
+            prepared = self.session.prepare_request(request)
+            settings = self.session.merge_environment_settings(prepared.url, {}, None, None, None)
+            answer = self.session.send(prepared, timeout=min(self.timeout, left), allow_redirects=False, **settings)
+        except BROKEN as broken:
+            raise OutcomeUnknown(f"{request.url}: {broken}") from broken
+        return self._read(answer)
+
+    def _read(self, answer: requests.Response) -> Any:
+        try:
+            envelope = json.loads(answer.content, parse_float=Decimal)
+            code, msg, data = envelope["code"], envelope["msg"], envelope["data"]
+        except (ValueError, TypeError, KeyError):
+            code, data = None, None
+            msg = f"this is no answer of the service; is the address {answer.url} right?"
+        if code == 1:
+            return data
+        hint = self._clock_hint(answer) if code == CLOCK else ""
+        kind = kind_of(code, answer.status_code)
+        raise kind(f"{msg}{hint}", code, data, answer.status_code, _seconds(answer.headers.get("Retry-After")))
+
+    def _clock_hint(self, answer: requests.Response) -> str:
+        """How far this machine's clock is from the service's, by the header `Date`."""
+        try:
+            ahead = self.now() - parsedate_to_datetime(answer.headers["Date"]).timestamp()
+        except (KeyError, ValueError):
+            return ""
+        side = "ahead of" if ahead > 0 else "behind"
+        return f" (this machine's clock is {abs(ahead):.0f} s {side} the service's: set it, best by NTP)"
+
+
+def _seconds(text: str | None) -> float | None:
+    return float(text) if text and text.isascii() and text.isdigit() else None

@@ -1,0 +1,20 @@
+"""Fixtures of the client's own tests."""
+
+from collections.abc import Iterator
+
+import pytest
+from pytest_httpserver import HTTPServer
+from serving import StandIn
+
+
+@pytest.fixture(scope="session")
+def _server() -> Iterator[HTTPServer]:
+    with HTTPServer() as server:
+        yield server
+
+
+@pytest.fixture
+def stand_in(_server: HTTPServer) -> Iterator[StandIn]:
+    """A service that answers as it is told."""
+    yield StandIn(_server)
+    _server.clear()

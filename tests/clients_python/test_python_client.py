@@ -1,0 +1,115 @@
+"""The Python client against the running service: its calls, its callbacks, and each example of its README."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from decimal import Decimal
+
+import pytest
+from merchant_orders import (
+    CardInfo,
+    Client,
+    InsufficientBalance,
+    Invalid,
+    KeyReused,
+    NotAuthorized,
+    NotFound,
+    PersonalData,
+    verify,
+)
+
+from services import seeding
+from tests.support import CARD, PERSON, ROOT, until
+
+CLIENT = ROOT / "clients" / "python"
+README = (CLIENT / "README.md").read_text("utf-8")
+EXAMPLES = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+CALLING = [example for example in EXAMPLES if "http://127.0.0.1:8000" in example]
+
+
+@pytest.fixture
+def client(service):
+    with Client(service.url, "demo", "demo-secret") as connected:
+        yield connected
+
+
+def test_a_deposit_from_its_channel_to_its_callback(service, client, receiver):
+    service.flask("merchant", "set", "demo", "--callback-url", receiver.url)
+    (channel,) = (each for each in client.channels("gateway_b") if "wxpay" in each.pay_methods)
+    created = client.create_buy(
+        Decimal("12.50"), channel.id, "wxpay", merchant_order_no="订单-1", idempotency_key="payment-1"
+    )
+    assert (created.status, created.cny_amount, created.merchant_actual_amount) == ("pending", Decimal("12.50"), 1242)
+    assert created == client.create_buy(
+        "12.50", channel.id, "wxpay", merchant_order_no="订单-1", idempotency_key="payment-1"
+    )
+
+    service.api.play(created.order_no, "success")
+    order = client.order(created.order_no)
+    assert (order.status, order) == ("completed", client.order(merchant_order_no="订单-1"))
+    assert (
+        [order] == list(client.all_orders(merchant_order_no="单-1")) == list(client.orders(status="completed").list[:1])
+    )
+
+    until(lambda: receiver.got)
+    got = receiver.got[0]
+    event = verify(got.headers, got.body, seeding.CALLBACK_SECRETS["demo"])
+    assert (event.id, event.type, event.order) == (got.webhook_id, "order.completed", order)
+
+
+def test_all_orders_of_more_than_one_page_come_once_each(client):
+    created = [client.create_buy("1.00", 2, "wxpay").order_no for _ in range(101)]
+    found = [order.order_no for order in client.all_orders(order_type=1)]
+    assert (len(found), set(found)) == (101, set(created))
+    assert client.orders(limit=1).total == 101
+
+
+def test_withdrawals_of_both_forms(client):
+    card, person = CardInfo(**CARD), PersonalData(**PERSON)
+    to_card = client.create_sell("50.00", 1, "bank", gatewaya_personal_data=person, gatewaya_card_info=card)
+    assert to_card.customer_payment_method.card_number == card.card_no
+    on_file = client.create_sell("50.00", 2, "bank")
+    assert (on_file.status, client.order(id=on_file.order_id).order_no) == ("pending", on_file.order_no)
+    assert card.card_no not in f"{card} {to_card}"
+
+
+def test_regions_lead_from_a_province_to_its_districts(client):
+    province = next(each for each in client.provinces() if each.name == "北京市")
+    (city,) = client.cities(province.name)
+    assert (province.code, city.code) == ("110000", "110100")
+    assert "110101" in {each.code for each in client.districts(province.name, city.name)}
+    with pytest.raises(NotFound):
+        client.cities("北京")
+
+
+def test_each_refusal_has_its_class(service, client):
+    client.create_buy("1.00", 2, "wxpay", idempotency_key="used")
+    for kind, refused in (
+        (Invalid, lambda: client.create_buy("0", 2, "wxpay")),
+        (NotFound, lambda: client.create_buy("1.00", 999, "wxpay")),
+        (NotFound, lambda: client.order("1")),
+        (KeyReused, lambda: client.create_buy("2.00", 2, "wxpay", idempotency_key="used")),
+        (InsufficientBalance, lambda: client.create_sell("900000.00", 2, "bank")),
+        (NotAuthorized, lambda: Client(service.url, "demo", "another secret").channels()),
+    ):
+        with pytest.raises(kind):
+            refused()
+    with pytest.raises(NotAuthorized, match=r"clock is [0-9]+ s behind"):
+        Client(service.url, "demo", "demo-secret", now=lambda: 1_000_000).channels()
+
+
+def test_every_example_of_the_readme_that_calls_the_service_runs(service):
+    assert len(CALLING) == 3
+    for example in CALLING:
+        code = example.replace("http://127.0.0.1:8000", service.url)
+        environ = {**service.environ, "PYTHONPATH": str(CLIENT)}
+        done = subprocess.run([sys.executable, "-c", code], env=environ, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout
+
+
+@pytest.mark.parametrize("example", [each for each in EXAMPLES if each not in CALLING])
+def test_every_other_example_of_the_readme_is_python_that_runs(example):
+    exec(compile(example, "README.md", "exec"), {"__name__": "example"})

@@ -113,3 +113,18 @@ def test_every_example_of_the_readme_that_calls_the_service_runs(service):
 @pytest.mark.parametrize("example", [each for each in EXAMPLES if each not in CALLING])
 def test_every_other_example_of_the_readme_is_python_that_runs(example):
     exec(compile(example, "README.md", "exec"), {"__name__": "example"})
+
+
+def test_the_package_needs_neither_the_service_nor_a_web_framework(tmp_path):
+    code = "import merchant_orders, sys; print(*{name.split('.')[0] for name in sys.modules})"
+    environ = {"PYTHONPATH": str(CLIENT), "PYTHONSAFEPATH": "1"}
+    done = subprocess.run([sys.executable, "-c", code], env=environ, cwd=tmp_path, capture_output=True, text=True)
+    unwanted = {"flask", "django", "fastapi", "app", "settings", "services", "models", "gateways", "schemas"}
+    assert "requests" in done.stdout.split()
+    assert not unwanted & set(done.stdout.split())
+
+
+def test_every_link_of_the_readme_leads_somewhere():
+    links = re.findall(r"\]\(([^)\s]+)\)", README)
+    assert links
+    assert [link for link in links if not (CLIENT / link).exists()] == []

@@ -58,6 +58,13 @@ BODY_LIMIT = 64 * 1024
 OTHER_THREADS = 32  # of the server, its jobs and the writer, besides those that are settings
 
 
+def register(app: Flask, api_prefix: str) -> None:
+    """Put all that is served into an application, but for the console."""
+    app.register_blueprint(merchant_api, url_prefix=api_prefix + str(merchant_api.url_prefix))
+    for blueprint in (regions, pages, notices, sandbox, sandbox_sign, health, docs):
+        app.register_blueprint(blueprint)
+
+
 class Service(Flask):
     """A Flask application of synchronous functions."""
 
@@ -134,9 +141,7 @@ def create_app(chosen: settings.Settings | None = None) -> Flask:
     refused_lately.forget()
     envelope.init(app)
     gate.init(app)
-    app.register_blueprint(merchant_api, url_prefix=chosen.api_prefix + str(merchant_api.url_prefix))
-    for blueprint in (regions, pages, notices, sandbox, sandbox_sign, health, docs):
-        app.register_blueprint(blueprint)
+    register(app, chosen.api_prefix)
     cli.register(app)
     app.cli.add_command(serve)
     return app

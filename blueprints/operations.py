@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from marshmallow import Schema, fields
 
@@ -21,21 +20,19 @@ FORM = "application/x-www-form-urlencoded"
 SIGNED = (40101, 40102, 40103, 40104, 40300, 41500, 42200)
 ORDERS, PAYMENT, REGIONS, SERVICE = "Orders", "Payment page and notices", "Regions", "Service"
 
-# Routes that are no part of the interface: the payment page's own files, and demo mode's simulator (docs/sandbox.md).
-LEFT_OUT = {"pages.static", "sandbox.pay", "sandbox.receive", "sandbox.inbox"} | {
-    "sandbox_sign.ask",
-    "sandbox_sign.tell",
-}
+# How the routes begin that are no part of the interface: the pages' own files, and demo mode's tools (docs/sandbox.md).
+LEFT_OUT = ("pages.static", "sandbox")
 
 
 @dataclass(frozen=True)
 class Operation:
     """One endpoint by one method.
 
-    `route` is Flask's name of it. `body` has the schemas of the JSON body, one of which holds, each with an example.
-    `data` has the kinds of the success's `data`; `time` says that the envelope has one. `others` are answers without
-    an envelope: HTTP status, media type (empty for no body). `codes` are the refusals besides those that any request
-    can meet.
+    `route` is Flask's name of it. `body` has the schemas of the JSON body, one of which holds, each with the optional
+    fields that its example shows; None for no example. `data` has the kinds of the success's `data`; `time` says that
+    the envelope has one. `others` are answers without an envelope: HTTP status, media type (empty for no body).
+    `codes` are the refusals besides those that any request can meet. `takes` are headers of the request, `sends`
+    those of the answers besides those that all have.
     """
 
     name: str
@@ -43,43 +40,28 @@ class Operation:
     tag: str
     codes: tuple[int, ...] = ()
     method: str = "get"
-    body: dict[type[Schema], dict[str, Any]] = field(default_factory=dict)
+    body: dict[type[Schema], tuple[str, ...] | None] = field(default_factory=dict)
     body_required: bool = True
     form: tuple[str, ...] = ()
     query: tuple[type[Schema], ...] = ()
     query_texts: tuple[str, ...] = ()
-    headers: dict[str, dict[str, Any]] = field(default_factory=dict)
+    takes: tuple[str, ...] = ()
+    sends: tuple[str, ...] = ()
     data: tuple[fields.Field, ...] = ()
     time: bool = False
     others: tuple[tuple[int, str], ...] = ()
 
+    @property
+    def is_signed(self) -> bool:
+        """Does it want the four parameters?"""
+        return self.tag == ORDERS
 
-def _signed(schema: type[Schema], **example: Any) -> dict[type[Schema], dict[str, Any]]:
-    """A signed body; the example's signature is a stand-in."""
-    auth = {"api_key": "demo", "timestamp": 1767225600, "nonce": "d1f0c5a2b7e94c38", "signature": "0" * 64}
-    return {signed(schema): example | auth}
 
-
-_BUY = {"order_type": 1, "cny_amount": "100.00", "paychannel_id": 2, "paychannel_paymethod": "wxpay"}
-_SELL = _BUY | {"order_type": 2, "paychannel_paymethod": "bank"}
-_PERSON = {
-    "name": "张三",
-    "cert_type": "00",
-    "cert_no": "110101199003077758",
-    "cert_validity_type": "0",
-    "cert_begin_date": "20200101",
-    "cert_end_date": "20400101",
-    "mobile_no": "13800138000",
-}
-_CARD = {
-    "card_type": "2",
-    "card_name": "张三",
-    "card_no": "6222020000000000017",
-    "prov_id": "110000",
-    "area_id": "110101",
-}
-_GATEWAY_A = {"paychannel_id": 1, "gatewaya_personal_data": _PERSON, "gatewaya_card_info": _CARD}
-_IDEMPOTENCY_KEY = {"type": "string", "pattern": "^[!-~]{1,255}$"}
+PAGE = ("Content-Security-Policy", "Referrer-Policy", "Vary")
+REGION = ("Access-Control-Allow-Origin", "ETag", "Vary", "Content-Encoding")
+NOTICE: tuple[tuple[int, str], ...] = ((200, TEXT), (204, ""), (400, TEXT), (400, JSON))
+_A_CITY = {"val": "440100", "items": {"天河区": "440106"}}
+_A_TREE = {"广东省": {"val": "440000", "items": {"广州市": _A_CITY}}}
 
 OPERATIONS = (
     Operation(
@@ -88,10 +70,13 @@ OPERATIONS = (
         ORDERS,
         (*SIGNED, 40403, 40901, 40902, 40903, 42201, 50201),
         method="post",
-        body=_signed(BuyOrder, **_BUY, merchant_order_no="A-1001")
-        | _signed(SellOrder, **_SELL)
-        | _signed(GatewayASellOrder, **_SELL | _GATEWAY_A),
-        headers={"Idempotency-Key": _IDEMPOTENCY_KEY},
+        body={
+            signed(BuyOrder): ("merchant_order_no",),
+            signed(SellOrder): ("merchant_order_no",),
+            signed(GatewayASellOrder): ("merchant_order_no",),
+        },
+        takes=("Idempotency-Key",),
+        sends=("Idempotency-Replayed",),
         data=(fields.Nested(answers.CreatedBuyOrder), fields.Nested(answers.CreatedSellOrder)),
         time=True,
     ),
@@ -101,7 +86,7 @@ OPERATIONS = (
         ORDERS,
         (*SIGNED, 40401),
         method="post",
-        body=_signed(OrderDetailQuery, merchant_order_no="A-1001"),
+        body={signed(OrderDetailQuery): ("merchant_order_no",)},
         data=(fields.Nested(OrderView),),
     ),
     Operation(
@@ -110,7 +95,7 @@ OPERATIONS = (
         ORDERS,
         SIGNED,
         method="post",
-        body=_signed(OrderListQuery, page=1, limit=20, status="completed"),
+        body={signed(OrderListQuery): ("page", "limit", "status")},
         data=(fields.Nested(answers.OrderPage),),
     ),
     Operation(
@@ -119,7 +104,7 @@ OPERATIONS = (
         ORDERS,
         SIGNED,
         method="post",
-        body={OptionalAuth: {}},
+        body={OptionalAuth: ("api_key", "timestamp", "nonce", "signature")},
         body_required=False,
         query=(ChannelListQuery, OptionalAuth),
         data=(fields.Nested(answers.ChannelList),),
@@ -128,7 +113,9 @@ OPERATIONS = (
         "regionData",
         "regions.region_data",
         REGIONS,
-        data=(fields.Dict(values=fields.Nested(answers.Province)),),
+        data=(fields.Dict(values=fields.Nested(answers.Province), metadata={"examples": [_A_TREE]}),),
+        takes=("If-None-Match",),
+        sends=REGION,
         others=((304, ""),),
     ),
     Operation(
@@ -136,6 +123,8 @@ OPERATIONS = (
         "regions.province_list",
         REGIONS,
         data=(fields.List(fields.Nested(answers.Region)),),
+        takes=("If-None-Match",),
+        sends=REGION,
         others=((304, ""),),
     ),
     Operation(
@@ -145,6 +134,8 @@ OPERATIONS = (
         (40402, 42200),
         query=(CityQuery,),
         data=(fields.List(fields.Nested(answers.Region)),),
+        takes=("If-None-Match",),
+        sends=REGION,
         others=((304, ""),),
     ),
     Operation(
@@ -154,10 +145,17 @@ OPERATIONS = (
         (40402, 42200),
         query=(DistrictQuery,),
         data=(fields.List(fields.Nested(answers.Region)),),
+        takes=("If-None-Match",),
+        sends=REGION,
         others=((304, ""),),
     ),
     Operation(
-        "paymentPage", "pages.index", PAYMENT, query_texts=("order_no", "played"), others=((200, HTML), (404, HTML))
+        "paymentPage",
+        "pages.index",
+        PAYMENT,
+        query_texts=("order_no", "played"),
+        sends=PAGE,
+        others=((200, HTML), (404, HTML)),
     ),
     Operation(
         "paymentState",
@@ -165,16 +163,23 @@ OPERATIONS = (
         PAYMENT,
         (40401,),
         query_texts=("order_no",),
+        sends=PAGE,
         data=(fields.Nested(answers.PaymentState),),
     ),
     Operation(
-        "paymentSent", "pages.claim", PAYMENT, (40401,), method="post", form=("order_no",), others=((303, HTML),)
+        "paymentSent",
+        "pages.claim",
+        PAYMENT,
+        (40401,),
+        method="post",
+        form=("order_no",),
+        sends=PAGE,
+        others=((303, HTML),),
     ),
     # The acknowledgement is in the words of the channel's driver.
-    Operation("noticeByGet", "notices.notify", PAYMENT, (40401, 40404), others=((200, TEXT), (400, TEXT))),
-    Operation(
-        "noticeByPost", "notices.notify", PAYMENT, (40401, 40404), method="post", others=((200, TEXT), (400, TEXT))
-    ),
+    Operation("noticeByGet", "notices.notify", PAYMENT, (40401, 40404), others=NOTICE),
+    Operation("noticeByPost", "notices.notify", PAYMENT, (40401, 40404), method="post", others=NOTICE),
     Operation("health", "health.healthz", SERVICE, data=(fields.Nested(answers.Health),)),
-    Operation("openapi", "docs.openapi", SERVICE, others=((200, JSON),)),
+    Operation("openapi", "docs.openapi", SERVICE, sends=("Access-Control-Allow-Origin",), others=((200, JSON),)),
+    Operation("reference", "docs.reference", SERVICE, sends=PAGE, others=((200, HTML),)),
 )

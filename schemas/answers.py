@@ -96,3 +96,18 @@ class Health(View):
     """What a supervisor is told."""
 
     version = fields.String()
+
+
+class NoticeRefused(View):
+    """What a driver answers to a notice that it does not take, where its upstream wants JSON."""
+
+    code = fields.String()
+    message = fields.String()
+
+
+class Event(View):
+    """The body of a callback."""
+
+    type = fields.String()
+    timestamp = fields.String()
+    data = fields.Nested(OrderView)

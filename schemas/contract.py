@@ -11,6 +11,7 @@ from marshmallow import Schema, fields, validate
 
 from schemas.fields import MOST_FEN, NOT_BLANK, Request, Text, Whole, Yuan
 from schemas.gateway_a import DATED, LONG_TERM, PersonalData, date
+from schemas.meanings import meaning_of
 from schemas.queries import BY, OrderDetailQuery
 from schemas.views import DecimalText, View
 
@@ -108,6 +109,12 @@ def _or_absent(shape: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in shape.items() if name != "format"} | more
 
 
+def _in_words(schema: Schema, name: str, shape: dict[str, Any]) -> dict[str, Any]:
+    """A field with what it means; one that goes out, within the bounds that its meaning has."""
+    meaning = meaning_of(name, *(owner.__name__ for owner in type(schema).__mro__))
+    return meaning.words() | shape | (meaning.bounds if isinstance(schema, View) else {})
+
+
 class Converter(OpenAPIConverter):
     """Schemas as objects: what goes out is whole, what comes in may leave its optional fields empty."""
 
@@ -129,6 +136,7 @@ class Converter(OpenAPIConverter):
         for checked_by, rule in RULES.items():
             if isinstance(schema, checked_by):
                 shape.update(rule)
+        shape["properties"] = {name: _in_words(schema, name, each) for name, each in shape["properties"].items()}
         return shape
 
 

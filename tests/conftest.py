@@ -22,7 +22,7 @@ from models.base import database
 from models.operator import Operator
 from services import callbacks, ledger, proof, reconciliation, seeding
 from services import clock as service_clock
-from tests import databases, postgres, scratch
+from tests import contract, databases, postgres, scratch
 from tests.browser import chromium
 from tests.support import NOON, Api, InlinePool, Receiver, Service, through_flask
 
@@ -30,6 +30,7 @@ from tests.support import NOON, Api, InlinePool, Receiver, Service, through_flas
 def pytest_configure() -> None:
     """Before anything is written."""
     scratch.use_memory()
+    Flask.test_client_class = contract.CheckedClient
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -294,6 +295,14 @@ def other_shop(web_server: HTTPServer, flask: Any) -> Receiver:
     receiver = Receiver(web_server, "/other", seeding.CALLBACK_SECRETS["other"])
     flask("merchant", "set", "other", "--callback-url", receiver.url)
     return receiver
+
+
+@pytest.fixture(autouse=True)
+def _the_contract_holds() -> Iterator[None]:
+    """After every test, each answer and callback of it must have been as the OpenAPI document says."""
+    contract.drift.clear()
+    yield
+    assert contract.drift == []
 
 
 @pytest.fixture(autouse=True)

@@ -29,7 +29,7 @@ from pytest_httpserver import HTTPServer
 from standardwebhooks import Webhook, WebhookVerificationError
 from werkzeug import Request, Response
 
-from tests import databases
+from tests import contract, databases
 
 ROOT = Path(__file__).resolve().parents[1]
 NOON = int(datetime(2026, 5, 1, 12, tzinfo=UTC).timestamp())  # where a test's clock stands still
@@ -211,12 +211,13 @@ def through_flask(client: Any) -> Any:
 
 
 def through_http(url: str) -> Any:
-    """The transport of a real HTTP connection."""
+    """The transport of a real HTTP connection; each answer is held against the OpenAPI document."""
     session = requests.Session()
     session.trust_env = False
 
     def send(method: str, path: str, body: bytes = b"", headers: Any = None) -> Answer:
         answer = session.request(method, url + path, data=body, headers=headers, timeout=20, allow_redirects=False)
+        contract.hold_answer(method, path, answer.status_code, answer.headers, answer.content)
         return Answer(answer.status_code, answer.headers, answer.text)
 
     return send
@@ -233,6 +234,7 @@ class Receiver:
 
     def _take(self, request: Request) -> Response:
         body = request.get_data()
+        contract.hold_callback(request.headers, body)
         try:
             event = Webhook(self.secret).verify(body, dict(request.headers))
         except WebhookVerificationError:

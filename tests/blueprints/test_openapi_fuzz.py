@@ -128,15 +128,16 @@ def test_at_the_bounds_of_each_parameter_the_answer_is_a_documented_one(contract
         ask(case)
 
 
-@pytest.mark.usefixtures("there")
 @pytest.mark.parametrize("name", [operation.name for operation in OPERATIONS if any(operation.body.values())])
-def test_each_example_of_the_document_is_answered_with_a_success(contract, name):
+def test_each_example_of_the_document_is_answered_with_a_success(contract, there, name):
     operation = contract(name)
+    made_up = {"order_no": there["order_no"]}  # no example can have the number of an order that is there
 
     @BOUNDED
     @given(case=st.one_of(operation.get_strategies_from_examples()))
     def ask_example(case):
         case.headers.clear()  # one Idempotency-Key for all would be refused
+        case.body = known(case.body, made_up, 0)
         sign(case)
         assert ask(case).status_code == 200
 

@@ -1,0 +1,82 @@
+"""The callbacks that merchants get, for the OpenAPI document: one row a type (docs/callbacks.md)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from apispec.ext.marshmallow import OpenAPIConverter
+
+from blueprints.examples import example_of
+from blueprints.operations import JSON
+from models.order import CANCELLED, COMPLETED, CONFIRMED, PAID
+from schemas.answers import Event
+from schemas.meanings import meaning_of
+
+# Type, the status that its order has, when it comes.
+TYPES = (
+    ("order.completed", COMPLETED, "A deposit was credited, or a withdrawal paid out. Every merchant gets it."),
+    ("order.cancelled", CANCELLED, "An order expired, or was closed, refused or rejected. Every merchant gets it."),
+    ("order.paid", PAID, "Somebody says that the money was sent. Only for merchants that asked for it."),
+    ("order.confirmed", CONFIRMED, "Proven, or accepted for payout. Only for merchants that asked for it."),
+    ("test", COMPLETED, "The operator tries your address. The order in it never was; do nothing but answer 2xx."),
+)
+HEADERS = {"webhook-id": "string", "webhook-timestamp": "integer", "webhook-signature": "string"}
+ABOUT = """\
+Verify the signature over the raw body before you parse it, answer with any 2xx within 10 s, then work: delivery is at
+least once, and callbacks may overtake one another. After a failure it is tried again 5 s, 5 min, 30 min, 2 h, 5 h, 10 h
+and 10 h later, with the same `webhook-id` and the same body.
+"""
+ANSWERS = {
+    "2XX": {"description": "Delivered; the body of the answer does not matter."},
+    "410": {"description": "Nothing more of this callback comes: it is dead at once."},
+    "default": {"description": "Failed, as are no answer within 10 s and a redirect: it is tried again."},
+}
+
+
+def _headers() -> list[dict[str, Any]]:
+    found = []
+    for name, kind in HEADERS.items():
+        meaning = meaning_of(name)
+        words = meaning.words()
+        shape = {key: value for key, value in words.items() if key != "description"} | {"type": kind} | meaning.bounds
+        found.append({"name": name, "in": "header", "required": True, "description": meaning.text, "schema": shape})
+    return found
+
+
+def webhooks(converter: OpenAPIConverter, schemas: dict[str, Any]) -> dict[str, Any]:
+    """The `webhooks` of the document."""
+    event = converter.resolve_nested_schema(Event)
+    example = example_of(event, schemas)
+    found = {}
+    for name, status, about in TYPES:
+        own = {
+            "properties": {
+                "type": {"const": name, "description": "What happened.", "examples": [name]},
+                "data": {
+                    "description": "The order as it was then.",
+                    "properties": {
+                        "status": {"const": status, "description": "The status that it reached.", "examples": [status]}
+                    },
+                },
+            }
+        }
+        found[name] = {
+            "post": {
+                "operationId": f"callback_{name.replace('.', '_')}",
+                "summary": about,
+                "description": ABOUT,
+                "tags": ["Callbacks"],
+                "parameters": _headers(),
+                "requestBody": {
+                    "required": True,
+                    "content": {
+                        JSON: {
+                            "schema": {"type": "object", "allOf": [event, own]},
+                            "example": example | {"type": name, "data": example["data"] | {"status": status}},
+                        }
+                    },
+                },
+                "responses": ANSWERS,
+            }
+        }
+    return found

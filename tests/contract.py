@@ -1,0 +1,197 @@
+"""The OpenAPI document as a judge: each answer and each callback of the test suite is held against it."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+import jsonschema_rs
+from flask import Flask
+from flask.testing import FlaskClient
+from werkzeug.exceptions import HTTPException, MethodNotAllowed
+from werkzeug.routing import Map
+
+from app import register
+from blueprints.console import PREFIX
+from blueprints.document import document
+from blueprints.operations import JSON, LEFT_OUT, OPERATIONS
+
+OPERATION = {(each.route, each.method): each.name for each in OPERATIONS}
+FRAMING = {  # the headers of HTTP itself
+    "content-type",
+    "content-length",
+    "date",
+    "server",
+    "connection",
+    "transfer-encoding",
+}
+
+drift: list[str] = []  # what did not fit since the test began
+
+
+def closed(part: Any) -> Any:
+    """A copy of the document in which nothing that goes out may have more than what is named."""
+    if isinstance(part, list):
+        return [closed(each) for each in part]
+    if not isinstance(part, dict):
+        return part
+    whole = {name: closed(each) for name, each in part.items()}
+    if isinstance(part.get("properties"), dict) and set(part.get("required", ())) == set(part["properties"]):
+        return {"additionalProperties": False} | whole
+    return whole
+
+
+@cache
+def _application() -> Flask:
+    """All that is served, without a database."""
+    app = Flask("contract", static_folder=None)
+    app.url_map.merge_slashes = False
+    register(app, "")
+    return app
+
+
+@cache
+def _whole() -> dict[str, Any]:
+    return closed(document(_application(), "http://localhost"))
+
+
+@cache
+def _answers() -> dict[str, dict[str, Any]]:
+    """What each operation can answer, by its name; by an empty one, what is answered elsewhere."""
+    whole = _whole()
+    found = {each["operationId"]: each["responses"] for path in whole["paths"].values() for each in path.values()}
+    anywhere = {status: found["health"][status] for status in ("400", "408", "413", "429", "500", "503")}
+    return found | {"": anywhere | whole["x-elsewhere"]}
+
+
+def _validator(schema: dict[str, Any]) -> jsonschema_rs.Draft202012Validator:
+    return jsonschema_rs.Draft202012Validator(schema | {"components": _whole()["components"]}, validate_formats=True)
+
+
+@cache
+def _body_of(name: str, status: str, media: str) -> jsonschema_rs.Draft202012Validator:
+    return _validator(_answers()[name][status]["content"][media]["schema"])
+
+
+@cache
+def _header_of(name: str) -> jsonschema_rs.Draft202012Validator:
+    return _validator(_whole()["components"]["headers"][name]["schema"])
+
+
+def _faults(validator: jsonschema_rs.Draft202012Validator, value: Any, where: str) -> list[str]:
+    if validator.is_valid(value):
+        return []
+    return [
+        f"{where}{'.'.join(map(str, error.instance_path))}: {error.message}" for error in validator.iter_errors(value)
+    ]
+
+
+def _number(text: str) -> Any:
+    return int(text) if text.isascii() and text.isdigit() else text
+
+
+def _header_faults(known: dict[str, Any], headers: dict[str, str]) -> list[str]:
+    named = {name.lower(): name for name in known}
+    described = _whole()["components"]["headers"]
+    faults = [f"the header {name} is not in the document" for name in headers if name not in named.keys() | FRAMING]
+    faults += [f"no {name}" for low, name in named.items() if described[name].get("required") and low not in headers]
+    for low in named.keys() & headers.keys():
+        kind = described[named[low]]["schema"]["type"]
+        value = _number(headers[low]) if kind == "integer" else headers[low]
+        faults += _faults(_header_of(named[low]), value, f"{low} ")
+    return faults
+
+
+def _body_faults(name: str, status: str, media: str, body: bytes) -> list[str]:
+    content = _answers()[name][status].get("content", {})
+    if not content or not body:
+        return [f"a body of {media}, where there is none in the document"] if body else []
+    if media not in content:
+        return [f"{media} is not in the document, but {', '.join(content)}"]
+    value = json.loads(body) if media == JSON else body.decode()
+    return _faults(_body_of(name, status, media), value, "")
+
+
+def _operation(method: str, path: str, routes: Map) -> str | None:
+    """Its name; empty where there is none; None where the document leaves it out."""
+    adapter = routes.bind("localhost")
+    try:
+        route, _ = adapter.match(path, method)
+    except MethodNotAllowed as error:
+        route = adapter.match(path, error.valid_methods[0])[0] if error.valid_methods else ""
+        return None if route.startswith(LEFT_OUT) else ""
+    except HTTPException:
+        return ""
+    return None if route.startswith(LEFT_OUT) else OPERATION[route, "get" if method == "HEAD" else method.lower()]
+
+
+def faults_of_answer(
+    method: str, path: str, status: int, headers: Mapping[str, str], body: bytes, routes: Map | None = None
+) -> list[str]:
+    """What of an answer is not as the document says; nothing where all is."""
+    name = _operation(method, path.partition("?")[0], routes or _application().url_map)
+    if name is None:
+        return []
+    known = _answers()[name].get(str(status))
+    if known is None:
+        return [f"the document has no {status} there, but {', '.join(_answers()[name])}"]
+    lower = {header.lower(): value for header, value in headers.items()}
+    faults = _header_faults(known["headers"], lower)
+    media = lower.get("content-type", "").partition(";")[0]
+    return faults if method == "HEAD" else faults + _body_faults(name, str(status), media, body)
+
+
+@cache
+def _event(kind: str) -> jsonschema_rs.Draft202012Validator:
+    return _validator(_whole()["webhooks"][kind]["post"]["requestBody"]["content"][JSON]["schema"])
+
+
+@cache
+def _event_headers(kind: str) -> dict[str, jsonschema_rs.Draft202012Validator]:
+    named = _whole()["webhooks"][kind]["post"]["parameters"]
+    return {each["name"]: _validator(each["schema"]) for each in named}
+
+
+def faults_of_callback(headers: Mapping[str, str], body: bytes) -> list[str]:
+    """What of a callback is not as the document says; nothing where all is."""
+    event = json.loads(body)
+    kind = event.get("type")
+    if kind not in _whole()["webhooks"]:
+        return [f"the document has no callback {kind!r}"]
+    lower = {name.lower(): value for name, value in headers.items()}
+    faults = _faults(_event(kind), event, "")
+    for name, validator in _event_headers(kind).items():
+        faults += _faults(validator, _number(lower.get(name, "")), f"{name} ")
+    return faults
+
+
+def hold_answer(
+    method: str, path: str, status: int, headers: Mapping[str, str], body: bytes, routes: Map | None = None
+) -> None:
+    """Hold an answer against the document: what is wrong fails the test at its end, whichever thread this is in."""
+    if path == PREFIX or path.startswith(f"{PREFIX}/"):
+        return  # the console is no part of the interface
+    for fault in faults_of_answer(method, path, status, headers, body, routes):
+        drift.append(f"{method} {path} answered {status} {body[:300]!r}: {fault}")
+
+
+def hold_callback(headers: Mapping[str, str], body: bytes) -> None:
+    """Hold a callback against the document, likewise."""
+    drift.extend(f"callback {body[:300]!r}: {fault}" for fault in faults_of_callback(headers, body))
+
+
+class CheckedClient(FlaskClient):
+    """Flask's test client; all that it is answered is held against the document."""
+
+    def open(self, *args: Any, **kwargs: Any) -> Any:
+        answer = super().open(*args, **kwargs)
+        environ = answer.request.environ
+        path = environ["SCRIPT_NAME"] + environ["PATH_INFO"]
+        if not path.startswith(f"{PREFIX}/"):  # which may send its answers in pieces
+            body = gzip.decompress(answer.data) if "gzip" in answer.headers.get("Content-Encoding", "") else answer.data
+            routes = self.application.url_map
+            hold_answer(answer.request.method, path, answer.status_code, answer.headers, body, routes)
+        return answer

@@ -21,7 +21,8 @@ from services.errors import ERRORS
 
 ABOUT = """\
 Create and track CNY deposits and withdrawals. Every answer but a page is JSON in one envelope: `code` (1 is success,
-else the HTTP status followed by two digits), `msg` for people, `data`, and `time` where an order was created.
+else the HTTP status followed by two digits), `msg` for people, `data`, and `time` where an order was created. `msg` and
+display texts are English or Chinese, by `Accept-Language`.
 
 Every `/merchant/...` request is signed. The string to sign is UTF-8 lines joined by a line feed: first the endpoint's
 name (`createOrder`), then `path=value` for every field that is sent but `signature`, sorted by path bytewise. Names

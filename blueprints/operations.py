@@ -29,7 +29,7 @@ class Operation:
     """One endpoint by one method.
 
     `route` is Flask's name of it. `body` has the schemas of the JSON body, one of which holds, each with the optional
-    fields that its example shows; None for no example. `data` has the kinds of the success's `data`; `time` says that
+    fields that its example shows. `data` has the kinds of the success's `data`; `time` says that
     the envelope has one. `others` are answers without an envelope: HTTP status, media type (empty for no body).
     `codes` are the refusals besides those that any request can meet. `takes` are headers of the request, `sends`
     those of the answers besides those that all have.
@@ -40,7 +40,7 @@ class Operation:
     tag: str
     codes: tuple[int, ...] = ()
     method: str = "get"
-    body: dict[type[Schema], tuple[str, ...] | None] = field(default_factory=dict)
+    body: dict[type[Schema], tuple[str, ...]] = field(default_factory=dict)
     body_required: bool = True
     form: tuple[str, ...] = ()
     query: tuple[type[Schema], ...] = ()
@@ -50,11 +50,6 @@ class Operation:
     data: tuple[fields.Field, ...] = ()
     time: bool = False
     others: tuple[tuple[int, str], ...] = ()
-
-    @property
-    def is_signed(self) -> bool:
-        """Does it want the four parameters?"""
-        return self.tag == ORDERS
 
 
 PAGE = ("Content-Security-Policy", "Referrer-Policy", "Vary")

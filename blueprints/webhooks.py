@@ -11,6 +11,7 @@ from blueprints.operations import JSON
 from models.order import CANCELLED, COMPLETED, CONFIRMED, PAID
 from schemas.answers import Event
 from schemas.meanings import meaning_of
+from services.callbacks import PAUSES, TIMEOUT
 
 # Type, the status that its order has, when it comes.
 TYPES = (
@@ -21,26 +22,33 @@ TYPES = (
     ("test", COMPLETED, "The operator tries your address. The order in it never was; do nothing but answer 2xx."),
 )
 HEADERS = {"webhook-id": "string", "webhook-timestamp": "integer", "webhook-signature": "string"}
-ABOUT = """\
-Verify the signature over the raw body before you parse it, answer with any 2xx within 10 s, then work: delivery is at
-least once, and callbacks may overtake one another. After a failure it is tried again 5 s, 5 min, 30 min, 2 h, 5 h, 10 h
-and 10 h later, with the same `webhook-id` and the same body.
+UNITS = ((3600, "h"), (60, "min"), (1, "s"))
+
+
+def _span(seconds: int) -> str:
+    size, name = next((size, name) for size, name in UNITS if seconds % size == 0)
+    return f"{seconds // size} {name}"
+
+
+_AGAIN = ", ".join(map(_span, PAUSES))
+ABOUT = f"""\
+Verify the signature over the raw body before you parse it, answer with any 2xx within {TIMEOUT:.0f} s, then work:
+delivery is at least once, and callbacks may overtake one another. What failed is tried again {_AGAIN}
+after the try before, with the same `webhook-id` and the same body.
 """
 ANSWERS = {
     "2XX": {"description": "Delivered; the body of the answer does not matter."},
     "410": {"description": "Nothing more of this callback comes: it is dead at once."},
-    "default": {"description": "Failed, as are no answer within 10 s and a redirect: it is tried again."},
+    "default": {"description": "Failed, as no answer in time and a redirect are: it is tried again."},
 }
 
 
-def _headers() -> list[dict[str, Any]]:
-    found = []
-    for name, kind in HEADERS.items():
-        meaning = meaning_of(name)
-        words = meaning.words()
-        shape = {key: value for key, value in words.items() if key != "description"} | {"type": kind} | meaning.bounds
-        found.append({"name": name, "in": "header", "required": True, "description": meaning.text, "schema": shape})
-    return found
+def _header(name: str, kind: str) -> dict[str, Any]:
+    meaning = meaning_of(name)
+    words = meaning.words()
+    about = words.pop("description")
+    shape = words | {"type": kind} | meaning.bounds
+    return {"name": name, "in": "header", "required": True, "description": about, "schema": shape}
 
 
 def webhooks(converter: OpenAPIConverter, schemas: dict[str, Any]) -> dict[str, Any]:
@@ -66,7 +74,7 @@ def webhooks(converter: OpenAPIConverter, schemas: dict[str, Any]) -> dict[str, 
                 "summary": about,
                 "description": ABOUT,
                 "tags": ["Callbacks"],
-                "parameters": _headers(),
+                "parameters": [_header(*each) for each in HEADERS.items()],
                 "requestBody": {
                     "required": True,
                     "content": {

@@ -152,7 +152,6 @@ MEANINGS: dict[str, Meaning] = {
         40902,
         42201,
     ),
-    "Accept-Language": Meaning("The language of `msg` and of display texts, `en` or `zh`.", "zh"),
     "If-None-Match": Meaning("The `ETag` of an earlier answer: 304 if nothing has changed since.", '"0a1b2c3d"'),
     # --- an order, going out
     "View.order_no": _out(_ORDER_NO, "202601018899480685472049", **_NUMBER),

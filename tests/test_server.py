@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from http.client import HTTPConnection
 
 import pytest
-import requests
 
 from app import BODY_LIMIT
+from tests import contract
 from tests.databases import copied, orders_held_up
 from tests.support import Api, Service, signed, through_http
 from tests.test_process import BUY
@@ -46,7 +46,7 @@ def in_chunks(body, *sizes):
 
 def post(service, body):
     """createOrder with a body; one that is an iterator goes in chunks."""
-    return requests.post(f"{service.url}/merchant/createOrder", data=body, headers=JSON, timeout=20)
+    return service.api.post("createOrder", body)
 
 
 @pytest.mark.parametrize("sizes", [None, (), (1, 2, 3), (BODY_LIMIT - 1,), (30_000, 30_000), tuple([997] * 60)])
@@ -55,8 +55,8 @@ def test_a_body_of_the_largest_size_is_taken_and_one_byte_more_refused(running, 
         post(running, body if sizes is None else in_chunks(body, *sizes))
         for body in (order_of(BODY_LIMIT), order_of(BODY_LIMIT + 1))
     )
-    assert (taken.status_code, taken.json()["code"]) == (200, 1)
-    assert (refused.status_code, refused.json()["code"]) == (413, 41300)
+    assert (taken.status, taken.code) == (200, 1)
+    assert (refused.status, refused.code) == (413, 41300)
 
 
 @pytest.mark.parametrize("chunked", [False, True])
@@ -64,7 +64,7 @@ def test_a_body_of_the_largest_size_is_taken_and_one_byte_more_refused(running, 
 def test_who_sends_far_too_much_hears_so(running, size, chunked):
     body = order_of(size)
     refused = post(running, in_chunks(body, *[60_000] * (size // 60_000)) if chunked else body)
-    assert refused.json()["code"] == 41300
+    assert refused.code == 41300
 
 
 def test_chunks_that_come_slowly_are_put_together_and_others_answered_meanwhile(running):
@@ -76,7 +76,7 @@ def test_chunks_that_come_slowly_are_put_together_and_others_answered_meanwhile(
             others.append(running.api.listed().code)  # takes its time
             yield body[at : at + 40]
 
-    assert post(running, slowly()).json()["data"]["merchant_order_no"] == "slow-1"
+    assert post(running, slowly()).data["merchant_order_no"] == "slow-1"
     assert set(others) == {1}
     assert running.api.listed(merchant_order_no="slow-1").data["total"] == 1
 
@@ -109,6 +109,7 @@ def connection_to(service):
         connection.request(method, path, body, headers, encode_chunked=not isinstance(body, (bytes, type(None))))
         answer = connection.getresponse()
         text = answer.read()
+        contract.hold_answer(method, path, answer.status, dict(answer.getheaders()), text)
         assert connection.sock is kept
         return answer.status, text
 

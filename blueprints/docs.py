@@ -52,7 +52,7 @@ def openapi() -> Response:
 
 @docs.get("/docs")
 def reference() -> Response:
-    """The same as a page."""
+    """This document as a page to read."""
     page = _kept(f"reference {language()}", lambda: render_template("docs.html", api=Reference(_document())))
     headers = {"Content-Security-Policy": POLICY, "Referrer-Policy": "no-referrer", "Vary": "Accept-Language"}
     return Response(page, content_type=f"{HTML}; charset=utf-8", headers=headers)

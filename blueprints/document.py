@@ -36,6 +36,9 @@ points: 10000 is 100 yuan.
 An int may be sent as a text of ASCII digits, within the same bounds. A null optional field counts as absent, and so
 does an empty text. A field that is not named here is refused with 42200, and a control character anywhere with 40000.
 
+Beside its type a field has `x-unit`, the `x-range` of a decimal text, and in a request `x-error-codes`: what a bad
+value of it is refused with.
+
 An unknown path answers 404 with code 40404, another method 405 with 40500, in the same envelope (`x-elsewhere`).
 """
 # The texts in the headers that a request may have; what no schema says of them.

@@ -51,7 +51,7 @@ def _range(shape: dict[str, Any]) -> str:
     """What a value may be, in a few words."""
     if choices := _choices(shape):
         return ", ".join(choices)
-    said = []
+    said = [" to ".join(shape["x-range"])] if "x-range" in shape else []
     if "maximum" in shape:
         above = f"more than {shape['exclusiveMinimum']}, up" if "exclusiveMinimum" in shape else shape["minimum"]
         said.append(f"{above} to {shape['maximum']}")

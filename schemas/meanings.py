@@ -13,6 +13,8 @@ SECONDS, UNIX, PIECES = "seconds", "Unix seconds", "pieces"
 
 # What a value that goes out is bounded by, as JSON Schema: by its unit, unless its row says otherwise.
 RANGES: dict[str, dict[str, Any]] = {
+    YUAN: {"x-range": ["0.01", f"{MOST_FEN // 100}.00"]},  # which JSON Schema has no word for in a text
+    PERCENT: {"x-range": ["0.00", "100.00"]},
     FEN: {"minimum": 0, "maximum": 3 * MOST_FEN},
     POINTS: {"minimum": 0, "maximum": 10_000},
     UNIX: {"minimum": 0, "maximum": LARGEST_TIME},
@@ -176,7 +178,9 @@ MEANINGS: dict[str, Meaning] = {
     "BuyOrderView.deposit_amount": _out("The amount in fen.", 10000, FEN),
     "View.deposit_amount": _out("Security that is held while the order is open, and comes back whole.", 100, FEN),
     "View.deposit_rate": _out("The rate of that security.", 100, POINTS),
-    "View.passage_rate": _out("The channel's surcharge; negative is a rebate.", "-0.10", PERCENT),
+    "View.passage_rate": _out(
+        "The channel's surcharge; negative is a rebate.", "-0.10", PERCENT, **{"x-range": ["-100.00", "100.00"]}
+    ),
     "View.passage_amount": _out(
         "The channel's surcharge on this order; negative is a rebate.", -10, FEN, minimum=-MOST_FEN, maximum=MOST_FEN
     ),

@@ -10,6 +10,7 @@ from openapi_spec_validator import validate
 
 import settings
 from blueprints.operations import LEFT_OUT
+from schemas.meanings import PERCENT, YUAN
 from services import administration, trial
 from services.errors import ERRORS
 from tests.support import CARD, PERSON, Api, signed, through_flask
@@ -101,8 +102,9 @@ def test_every_field_is_described_and_has_an_example(app):
 
 def test_every_number_has_its_range(app):
     def open_ended(shape):
-        is_number = {"integer", "number"} & {*([shape["type"]] if isinstance(shape["type"], str) else shape["type"])}
-        return is_number and not ({"enum", "const"} & {*shape} or "maximum" in shape)
+        types = {shape["type"]} if isinstance(shape["type"], str) else {*shape["type"]}
+        is_number = {"integer", "number"} & types or shape.get("x-unit") in (YUAN, PERCENT)
+        return is_number and not {"enum", "const", "maximum", "x-range"} & {*shape}
 
     assert [path for path, shape in parts(served(app)) if "type" in shape and open_ended(shape)] == []
 

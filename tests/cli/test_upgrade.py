@@ -245,7 +245,7 @@ CREATE TEMPORARY TABLE more AS
     WITH RECURSIVE copy (number) AS (SELECT 1 UNION ALL SELECT number + 1 FROM copy WHERE number < 1500)
     SELECT "order".*, number FROM "order", copy
     WHERE merchant_id = 1 AND order_type = 1 AND status IN ('pending', 'cancelled');
-UPDATE more SET id = id + 1000 * number, order_no = order_no || '-' || number;
+UPDATE more SET id = id + 1000 * number, order_no = printf('%04d', number) || substr(order_no, 5);
 ALTER TABLE more DROP COLUMN number;
 INSERT INTO "order" SELECT * FROM more;
 """

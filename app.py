@@ -27,7 +27,7 @@ from blueprints.health import health
 from blueprints.merchant import merchant_api
 from blueprints.notices import notices
 from blueprints.regions import regions
-from blueprints.sandbox import forget as forget_inbox
+from blueprints.sandbox import recording as sandbox_recording
 from blueprints.sandbox import sandbox
 from blueprints.sandbox_sign import sandbox_sign
 from cli.database import needs_no_database
@@ -44,6 +44,8 @@ from services import (
     directory,
     instance_lock,
     jobs,
+    moving_clock,
+    recording,
     refused_lately,
     replay,
     seeding,
@@ -53,6 +55,7 @@ from services import (
     verification,
 )
 from services.errors import NotPossible
+from services.inbox import inbox
 
 BODY_LIMIT = 64 * 1024
 OTHER_THREADS = 32  # of the server, its jobs and the writer, besides those that are settings
@@ -88,11 +91,12 @@ def _open(chosen: settings.Settings) -> None:
         sqlite.make(chosen.database)
         open_database(chosen.database)
     schema.create()
-    schema.missing()  # nothing more is asked of a database that a newer version wrote
+    lacking = schema.missing()  # nothing more is asked of a database that a newer version wrote
     sealed = Merchant.select(Merchant.secret).limit(1).scalar() or Channel.select(Channel.config).limit(1).scalar()
     vault.open_vault(chosen.vault_key, chosen.instance / "vault.key", create=sealed is None)
     if sealed is not None:
         vault.unseal(sealed)  # the right key?
+    moving_clock.recall(knows_demo=not lacking)
 
 
 def _end_with(error: DatabaseError) -> NoReturn:
@@ -137,11 +141,14 @@ def create_app(chosen: settings.Settings | None = None) -> Flask:
     auth.init()
     clock.seen.begin()
     replay.memory.forget()
-    forget_inbox()
+    inbox.begin()
+    recording.begin()
     refused_lately.forget()
     envelope.init(app)
     gate.init(app)
     register(app, chosen.api_prefix)
+    if chosen.demo:
+        sandbox_recording.listen(app)
     cli.register(app)
     app.cli.add_command(serve)
     return app

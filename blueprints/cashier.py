@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import segno
@@ -10,6 +9,7 @@ from flask import Blueprint, Response, redirect, render_template, request, url_f
 from flask_babel import gettext
 from markupsafe import Markup
 
+import business_clock
 import settings
 from blueprints.envelope import ok
 from gateways.base import ChannelError, Opened, Report, State
@@ -62,7 +62,7 @@ def _live(order: Order) -> dict[str, Any]:
         "status": order.status,
         "ready": _is_ready(order),
         "checking": any(exception.amount for exception in open_exceptions(order)),
-        "seconds_left": max(0, (order.expires_at or 0) - int(time.time())),
+        "seconds_left": max(0, (order.expires_at or 0) - business_clock.now()),
     }
 
 

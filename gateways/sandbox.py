@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hmac
 import secrets
-import time
 
 from marshmallow import Schema, ValidationError, fields, validate
 
+import business_clock
 import settings
 from gateways.base import (
     METHODS,
@@ -76,6 +76,11 @@ class SandboxNotice(Schema):
 _notice = SandboxNotice()
 
 
+def books() -> Simulator:
+    """The upstream of all sandbox channels."""
+    return Simulator(settings.active().instance / "sandbox.sqlite")
+
+
 class SandboxDriver(Driver):
     """Deposits are paid by a tester's click, withdrawals pay themselves out within seconds."""
 
@@ -94,7 +99,7 @@ class SandboxDriver(Driver):
     @property
     def simulator(self) -> Simulator:
         """The upstream."""
-        return Simulator(settings.active().instance / "sandbox.sqlite")
+        return books()
 
     def open_payment(self, payment: Payment) -> Opened:
         if self.config["open"] == "refuse":
@@ -146,6 +151,6 @@ class SandboxDriver(Driver):
         if play is None or play.payout_at is None:
             return Report(State.ABSENT)
         takes = LATE_PAYOUT_SECONDS if play.outcome == "late" else PAYOUT_SECONDS
-        if play.outcome == "silent" or 0 <= time.time() - play.payout_at < takes:
+        if play.outcome == "silent" or 0 <= business_clock.exactly() - play.payout_at < takes:
             return Report(State.OPEN)
         return self._answer(play)

@@ -10,10 +10,12 @@ import hashlib
 import hmac
 import json
 import sqlite3
-import time
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import business_clock
 
 OUTCOMES = ("success", "fail", "silent", "duplicate", "late", "wrong_amount", "timeout")
 SIGNATURE_HEADER = "X-Sandbox-Signature"
@@ -21,11 +23,13 @@ PAYOUT_SECONDS = 2
 LATE_PAYOUT_SECONDS = 20
 UNANSWERED = 2  # questions that go unanswered after the outcome `timeout`
 
-_TABLE = """
-CREATE TABLE IF NOT EXISTS play (
+_TABLES = (
+    """CREATE TABLE IF NOT EXISTS play (
     order_no TEXT PRIMARY KEY, amount INTEGER NOT NULL DEFAULT 0, outcome TEXT NOT NULL DEFAULT '',
-    payout_at REAL, asked INTEGER NOT NULL DEFAULT 0)
-"""
+    payout_at REAL, asked INTEGER NOT NULL DEFAULT 0)""",
+    "CREATE TABLE IF NOT EXISTS later (order_no TEXT PRIMARY KEY, outcome TEXT NOT NULL, at INTEGER NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS clock (id INTEGER PRIMARY KEY CHECK (id = 1), ahead INTEGER NOT NULL)",
+)
 
 
 @dataclass(frozen=True)
@@ -44,6 +48,15 @@ class Play:
         return self.amount + 100 if self.outcome == "wrong_amount" else self.amount
 
 
+@dataclass(frozen=True)
+class Plan:
+    """An outcome that an order is to have at a Unix time."""
+
+    order_no: str
+    outcome: str
+    at: int
+
+
 class Simulator:
     """The books in the SQLite file `path`. Safe from several threads and processes."""
 
@@ -52,16 +65,21 @@ class Simulator:
 
     def _connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(self.path, timeout=5, isolation_level=None)
-        connection.execute(_TABLE)
+        for table in _TABLES:
+            connection.execute(table)
         return connection
+
+    def _rows(self, query: str, *values: object) -> list[tuple[Any, ...]]:
+        """Of books that are there; none where they are not begun."""
+        if not self.path.exists():
+            return []
+        with closing(self._connect()) as books:
+            return books.execute(query, values).fetchall()
 
     def find(self, order_no: str) -> Play | None:
         """What is in the books about an order."""
-        if not self.path.exists():
-            return None
-        with closing(self._connect()) as books:
-            row = books.execute("SELECT * FROM play WHERE order_no = ?", (order_no,)).fetchone()
-        return Play(*row) if row else None
+        rows = self._rows("SELECT * FROM play WHERE order_no = ?", order_no)
+        return Play(*rows[0]) if rows else None
 
     def tell(self, order_no: str, amount: int, outcome: str) -> None:
         """From now on, this is the outcome for the order; `amount` in fen."""
@@ -78,8 +96,35 @@ class Simulator:
             books.execute(
                 "INSERT INTO play (order_no, amount, outcome, payout_at) VALUES (?, ?, ?, ?) ON CONFLICT (order_no) "
                 "DO UPDATE SET payout_at = COALESCE(payout_at, excluded.payout_at), amount = excluded.amount",
-                (order_no, amount, outcome, time.time()),
+                (order_no, amount, outcome, business_clock.exactly()),
             )
+
+    def plan(self, order_no: str, outcome: str, at: int) -> None:
+        """At that Unix time, this is to be the outcome for the order; the last plan counts."""
+        with closing(self._connect()) as books:
+            books.execute("INSERT OR REPLACE INTO later VALUES (?, ?, ?)", (order_no, outcome, at))
+
+    def planned(self) -> list[Plan]:
+        """What is planned, the soonest first."""
+        return [Plan(*row) for row in self._rows("SELECT order_no, outcome, at FROM later ORDER BY at, order_no")]
+
+    def take(self, plan: Plan) -> bool:
+        """Strike a plan off; False where somebody else did, or it was changed."""
+        with closing(self._connect()) as books:
+            mine = (plan.order_no, plan.outcome, plan.at)
+            struck = books.execute("DELETE FROM later WHERE (order_no, outcome, at) = (?, ?, ?)", mine)
+            return struck.rowcount == 1
+
+    @property
+    def ahead(self) -> int:
+        """Seconds by which the demo's clock was moved ahead."""
+        rows = self._rows("SELECT ahead FROM clock")
+        return int(rows[0][0]) if rows else 0
+
+    def keep_ahead(self, seconds: int) -> None:
+        """Remember that the demo's clock is so far ahead."""
+        with closing(self._connect()) as books:
+            books.execute("INSERT OR REPLACE INTO clock VALUES (1, ?)", (seconds,))
 
     def count_question(self, order_no: str) -> None:
         """One more question about the order went unanswered."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from functools import cache
 from typing import Any
 
 from peewee import BigIntegerField, Check, ForeignKeyField, IntegerField, TextField
 
+import business_clock
 from models.account import ReceivingAccount
 from models.base import BasisPoints, Fen, Statement, Table, Timestamp, database
 from models.channel import Channel
@@ -78,7 +78,7 @@ class Order(Table):
         """
         if new not in TRANSITIONS[self.order_type].get(self.status, ()):
             return False
-        facts = {"due_at": None, "asks": 0, "updatetime": int(time.time()), **facts, "status": new}
+        facts = {"due_at": None, "asks": 0, "updatetime": business_clock.now(), **facts, "status": new}
         if _step(*facts).run(**facts, row=self.id, before=self.status).rowcount != 1:
             return False
         for name, value in facts.items():
@@ -169,7 +169,7 @@ class PaymentException(Table):
 
     def resolve(self, resolution: str, who: str) -> bool:
         """Close it, in one conditional UPDATE; False where it was closed already."""
-        return self._while_open(resolution=resolution, resolved_by=who, resolvedtime=int(time.time()))
+        return self._while_open(resolution=resolution, resolved_by=who, resolvedtime=business_clock.now())
 
     def correct(self, amount: int) -> bool:
         """Another amount was meant, in one conditional UPDATE; False where it was closed already."""

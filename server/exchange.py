@@ -10,7 +10,7 @@ from io import BytesIO
 from itertools import chain
 from typing import Any
 
-from server.connection import WATCHABLE, Lost
+from server.connection import WATCHABLE, Connection, Lost
 from server.stream import Stream
 
 log = logging.getLogger(__name__)
@@ -30,6 +30,7 @@ _SAME_FOR_ALL = {
 }
 _UNPREFIXED = {"content-type": "CONTENT_TYPE", "content-length": "CONTENT_LENGTH"}
 _WITHOUT_BODY = (204, 304)
+NO_ANSWER = 444  # the application's word that the connection is to be closed instead
 
 
 def _comes_in_pieces(parts: Iterable[bytes], said: list[Any]) -> bool:
@@ -122,7 +123,10 @@ class Exchange:
                 if hasattr(parts, "close"):
                     parts.close()
             if body is not None:
-                self.answer(int(said[0][:3]), said[1], body)
+                status = int(said[0][:3])
+                if status == NO_ANSWER:
+                    self._hang_up()
+                self.answer(status, said[1], body)
             elif self._stream:
                 self._stream.end()
                 self._under_way.discard(self)
@@ -151,6 +155,12 @@ class Exchange:
             self.proto.response_bytes(status, headers, body)
         finally:
             self._under_way.discard(self)
+
+    def _hang_up(self) -> None:
+        """Have nothing of the answer go out. Raises Lost: the connection is gone already."""
+        connection = Connection(self.address, int(self.scope.client.rpartition(":")[2]))
+        connection.mute()
+        connection.close()
 
     def refuse(self, code: int, *, close: bool = False) -> None:
         """Answer with what the server says of the code; `close` the connection with it."""

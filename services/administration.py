@@ -6,7 +6,6 @@ import base64
 import json
 import re
 import secrets
-import time
 from collections.abc import Iterable
 from hashlib import sha256
 from typing import Any
@@ -14,6 +13,7 @@ from urllib.parse import urlsplit
 
 from peewee import IntegrityError
 
+import business_clock
 from models.account import ReceivingAccount
 from models.base import database
 from models.ledger import AVAILABLE, COMMISSION, FEES, HELD
@@ -113,7 +113,7 @@ def add_merchant(
         said = N_("a merchant's key has 1 to 64 letters, digits, _ . or -, and is not new, . or ..")
         raise NotPossible(said, {"key": [said]})
     secret = secret or secrets.token_urlsafe(32)
-    now = int(time.time())
+    now = business_clock.now()
     facts = {"createtime": now, "updatetime": now} | _merchant_facts(facts)
     try:
         with database.atomic():  # what fails on Postgres takes the whole transaction with it
@@ -149,7 +149,7 @@ def set_merchant(
     """
     marks.held(merchant, mark)
     after_commit(directory.forget)
-    Merchant.update(_merchant_facts(facts) | {"updatetime": int(time.time())}).where(
+    Merchant.update(_merchant_facts(facts) | {"updatetime": business_clock.now()}).where(
         Merchant.id == merchant.id
     ).execute()
     if channels is not None:
@@ -181,7 +181,7 @@ def rotate(merchant: Merchant, *, callback: bool, keep_hours: int, mark: str | N
     facts: dict[str, Any] = {
         column: vault.seal(new),
         f"previous_{column}": getattr(merchant, column) if keep_hours else None,
-        f"previous_{column}_until": int(time.time()) + keep_hours * 3600 if keep_hours else None,
+        f"previous_{column}_until": business_clock.now() + keep_hours * 3600 if keep_hours else None,
     }
     set_merchant(merchant, **facts)
     return new
@@ -219,7 +219,7 @@ def add_account(
         merchant=merchant,
         on_file=True,
         details=vault.seal(json.dumps(details, ensure_ascii=False)),
-        createtime=createtime or int(time.time()),
+        createtime=createtime or business_clock.now(),
     )
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
 from math import sqrt
 from typing import Any
 
+import business_clock
 from models.verification import FAILED, OFF
 from services import storage, verification
 from services.statistics import Cell, Statistics, Sum
@@ -65,7 +65,7 @@ def _waiting(waiting: Waiting) -> Iterator[Finding]:
     if waiting.exceptions.count > silent:
         yield Finding(URGENT, "exceptions", {**vars(waiting.exceptions), "silent": silent})
     if waiting.payouts.count:
-        late = (waiting.payouts.oldest or 0) < time.time() - LONG
+        late = (waiting.payouts.oldest or 0) < business_clock.now() - LONG
         yield Finding(URGENT if late else SOON, "payouts", vars(waiting.payouts))
     if waiting.dead:
         about = {"count": sum(waiting.dead.values()), "merchants": list(waiting.dead), "since": waiting.dead_since}
@@ -75,7 +75,7 @@ def _waiting(waiting: Waiting) -> Iterator[Finding]:
     if waiting.retried:
         yield Finding(SOON, "retried", {"count": waiting.retried})
     for channel, queue in waiting.silent.items():
-        late = (queue.oldest or 0) < time.time() - LONG
+        late = (queue.oldest or 0) < business_clock.now() - LONG
         yield Finding(URGENT if late else SOON, "silent", {"channel": channel, **vars(queue)})
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TypeVar
 
+import business_clock
 from models.operator import AuditEntry
 from models.writer import transaction
 from services.errors import NotPossible
@@ -54,7 +54,7 @@ def record(actor: Actor, action: str, about: str = "", key: str = "", detail: st
     """Write one entry; `about` and `key` say what it is about, such as `order` and its number."""
     AuditEntry.add(
         **{"who": actor.name, "action": action, "about": about, "key": key},
-        **{"detail": detail, "address": actor.address, "at": int(time.time())},
+        **{"detail": detail, "address": actor.address, "at": business_clock.now()},
     )
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 from peewee import fn
 
+import business_clock
 from models.order import Order
 from models.outbox import CALLBACK_STATES, DEAD, Callback, CallbackAttempt
 from models.walking import Key, Line
@@ -68,6 +68,6 @@ class Callbacks(Browse):
 
 def callbacks_failing() -> int:
     """How many callbacks of the last days were given up, counted up to 100."""
-    recent = Callback.createtime >= int(time.time()) - FAILING_FOR
+    recent = Callback.createtime >= business_clock.now() - FAILING_FOR
     dead = (Callback.state == DEAD) & Callback.merchant.in_(merchants({}))
     return capped(Callback.select(Callback.createtime).where(dead, recent))

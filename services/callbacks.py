@@ -21,6 +21,7 @@ import requests
 from peewee import Case, fn
 from urllib3.exceptions import HTTPError
 
+import business_clock
 import settings
 from gateways.bounded import Deadline
 from models.base import Statement
@@ -80,7 +81,7 @@ def enqueue(order: Order) -> None:
     merchant = directory.by_id(order.merchant_id).merchant
     if order.status not in merchant.events.split(","):
         return
-    now = int(time.time())
+    now = business_clock.now()
     after_commit(partial(_wake, order.merchant_id))
     event = f"order.{order.status}"
     Callback.add(
@@ -148,10 +149,10 @@ def _start_of(answer: requests.Response) -> str:
 
 def attempt(callback: Callback) -> bool:
     """Send a claimed callback once and record how that went; True where it was delivered, and not slowly."""
-    at, started = int(time.time()), time.monotonic()
+    at, started = business_clock.now(), time.monotonic()
     status, answer = send(callback.merchant, callback.webhook_id, callback.body)
     took = time.monotonic() - started
-    now = int(time.time())
+    now = business_clock.now()
     delivered = status is not None and 200 <= status < 300
     tries = callback.attempts + 1
     facts = {"attempts": tries, "updatetime": now, "due_at": None, "state": WAITING}
@@ -182,7 +183,7 @@ _LONGEST = Case(
 @transaction
 def release() -> int:
     """Make due what waits longer than it can have been put off: the clock was set back since; how many."""
-    now = int(time.time())
+    now = business_clock.now()
     # Another host's clock may be a little ahead, and it be at work.
     stuck: int = Callback.update(due_at=now).where(Callback.due_at > now + _LONGEST + APART).execute()
     return stuck

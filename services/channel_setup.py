@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterable
 from typing import Any
 
 from marshmallow import ValidationError
 from peewee import IntegrityError
 
+import business_clock
 import gateways
 import settings
 from gateways.base import ChannelUnknown, Payment, State
@@ -135,7 +135,7 @@ def add_channel(
     _check_range(facts.get("min_amount", 1), facts.get("max_amount", LARGEST_AMOUNT))
     if new_name:
         _check_name(name)
-    now = int(time.time())
+    now = business_clock.now()
     channel = _checked(
         lambda: Channel.create(
             category=category,
@@ -188,7 +188,7 @@ def set_channel(
     if "pay_method" in facts:
         facts["pay_method"] = _pay_method(facts["pay_method"], channel.driver)
     _check_range(facts.get("min_amount", channel.min_amount), facts.get("max_amount", channel.max_amount))
-    facts["updatetime"] = int(time.time())
+    facts["updatetime"] = business_clock.now()
     after_commit(directory.forget)
     _checked(lambda: Channel.update(facts).where(Channel.id == channel.id).execute())
     if merchants is not None:

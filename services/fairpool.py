@@ -13,6 +13,7 @@ from typing import Any
 
 from peewee import SQL, fn
 
+import business_clock
 from models.base import Statement, database
 from models.writer import transaction
 from services import storage
@@ -39,6 +40,7 @@ class FairPool:
         self._pool.submit(int)  # so that there is one thread from now on, whatever the system refuses later
         self._lock = threading.Lock()
         self._turns = Turns(workers)
+        self._reserved = 0
         self._refused = False  # was there work that no thread could be started for?
         self._stopping = False
 
@@ -66,7 +68,17 @@ class FairPool:
     def reserve(self, party: int) -> int:
         """Take all the room that this party has now: how many pieces of work it is to start, or to give back."""
         with self._lock:
-            return 0 if self._stopping else self._turns.reserve(party)
+            room = 0 if self._stopping else self._turns.reserve(party)
+            self._reserved += room
+            return room
+
+    def at_rest(self) -> int | None:
+        """How much room was ever reserved, where none of it is in use; None where some is.
+
+        The same number twice means that nothing was begun between.
+        """
+        with self._lock:
+            return None if self._turns.busy else self._reserved
 
     def give_back(self, party: int, room: int, more: bool = True) -> None:
         """So much of what was reserved is not needed; `more`: there may be more to do than was taken."""
@@ -160,7 +172,7 @@ class Due:
         if named and now - self._looked_at < LOOK:
             return list(named)
         self._looked_at = now
-        return [who for (who,) in self._parties.run(now=int(time.time())).fetchall()]
+        return [who for (who,) in self._parties.run(now=business_clock.now()).fetchall()]
 
     @transaction
     def claim(self, who: int, room: int, lease: int) -> tuple[list[Any], bool]:
@@ -170,7 +182,7 @@ class Due:
 
         Returns: the rows, and whether more are due.
         """
-        now = int(time.time())
+        now = business_clock.now()
         claimed: list[Any] = []
         more = False
         for lane in self._lanes:

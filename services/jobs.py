@@ -13,7 +13,18 @@ from apscheduler.jobstores.base import JobLookupError
 from apscheduler.schedulers.background import BackgroundScheduler
 
 from models import search
-from services import aside, callbacks, clock, reconciliation, replay, scheduled_backups, storage, verification
+from services import (
+    aside,
+    callbacks,
+    clock,
+    moving_clock,
+    reconciliation,
+    replay,
+    scheduled_backups,
+    simulation,
+    storage,
+    verification,
+)
 from services.fairpool import FairPool
 from settings import Settings
 
@@ -51,11 +62,17 @@ def start(chosen: Settings, for_long_work: Callable[[Any], Any] = lambda job: jo
     if chosen.verify_every:
         verify = storage.surviving(verification.run_if_due)
         scheduler.add_job(verify, "interval", [chosen], seconds=VERIFY_SECONDS, id="verification")
+    if chosen.demo:
+        scheduler.add_job(storage.surviving(simulation.play_planned), "interval", seconds=SWEEP_SECONDS, id="planned")
     scheduler.start()
 
-    def wake() -> None:
+    def wake(job: str = "callbacks") -> None:
         with suppress(JobLookupError):  # it was stopped just now
-            scheduler.modify_job("callbacks", next_run_time=datetime.now(UTC))
+            scheduler.modify_job(job, next_run_time=datetime.now(UTC))
+
+    def hurry() -> None:
+        for job in ("planned", "orders", "callbacks"):
+            wake(job)
 
     def clock_set_back() -> None:
         for job in scheduler.get_jobs():  # they wait for the time that it was
@@ -67,11 +84,13 @@ def start(chosen: Settings, for_long_work: Callable[[Any], Any] = lambda job: jo
     watch = clock.Watch(clock_set_back)
     watch.start()
     callbacks.when_enqueued(wake)
+    moving_clock.use(moving_clock.Sweeps(hurry, (askers, senders)) if chosen.demo else None)
 
     def stop() -> None:
         stopping.set()
         verification.stop()
         callbacks.when_enqueued(None)
+        moving_clock.use(None)
         watch.stop()
         # While it waits for jobs it holds a lock that `wake` needs; they may wait for the writer, which calls `wake`.
         scheduler.shutdown(wait=False)

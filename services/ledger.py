@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from typing import Any
 
+import business_clock
 from models.base import database
 from models.chain import Facts
 from models.channel import Channel
@@ -48,7 +48,7 @@ def post(
     """
     if sum(lines.values()) != 0:
         raise ValueError(f"posting {purpose} does not sum to zero: {lines}")
-    createtime = at or int(time.time())
+    createtime = at or business_clock.now()
     posting = Posting.add(order=order and order.id, purpose=purpose, who=who, memo=memo, createtime=createtime)
     facts = Facts(posting, order and order.order_no, purpose, who, memo, createtime)
     # In one order everywhere, so that no two writers wait for each other; what all merchants share comes last.
@@ -154,7 +154,7 @@ def check_newest(merchant: Merchant, newest: int) -> None:
 
 def _check_not_made(merchant: Merchant, fen: int, reason: str, who: str) -> None:
     mine = (Posting.who == who) & (Posting.memo == reason) & (Entry.amount == fen)
-    if _adjustments(merchant).where(mine, Posting.createtime > int(time.time()) - REPEATED).exists():
+    if _adjustments(merchant).where(mine, Posting.createtime > business_clock.now() - REPEATED).exists():
         said = N_("this was just done: if it is to be done again, say so in the reason")
         raise NotPossible(said, {"reason": [said]})
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-import time
 from typing import Any
 
+import business_clock
 from gateways.base import Report
 from models.base import database
 from models.order import MONEY_IN, PENDING, UNKNOWN_OUTCOME, History, Order, PaymentException
@@ -46,7 +46,7 @@ def move(order: Order, new: str, who: str, why: str, **facts: Any) -> bool:
 
 def note(order: Order, who: str, why: str) -> None:
     """A line of history that says something and moves nothing."""
-    History.add(order=order.id, before=order.status, after=order.status, who=who, why=why, at=int(time.time()))
+    History.add(order=order.id, before=order.status, after=order.status, who=who, why=why, at=business_clock.now())
 
 
 def is_new(order: Order, why: str, most: int = 1, alike: str = "") -> bool:
@@ -73,7 +73,7 @@ def raise_exception(order: Order, kind: str, detail: str, report: Report | None 
     Returns: False where this very money (or silence) is on record already, and nothing changed.
     """
     said = {"amount": report.amount, "reference": report.reference} if report else {}
-    row = PaymentException.insert(order=order, kind=kind, detail=detail, createtime=int(time.time()), **said)
+    row = PaymentException.insert(order=order, kind=kind, detail=detail, createtime=business_clock.now(), **said)
     if not row.on_conflict_ignore().as_rowcount().execute():
         return report is not None and report.reference != "" and _correct_amount(order, kind, report)
     note(order, "service", f"exception {kind}: {detail}")
@@ -109,7 +109,7 @@ def outcome_unknown(order: Order, detail: str, ask_again: int) -> None:
     if not opened:
         silence = (PaymentException.order == order) & (PaymentException.kind == UNKNOWN_OUTCOME)
         # After an answer it begins anew.
-        PaymentException.update(createtime=int(time.time())).where(
+        PaymentException.update(createtime=business_clock.now()).where(
             silence, PaymentException.resolution.is_null(False)
         ).execute()
         PaymentException.update(resolution=None, resolved_by=None, resolvedtime=None, detail=detail).where(

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import secrets
-import time
 from datetime import datetime
 
+import business_clock
 from gateways.base import CHINA
 from models.order import Order
 
@@ -17,7 +17,7 @@ def in_china(timestamp: float, shape: str = "%Y%m%d") -> str:
 
 def new_order_no() -> str:
     """24 digits: the date, then 16 at random, for the number stands in a public address."""
-    return f"{in_china(time.time())}{secrets.randbelow(10**16):016d}"
+    return f"{in_china(business_clock.now())}{secrets.randbelow(10**16):016d}"
 
 
 def payout_number(order: Order) -> str:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 import secrets
-import time
 from functools import cache
 
 from werkzeug.security import check_password_hash, generate_password_hash
 
+import business_clock
 from models.base import database
 from models.operator import OPERATOR, ROLES, VIEWER, Operator
 from models.writer import transaction
@@ -44,7 +44,7 @@ def add(name: str, password: str, role: str = OPERATOR, at: int | None = None) -
         raise NotPossible(said, {"name": [said]})
     if role not in ROLES:
         raise NotPossible(f"roles are {', '.join(ROLES)}")
-    return _insert(name, _hash(password, name), role, at or int(time.time()))
+    return _insert(name, _hash(password, name), role, at or business_clock.now())
 
 
 @transaction
@@ -110,7 +110,7 @@ def end_sessions(operator: Operator) -> None:
 
 @transaction
 def _change(operator: Operator, **facts: object) -> None:
-    facts |= {"session": secrets.token_hex(16), "updatetime": int(time.time())}
+    facts |= {"session": secrets.token_hex(16), "updatetime": business_clock.now()}
     Operator.update(facts).where(Operator.id == operator.id).execute()
     for name, value in facts.items():
         setattr(operator, name, value)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import time
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+import business_clock
 import settings
 from gateways.base import ChannelRefused, ChannelUnknown, Driver, Opened
 from models import span
@@ -76,7 +76,7 @@ def _insert(placed: list[_New]) -> list[Order]:
     for new in placed:
         merchant = new.call.merchant.id
         seq, before = latest.get(merchant) or span.newest(merchant)
-        now = max(int(time.time()), before)  # a clock that was set back changes no order of orders
+        now = max(business_clock.now(), before)  # a clock that was set back changes no order of orders
         latest[merchant] = seq + 1, now
         rows.append({**new.columns, "seq": seq + 1, "createtime": now, "updatetime": now})
     ids = Order.add_all(rows)
@@ -110,7 +110,7 @@ def place_buy(call: Call, channel: Channel, wanted: dict[str, Any]) -> Placed:
     Raises:
         Refused: 50201 where the channel said no (the order is cancelled), or a code of `replay`.
     """
-    now = int(time.time())
+    now = business_clock.now()
     expires_at = now + settings.active().buy_expiry
     driver = driver_of(channel)
     name = wanted.get("customer_name")
@@ -140,7 +140,7 @@ def _open(call: Call, order: Order, driver: Driver) -> None:
         raise Refused(50201) from refusal
     except ChannelUnknown as silence:
         # It may be open upstream: the order stays as it is, and the channel is asked soon.
-        lifecycle.outcome_unknown(order, str(silence), ask_again=int(time.time()))
+        lifecycle.outcome_unknown(order, str(silence), ask_again=business_clock.now())
         replay.finish(call, 1)
     else:
         _opened(call, order, opened)
@@ -213,7 +213,7 @@ def _account(call: Call, wanted: dict[str, Any]) -> ReceivingAccount:
         merchant=call.merchant,
         on_file=False,
         details=vault.seal(json.dumps(details, ensure_ascii=False)),
-        createtime=int(time.time()),
+        createtime=business_clock.now(),
     )
 
 
@@ -240,7 +240,7 @@ def place_sell(call: Call, channel: Channel, wanted: dict[str, Any]) -> Placed:
 def _hold(call: Call, channel: Channel, wanted: dict[str, Any]) -> Order:
     quote = fees.quote_sell(wanted["cny_amount"], call.merchant, channel)
     by_rule = wanted["cny_amount"] <= channel.auto_accept_max
-    account, due_at = _account(call, wanted), int(time.time()) if by_rule else None
+    account, due_at = _account(call, wanted), business_clock.now() if by_rule else None
     # No channel is called yet, so the answer is known already.
     order = _insert(_new(call, channel, wanted, quote, outcome=1, account=account.id, due_at=due_at))
     ledger.post("hold", postings.hold(order), who="merchant", order=order)

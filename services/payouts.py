@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from datetime import datetime
 
+import business_clock
 from gateways.base import ChannelRefused, ChannelUnknown, Report, State
 from models.order import COMPLETED, CONFIRMED, PENDING, Order
 from models.writer import transaction
@@ -52,7 +52,7 @@ def accept(order: Order, who: str = "operator", why: str = "accepted") -> None:
         NotPossible: it is no withdrawal, or not pending.
     """
     _unless(against_accepting(order))
-    if not lifecycle.move(order, CONFIRMED, who, why, due_at=int(time.time())):
+    if not lifecycle.move(order, CONFIRMED, who, why, due_at=business_clock.now()):
         raise NotPossible(N_("the withdrawal moved on just now"))
 
 
@@ -76,7 +76,7 @@ def reject(order: Order, reason: str, who: str = "operator") -> None:
     at_a_channel = is_at_a_channel(order)
     if at_a_channel:
         _make_sure_that_it_is_not_there(order)
-    if not _cancelled(order, who, reason, int(time.time()) + LATE[0] if at_a_channel else None):
+    if not _cancelled(order, who, reason, business_clock.now() + LATE[0] if at_a_channel else None):
         raise NotPossible(N_("the withdrawal moved on just now"))
 
 
@@ -92,7 +92,7 @@ def _cancelled(order: Order, who: str, reason: str, ask_again: int | None) -> bo
 
 def _make_sure_that_it_is_not_there(order: Order) -> None:
     """Raise NotPossible unless the channel, asked now, says that it has no such payout, or that it failed."""
-    now, shown_from = int(time.time()), order.expires_at or 0
+    now, shown_from = business_clock.now(), order.expires_at or 0
     # A worker that is at it has taken it for at most LEASE; a longer pause means that nobody is.
     if order.due_at is not None and now < order.due_at <= now + LEASE:
         raise NotPossible(N_("it can't be rejected while the service is at it: repeat this in a minute"))
@@ -153,7 +153,7 @@ def hand_over(order: Order) -> Report:
     Raises:
         ChannelUnknown: no usable answer.
     """
-    driver, payout, now = driver_of(order.channel), payout_of(order), int(time.time())
+    driver, payout, now = driver_of(order.channel), payout_of(order), business_clock.now()
     report = ask(driver.query_payout, payout) if order.asks > 1 else Report(State.ABSENT)
     if report.state is not State.ABSENT:
         return report
@@ -171,5 +171,5 @@ def hand_over(order: Order) -> Report:
 @transaction
 def _begins_to_hand_over(order: Order, shown_after: int) -> bool:
     """Take the order anew, for what is next may pay; and put down until when its channel may not show it."""
-    now = int(time.time())
+    now = business_clock.now()
     return order.renew(now + LEASE, expires_at=now + shown_after if shown_after else None)

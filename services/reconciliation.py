@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-import time
 
+import business_clock
 from gateways.base import ChannelRefused, ChannelUnknown, Report, State
 from models.order import BUY, CANCELLED, CONFIRMED, PAID, PENDING, SELL, Order
 from models.writer import transaction
@@ -39,7 +39,7 @@ def release() -> int:
 
     Not at once, for a worker may be at it. Expiry and delayed settlement are dates and stay what they are.
     """
-    now = int(time.time())
+    now = business_clock.now()
     deposits = (Order.order_type == BUY) & ((Order.status == CONFIRMED) | (Order.due_at == Order.expires_at))
     dated = deposits | (Order.status == CANCELLED)
     stuck = Order.update(due_at=now + LEASE).where(Order.due_at > now + LONGEST_PAUSE, ~dated)
@@ -53,7 +53,7 @@ def act(order: Order) -> bool:
     try:
         next_act = ACTS[order.order_type, status](order)
     except ChannelUnknown as silence:
-        lifecycle.outcome_unknown(order, str(silence), ask_again=int(time.time()) + _pause(order.asks))
+        lifecycle.outcome_unknown(order, str(silence), ask_again=business_clock.now() + _pause(order.asks))
         return False
     if order.status == status:
         order.put_off(next_act)  # changes nothing where the act moved the order's row
@@ -65,7 +65,7 @@ def _ask_about_deposit(order: Order) -> int | None:
     if order.status == PAID and driver.by_hand:
         return None
     report = ask(driver.query, payment_of(order))
-    now = int(time.time())
+    now = business_clock.now()
     expired = order.status == PENDING and now >= (order.expires_at or 0)
     unpaid = report.state in (State.OPEN, State.ABSENT)
     pause = _pause(order.asks, FIRST_ASK)
@@ -124,7 +124,7 @@ def ask_now(order: Order, who: str = "an operator") -> Report:
 
 def _ask_about_cancelled(order: Order) -> int | None:
     """An order that its channel could not close, or did not have: was it carried out all the same?"""
-    now = int(time.time())
+    now = business_clock.now()
     passed = now - order.updatetime
     try:
         report = _said_of(order)
@@ -145,7 +145,7 @@ def expire(order: Order) -> None:
 @transaction
 def _expires_now(order: Order) -> bool:
     pending = (Order.id == order.id) & (Order.status == PENDING)
-    return Order.update(expires_at=int(time.time())).where(pending).execute() == 1
+    return Order.update(expires_at=business_clock.now()).where(pending).execute() == 1
 
 
 @transaction
@@ -161,7 +161,7 @@ def _accept_by_rule(order: Order) -> None:
 
 def _pay_out(order: Order) -> int | None:
     settlement.settle(order, payouts.hand_over(order), "channel", "the channel was asked")
-    return None if driver_of(order.channel).by_hand else int(time.time()) + _pause(order.asks - 1)
+    return None if driver_of(order.channel).by_hand else business_clock.now() + _pause(order.asks - 1)
 
 
 ACTS = {

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
+import business_clock
 from models.base import LARGEST_ID
 from models.merchant import Merchant
 from models.order import Order
@@ -48,7 +48,7 @@ def redeliver_all(merchant: Merchant, state: str | None, since: int | None, unti
 
 @transaction
 def _due_again(selected: Any) -> int:
-    now = int(time.time())
+    now = business_clock.now()
     count: int = Callback.update(state=WAITING, attempts=0, due_at=now, updatetime=now).where(selected).execute()
     if not count:
         raise NotPossible(N_("no such callback"))

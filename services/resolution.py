@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-
+import business_clock
 from models.order import UNKNOWN_OUTCOME, Order, PaymentException
 from models.writer import transaction
 from services import lifecycle, ways
@@ -32,7 +31,7 @@ def _long_silence(order: Order) -> list[PaymentException]:
             PaymentException.order == order,
             PaymentException.resolution.is_null(),
             PaymentException.kind == UNKNOWN_OUTCOME,
-            PaymentException.createtime <= int(time.time()) - LONG,
+            PaymentException.createtime <= business_clock.now() - LONG,
         )
     )
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
+import business_clock
 from gateways.base import BadNotice, ChannelUnknown, Incoming, Report, State
 from models.order import (
     CANCELLED,
@@ -74,7 +74,7 @@ def take_notice(order: Order, incoming: Incoming) -> bool:
 def _ask_soon(order: Order) -> bool:
     """A notice tells of something: the channel is asked at the next sweep, whoever asked it when before."""
     order = Order.held(order.id)
-    order.put_off(int(time.time()))
+    order.put_off(business_clock.now())
     return lifecycle.note_once(order, "channel", "a notice came: the channel is asked")
 
 
@@ -117,7 +117,7 @@ def _about(order: Order) -> Any:
 
 def _deposit_paid(order: Order, report: Report, who: str, why: str) -> bool:
     if not report.proven:
-        return move(order, PAID, who, why, due_at=int(time.time()))
+        return move(order, PAID, who, why, due_at=business_clock.now())
     earlier = money_on_record(order, report.reference)
     if earlier is not None and earlier.resolution:
         return False  # this very money was an operator's matter
@@ -137,7 +137,7 @@ def _deposit_paid(order: Order, report: Report, who: str, why: str) -> bool:
     if order.status == PENDING:
         move(order, PAID, who, why)
     days = order.channel.settlement_days
-    due_at = int(time.time()) + days * DAY if days else None
+    due_at = business_clock.now() + days * DAY if days else None
     if not move(order, CONFIRMED, who, why, channel_reference=report.reference, due_at=due_at):
         return False
     return complete_deposit(order, "settled") if not days else True

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from gateways.sandbox import SandboxDriver
-from gateways.simulator import OUTCOMES
+import logging
+
+import business_clock
+from gateways.sandbox import SandboxDriver, books
+from gateways.simulator import OUTCOMES, Plan
 from models.channel import Channel
-from models.order import Order
+from models.order import CONFIRMED, PAID, PENDING, Order
 from services import reconciliation, settlement
 from services.channels import driver_of
+
+log = logging.getLogger(__name__)
 
 
 def is_there() -> bool:
@@ -29,6 +34,41 @@ def play(order: Order, driver: SandboxDriver, outcome: str) -> None:
     if order.is_buy:
         for incoming in driver.notices(order.order_no):
             settlement.take_notice(order, incoming)
+
+
+def channels() -> list[Channel]:
+    """The sandbox channels, by id."""
+    return list(Channel.select().where(Channel.driver == SandboxDriver.name).order_by(Channel.id))
+
+
+def open_orders(limit: int) -> list[Order]:
+    """The newest orders on sandbox channels that are under way."""
+    under_way = Order.status.in_((PENDING, PAID, CONFIRMED))
+    return list(Order.select().where(under_way, Order.channel.in_(channels())).order_by(Order.id.desc()).limit(limit))
+
+
+def plan(order: Order, outcome: str, seconds: int) -> None:
+    """Have the simulator do `outcome` once so many seconds have passed on the demo's clock."""
+    books().plan(order.order_no, outcome, business_clock.now() + seconds)
+
+
+def planned() -> list[Plan]:
+    """What it is to do later, the soonest first."""
+    return books().planned()
+
+
+def play_planned() -> None:
+    """Do what is due of that."""
+    for each in planned():
+        if each.at > business_clock.now():
+            break
+        order = Order.get_or_none(Order.order_no == each.order_no)
+        driver = sandbox_driver(order) if order else None
+        if order and driver:
+            play(order, driver, each.outcome)  # before it is struck off, so that nobody takes it for done
+        else:
+            log.warning("order %s, which was to be %s, is not the sandbox's", each.order_no, each.outcome)
+        books().take(each)
 
 
 def sandbox_driver(order: Order) -> SandboxDriver | None:

@@ -8,7 +8,6 @@ blocks a look.
 from __future__ import annotations
 
 import threading
-import time
 from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
@@ -18,6 +17,7 @@ from typing import Any, NamedTuple
 
 from peewee import SQL, fn
 
+import business_clock
 from models.base import Statement
 from models.order import CANCELLED, COMPLETED, History, Order
 from services import aside, clock, seeding
@@ -220,7 +220,7 @@ class _Kept:
 
     def of(self, zone: tzinfo) -> Statistics:
         """See `of`."""
-        now = int(time.time())
+        now = business_clock.now()
         today = datetime.fromtimestamp(now, zone).date()
         week = now // WEEK * WEEK  # what was read is good for a week
         since = week - (DAYS + 1) * DAY

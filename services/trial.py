@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
+import business_clock
 from models.merchant import Merchant
 from models.order import BUY, COMPLETED, Order
 from schemas.views import order_view
@@ -87,5 +88,5 @@ def callback(merchant: Merchant) -> Outcome:
     if not merchant.callback_url:
         raise NotPossible(N_("%(key)s has no callback URL"), key=merchant.key)
     webhook_id, started = callbacks.new_webhook_id(), time.monotonic()
-    status, answer = callbacks.send(merchant, webhook_id, _body(int(time.time())))
+    status, answer = callbacks.send(merchant, webhook_id, _body(business_clock.now()))
     return Outcome(webhook_id, status, round((time.monotonic() - started) * 1000), answer)

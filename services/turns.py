@@ -42,6 +42,11 @@ class Turns:
         self._last_line = 0
         self._paced_until = 0.0
 
+    @property
+    def busy(self) -> int:
+        """How many workers are at it."""
+        return sum(self._busy)
+
     def _standing(self, party: int) -> Standing:
         return self._standings.get(party, Standing.IN_DOUBT)
 

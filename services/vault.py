@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-import time
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 
+import business_clock
 from models.merchant import Merchant
 from services import files
 
@@ -117,6 +117,6 @@ def valid_secrets(merchant: Merchant, column: str) -> list[str]:
     """The secrets in `column` that are valid now, newest first: two while the merchant rotates."""
     sealed = [getattr(merchant, column)]
     previous, until = getattr(merchant, f"previous_{column}"), getattr(merchant, f"previous_{column}_until")
-    if previous and until > time.time():
+    if previous and until > business_clock.now():
         sealed.append(previous)
     return [unseal(token) for token in sealed]

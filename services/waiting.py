@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from typing import Any
 
 from peewee import JOIN, fn
 
+import business_clock
 from gateways import DRIVERS
 from models.channel import Channel
 from models.merchant import Merchant
@@ -118,7 +118,7 @@ def all_of_it() -> Waiting:
     """Count it now."""
     hand = by_hand()
     exceptions, silent = _exceptions()
-    since = int(time.time()) - RECENT
+    since = business_clock.now() - RECENT
     retried, dead = _callbacks(since)
     return Waiting(
         payouts=_to_accept() + _sent_by_hand(SELL, CONFIRMED, hand),

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import business_clock
 from models.ledger import AVAILABLE, CLEARING, FEES, LedgerAccount, Posting
 from models.order import (
     CANCELLED,
@@ -98,7 +98,7 @@ def _complete_deposit(order: Order, exception: PaymentException, who: str) -> No
 
 
 def _cancel_deposit(order: Order, exception: PaymentException, who: str) -> None:
-    lifecycle.move(order, CANCELLED, who, f"exception {exception.kind}", due_at=int(time.time()) + LATE[0])
+    lifecycle.move(order, CANCELLED, who, f"exception {exception.kind}", due_at=business_clock.now() + LATE[0])
 
 
 def _complete_withdrawal(order: Order, exception: PaymentException, who: str) -> None:
@@ -106,7 +106,7 @@ def _complete_withdrawal(order: Order, exception: PaymentException, who: str) ->
 
 
 def _cancel_withdrawal(order: Order, exception: PaymentException, who: str) -> None:
-    cancel_withdrawal(order, who, f"exception {exception.kind}", due_at=int(time.time()) + LATE[0])
+    cancel_withdrawal(order, who, f"exception {exception.kind}", due_at=business_clock.now() + LATE[0])
 
 
 def _cannot_pay_after_all(order: Order, exception: PaymentException) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from flask import url_for
 from flask_babel import format_timedelta, gettext, ngettext
 
+import business_clock
 from blueprints.console.forms import said
 from blueprints.console.local import local_time, sentences
 from models.channel import Channel
@@ -32,7 +32,8 @@ class Line:
 
 def ago(at: int | None) -> str:
     """For how long, in words: "3 hours"."""
-    return format_timedelta(max(0, time.time() - (at or time.time())), granularity="second", threshold=1.2)
+    now = business_clock.now()
+    return format_timedelta(max(0, now - (at or now)), granularity="second", threshold=1.2)
 
 
 def claims_link(channels: list[int]) -> str:

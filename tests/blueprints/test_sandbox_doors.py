@@ -8,7 +8,6 @@ import pytest
 from standardwebhooks import Webhook
 
 from app import create_app
-from blueprints import sandbox
 from models.base import database
 from services import seeding
 from tests.databases import settings_of
@@ -19,14 +18,6 @@ FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 BROWSER = FORM | {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
 ORDER = {"order_no": "1"}
 DEEP = pytest.param("[" * 5000, id="deep")
-
-
-@pytest.fixture(autouse=True)
-def _an_empty_inbox():
-    """The inbox lives as long as the process."""
-    sandbox._inbox.clear()
-    yield
-    sandbox._inbox.clear()
 
 
 @pytest.fixture

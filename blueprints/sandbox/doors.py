@@ -1,0 +1,111 @@
+"""The blueprint of /sandbox: where it is there, who may act, and how browsers and scripts are answered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+from urllib.parse import urlsplit
+
+from flask import Blueprint, Response, redirect, request, url_for
+from marshmallow import Schema, ValidationError
+
+import settings
+from blueprints.cashier import POLICY
+from blueprints.envelope import ok
+from models.order import Order
+from schemas.sandbox import PlayForm
+from services import recording, simulation
+from services.errors import NotPossible, Refused
+
+sandbox = Blueprint("sandbox", __name__, url_prefix="/sandbox")
+
+JSON = "application/json"
+
+
+@sandbox.before_request
+def _only_where_it_is() -> None:
+    if not simulation.is_there():
+        raise Refused(40404)
+    if request.method not in ("GET", "HEAD") and _is_of_another_site():
+        raise Refused(40300, detail="the form is another site's")
+
+
+def _is_of_another_site() -> bool:
+    """Does a page of somebody else's make the browser send this? Scripts say nothing of where they are."""
+    site = request.headers.get("Sec-Fetch-Site")
+    if site is not None:
+        return site not in ("same-origin", "none")
+    origin = request.headers.get("Origin")
+    return origin is not None and urlsplit(origin).netloc != request.host
+
+
+@sandbox.after_request
+def _strict(response: Response) -> Response:
+    response.headers["Content-Security-Policy"] = POLICY
+    response.headers["Referrer-Policy"] = "same-origin"
+    response.headers["Vary"] = "Accept, Accept-Language"
+    return response
+
+
+def demo_only(view: Callable[..., Any]) -> Callable[..., Any]:
+    """A door that does more than with one order, or tells of all: in demo mode only."""
+
+    @wraps(view)
+    def guarded(**parts: Any) -> Any:
+        if not settings.active().demo:
+            raise Refused(40404)
+        try:
+            return view(**parts)
+        except NotPossible as error:
+            raise ValidationError(error.wrong or {"_schema": [str(error)]}) from None
+
+    return guarded
+
+
+def form_of(schema: Schema) -> dict[str, Any]:
+    """The form that was sent, by its schema. Raises ValidationError."""
+    loaded: dict[str, Any] = schema.load(request.form.to_dict())
+    return loaded
+
+
+def wants_json() -> bool:
+    """Does the caller ask for JSON by name?"""
+    return request.accept_mimetypes.best_match(["text/html", JSON]) == JSON and bool(request.accept_mimetypes)
+
+
+def wants_page() -> bool:
+    """Is it a browser?"""
+    return request.accept_mimetypes.best_match([JSON, "text/html"]) == "text/html"
+
+
+def done(data: Any, page: str = "sandbox.index", **values: Any) -> Any:
+    """What was done: as JSON to a script; a browser goes to a page."""
+    return redirect(url_for(page, **values), 303) if wants_page() else ok(data)
+
+
+@sandbox.post("/pay")
+def pay() -> Any:
+    """Play an outcome for an order, now or later.
+
+    A browser goes back to the cashier or the simulator, a script gets the order's state.
+    """
+    form = form_of(PlayForm())
+    order = Order.get_or_none(Order.order_no == form["order_no"])
+    driver = simulation.sandbox_driver(order) if order else None
+    if order is None or driver is None:
+        raise Refused(40401)
+    if form["after"] and settings.active().demo:
+        simulation.plan(order, form["outcome"], form["after"])
+    else:
+        simulation.play(order, driver, form["outcome"])
+    after = {"after": form["after"]} if form["after"] else {}
+    recording.note({"do": "pay", "outcome": form["outcome"], **after}, order.order_no)
+    said = {"order_no": order.order_no, "outcome": form["outcome"], "status": Order.get_by_id(order.id).status}
+    if not wants_page():
+        return ok(said)
+    if settings.active().demo and request.form.get("from") == "simulator":
+        return redirect(url_for("sandbox.index"), 303)
+    if order.is_buy:
+        return redirect(url_for("pages.index", order_no=order.order_no, played=form["outcome"]), 303)
+    return ok(said)

@@ -1,0 +1,136 @@
+"""`/sandbox/inbox`: takes callbacks as a merchant's server would, shows them, and fails as a tester wants it to."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from flask import Response, render_template, request, url_for
+from flask_babel import gettext
+from marshmallow import ValidationError
+
+import settings
+from blueprints.envelope import ok
+from blueprints.sandbox.doors import demo_only, done, form_of, sandbox, wants_json
+from models.order import Order
+from models.outbox import Callback
+from schemas.sandbox import ANSWERS, CallbackForm, FailureForm
+from services import recording, redelivery
+from services.errors import N_, Refused
+from services.inbox import LONG_HEAD, SLOW, Behaviour, inbox
+
+NO_ANSWER = 444  # the server hangs up instead
+LABELS = {
+    "200": N_("200, thank you"),
+    "400": N_("400, bad request"),
+    "410": N_("410, gone: no more attempts"),
+    "429": N_("429, too many requests, with Retry-After"),
+    "500": N_("500, internal error"),
+    "503": N_("503, unavailable, with Retry-After"),
+    "redirect": N_("302, a redirect"),
+    "slow": N_("200, but only after some seconds"),
+    "long_head": N_("200 with a head of 40 KiB"),
+    "hang_up": N_("no answer: the connection is closed"),
+}
+
+
+def _answered(behaviour: Behaviour) -> Response:
+    """Answer as the tester wants it."""
+    wait = {"Retry-After": str(behaviour.seconds or 30)}
+    if behaviour.answer == "slow":
+        time.sleep(behaviour.seconds or SLOW)
+    if behaviour.answer in ("200", "slow"):
+        return ok(None)
+    status, headers = {
+        "429": (429, wait),
+        "503": (503, wait),
+        "redirect": (302, {"Location": url_for("sandbox.show_inbox")}),
+        "long_head": (200, {"X-Long": "x" * LONG_HEAD}),
+        "hang_up": (NO_ANSWER, {}),
+    }.get(behaviour.answer) or (int(behaviour.answer), {})
+    return Response("the inbox was told to answer this\n", status, headers, content_type="text/plain")
+
+
+@sandbox.post("/inbox")
+def receive() -> Response:
+    """Take a callback in and keep it to be looked at."""
+    headers = {name.lower(): value for name, value in request.headers.items()}
+    try:
+        behaviour = inbox.take(headers, request.get_data())
+    except ValueError:  # Malformed is one
+        raise ValidationError({"body": ["Must be a callback."]}) from None
+    return _answered(behaviour)
+
+
+@sandbox.get("/inbox")
+def show_inbox() -> Any:
+    """The page that shows what came in, newest first; JSON to who asks for it. `?order_no=` of one order."""
+    order_no = request.args.get("order_no", "")
+    if wants_json():
+        return as_json()
+    now = inbox.behaviour
+    return render_template(
+        "inbox.html",
+        items=inbox.arrivals(order_no),
+        order_no=order_no,
+        url=f"{settings.active().public_url}/sandbox/inbox",
+        demo=settings.active().demo,
+        behaviour=now,
+        label=gettext(LABELS[now.answer]),
+        labels={name: gettext(LABELS[name]) for name in ANSWERS},
+    )
+
+
+@sandbox.get("/inbox.json")
+def as_json() -> Response:
+    """The same for scripts."""
+    found = inbox.arrivals(request.args.get("order_no", ""), request.args.get("webhook_id", ""))
+    return ok({"list": [each.for_scripts() for each in found], "total": len(found)})
+
+
+@sandbox.get("/inbox/<int:number>")
+def one(number: int) -> Any:
+    """One callback: what came, whether it verifies and why not, what was answered, its other tries."""
+    arrival = inbox.find(number)
+    if arrival is None:
+        raise Refused(40404)
+    if wants_json():
+        return ok(arrival.for_scripts())
+    return render_template(
+        "inbox_one.html",
+        item=arrival,
+        tries=inbox.arrivals(webhook_id=arrival.webhook_id),
+        why=gettext(arrival.why) if arrival.why else "",
+        labels={name: gettext(LABELS[name]) for name in ANSWERS},
+        demo=settings.active().demo,
+        order=Order.get_or_none(Order.order_no == arrival.order_no),
+        callback=Callback.get_or_none(Callback.webhook_id == arrival.webhook_id),
+    )
+
+
+@sandbox.post("/inbox/answers")
+@demo_only
+def answers() -> Any:
+    """Choose what the next callbacks are answered with: `answer`, `times`, `seconds`."""
+    behaviour = Behaviour(**form_of(FailureForm()))
+    inbox.behave(behaviour)
+    chosen = {name: value for name, value in vars(behaviour).items() if value is not None}
+    recording.note({"do": "inbox", **chosen})
+    return done(vars(behaviour), "sandbox.show_inbox")
+
+
+@sandbox.route("/inbox", methods=["DELETE"])
+@sandbox.post("/inbox/clear")
+@demo_only
+def clear() -> Any:
+    """Forget what came in."""
+    inbox.clear()
+    return done(None, "sandbox.show_inbox")
+
+
+@sandbox.post("/inbox/again")
+@demo_only
+def again() -> Any:
+    """Have the service send a callback once more."""
+    redelivery.redeliver(form_of(CallbackForm())["webhook_id"])
+    return done(None, "sandbox.show_inbox")

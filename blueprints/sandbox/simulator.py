@@ -1,0 +1,134 @@
+"""`/sandbox`: the demo at a glance, its clock, its orders and what becomes of them, its channels."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from flask import Response, render_template
+from flask_babel import gettext
+
+import business_clock
+from blueprints.cashier import OUTCOMES
+from blueprints.envelope import ok
+from blueprints.sandbox.doors import demo_only, done, form_of, sandbox
+from blueprints.sandbox.inbox import LABELS
+from gateways.sandbox import PAYOUT_OUTCOMES
+from models.order import Order
+from schemas.sandbox import OPEN, ChannelForm, ClockForm, MerchantForm, OrderForm
+from schemas.views import hundredths
+from services import administration, channel_setup, ledger, moving_clock, payouts, recording, simulation
+from services.errors import N_, Refused
+from services.inbox import inbox
+
+SHOWN = 30
+MOVES = (
+    (60, N_("1 minute")),
+    (300, N_("5 minutes")),
+    (1_800, N_("30 minutes")),
+    (3_600, N_("1 hour")),
+    (86_400, N_("1 day")),
+)
+
+
+@sandbox.app_template_filter("rfc3339")
+def rfc3339(at: int) -> str:
+    """A Unix time as texts have it, UTC."""
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+@sandbox.get("")
+@demo_only
+def index() -> str:
+    """The page."""
+    chosen = {value: (gettext(label), gettext(what)) for value, label, what in OUTCOMES}
+    now = inbox.behaviour
+    return render_template(
+        "simulator.html",
+        now=business_clock.now(),
+        ahead=business_clock.ahead(),
+        next_due=moving_clock.next_due(),
+        moves=[(seconds, gettext(text)) for seconds, text in MOVES],
+        delays=[(0, gettext("at once")), *((seconds, gettext(text)) for seconds, text in MOVES)],
+        orders=[(order, hundredths(order.amount)) for order in simulation.open_orders(SHOWN)],
+        planned={plan.order_no: plan for plan in simulation.planned()},
+        outcomes=chosen,
+        payouts=PAYOUT_OUTCOMES,
+        opens=OPEN,
+        channels=[(channel, channel_setup.config_of(channel)) for channel in simulation.channels()],
+        failing=gettext(LABELS[now.answer]) if now.answer != "200" else "",
+        recorded=recording.count(),
+    )
+
+
+@sandbox.get("/clock")
+@demo_only
+def clock() -> Response:
+    """The demo's time, how far it is ahead of the machine's, and when the next thing is due."""
+    return ok({"now": business_clock.now(), "ahead": business_clock.ahead(), "next": moving_clock.next_due()})
+
+
+@sandbox.post("/clock")
+@demo_only
+def move_clock() -> Any:
+    """Move it ahead by `seconds`, or `to` = next; answers once what was due by then is done."""
+    form = form_of(ClockForm())
+    moved = moving_clock.move(form["seconds"]) if "seconds" in form else moving_clock.move_to_next()
+    return done(vars(moved))
+
+
+def _order(order_no: str) -> Order:
+    order = Order.get_or_none(Order.order_no == order_no)
+    if order is None:
+        raise Refused(40401)
+    return order
+
+
+@sandbox.post("/accept")
+@demo_only
+def accept() -> Any:
+    """Accept a withdrawal, as an operator would."""
+    order = _order(form_of(OrderForm())["order_no"])
+    payouts.accept(order)
+    recording.note({"do": "accept"}, order.order_no)
+    return done({"order_no": order.order_no, "status": Order.get_by_id(order.id).status})
+
+
+@sandbox.post("/channel")
+@demo_only
+def set_channel() -> Any:
+    """Choose how a sandbox channel behaves: `open`, `payout`."""
+    form = form_of(ChannelForm())
+    channel = next((each for each in simulation.channels() if each.id == form["channel"]), None)
+    if channel is None:
+        raise Refused(40403)
+    wanted = {name: form[name] for name in ("open", "payout") if name in form}
+    channel_setup.set_channel(channel, wanted)
+    recording.note({"do": "channel", "channel": channel.id, **wanted})
+    return done({"channel": channel.id, **wanted})
+
+
+@sandbox.post("/merchant")
+@demo_only
+def set_merchant() -> Any:
+    """Where a merchant's callbacks go: `key`, `callback_url`, empty for the inbox."""
+    form = form_of(MerchantForm())
+    merchant = administration.find_merchant(form["key"])
+    before = merchant.callback_url
+    administration.set_merchant(merchant, callback_url=form["callback_url"])
+    return done({"key": merchant.key, "callback_url": form["callback_url"], "before": before})
+
+
+@sandbox.get("/orders/<order_no>")
+@demo_only
+def order_story(order_no: str) -> Response:
+    """What a test wants to know of an order: its status, open exceptions, and how its callbacks fared."""
+    return ok(recording.seen_of(_order(order_no)))
+
+
+@sandbox.get("/balances")
+@demo_only
+def balances() -> Response:
+    """Each merchant's money in yuan, by its key: available and held."""
+    found = ledger.balances()
+    return ok({key: {name: hundredths(row[name]) for name in ("available", "held")} for key, row in found.items()})

@@ -1,0 +1,32 @@
+"""The time that orders go by: the machine's, and in demo mode ahead of it by as much as a tester has moved it.
+
+What orders, money and callbacks bear and wait for is this time. Signatures, nonces, rates and sessions are judged by
+the machine's, so that a merchant's signed calls and checks work whatever was done here.
+"""
+
+from __future__ import annotations
+
+import time
+
+_ahead = 0
+
+
+def now() -> int:
+    """Unix time in seconds."""
+    return int(time.time()) + _ahead
+
+
+def exactly() -> float:
+    """The same, with what follows the point."""
+    return time.time() + _ahead
+
+
+def ahead() -> int:
+    """By how many seconds it is ahead of the machine's; 0 outside demo mode."""
+    return _ahead
+
+
+def put_ahead(seconds: int) -> None:
+    """From now on it is so far ahead of the machine's (services/moving_clock.py)."""
+    global _ahead
+    _ahead = seconds

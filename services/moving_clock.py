@@ -1,0 +1,143 @@
+"""Moving the demo's clock ahead: in steps, so that what falls due on the way is done in its order."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import ceil
+
+from peewee import fn
+
+import business_clock
+import settings
+from gateways.sandbox import books
+from models.order import Order
+from models.outbox import Callback
+from services import seeding, simulation
+from services.errors import N_, NotPossible
+from services.fairpool import FairPool
+
+MOST_AHEAD = 3_660 * 86_400  # seconds
+EXACT_STEPS = 200  # of one move; after those it goes on in COARSE_STEPS, and what falls due within one is done together
+COARSE_STEPS = 50
+STEP_SECONDS = 15.0  # that what is due at one step is waited for: a callback may take ten
+MOVE_SECONDS = 60.0  # for all steps together
+LOOK_SECONDS = 0.02
+
+
+@dataclass(frozen=True)
+class Moved:
+    """The time after a move, how far that is ahead of the machine's, and whether all that was due by then is done."""
+
+    now: int
+    ahead: int
+    done: bool
+
+
+@dataclass(frozen=True)
+class Sweeps:
+    """The jobs that do what is due: `hurry` has them look now, `pools` do the work."""
+
+    hurry: Callable[[], None]
+    pools: tuple[FairPool, ...]
+
+    def settled(self) -> bool:
+        """Is nothing due, and nobody at work? Else they are told to hurry."""
+        before = [pool.at_rest() for pool in self.pools]
+        due = next_due()
+        is_settled = (
+            None not in before
+            and (due is None or due > business_clock.now())
+            and before == [pool.at_rest() for pool in self.pools]
+        )
+        if not is_settled:
+            self.hurry()
+        return is_settled
+
+    def wait(self, give_up: float) -> bool:
+        """Until it is settled, to `give_up` (monotonic); was it?"""
+        while not self.settled():
+            if time.monotonic() > give_up:
+                return False
+            time.sleep(LOOK_SECONDS)
+        return True
+
+
+_sweeps: list[Sweeps] = []
+_one_at_a_time = threading.Lock()
+
+
+def use(sweeps: Sweeps | None) -> None:
+    """These do what is due from now on; None: nobody does."""
+    _sweeps[:] = [sweeps] if sweeps else []
+
+
+def recall(knows_demo: bool = True) -> None:
+    """Go on at the time that the demo was moved to; at the machine's where this is no demo.
+
+    Args:
+        knows_demo: has the database all columns, so that it can be asked whether it is a demo's?
+    """
+    ahead = books().ahead
+    is_demo = ahead and (settings.active().demo or (knows_demo and seeding.is_demo()))
+    business_clock.put_ahead(ahead if is_demo else 0)
+
+
+def next_due() -> int | None:
+    """When the next order, callback or planned outcome is due, in Unix time; it may have passed."""
+    rows = [table.select(fn.MIN(table.due_at)).scalar() for table in (Order, Callback)]
+    planned = [plan.at for plan in simulation.planned()[:1]]
+    return min((at for at in [*rows, *planned] if at is not None), default=None)
+
+
+def move(seconds: int) -> Moved:
+    """Move the clock ahead by so many seconds; returns once what was due by then is done, or a minute has passed.
+
+    Raises:
+        NotPossible: this is no demo, or it would be too far ahead.
+    """
+    with _one_at_a_time:
+        return _move(business_clock.ahead() + seconds)
+
+
+def move_to_next() -> Moved:
+    """Move the clock to when the next thing is due. Raises NotPossible: nothing is."""
+    with _one_at_a_time:
+        due = next_due()
+        if due is None:
+            raise NotPossible(N_("nothing is due"))
+        return _move(business_clock.ahead() + _until(due))
+
+
+def _until(due: int) -> int:
+    return max(0, ceil(due - business_clock.exactly()))
+
+
+def _put_ahead(seconds: int) -> None:
+    books().keep_ahead(seconds)
+    business_clock.put_ahead(seconds)
+
+
+def _move(target: int) -> Moved:
+    if not settings.active().demo:
+        raise NotPossible(N_("only the demo's clock can be moved"))
+    if target > MOST_AHEAD:
+        raise NotPossible(N_("the clock can be ten years ahead at most"))
+    give_up, done = time.monotonic() + MOVE_SECONDS, bool(_sweeps)
+    least, steps = 1, 0
+    while _sweeps and done:
+        done = _sweeps[0].wait(min(give_up, time.monotonic() + STEP_SECONDS))
+        ahead = business_clock.ahead()
+        due = next_due()
+        if ahead >= target or not done or due is None:
+            break
+        _put_ahead(min(target, ahead + max(least, _until(due))))
+        steps += 1
+        if steps == EXACT_STEPS:
+            least = ceil((target - ahead) / COARSE_STEPS)
+    if business_clock.ahead() < target:
+        _put_ahead(target)
+        done = done and _sweeps[0].wait(give_up)
+    return Moved(business_clock.now(), business_clock.ahead(), done)

@@ -1,0 +1,158 @@
+"""The inbox as a merchant's server: it fails as it is told to, shows what came and why, and tells scripts."""
+
+import json
+from urllib.parse import urlencode
+
+import pytest
+
+from tests.support import completed, until
+
+INBOX, ANSWERS = "/sandbox/inbox", "/sandbox/inbox/answers"
+FORM = {"Content-Type": "application/x-www-form-urlencoded"}
+BROWSER = FORM | {"Accept": "text/html,application/xhtml+xml"}
+NO_STATUS = None
+
+
+@pytest.fixture
+def sandbox(service):
+    """`sandbox(path, field=value)` posts a form to the running service."""
+
+    def post(path, headers=FORM, **fields):
+        return service.api.send("POST", f"/sandbox/{path}", urlencode(fields).encode(), headers)
+
+    return post
+
+
+def arrived(service, query=""):
+    return service.api.send("GET", f"{INBOX}.json{query}").data["list"]
+
+
+def callbacks_of(service, order_no):
+    return service.api.send("GET", f"/sandbox/orders/{order_no}").data["callbacks"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "status"),
+    [
+        ("400", 400),
+        ("410", 410),
+        ("429", 429),
+        ("500", 500),
+        ("503", 503),
+        ("redirect", 302),
+        ("long_head", NO_STATUS),
+        ("hang_up", NO_STATUS),
+    ],
+)
+def test_the_inbox_fails_once_as_it_was_told_and_takes_the_next_try(service, sandbox, answer, status):
+    assert sandbox("inbox/answers", answer=answer, times=1).data["times"] == 1
+    order_no = completed(service.api)
+    until(lambda: callbacks_of(service, order_no)["order.completed"]["attempts"] == 1)
+    callback = callbacks_of(service, order_no)["order.completed"]
+    shown = json.loads(service.flask("callback", "show", callback["id"], "--json").stdout)
+    assert shown["tries"][0]["status"] == status
+    if answer == "410":
+        assert callback["state"] == "dead"
+        return
+    assert sandbox("clock", seconds=6).data["done"]
+    tries = arrived(service, f"?order_no={order_no}")
+    assert [(each["attempt"], each["answered"], each["verified"]) for each in tries] == [
+        (2, "200", True),
+        (1, answer, True),
+    ]
+    assert callbacks_of(service, order_no)["order.completed"]["state"] == "delivered"
+
+
+def test_an_answer_that_takes_too_long_is_a_failure(service, sandbox):
+    sandbox("inbox/answers", answer="slow", times=1)
+    order_no = completed(service.api)
+    assert sandbox("clock", seconds=0).data["done"]
+    callback = callbacks_of(service, order_no)["order.completed"]
+    assert (callback["state"], callback["attempts"]) == ("pending", 1)
+
+
+def test_scripts_may_ask_for_json_and_empty_the_inbox(service, sandbox):
+    order_no = completed(service.api)
+    assert sandbox("clock", seconds=0).data["done"]
+    (found,) = service.api.send("GET", INBOX, headers={"Accept": "application/json"}).data["list"]
+    assert (found["order_no"], found["why"], found["body"]["data"]["status"]) == (order_no, "", "completed")
+    assert found["headers"]["webhook-id"] == found["webhook_id"]
+    assert arrived(service, "?order_no=1") == []
+    assert service.api.send("DELETE", INBOX).code == 1
+    assert arrived(service) == []
+
+
+def test_a_callback_is_sent_again_and_counted(service, sandbox):
+    completed(service.api)
+    sandbox("clock", seconds=0)
+    (first,) = arrived(service)
+    assert sandbox("inbox/again", webhook_id=first["webhook_id"]).code == 1
+    sandbox("clock", seconds=0)
+    assert [each["attempt"] for each in arrived(service, f"?webhook_id={first['webhook_id']}")] == [2, 1]
+    page = service.api.send("GET", f"{INBOX}/{first['number']}").text
+    for text in (first["webhook_id"], first["order_no"], "Signature verified", "All tries:", "Send again"):
+        assert text in page
+    assert sandbox("inbox/again", webhook_id="msg_none").code == 42200
+
+
+def test_a_page_says_why_a_signature_does_not_hold(http):
+    body = json.dumps({"type": "order.completed", "data": {"order_no": "1"}}).encode()
+    http("POST", INBOX, body, {"Content-Type": "application/json"})
+    page = http("GET", f"{INBOX}/1").text
+    assert "A header is missing" in page
+    assert http("GET", f"{INBOX}/2").code == 40404
+
+
+@pytest.mark.parametrize(
+    ("fields", "wrong"),
+    [
+        ({}, "answer"),
+        ({"answer": "418"}, "answer"),
+        ({"answer": "500", "times": "0"}, "times"),
+        ({"answer": "500", "times": "x"}, "times"),
+        ({"answer": "slow", "seconds": "61"}, "seconds"),
+    ],
+)
+def test_an_answer_that_is_none_is_refused(http, fields, wrong):
+    refused = http("POST", ANSWERS, urlencode(fields).encode(), FORM)
+    assert (refused.code, list(refused.data)) == (42200, [wrong])
+
+
+@pytest.mark.parametrize("path", ["inbox/answers", "inbox/clear", "clock", "accept", "channel", "pay", "scenario/new"])
+@pytest.mark.parametrize(
+    "headers",
+    [{"Sec-Fetch-Site": "cross-site"}, {"Sec-Fetch-Site": "same-site"}, {"Origin": "http://evil.example"}],
+)
+def test_a_page_of_somebody_else_moves_nothing(http, nothing_changes, path, headers):
+    assert http("POST", f"/sandbox/{path}", b"answer=500&seconds=60", FORM | headers).code == 40300
+
+
+@pytest.mark.parametrize("headers", [{"Sec-Fetch-Site": "same-origin"}, {"Origin": "http://localhost"}, {}])
+def test_the_pages_own_forms_and_scripts_do(http, headers):
+    answer = http("POST", ANSWERS, b"answer=500&times=3", BROWSER | headers)
+    assert (answer.status, answer.headers["Location"]) == (303, INBOX)
+    assert "500, internal error, callbacks left: 3" in http("GET", INBOX).text.replace("\n", "")
+
+
+@pytest.mark.parametrize("settings_of_app", [{"demo": False}])
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", ""),
+        ("GET", "/clock"),
+        ("POST", "/clock"),
+        ("POST", "/inbox/answers"),
+        ("POST", "/inbox/clear"),
+        ("DELETE", "/inbox"),
+        ("POST", "/inbox/again"),
+        ("POST", "/accept"),
+        ("POST", "/channel"),
+        ("POST", "/merchant"),
+        ("GET", "/orders/1"),
+        ("GET", "/balances"),
+        ("GET", "/scenario"),
+        ("POST", "/scenario/new"),
+    ],
+)
+def test_what_reaches_beyond_one_order_is_only_in_the_demo(http, method, path):
+    assert http(method, f"/sandbox{path}", b"seconds=60", FORM).code == 40404

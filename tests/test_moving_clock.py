@@ -1,0 +1,125 @@
+"""The demo's clock is moved ahead: what falls due on the way happens in its order, and signed calls go on working."""
+
+import json
+from itertools import pairwise
+from urllib.parse import urlencode
+
+import pytest
+
+import business_clock
+from app import create_app
+from models.base import database
+from tests.databases import settings_of
+from tests.support import Service, completed, through_flask, until
+
+FORM = {"Content-Type": "application/x-www-form-urlencoded"}
+DAY = 86_400
+
+
+@pytest.fixture(autouse=True)
+def _the_machines_time_again():
+    yield
+    business_clock.put_ahead(0)
+
+
+def post(service, path, **fields):
+    return service.api.send("POST", f"/sandbox/{path}", urlencode(fields).encode(), FORM)
+
+
+def seen(service, order_no):
+    return service.api.send("GET", f"/sandbox/orders/{order_no}").data
+
+
+def test_an_order_expires_when_its_time_has_come_and_signed_calls_go_on(service):
+    first = service.api.buy().data
+    assert post(service, "clock", seconds=890).data["done"]
+    assert service.api.status(first["order_no"]) == "pending"
+    moved = post(service, "clock", seconds=15).data
+    assert (moved["done"], moved["ahead"]) == (True, 905)
+    assert service.api.status(first["order_no"]) == "cancelled"
+    second = service.api.detail(order_no=service.api.buy().data["order_no"]).data
+    assert second["createtime"] - service.api.detail(order_no=first["order_no"]).data["createtime"] >= 905
+    (arrived,) = service.api.send("GET", f"/sandbox/inbox.json?order_no={first['order_no']}").data["list"]
+    assert arrived["verified"]  # by the machine's clock, as at a merchant's server
+
+
+def test_in_one_long_move_a_callback_goes_through_all_its_tries(service):
+    post(service, "inbox/answers", answer="500")
+    order_no = completed(service.api)
+    assert post(service, "clock", seconds=2 * DAY).data["done"]
+    callback = seen(service, order_no)["callbacks"]["order.completed"]
+    assert (callback["state"], callback["attempts"]) == ("dead", 8)
+    shown = json.loads(service.flask("callback", "show", callback["id"], "--json").stdout)
+    times = [each["at"] for each in shown["tries"]]
+    pauses = [after - before for before, after in pairwise(times)]
+    for pause, wanted in zip(pauses, (5, 300, 1_800, 7_200, 18_000, 36_000, 36_000), strict=True):
+        assert wanted * 0.9 - 1 <= pause <= wanted * 1.1 + 3
+
+
+def test_to_the_next_thing_due_is_as_far_as_a_withdrawal_takes(service):
+    order_no = service.api.sell("10.00").data["order_no"]
+    assert post(service, "accept", order_no=order_no).data["status"] == "confirmed"
+    for _ in range(4):
+        if service.api.status(order_no) == "completed":
+            break
+        assert post(service, "clock", to="next").data["done"]
+    assert service.api.status(order_no) == "completed"
+    assert post(service, "accept", order_no=order_no).code == 42200
+
+
+def test_an_outcome_that_was_planned_comes_at_its_time(service):
+    order_no = service.api.buy().data["order_no"]
+    service.api.send("POST", "/sandbox/pay", f"order_no={order_no}&outcome=success&after=300".encode(), FORM)
+    post(service, "clock", seconds=200)
+    assert service.api.status(order_no) == "pending"
+    assert order_no in service.api.send("GET", "/sandbox").text
+    post(service, "clock", seconds=101)
+    assert service.api.status(order_no) == "completed"
+
+
+def test_the_clock_stays_where_it_was_moved_to_over_a_restart_and_for_commands(instance):
+    running = Service(instance).start()
+    post(running, "clock", seconds=10 * DAY)
+    running.stop()
+    running.start()
+    try:
+        assert running.api.send("GET", "/sandbox/clock").data["ahead"] == 10 * DAY
+        order_no = running.api.sell("10.00").data["order_no"]
+        del running.environ["ORDERS_DEMO"]
+        running.flask("order", "accept", order_no)
+        until(lambda: running.api.status(order_no) == "completed")
+        history = json.loads(running.flask("order", "show", order_no, "--json").stdout)["history"]
+        assert history[1]["at"] >= history[0]["at"]
+    finally:
+        running.stop()
+
+
+def test_outside_the_demo_no_clock_is_moved(tmp_path, http):
+    """Not even where a demo's books lie in the folder."""
+    assert http("POST", "/sandbox/clock", b"seconds=60", FORM).data["ahead"] == 60
+    folder = tmp_path / "real"
+    folder.mkdir()
+    (folder / "sandbox.sqlite").write_bytes((tmp_path / "instance" / "sandbox.sqlite").read_bytes())
+    app = create_app(settings_of(folder))
+    assert business_clock.ahead() == 0
+    assert through_flask(app.test_client())("POST", "/sandbox/clock", b"seconds=60", FORM).code == 40404
+    database.close()
+    create_app(settings_of(tmp_path / "instance", demo=True))
+    assert business_clock.ahead() == 60
+
+
+@pytest.mark.parametrize(
+    "form", [b"", b"seconds=-1", b"seconds=x", b"to=noon", b"seconds=1&to=next", b"seconds=99999999"]
+)
+def test_a_move_that_is_none_is_refused(http, form):
+    assert http("POST", "/sandbox/clock", form, FORM).code == 42200
+    assert business_clock.ahead() == 0
+
+
+def test_the_clock_can_be_ten_years_ahead_at_most(http):
+    codes = [http("POST", "/sandbox/clock", b"seconds=31622400", FORM).code for _ in range(11)]
+    assert codes == [1] * 10 + [42200]
+
+
+def test_nothing_is_next_where_nothing_is_due(http):
+    assert http("POST", "/sandbox/clock", b"to=next", FORM).data == ["nothing is due"]

@@ -10,6 +10,7 @@ from cli.merchants import account, merchant
 from cli.operators import operator
 from cli.orders import order
 from cli.reconcile import reconcile
+from cli.scenario import scenario
 from cli.sign import sign
 from cli.vault import vault
 
@@ -27,6 +28,7 @@ def register(app: Flask) -> None:
         db,
         vault,
         reconcile,
+        scenario,
         sign,
         seed,
         demo_curl,

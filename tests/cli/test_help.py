@@ -6,7 +6,18 @@ import pytest
 import cli
 from app import serve
 
-GROUPS = (cli.merchant, cli.account, cli.channel, cli.order, cli.callback, cli.ledger, cli.operator, cli.db, cli.vault)
+GROUPS = (
+    cli.merchant,
+    cli.account,
+    cli.channel,
+    cli.order,
+    cli.callback,
+    cli.ledger,
+    cli.operator,
+    cli.db,
+    cli.vault,
+    cli.scenario,
+)
 SINGLE = (cli.seed, cli.demo_curl, cli.reconcile, cli.sign, serve)
 COMMANDS = {f"{group.name} {name}": command for group in GROUPS for name, command in group.commands.items()} | {
     command.name: command for command in SINGLE

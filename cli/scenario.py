@@ -1,0 +1,154 @@
+"""`flask scenario`: run a scenario on a demo, here or in a merchant's CI, and fetch a recorded one."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import Any
+
+import click
+
+import settings
+from cli.output import Commands
+from schemas.scenario import WrongScenario, load
+from services.errors import NotPossible
+from services.scenarios import Demo, Failed, Run, told
+
+START_SECONDS = 60
+STOP_SECONDS = 40
+
+
+class NeedsNoDatabase(Commands):
+    """Commands that work through a demo's doors, whatever database is here."""
+
+    any_schema = True
+
+
+scenario = NeedsNoDatabase("scenario", help="Steps that are carried out on a demo, and what must come of them.")
+
+
+@scenario.command("run")
+@click.argument(
+    "files", metavar="FILES", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path)
+)
+@click.option("--url", help="Of a demo that runs; else one is started for the run, on an empty folder.")
+@click.option("--callback-url", help="Where the demo merchant's callbacks go meanwhile; the inbox where not given.")
+def run(files: tuple[Path, ...], url: str | None, callback_url: str | None) -> None:
+    """Carry out each of FILES on a demo. Ends with status 1 at the first step that does not go as the file says."""
+    scenarios = [(file, _read(file)) for file in files]
+    for file, found in scenarios:
+        with nullcontext(url) if url else _own_demo() as address, _calling_back(Demo(address), callback_url) as demo:
+            click.echo(f"{file}: {found['name']}")
+            _carry_out(demo, found["steps"])
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        return load(file.read_text("utf-8"))
+    except (WrongScenario, UnicodeDecodeError) as error:
+        raise NotPossible("\n".join(f"{file}: {line}" for line in str(error).splitlines())) from None
+
+
+def _carry_out(demo: Demo, steps: list[dict[str, Any]]) -> None:
+    run = Run(demo)
+    try:
+        run.begin()
+    except Failed as failure:
+        raise NotPossible(str(failure)) from None
+    for number, step in enumerate(steps, 1):
+        try:
+            run.carry_out(step)
+        except Failed as failure:
+            click.echo(f"{number:>4}  FAILED  {told(step)}")
+            click.echo(f"      expected  {failure.expected}")
+            click.echo(f"      seen      {failure.seen}")
+            raise click.exceptions.Exit(1) from None
+        click.echo(f"{number:>4}  ok      {told(step)}")
+
+
+@contextmanager
+def _calling_back(demo: Demo, callback_url: str | None) -> Iterator[Demo]:
+    """The demo, with the merchant's callbacks going there for the while."""
+    if not callback_url:
+        yield demo
+        return
+    try:
+        before = demo.done("POST", "/sandbox/merchant", data={"callback_url": callback_url})["before"]
+    except Failed as failure:
+        raise NotPossible(str(failure)) from None
+    try:
+        yield demo
+    finally:
+        demo.done("POST", "/sandbox/merchant", data={"callback_url": before})
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@contextmanager
+def _own_demo() -> Iterator[str]:
+    """A fresh demo in a process and a folder of its own; its address."""
+    with tempfile.TemporaryDirectory(prefix="scenario-") as folder:
+        port, log = _free_port(), Path(folder) / "service.log"
+        environ = {name: value for name, value in os.environ.items() if not name.startswith(settings.PREFIX)}
+        own = {"DEMO": "1", "INSTANCE": f"{folder}/instance", "PORT": str(port)}
+        environ |= {f"{settings.PREFIX}{name}": value for name, value in own.items()}
+        with log.open("wb") as out:
+            process = subprocess.Popen(
+                [sys.executable, "app.py"], cwd=settings.ROOT, env=environ, stdout=out, stderr=out
+            )
+        try:
+            demo = Demo(f"http://127.0.0.1:{port}")
+            _wait_for(demo, process, log)
+            yield demo.url
+        finally:
+            process.terminate()
+            try:
+                process.wait(STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+def _wait_for(demo: Demo, process: subprocess.Popen[bytes], log: Path) -> None:
+    """Until it answers. Raises NotPossible."""
+    give_up = time.monotonic() + START_SECONDS
+    while True:
+        try:
+            demo.done("GET", "/sandbox/clock")
+            return
+        except Failed:
+            if process.poll() is not None or time.monotonic() > give_up:
+                said = log.read_text("utf-8", "replace").strip().splitlines()
+                raise NotPossible(f"the demo did not start: {said[-1] if said else 'it said nothing'}") from None
+        time.sleep(0.1)
+
+
+@scenario.command("record")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--url", help="Of the demo; by the settings where not given.")
+def record(file: Path, url: str | None) -> None:
+    """Write what was done in a demo into the new file FILE. It is a scenario, with what came of each order."""
+    if file.exists():
+        raise NotPossible(f"{file} is there already")
+    demo = Demo(url or settings.active().public_url)
+    try:
+        recorded = demo.ask("GET", "/sandbox/scenario")
+    except Failed as failure:
+        raise NotPossible(str(failure)) from None
+    if not recorded.get("steps"):
+        raise NotPossible("nothing was recorded yet" if "steps" in recorded else str(recorded.get("msg")))
+    file.write_text(json.dumps(recorded, ensure_ascii=False, indent=2) + "\n", "utf-8")
+    click.echo(f"{file} has {len(recorded['steps'])} steps")

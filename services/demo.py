@@ -50,6 +50,7 @@ Merchant order service, demo mode: no real money moves here.
 
   API        {url}{api_prefix}/merchant/...
   Console    {url}/console         (sign in as {name} / {password})
+  Simulator  {url}/sandbox         (outcomes, clock, failures, scenarios)
   Inbox      {url}/sandbox/inbox   (the demo merchant's callbacks arrive here)
   Signing    {url}/sandbox/sign    (why a signature does not hold, line by line)
   Regions    {url}/addons/paychannel/channel.gatewaya/provinceList

@@ -87,7 +87,9 @@ def recall(knows_demo: bool = True) -> None:
 
 def next_due() -> int | None:
     """When the next order, callback or planned outcome is due, in Unix time; it may have passed."""
-    rows = [table.select(fn.MIN(table.due_at)).scalar() for table in (Order, Callback)]
+    rows = [
+        table.select(fn.MIN(table.due_at)).where(table.due_at.is_null(False)).scalar() for table in (Order, Callback)
+    ]
     planned = [plan.at for plan in simulation.planned()[:1]]
     return min((at for at in [*rows, *planned] if at is not None), default=None)
 

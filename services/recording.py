@@ -47,10 +47,18 @@ def note(facts: dict[str, Any], order_no: str = "") -> None:
             _steps.append(_Step(facts, order_no, business_clock.now()))
 
 
+def is_full() -> bool:
+    """Is nothing more kept?"""
+    return len(_steps) >= MOST
+
+
+def is_worth_it(answer: dict[str, Any]) -> bool:
+    """Is this answer to a createOrder one that says something about the order that was wanted?"""
+    return answer["code"] == 1 or answer["code"] in REFUSALS
+
+
 def note_created(sent: dict[str, Any], answer: dict[str, Any]) -> None:
-    """Keep a createOrder with what was answered; one that failed for how it was sent is left out."""
-    if answer["code"] != 1 and answer["code"] not in REFUSALS:
-        return
+    """Keep a createOrder with what was answered."""
     fields = {name: value for name, value in sent.items() if name not in AUTH}
     code = {} if answer["code"] == 1 else {"code": answer["code"]}
     order_no = answer["data"]["order_no"] if answer["code"] == 1 else ""

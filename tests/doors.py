@@ -65,6 +65,27 @@ def open_all_pages(api, http):
         assert http("GET", path).status == 200
 
 
+def use_the_simulator(api, http):
+    """Every door of the demo's simulator; they read all that is under way."""
+    order_no = api.sell("3.00").data["order_no"]
+    event = json.dumps({"type": "order.completed", "data": {"order_no": order_no}}).encode()
+    assert http("POST", "/sandbox/inbox", event).status == 200
+    number = http("GET", "/sandbox/inbox.json").data["list"][0]["number"]
+    for path in ("", "/clock", f"/orders/{order_no}", "/balances", f"/inbox/{number}", "/scenario"):
+        assert http("GET", f"/sandbox{path}").status == 200
+    for path, form in (
+        ("accept", f"order_no={order_no}"),
+        ("channel", "channel=2&payout=success"),
+        ("merchant", "key=demo"),
+        ("clock", "seconds=0"),
+        ("inbox/answers", "answer=200"),
+        ("inbox/clear", ""),
+        ("scenario/new", ""),
+    ):
+        assert http("POST", f"/sandbox/{path}", form.encode(), FORM).code == 1, path
+    assert http("POST", "/sandbox/inbox/again", b"webhook_id=none", FORM).code == 42200
+
+
 def list_by_every_filter(api, texts=(None,)):
     """Pages for every combination of filters."""
     orders = api.listed(limit=100).data["list"]

@@ -19,16 +19,20 @@ def listen(app: Flask) -> None:
     app.after_request(_keep_created)
 
 
+def _is_recorded() -> bool:
+    return request.path.endswith(CREATE) and not recording.is_full()
+
+
 def _keep_body() -> None:
-    if request.path.endswith(CREATE):
+    if _is_recorded():
         request.get_data(cache=True)
 
 
 def _keep_created(response: Response) -> Response:
-    if request.path.endswith(CREATE) and "Idempotency-Replayed" not in response.headers:
-        sent, answer = request.get_json(silent=True), response.get_json(silent=True)
-        if isinstance(sent, dict) and isinstance(sent.get("api_key"), str) and isinstance(answer, dict):
-            recording.note_created(sent, answer)
+    if _is_recorded() and "Idempotency-Replayed" not in response.headers:
+        answer = response.get_json()
+        if recording.is_worth_it(answer):  # so it was signed, and is JSON of a sane depth
+            recording.note_created(json.loads(request.get_data()), answer)
     return response
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import sqlite3
 import threading
 import time
 from collections.abc import Callable
@@ -18,6 +20,8 @@ from models.outbox import Callback
 from services import seeding, simulation
 from services.errors import N_, NotPossible
 from services.fairpool import FairPool
+
+log = logging.getLogger(__name__)
 
 MOST_AHEAD = 3_660 * 86_400  # seconds
 EXACT_STEPS = 200  # of one move; after those it goes on in COARSE_STEPS, and what falls due within one is done together
@@ -80,7 +84,11 @@ def recall(knows_demo: bool = True) -> None:
     Args:
         knows_demo: has the database all columns, so that it can be asked whether it is a demo's?
     """
-    ahead = books().ahead
+    try:
+        ahead = books().ahead
+    except sqlite3.Error as error:  # whoever is no demo must start all the same
+        log.warning("the sandbox's books can't be read, so its clock is the machine's: %s", error)
+        ahead = 0
     is_demo = ahead and (settings.active().demo or (knows_demo and seeding.is_demo()))
     business_clock.put_ahead(ahead if is_demo else 0)
 

@@ -108,6 +108,16 @@ def test_outside_the_demo_no_clock_is_moved(tmp_path, http):
     assert business_clock.ahead() == 60
 
 
+def test_books_that_can_t_be_read_keep_nobody_from_starting(tmp_path, caplog):
+    folder = tmp_path / "real"
+    folder.mkdir()
+    (folder / "sandbox.sqlite").write_bytes(b"no database" * 100)
+    create_app(settings_of(folder))
+    assert "the sandbox's books can't be read" in caplog.text
+    assert business_clock.ahead() == 0
+    database.close()
+
+
 @pytest.mark.parametrize(
     "form", [b"", b"seconds=-1", b"seconds=x", b"to=noon", b"seconds=1&to=next", b"seconds=99999999"]
 )

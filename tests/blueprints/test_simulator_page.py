@@ -1,0 +1,74 @@
+"""The simulator's page: what is under way, with a form for each thing that can be done with it; no script needed."""
+
+import re
+
+import pytest
+
+import business_clock
+from tests.support import completed
+
+FORM = {"Content-Type": "application/x-www-form-urlencoded", "Accept": "text/html"}
+
+
+@pytest.fixture(autouse=True)
+def _the_machines_time_again():
+    yield
+    business_clock.put_ahead(0)
+
+
+@pytest.fixture
+def page(http):
+    return lambda: http("GET", "/sandbox")
+
+
+@pytest.fixture
+def press(http):
+    """`press(path, form)`: a button of the page, which comes back to it."""
+
+    def post(path, form):
+        answer = http("POST", f"/sandbox/{path}", form.encode(), FORM)
+        assert (answer.status, answer.headers["Location"]) == (303, "/sandbox")
+
+    return post
+
+
+def test_orders_stand_there_until_they_are_over(api, page):
+    done, under_way = completed(api), api.buy().data["order_no"]
+    by_hand = api.buy(channel=3).data["order_no"]
+    text = page().text
+    assert f'name="order_no" value="{under_way}"' in text
+    assert done not in text
+    assert by_hand not in text
+    assert len(re.findall("<option", text.partition(under_way)[2].partition("</form>")[0])) == 7 + 6
+
+
+def test_a_deposit_is_paid_by_its_form(api, press):
+    order_no = api.buy().data["order_no"]
+    press("pay", f"order_no={order_no}&outcome=success&after=0&from=simulator")
+    assert api.status(order_no) == "completed"
+
+
+def test_a_withdrawal_is_accepted_by_its_form(api, page, press):
+    order_no = api.sell("10.00").data["order_no"]
+    press("pay", f"order_no={order_no}&outcome=fail&after=0&from=simulator")
+    press("accept", f"order_no={order_no}")
+    assert api.status(order_no) == "confirmed"
+    assert "/sandbox/accept" not in page().text
+
+
+def test_the_clock_is_moved_by_its_buttons(page, press):
+    press("clock", "seconds=3600")
+    assert "3600 seconds ahead of this machine" in page().text
+
+
+def test_a_channel_behaves_as_its_form_says(api, page, press):
+    press("channel", "channel=2&open=refuse&payout=fail")
+    assert api.buy().code == 50201
+    assert re.findall(r"<option selected>(\w+)", page().text)[2:4] == ["refuse", "fail"]
+
+
+def test_it_is_a_strict_page_without_a_script(page):
+    answer = page()
+    assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
+    assert "no-store" in answer.headers["Cache-Control"]
+    assert "<script" not in answer.text

@@ -18,6 +18,7 @@ from peewee import DatabaseError
 from werkzeug.middleware.proxy_fix import ProxyFix
 
 import cli
+import logs
 import settings
 from blueprints import auth, envelope, gate
 from blueprints.cashier import pages
@@ -30,6 +31,7 @@ from blueprints.regions import regions
 from blueprints.sandbox import recording as sandbox_recording
 from blueprints.sandbox import sandbox
 from blueprints.sandbox_sign import sandbox_sign
+from blueprints.watching import Watched, watching
 from cli.database import needs_no_database
 from models import schema, sqlite, writer
 from models.base import database, open_database, open_postgres
@@ -44,6 +46,7 @@ from services import (
     directory,
     instance_lock,
     jobs,
+    metrics,
     moving_clock,
     recording,
     refused_lately,
@@ -64,7 +67,7 @@ OTHER_THREADS = 32  # of the server, its jobs and the writer, besides those that
 def register(app: Flask, api_prefix: str) -> None:
     """Put all that is served into an application, but for the console."""
     app.register_blueprint(merchant_api, url_prefix=api_prefix + str(merchant_api.url_prefix))
-    for blueprint in (regions, pages, notices, sandbox, sandbox_sign, health, docs):
+    for blueprint in (regions, pages, notices, sandbox, sandbox_sign, health, watching, docs):
         app.register_blueprint(blueprint)
 
 
@@ -122,11 +125,8 @@ def create_app(chosen: settings.Settings | None = None) -> Flask:
         sys.exit(2)
     except DatabaseError as error:
         _end_with(error)
-    logging.basicConfig(level=chosen.log_level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    logging.getLogger("apscheduler").setLevel(logging.ERROR)
-    logging.getLogger("_granian").setLevel(logging.WARNING)
-    logging.getLogger("peewee.migrations").setLevel(logging.WARNING)  # the command says it
-    logging.getLogger("urllib3").setLevel(logging.ERROR)  # up to WARNING it tells addresses with their query
+    logs.begin(chosen)
+    metrics.begin()
     app = Service(
         __name__, instance_path=str(chosen.instance), template_folder="blueprints/templates", static_folder=None
     )
@@ -135,7 +135,7 @@ def create_app(chosen: settings.Settings | None = None) -> Flask:
     app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False  # it would be an answer without an envelope
     app.config["BABEL_TRANSLATION_DIRECTORIES"] = str(settings.ROOT / "blueprints" / "translations")
     Babel(app, default_locale=chosen.language, locale_selector=envelope.language)
-    app.wsgi_app = Mounted(app.wsgi_app)  # type: ignore[method-assign]
+    app.wsgi_app = Watched(Mounted(app.wsgi_app), chosen.access_log)  # type: ignore[method-assign]
     if chosen.trusted_proxies:
         app.wsgi_app = ProxyFix(app.wsgi_app, x_for=chosen.trusted_proxies, x_proto=chosen.trusted_proxies)  # type: ignore[method-assign]
     auth.init()
@@ -185,6 +185,7 @@ def _serve_until_asked(app: Flask, chosen: settings.Settings, core: int | None, 
         )
     except OSError as error:
         raise NotPossible(f"can't listen on {chosen.host}:{chosen.port}: {error}") from None
+    metrics.active().load = server.load
     with staying_on(core):
         writer.stop()  # it starts again with the first that needs it, beside that one
         stopped.append(jobs.start(chosen, on_any_core()))

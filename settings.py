@@ -9,6 +9,7 @@ import sys
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +65,15 @@ def _path_prefix(text: str) -> str:
     return text.rstrip("/")
 
 
+def _networks(text: str) -> tuple[IPv4Network | IPv6Network, ...]:
+    try:
+        return () if text == "none" else tuple(ip_network(each.strip()) for each in text.split(","))
+    except ValueError:
+        raise ValueError(
+            "must be addresses or networks joined by commas, such as 127.0.0.1,10.0.0.0/8, or none"
+        ) from None
+
+
 def _setting(default: Any, read: Callable[[str], Any], meaning: str) -> Any:
     return field(default=default, metadata={"read": read, "meaning": meaning})
 
@@ -106,6 +116,11 @@ class Settings:
     backup_keep: int = _setting(14, _whole(1, 100_000), "scheduled backups that are kept; older ones are deleted")
     verify_every: int = _setting(24, _whole(0, 8784), "hours from one verification of the ledger to the next; 0: none")
     log_level: str = _setting("INFO", _one_of("DEBUG", "INFO", "WARNING", "ERROR"), "least level that is logged")
+    log_format: str = _setting("text", _one_of("text", "json"), "form of the log's lines")
+    access_log: bool = _setting(False, _flag, "a line in the log for each request")
+    metrics_from: tuple[IPv4Network | IPv6Network, ...] = _setting(
+        _networks("127.0.0.1,::1"), _networks, "who may read /metrics and the details of /readyz"
+    )
 
     @property
     def database(self) -> Path:

@@ -41,6 +41,11 @@ def _header(text: str, example: Any, **schema: Any) -> dict[str, Any]:
 
 HEADERS = {
     "X-Service-Version": _header("The service's version.", "0.3.0"),
+    "X-Request-Id": _header(
+        "Names this request in the service's log: what you sent under this name, if it can be one, else a new one.",
+        "b6a7f3c1d2e4-1f",
+        pattern="^[A-Za-z0-9._-]{1,64}$",
+    ),
     "X-Content-Type-Options": _header("The content type is the one that is said.", "nosniff", const="nosniff"),
     "Cache-Control": _header("Whether and for how long the answer may be kept.", "no-store"),
     "Retry-After": _header(
@@ -57,7 +62,7 @@ HEADERS = {
     "Content-Security-Policy": _header("What the page may load: nothing from elsewhere.", "default-src 'none'"),
     "Referrer-Policy": _header("What the page tells where its links lead.", "strict-origin"),
 }
-ON_ALL = ("X-Service-Version", "X-Content-Type-Options", "Cache-Control")  # every answer has these
+ON_ALL = ("X-Service-Version", "X-Request-Id", "X-Content-Type-Options", "Cache-Control")  # every answer has these
 for _name in ON_ALL:
     HEADERS[_name]["required"] = True
 

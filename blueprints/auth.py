@@ -133,6 +133,7 @@ def authenticated(endpoint: str, in_query: bool) -> Call:
         if refusal.code == 40000 or refusal.code // 100 == 401:
             _refused[0].hit(address)
         raise
+    request.environ["orders.merchant"] = merchant.key
     payload, elsewhere = (query, body) if in_query else (body, query)
     misplaced = {name: UNKNOWN for name in elsewhere if name not in AUTH_FIELDS}
     if misplaced:

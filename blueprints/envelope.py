@@ -18,7 +18,7 @@ from werkzeug.exceptions import HTTPException
 from werkzeug.http import parse_accept_header
 
 import settings
-from services import storage
+from services import metrics, storage, traces
 from services.errors import ERRORS, N_, Refused
 
 log = logging.getLogger(__name__)
@@ -53,6 +53,7 @@ _json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
 def _envelope(code: int, msg: str, data: Any, status: int = 200, **more: Any) -> Response:
+    request.environ["orders.code"] = code
     text = _json.encode({"code": code, "msg": msg, "data": data, **more})
     return Response(f"{text}\n", status, content_type="application/json")
 
@@ -109,14 +110,18 @@ def _refuse_while_draining() -> Response | None:
 
 
 def _version(response: Response) -> Response:
+    request.environ["orders.endpoint"] = request.endpoint or "other"
     response.headers["X-Service-Version"] = settings.VERSION
     response.headers.setdefault("X-Content-Type-Options", "nosniff")
     response.headers.setdefault("Cache-Control", "no-store")
     return response
 
 
-def prepared(app: Flask) -> Callable[[int, str], tuple[int, list[tuple[str, str]], bytes]]:
-    """Refusals that need no request: `(code, Accept-Language)` to status, headers and body, for the server's own."""
+def prepared(app: Flask) -> Callable[[int, str, str], tuple[int, list[tuple[str, str]], bytes]]:
+    """Refusals that need no request, counted as they are given.
+
+    `(code, Accept-Language, X-Request-Id)` to status, headers and body, for the server's own.
+    """
 
     def made(code: int, name: str) -> tuple[int, list[tuple[str, str]], bytes]:
         with app.test_request_context(), force_locale(name):
@@ -125,7 +130,13 @@ def prepared(app: Flask) -> Callable[[int, str], tuple[int, list[tuple[str, str]
 
     answers = {(code, name): made(code, name) for code in WITHOUT_REQUEST for name in LOCALES}
     own = settings.active().language
-    return lambda code, accepted: answers[code, _best_language(accepted[:MOST_LANGUAGES], own).language]
+
+    def given(code: int, accepted: str, request_id: str) -> tuple[int, list[tuple[str, str]], bytes]:
+        status, headers, body = answers[code, _best_language(accepted[:MOST_LANGUAGES], own).language]
+        metrics.active().answered("other", status, code, None)
+        return status, [*headers, (traces.HEADER, traces.of(request_id))], body
+
+    return given
 
 
 def init(app: Flask) -> None:

@@ -1,4 +1,4 @@
-"""Can the service serve? `/healthz`, for a supervisor."""
+"""Can the service serve? `/healthz`, for a supervisor, and `/readyz`, for who sends it requests."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from flask import Blueprint, Response
 
 import settings
 from blueprints.envelope import ok
-from services import storage
+from blueprints.watching import may_watch
+from services import readiness, storage
 from services.errors import Refused
 
 health = Blueprint("health", __name__)
@@ -19,3 +20,13 @@ def healthz() -> Response:
     if fault is not None:
         raise Refused(50300, detail=fault.word, retry_after=fault.retry_after)
     return ok({"version": settings.VERSION})
+
+
+@health.get("/readyz")
+def readyz() -> Response:
+    """200 while requests should come here, else 50300; `data` tells each check to those whom `metrics_from` names."""
+    found = readiness.look()
+    checks = {name: wrong or "ok" for name, wrong in found.items()} if may_watch() else None
+    if any(found.values()):
+        raise Refused(50300, checks)
+    return ok(checks)

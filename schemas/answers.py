@@ -98,6 +98,15 @@ class Health(View):
     version = fields.String()
 
 
+class Readiness(View):
+    """What is wrong by check, or `ok`; null for whom `metrics_from` does not name."""
+
+    database = fields.String()
+    scheduler = fields.String()
+    disk = fields.String()
+    clock = fields.String()
+
+
 class NoticeRefused(View):
     """What a driver answers to a notice that it does not take, where its upstream wants JSON."""
 

@@ -15,8 +15,8 @@ from server.stream import Stream
 
 log = logging.getLogger(__name__)
 
-# What the server itself answers: status, headers, body; by code and the caller's Accept-Language.
-Plain = Callable[[int, str], tuple[int, list[tuple[str, str]], bytes]]
+# What the server itself answers: status, headers, body; by code and the caller's Accept-Language and X-Request-Id.
+Plain = Callable[[int, str, str], tuple[int, list[tuple[str, str]], bytes]]
 
 _SAME_FOR_ALL = {
     "SCRIPT_NAME": "",
@@ -164,7 +164,7 @@ class Exchange:
 
     def refuse(self, code: int, *, close: bool = False) -> None:
         """Answer with what the server says of the code; `close` the connection with it."""
-        status, headers, body = self._plain(code, self.header("accept-language"))
+        status, headers, body = self._plain(code, self.header("accept-language"), self.header("x-request-id"))
         self.answer(status, [*headers, ("connection", "close")] if close else headers, body)
 
     def cut(self) -> None:

@@ -38,6 +38,10 @@ class Lane:
             turn = self._next()
         return True
 
+    def load(self) -> tuple[int, int]:
+        """How many are being answered, and how many wait."""
+        return self._running, len(self._waiting)
+
     def _line_up(self, exchange: Exchange) -> bool:
         full, now = len(self._waiting) >= self._room, time.monotonic()
         if full or (self._waiting and now - self._waiting[0].since > PATIENCE):

@@ -138,6 +138,10 @@ class Server:
         self._connections = max(16, min(MOST_CONNECTIONS, _open_files() - SPARE_FILES))
         self._ended = threading.Event()
 
+    def load(self) -> tuple[int, int]:
+        """How many requests are being answered, and how many wait for a thread."""
+        return self._main.load()
+
     def _took(self, watcher: Any) -> None:
         move_to(self._core)
         self._intake(watcher)

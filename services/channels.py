@@ -10,11 +10,11 @@ from typing import Any
 
 import gateways
 import settings
-from gateways.base import ChannelError, ChannelUnknown, Driver, Payment, Payout
+from gateways.base import ChannelError, ChannelRefused, ChannelUnknown, Driver, Payment, Payout
 from models.channel import Channel
 from models.merchant import Merchant
 from models.order import Order
-from services import directory, vault
+from services import directory, metrics, vault
 from services.errors import Refused
 from services.numbers import payout_number
 
@@ -37,12 +37,21 @@ def driver_of(channel: Channel) -> Driver:
 def ask(call: Callable[[Any], Any], about: Payment | Payout) -> Any:
     """One call of a driver, outside any transaction; what the driver did not foresee is an unknown outcome, too."""
     try:
-        return call(about)
-    except ChannelError:
+        said = call(about)
+    except ChannelError as error:
+        _count(call, "refused" if isinstance(error, ChannelRefused) else "unknown")
         raise
     except Exception as error:
+        _count(call, "failed")
         log.exception("a driver failed on order %s", about.order_no)
         raise ChannelUnknown(f"the driver failed: {type(error).__name__}") from error
+    _count(call, "answered")
+    return said
+
+
+def _count(call: Callable[[Any], Any], result: str) -> None:
+    driver = getattr(call, "__self__", None)
+    metrics.active().called(getattr(driver, "name", "other"), getattr(call, "__name__", "other"), result)
 
 
 def linked(merchant: Merchant, channel_id: int) -> Channel:

@@ -15,6 +15,7 @@ from apscheduler.schedulers.background import BackgroundScheduler
 from models import search
 from services import (
     aside,
+    beats,
     callbacks,
     clock,
     moving_clock,
@@ -50,20 +51,25 @@ def start(chosen: Settings, for_long_work: Callable[[Any], Any] = lambda job: jo
         executors={"default": jobs},
         job_defaults={"max_instances": 1, "coalesce": True, "misfire_grace_time": None},
     )
-    scheduler.add_job(storage.surviving(callbacks.sweep), "interval", [senders], seconds=SWEEP_SECONDS, id="callbacks")
-    scheduler.add_job(storage.surviving(reconciliation.sweep), "interval", [askers], seconds=SWEEP_SECONDS, id="orders")
-    scheduler.add_job(storage.surviving(replay.purge), "interval", seconds=PURGE_SECONDS, id="purge")
-    scheduler.add_job(storage.surviving(search.catch_up), "interval", seconds=SEARCH_SECONDS, id="search")
+    for name, job, arguments, seconds, limit in (
+        ("callbacks", callbacks.sweep, [senders], SWEEP_SECONDS, beats.SHORT),
+        ("orders", reconciliation.sweep, [askers], SWEEP_SECONDS, beats.SHORT),
+        ("purge", replay.purge, [], PURGE_SECONDS, beats.SHORT),
+        ("search", search.catch_up, [], SEARCH_SECONDS, beats.LONG),
+    ):
+        surviving = storage.surviving(beats.beating(name, job, limit))
+        scheduler.add_job(surviving, "interval", arguments, seconds=seconds, id=name)
     stopping = threading.Event()
     if chosen.backup_every:
-        back_up, first = for_long_work(scheduled_backups.run), datetime.now(UTC)
-        arguments = [chosen, stopping]
+        back_up = for_long_work(beats.beating("backups", scheduled_backups.run, beats.LONG))
+        first, arguments = datetime.now(UTC), [chosen, stopping]
         scheduler.add_job(back_up, "interval", arguments, seconds=BACKUP_SECONDS, next_run_time=first, id="backups")
     if chosen.verify_every:
-        verify = storage.surviving(verification.run_if_due)
+        verify = storage.surviving(beats.beating("verification", verification.run_if_due, beats.LONG))
         scheduler.add_job(verify, "interval", [chosen], seconds=VERIFY_SECONDS, id="verification")
     if chosen.demo:
-        scheduler.add_job(storage.surviving(simulation.play_planned), "interval", seconds=SWEEP_SECONDS, id="planned")
+        planned = storage.surviving(beats.beating("planned", simulation.play_planned, beats.SHORT))
+        scheduler.add_job(planned, "interval", seconds=SWEEP_SECONDS, id="planned")
     scheduler.start()
 
     def wake(job: str = "callbacks") -> None:
@@ -88,6 +94,7 @@ def start(chosen: Settings, for_long_work: Callable[[Any], Any] = lambda job: jo
 
     def stop() -> None:
         stopping.set()
+        beats.forget()
         verification.stop()
         callbacks.when_enqueued(None)
         moving_clock.use(None)

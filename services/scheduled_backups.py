@@ -63,6 +63,15 @@ def _made(folder: Path, now: datetime) -> list[tuple[datetime, Path]]:
     return sorted((at, path) for at, path in found if at <= now)
 
 
+def newest(chosen: Settings) -> float | None:
+    """When the newest scheduled backup was begun, in Unix time; None where there is none, or nobody can tell."""
+    try:
+        made = _made(chosen.backups, datetime.now(UTC))
+    except OSError:
+        return None
+    return made[-1][0].timestamp() if made else None
+
+
 def _due(chosen: Settings, now: datetime) -> bool:
     made = _made(chosen.backups, now)
     return not made or now - made[-1][0] >= timedelta(hours=chosen.backup_every)

@@ -29,6 +29,7 @@ NEVER = {
     "gateways": ABOVE | {"services", "schemas", "models"},
     "regions_data": ABOVE | {"services", "schemas", "models", "gateways"},
     "settings": ABOVE | set(FOLDERS),
+    "business_clock": ABOVE | set(FOLDERS) | {"settings"},
 }
 FILES = [*ROOT.glob("*.py"), *(file for folder in FOLDERS for file in ROOT.glob(f"{folder}/**/*.py"))]
 TREES = {str(file.relative_to(ROOT)): ast.parse(file.read_text("utf-8")) for file in FILES}

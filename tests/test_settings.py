@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from ipaddress import ip_network
 from pathlib import Path
 
 import pytest
@@ -72,6 +73,8 @@ def test_a_wrong_setting_in_the_file_ends_like_one_in_the_environment(tmp_path):
 
 
 BAD_VALUES = [
+    ("metrics_from", "everybody"),
+    ("log_format", "xml"),
     *(("port", text) for text in ("0", "-1", " 80", "8_0", "８０", "8.0", "9" * 30)),
     *(
         ("site_url", text)
@@ -141,6 +144,10 @@ GOOD_VALUES = [
     ("database_url", "postgresql://orders@db.example/orders", "postgresql://orders@db.example/orders"),
     ("database_connections", "32", 32),
     ("log_level", "DEBUG", "DEBUG"),
+    ("log_format", "json", "json"),
+    ("access_log", "1", True),
+    ("metrics_from", "10.0.0.0/8, ::1", (ip_network("10.0.0.0/8"), ip_network("::1"))),
+    ("metrics_from", "none", ()),
 ]
 
 

@@ -1,0 +1,87 @@
+"""Each request's id, count, time and line in the log: around the whole application, the console too."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable
+from ipaddress import ip_address
+from typing import Any
+
+from flask import Blueprint, Response, request
+
+import settings
+from blueprints.operations import OPERATIONS
+from services import metrics, traces
+from services.errors import Refused
+
+log = logging.getLogger("access")
+watching = Blueprint("watching", __name__)
+
+ENDPOINT, CODE, MERCHANT = "orders.endpoint", "orders.code", "orders.merchant"  # what is known, in the environ
+NAMES = {(each.route, each.method.upper()): each.name for each in OPERATIONS}
+NAMES |= {(route, "HEAD"): name for (route, method), name in NAMES.items() if method == "GET"}
+
+
+def _endpoint(environ: dict[str, Any]) -> str:
+    route = environ.get(ENDPOINT)
+    if route is None:
+        return "console" if environ.get("SCRIPT_NAME") else "other"
+    return NAMES.get((route, environ["REQUEST_METHOD"]), route)
+
+
+class Watched:
+    """The application, each of whose requests has an id and is counted."""
+
+    def __init__(self, application: Callable[..., Iterable[bytes]], access_log: bool):
+        self._application, self._access_log = application, access_log
+
+    def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        request_id, began = traces.of(environ.get("HTTP_X_REQUEST_ID")), time.perf_counter()
+        token = traces.current.set(request_id)
+
+        def start(status: str, headers: list[tuple[str, str]], *error: Any) -> Any:
+            seconds, number = time.perf_counter() - began, int(status[:3])
+            endpoint, code = _endpoint(environ), environ.get(CODE, 0)
+            metrics.active().answered(endpoint, number, code, seconds)
+            if self._access_log:
+                _say(environ, endpoint, number, code, seconds)
+            headers.append((traces.HEADER, request_id))
+            return start_response(status, headers, *error)
+
+        try:
+            return self._application(environ, start)
+        finally:
+            traces.current.reset(token)
+
+
+def _say(environ: dict[str, Any], endpoint: str, status: int, code: int, seconds: float) -> None:
+    """A line about a request: never its query string, body or headers."""
+    facts = {
+        "method": environ["REQUEST_METHOD"],
+        "endpoint": endpoint,
+        "status": status,
+        "code": code or None,
+        "duration_ms": round(seconds * 1000, 1),
+        "merchant": environ.get(MERCHANT),
+        "address": environ.get("REMOTE_ADDR"),
+    }
+    log.info(" ".join(f"{name}={value}" for name, value in facts.items() if value is not None), extra=facts)
+
+
+def may_watch() -> bool:
+    """Is the present caller one of those whom `metrics_from` names?"""
+    try:
+        address = ip_address(request.remote_addr or "")
+    except ValueError:  # a proxy's word for it
+        return False
+    address = getattr(address, "ipv4_mapped", None) or address
+    return any(address in network for network in settings.active().metrics_from)
+
+
+@watching.get("/metrics")
+def numbers() -> Response:
+    """All numbers, for Prometheus; nothing is here for whom `metrics_from` does not name."""
+    if not may_watch():
+        raise Refused(40404)
+    return Response(metrics.active().text(), content_type="text/plain; version=0.0.4; charset=utf-8")

@@ -1,0 +1,191 @@
+"""What the service counts about itself, for Prometheus; what the database knows is read when somebody asks."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from peewee import DatabaseError, fn
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+import settings
+from models.merchant import Merchant
+from models.order import STATUSES, TYPES, PaymentException
+from models.outbox import DEAD, Callback
+from models.tally import Tally
+from models.verification import HOLDS
+from services import beats, clock, scheduled_backups, storage, verification
+
+log = logging.getLogger(__name__)
+
+FRESH = 5.0  # seconds for which what was read from the database is as good as new
+RECENT = 7 * 86_400  # seconds for which a callback that was given up counts
+TYPE_NAMES = dict(zip(TYPES, ("buy", "sell"), strict=True))
+BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+
+Rows = list[tuple[tuple[str, ...], float]]  # label values and value
+Family = tuple[str, str, tuple[str, ...], Rows]  # name, meaning, labels
+
+
+def _orders() -> Rows:
+    rows = Tally.select(Tally.order_type, Tally.status, fn.SUM(Tally.count)).group_by(Tally.order_type, Tally.status)
+    counts = {(order_type, status): count for order_type, status, count in rows.tuples()}
+    return [((TYPE_NAMES[kind], status), counts.get((kind, status), 0)) for kind in TYPES for status in STATUSES]
+
+
+def _callbacks() -> Iterator[Family]:
+    waiting = Callback.merchant.in_(Merchant.select(Merchant.id)) & Callback.due_at.is_null(False)
+    count, due = Callback.select(fn.COUNT(Callback.id), fn.MIN(Callback.due_at)).where(waiting).tuples().get()
+    since = int(time.time()) - RECENT
+    dead = (Callback.merchant == Merchant.id) & (Callback.state == DEAD) & (Callback.createtime >= since)
+    by_merchant = Merchant.select(Callback.select(fn.COUNT(Callback.id)).where(dead)).tuples()
+    yield "orders_callbacks_waiting", "callbacks that are yet to be delivered", (), [((), count)]
+    overdue = max(0, time.time() - due) if due is not None else 0
+    yield "orders_callbacks_oldest_seconds", "for how long the oldest callback has been due", (), [((), overdue)]
+    given_up = sum(number for (number,) in by_merchant)
+    yield "orders_callbacks_given_up", "callbacks of the last seven days that were given up", (), [((), given_up)]
+
+
+def _ledger() -> Iterator[Family]:
+    newest = verification.last()
+    if newest is not None:
+        faults = 0 if newest.outcome == HOLDS else sum(len(lines) for lines in newest.off.values())
+        ended = newest.started + (newest.milliseconds or 0) / 1000
+        yield "orders_ledger_last_verified_timestamp_seconds", "when that ended", (), [((), ended)]
+        yield "orders_ledger_faults", "what the last verification of the ledger found to be off", (), [((), faults)]
+
+
+def _of_database() -> list[Family]:
+    kinds = PaymentException.select(PaymentException.kind, fn.COUNT(PaymentException.id))
+    opened = kinds.where(PaymentException.resolution.is_null()).group_by(PaymentException.kind).tuples()
+    return [
+        ("orders_orders", "orders", ("type", "status"), _orders()),
+        *_callbacks(),
+        ("orders_exceptions_open", "open exceptions", ("kind",), [((kind,), count) for kind, count in opened]),
+        *_ledger(),
+    ]
+
+
+def _free(folder: Path) -> int | None:
+    try:
+        disk = os.statvfs(folder)
+    except OSError:
+        return None
+    return disk.f_bavail * disk.f_frsize
+
+
+def _of_machine(load: Callable[[], tuple[int, int]]) -> Iterator[Family]:
+    chosen = settings.active()
+    folders = {"instance": chosen.instance} | ({"backups": chosen.backups} if chosen.backup_every else {})
+    free = {name: _free(folder) for name, folder in folders.items()}
+    left: Rows = [((name,), number) for name, number in free.items() if number is not None]
+    yield "orders_disk_free_bytes", "room on the disk of a folder", ("folder",), left
+    if chosen.backup_every and (made := scheduled_backups.newest(chosen)):
+        yield "orders_backup_age_seconds", "since the newest scheduled backup", (), [((), time.time() - made)]
+    jobs: Rows = [((name,), age) for name, age in beats.ages().items()]
+    yield "orders_job_age_seconds", "since a job last ran to its end", ("job",), jobs
+    running, waiting = load()
+    yield "orders_requests_running", "requests that are being answered", (), [((), running)]
+    yield "orders_requests_waiting", "requests that wait for a thread", (), [((), waiting)]
+    yield "orders_clock_set_back", "how often the clock was set back", (), [((), clock.seen.set_backs)]
+
+
+class _Looked(Collector):
+    """What is looked up when somebody asks; what the database can't tell now is left out."""
+
+    def __init__(self, load: Callable[[], tuple[int, int]]):
+        self._load, self._lock, self._at = load, threading.Lock(), -FRESH
+        self._known: list[Family] | None = None
+
+    def describe(self) -> Iterable[Any]:
+        """Nothing ahead: to look would ask the database."""
+        return []
+
+    def _read(self) -> list[Family] | None:
+        with self._lock:
+            if clock.steady() - self._at >= FRESH:
+                try:
+                    self._known = None if storage.trial() else _of_database()
+                except (DatabaseError, sqlite3.Error, OSError) as error:
+                    storage.report(error)
+                    self._known = None
+                self._at = clock.steady()
+            return self._known
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        """All of it, at most FRESH seconds old."""
+        known = self._read()
+        up: Family = ("orders_database_up", "can the database be read and written?", (), [((), known is not None)])
+        for name, meaning, labels, rows in [up, *(known or []), *_of_machine(self._load)]:
+            family = GaugeMetricFamily(name, meaning, labels=labels)
+            for values, value in rows:
+                family.add_metric(values, float(value))
+            yield family
+
+
+class Metrics:
+    """One application's numbers."""
+
+    def __init__(self) -> None:
+        self.load: Callable[[], tuple[int, int]] = lambda: (0, 0)  # requests that run, and that wait
+        self._registry = CollectorRegistry()
+        self._requests = Counter(
+            *("orders_http_requests", "requests by endpoint, HTTP status and envelope's code"),
+            *(("endpoint", "status", "code"),),
+            registry=self._registry,
+        )
+        self._seconds = Histogram(
+            *("orders_http_request_seconds", "how long requests took", ("endpoint",)),
+            registry=self._registry,
+            buckets=BUCKETS,
+        )
+        self._calls = Counter(
+            "orders_channel_calls", "calls to channels", ("driver", "call", "result"), registry=self._registry
+        )
+        build = Gauge("orders_build_info", "the service's version", ("version",), registry=self._registry)
+        build.labels(settings.VERSION).set(1)
+        self._registry.register(_Looked(lambda: self.load()))
+        self._counters: dict[tuple[str, int, int], Any] = {}  # looked up once: labels() costs as much as all the rest
+        self._histograms: dict[str, Any] = {}
+
+    def answered(self, endpoint: str, status: int, code: int, seconds: float | None) -> None:
+        """Count an answer; `code` is 0 where it is no envelope, `seconds` None where nobody knows."""
+        key = (endpoint, status, code)
+        counter = self._counters.get(key)
+        if counter is None:
+            counter = self._counters[key] = self._requests.labels(endpoint, str(status), str(code or ""))
+        counter.inc()
+        if seconds is not None:
+            histogram = self._histograms.get(endpoint)
+            if histogram is None:
+                histogram = self._histograms[endpoint] = self._seconds.labels(endpoint)
+            histogram.observe(seconds)
+
+    def called(self, driver: str, call: str, result: str) -> None:
+        """Count a call to a channel."""
+        self._calls.labels(driver, call, result).inc()
+
+    def text(self) -> bytes:
+        """All numbers in Prometheus's text form."""
+        return generate_latest(self._registry)
+
+
+_active = [Metrics()]
+
+
+def begin() -> None:
+    """Count from zero."""
+    _active[:] = [Metrics()]
+
+
+def active() -> Metrics:
+    """The process's numbers."""
+    return _active[0]

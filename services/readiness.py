@@ -1,0 +1,57 @@
+"""Whether requests should be sent here now: a table of checks, each of which says what is wrong, or nothing."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from peewee import DatabaseError
+
+import settings
+from models.base import database
+from services import beats, clock, replay, storage
+
+LEAST_FREE = 16 * 1024 * 1024  # bytes: some minutes of orders
+MOST_OFF = 60  # seconds between this machine's clock and Postgres's
+
+
+def _database() -> str:
+    fault = storage.trial()
+    return fault.word if fault else ""
+
+
+def _scheduler() -> str:
+    if not beats.ages():
+        return "not running"
+    return " ".join(f"{name} is late" for name in beats.late())
+
+
+def _disk() -> str:
+    try:
+        disk = os.statvfs(settings.active().instance)
+    except OSError as error:
+        return error.strerror or "unknown"
+    return "" if disk.f_bavail * disk.f_frsize >= LEAST_FREE else "less than 16 MiB free"
+
+
+def _clock() -> str:
+    now = int(time.time())
+    if clock.seen.is_lost(now, replay.WINDOW + 1, replay.GOOD_FOR):
+        return "it was set back: nonces of this time are forgotten"
+    if not database.is_shared or storage.trial():
+        return ""
+    try:
+        (theirs,) = database.execute_sql("SELECT EXTRACT(EPOCH FROM clock_timestamp())").fetchone()
+    except DatabaseError as error:
+        storage.report(error)
+        return ""  # it is the database that is not well
+    off = time.time() - float(theirs)
+    return f"{off:+.0f} seconds off the database's" if abs(off) > MOST_OFF else ""
+
+
+CHECKS = {"database": _database, "scheduler": _scheduler, "disk": _disk, "clock": _clock}
+
+
+def look() -> dict[str, str]:
+    """What is wrong by check; an empty text where nothing is."""
+    return {name: check() for name, check in CHECKS.items()}

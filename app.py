@@ -41,6 +41,7 @@ from models.merchant import Merchant
 from models.postgres import NoDriver
 from server import Server, core_of_its_own, may_have, on_any_core, staying_on, until_asked
 from services import (
+    beats,
     clock,
     demo,
     directory,
@@ -127,6 +128,7 @@ def create_app(chosen: settings.Settings | None = None) -> Flask:
         _end_with(error)
     logs.begin(chosen)
     metrics.begin()
+    beats.forget()
     app = Service(
         __name__, instance_path=str(chosen.instance), template_folder="blueprints/templates", static_folder=None
     )

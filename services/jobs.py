@@ -62,8 +62,8 @@ def start(chosen: Settings, for_long_work: Callable[[Any], Any] = lambda job: jo
     stopping = threading.Event()
     if chosen.backup_every:
         back_up = for_long_work(beats.beating("backups", scheduled_backups.run, beats.LONG))
-        first, arguments = datetime.now(UTC), [chosen, stopping]
-        scheduler.add_job(back_up, "interval", arguments, seconds=BACKUP_SECONDS, next_run_time=first, id="backups")
+        first, its = datetime.now(UTC), [chosen, stopping]
+        scheduler.add_job(back_up, "interval", its, seconds=BACKUP_SECONDS, next_run_time=first, id="backups")
     if chosen.verify_every:
         verify = storage.surviving(beats.beating("verification", verification.run_if_due, beats.LONG))
         scheduler.add_job(verify, "interval", [chosen], seconds=VERIFY_SECONDS, id="verification")

@@ -41,7 +41,7 @@ def _clock() -> str:
     if not database.is_shared or storage.trial():
         return ""
     try:
-        (theirs,) = database.execute_sql("SELECT EXTRACT(EPOCH FROM clock_timestamp())").fetchone()
+        (theirs,) = database.execute_sql("SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) AS bigint)").fetchone()
     except DatabaseError as error:
         storage.report(error)
         return ""  # it is the database that is not well

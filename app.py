@@ -18,7 +18,6 @@ from peewee import DatabaseError
 from werkzeug.middleware.proxy_fix import ProxyFix
 
 import cli
-import logs
 import settings
 from blueprints import auth, envelope, gate
 from blueprints.cashier import pages
@@ -47,6 +46,7 @@ from services import (
     directory,
     instance_lock,
     jobs,
+    logs,
     metrics,
     moving_clock,
     recording,

@@ -6,7 +6,6 @@ from flask import Blueprint, Response
 
 import settings
 from blueprints.envelope import ok
-from blueprints.watching import may_watch
 from services import readiness, storage
 from services.errors import Refused
 
@@ -24,9 +23,9 @@ def healthz() -> Response:
 
 @health.get("/readyz")
 def readyz() -> Response:
-    """200 while requests should come here, else 50300; `data` tells each check to those whom `metrics_from` names."""
+    """200 while requests should come here, else 50300; `data` tells each check."""
     found = readiness.look()
-    checks = {name: wrong or "ok" for name, wrong in found.items()} if may_watch() else None
+    checks = {name: wrong or "ok" for name, wrong in found.items()}
     if any(found.values()):
         raise Refused(50300, checks)
     return ok(checks)

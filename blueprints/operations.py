@@ -175,7 +175,7 @@ OPERATIONS = (
     Operation("noticeByGet", "notices.notify", PAYMENT, (40401, 40404), others=NOTICE),
     Operation("noticeByPost", "notices.notify", PAYMENT, (40401, 40404), method="post", others=NOTICE),
     Operation("health", "health.healthz", SERVICE, data=(fields.Nested(answers.Health),)),
-    Operation("ready", "health.readyz", SERVICE, data=(fields.Nested(answers.Readiness, allow_none=True),)),
+    Operation("ready", "health.readyz", SERVICE, data=(fields.Nested(answers.Readiness),)),
     Operation("metrics", "watching.numbers", SERVICE, (40404,), others=((200, TEXT),)),
     Operation("openapi", "docs.openapi", SERVICE, sends=("Access-Control-Allow-Origin",), others=((200, JSON),)),
     Operation("reference", "docs.reference", SERVICE, sends=PAGE, others=((200, HTML),)),

@@ -99,7 +99,7 @@ class Health(View):
 
 
 class Readiness(View):
-    """What is wrong by check, or `ok`; null for whom `metrics_from` does not name."""
+    """What is wrong by check, or `ok`."""
 
     database = fields.String()
     scheduler = fields.String()

@@ -6,7 +6,12 @@ import pytest
 
 from tests import contract
 
-GOOD = {"X-Service-Version": "1", "X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
+GOOD = {
+    "X-Service-Version": "1",
+    "X-Request-Id": "1-1",
+    "X-Content-Type-Options": "nosniff",
+    "Cache-Control": "no-store",
+}
 KIND = {"Content-Type": "application/json"}
 REGION = {"name": "广东省", "code": "440000"}
 ORDER = {
@@ -57,7 +62,10 @@ def test_what_the_document_has_is_no_fault():
         ({"body": success([REGION | {"code": "44"}])}, "data.0.code"),
         ({"body": b"<p>", "headers": GOOD | {"Content-Type": "text/html"}}, "text/html"),
         ({"status": 304, "headers": GOOD}, "a body"),
-        ({"headers": {**KIND, "X-Service-Version": "1", "Cache-Control": "no-store"}}, "X-Content-Type-Options"),
+        (
+            {"headers": {name: value for name, value in (GOOD | KIND).items() if name != "X-Content-Type-Options"}},
+            "X-Content-Type-Options",
+        ),
         ({"headers": GOOD | KIND | {"X-New": "1"}}, "x-new"),
         ({"status": 429, "body": failure(42900), "headers": GOOD | KIND | {"Retry-After": "soon"}}, "retry-after"),
         ({"operation": "nothing", "body": success(None)}, "no 200"),

@@ -73,10 +73,6 @@ class TestWhoMayRead:
         assert http("GET", "/metrics", headers=FAR).code == 40404
         assert http("GET", "/metrics", headers={"X-Forwarded-For": "127.0.0.1"}).status == 200
 
-    def test_others_are_told_that_it_is_not_ready_and_not_why(self, http):
-        assert http("GET", "/readyz").data["scheduler"] == "not running"
-        assert http("GET", "/readyz", headers=FAR).data is None
-
 
 def test_a_service_is_ready_once_its_jobs_run(watched):
     ready = until(lambda: (answer := watched.api.send("GET", "/readyz")).status == 200 and answer)

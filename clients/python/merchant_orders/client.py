@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import secrets
 import time
 import uuid
@@ -29,6 +30,7 @@ Created = TypeVar("Created", BuyOrder, SellOrder)
 BUY, SELL = 1, 2
 REGIONS = "/addons/paychannel/channel.gatewaya"
 MOST_PER_PAGE = 100
+IDEMPOTENCY_KEY = re.compile("[!-~]{1,255}")
 
 
 class Client:
@@ -103,6 +105,7 @@ class Client:
         Raises:
             Refused: there is no such order; by its class one can tell why.
             OutcomeUnknown: it may be there; call again with `idempotency_key=error.idempotency_key`.
+            ValueError: an amount or a key that can't be one; nothing was sent.
         """
         order = {
             "order_type": BUY,
@@ -229,6 +232,8 @@ class Client:
 
     def _create(self, kind: type[Created], order: dict[str, Any], key: str | None) -> Created:
         key = str(uuid.uuid4()) if key is None else key
+        if not IDEMPOTENCY_KEY.fullmatch(key):  # the service takes an empty one for none: each try would be an order
+            raise ValueError(f"an idempotency_key is 1 to 255 printable ASCII characters without spaces, not {key!r}")
         return read(kind, self._call("createOrder", order, idempotency_key=key), idempotency_key=key)
 
     def _call(

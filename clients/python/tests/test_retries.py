@@ -194,3 +194,10 @@ def test_one_number_of_an_order_is_asked_for():
 
 def test_every_error_is_one_class():
     assert all(issubclass(kind, OrdersError) for kind in BY_CODE.values())
+
+
+@pytest.mark.parametrize("key", ["", " ", "two words", "schlüssel", "x" * 256, "a\n"])
+def test_a_key_that_the_service_would_not_go_by_is_refused_before_anything_is_sent(stand_in, key):
+    with pytest.raises(ValueError, match="idempotency_key"):
+        buy(stand_in.client(), idempotency_key=key)
+    assert stand_in.bodies == []

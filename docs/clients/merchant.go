@@ -24,7 +24,7 @@ var (
 	apiKey         = setting("MERCHANT_KEY", "demo")
 	secret         = setting("MERCHANT_SECRET", "demo-secret")
 	callbackSecret = setting("MERCHANT_CALLBACK_SECRET", "") // without it no callback is believed
-	client         = &http.Client{Timeout: 30 * time.Second}
+	client         = &http.Client{Timeout: 30 * time.Second, CheckRedirect: stay}
 )
 
 type object = map[string]any
@@ -86,6 +86,9 @@ func mac(key, text []byte) []byte {
 	hash.Write(text)
 	return hash.Sum(nil)
 }
+
+// A signed request goes nowhere else.
+func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 // The answer, refusals too. An error: no answer came, so send the same again with the same key.
 func call(endpoint string, fields object, idempotencyKey string) (answer object, err error) {

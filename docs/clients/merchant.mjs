@@ -32,6 +32,7 @@ export async function call(endpoint, fields, idempotencyKey = '') {
     method: 'POST',
     headers: { 'Content-Type': 'application/json', ...(idempotencyKey && { 'Idempotency-Key': idempotencyKey }) },
     body: JSON.stringify(body),
+    redirect: 'error', // a signed request goes nowhere else
     signal: AbortSignal.timeout(30_000),
   });
   return answer.json();

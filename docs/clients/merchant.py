@@ -33,6 +33,14 @@ def sign(endpoint, fields):
     return hmac.new(SECRET.encode(), string_to_sign(endpoint, fields).encode(), hashlib.sha256).hexdigest()
 
 
+class NoRedirects(urllib.request.HTTPRedirectHandler):
+    def redirect_request(self, *args):
+        return None  # a signed request goes nowhere else
+
+
+opener = urllib.request.build_opener(NoRedirects)
+
+
 def call(endpoint, fields, idempotency_key=""):
     """The answer, refusals too. OSError, ValueError: no answer came, so send the same again with the same key."""
     body = {**fields, "api_key": API_KEY, "timestamp": int(time.time()), "nonce": secrets.token_hex(16)}
@@ -42,7 +50,7 @@ def call(endpoint, fields, idempotency_key=""):
         headers["Idempotency-Key"] = idempotency_key
     request = urllib.request.Request(f"{URL}/merchant/{endpoint}", json.dumps(body).encode(), headers)
     try:
-        with urllib.request.urlopen(request, timeout=30) as answer:
+        with opener.open(request, timeout=30) as answer:
             return json.load(answer)
     except urllib.error.HTTPError as refusal:
         return json.load(refusal)

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from werkzeug import Response
 
 from tests.clients.languages import LANGUAGES
 from tests.support import free_port
@@ -34,6 +35,16 @@ def test_it_is_another_merchants_where_the_environment_says_so(language, client,
     created, found = answers(client.run(client.language.order, **settings))
     assert found["data"]["order_no"] == created["data"]["order_no"]
     assert live.api.detail(order_no=created["data"]["order_no"]).code == 40401  # it is not the merchant `demo`'s
+
+
+@pytest.mark.parametrize("status", [302, 307])
+def test_it_takes_its_signed_request_nowhere_else(language, client, web_server, status):
+    there = Response("", status, {"Location": web_server.url_for("/elsewhere")})
+    web_server.expect_request("/merchant/createOrder").respond_with_response(there)
+    web_server.expect_request("/elsewhere").respond_with_json({"code": 0, "msg": "from elsewhere", "data": None})
+    done = client.run(client.language.order, MERCHANT_URL=web_server.url_for("").rstrip("/"))
+    assert [request.path for request, _ in web_server.log] == ["/merchant/createOrder"]
+    assert b"elsewhere" not in done.stdout
 
 
 def test_it_fails_where_nobody_answers(language, client):

@@ -6,7 +6,7 @@ import json
 import re
 import threading
 import time
-from collections import Counter, deque
+from collections import deque
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -47,7 +47,7 @@ class Behaviour:
 
 @dataclass(frozen=True)
 class Arrival:
-    """One callback as it came: `received` in the demo's time, `why` it does not verify, `attempt` counted here."""
+    """One callback as it came: `received` in the demo's time, `why` it does not verify, `attempt` among those kept."""
 
     number: int
     received: int
@@ -91,7 +91,6 @@ class Inbox:
         """Empty, and answering 200."""
         with self._lock:
             self._arrivals: deque[Arrival] = deque(maxlen=KEPT)
-            self._attempts: Counter[str] = Counter()
             self._behaviour = Behaviour()
             self._count = 0
 
@@ -99,7 +98,6 @@ class Inbox:
         """Forget what came; what is answered stays."""
         with self._lock:
             self._arrivals.clear()
-            self._attempts.clear()
 
     @property
     def behaviour(self) -> Behaviour:
@@ -130,7 +128,7 @@ class Inbox:
         with self._lock:
             behaviour = self._next()
             self._count += 1
-            self._attempts[webhook_id] += 1
+            before = next((each.attempt for each in self._arrivals if each.webhook_id == webhook_id), 0)
             self._arrivals.appendleft(
                 Arrival(
                     number=self._count,
@@ -139,7 +137,7 @@ class Inbox:
                     type=kind,
                     order_no=order_no,
                     why=why,
-                    attempt=self._attempts[webhook_id],
+                    attempt=before + 1,
                     answered=behaviour.answer,
                     headers=headers,
                     body=body.decode(),

@@ -87,8 +87,10 @@ def _order(order_no: str) -> Order:
 @sandbox.post("/accept")
 @demo_only
 def accept() -> Any:
-    """Accept a withdrawal, as an operator would."""
+    """Accept a withdrawal of the sandbox, as an operator would; one on any other channel might pay real money."""
     order = _order(form_of(OrderForm())["order_no"])
+    if simulation.sandbox_driver(order) is None:
+        raise Refused(40401)
     payouts.accept(order)
     recording.note({"do": "accept"}, order.order_no)
     return done({"order_no": order.order_no, "status": Order.get_by_id(order.id).status})

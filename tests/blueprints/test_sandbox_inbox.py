@@ -103,6 +103,21 @@ def test_a_page_says_why_a_signature_does_not_hold(http):
     assert http("GET", f"{INBOX}/2").code == 40404
 
 
+def test_tries_are_counted_as_far_as_callbacks_are_kept(http):
+    def arrives(webhook_id):
+        body = json.dumps({"type": "order.completed", "data": {"order_no": "1"}}).encode()
+        http("POST", INBOX, body, {"Content-Type": "application/json", "webhook-id": webhook_id})
+        return http("GET", f"{INBOX}.json").data["list"][0]["attempt"]
+
+    assert [arrives("msg_first"), arrives("msg_first")] == [1, 2]
+    for number in range(99):
+        arrives(f"msg_{number}")
+    assert arrives("msg_first") == 3
+    for number in range(100):
+        arrives(f"msg_{number}")
+    assert arrives("msg_first") == 1
+
+
 @pytest.mark.parametrize(
     ("fields", "wrong"),
     [
@@ -121,7 +136,13 @@ def test_an_answer_that_is_none_is_refused(http, fields, wrong):
 @pytest.mark.parametrize("path", ["inbox/answers", "inbox/clear", "clock", "accept", "channel", "pay", "scenario/new"])
 @pytest.mark.parametrize(
     "headers",
-    [{"Sec-Fetch-Site": "cross-site"}, {"Sec-Fetch-Site": "same-site"}, {"Origin": "http://evil.example"}],
+    [
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+        {"Origin": "http://evil.example"},
+        {"Origin": "null"},
+        {"Origin": "http://["},
+    ],
 )
 def test_a_page_of_somebody_else_moves_nothing(http, nothing_changes, path, headers):
     assert http("POST", f"/sandbox/{path}", b"answer=500&seconds=60", FORM | headers).code == 40300

@@ -5,7 +5,7 @@ import re
 import pytest
 
 import business_clock
-from tests.support import completed
+from tests.support import completed, signed_text
 
 FORM = {"Content-Type": "application/x-www-form-urlencoded", "Accept": "text/html"}
 
@@ -56,6 +56,12 @@ def test_a_withdrawal_is_accepted_by_its_form(api, page, press):
     assert "/sandbox/accept" not in page().text
 
 
+def test_only_a_withdrawal_of_the_sandbox_is_accepted_here(api, http):
+    order_no = api.sell("10.00", channel=3).data["order_no"]
+    assert http("POST", "/sandbox/accept", f"order_no={order_no}".encode(), FORM).code == 40401
+    assert api.status(order_no) == "pending"
+
+
 def test_the_clock_is_moved_by_its_buttons(page, press):
     press("clock", "seconds=3600")
     assert "3600 seconds ahead of this machine" in page().text
@@ -72,3 +78,9 @@ def test_it_is_a_strict_page_without_a_script(page):
     assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
     assert "no-store" in answer.headers["Cache-Control"]
     assert "<script" not in answer.text
+
+
+def test_a_request_with_a_number_too_long_to_be_read_again_is_answered_all_the_same(api):
+    number = "9" * 5_000
+    text = signed_text("createOrder", f'"order_type": 1, "cny_amount": {number}')
+    assert api.post("createOrder", text).code == 42200

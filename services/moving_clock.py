@@ -15,6 +15,7 @@ from peewee import fn
 import business_clock
 import settings
 from gateways.sandbox import books
+from models.merchant import Merchant
 from models.order import Order
 from models.outbox import Callback
 from services import seeding, simulation
@@ -89,8 +90,12 @@ def recall(knows_demo: bool = True) -> None:
     except sqlite3.Error as error:  # whoever is no demo must start all the same
         log.warning("the sandbox's books can't be read, so its clock is the machine's: %s", error)
         ahead = 0
-    is_demo = ahead and (settings.active().demo or (knows_demo and seeding.is_demo()))
-    business_clock.put_ahead(ahead if is_demo else 0)
+    business_clock.put_ahead(ahead if ahead and knows_demo and _is_demos() else 0)
+
+
+def _is_demos() -> bool:
+    """Is the database a demo's, or about to be one? Never one with real merchants only, whatever the settings say."""
+    return seeding.is_demo() or (settings.active().demo and not Merchant.select().exists())
 
 
 def next_due() -> int | None:

@@ -108,6 +108,19 @@ def test_outside_the_demo_no_clock_is_moved(tmp_path, http):
     assert business_clock.ahead() == 60
 
 
+def test_the_time_of_a_database_with_real_merchants_is_the_machines_whatever_the_settings_say(tmp_path, http):
+    assert http("POST", "/sandbox/clock", b"seconds=60", FORM).data["ahead"] == 60
+    folder = tmp_path / "real"
+    folder.mkdir()
+    (folder / "sandbox.sqlite").write_bytes((tmp_path / "instance" / "sandbox.sqlite").read_bytes())
+    app = create_app(settings_of(folder))
+    assert app.test_cli_runner().invoke(args=["merchant", "add", "real", "--name", "Real Shop"]).exit_code == 0
+    database.close()
+    create_app(settings_of(folder, demo=True))
+    assert business_clock.ahead() == 0
+    database.close()
+
+
 def test_books_that_can_t_be_read_keep_nobody_from_starting(tmp_path, caplog):
     folder = tmp_path / "real"
     folder.mkdir()

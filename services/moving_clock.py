@@ -140,10 +140,11 @@ def _move(target: int) -> Moved:
         raise NotPossible(N_("only the demo's clock can be moved"))
     if target > MOST_AHEAD:
         raise NotPossible(N_("the clock can be ten years ahead at most"))
-    give_up, done = time.monotonic() + MOVE_SECONDS, bool(_sweeps)
+    sweeps = next(iter(_sweeps), None)  # the service may be told to stop meanwhile
+    give_up, done = time.monotonic() + MOVE_SECONDS, sweeps is not None
     least, steps = 1, 0
-    while _sweeps and done:
-        done = _sweeps[0].wait(min(give_up, time.monotonic() + STEP_SECONDS))
+    while sweeps and done:
+        done = sweeps.wait(min(give_up, time.monotonic() + STEP_SECONDS))
         ahead = business_clock.ahead()
         due = next_due()
         if ahead >= target or not done or due is None:
@@ -154,5 +155,5 @@ def _move(target: int) -> Moved:
             least = ceil((target - ahead) / COARSE_STEPS)
     if business_clock.ahead() < target:
         _put_ahead(target)
-        done = done and _sweeps[0].wait(give_up)
+        done = done and sweeps is not None and sweeps.wait(give_up)
     return Moved(business_clock.now(), business_clock.ahead(), done)

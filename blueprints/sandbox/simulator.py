@@ -113,9 +113,11 @@ def set_channel() -> Any:
 @sandbox.post("/merchant")
 @demo_only
 def set_merchant() -> Any:
-    """Where a merchant's callbacks go: `key`, `callback_url`, empty for the inbox."""
+    """Where a demo merchant's callbacks go: `key`, `callback_url`, empty for the inbox."""
     form = form_of(MerchantForm())
     merchant = administration.find_merchant(form["key"])
+    if not merchant.demo:
+        raise Refused(40404)
     before = merchant.callback_url
     administration.set_merchant(merchant, callback_url=form["callback_url"])
     return done({"key": merchant.key, "callback_url": form["callback_url"], "before": before})

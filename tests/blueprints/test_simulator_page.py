@@ -80,6 +80,12 @@ def test_it_is_a_strict_page_without_a_script(page):
     assert "<script" not in answer.text
 
 
+def test_where_the_callbacks_of_a_real_merchant_go_is_not_said_here(http, flask):
+    flask("merchant", "add", "shop", "--callback-url", "https://shop.example/callbacks")
+    assert http("POST", "/sandbox/merchant", b"key=shop&callback_url=/sandbox/inbox", FORM).code == 40404
+    assert "https://shop.example/callbacks" in flask("merchant", "show", "shop").output
+
+
 def test_a_request_with_a_number_too_long_to_be_read_again_is_answered_all_the_same(api):
     number = "9" * 5_000
     text = signed_text("createOrder", f'"order_type": 1, "cny_amount": {number}')

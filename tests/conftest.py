@@ -16,6 +16,7 @@ from jinja2 import FileSystemBytecodeCache
 from pytest_httpserver import HTTPServer
 from werkzeug.security import generate_password_hash
 
+from app import Service as Application
 from app import create_app
 from models import schema
 from models.base import database
@@ -30,7 +31,7 @@ from tests.support import NOON, Api, InlinePool, Receiver, Service, through_flas
 def pytest_configure() -> None:
     """Before anything is written."""
     scratch.use_memory()
-    Flask.test_client_class = contract.CheckedClient
+    Application.test_client_class = contract.CheckedClient
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -60,9 +60,10 @@ def open_all_pages(api, http):
     assert http("POST", "/sandbox/sign", b"endpoint=createOrder&api_key=demo", FORM).status == 200
     district = urlencode({"province": "广东省", "city": "广州市"})
     regions = ("regionData", "provinceList", "cityList?" + district, "districtList?" + district)
-    pages = ("/sandbox/inbox", "/sandbox/sign", "/healthz", "/openapi.json", "/docs")
+    pages = ("/sandbox/inbox", "/sandbox/sign", "/healthz", "/openapi.json", "/docs", "/metrics")
     for path in (*(f"{REGIONS}/{each}" for each in regions), *pages):
         assert http("GET", path).status == 200
+    assert http("GET", "/readyz").status == 503  # none of its jobs runs here
 
 
 def use_the_simulator(api, http):

@@ -178,9 +178,17 @@ NEEDS_CORES = pytest.mark.skipif(
 )
 
 
+def _need_a_free_core():
+    """Wait for one that services of other tests have."""
+    try:
+        until(_free_cores)
+    except AssertionError:
+        pytest.skip("other services on this machine have all cores")
+
+
 @NEEDS_CORES
 def test_a_service_takes_no_core_that_another_one_has(tmp_path, start):
-    until(_free_cores)  # services of other tests may have some
+    _need_a_free_core()
     with server.core_of_its_own() as taken:
         assert taken not in _cores(start(tmp_path / "service"))
         assert not _cores(start(tmp_path / "free", ORDERS_ONE_CORE="0"))
@@ -188,6 +196,7 @@ def test_a_service_takes_no_core_that_another_one_has(tmp_path, start):
 
 @NEEDS_CORES
 def test_a_killed_service_gives_its_core_up(tmp_path, start):
+    _need_a_free_core()
     service = start(tmp_path / "service")
 
     def cores():

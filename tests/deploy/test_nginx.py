@@ -127,6 +127,11 @@ def test_the_caller_is_who_nginx_says_and_not_who_it_claims_to_be(site):
     until(lambda: api.listed().code == 1)
 
 
+def test_each_request_has_an_id_of_nginx_and_not_one_that_its_caller_chose(site):
+    answer = _up(site).client.get(f"{site.https}/openapi.json", headers={"X-Request-Id": "mine"}, timeout=20)
+    assert re.fullmatch(r"[0-9a-f]{32}", answer.headers["X-Request-Id"])
+
+
 def test_plain_http_only_leads_to_https_and_proves_the_domain(site):
     proof = _up(site).folder / ".well-known" / "acme-challenge" / "token"
     proof.parent.mkdir(parents=True)

@@ -61,6 +61,8 @@ from services import (
 from services.errors import NotPossible
 from services.inbox import inbox
 
+log = logging.getLogger(__name__)
+
 BODY_LIMIT = 64 * 1024
 OTHER_THREADS = 32  # of the server, its jobs and the writer, besides those that are settings
 
@@ -156,6 +158,14 @@ def create_app(chosen: settings.Settings | None = None) -> Flask:
     return app
 
 
+def _say(text: str, chosen: settings.Settings) -> None:
+    """Tell whoever started the service, in a form that fits what else is on standard error."""
+    if chosen.log_format == "json":
+        log.info(text)
+    else:
+        click.echo(text, err=True)
+
+
 def _serve_until_asked(app: Flask, chosen: settings.Settings, core: int | None, asked: Callable[[], object]) -> bool:
     """Answer requests until `asked` returns, then finish what is in flight.
 
@@ -191,16 +201,16 @@ def _serve_until_asked(app: Flask, chosen: settings.Settings, core: int | None, 
     with staying_on(core):
         writer.stop()  # it starts again with the first that needs it, beside that one
         stopped.append(jobs.start(chosen, on_any_core()))
-    if chosen.demo:
+    if chosen.demo and chosen.log_format == "text":
         click.echo(demo.banner(chosen.public_url, chosen.api_prefix))
-    click.echo(f"serving on {chosen.public_url}", err=True)
+    _say(f"serving on {chosen.public_url}", chosen)
     # What is there by now stays. To look through it for garbage would hold up all requests for some 50 ms each time.
     gc.collect()
     gc.freeze()
     finished = server.run(asked)
     if finished:  # else nobody hears any more what became of what still waits
         writer.stop()
-    click.echo("stopped", err=True)
+    _say("stopped", chosen)
     return finished
 
 

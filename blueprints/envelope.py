@@ -27,6 +27,7 @@ draining = threading.Event()  # set once the process was asked to end
 
 # What the framework refuses by itself, as the documented code.
 HTTP_CODES = {404: 40404, 405: 40500, 413: 41300, 415: 41500}
+TOLD_TO_THE_END = ("/metrics",)  # also while the process ends
 WITHOUT_REQUEST = (40000, 40800, 41300, 50000, 50300)  # what the server answers without the application
 MOST_LANGUAGES = 200  # characters of an Accept-Language that are read: to read it costs more than to send it
 LOCALES = {name: Locale(name) for name in ("en", "zh")}
@@ -106,7 +107,9 @@ def _unexpected(error: Exception) -> Response:
 
 
 def _refuse_while_draining() -> Response | None:
-    return refuse(Refused(50300)) if draining.is_set() else None
+    if draining.is_set() and request.path not in TOLD_TO_THE_END:
+        return refuse(Refused(50300))
+    return None
 
 
 def _version(response: Response) -> Response:

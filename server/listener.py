@@ -50,7 +50,7 @@ def until_asked() -> Callable[[], Any]:
     return wait
 
 
-def _nothing(code: int, _: str) -> tuple[int, list[tuple[str, str]], bytes]:
+def _nothing(code: int, *_: str) -> tuple[int, list[tuple[str, str]], bytes]:
     return code // 100, [], b""
 
 

@@ -16,6 +16,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+import business_clock
 import settings
 from models.merchant import Merchant
 from models.order import STATUSES, TYPES, PaymentException
@@ -36,7 +37,8 @@ Family = tuple[str, str, tuple[str, ...], Rows]  # name, meaning, labels
 
 
 def _orders() -> Rows:
-    rows = Tally.select(Tally.order_type, Tally.status, fn.SUM(Tally.count)).group_by(Tally.order_type, Tally.status)
+    count, of_all = fn.SUM(Tally.count), Tally.merchant.in_(Merchant.select(Merchant.id))
+    rows = Tally.select(Tally.order_type, Tally.status, count).where(of_all).group_by(Tally.order_type, Tally.status)
     counts = {(order_type, status): count for order_type, status, count in rows.tuples()}
     return [((TYPE_NAMES[kind], status), counts.get((kind, status), 0)) for kind in TYPES for status in STATUSES]
 
@@ -44,11 +46,11 @@ def _orders() -> Rows:
 def _callbacks() -> Iterator[Family]:
     waiting = Callback.merchant.in_(Merchant.select(Merchant.id)) & Callback.due_at.is_null(False)
     count, due = Callback.select(fn.COUNT(Callback.id), fn.MIN(Callback.due_at)).where(waiting).tuples().get()
-    since = int(time.time()) - RECENT
+    since = business_clock.now() - RECENT
     dead = (Callback.merchant == Merchant.id) & (Callback.state == DEAD) & (Callback.createtime >= since)
     by_merchant = Merchant.select(Callback.select(fn.COUNT(Callback.id)).where(dead)).tuples()
     yield "orders_callbacks_waiting", "callbacks that are yet to be delivered", (), [((), count)]
-    overdue = max(0, time.time() - due) if due is not None else 0
+    overdue = max(0, business_clock.exactly() - due) if due is not None else 0
     yield "orders_callbacks_oldest_seconds", "for how long the oldest callback has been due", (), [((), overdue)]
     given_up = sum(number for (number,) in by_merchant)
     yield "orders_callbacks_given_up", "callbacks of the last seven days that were given up", (), [((), given_up)]

@@ -9,6 +9,8 @@ import pytest
 import requests
 from prometheus_client.parser import text_string_to_metric_families
 
+from blueprints import envelope
+from services import beats
 from tests.support import ROOT, Service, until
 
 DASHBOARD = json.loads((ROOT / "deploy/grafana/orders.json").read_text("utf-8"))
@@ -77,6 +79,37 @@ class TestWhoMayRead:
 def test_a_service_is_ready_once_its_jobs_run(watched):
     ready = until(lambda: (answer := watched.api.send("GET", "/readyz")).status == 200 and answer)
     assert ready.data == dict.fromkeys(("database", "scheduler", "disk", "clock"), "ok")
+
+
+def test_while_the_service_ends_it_is_not_ready_and_its_numbers_are_still_told(http):
+    envelope.draining.set()
+    try:
+        assert (http("GET", "/readyz").code, http("GET", "/metrics").status) == (50300, 200)
+    finally:
+        envelope.draining.clear()
+
+
+def test_a_log_in_json_is_json_in_each_line_from_start_to_end(watched):
+    watched.stop()
+    said = [json.loads(line)["message"] for line in watched.log.read_text("utf-8").splitlines()]
+    assert (said[0], said[-1]) == (f"serving on {watched.url}", "stopped")
+
+
+def test_a_line_of_the_log_is_one_whatever_a_caller_sends(instance):
+    with_text = Service(instance, ORDERS_ACCESS_LOG="1").start()
+    requests.get(f"{with_text.url}/a%0Ab%1B", headers={"X-Request-Id": "one"}, timeout=10)
+    until(lambda: "[one]" in with_text.log.read_text("utf-8"))
+    with_text.stop()
+    lines = with_text.log.read_text("utf-8").splitlines()
+    assert len([line for line in lines if "[one]" in line]) == 1
+    assert "\x1b" not in "".join(lines)
+
+
+def test_a_job_that_hangs_makes_it_not_ready(http, clock):
+    beats.beating("orders", list)
+    clock(beats.SHORT + 1)
+    assert http("GET", "/readyz").data["scheduler"] == "orders is late"
+    beats.forget()
 
 
 def test_what_the_server_refuses_by_itself_is_counted_and_has_an_id(watched):

@@ -54,7 +54,7 @@ Merchant order service, demo mode: no real money moves here.
   Inbox      {url}/sandbox/inbox   (the demo merchant's callbacks arrive here)
   Signing    {url}/sandbox/sign    (why a signature does not hold, line by line)
   Regions    {url}/addons/paychannel/channel.gatewaya/provinceList
-  OpenAPI    {url}/openapi.json
+  Docs       {url}/docs            (every parameter, answer and error code; for tools: /openapi.json)
   Health     {url}/healthz
 
 API keys:

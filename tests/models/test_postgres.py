@@ -19,6 +19,10 @@ pytestmark = pytest.mark.skipif(not postgres.IS_INSTALLED, reason="the programs 
 CONNECTIONS = 3
 
 
+# The connections of this test's service: other tests' services have databases of their own beside it.
+OURS = "FROM pg_stat_activity WHERE application_name = 'merchant-orders' AND datname = current_database()"
+
+
 @pytest.fixture
 def there():
     """An empty table of texts, each there once at most; `there(sql)` asks another connection."""
@@ -44,7 +48,7 @@ def test_many_threads_share_few_connections(there):
     with ThreadPoolExecutor(20) as pool:
         assert len(list(pool.map(write, map(str, range(200))))) == 200
     assert len(there()) == 200
-    assert len(there("SELECT pid FROM pg_stat_activity WHERE application_name = 'merchant-orders'")) <= CONNECTIONS
+    assert len(there(f"SELECT pid {OURS}")) <= CONNECTIONS
 
 
 def test_where_no_connection_becomes_free_it_fails_and_the_next_call_is_done(there, monkeypatch):
@@ -164,8 +168,8 @@ def test_a_group_whose_commit_got_no_answer_may_be_there_so_it_is_not_done_again
 
 def test_a_connection_that_the_server_closed_breaks_nothing_later(there):
     write("a")
-    there("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'merchant-orders'")
-    until(lambda: not there("SELECT pid FROM pg_stat_activity WHERE application_name = 'merchant-orders'"))
+    there(f"SELECT pg_terminate_backend(pid) {OURS}")
+    until(lambda: not there(f"SELECT pid {OURS}"))
     assert write("b") == "wrote b"
     assert there() == ["a", "b"]
 
@@ -174,7 +178,7 @@ def test_a_transaction_whose_connection_is_lost_leaves_nothing_and_says_so(there
     @transaction
     def interrupted():
         write("a")
-        there("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'merchant-orders'")
+        there(f"SELECT pg_terminate_backend(pid) {OURS}")
         write("b")
 
     with pytest.raises(OperationalError):

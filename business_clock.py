@@ -7,6 +7,7 @@ the machine's, so that a merchant's signed calls and checks work whatever was do
 from __future__ import annotations
 
 import time
+from datetime import UTC, datetime
 
 _ahead = 0
 
@@ -19,6 +20,11 @@ def now() -> int:
 def exactly() -> float:
     """The same, with what follows the point."""
     return time.time() + _ahead
+
+
+def rfc3339(at: int) -> str:
+    """A Unix time as texts have it, in UTC to the second."""
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def ahead() -> int:

@@ -119,7 +119,7 @@ class Settings:
     log_format: str = _setting("text", _one_of("text", "json"), "form of the log's lines")
     access_log: bool = _setting(False, _flag, "a line in the log for each request")
     metrics_from: tuple[IPv4Network | IPv6Network, ...] = _setting(
-        _networks("127.0.0.1,::1"), _networks, "who may read /metrics and the details of /readyz"
+        _networks("127.0.0.1,::1"), _networks, "who may read /metrics"
     )
 
     @property

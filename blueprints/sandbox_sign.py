@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from datetime import UTC, datetime
 
 from flask import Blueprint, Response, render_template, request
 from flask_babel import gettext
@@ -58,10 +57,6 @@ def _said(said: Said) -> str:
     return gettext(said.text, **dict(said.values))
 
 
-def _moment(one: Unsigned) -> str:
-    return datetime.fromtimestamp(one.at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
 def _char(char: str) -> str:
     name, shown = name_of(char)
     return " ".join(filter(None, (gettext(name) if name else "", shown)))
@@ -107,7 +102,6 @@ def _page(form: Form, told: Explanation | None, shown: Unsigned | None = None, l
         shown=shown,
         lost=lost,
         lately=refused_lately.lately(),
-        moment=_moment,
         endpoints=ENDPOINTS,
         merchants=[key for (key,) in Merchant.select(Merchant.key).where(Merchant.demo).order_by(Merchant.id).tuples()],
         said=_said,

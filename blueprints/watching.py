@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable
-from ipaddress import ip_address
 from typing import Any
 
 from flask import Blueprint, Response, request
@@ -13,6 +12,7 @@ from flask import Blueprint, Response, request
 import settings
 from blueprints.operations import OPERATIONS
 from services import metrics, traces
+from services.addresses import address_of
 from services.errors import Refused
 
 log = logging.getLogger("access")
@@ -71,12 +71,8 @@ def _say(environ: dict[str, Any], endpoint: str, status: int, code: int, seconds
 
 def may_watch() -> bool:
     """Is the present caller one of those whom `metrics_from` names?"""
-    try:
-        address = ip_address(request.remote_addr or "")
-    except ValueError:  # a proxy's word for it
-        return False
-    address = getattr(address, "ipv4_mapped", None) or address
-    return any(address in network for network in settings.active().metrics_from)
+    address = address_of(request.remote_addr or "")
+    return address is not None and any(address in network for network in settings.active().metrics_from)
 
 
 @watching.get("/metrics")

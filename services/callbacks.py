@@ -10,7 +10,6 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from datetime import UTC, datetime
 from functools import partial
 from http.client import HTTPException
 from math import ceil
@@ -72,7 +71,7 @@ def new_webhook_id() -> str:
 
 def body_of(event: str, at: int, data: dict[str, Any]) -> str:
     """A callback's body, byte for byte as it is signed and sent."""
-    timestamp = datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    timestamp = business_clock.rfc3339(at)
     return json.dumps({"type": event, "timestamp": timestamp, "data": data}, ensure_ascii=False, separators=(",", ":"))
 
 

@@ -8,7 +8,6 @@ import threading
 import time
 from collections import deque
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 import business_clock
@@ -68,7 +67,7 @@ class Arrival:
     @property
     def at(self) -> str:
         """When it came, RFC 3339."""
-        return datetime.fromtimestamp(self.received, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return business_clock.rfc3339(self.received)
 
     @property
     def pretty(self) -> str:

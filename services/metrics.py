@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import sqlite3
 import threading
 import time
@@ -78,10 +77,9 @@ def _of_database() -> list[Family]:
 
 def _free(folder: Path) -> int | None:
     try:
-        disk = os.statvfs(folder)
+        return storage.free(folder)
     except OSError:
         return None
-    return disk.f_bavail * disk.f_frsize
 
 
 def _of_machine(load: Callable[[], tuple[int, int]]) -> Iterator[Family]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 
 from peewee import DatabaseError
@@ -28,10 +27,10 @@ def _scheduler() -> str:
 
 def _disk() -> str:
     try:
-        disk = os.statvfs(settings.active().instance)
+        free = storage.free(settings.active().instance)
     except OSError as error:
         return error.strerror or "unknown"
-    return "" if disk.f_bavail * disk.f_frsize >= LEAST_FREE else "less than 16 MiB free"
+    return "" if free >= LEAST_FREE else "less than 16 MiB free"
 
 
 def _clock() -> str:

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable
 from functools import wraps
+from pathlib import Path
 from typing import Any
 
 from peewee import DatabaseError
@@ -53,10 +54,15 @@ def surviving(job: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
+def free(folder: Path) -> int:
+    """Bytes that may still be written to the disk of a folder. Raises OSError."""
+    disk = os.statvfs(folder)
+    return disk.f_bavail * disk.f_frsize
+
+
 def _need_room() -> None:
     """Raise OSError where the disk has hardly any room left: a write as small as a trial's may still find some."""
-    disk = os.statvfs(settings.active().instance)
-    if disk.f_bavail * disk.f_frsize < LEAST_FREE:
+    if free(settings.active().instance) < LEAST_FREE:
         raise OSError(errno.ENOSPC, f"less than {LEAST_FREE} bytes free")
 
 

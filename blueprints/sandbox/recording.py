@@ -16,17 +16,11 @@ CREATE = "/merchant/createOrder"
 
 def listen(app: Flask) -> None:
     """Keep what merchants create from now on; for the demo only, where a request may cost more."""
-    app.before_request(_keep_body)
     app.after_request(_keep_created)
 
 
 def _is_recorded() -> bool:
     return request.path.endswith(CREATE) and not recording.is_full()
-
-
-def _keep_body() -> None:
-    if _is_recorded():
-        request.get_data(cache=True)
 
 
 def _keep_created(response: Response) -> Response:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Any
 
 from flask import Response, render_template
@@ -31,10 +30,7 @@ MOVES = (
 )
 
 
-@sandbox.app_template_filter("rfc3339")
-def rfc3339(at: int) -> str:
-    """A Unix time as texts have it, UTC."""
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+sandbox.add_app_template_filter(business_clock.rfc3339)
 
 
 @sandbox.get("")

@@ -53,6 +53,9 @@ def openapi() -> Response:
 @docs.get("/docs")
 def reference() -> Response:
     """This document as a page to read."""
-    page = _kept(f"reference {language()}", lambda: render_template("docs.html", api=Reference(_document())))
+    page = _kept(
+        f"reference {language()}",
+        lambda: render_template("docs.html", api=Reference(_document()), demo=settings.active().demo),
+    )
     headers = {"Content-Security-Policy": POLICY, "Referrer-Policy": "no-referrer", "Vary": "Accept-Language"}
     return Response(page, content_type=f"{HTML}; charset=utf-8", headers=headers)

@@ -11,7 +11,7 @@ from marshmallow import ValidationError
 import settings
 from blueprints.cashier import POLICY
 from models.merchant import Merchant
-from services import demo, explaining, refused_lately
+from services import demo, explaining, refused_lately, simulation
 from services.errors import Refused
 from services.explaining import Explanation, Said
 from services.explaining.received import ENDPOINTS, WHY_LEFT_OUT
@@ -103,7 +103,7 @@ def _page(form: Form, told: Explanation | None, shown: Unsigned | None = None, l
         lost=lost,
         lately=refused_lately.lately(),
         endpoints=ENDPOINTS,
-        merchants=[key for (key,) in Merchant.select(Merchant.key).where(Merchant.demo).order_by(Merchant.id).tuples()],
+        merchants=[merchant.key for merchant in simulation.merchants()],
         said=_said,
         char=_char,
         visible=visible,

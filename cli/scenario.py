@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -105,6 +106,7 @@ def _own_demo() -> Iterator[str]:
         environ = {name: value for name, value in os.environ.items() if not name.startswith(settings.PREFIX)}
         own = {"DEMO": "1", "INSTANCE": f"{folder}/instance", "PORT": str(port)}
         environ |= {f"{settings.PREFIX}{name}": value for name, value in own.items()}
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # a CI that gives up ends this, and so the demo
         with log.open("wb") as out:
             process = subprocess.Popen(
                 [sys.executable, "app.py"], cwd=settings.ROOT, env=environ, stdout=out, stderr=out

@@ -58,8 +58,8 @@ def is_worth_it(answer: dict[str, Any]) -> bool:
 
 
 def note_created(sent: dict[str, Any], answer: dict[str, Any]) -> None:
-    """Keep a createOrder with what was answered."""
-    fields = {name: value for name, value in sent.items() if name not in AUTH}
+    """Keep a createOrder with what was answered; null is as good as absent."""
+    fields = {name: value for name, value in sent.items() if name not in AUTH and value is not None}
     code = {} if answer["code"] == 1 else {"code": answer["code"]}
     order_no = answer["data"]["order_no"] if answer["code"] == 1 else ""
     note({"do": "create", "merchant": sent["api_key"], "fields": fields, **code}, order_no)

@@ -8,6 +8,7 @@ import business_clock
 from gateways.sandbox import SandboxDriver, books
 from gateways.simulator import OUTCOMES, Plan
 from models.channel import Channel
+from models.merchant import Merchant
 from models.order import CONFIRMED, PAID, PENDING, Order
 from services import reconciliation, settlement
 from services.channels import driver_of
@@ -39,6 +40,11 @@ def play(order: Order, driver: SandboxDriver, outcome: str) -> None:
 def channels() -> list[Channel]:
     """The sandbox channels, by id."""
     return list(Channel.select().where(Channel.driver == SandboxDriver.name).order_by(Channel.id))
+
+
+def merchants() -> list[Merchant]:
+    """The demo's merchants, by id."""
+    return list(Merchant.select().where(Merchant.demo).order_by(Merchant.id))
 
 
 def open_orders(limit: int) -> list[Order]:

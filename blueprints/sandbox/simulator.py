@@ -10,15 +10,16 @@ from flask_babel import gettext
 import business_clock
 from blueprints.cashier import OUTCOMES
 from blueprints.envelope import ok
-from blueprints.sandbox.doors import demo_only, done, form_of, sandbox
+from blueprints.sandbox.doors import demo_only, done, form_of, sandbox, wants_page
 from blueprints.sandbox.inbox import LABELS
 from gateways.sandbox import PAYOUT_OUTCOMES
 from models.order import Order
 from schemas.sandbox import OPEN, ChannelForm, ClockForm, MerchantForm, OrderForm
 from schemas.views import hundredths
 from services import administration, channel_setup, ledger, moving_clock, payouts, recording, simulation
-from services.errors import N_, Refused
+from services.errors import N_, NotPossible, Refused
 from services.inbox import inbox
+from services.seeding import INBOX
 
 SHOWN = 30
 MOVES = (
@@ -37,6 +38,10 @@ sandbox.add_app_template_filter(business_clock.rfc3339)
 @demo_only
 def index() -> str:
     """The page."""
+    return _page()
+
+
+def _page(wrong: str = "") -> str:
     chosen = {value: (gettext(label), gettext(what)) for value, label, what in OUTCOMES}
     now = inbox.behaviour
     return render_template(
@@ -51,6 +56,9 @@ def index() -> str:
         outcomes=chosen,
         payouts=PAYOUT_OUTCOMES,
         opens=OPEN,
+        merchants=simulation.merchants(),
+        inbox=INBOX,
+        wrong=wrong,
         channels=[(channel, channel_setup.config_of(channel)) for channel in simulation.channels()],
         failing=gettext(LABELS[now.answer]) if now.answer != "200" else "",
         recorded=recording.count(),
@@ -115,7 +123,13 @@ def set_merchant() -> Any:
     if not merchant.demo:
         raise Refused(40404)
     before = merchant.callback_url
-    administration.set_merchant(merchant, callback_url=form["callback_url"])
+    try:
+        administration.set_merchant(merchant, callback_url=form["callback_url"])
+    except NotPossible as error:
+        if not wants_page():
+            raise
+        (said,) = error.wrong["callback_url"]
+        return _page(gettext(said)), 422
     return done({"key": merchant.key, "callback_url": form["callback_url"], "before": before})
 
 

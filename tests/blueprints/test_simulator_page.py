@@ -73,6 +73,40 @@ def test_a_channel_behaves_as_its_form_says(api, page, press):
     assert re.findall(r"<option selected>(\w+)", page().text)[2:4] == ["refuse", "fail"]
 
 
+def test_callbacks_go_where_its_form_says_and_to_the_inbox_where_that_is_left_empty(api, page, press, flask_json):
+    press("merchant", "key=demo&callback_url=http://127.0.0.1:9000/hook")
+    assert 'value="http://127.0.0.1:9000/hook"' in page().text
+    assert flask_json("merchant", "show", "demo")["callback_url"] == "http://127.0.0.1:9000/hook"
+    press("merchant", "key=demo&callback_url=")
+    assert "http://127.0.0.1:9000/hook" not in page().text
+    assert flask_json("merchant", "show", "demo")["callback_url"] == "/sandbox/inbox"
+
+
+def test_an_address_that_is_none_is_said_to_be_so_on_the_page(http):
+    form = b"key=demo&callback_url=shop.example"
+    answer = http("POST", "/sandbox/merchant", form, FORM)
+    assert answer.status == 422
+    assert "a callback URL is an address like https://shop.example/paid" in answer.text
+    assert http("POST", "/sandbox/merchant", form, FORM | {"Accept": "application/json"}).json["data"] == {
+        "callback_url": ["a callback URL is an address like https://shop.example/paid"]
+    }
+
+
+PAGES = ("/sandbox", "/sandbox/inbox", "/sandbox/sign", "/docs")
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_each_page_of_the_demo_leads_to_the_others(http, path):
+    links = re.search("<nav class=.bar.*?</nav>", http("GET", path).text, re.DOTALL)[0]
+    assert re.findall('href="([^"]+)"', links) == [*PAGES, "/console/"]
+    assert re.findall('href="([^"]+)" aria-current="page"', links) == [path]
+
+
+@pytest.mark.parametrize("settings_of_app", [{"demo": False, "site_url": "https://pay.example.com"}])
+def test_nothing_leads_to_them_where_they_are_not(http):
+    assert "/sandbox" not in http("GET", "/docs").text
+
+
 def test_it_is_a_strict_page_without_a_script(page):
     answer = page()
     assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
@@ -80,8 +114,10 @@ def test_it_is_a_strict_page_without_a_script(page):
     assert "<script" not in answer.text
 
 
-def test_where_the_callbacks_of_a_real_merchant_go_is_not_said_here(http, flask):
+def test_where_the_callbacks_of_a_real_merchant_go_is_not_said_here(http, flask, page):
     flask("merchant", "add", "shop", "--callback-url", "https://shop.example/callbacks")
+    assert 'value="demo"' in page().text
+    assert "shop" not in page().text
     assert http("POST", "/sandbox/merchant", b"key=shop&callback_url=/sandbox/inbox", FORM).code == 40404
     assert "https://shop.example/callbacks" in flask("merchant", "show", "shop").output
 

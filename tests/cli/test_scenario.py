@@ -2,11 +2,14 @@
 
 import json
 import re
+import subprocess
+import sys
+import threading
 
 import pytest
 from werkzeug import Response
 
-from tests.support import ROOT, completed, until
+from tests.support import ROOT, Service, completed, until
 
 EXAMPLES = sorted((ROOT / "docs" / "scenarios").glob("*.json"))
 BUY = {"order_type": 1, "cny_amount": "100.00", "paychannel_id": 2, "paychannel_paymethod": "wxpay"}
@@ -48,6 +51,28 @@ def test_without_an_address_a_demo_of_its_own_is_started_and_leaves_nothing(serv
     assert done.stdout.count("  ok  ") == 4
     assert list(tmp_path.glob("scenario-*")) == []
     assert service.api.listed().data["total"] == 0
+
+
+def test_a_run_that_is_ended_leaves_no_demo(service, file, web_server, tmp_path):
+    began, look = threading.Event(), web_server.url_for("/look")
+    web_server.expect_request("/look").respond_with_handler(lambda request: began.set() or Response("no"))
+    service.environ["TMPDIR"] = str(tmp_path)
+    path = file({"do": "get", "url": look, "contains": "yes", "within": 60})
+    command = [sys.executable, "-m", "flask", "scenario", "run", path]
+    with subprocess.Popen(command, cwd=ROOT, env=service.environ, stdout=subprocess.PIPE) as running:
+        assert began.wait(60)
+        (folder,) = tmp_path.glob("scenario-*")
+        running.terminate()
+        assert running.wait(40) != 0
+    assert not folder.exists()  # it goes once the demo has ended
+
+
+def test_a_demo_may_have_its_api_elsewhere(instance, file):
+    service = Service(instance, ORDERS_API_PREFIX="/api/v1").start()
+    try:
+        run(service, file(CREATE, PAY, {"do": "expect", "order": "deposit", "status": "completed"}))
+    finally:
+        service.stop()
 
 
 def test_the_first_step_that_does_not_hold_ends_the_run_and_says_what_was_seen(service, file):
@@ -137,7 +162,7 @@ def test_what_was_done_by_hand_is_recorded_and_runs_again(service, tmp_path):
     assert "nothing was recorded" in service.flask("scenario", "record", str(tmp_path / "0"), check=False).stderr
     post("inbox/answers", answer="500", times=2)
     deposit = completed(service.api)
-    late = service.api.buy("7.00").data["order_no"]
+    late = service.api.buy("7.00", merchant_order_no=None).data["order_no"]
     withdrawal = service.api.sell("10.00").data["order_no"]
     service.api.buy("0")
     post("pay", order_no=withdrawal, outcome="fail")
@@ -147,6 +172,7 @@ def test_what_was_done_by_hand_is_recorded_and_runs_again(service, tmp_path):
     until(lambda: service.api.status(deposit) == "completed")
     path = tmp_path / "recorded.json"
     service.flask("scenario", "record", str(path))
+    assert "null" not in path.read_text()
     steps = json.loads(path.read_text())["steps"]
     assert [step["do"] for step in steps if step["do"] != "clock"] == [
         *("inbox", "create", "pay", "create", "create", "create", "pay", "accept", "pay"),

@@ -36,9 +36,8 @@ def test_the_order_of_the_names_makes_no_other_payload(api):
     assert api.call("createOrder", dict(reversed(FIELDS.items())), KEY).text == first.text
 
 
-@pytest.mark.parametrize("headers", [None, {"Idempotency-Key": ""}])
-def test_without_a_key_each_request_makes_an_order(api, headers):
-    first, second = api.buy(headers=headers), api.buy(headers=headers)
+def test_without_a_key_each_request_makes_an_order(api):
+    first, second = api.buy(), api.buy()
     assert first.data["order_no"] != second.data["order_no"]
     assert not is_replay(second)
 
@@ -145,7 +144,7 @@ def test_a_request_that_was_not_authenticated_leaves_its_key_free(api, http):
 
 
 @pytest.mark.usefixtures("nothing_changes")
-@pytest.mark.parametrize("key", ["x" * 256, "two words", "tab\there", "é"])
+@pytest.mark.parametrize("key", ["", "x" * 256, "two words", "tab\there", "é"])
 def test_a_key_that_can_not_be_kept_is_refused(api, key):
     answer = api.buy(headers={"Idempotency-Key": key})
     assert (answer.status, answer.code, list(answer.data)) == (422, 42200, ["Idempotency-Key"])

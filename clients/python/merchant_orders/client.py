@@ -232,7 +232,7 @@ class Client:
 
     def _create(self, kind: type[Created], order: dict[str, Any], key: str | None) -> Created:
         key = str(uuid.uuid4()) if key is None else key
-        if not IDEMPOTENCY_KEY.fullmatch(key):  # the service takes an empty one for none: each try would be an order
+        if not IDEMPOTENCY_KEY.fullmatch(key):
             raise ValueError(f"an idempotency_key is 1 to 255 printable ASCII characters without spaces, not {key!r}")
         return read(kind, self._call("createOrder", order, idempotency_key=key), idempotency_key=key)
 

@@ -16,7 +16,7 @@ from peewee import DatabaseError
 import settings
 from blueprints.gate import caller
 from models.merchant import Merchant
-from schemas.contract import NONCE
+from schemas.contract import AUTH, NONCE
 from schemas.strict_json import Literal, Malformed, parse, parse_query
 from services import directory, refused_lately, replay, signing, vault
 from services.addresses import address_of
@@ -25,7 +25,6 @@ from services.errors import Refused
 from services.rates import Rate
 from services.replay import Call
 
-AUTH_FIELDS = ("api_key", "timestamp", "nonce", "signature")
 _NONCE = re.compile(NONCE)
 _IDEMPOTENCY_KEY = re.compile(r"[\x21-\x7e]{1,255}")
 _TIMESTAMP = re.compile(r"[0-9]{1,12}")
@@ -66,7 +65,7 @@ def _authenticate(endpoint: str, body: dict[str, Any], query: dict[str, Any], in
         Refused: 40101 to 40104, 40300 or 42900.
     """
     sent = query | body if in_query else body
-    auth = {name: sent[name] if isinstance(sent.get(name), str) else "" for name in AUTH_FIELDS}
+    auth = {name: sent[name] if isinstance(sent.get(name), str) else "" for name in AUTH}
     known = directory.by_key(auth["api_key"])
     if known is None:
         raise Refused(40101)
@@ -137,10 +136,10 @@ def authenticated(endpoint: str, in_query: bool) -> Call:
         raise
     request.environ["orders.merchant"] = merchant.key
     payload, elsewhere = (query, body) if in_query else (body, query)
-    misplaced = {name: UNKNOWN for name in elsewhere if name not in AUTH_FIELDS}
+    misplaced = {name: UNKNOWN for name in elsewhere if name not in AUTH}
     if misplaced:
         raise ValidationError(misplaced)
-    own = {name: value for name, value in payload.items() if name not in AUTH_FIELDS}
+    own = {name: value for name, value in payload.items() if name not in AUTH}
     return Call(merchant, nonce, own)
 
 

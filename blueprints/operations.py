@@ -8,7 +8,7 @@ from marshmallow import Schema, fields
 
 from schemas import answers
 from schemas.buy import BuyOrder
-from schemas.contract import OptionalAuth, signed
+from schemas.contract import AUTH, OptionalAuth, signed
 from schemas.queries import ChannelListQuery, OrderDetailQuery, OrderListQuery
 from schemas.regions import CityQuery, DistrictQuery
 from schemas.sell import GatewayASellOrder, SellOrder
@@ -99,7 +99,7 @@ OPERATIONS = (
         ORDERS,
         SIGNED,
         method="post",
-        body={OptionalAuth: ("api_key", "timestamp", "nonce", "signature")},
+        body={OptionalAuth: AUTH},
         body_required=False,
         query=(ChannelListQuery, OptionalAuth),
         data=(fields.Nested(answers.ChannelList),),

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from blueprints.operations import JSON
-from schemas.contract import FILLED, PATTERNS, auth_fields
+from schemas.contract import AUTH, FILLED, PATTERNS
 
 TYPES = {"integer": "int", "number": "decimal", "string": "text", "array": "list", "boolean": "bool"}
 SAYS_NOTHING = {*PATTERNS.values(), FILLED}  # beside a field's type
-AUTH = (*auth_fields(required=True),)
 
 
 @dataclass(frozen=True)

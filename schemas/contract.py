@@ -15,6 +15,7 @@ from schemas.meanings import meaning_of
 from schemas.queries import BY, OrderDetailQuery
 from schemas.views import DecimalText, View
 
+AUTH = ("api_key", "timestamp", "nonce", "signature")  # what signs a request
 NONCE = r"[A-Za-z0-9_.-]{8,64}"
 LATEST = 10**12 - 1  # twelve digits
 CONTROL = r"\x00-\x1f\x7f-\x9f"

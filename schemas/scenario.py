@@ -12,7 +12,9 @@ from gateways.sandbox import PAYOUT_OUTCOMES
 from gateways.simulator import OUTCOMES
 from models.order import STATUSES
 from models.outbox import CALLBACK_STATES
+from schemas.contract import AUTH
 from schemas.sandbox import ANSWERS, OPEN, YEAR
+from schemas.strict_json import Malformed, parse
 
 NAME = r"[A-Za-z][A-Za-z0-9_]*"
 MOST_STEPS = 2_000
@@ -47,12 +49,24 @@ class OfOrder(Step):
     order = _text(required=True)
 
 
+def _can_be_signed(given: dict[str, Any]) -> None:
+    if put_in := sorted({*AUTH} & {*given}):
+        raise ValidationError(f"{', '.join(put_in)}: the run puts this in; whose order it is says merchant.")
+    try:
+        parse(json.dumps(given).encode())
+    except Malformed as error:
+        raise ValidationError(str(error)) from None
+
+
 class Create(Step):
-    """createOrder with these fields, signed as the merchant; `code` is the answer that is expected."""
+    """createOrder with these fields, signed as the merchant; `code` is the answer that is expected.
+
+    An order that is to be refused has no name that a later step could use.
+    """
 
     as_ = _text(data_key="as", validate=validate.Regexp(f"^{NAME}$"))
     merchant = _text(load_default="demo")
-    fields_ = fields.Dict(keys=fields.String(), data_key="fields", required=True)
+    fields_ = fields.Dict(keys=fields.String(), data_key="fields", required=True, validate=_can_be_signed)
     code = _whole(1, 99_999, load_default=1)
 
 
@@ -177,7 +191,7 @@ def load(text: str) -> dict[str, Any]:
         whole = Scenario().load(json.loads(text))
     except ValidationError as error:
         raise WrongScenario(_lines(error.messages, "")) from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise WrongScenario([f"it is not JSON: {error}"]) from None
     steps, wrong, known = [], [], set[str]()
     for number, given in enumerate(whole["steps"], 1):
@@ -200,6 +214,6 @@ def _step(given: dict[str, Any], known: set[str]) -> dict[str, Any]:
     used |= set(re.findall(rf"\{{({NAME})\.{NAME}\}}", json.dumps(given)))
     if unknown := sorted(used - known):
         raise ValidationError({"order": [f"No step before this one creates {', '.join(unknown)}."]})
-    if name := step.get("as_"):
-        known.add(name)
+    if "as_" in step and step["code"] == 1:
+        known.add(step["as_"])
     return step

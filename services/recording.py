@@ -8,11 +8,11 @@ from typing import Any
 
 import business_clock
 from models.order import Order
+from schemas.contract import AUTH
 from services import story
 
 MOST = 1_000  # steps; what comes after them is not kept
 LEAST_PAUSE = 2  # seconds between two steps that are worth a step of their own
-AUTH = ("api_key", "timestamp", "nonce", "signature")
 REFUSALS = (40403, 40901, 40903, 42200, 50201)  # that say something about the order that was wanted
 
 

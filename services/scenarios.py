@@ -126,8 +126,8 @@ class Run:
         answer = self._demo.create(step["merchant"], wanted)
         if answer["code"] != step["code"]:
             raise Failed({"code": step["code"]}, answer)
-        if "as_" in step:
-            self._orders[step["as_"]] = {**wanted, **(answer["data"] or {})}
+        if "as_" in step and answer["code"] == 1:
+            self._orders[step["as_"]] = wanted | answer["data"]
 
     def pay(self, step: dict[str, Any]) -> None:
         """Tell the simulator."""

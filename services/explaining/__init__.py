@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from models.merchant import Merchant
-from schemas.contract import NONCE
+from schemas.contract import AUTH, NONCE
 from schemas.strict_json import Malformed
 from services import seeding, signing, vault
 from services.errors import N_
@@ -215,7 +215,7 @@ def _compared(judged: Explanation, received: Received) -> Explanation:
 
 
 def _checks(received: Received, given: str, keys: Keys, now: float) -> Iterator[Said]:
-    for name in ("api_key", "timestamp", "nonce", "signature"):
+    for name in AUTH:
         if not received.auth(name) and not (name == "signature" and given):
             elsewhere = any(leaf.path == name and leaf.place != BODY for leaf in received.leaves)
             yield Said(_IN_QUERY if elsewhere else _MISSING, (("name", name),), good=False)

@@ -110,6 +110,11 @@ def test_what_a_step_met_is_said(service, file, step, seen):
         ([{}], "step 1: do: Must be one of: create, pay, accept, inbox, channel, clock, expect, get."),
         ([CREATE, {"do": "clock"}], "step 2: One of seconds, to is required."),
         ([CREATE, {"do": "clock", "to": "next", "seconds": 1}], "step 2: One of seconds, to is required."),
+        ([CREATE | {"code": 50201}, PAY], "step 2: order: No step before this one creates deposit."),
+        ([CREATE | {"fields": BUY | {"api_key": "other"}}], "step 1: fields: api_key: the run puts this in"),
+        ([CREATE | {"fields": BUY | {"customer_name": "\ud800"}}], "step 1: fields: control characters"),
+        ([CREATE | {"fields": BUY | {"cny_amount": float("inf")}}], "step 1: fields: Infinity is not JSON"),
+        ([CREATE | {"fields": {"x.y": 1}}], "step 1: fields: a name may have only letters"),
         ([PAY], "step 1: order: No step before this one creates deposit."),
         ([CREATE, PAY | {"outcome": "luck"}], "step 2: outcome: Must be one of: success, fail"),
         ([CREATE, PAY | {"why": "x"}], "step 2: why: Unknown field."),
@@ -127,7 +132,7 @@ def test_a_file_that_can_t_be_run_is_refused_before_anything_is_done(refuses, fi
     assert line in refuses("scenario", "run", file(*steps))
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{", '{"name": "x"}'])
+@pytest.mark.parametrize("text", ["", "[]", "{", '{"name": "x"}', "[" * 100_000])
 def test_a_file_that_is_no_scenario_is_refused(refuses, tmp_path, text):
     path = tmp_path / "x.json"
     path.write_text(text)

@@ -30,7 +30,7 @@ from blueprints.regions import regions
 from blueprints.sandbox import recording as sandbox_recording
 from blueprints.sandbox import sandbox
 from blueprints.sandbox_sign import sandbox_sign
-from blueprints.watching import Watched, watching
+from blueprints.watching import Watched, WatchedRefusals, watching
 from cli.database import needs_no_database
 from models import schema, sqlite, writer
 from models.base import database, open_database, open_postgres
@@ -65,6 +65,13 @@ log = logging.getLogger(__name__)
 
 BODY_LIMIT = 64 * 1024
 OTHER_THREADS = 32  # of the server, its jobs and the writer, besides those that are settings
+
+
+def _watched(application: Any, chosen: settings.Settings, kind: type[Watched] = Watched) -> Any:
+    """The WSGI application, watched, with the caller's address as the trusted proxies tell it."""
+    seen = kind(application, chosen.access_log)
+    hops = chosen.trusted_proxies
+    return ProxyFix(seen, x_for=hops, x_proto=hops) if hops else seen
 
 
 def register(app: Flask, api_prefix: str) -> None:
@@ -139,9 +146,7 @@ def create_app(chosen: settings.Settings | None = None) -> Flask:
     app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False  # it would be an answer without an envelope
     app.config["BABEL_TRANSLATION_DIRECTORIES"] = str(settings.ROOT / "blueprints" / "translations")
     Babel(app, default_locale=chosen.language, locale_selector=envelope.language)
-    app.wsgi_app = Watched(Mounted(app.wsgi_app), chosen.access_log)  # type: ignore[method-assign]
-    if chosen.trusted_proxies:
-        app.wsgi_app = ProxyFix(app.wsgi_app, x_for=chosen.trusted_proxies, x_proto=chosen.trusted_proxies)  # type: ignore[method-assign]
+    app.wsgi_app = _watched(Mounted(app.wsgi_app), chosen)  # type: ignore[method-assign]
     auth.init()
     clock.seen.begin()
     replay.memory.forget()
@@ -192,7 +197,7 @@ def _serve_until_asked(app: Flask, chosen: settings.Settings, core: int | None, 
             waiting=chosen.waiting,
             body_limit=BODY_LIMIT,
             core=core,
-            plain=envelope.prepared(app),
+            plain=_watched(envelope.prepared(app), chosen, WatchedRefusals),
             drain=drain,
         )
     except OSError as error:

@@ -18,7 +18,7 @@ from werkzeug.exceptions import HTTPException
 from werkzeug.http import parse_accept_header
 
 import settings
-from services import metrics, storage, traces
+from services import storage
 from services.errors import ERRORS, N_, Refused
 
 log = logging.getLogger(__name__)
@@ -120,24 +120,23 @@ def _version(response: Response) -> Response:
     return response
 
 
-def prepared(app: Flask) -> Callable[[int, str, str], tuple[int, list[tuple[str, str]], bytes]]:
-    """Refusals that need no request, counted as they are given.
+def prepared(app: Flask) -> Callable[[dict[str, Any], Any], list[bytes]]:
+    """The WSGI application that gives the server's own refusals, made ahead: by the code in the environ."""
 
-    `(code, Accept-Language, X-Request-Id)` to status, headers and body, for the server's own.
-    """
-
-    def made(code: int, name: str) -> tuple[int, list[tuple[str, str]], bytes]:
+    def made(code: int, name: str) -> tuple[str, list[tuple[str, str]], bytes]:
         with app.test_request_context(), force_locale(name):
             response = app.process_response(refuse(Refused(code)))
-            return response.status_code, list(response.headers), response.get_data()
+            return response.status, list(response.headers), response.get_data()
 
     answers = {(code, name): made(code, name) for code in WITHOUT_REQUEST for name in LOCALES}
     own = settings.active().language
 
-    def given(code: int, accepted: str, request_id: str) -> tuple[int, list[tuple[str, str]], bytes]:
-        status, headers, body = answers[code, _best_language(accepted[:MOST_LANGUAGES], own).language]
-        metrics.active().answered("other", status, code, None)
-        return status, [*headers, (traces.HEADER, traces.of(request_id))], body
+    def given(environ: dict[str, Any], start_response: Any) -> list[bytes]:
+        code = environ["orders.code"] = environ["server.refused"]
+        accepted = environ.get("HTTP_ACCEPT_LANGUAGE", "")[:MOST_LANGUAGES]
+        status, headers, body = answers[code, _best_language(accepted, own).language]
+        start_response(status, headers.copy())
+        return [body]
 
     return given
 

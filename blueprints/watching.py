@@ -19,6 +19,8 @@ log = logging.getLogger("access")
 watching = Blueprint("watching", __name__)
 
 ENDPOINT, CODE, MERCHANT = "orders.endpoint", "orders.code", "orders.merchant"  # what is known, in the environ
+SINCE = "server.since"  # there, too, where the server refuses by itself: when the request came (monotonic)
+GIVEN = "HTTP_X_REQUEST_ID"
 NAMES = {(each.route, each.method.upper()): each.name for each in OPERATIONS}
 NAMES |= {(route, "HEAD"): name for (route, method), name in NAMES.items() if method == "GET"}
 
@@ -31,17 +33,22 @@ def _endpoint(environ: dict[str, Any]) -> str:
 
 
 class Watched:
-    """The application, each of whose requests has an id and is counted."""
+    """The application, each of whose requests has an id and is counted.
+
+    The id stays the context's: a part of the answer that is made later, or an error on its way, is logged with it.
+    """
 
     def __init__(self, application: Callable[..., Iterable[bytes]], access_log: bool):
         self._application, self._access_log = application, access_log
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
-        request_id, began = traces.of(environ.get("HTTP_X_REQUEST_ID")), time.perf_counter()
-        token = traces.current.set(request_id)
+        return self._watch(environ, start_response, traces.of(environ.get(GIVEN)), time.monotonic())
+
+    def _watch(self, environ: dict[str, Any], start_response: Any, request_id: str, began: float) -> Iterable[bytes]:
+        traces.current.set(request_id)
 
         def start(status: str, headers: list[tuple[str, str]], *error: Any) -> Any:
-            seconds, number = time.perf_counter() - began, int(status[:3])
+            seconds, number = time.monotonic() - began, int(status[:3])
             endpoint, code = _endpoint(environ), environ.get(CODE, 0)
             metrics.active().answered(endpoint, number, code, seconds)
             if self._access_log:
@@ -49,10 +56,15 @@ class Watched:
             headers.append((traces.HEADER, request_id))
             return start_response(status, headers, *error)
 
-        try:
-            return self._application(environ, start)
-        finally:
-            traces.current.reset(token)
+        return self._application(environ, start)
+
+
+class WatchedRefusals(Watched):
+    """The application that gives the server's own refusals, watched as well."""
+
+    def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        known = traces.current.get()  # of a request that the application failed to answer
+        return self._watch(environ, start_response, known or traces.of(environ.get(GIVEN)), environ[SINCE])
 
 
 def _say(environ: dict[str, Any], endpoint: str, status: int, code: int, seconds: float) -> None:

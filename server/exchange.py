@@ -6,6 +6,7 @@ import logging
 import sys
 import time
 from collections.abc import Callable, Iterable
+from contextvars import copy_context
 from io import BytesIO
 from itertools import chain
 from typing import Any
@@ -15,8 +16,11 @@ from server.stream import Stream
 
 log = logging.getLogger(__name__)
 
-# What the server itself answers: status, headers, body; by code and the caller's Accept-Language and X-Request-Id.
-Plain = Callable[[int, str, str], tuple[int, list[tuple[str, str]], bytes]]
+Application = Callable[..., Iterable[bytes]]  # of WSGI
+
+# What the application that gives the server's own refusals finds in its environ: the code, and since when (monotonic)
+# the request was under way.
+REFUSED, SINCE = "server.refused", "server.since"
 
 _SAME_FOR_ALL = {
     "SCRIPT_NAME": "",
@@ -57,7 +61,7 @@ class Exchange:
         "since",
     )
 
-    def __init__(self, scope: Any, proto: Any, under_way: set[Exchange], plain: Plain):
+    def __init__(self, scope: Any, proto: Any, under_way: set[Exchange], plain: Application):
         self.scope, self.proto, self._under_way, self._plain = scope, proto, under_way, plain
         self.since = time.monotonic()  # it waits for its body; and then, in line
         self.body = b""
@@ -112,8 +116,11 @@ class Exchange:
         environ["CONTENT_LENGTH"] = str(len(self.body))
         return environ
 
-    def run(self, application: Callable[..., Iterable[bytes]]) -> None:
-        """Have the application answer."""
+    def run(self, application: Application) -> None:
+        """Have the application answer, in a context of its own: what that knows of the request ends with it."""
+        copy_context().run(self._run, application)
+
+    def _run(self, application: Application) -> None:
         said: list[Any] = []
         try:
             parts = application(self.environ(), lambda status, headers, error=None: said.extend((status, headers)))
@@ -164,7 +171,10 @@ class Exchange:
 
     def refuse(self, code: int, *, close: bool = False) -> None:
         """Answer with what the server says of the code; `close` the connection with it."""
-        status, headers, body = self._plain(code, self.header("accept-language"), self.header("x-request-id"))
+        said: list[Any] = []
+        environ = self.environ() | {REFUSED: code, SINCE: self.since}
+        body = b"".join(self._plain(environ, lambda status, headers: said.extend((status, headers))))
+        status, headers = int(said[0][:3]), said[1]
         self.answer(status, [*headers, ("connection", "close")] if close else headers, body)
 
     def cut(self) -> None:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from server.exchange import Exchange, Plain
+from server.exchange import Application, Exchange
 
 log = logging.getLogger(__name__)
 
@@ -23,7 +23,7 @@ class Intake:
     Granian's threads call it with each head, and again with each piece of a body; none of them waits here.
     """
 
-    def __init__(self, deliver: Callable[[Exchange], None], plain: Plain, body_limit: int):
+    def __init__(self, deliver: Callable[[Exchange], None], plain: Application, body_limit: int):
         self._deliver, self._plain, self._limit = deliver, plain, body_limit
         self._bodies: dict[Exchange, None] = {}  # on their way, in the order in which they came
         self.under_way: set[Exchange] = set()  # not yet answered

@@ -16,7 +16,7 @@ from granian._granian import CallbackScheduler, RSGIWorker, SocketHolder, Worker
 from granian.http import HTTP1Settings
 
 from server.cores import move_to
-from server.exchange import Exchange, Plain
+from server.exchange import REFUSED, Application, Exchange
 from server.intake import Intake
 from server.lane import Lane
 
@@ -50,8 +50,9 @@ def until_asked() -> Callable[[], Any]:
     return wait
 
 
-def _nothing(code: int, *_: str) -> tuple[int, list[tuple[str, str]], bytes]:
-    return code // 100, [], b""
+def _nothing(environ: dict[str, Any], start_response: Callable[..., Any]) -> list[bytes]:
+    start_response(f"{environ[REFUSED] // 100} Refused", [])
+    return []
 
 
 def _open_files() -> int:
@@ -115,13 +116,13 @@ class Server:
         body_limit: int,
         waiting: int = 512,
         core: int | None = None,
-        plain: Plain = _nothing,
+        plain: Application = _nothing,
         probe: str = "/healthz",
         drain: Callable[[], None] = lambda: None,
     ):
         """Args:
             core: where all requests run; None: anywhere.
-            plain: what the server answers by itself.
+            plain: answers for the server what that refuses by itself, by the code in its environ.
             probe: the path that is answered to loopback however busy all threads are.
             drain: called once the end was asked for, in a thread, while requests are still answered.
 

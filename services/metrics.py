@@ -156,18 +156,17 @@ class Metrics:
         self._counters: dict[tuple[str, int, int], Any] = {}  # looked up once: labels() costs as much as all the rest
         self._histograms: dict[str, Any] = {}
 
-    def answered(self, endpoint: str, status: int, code: int, seconds: float | None) -> None:
-        """Count an answer; `code` is 0 where it is no envelope, `seconds` None where nobody knows."""
+    def answered(self, endpoint: str, status: int, code: int, seconds: float) -> None:
+        """Count an answer; `code` is 0 where it is no envelope."""
         key = (endpoint, status, code)
         counter = self._counters.get(key)
         if counter is None:
             counter = self._counters[key] = self._requests.labels(endpoint, str(status), str(code or ""))
         counter.inc()
-        if seconds is not None:
-            histogram = self._histograms.get(endpoint)
-            if histogram is None:
-                histogram = self._histograms[endpoint] = self._seconds.labels(endpoint)
-            histogram.observe(seconds)
+        histogram = self._histograms.get(endpoint)
+        if histogram is None:
+            histogram = self._histograms[endpoint] = self._seconds.labels(endpoint)
+        histogram.observe(seconds)
 
     def called(self, driver: str, call: str, result: str) -> None:
         """Count a call to a channel."""

@@ -1,0 +1,73 @@
+"""What the server answers without the application, or for one that fails, is watched like any other answer."""
+
+import logging
+
+import pytest
+import requests
+
+from blueprints import envelope
+from blueprints.watching import Watched, WatchedRefusals
+from services import metrics, traces
+
+
+def _failing(environ, start_response):
+    if environ["PATH_INFO"] == "/half":
+        start_response("200 OK", [])
+        return _half()
+    raise RuntimeError("outside of the framework")
+
+
+def _half():
+    yield b"half"
+    raise RuntimeError("on the way")
+
+
+@pytest.fixture
+def url(app, serve):
+    """The address of a server whose application fails outside of Flask."""
+    plain = WatchedRefusals(envelope.prepared(app), access_log=True)
+    return f"http://127.0.0.1:{serve(application=Watched(_failing, access_log=True), plain=plain)}"
+
+
+@pytest.fixture
+def said(caplog):
+    """`said(logger)`: the facts of what it logged, with the id of the request, which is known at that moment only."""
+    caplog.set_level(logging.INFO)
+
+    def note(record):
+        record.request_id = traces.current.get()
+        return True
+
+    caplog.handler.addFilter(note)
+    return lambda logger: [vars(record) for record in caplog.records if record.name == logger]
+
+
+def test_an_error_outside_of_the_framework_is_logged_with_the_id_that_its_answer_has(url, said):
+    answers = [requests.get(url, headers=given, timeout=10) for given in ({}, {"X-Request-Id": "mine"})]
+    ids = [answer.headers["X-Request-Id"] for answer in answers]
+    assert [answer.json()["code"] for answer in answers] == [50000, 50000]
+    assert [line["request_id"] for line in said("server.exchange")] == ids
+    assert ids[1] == "mine"
+    assert ids[0] != "mine"
+
+
+def test_an_answer_that_breaks_off_is_logged_with_its_id(url, said):
+    with pytest.raises(requests.RequestException):
+        requests.get(f"{url}/half", headers={"X-Request-Id": "mine"}, timeout=10)
+    assert [line["request_id"] for line in said("server.exchange")] == ["mine"]
+
+
+def test_what_the_server_refuses_by_itself_has_a_line_and_is_counted(url, said):
+    answer = requests.post(url, data=b"x" * 70_000, headers={"X-Request-Id": "mine"}, timeout=10)
+    (line,) = said("access")
+    facts = {name: line[name] for name in ("method", "endpoint", "status", "code", "address", "request_id")}
+    assert facts == {
+        "method": "POST",
+        "endpoint": "other",
+        "status": 413,
+        "code": 41300,
+        "address": "127.0.0.1",
+        "request_id": "mine",
+    }
+    assert answer.headers["X-Request-Id"] == "mine"
+    assert b'orders_http_requests_total{code="41300",endpoint="other",status="413"} 1.0' in metrics.active().text()

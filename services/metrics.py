@@ -88,6 +88,14 @@ def _of_machine(load: Callable[[], tuple[int, int]]) -> Iterator[Family]:
     free = {name: _free(folder) for name, folder in folders.items()}
     left: Rows = [((name,), number) for name, number in free.items() if number is not None]
     yield "orders_disk_free_bytes", "room on the disk of a folder", ("folder",), left
+    if chosen.backup_every:
+        failed = float(scheduled_backups.has_failed())
+        yield (
+            "orders_backup_failed",
+            "did the last look at whether a backup is due, or the backup, fail?",
+            (),
+            [((), failed)],
+        )
     if chosen.backup_every and (made := scheduled_backups.newest(chosen)):
         yield "orders_backup_age_seconds", "since the newest scheduled backup", (), [((), time.time() - made)]
     jobs: Rows = [((name,), age) for name, age in beats.ages().items()]

@@ -45,6 +45,15 @@ def _name(at):
     return f"scheduled-{at:%Y%m%dT%H%M%SZ}.sqlite"
 
 
+def test_a_backup_that_fails_is_told_until_one_is_made(look, chosen, http):
+    chosen.backups.write_text("a file where the folder should be")
+    scheduled_backups.run(chosen, threading.Event())
+    assert "orders_backup_failed 1.0" in http("GET", "/metrics").text
+    chosen.backups.unlink()
+    look()
+    assert "orders_backup_failed 0.0" in http("GET", "/metrics").text
+
+
 def _ago(**span):
     return datetime.now(UTC) - timedelta(**span)
 

@@ -15,6 +15,7 @@ from tests.support import ROOT, Service, until
 
 DASHBOARD = json.loads((ROOT / "deploy/grafana/orders.json").read_text("utf-8"))
 RULES = ROOT / "deploy/prometheus/alerts.yml"
+SITUATIONS = ROOT / "tests/data/alerts.yml"
 OPERATING = (ROOT / "docs/operating.md").read_text("utf-8")
 FAR = {"X-Forwarded-For": "203.0.113.9"}
 
@@ -161,7 +162,10 @@ def test_a_database_that_fails_does_not_take_the_metrics_along(http, app, instan
 
 def test_each_metric_that_is_watched_is_one_that_is_told(http, api):
     text = http("GET", "/metrics").text
-    there = set(re.findall(r"^# TYPE (\w+)", text, re.MULTILINE)) | {"orders_backup_age_seconds"}
+    there = set(re.findall(r"^# TYPE (\w+)", text, re.MULTILINE)) | {
+        "orders_backup_age_seconds",
+        "orders_backup_failed",
+    }
     there |= {"orders_ledger_faults", "orders_ledger_last_verified_timestamp_seconds"}  # once it was verified
     there |= {"orders_http_request_seconds_bucket"}
     panels = " ".join(target["expr"] for panel in DASHBOARD["panels"] for target in panel["targets"])
@@ -177,3 +181,16 @@ def test_each_metric_that_is_watched_is_one_that_is_told(http, api):
 def test_prometheus_takes_the_rules_and_the_metrics(http):
     done = subprocess.run(["promtool", "check", "rules", RULES], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.skipif(not shutil.which("promtool"), reason="needs promtool")
+def test_alerts_fire_in_the_situations_that_they_name(tmp_path):
+    shutil.copy(RULES, tmp_path / "alerts_rules.yml")
+    situations = shutil.copy(SITUATIONS, tmp_path)
+    done = subprocess.run(["promtool", "test", "rules", situations], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr + done.stdout
+
+
+def test_each_alert_has_a_situation():
+    named = set(re.findall(r"alert: (\w+)", RULES.read_text("utf-8")))
+    assert named == set(re.findall(r"firing.*alertname=\"(\w+)\"", SITUATIONS.read_text("utf-8")))

@@ -173,7 +173,8 @@ class Exchange:
         """Answer with what the server says of the code; `close` the connection with it."""
         said: list[Any] = []
         environ = self.environ() | {REFUSED: code, SINCE: self.since}
-        body = b"".join(self._plain(environ, lambda status, headers: said.extend((status, headers))))
+        # In a context of its own, too: granian's threads go on to the next request.
+        body = b"".join(copy_context().run(self._plain, environ, lambda *start: said.extend(start)))
         status, headers = int(said[0][:3]), said[1]
         self.answer(status, [*headers, ("connection", "close")] if close else headers, body)
 

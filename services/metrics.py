@@ -56,6 +56,8 @@ def _callbacks() -> Iterator[Family]:
 
 
 def _ledger() -> Iterator[Family]:
+    overdue = verification.overdue(settings.active().verify_every)
+    yield "orders_ledger_overdue", "are there books that were not verified for too long?", (), [((), overdue)]
     newest = verification.last()
     if newest is not None:
         faults = 0 if newest.outcome == HOLDS else sum(len(lines) for lines in newest.off.values())
@@ -89,15 +91,9 @@ def _of_machine(load: Callable[[], tuple[int, int]]) -> Iterator[Family]:
     left: Rows = [((name,), number) for name, number in free.items() if number is not None]
     yield "orders_disk_free_bytes", "room on the disk of a folder", ("folder",), left
     if chosen.backup_every:
-        failed = float(scheduled_backups.has_failed())
-        yield (
-            "orders_backup_failed",
-            "did the last look at whether a backup is due, or the backup, fail?",
-            (),
-            [((), failed)],
-        )
-    if chosen.backup_every and (made := scheduled_backups.newest(chosen)):
-        yield "orders_backup_age_seconds", "since the newest scheduled backup", (), [((), time.time() - made)]
+        yield "orders_backup_failed", "did the last scheduled backup fail?", (), [((), scheduled_backups.has_failed())]
+        if made := scheduled_backups.newest(chosen):
+            yield "orders_backup_age_seconds", "since the newest scheduled backup", (), [((), time.time() - made)]
     jobs: Rows = [((name,), age) for name, age in beats.ages().items()]
     yield "orders_job_age_seconds", "since a job last ran to its end", ("job",), jobs
     running, waiting = load()

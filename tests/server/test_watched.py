@@ -57,6 +57,13 @@ def test_an_answer_that_breaks_off_is_logged_with_its_id(url, said):
     assert [line["request_id"] for line in said("server.exchange")] == ["mine"]
 
 
+def test_each_refusal_has_an_id_of_its_own(url):
+    with requests.Session() as session:
+        answers = [session.post(url, data=b"x" * 70_000, timeout=10) for _ in range(20)]
+    assert [answer.status_code for answer in answers] == [413] * 20
+    assert len({answer.headers["X-Request-Id"] for answer in answers}) == 20
+
+
 def test_what_the_server_refuses_by_itself_has_a_line_and_is_counted(url, said):
     answer = requests.post(url, data=b"x" * 70_000, headers={"X-Request-Id": "mine"}, timeout=10)
     (line,) = said("access")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from peewee import DatabaseError, fn
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics, generate_latest
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
@@ -25,6 +25,8 @@ from models.verification import HOLDS
 from services import beats, clock, scheduled_backups, storage, verification
 
 log = logging.getLogger(__name__)
+
+disable_created_metrics()  # a series more for each counter and histogram, which nobody looks at
 
 FRESH = 5.0  # seconds for which what was read from the database is as good as new
 RECENT = 7 * 86_400  # seconds for which a callback that was given up counts

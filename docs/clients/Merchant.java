@@ -69,8 +69,10 @@ public class Merchant {
 
     /** One value of an answer: the first of that name. For more than that take a JSON library. */
     static String value(String answer, String name) {
-        Matcher found = Pattern.compile("\"" + name + "\"\\s*:\\s*\"?([^\",}\\]]*)").matcher(answer);
-        return found.find() ? found.group(1) : "";
+        String text = "\"((?:[^\"\\\\]++|\\\\.)*+)\"", other = "([^\",}\\]\\s]+)";
+        Matcher found = Pattern.compile("\"" + name + "\"\\s*:\\s*(?:" + text + "|" + other + ")").matcher(answer);
+        if (!found.find()) return "";
+        return found.group(1) == null ? found.group(2) : found.group(1).replaceAll("\\\\(.)", "$1");
     }
 
     /** The answer's JSON, refusals too. IOException: no answer came, so send the same again with the same key. */

@@ -100,7 +100,7 @@ LANGUAGES = {
     ),
     "Java": Language(
         "javac",
-        build=("javac -Xlint:all -Werror Merchant.java Receiver.java Vectors.java",),
+        build=("javac -Xlint:all -Werror Merchant.java Receiver.java Vectors.java Value.java",),
         order="java Merchant",
         receive="java Receiver {port}",
         vectors="java Vectors",

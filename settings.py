@@ -135,8 +135,13 @@ class Settings:
     @property
     def public_url(self) -> str:
         """`{site_url}` of the contract: scheme and host, no trailing slash."""
+        return self.site_url or self.local_url
+
+    @property
+    def local_url(self) -> str:
+        """Where the service itself listens: for a proxy on this machine, and for who looks for it there."""
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return self.site_url or f"http://{host}:{self.port}"
+        return f"http://{host}:{self.port}"
 
     @property
     def private_callbacks_allowed(self) -> bool:

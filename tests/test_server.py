@@ -183,6 +183,17 @@ def test_a_host_that_can_not_be_listened_on_is_named_in_one_line(instance, host)
     assert f"can't listen on {host}:" in Service(instance, ORDERS_HOST=host).refused()
 
 
+def test_a_service_behind_a_proxy_says_where_it_listens_and_what_its_site_is(instance):
+    service = Service(instance, ORDERS_SITE_URL="https://pay.example.com")
+    try:
+        service.start()
+        assert f"serving on {service.url}, as https://pay.example.com\n" in service.log.read_text()
+        assert service.stop() == 0
+    finally:
+        if service.process.poll() is None:
+            service.kill()
+
+
 @pytest.mark.parametrize(("host", "site"), [("::1", "http://[::1]:{}"), ("localhost", "http://localhost:{}")])
 def test_a_service_may_listen_on_ipv6_or_a_name(instance, host, site):
     service = Service(instance, ORDERS_HOST=host)

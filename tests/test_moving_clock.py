@@ -145,4 +145,5 @@ def test_the_clock_can_be_ten_years_ahead_at_most(http):
 
 
 def test_nothing_is_next_where_nothing_is_due(http):
-    assert http("POST", "/sandbox/clock", b"to=next", FORM).data == ["nothing is due"]
+    answer = http("POST", "/sandbox/clock", b"to=next", FORM)
+    assert (answer.code, answer.json["msg"], answer.data) == (42200, "invalid fields: nothing is due", None)

@@ -57,7 +57,9 @@ def demo_only(view: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return view(**parts)
         except NotPossible as error:
-            raise ValidationError(error.wrong or {"_schema": [str(error)]}) from None
+            if error.wrong:
+                raise ValidationError(dict(error.wrong)) from None
+            raise Refused(42200, detail=str(error)) from None
 
     return guarded
 

@@ -15,9 +15,10 @@ from blueprints.sandbox.doors import demo_only, done, form_of, sandbox, wants_js
 from models.order import Order
 from models.outbox import Callback
 from schemas.sandbox import ANSWERS, CallbackForm, FailureForm
-from services import recording, redelivery
+from services import recording, redelivery, simulation
 from services.errors import N_, Refused
 from services.inbox import LONG_HEAD, SLOW, Behaviour, inbox
+from services.seeding import INBOX
 
 NO_ANSWER = 444  # the server hangs up instead
 LABELS = {
@@ -72,6 +73,7 @@ def show_inbox() -> Any:
     return render_template(
         "inbox.html",
         items=inbox.arrivals(order_no),
+        elsewhere=[merchant for merchant in simulation.merchants() if merchant.callback_url != INBOX],
         order_no=order_no,
         url=f"{settings.active().public_url}/sandbox/inbox",
         demo=settings.active().demo,

@@ -5,7 +5,7 @@ import re
 import pytest
 
 import business_clock
-from tests.support import completed, signed_text
+from tests.support import completed, signed_text, words
 
 FORM = {"Content-Type": "application/x-www-form-urlencoded", "Accept": "text/html"}
 
@@ -73,12 +73,17 @@ def test_a_channel_behaves_as_its_form_says(api, page, press):
     assert re.findall(r"<option selected>(\w+)", page().text)[2:4] == ["refuse", "fail"]
 
 
-def test_callbacks_go_where_its_form_says_and_to_the_inbox_where_that_is_left_empty(api, page, press, flask_json):
+def test_callbacks_go_where_its_form_says_and_to_the_inbox_where_that_is_left_empty(page, press, flask_json, http):
+    def shown_inbox():
+        return words(re.sub("<[^>]*>", "", http("GET", "/sandbox/inbox").text))
+
     press("merchant", "key=demo&callback_url=http://127.0.0.1:9000/hook")
     assert 'value="http://127.0.0.1:9000/hook"' in page().text
+    assert "Callbacks of demo go elsewhere: http://127.0.0.1:9000/hook" in shown_inbox()
     assert flask_json("merchant", "show", "demo")["callback_url"] == "http://127.0.0.1:9000/hook"
     press("merchant", "key=demo&callback_url=")
     assert "http://127.0.0.1:9000/hook" not in page().text
+    assert "go elsewhere" not in shown_inbox()
     assert flask_json("merchant", "show", "demo")["callback_url"] == "/sandbox/inbox"
 
 

@@ -1,84 +1,22 @@
-"""The application: settings, database, blueprints, jobs. `python app.py` is `flask serve`."""
+"""The application: settings, database and commands. `python app.py` is `flask serve`."""
 
 from __future__ import annotations
 
-import gc
-import logging
-import os
 import sys
 from collections.abc import Callable
-from contextlib import nullcontext
-from typing import Any, NoReturn
+from typing import Any
 
-import click
-from flask import Flask, current_app
+from flask import Flask
 from flask.cli import FlaskGroup
-from flask_babel import Babel
-from peewee import DatabaseError
-from werkzeug.middleware.proxy_fix import ProxyFix
 
 import cli
 import settings
-from blueprints import auth, envelope, gate
-from blueprints.cashier import pages
-from blueprints.console import Mounted
-from blueprints.docs import docs
-from blueprints.health import health
-from blueprints.merchant import merchant_api
-from blueprints.notices import notices
-from blueprints.regions import regions
-from blueprints.sandbox import recording as sandbox_recording
-from blueprints.sandbox import sandbox
-from blueprints.sandbox_sign import sandbox_sign
-from blueprints.watching import Watched, WatchedRefusals, watching
-from cli.database import needs_no_database
+from cli.output import ends_in_one_line
 from models import schema, sqlite, writer
-from models.base import database, open_database, open_postgres
+from models.base import open_database, open_postgres
 from models.channel import Channel
-from models.faults import fault_of
 from models.merchant import Merchant
-from models.postgres import NoDriver
-from server import Server, core_of_its_own, may_have, on_any_core, staying_on, until_asked
-from services import (
-    beats,
-    clock,
-    demo,
-    directory,
-    instance_lock,
-    jobs,
-    logs,
-    metrics,
-    moving_clock,
-    recording,
-    refused_lately,
-    replay,
-    seeding,
-    statistics,
-    storage,
-    vault,
-    verification,
-)
-from services.errors import NotPossible
-from services.inbox import inbox
-
-log = logging.getLogger(__name__)
-
-BODY_LIMIT = 64 * 1024
-OTHER_THREADS = 32  # of the server, its jobs and the writer, besides those that are settings
-
-
-def _watched(application: Any, chosen: settings.Settings, kind: type[Watched] = Watched) -> Any:
-    """The WSGI application, watched, with the caller's address as the trusted proxies tell it."""
-    seen = kind(application, chosen.access_log)
-    hops = chosen.trusted_proxies
-    return ProxyFix(seen, x_for=hops, x_proto=hops) if hops else seen
-
-
-def register(app: Flask, api_prefix: str) -> None:
-    """Put all that is served into an application, but for the console."""
-    app.register_blueprint(merchant_api, url_prefix=api_prefix + str(merchant_api.url_prefix))
-    for blueprint in (regions, pages, notices, sandbox, sandbox_sign, health, watching, docs):
-        app.register_blueprint(blueprint)
+from services import clock_offset, directory, logs, statistics, storage, vault, verification
 
 
 class Service(Flask):
@@ -109,158 +47,37 @@ def _open(chosen: settings.Settings) -> None:
     vault.open_vault(chosen.vault_key, chosen.instance / "vault.key", create=sealed is None)
     if sealed is not None:
         vault.unseal(sealed)  # the right key?
-    moving_clock.recall(knows_demo=not lacking)
+    clock_offset.recall(knows_demo=not lacking)
 
 
-def _end_with(error: DatabaseError) -> NoReturn:
-    fault = fault_of(error)
-    meaning = f"{fault.text} ({error})" if fault else str(error)
-    click.echo(f"error: {database.database}: {' '.join(meaning.split())}", err=True)
-    sys.exit(2)
-
-
-def create_app(chosen: settings.Settings | None = None) -> Flask:
-    """The WSGI application; starts nothing.
+def begin(chosen: settings.Settings | None = None) -> settings.Settings:
+    """Have this process work with these settings, or those of its environment, and their database.
 
     A setting, key or database that can't be used ends the process with one line and status 2.
     """
-    try:
+    with ends_in_one_line():
         chosen = chosen or settings.load()
-        if needs_no_database(sys.argv):
+        if cli.needs_no_database(sys.argv):
             settings.use(chosen)
         else:
             _open(chosen)
-    except (settings.WrongSetting, vault.VaultLocked, schema.WrongSchema, NoDriver, OSError) as error:
-        click.echo(f"error: {error}", err=True)
-        sys.exit(2)
-    except DatabaseError as error:
-        _end_with(error)
     logs.begin(chosen)
-    metrics.begin()
-    beats.forget()
+    return chosen
+
+
+def create_app(chosen: settings.Settings | None = None) -> Flask:
+    """The WSGI application; starts nothing. For a command it is one that serves nothing, which starts sooner."""
+    chosen = begin(chosen)
     app = Service(
         __name__, instance_path=str(chosen.instance), template_folder="blueprints/templates", static_folder=None
     )
-    app.url_map.merge_slashes = False  # an address that is nearly right is unknown, not a redirect
-    app.config["MAX_CONTENT_LENGTH"] = BODY_LIMIT
-    app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False  # it would be an answer without an envelope
-    app.config["BABEL_TRANSLATION_DIRECTORIES"] = str(settings.ROOT / "blueprints" / "translations")
-    Babel(app, default_locale=chosen.language, locale_selector=envelope.language)
-    app.wsgi_app = _watched(Mounted(app.wsgi_app), chosen)  # type: ignore[method-assign]
-    auth.init()
-    clock.seen.begin()
-    replay.memory.forget()
-    inbox.begin()
-    recording.begin()
-    refused_lately.forget()
-    envelope.init(app)
-    gate.init(app)
-    register(app, chosen.api_prefix)
-    if chosen.demo:
-        sandbox_recording.listen(app)
-    cli.register(app)
-    app.cli.add_command(serve)
+    app.cli = cli.commands(serve="serving:serve")
+    if not cli.is_all_that_runs(sys.argv):
+        import serving
+
+        serving.begin()
+        serving.init(app, chosen)
     return app
-
-
-def _say(text: str, chosen: settings.Settings) -> None:
-    """Tell whoever started the service, in a form that fits what else is on standard error."""
-    if chosen.log_format == "json":
-        log.info(text)
-    else:
-        click.echo(text, err=True)
-
-
-def _serve_until_asked(app: Flask, chosen: settings.Settings, core: int | None, asked: Callable[[], object]) -> bool:
-    """Answer requests until `asked` returns, then finish what is in flight.
-
-    Returns:
-        Whether all of it was finished.
-
-    Raises:
-        NotPossible: the address can't be listened on.
-    """
-    envelope.draining.clear()
-    stopped: list[Callable[[], None]] = []
-
-    def drain() -> None:
-        envelope.draining.set()
-        for stop in stopped:
-            stop()
-
-    try:
-        server = Server(
-            app,
-            chosen.host,
-            chosen.port,
-            threads=chosen.threads,
-            waiting=chosen.waiting,
-            body_limit=BODY_LIMIT,
-            core=core,
-            plain=_watched(envelope.prepared(app), chosen, WatchedRefusals),
-            drain=drain,
-        )
-    except OSError as error:
-        raise NotPossible(f"can't listen on {chosen.host}:{chosen.port}: {error}") from None
-    metrics.active().load = server.load
-    with staying_on(core):
-        writer.stop()  # it starts again with the first that needs it, beside that one
-        stopped.append(jobs.start(chosen, on_any_core()))
-    if chosen.demo and chosen.log_format == "text":
-        click.echo(demo.banner(chosen.public_url, chosen.api_prefix))
-    _say(f"serving on {chosen.local_url}" + (f", as {chosen.site_url}" if chosen.site_url else ""), chosen)
-    # What is there by now stays. To look through it for garbage would hold up all requests for some 50 ms each time.
-    gc.collect()
-    gc.freeze()
-    finished = server.run(asked)
-    if finished:  # else nobody hears any more what became of what still waits
-        writer.stop()
-    _say("stopped", chosen)
-    return finished
-
-
-def _seed_or_refuse(chosen: settings.Settings) -> None:
-    """The demo has its merchants, and nobody else has them. Raises NotPossible."""
-    if chosen.demo:
-        seeding.seed_base()
-        seeding.seed_operators()
-    elif seeding.is_demo():
-        raise NotPossible("the database holds the demo merchants: choose another ORDERS_INSTANCE, or set ORDERS_DEMO=1")
-
-
-def _need_threads(chosen: settings.Settings) -> None:
-    """Raise NotPossible where the system allows too few: the server dies of the first request that it has none for."""
-    needed = chosen.threads + chosen.callback_workers + chosen.channel_workers + OTHER_THREADS
-    if (allowed := may_have(needed)) < needed:
-        raise NotPossible(
-            f"the system allows {allowed} more threads, and {needed} may be needed: lower threads, callback_workers "
-            "or channel_workers, or raise its limit (systemd's TasksMax, a container's pids, ulimit)"
-        )
-
-
-@click.command("serve")
-def serve() -> None:
-    """Serve until asked to stop; in demo mode, with the seeded demo."""
-    asked = until_asked()  # before anything is begun that would have to be ended
-    chosen = settings.active()
-    try:
-        # Postgres is made for several services.
-        alone = nullcontext() if database.is_shared else instance_lock.held(chosen.database.resolve().parent)
-        with alone:
-            schema.check()
-            _seed_or_refuse(chosen)
-            _need_threads(chosen)
-            with core_of_its_own() if chosen.one_core else nullcontext() as core:
-                finished = _serve_until_asked(current_app._get_current_object(), chosen, core, asked)  # type: ignore[attr-defined]
-    except (schema.WrongSchema, NotPossible, OSError) as error:
-        click.echo(f"error: {error}", err=True)
-        sys.exit(2)
-    except DatabaseError as error:
-        _end_with(error)
-    if not finished:  # a client does not read its answer, or a callback hangs: neither may keep the process
-        sys.stdout.flush()
-        logging.shutdown()
-        os._exit(0)
 
 
 if __name__ == "__main__":

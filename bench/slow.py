@@ -3,7 +3,7 @@
 import sys
 import time
 
-import gateways
+from gateways import registry
 from gateways.base import Driver, Opened, Payment, Report, State
 
 SECONDS = 0.5
@@ -23,7 +23,7 @@ class SlowDriver(Driver):
         return Report(State.OPEN)
 
 
-gateways.DRIVERS[SlowDriver.name] = SlowDriver
+registry.DRIVERS[SlowDriver.name] = SlowDriver
 
 if __name__ == "__main__":
     from flask.cli import FlaskGroup

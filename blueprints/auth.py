@@ -35,7 +35,7 @@ _requests: list[Rate] = []
 _refused: list[Rate] = []
 
 
-def init() -> None:
+def begin() -> None:
     """Start counting from nothing, by the settings' limits."""
     chosen = settings.active()
     _requests[:] = [Rate(chosen.requests_per_second, seconds=1)]

@@ -35,7 +35,11 @@ def check() -> None:
         raise Refused(42900, retry_after=_rate[0].retry_after(who))
 
 
-def init(app: Flask) -> None:
-    """Count the app's requests from now on, by the settings' limit."""
+def begin() -> None:
+    """Count from nothing, by the settings' limit."""
     _rate[:] = [Rate(settings.active().requests_per_address, seconds=1)]
+
+
+def init(app: Flask) -> None:
+    """Count the app's requests from now on."""
     app.before_request(check)

@@ -1,36 +1,46 @@
-"""The operator's commands: thin, each over one service."""
+"""The operator's commands: thin, each over one service, and imported when it is called."""
 
-from flask import Flask
+from __future__ import annotations
 
-from cli.callbacks import callback
-from cli.channels import channel
-from cli.database import db, demo_curl, seed
-from cli.ledger import ledger
-from cli.merchants import account, merchant
-from cli.operators import operator
-from cli.orders import order
-from cli.reconcile import reconcile
-from cli.scenario import scenario
-from cli.sign import sign
-from cli.vault import vault
+from collections.abc import Sequence
+from itertools import pairwise
+
+import click
+
+from cli.lazy import LazyGroup
+
+COMMANDS = {
+    "merchant": "cli.merchants:merchant",
+    "account": "cli.merchants:account",
+    "channel": "cli.channels:channel",
+    "order": "cli.orders:order",
+    "callback": "cli.callbacks:callback",
+    "ledger": "cli.ledger:ledger",
+    "operator": "cli.operators:operator",
+    "db": "cli.database:db",
+    "vault": "cli.vault:vault",
+    "reconcile": "cli.reconcile:reconcile",
+    "scenario": "cli.scenario:scenario",
+    "sign": "cli.sign:sign",
+    "seed": "cli.database:seed",
+    "demo-curl": "cli.database:demo_curl",
+}
 
 
-def register(app: Flask) -> None:
-    """Hang the commands into Flask's own command line."""
-    for command in (
-        merchant,
-        account,
-        channel,
-        order,
-        callback,
-        ledger,
-        operator,
-        db,
-        vault,
-        reconcile,
-        scenario,
-        sign,
-        seed,
-        demo_curl,
-    ):
-        app.cli.add_command(command)
+def commands(**more: str) -> LazyGroup:
+    """Flask's own command line for an application; `more` are further commands, by name as `module:attribute`."""
+    return LazyGroup(lazy=COMMANDS | more)
+
+
+def is_all_that_runs(arguments: Sequence[str]) -> bool:
+    """Does this process run one of these commands, which need nothing of what the service serves?
+
+    Args:
+        arguments: the process's own, `sys.argv`.
+    """
+    return click.get_current_context(silent=True) is not None and not COMMANDS.keys().isdisjoint(arguments[1:])
+
+
+def needs_no_database(arguments: Sequence[str]) -> bool:
+    """Is it `flask db restore`, which works where there is no database, or none that can be used?"""
+    return ("db", "restore") in pairwise(arguments)

@@ -8,8 +8,8 @@ from typing import Any, BinaryIO
 
 import click
 
-import gateways
 from cli.output import PERCENT, ROW_ID, YUAN, Commands, PercentType, YuanType, facts, given_of, json_option, show, table
+from gateways import registry
 from models.channel import CATEGORIES, Channel, ChannelLink
 from models.merchant import Merchant
 from schemas.views import hundredths
@@ -72,7 +72,7 @@ def _value(text: str) -> str:
 
 @channel.command("add")
 @click.option("--category", required=True, type=click.Choice(CATEGORIES), help="Decides what a withdrawal must carry.")
-@click.option("--driver", required=True, type=click.Choice(list(gateways.DRIVERS)), help="Who speaks to the upstream.")
+@click.option("--driver", required=True, type=click.Choice(list(registry.DRIVERS)), help="Who speaks to the upstream.")
 @click.option("--name", required=True, help="Name that merchants see.")
 @_settable
 @json_option

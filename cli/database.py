@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from itertools import pairwise
 from pathlib import Path
 
 import click
@@ -26,11 +24,6 @@ class AnySchema(Commands):
 
 
 db = AnySchema("db", help="The database: upgrade, backup, restore, move to Postgres.")
-
-
-def needs_no_database(arguments: Sequence[str]) -> bool:
-    """Is it `flask db restore`, which works where there is no database, or none that can be used?"""
-    return ("db", "restore") in pairwise(arguments)
 
 
 @db.command("migrate")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import click
@@ -11,9 +10,13 @@ from cli.output import PERCENT, Commands, facts, given_of, json_option, show, ta
 from models.channel import ChannelLink
 from models.merchant import Merchant
 from schemas.views import hundredths
-from services import administration, masking, overview, trial, vault
+from services import administration, masking, overview, vault
 
-merchant = Commands("merchant", help="Merchants: keys, secrets, rates, callbacks.")
+merchant = Commands(
+    "merchant",
+    help="Merchants: keys, secrets, rates, callbacks.",
+    lazy={"test-callback": "cli.send_test_callback:test_callback"},
+)
 account = Commands("account", help="Receiving accounts that withdrawals are paid to.")
 
 
@@ -113,24 +116,6 @@ def rotate(key: str, callback: bool, keep_hours: int, as_json: bool) -> None:
     new = administration.rotate(administration.find_merchant(key), callback=callback, keep_hours=keep_hours)
     name = "callback_secret" if callback else "secret"
     show({"key": key, name: new, "old_one_valid_hours": keep_hours}, as_json, facts)
-
-
-@merchant.command("test-callback")
-@click.argument("key")
-@json_option
-def test_callback(key: str, as_json: bool) -> None:
-    """Send merchant KEY a callback of type `test` now. It is signed as all are, and not stored."""
-    outcome = trial.callback(administration.find_merchant(key))
-    view = {
-        "id": outcome.webhook_id,
-        "delivered": outcome.delivered,
-        "status": outcome.status,
-        "milliseconds": outcome.milliseconds,
-        "answer": outcome.answer,
-        "problem": outcome.problem,
-    }
-    show(view, as_json, facts)
-    sys.exit(0 if outcome.delivered else 1)
 
 
 @account.command("add")

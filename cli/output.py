@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import json
+import sys
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
 import click
-from flask.cli import AppGroup
 from marshmallow import ValidationError, fields
 from peewee import DatabaseError, OperationalError
 
+from cli.lazy import LazyGroup
 from models import schema
-from models.base import LARGEST_ID
+from models.base import LARGEST_ID, database
 from models.faults import fault_of
+from models.postgres import NoDriver
 from schemas.fields import Percent, Sum
 from services.errors import NotPossible
 from services.vault import VaultLocked
+from settings import WrongSetting
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")
 
@@ -28,6 +32,23 @@ def refusal(error: Exception) -> click.ClickException:
     end = click.ClickException(str(error))
     end.exit_code = 2 if isinstance(error, schema.WrongSchema) else 1
     return end
+
+
+@contextmanager
+def ends_in_one_line() -> Iterator[None]:
+    """A setting, key, database or address that can't be used ends the process with one line and status 2."""
+    try:
+        yield
+    except (WrongSetting, VaultLocked, schema.WrongSchema, NoDriver, NotPossible, OSError) as error:
+        text = str(error)
+    except DatabaseError as error:
+        fault = fault_of(error)
+        meaning = f"{fault.text} ({error})" if fault else str(error)
+        text = f"{database.database}: {' '.join(meaning.split())}"
+    else:
+        return
+    click.echo(f"error: {text}", err=True)
+    sys.exit(2)
 
 
 class _EndsInOneLine(click.Command):
@@ -51,7 +72,7 @@ class _EndsInOneLine(click.Command):
             raise
 
 
-class Commands(_EndsInOneLine, AppGroup):
+class Commands(_EndsInOneLine, LazyGroup):
     """A group whose commands end with one line where something can't be done."""
 
 

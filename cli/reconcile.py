@@ -8,9 +8,9 @@ from typing import Any, BinaryIO
 
 import click
 
-import gateways
 from cli.orders import TYPES
 from cli.output import PERCENT, ROW_ID, Command, facts, json_option, show, table
+from gateways import registry
 from gateways.base import CHINA
 from gateways.statement import Layout
 from schemas.views import hundredths
@@ -130,7 +130,7 @@ def reconcile(
     Status 0 where both agree, 3 where they don't.
     """
     channel = channel_setup.find_channel(channel_id)
-    layout = gateways.DRIVERS[channel.driver].statement
+    layout = registry.DRIVERS[channel.driver].statement
     lines = _lines(layout, statement, _given(pairs), with_fees=fee_rate is not None)
     first, last = _days(lines, since, until)
     types = (TYPES[kind],) if kind else layout.types

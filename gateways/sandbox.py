@@ -8,7 +8,6 @@ import secrets
 from marshmallow import Schema, ValidationError, fields, validate
 
 import business_clock
-import settings
 from gateways.base import (
     METHODS,
     BadNotice,
@@ -32,6 +31,7 @@ from gateways.simulator import (
     UNANSWERED,
     Play,
     Simulator,
+    books,
     notice,
     sign,
 )
@@ -74,11 +74,6 @@ class SandboxNotice(Schema):
 
 
 _notice = SandboxNotice()
-
-
-def books() -> Simulator:
-    """The upstream of all sandbox channels."""
-    return Simulator(settings.active().instance / "sandbox.sqlite")
 
 
 class SandboxDriver(Driver):

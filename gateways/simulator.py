@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import business_clock
+import settings
 
 OUTCOMES = ("success", "fail", "silent", "duplicate", "late", "wrong_amount", "timeout")
 SIGNATURE_HEADER = "X-Sandbox-Signature"
@@ -144,3 +145,8 @@ def notice(play: Play, secret: str) -> tuple[bytes, str]:
 def sign(body: bytes, secret: str) -> str:
     """Lowercase hex HMAC-SHA256."""
     return hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
+
+
+def books() -> Simulator:
+    """The upstream of all sandbox channels of this instance."""
+    return Simulator(settings.active().instance / "sandbox.sqlite")

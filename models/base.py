@@ -83,8 +83,9 @@ class Statement:
         self._row: Any = None
 
     def _compile(self) -> tuple[str, Callable[[dict[str, Any]], list[Any]]]:
-        """Its SQL for the database that is open, and what makes the parameters out of the values."""
-        if self._compiled and self._compiled_for is database.obj:
+        """Its SQL for the kind of database that is open, and what makes the parameters out of the values."""
+        kind = type(database.obj)
+        if self._compiled and self._compiled_for is kind:
             return self._compiled
         sql, parameters = self._build(_OpenValues()).sql()
         names = [each.name if type(each) is _Open else f"fixed {at}" for at, each in enumerate(parameters)]
@@ -94,7 +95,7 @@ class Statement:
             given = values | fixed if fixed else values
             return [given[name] for name in names]
 
-        self._compiled, self._compiled_for = (sql, bind), database.obj
+        self._compiled, self._compiled_for = (sql, bind), kind
         return self._compiled
 
     def run(self, **values: Any) -> Any:

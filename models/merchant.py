@@ -25,3 +25,8 @@ class Merchant(Table):
     demo = BooleanField(default=False)
     createtime = Timestamp()
     updatetime = Timestamp()
+
+    @classmethod
+    def any_demo(cls) -> bool:
+        """Are the demo merchants in the database?"""
+        return bool(cls.select().where(cls.demo).exists())

@@ -7,7 +7,7 @@ from typing import Any
 
 from peewee import fn
 
-from gateways import DRIVERS
+from gateways.registry import DRIVERS
 from models import moments, search
 from models.channel import Channel
 from models.order import CONFIRMED, PAID, PENDING, SELL, STATUSES, TYPES, Order

@@ -10,8 +10,8 @@ from marshmallow import ValidationError
 from peewee import IntegrityError
 
 import business_clock
-import gateways
 import settings
+from gateways import registry
 from gateways.base import ChannelUnknown, Payment, State
 from gateways.sandbox import SandboxDriver
 from models.base import LARGEST_ID, database
@@ -76,14 +76,14 @@ def wrong_config(driver: str, config: dict[str, Any]) -> dict[str, list[str]]:
     """What a driver's schema says against a config: `{"config.FIELD": [messages]}`."""
     return {
         f"config.{name}": [str(text) for text in texts]
-        for name, texts in gateways.DRIVERS[driver].config_schema().validate(config).items()
+        for name, texts in registry.DRIVERS[driver].config_schema().validate(config).items()
     }
 
 
 def _sealed_config(driver: str, config: dict[str, Any]) -> str:
     """A driver's config, checked by its schema and sealed. Raises NotPossible, naming the fields."""
     try:
-        loaded = gateways.DRIVERS[driver].config_schema().load(config)
+        loaded = registry.DRIVERS[driver].config_schema().load(config)
     except ValidationError:
         wrong = wrong_config(driver, config)
         said = [f"{name.removeprefix('config.')}: {' '.join(texts).rstrip('.')}" for name, texts in wrong.items()]
@@ -92,7 +92,7 @@ def _sealed_config(driver: str, config: dict[str, Any]) -> str:
 
 
 def _pay_method(text: str | None, driver: str) -> str:
-    possible = gateways.DRIVERS[driver].methods
+    possible = registry.DRIVERS[driver].methods
     wanted = set(possible) if text is None else {part.strip() for part in text.split(",")}
     if not wanted <= set(possible):
         said = f"payment methods are {', '.join(possible)}"
@@ -101,8 +101,8 @@ def _pay_method(text: str | None, driver: str) -> str:
 
 
 def _check_driver(name: str) -> None:
-    if name not in gateways.DRIVERS:
-        raise NotPossible(f"no driver {name!r}: there are {', '.join(gateways.DRIVERS)}")
+    if name not in registry.DRIVERS:
+        raise NotPossible(f"no driver {name!r}: there are {', '.join(registry.DRIVERS)}")
 
 
 @transaction
@@ -197,7 +197,7 @@ def set_channel(
 
 def _check_account(channel: Channel, present: dict[str, Any], config: dict[str, Any]) -> None:
     """Another account would know nothing of what the present one has: it would be paid out twice, or never found."""
-    names = gateways.DRIVERS[channel.driver].account_fields
+    names = registry.DRIVERS[channel.driver].account_fields
     changed = [name for name in names if name in config and str(config[name]) != str(present.get(name))]
     if changed and Order.select().where(Order.channel == channel, Order.due_at.is_null(False)).exists():
         raise NotPossible(

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-import gateways
 import settings
+from gateways import registry
 from gateways.base import ChannelError, ChannelRefused, ChannelUnknown, Driver, Payment, Payout
 from models.channel import Channel
 from models.merchant import Merchant
@@ -26,7 +26,7 @@ LEASE = 45  # seconds that one act on an order, of three calls at most, may take
 
 @lru_cache(maxsize=256)
 def _build(name: str, sealed_config: str) -> Driver:
-    return gateways.build(name, json.loads(vault.unseal(sealed_config)))
+    return registry.build(name, json.loads(vault.unseal(sealed_config)))
 
 
 def driver_of(channel: Channel) -> Driver:

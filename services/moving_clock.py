@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-import sqlite3
 import threading
 import time
 from collections.abc import Callable
@@ -14,15 +12,11 @@ from peewee import fn
 
 import business_clock
 import settings
-from gateways.sandbox import books
-from models.merchant import Merchant
 from models.order import Order
 from models.outbox import Callback
-from services import seeding, simulation
+from services import clock_offset, simulation
 from services.errors import N_, NotPossible
 from services.fairpool import FairPool
-
-log = logging.getLogger(__name__)
 
 MOST_AHEAD = 3_660 * 86_400  # seconds
 EXACT_STEPS = 200  # of one move; after those it goes on in COARSE_STEPS, and what falls due within one is done together
@@ -79,25 +73,6 @@ def use(sweeps: Sweeps | None) -> None:
     _sweeps[:] = [sweeps] if sweeps else []
 
 
-def recall(knows_demo: bool = True) -> None:
-    """Go on at the time that the demo was moved to; at the machine's where this is no demo.
-
-    Args:
-        knows_demo: has the database all columns, so that it can be asked whether it is a demo's?
-    """
-    try:
-        ahead = books().ahead
-    except sqlite3.Error as error:  # whoever is no demo must start all the same
-        log.warning("the sandbox's books can't be read, so its clock is the machine's: %s", error)
-        ahead = 0
-    business_clock.put_ahead(ahead if ahead and knows_demo and _is_demos() else 0)
-
-
-def _is_demos() -> bool:
-    """Is the database a demo's, or about to be one? Never one with real merchants only, whatever the settings say."""
-    return seeding.is_demo() or (settings.active().demo and not Merchant.select().exists())
-
-
 def next_due() -> int | None:
     """When the next order, callback or planned outcome is due, in Unix time; it may have passed."""
     rows = [
@@ -130,11 +105,6 @@ def _until(due: int) -> int:
     return max(0, ceil(due - business_clock.exactly()))
 
 
-def _put_ahead(seconds: int) -> None:
-    books().keep_ahead(seconds)
-    business_clock.put_ahead(seconds)
-
-
 def _move(target: int) -> Moved:
     if not settings.active().demo:
         raise NotPossible(N_("only the demo's clock can be moved"))
@@ -149,11 +119,11 @@ def _move(target: int) -> Moved:
         due = next_due()
         if ahead >= target or not done or due is None:
             break
-        _put_ahead(min(target, ahead + max(least, _until(due))))
+        clock_offset.keep(min(target, ahead + max(least, _until(due))))
         steps += 1
         if steps == EXACT_STEPS:
             least = ceil((target - ahead) / COARSE_STEPS)
     if business_clock.ahead() < target:
-        _put_ahead(target)
+        clock_offset.keep(target)
         done = done and sweeps is not None and sweeps.wait(give_up)
     return Moved(business_clock.now(), business_clock.ahead(), done)

@@ -17,6 +17,7 @@ from services.postings import Account
 
 Heads = dict[Account, tuple[int, str]]  # by account: how many entries, the hash of the newest
 Found = Iterator[str]
+Check = Callable[[], Found]
 
 ENTRIES_AT_ONCE = 5_000
 LINES = 100  # that a check lists; the others it counts
@@ -103,37 +104,52 @@ def _not_as_kept(kept: Heads) -> Found:
                 yield f"account {kind} {owner}: entry {number} is not the one that it was"
 
 
-def _orphans() -> Found:
-    rows = (
+_orphaned = Statement(
+    lambda v: (
         Entry.select(Entry.id)
         .join(Posting, JOIN.LEFT_OUTER)
         .switch(Entry)
         .join(LedgerAccount, JOIN.LEFT_OUTER)
         .where(Posting.id.is_null() | LedgerAccount.id.is_null())
-        .tuples()
     )
-    for (entry,) in rows:
+)
+
+
+def _orphans() -> Found:
+    for (entry,) in _orphaned.run():
         yield f"entry {entry} has no posting or no account"
 
 
+_moved = fn.SUM(Entry.amount)
+_unbalanced = Statement(lambda v: Entry.select(Entry.posting, _moved).group_by(Entry.posting).having(_moved != 0))
+
+
 def _unbalanced_postings() -> Found:
-    total = fn.SUM(Entry.amount)
-    for posting, amount in Entry.select(Entry.posting, total).group_by(Entry.posting).having(total != 0).tuples():
+    for posting, amount in _unbalanced.run():
         yield f"posting {posting} sums to {amount} fen, not 0"
 
 
-def _wrong_balances() -> Found:
-    total = fn.COALESCE(fn.SUM(Entry.amount), 0)
-    rows = (
-        LedgerAccount.select(LedgerAccount, total.alias("total"))
+_total = fn.COALESCE(fn.SUM(Entry.amount), 0)
+_off_balance = Statement(
+    lambda v: (
+        LedgerAccount.select(LedgerAccount.kind, LedgerAccount.owner, LedgerAccount.balance, _total)
         .join(Entry, JOIN.LEFT_OUTER)
         .group_by(LedgerAccount.id)
-        .having(LedgerAccount.balance != total)
+        .having(LedgerAccount.balance != _total)
     )
-    for row in rows:
-        yield f"account {row.kind} {row.owner} says {row.balance} fen, its entries say {row.total}"
-    for row in LedgerAccount.select().where(LedgerAccount.kind.in_([AVAILABLE, HELD]), LedgerAccount.balance < 0):
-        yield f"account {row.kind} {row.owner} is negative: {row.balance} fen"
+)
+_overdrawn = Statement(
+    lambda v: LedgerAccount.select(LedgerAccount.kind, LedgerAccount.owner, LedgerAccount.balance).where(
+        LedgerAccount.kind.in_([AVAILABLE, HELD]), LedgerAccount.balance < 0
+    )
+)
+
+
+def _wrong_balances() -> Found:
+    for kind, owner, balance, total in _off_balance.run():
+        yield f"account {kind} {owner} says {balance} fen, its entries say {total}"
+    for kind, owner, balance in _overdrawn.run():
+        yield f"account {kind} {owner} is negative: {balance} fen"
 
 
 # What each posting of an order does to its own merchant's account: purpose, kind, fen.
@@ -149,41 +165,52 @@ MOVES = (
 )
 
 
-def _wrong_moves() -> Found:
-    for purpose, kind, expected in MOVES:
-        moved = fn.COALESCE(fn.SUM(Entry.amount), 0)
-        own = (LedgerAccount.kind == kind) & (LedgerAccount.owner == Order.merchant)
-        rows = (
-            Posting.select(Order.order_no, moved)
+def _moved_otherwise(purpose: str, kind: str, expected: Any) -> Statement:
+    own = (LedgerAccount.kind == kind) & (LedgerAccount.owner == Order.merchant)
+    return Statement(
+        lambda v: (
+            Posting.select(Order.order_no, _total)
             .join(Order)
             .join(LedgerAccount, JOIN.LEFT_OUTER, on=own)
             .join(Entry, JOIN.LEFT_OUTER, on=((Entry.posting == Posting.id) & (Entry.account == LedgerAccount.id)))
             .where(Posting.purpose == purpose)
             .group_by(Posting.id, Order.id)
-            .having(moved != expected)
-            .tuples()
+            .having(_total != expected)
         )
-        for order_no, fen in rows:
+    )
+
+
+_moves = [(purpose, kind, _moved_otherwise(purpose, kind, expected)) for purpose, kind, expected in MOVES]
+
+
+def _wrong_moves() -> Found:
+    for purpose, kind, statement in _moves:
+        for order_no, fen in statement.run():
             yield f"order {order_no}: its {purpose} moved {fen} fen of its merchant's {kind} balance"
 
 
-def _orders_off(ending: str, order_type: int, purpose: str, status: str) -> Found:
-    """Orders where exactly one of 'is in this status' and 'has this posting' is true."""
+def _orders_off(ending: str, order_type: int, purpose: str, status: str) -> Check:
+    """The check for orders where exactly one of 'is in this status' and 'has this posting' is true."""
     has = Posting.id.is_null(False)
-    rows = (
-        Order.select(Order.order_no, Posting.id.alias("posting_id"))
-        .join(Posting, JOIN.LEFT_OUTER, on=((Posting.order == Order.id) & (Posting.purpose == purpose)))
-        .where(Order.order_type == order_type, ((Order.status == status) & ~has) | ((Order.status != status) & has))
-        .tuples()
+    statement = Statement(
+        lambda v: (
+            Order.select(Order.order_no, Posting.id)
+            .join(Posting, JOIN.LEFT_OUTER, on=((Posting.order == Order.id) & (Posting.purpose == purpose)))
+            .where(Order.order_type == order_type, ((Order.status == status) & ~has) | ((Order.status != status) & has))
+        )
     )
-    for order_no, posting in rows:
-        yield f"order {order_no} {'was' if posting else 'was not'} {ending}, against its status"
+
+    def check() -> Found:
+        for order_no, posting in statement.run():
+            yield f"order {order_no} {'was' if posting else 'was not'} {ending}, against its status"
+
+    return check
 
 
-def _wrong_holds() -> Found:
-    total = fn.COALESCE(fn.SUM(Order.merchant_actual_amount + Order.deposit_amount), 0)
-    rows = (
-        LedgerAccount.select(LedgerAccount, total.alias("open_orders"))
+_open_withdrawals = fn.COALESCE(fn.SUM(Order.merchant_actual_amount + Order.deposit_amount), 0)
+_held_otherwise = Statement(
+    lambda v: (
+        LedgerAccount.select(LedgerAccount.owner, LedgerAccount.balance, _open_withdrawals)
         .join(
             Order,
             JOIN.LEFT_OUTER,
@@ -195,13 +222,16 @@ def _wrong_holds() -> Found:
         )
         .where(LedgerAccount.kind == HELD)
         .group_by(LedgerAccount.id)
-        .having(LedgerAccount.balance != total)
+        .having(LedgerAccount.balance != _open_withdrawals)
     )
-    for row in rows:
-        yield f"account held {row.owner} says {row.balance} fen, the open withdrawals say {row.open_orders}"
+)
 
 
-Check = Callable[[], Found]
+def _wrong_holds() -> Found:
+    for owner, balance, expected in _held_otherwise.run():
+        yield f"account held {owner} says {balance} fen, the open withdrawals say {expected}"
+
+
 CHECKS: dict[str, Check] = {
     N_("every entry has its posting and its account"): _orphans,
     N_("entries chain without a gap up to their account's head"): _broken_chains,
@@ -209,9 +239,9 @@ CHECKS: dict[str, Check] = {
     N_("balances equal their entries"): _wrong_balances,
     N_("postings move what their orders say"): _wrong_moves,
     N_("held equals the open withdrawals"): _wrong_holds,
-    N_("completed deposits are credited, no others"): lambda: _orders_off("credited", BUY, "credit", COMPLETED),
-    N_("completed withdrawals are spent, no others"): lambda: _orders_off("spent", SELL, "spend", COMPLETED),
-    N_("cancelled withdrawals are released, no others"): lambda: _orders_off("released", SELL, "release", CANCELLED),
+    N_("completed deposits are credited, no others"): _orders_off("credited", BUY, "credit", COMPLETED),
+    N_("completed withdrawals are spent, no others"): _orders_off("spent", SELL, "spend", COMPLETED),
+    N_("cancelled withdrawals are released, no others"): _orders_off("released", SELL, "release", CANCELLED),
 }
 
 

@@ -67,11 +67,6 @@ ACCOUNT: dict[str, Any] = {
 }
 
 
-def is_demo() -> bool:
-    """Are the demo merchants in the database?"""
-    return Merchant.select().where(Merchant.demo).exists()
-
-
 def seed_operators() -> None:
     """Make the demo accounts of the console, where it has none."""
     if not Operator.select().exists():
@@ -87,7 +82,7 @@ def seed_base() -> bool:
         NotPossible: the database holds real merchants.
     """
     database.alone("seeding")
-    if is_demo():
+    if Merchant.any_demo():
         return False
     if Merchant.select().exists() or Channel.select().exists():
         raise NotPossible("the database has merchants of its own, or channels: the demo content wants an empty one")

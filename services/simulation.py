@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 
 import business_clock
-from gateways.sandbox import SandboxDriver, books
-from gateways.simulator import OUTCOMES, Plan
+from gateways.sandbox import SandboxDriver
+from gateways.simulator import OUTCOMES, Plan, books
 from models.channel import Channel
 from models.merchant import Merchant
 from models.order import CONFIRMED, PAID, PENDING, Order

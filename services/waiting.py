@@ -8,7 +8,7 @@ from typing import Any
 from peewee import JOIN, fn
 
 import business_clock
-from gateways import DRIVERS
+from gateways.registry import DRIVERS
 from models.channel import Channel
 from models.merchant import Merchant
 from models.order import BUY, CONFIRMED, PAID, PENDING, SELL, UNKNOWN_OUTCOME, Order, PaymentException

@@ -11,8 +11,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from flask import Flask
-from jinja2 import FileSystemBytecodeCache
 from pytest_httpserver import HTTPServer
 from werkzeug.security import generate_password_hash
 
@@ -23,7 +21,7 @@ from models.base import database
 from models.operator import Operator
 from services import callbacks, ledger, proof, reconciliation, seeding
 from services import clock as service_clock
-from tests import contract, databases, postgres, scratch
+from tests import applications, contract, databases, postgres, scratch
 from tests.browser import chromium
 from tests.support import NOON, Api, InlinePool, Receiver, Service, through_flask
 
@@ -40,13 +38,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for item in items:
             if item.get_closest_marker("sqlite"):
                 item.add_marker(pytest.mark.skip(reason="about SQLite's file"))
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _templates_are_compiled_once(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """And not anew for each test's application."""
-    cache = FileSystemBytecodeCache(str(tmp_path_factory.mktemp("templates")))
-    Flask.jinja_options = {**Flask.jinja_options, "bytecode_cache": cache}
 
 
 def _make_passwords_cheap() -> None:
@@ -89,7 +80,7 @@ def settings_of_app() -> dict[str, Any]:
 @pytest.fixture
 def app(instance: Path, settings_of_app: dict[str, Any]) -> Iterator[Any]:
     """The application on the demo content; its jobs run only where a test asks for it (`due`)."""
-    yield create_app(databases.settings_of(instance, **{"demo": True} | settings_of_app))
+    yield applications.with_settings(databases.settings_of(instance, **{"demo": True} | settings_of_app))
     database.close()
 
 
@@ -235,7 +226,13 @@ def world(api: Api, http: Any, flask: Any, flask_json: Any, later: Any) -> Simpl
 @pytest.fixture
 def rows(app: Any) -> Any:
     """`rows()` is all that is in the database now, by table."""
-    return lambda: {table.__name__: list(table.select().tuples()) for table in schema.TABLES}
+
+    def select(table: Any) -> str:
+        columns = ", ".join(f'"{field.column_name}"' for field in table._meta.sorted_fields)
+        return f'SELECT {columns} FROM "{table._meta.table_name}"'
+
+    queries = {table.__name__: select(table) for table in schema.TABLES}
+    return lambda: {name: database.execute_sql(query).fetchall() for name, query in queries.items()}
 
 
 @pytest.fixture

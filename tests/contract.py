@@ -14,10 +14,10 @@ from flask.testing import FlaskClient
 from werkzeug.exceptions import HTTPException, MethodNotAllowed
 from werkzeug.routing import Map
 
-from app import register
 from blueprints.console import PREFIX
 from blueprints.document import document
 from blueprints.operations import JSON, LEFT_OUT, OPERATIONS
+from serving import register
 
 OPERATION = {(each.route, each.method): each.name for each in OPERATIONS}
 FRAMING = {  # the headers of HTTP itself

@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from tests import contract
+from app import create_app
+from tests import contract, databases
 
 GOOD = {
     "X-Service-Version": "1",
@@ -97,7 +98,8 @@ def test_a_callback_is_held_against_it_too(headers, event, named):
     assert [named in fault for fault in found] == [True] * (named is not None)
 
 
-def test_the_answers_of_the_test_client_are_held_against_it(app, monkeypatch):
+def test_the_answers_of_the_test_client_are_held_against_it(instance):
+    app = create_app(databases.settings_of(instance, demo=True))
     app.after_request(lambda response: (response.headers.add("X-New", "1"), response)[1])
     app.test_client().get("/healthz")
     assert "GET /healthz answered 200" in contract.drift.pop()

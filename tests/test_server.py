@@ -9,7 +9,7 @@ from http.client import HTTPConnection
 
 import pytest
 
-from app import BODY_LIMIT
+from serving import BODY_LIMIT
 from tests import contract
 from tests.databases import copied, orders_held_up
 from tests.support import Api, Service, signed, through_http

@@ -211,9 +211,13 @@ def must_act() -> None:
         abort(403)
 
 
+def begin() -> None:
+    """Count the tries from nothing."""
+    _rates[:] = [Rate(TRIES, WINDOW), Rate(TRIES_OF_ALL, WINDOW)]
+
+
 def init(app: Flask) -> None:
     """Put sessions, roles and forgery protection in front of everything."""
-    _rates[:] = [Rate(TRIES, WINDOW), Rate(TRIES_OF_ALL, WINDOW)]
     manager = LoginManager(app)
     manager.session_protection = None  # it would tie a session to an address, which a phone changes
     manager.user_loader(_load)

@@ -11,10 +11,10 @@ from flask_wtf import FlaskForm
 from wtforms import BooleanField, HiddenField, SelectChoice, SelectField, StringField
 from wtforms.validators import DataRequired, Length
 
-import gateways
 from blueprints.console import access, driver_form, words
 from blueprints.console.forms import Read, Several, blame, refuse, said, texts
 from blueprints.console.frame import Page
+from gateways import registry
 from models.base import LARGEST_ID
 from models.channel import LARGEST_AMOUNT, Channel
 from schemas.fields import Percent, Sum, Whole, Yuan
@@ -49,7 +49,7 @@ class ChannelForm(FlaskForm):
     def __init__(self, driver: str, **options: Any):
         super().__init__(**options)
         self.pay_method.choices = [
-            SelectChoice(each, words.word(words.METHODS, each)) for each in gateways.DRIVERS[driver].methods
+            SelectChoice(each, words.word(words.METHODS, each)) for each in registry.DRIVERS[driver].methods
         ]
         self.merchants.choices = [SelectChoice(row.id, f"{row.key} · {row.name}") for row in administration.merchants()]
 
@@ -93,7 +93,7 @@ def _drivers() -> list[dict[str, str]]:
     """What can be chosen from."""
     return [
         {"name": name, "title": said(driver.title) or name, "about": said(driver.about)}
-        for name, driver in gateways.DRIVERS.items()
+        for name, driver in registry.DRIVERS.items()
     ]
 
 
@@ -126,11 +126,11 @@ class ChannelPage(Page):
         """First the driver is chosen (`?driver=`), then there is one form for all."""
         access.must_act()
         driver = request.args.get("driver", "")
-        if driver not in gateways.DRIVERS:
+        if driver not in registry.DRIVERS:
             return self.render("console/channel_driver.html", drivers=_drivers())
         form = driver_form.form_class(NewChannelForm, driver, {})(driver)
         if not form.is_submitted():
-            form.pay_method.data = list(gateways.DRIVERS[driver].methods)
+            form.pay_method.data = list(registry.DRIVERS[driver].methods)
         elif _is_good(form, driver, {}):
             try:
                 return self._added(form, driver)
@@ -180,7 +180,7 @@ class ChannelPage(Page):
             title=words.word(words.DRIVERS, row.driver),
             warning=said(channel_setup.warning(row.driver)),
             category=words.word(words.CATEGORIES, row.category),
-            by_hand=gateways.DRIVERS[row.driver].by_hand,
+            by_hand=registry.DRIVERS[row.driver].by_hand,
         )
         return page, 422 if form.errors else 200
 

@@ -16,8 +16,8 @@ from marshmallow import fields, missing
 from wtforms import BooleanField, Field, PasswordField, SelectChoice, SelectField, StringField, TextAreaField, URLField
 from wtforms.validators import StopValidation
 
-import gateways
 from blueprints.console.forms import said
+from gateways import registry
 from gateways.config import Address, Pasted, UpstreamConfig, choices, is_secret
 
 PREFIX = "config_"
@@ -73,7 +73,7 @@ class Row:
 
 def _schema_fields(driver: str) -> dict[str, fields.Field]:
     """In the order in which the driver names them; what all upstreams share comes last."""
-    found = dict(gateways.DRIVERS[driver].config_schema().fields)
+    found = dict(registry.DRIVERS[driver].config_schema().fields)
     return {name: field for name, field in found.items() if name not in UpstreamConfig._declared_fields} | found
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from flask import g
 from flask_babel import gettext, lazy_gettext
 
-import gateways
+from gateways import registry
 from models.ledger import AVAILABLE, CLEARING, COMMISSION, FEES, HELD
 from models.order import BUY, SELL
 from schemas.views import CATEGORY_TEXTS, PAY_METHOD_TEXTS
@@ -28,7 +28,7 @@ STATUSES = {
     "cancelled": lazy_gettext("Cancelled"),
 }
 METHODS = {name: lazy_gettext(text) for name, text in PAY_METHOD_TEXTS.items()}
-DRIVERS = {name: lazy_gettext(driver.title) if driver.title else name for name, driver in gateways.DRIVERS.items()}
+DRIVERS = {name: lazy_gettext(driver.title) if driver.title else name for name, driver in registry.DRIVERS.items()}
 CATEGORIES = {name: lazy_gettext(text) for name, text in CATEGORY_TEXTS.items()}
 CALLBACKS = {
     "pending": lazy_gettext("Waiting"),

@@ -1,7 +1,5 @@
 """Made-up requests to all that the OpenAPI document has: no 5xx, and no answer that is not in it."""
 
-import zlib
-
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, given, settings
@@ -29,6 +27,8 @@ CHECKS = [
 NAMES = [operation.name for operation in OPERATIONS]
 WITH_PARAMETERS = [each.name for each in OPERATIONS if each.body or each.form or each.query or each.query_texts]
 AUTH = ("api_key", "timestamp", "nonce", "signature")
+# Drawn apart from the case: what Hypothesis makes up depends on the modules that it has seen in this process.
+CHOICES = st.sampled_from(range(60))
 BOUNDED = settings(
     max_examples=25,
     deadline=None,
@@ -61,17 +61,12 @@ def there(api):
     return places | {"order_no": [*deposits, withdrawal], "paychannel_id": [1, 2, 3], "merchant_order_no": ["A-1001"]}
 
 
-def share(case, parts):
-    """One of so many parts that a case falls into, always the same."""
-    return zlib.crc32(repr((case.body, case.query, case.path_parameters)).encode()) % parts
-
-
 def known(fields, there, number):
     """The fields with what is there for what was made up."""
     if not isinstance(fields, dict):
         return fields
     return {
-        name: there[name][number % len(there[name])] if name in there else known(value, there, number)
+        name: there[name][number // 3 % len(there[name])] if name in there else known(value, there, number)
         for name, value in fields.items()
     }
 
@@ -104,9 +99,8 @@ def test_whatever_is_asked_the_answer_is_a_documented_one(contract, there, name,
     operation, met = contract(name), []
 
     @BOUNDED
-    @given(case=operation.as_strategy(generation_mode=mode))
-    def fuzz(case):
-        number = share(case, 60)
+    @given(case=operation.as_strategy(generation_mode=mode), number=CHOICES)
+    def fuzz(case, number):
         if number % 3:  # two thirds are about what is there
             case.body, case.query = known(case.body, there, number), known(case.query, there, number)
             case.path_parameters = known(case.path_parameters, there, number)

@@ -200,7 +200,7 @@ def by_a_newer_version(instance):
     return instance
 
 
-ALL = [["run"], *([group.name, name] for group in cli_help.GROUPS for name in group.commands), ["seed"], ["demo-curl"]]
+ALL = [["run"], *([group, name] for group, names in cli_help.GROUPS.items() for name in names), ["seed"], ["demo-curl"]]
 
 
 @pytest.mark.parametrize("command", [each for each in ALL if each != ["db", "restore"]], ids=" ".join)

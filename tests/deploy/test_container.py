@@ -9,7 +9,7 @@ import sys
 import pytest
 import yaml
 
-from app import OTHER_THREADS
+from serving import OTHER_THREADS
 from settings import Settings
 from tests.support import ROOT, Service, completed, free_port, until
 

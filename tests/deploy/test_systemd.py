@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from app import OTHER_THREADS
+from serving import OTHER_THREADS
 from settings import Settings
 from tests.support import ROOT
 

@@ -8,7 +8,7 @@ import pytest
 from alipay import AliPay, DCAliPay
 from werkzeug import Response
 
-import gateways
+from gateways import registry
 from gateways.alipay import serial_numbers
 from gateways.base import BadNotice, ChannelUnknown, Incoming, Payment, Payout, State
 from tests.upstreams.alipay import APP_ID, Alipay
@@ -85,7 +85,7 @@ def sdk_with_certificates(alipay):
 
 
 def driver(alipay, mode="key"):
-    return gateways.build("alipay", alipay.config(mode))
+    return registry.build("alipay", alipay.config(mode))
 
 
 def payment(number="1", amount=10_000):
@@ -158,7 +158,7 @@ def test_the_driver_believes_answers_and_notices_that_the_sdk_signs(alipay, monk
 
 
 def test_certificates_are_called_by_the_same_numbers_as_in_the_sdk(alipay, sdk_with_certificates):
-    loaded = gateways.DRIVERS["alipay"].config_schema().load(alipay.config("certificate"))
+    loaded = registry.DRIVERS["alipay"].config_schema().load(alipay.config("certificate"))
     assert serial_numbers(loaded["app_certificate"]) == sdk_with_certificates.app_cert_sn
     assert serial_numbers(loaded["alipay_root_certificates"]) == sdk_with_certificates.alipay_root_cert_sn
     assert sdk_with_certificates.alipay_root_cert_sn.count("_") == 1  # of four roots, two are signed with RSA
@@ -169,7 +169,7 @@ def test_certificates_are_called_by_the_same_numbers_as_in_the_sdk(alipay, sdk_w
 
 @pytest.mark.parametrize("amount", ["0.01", "0.10"])
 def test_an_answer_that_alipays_sandbox_signed_is_believed_as_it_stands(amount, alipay, monkeypatch):
-    ours = gateways.build("alipay", alipay.config("key", alipay_public_key=SANDBOX_KEY))
+    ours = registry.build("alipay", alipay.config("key", alipay_public_key=SANDBOX_KEY))
     monkeypatch.setattr(alipay, "answer", lambda *_: Response(SANDBOX_ANSWER.replace('"0.01"', f'"{amount}"')))
     if amount != "0.01":
         with pytest.raises(ChannelUnknown, match="signature doesn't hold"):
@@ -182,7 +182,7 @@ def test_an_answer_that_alipays_sandbox_signed_is_believed_as_it_stands(amount, 
 def test_the_signature_of_a_form_that_alipays_sandbox_signed_holds(alipay):
     """It is a payer's return, which is signed as notices are but says nothing of the trade's state."""
     whose = {"app_id": "9021000122682882", "seller_id": "2088721003899159"}
-    ours = gateways.build("alipay", alipay.config("key", alipay_public_key=SANDBOX_KEY, **whose))
+    ours = registry.build("alipay", alipay.config("key", alipay_public_key=SANDBOX_KEY, **whose))
     with pytest.raises(BadNotice, match="it makes no sense"):
         ours.read_notice(Incoming("POST", b"", {}, SANDBOX_FORM))
     with pytest.raises(BadNotice, match="bad signature"):

@@ -9,9 +9,9 @@ import pytest
 from epay_sdk import CreateOrderRequest, EPayClient, EPayConfig
 from werkzeug import Response
 
-from gateways import build
 from gateways.base import Payment, State
 from gateways.epay import md5_signature, signed_text
+from gateways.registry import build
 from services import reconciliation
 from tests.pages import Seen
 from tests.support import heard, through_http

@@ -8,7 +8,7 @@ from typing import ClassVar
 import pytest
 from marshmallow import fields, validate
 
-import gateways
+from gateways import registry
 from gateways.base import METHODS, BadNotice, Driver, Notice, Opened, Report, State
 from gateways.config import UpstreamConfig
 from services import channel_setup, seeding
@@ -16,7 +16,7 @@ from tests.blueprints.console.setting_up.filling import Page
 from tests.support import ROOT
 
 HERE = ("sandbox", "manual")  # which the service itself knows: its simulator, and the work of people
-ELSEWHERE = [name for name in gateways.DRIVERS if name not in HERE]
+ELSEWHERE = [name for name in registry.DRIVERS if name not in HERE]
 FOLDERS = ("blueprints", "cli", "models", "schemas", "services")
 CODE = [*ROOT.glob("*.py"), *(file for folder in FOLDERS for file in ROOT.glob(f"{folder}/**/*.py"))]
 
@@ -28,7 +28,7 @@ def test_a_driver_has_its_file_its_tests_and_its_page(name):
     assert (ROOT / "tests" / "upstreams" / f"{name}.py").is_file()
     page = (ROOT / "docs" / f"{name}.md").read_text("utf-8")
     assert "## What has been checked, and by whom" in page
-    for field in gateways.DRIVERS[name].config_schema().fields:
+    for field in registry.DRIVERS[name].config_schema().fields:
         assert f"`{field}`" in page, "a field of its config that the page leaves out"
 
 
@@ -67,7 +67,7 @@ class NewDriver(Driver):
 
 @pytest.fixture
 def _registered(monkeypatch):
-    monkeypatch.setitem(gateways.DRIVERS, NewDriver.name, NewDriver)
+    monkeypatch.setitem(registry.DRIVERS, NewDriver.name, NewDriver)
 
 
 @pytest.fixture

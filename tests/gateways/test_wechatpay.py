@@ -12,7 +12,7 @@ import segno
 from wechatpayv3 import WeChatPay, WeChatPayType
 from wechatpayv3.utils import build_authorization, load_private_key
 
-import gateways
+from gateways import registry
 from gateways.base import BadNotice, Incoming, Payment, State
 from tests.support import free_port, heard, https_certificate
 from tests.upstreams.loopback import key_pair
@@ -95,7 +95,7 @@ def test_the_upstream_is_told_what_the_order_is(buy, platform):
 @pytest.mark.parametrize(("believes", "named"), [("key", KEY_ID), ("both", KEY_ID), ("certificate", None)])
 def test_answers_are_asked_for_that_the_public_key_verifies(believes, named, platform):
     platform.signs_by = "key" if named else "certificate"
-    gateways.build("wechatpay", platform.config(believes)).open_payment(_payment())
+    registry.build("wechatpay", platform.config(believes)).open_payment(_payment())
     assert [call.headers.get("Wechatpay-Serial") for call in platform.calls] == [named]
 
 
@@ -534,7 +534,7 @@ def test_a_closing_that_went_wrong_is_done_again(fault, api, buy, platform, late
 
 
 def test_closing_what_is_closed_is_done(platform):
-    driver, payment = gateways.build("wechatpay", platform.config()), _payment()
+    driver, payment = registry.build("wechatpay", platform.config()), _payment()
     driver.open_payment(payment)
     assert [driver.close(payment) for _ in range(2)] == [True, True]
 
@@ -613,7 +613,7 @@ def test_a_certificate_of_another_kind_of_key_is_refused(platform, refuses, tmp_
 
 
 def test_the_live_address_need_not_be_given(platform):
-    config = gateways.DRIVERS["wechatpay"].config_schema().load(_without("base_url")(platform.config()))
+    config = registry.DRIVERS["wechatpay"].config_schema().load(_without("base_url")(platform.config()))
     assert config["base_url"] == "https://api.mch.weixin.qq.com"
 
 
@@ -671,7 +671,7 @@ def _payment(number=0, **changed):
 
 
 def test_eight_threads_use_one_driver_at_once(platform):
-    driver, together = gateways.build("wechatpay", platform.config()), Barrier(8)
+    driver, together = registry.build("wechatpay", platform.config()), Barrier(8)
 
     def life(number):
         payment = _payment(number, amount=number + 1)
@@ -696,7 +696,7 @@ def test_eight_threads_use_one_driver_at_once(platform):
 
 
 def test_the_same_call_again_is_the_same_order(platform):
-    driver = gateways.build("wechatpay", platform.config())
+    driver = registry.build("wechatpay", platform.config())
     assert driver.open_payment(_payment()) == driver.open_payment(_payment())
     assert [call.get_data() for call in platform.calls[:1]] == [call.get_data() for call in platform.calls[1:]]
     assert json.loads(platform.calls[0].get_data())["time_expire"] == "2033-05-18T11:33:20+08:00"
@@ -764,7 +764,7 @@ def test_sdk_and_driver_read_the_same_in_a_notice(sdk, platform):
     platform.pay("sdk-001")
     sent = platform.notice("sdk-001")
     by_sdk = sdk.callback(sent.headers, sent.body)
-    by_driver = gateways.build("wechatpay", platform.config("both")).read_notice(
+    by_driver = registry.build("wechatpay", platform.config("both")).read_notice(
         Incoming("POST", b"", sent.headers, sent.body)
     )
     assert by_sdk["event_type"] == "TRANSACTION.SUCCESS"
@@ -779,12 +779,12 @@ def test_sdk_and_driver_refuse_the_same_forgery(sdk, platform):
     sent = _changed(platform.notice("sdk-001"), Nonce="another")
     assert sdk.callback(sent.headers, sent.body) is None
     with pytest.raises(BadNotice):
-        gateways.build("wechatpay", platform.config("both")).read_notice(Incoming("POST", b"", sent.headers, sent.body))
+        registry.build("wechatpay", platform.config("both")).read_notice(Incoming("POST", b"", sent.headers, sent.body))
 
 
 @pytest.mark.parametrize("call", ["open_payment", "query", "close"])
 def test_the_sdk_makes_the_very_authorization_that_the_driver_sends(call, platform, clock):
-    driver = gateways.build("wechatpay", platform.config())
+    driver = registry.build("wechatpay", platform.config())
     driver.open_payment(_payment())
     getattr(driver, call)(_payment())
     sent = platform.calls[-1]

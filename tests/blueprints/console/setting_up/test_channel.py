@@ -2,7 +2,7 @@
 
 import pytest
 
-import gateways
+from gateways import registry
 from gateways.config import PrivateKey, is_secret
 from tests.blueprints.console.setting_up.filling import Page
 from tests.upstreams.alipay import Alipay
@@ -46,27 +46,27 @@ def new(fill, console):
 
 
 def secrets_in(driver, config):
-    specs = gateways.DRIVERS[driver].config_schema().fields
+    specs = registry.DRIVERS[driver].config_schema().fields
     return [value for name, value in config.items() if is_secret(specs[name])]
 
 
 def test_every_driver_can_be_chosen_with_a_sentence_on_it(page):
     text = page("channel/new").text
-    assert all(driver.title in text and driver.about in text for driver in gateways.DRIVERS.values())
-    assert all(driver.title and driver.about for driver in gateways.DRIVERS.values())
+    assert all(driver.title in text and driver.about in text for driver in registry.DRIVERS.values())
+    assert all(driver.title and driver.about for driver in registry.DRIVERS.values())
     assert page("channel/new?driver=nope").text == text
 
 
-@pytest.mark.parametrize("driver", gateways.DRIVERS)
+@pytest.mark.parametrize("driver", registry.DRIVERS)
 def test_each_field_of_a_driver_s_config_is_in_its_form_with_a_label(driver, typed, page):
     form = Page(page(f"channel/new?driver={driver}").html).form()
-    specs = gateways.DRIVERS[driver].config_schema().fields
+    specs = registry.DRIVERS[driver].config_schema().fields
     assert {f"config_{name}" for name in specs} <= set(form.sent) | set(form.boxes)
     assert all(spec.metadata["label"] in page(f"channel/new?driver={driver}").text for spec in specs.values())
 
 
 def test_each_private_key_is_secret():
-    for driver in gateways.DRIVERS.values():
+    for driver in registry.DRIVERS.values():
         assert all(is_secret(spec) for spec in driver.config_schema().fields.values() if isinstance(spec, PrivateKey))
 
 

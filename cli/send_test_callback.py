@@ -1,0 +1,28 @@
+"""`flask merchant test-callback`: the one merchant command that sends something."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from cli.output import facts, json_option, show
+from services import administration, trial
+
+
+@click.command("test-callback")
+@click.argument("key")
+@json_option
+def test_callback(key: str, as_json: bool) -> None:
+    """Send merchant KEY a callback of type `test` now. It is signed as all are, and not stored."""
+    outcome = trial.callback(administration.find_merchant(key))
+    view = {
+        "id": outcome.webhook_id,
+        "delivered": outcome.delivered,
+        "status": outcome.status,
+        "milliseconds": outcome.milliseconds,
+        "answer": outcome.answer,
+        "problem": outcome.problem,
+    }
+    show(view, as_json, facts)
+    sys.exit(0 if outcome.delivered else 1)

@@ -1,0 +1,27 @@
+"""Applications that serve one test after the other: building one takes longer than most tests."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from flask import Flask
+
+import app
+import serving
+from services import vault
+from settings import Settings
+
+_built: dict[Any, Flask] = {}
+
+
+def with_settings(chosen: Settings) -> Flask:
+    """The application with these settings, built when they are first asked for, on their instance and database."""
+    app.begin(chosen)
+    serving.begin()
+    built_for = (replace(chosen, instance=Path("/"), database_url=""), *vault.current().keys)
+    if built_for not in _built:
+        _built[built_for] = app.create_app(chosen)
+    _built[built_for].instance_path = str(chosen.instance)
+    return _built[built_for]

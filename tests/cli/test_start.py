@@ -1,0 +1,22 @@
+"""A command imports what it needs, and nothing of what the service serves: most of a command's time is its imports."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+from tests.support import ROOT, Service
+
+SERVED = {"blueprints", "serving", "server", "granian", "flask_admin", "wtforms", "apscheduler"}
+IMPORTED = re.compile(r"^import time: .*\| +([\w.]+)$", re.MULTILINE)
+
+
+@pytest.mark.parametrize("command", [("merchant", "list"), ("ledger", "balances"), ("operator", "list")], ids=" ".join)
+def test_a_command_imports_nothing_of_what_is_served(instance, command):
+    environ = Service(instance).environ
+    timed = [sys.executable, "-X", "importtime", "-m", "flask", *command]
+    done = subprocess.run(timed, cwd=ROOT, env=environ, capture_output=True, text=True, check=True)
+    imported = {name.partition(".")[0] for name in IMPORTED.findall(done.stderr)}
+    assert {"app", "cli", "models", "services"} <= imported
+    assert not imported & SERVED

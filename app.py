@@ -71,12 +71,12 @@ def create_app(chosen: settings.Settings | None = None) -> Flask:
     app = Service(
         __name__, instance_path=str(chosen.instance), template_folder="blueprints/templates", static_folder=None
     )
-    app.cli = cli.commands(serve="serving:serve")
+    app.cli = cli.commands(serve="web:serve")
     if not cli.is_all_that_runs(sys.argv):
-        import serving
+        import web
 
-        serving.begin()
-        serving.init(app, chosen)
+        web.begin()
+        web.init(app, chosen)
     return app
 
 

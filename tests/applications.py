@@ -9,7 +9,7 @@ from typing import Any
 from flask import Flask
 
 import app
-import serving
+import web
 from services import vault
 from settings import Settings
 
@@ -19,7 +19,7 @@ _built: dict[Any, Flask] = {}
 def with_settings(chosen: Settings) -> Flask:
     """The application with these settings, built when they are first asked for, on their instance and database."""
     app.begin(chosen)
-    serving.begin()
+    web.begin()
     built_for = (replace(chosen, instance=Path("/"), database_url=""), *vault.current().keys)
     if built_for not in _built:
         _built[built_for] = app.create_app(chosen)

@@ -21,7 +21,7 @@ from models.base import database
 from models.operator import Operator
 from services import callbacks, ledger, proof, reconciliation, seeding
 from services import clock as service_clock
-from tests import applications, contract, databases, postgres, scratch
+from tests import applications, contract, databases, postgres, scratch, tiers
 from tests.browser import chromium
 from tests.support import NOON, Api, InlinePool, Receiver, Service, through_flask
 
@@ -29,15 +29,36 @@ from tests.support import NOON, Api, InlinePool, Receiver, Service, through_flas
 def pytest_configure() -> None:
     """Before anything is written."""
     scratch.use_memory()
+    tiers.begin()
     Application.test_client_class = contract.CheckedClient
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What is about SQLite's own file has no meaning on Postgres."""
-    if postgres.IN_USE:
-        for item in items:
-            if item.get_closest_marker("sqlite"):
-                item.add_marker(pytest.mark.skip(reason="about SQLite's file"))
+@pytest.hookimpl(tryfirst=True)  # before pytest itself chooses by `-m`
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Each test has its tier, and runs on the databases that it is about."""
+    left_out = tiers.assign(items)
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if item not in left_out]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """From here on a fast test may start no process."""
+    tiers.watch(item)
+
+
+@pytest.fixture(scope="session")
+def slow() -> None:
+    """A test that uses this, by itself or through another fixture, is in the slow tier: it may start processes.
+
+    So is a test of the HTTP server, of a browser or of Postgres, and one that takes more than three seconds.
+    """
+
+
+@pytest.fixture(autouse=True)
+def _a_fast_test_starts_no_process() -> Iterator[None]:
+    yield
+    assert tiers.started() == []
 
 
 def _make_passwords_cheap() -> None:
@@ -253,8 +274,16 @@ def nothing_changes(rows: Any) -> Iterator[None]:
     assert business() == before
 
 
+@pytest.fixture
+def postgres_url(slow: None) -> Iterator[str]:
+    """The address of an empty database of Postgres, whichever database the tests run on."""
+    name = postgres.cluster().create()
+    yield postgres.cluster().url(name)
+    postgres.cluster().drop(name)
+
+
 @pytest.fixture(scope="session")
-def chrome(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+def chrome(slow: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """One browser for all tests that need one."""
     driver = chromium(tmp_path_factory.mktemp("browser"))
     yield driver
@@ -313,7 +342,7 @@ def _the_ledger_holds(request: pytest.FixtureRequest, _database_goes: None) -> I
 
 
 @pytest.fixture
-def service(instance: Path) -> Iterator[Service]:
+def service(slow: None, instance: Path) -> Iterator[Service]:
     """The service in a process of its own, on the demo content."""
     running = Service(instance).start()
     yield running

@@ -17,7 +17,7 @@ from werkzeug.routing import Map
 from blueprints.console import PREFIX
 from blueprints.document import document
 from blueprints.operations import JSON, LEFT_OUT, OPERATIONS
-from serving import register
+from web import register
 
 OPERATION = {(each.route, each.method): each.name for each in OPERATIONS}
 FRAMING = {  # the headers of HTTP itself

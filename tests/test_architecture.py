@@ -15,7 +15,7 @@ from tests.test_imports import FOLDERS, IMPORTS, TREES, names
 SVG = "{http://www.w3.org/2000/svg}"
 PICTURE = ElementTree.parse(ROOT / "docs" / "architecture.svg").getroot()
 PACKAGES = {"app", "settings", *FOLDERS}
-PART_OF = {"serving": "app"}  # one box
+PART_OF = {"web": "app"}  # one box
 STEP = re.compile(r"([MHV])(\d+)(?: (\d+))?")
 
 

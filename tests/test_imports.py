@@ -1,4 +1,4 @@
-"""Imports point one way: app, serving -> cli, blueprints -> schemas, services -> models, gateways, regions_data."""
+"""Imports point one way: app, web -> cli, blueprints -> schemas, services -> models, gateways, regions_data."""
 
 import ast
 
@@ -9,7 +9,7 @@ from tests.support import ROOT
 FOLDERS = ("cli", "server", "blueprints", "schemas", "services", "models", "gateways", "regions_data")
 ABOVE = {
     "app",
-    "serving",
+    "web",
     "cli",
     "server",
     "blueprints",
@@ -21,10 +21,10 @@ ABOVE = {
     "click",
 }  # what knows of requests or of a terminal
 NEVER = {
-    "cli": {"app", "serving", "blueprints"},
+    "cli": {"app", "web", "blueprints"},
     "server": (ABOVE | set(FOLDERS) | {"settings"}) - {"server"},
-    "blueprints": {"app", "serving", "cli", "server"},
-    "serving": {"app"},
+    "blueprints": {"app", "web", "cli", "server"},
+    "web": {"app"},
     "schemas": ABOVE | {"services"},
     "services": ABOVE,
     "models": ABOVE | {"services", "schemas", "gateways"},

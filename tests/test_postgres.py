@@ -29,20 +29,12 @@ MANY = 60
 
 
 @pytest.fixture
-def url():
-    """The address of an empty database."""
-    name = postgres.cluster().create()
-    yield postgres.cluster().url(name)
-    postgres.cluster().drop(name)
-
-
-@pytest.fixture
-def host(tmp_path, url):
+def host(tmp_path, postgres_url):
     """`host("a")`: a service with an instance folder of its own, on the one database."""
     started = []
 
     def make(name, **environ):
-        common = {"ORDERS_DATABASE_URL": url, "ORDERS_VAULT_KEY": KEY, "ORDERS_REQUESTS_PER_SECOND": "1000000"}
+        common = {"ORDERS_DATABASE_URL": postgres_url, "ORDERS_VAULT_KEY": KEY, "ORDERS_REQUESTS_PER_SECOND": "1000000"}
         service = Service(Path(tmp_path / name), **common | environ)
         started.append(service)
         return service
@@ -60,9 +52,9 @@ def both(host):
 
 
 @pytest.fixture
-def ask(url):
+def ask(postgres_url):
     """`ask(sql)`: the rows of a query on the database itself."""
-    with psycopg.connect(url, autocommit=True) as connection:
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
         yield lambda sql: connection.execute(sql).fetchall()
 
 
@@ -219,11 +211,11 @@ def test_a_part_of_a_number_is_found_whichever_host_took_the_order_and_indexes_i
     assert client(both[1]).listed(merchant_order_no="42-X").data["total"] == 1
 
 
-def test_money_of_one_merchant_that_is_held_up_holds_up_no_other_merchant_s(host, url, ask):
+def test_money_of_one_merchant_that_is_held_up_holds_up_no_other_merchant_s(host, postgres_url, ask):
     service = host("a").start()
     payout, deposit = client(service).sell(channel=3).data["order_no"], client(service, "other").buy().data["order_no"]
     service.flask("order", "accept", payout)
-    with psycopg.connect(url) as held_up, ThreadPoolExecutor() as pool:
+    with psycopg.connect(postgres_url) as held_up, ThreadPoolExecutor() as pool:
         held_up.execute("SELECT 1 FROM ledger_account WHERE kind = 'held' ORDER BY owner FOR UPDATE")
         paid = pool.submit(service.flask, "order", "paid", payout)
         until(lambda: ask("SELECT 1 FROM pg_locks WHERE NOT granted"))
@@ -235,9 +227,9 @@ def test_money_of_one_merchant_that_is_held_up_holds_up_no_other_merchant_s(host
     assert client(service).status(payout) == "completed"
 
 
-def test_withdrawals_of_one_merchant_that_wait_leave_connections_to_the_others(host, url, ask):
+def test_withdrawals_of_one_merchant_that_wait_leave_connections_to_the_others(host, postgres_url, ask):
     service = host("a", ORDERS_DATABASE_CONNECTIONS="3").start()
-    with psycopg.connect(url) as held_up, ThreadPoolExecutor() as pool:
+    with psycopg.connect(postgres_url) as held_up, ThreadPoolExecutor() as pool:
         held_up.execute("SELECT 1 FROM ledger_account WHERE kind = 'held' ORDER BY owner FOR UPDATE")
         waiting = [pool.submit(client(service).sell, "1.00") for _ in range(5)]
         until(lambda: ask("SELECT 1 FROM pg_locks WHERE NOT granted"))
@@ -248,9 +240,9 @@ def test_withdrawals_of_one_merchant_that_wait_leave_connections_to_the_others(h
     assert sound(service)
 
 
-def test_who_waits_for_a_turn_too_long_hears_50300_and_there_is_no_order(host, url, ask):
+def test_who_waits_for_a_turn_too_long_hears_50300_and_there_is_no_order(host, postgres_url, ask):
     service = host("a").start()
-    with psycopg.connect(url) as held_up:
+    with psycopg.connect(postgres_url) as held_up:
         held_up.execute("SELECT 1 FROM ledger_account WHERE kind = 'held' ORDER BY owner FOR UPDATE")
         answers = at_once([client(service).sell] * 4)
     assert {(answer.status, answer.code) for answer in answers} == {(503, 50300)}
@@ -258,10 +250,10 @@ def test_who_waits_for_a_turn_too_long_hears_50300_and_there_is_no_order(host, u
     assert client(service).sell().code == 1
 
 
-def test_orders_of_one_merchant_that_are_held_up_hold_up_no_other_merchant_s(host, url, ask):
+def test_orders_of_one_merchant_that_are_held_up_hold_up_no_other_merchant_s(host, postgres_url, ask):
     service = host("a", ORDERS_DATABASE_CONNECTIONS="4").start()
     ((demo,),) = ask("SELECT id FROM merchant WHERE key = 'demo'")
-    with psycopg.connect(url) as held_up, ThreadPoolExecutor(40) as pool:
+    with psycopg.connect(postgres_url) as held_up, ThreadPoolExecutor(40) as pool:
         held_up.execute("SELECT pg_advisory_xact_lock(%s, %s)", (lock_key("numbers"), demo))
         waiting = [pool.submit(client(service).buy) for _ in range(40)]
         until(lambda: ask("SELECT 1 FROM pg_locks WHERE NOT granted"))
@@ -273,31 +265,31 @@ def test_orders_of_one_merchant_that_are_held_up_hold_up_no_other_merchant_s(hos
     assert client(service).buy().code == 1
 
 
-def test_a_nonce_of_an_order_that_could_not_be_stored_is_spent_for_both(both, url, ask):
+def test_a_nonce_of_an_order_that_could_not_be_stored_is_spent_for_both(both, postgres_url, ask):
     ((demo,),) = ask("SELECT id FROM merchant WHERE key = 'demo'")
     body = json.dumps(signed("createOrder", BUY)).encode()
-    with psycopg.connect(url) as held_up:
+    with psycopg.connect(postgres_url) as held_up:
         held_up.execute("SELECT pg_advisory_xact_lock(%s, %s)", (lock_key("numbers"), demo))
         assert client(both[0]).post("createOrder", body).code == 50300
     assert client(both[1]).post("createOrder", body).code == 40104
     assert client(both[1]).listed().data["total"] == 0
 
 
-def test_an_order_that_hangs_on_its_way_holds_up_the_search_index_and_no_other_order(host, url, ask):
+def test_an_order_that_hangs_on_its_way_holds_up_the_search_index_and_no_other_order(host, postgres_url, ask):
     service = host("a")
     service.flask("seed", "--orders", "5")
     ask("WITH emptied AS (DELETE FROM order_search) UPDATE search_progress SET order_id = 0 RETURNING 1")
-    with psycopg.connect(url) as hanging:
+    with psycopg.connect(postgres_url) as hanging:
         hanging.execute("SELECT pg_advisory_xact_lock_shared(%s, 0)", (lock_key("orders"),))
-        create_app(Settings(instance=service.instance, database_url=url, vault_key=KEY))
+        create_app(Settings(instance=service.instance, database_url=postgres_url, vault_key=KEY))
         assert search.index_more(100) == 0
     assert search.index_more(100) == 5
     database.close_all()
 
 
-def test_a_host_whose_own_disk_is_full_is_well_for_the_database_is_elsewhere(url, tmp_path, monkeypatch):
+def test_a_host_whose_own_disk_is_full_is_well_for_the_database_is_elsewhere(postgres_url, tmp_path, monkeypatch):
     monkeypatch.setattr(storage, "LEAST_FREE", 2**80)
-    create_app(Settings(instance=tmp_path, database_url=url, vault_key=KEY))
+    create_app(Settings(instance=tmp_path, database_url=postgres_url, vault_key=KEY))
     storage.trial._run()
     assert storage.trial() is None
     database.close_all()

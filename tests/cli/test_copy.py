@@ -20,19 +20,11 @@ pytestmark = [
 
 
 @pytest.fixture
-def url():
-    """The address of an empty database."""
-    name = postgres.cluster().create()
-    yield postgres.cluster().url(name)
-    postgres.cluster().drop(name)
-
-
-@pytest.fixture
-def tables(url):
+def tables(postgres_url):
     """`tables()`: the tables of the target."""
 
     def read():
-        with psycopg.connect(url) as connection:
+        with psycopg.connect(postgres_url) as connection:
             return [
                 name for (name,) in connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")
             ]
@@ -40,16 +32,16 @@ def tables(url):
     return read
 
 
-def test_everything_is_there_and_the_service_goes_on_with_it(api, other, flask, due, rows, instance, url):
+def test_everything_is_there_and_the_service_goes_on_with_it(api, other, flask, due, rows, instance, postgres_url):
     doors.create_orders_of_all_kinds(api)
     other.buy(merchant_order_no="find me 找我")
     order_no = completed(api)
     due()
     before = rows()
-    said = flask("db", "copy", url).stdout
+    said = flask("db", "copy", postgres_url).stdout
     assert "ORDERS_DATABASE_URL" in said
     assert rows() == before  # the commands of this process are on the file again, which is as it was
-    moved = Service(instance, ORDERS_DATABASE_URL=url)
+    moved = Service(instance, ORDERS_DATABASE_URL=postgres_url)
     moved.flask("ledger", "verify")
     moved.start()
     try:
@@ -64,52 +56,52 @@ def test_everything_is_there_and_the_service_goes_on_with_it(api, other, flask, 
         assert moved.stop() == 0
 
 
-def test_a_target_that_is_not_empty_is_left_alone(api, refuses, url, tables):
-    with psycopg.connect(url) as connection:
+def test_a_target_that_is_not_empty_is_left_alone(api, refuses, postgres_url, tables):
+    with psycopg.connect(postgres_url) as connection:
         connection.execute("CREATE TABLE somebody_s (a int)")
-    assert "not empty" in refuses("db", "copy", url)
+    assert "not empty" in refuses("db", "copy", postgres_url)
     assert tables() == ["somebody_s"]
 
 
 @pytest.mark.breaks_the_ledger
-def test_books_that_do_not_verify_are_not_moved_and_nothing_is_left(api, refuses, instance, url, tables):
+def test_books_that_do_not_verify_are_not_moved_and_nothing_is_left(api, refuses, instance, postgres_url, tables):
     completed(api)
     with closing(sqlite3.connect(instance / "orders.sqlite", isolation_level=None)) as books:
         books.execute("UPDATE ledger_account SET balance = balance + 1 WHERE kind = 'fees'")
-    assert "books" in refuses("db", "copy", url)
+    assert "books" in refuses("db", "copy", postgres_url)
     assert tables() == []
 
 
-def test_a_character_that_postgres_can_not_hold_is_replaced(flask, instance, url):
+def test_a_character_that_postgres_can_not_hold_is_replaced(flask, instance, postgres_url):
     with closing(sqlite3.connect(instance / "orders.sqlite", isolation_level=None)) as books:
         books.execute("UPDATE merchant SET name = 'a' || char(0) || 'bc'")
-    flask("db", "copy", url)
-    with psycopg.connect(url) as connection:
+    flask("db", "copy", postgres_url)
+    with psycopg.connect(postgres_url) as connection:
         assert connection.execute("SELECT DISTINCT name FROM merchant").fetchall() == [("a\ufffdbc",)]
 
 
-def test_while_somebody_writes_it_is_refused(api, refuses, instance, url, tables):
+def test_while_somebody_writes_it_is_refused(api, refuses, instance, postgres_url, tables):
     with closing(sqlite3.connect(instance / "orders.sqlite", isolation_level=None)) as books:
         books.execute("BEGIN IMMEDIATE")
-        assert "stop the service" in refuses("db", "copy", url)
+        assert "stop the service" in refuses("db", "copy", postgres_url)
     assert tables() == []
 
 
-def test_while_the_service_runs_it_is_refused_even_if_nobody_writes(service, url, tables):
-    done = service.flask("db", "copy", url, check=False)
+def test_while_the_service_runs_it_is_refused_even_if_nobody_writes(service, postgres_url, tables):
+    done = service.flask("db", "copy", postgres_url, check=False)
     assert (done.returncode, "stop it first" in done.stderr) == (1, True)
     assert tables() == []
 
 
-def test_however_long_a_table_is_looked_through_on_the_one_side_the_other_side_waits(api, url, tables):
-    impatient = f"{url}&options={quote('-c idle_in_transaction_session_timeout=200')}"
+def test_however_long_a_table_is_looked_through_on_the_one_side_the_other_side_waits(api, postgres_url, tables):
+    impatient = f"{postgres_url}&options={quote('-c idle_in_transaction_session_timeout=200')}"
     moving.copy(impatient, 2, lambda name, rows: time.sleep(0.5 if name == "merchant" else 0))
     assert "order" in tables()
 
 
-def test_a_database_of_another_encoding_is_refused(refuses, url):
-    name = f"{conninfo_to_dict(url)['dbname']}_latin"
-    with psycopg.connect(url, autocommit=True) as connection:
+def test_a_database_of_another_encoding_is_refused(refuses, postgres_url):
+    name = f"{conninfo_to_dict(postgres_url)['dbname']}_latin"
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {name} TEMPLATE template0 ENCODING LATIN1 LOCALE 'C'")
     try:
         assert "LATIN1" in refuses("db", "copy", postgres.cluster().url(name))

@@ -13,7 +13,7 @@ def commands_of(group):
     return {name: group.get_command(CONTEXT, name) for name in group.list_commands(CONTEXT)}
 
 
-TOP = commands_of(cli.commands(serve="serving:serve"))
+TOP = commands_of(cli.commands(serve="web:serve"))
 GROUPS = {name: commands_of(command) for name, command in TOP.items() if isinstance(command, click.Group)}
 COMMANDS = {name: command for name, command in TOP.items() if name not in GROUPS} | {
     f"{group} {name}": command for group, commands in GROUPS.items() for name, command in commands.items()

@@ -8,7 +8,7 @@ import pytest
 
 from tests.support import ROOT, Service
 
-SERVED = {"blueprints", "serving", "server", "granian", "flask_admin", "wtforms", "apscheduler"}
+SERVED = {"blueprints", "web", "server", "granian", "flask_admin", "wtforms", "apscheduler"}
 IMPORTED = re.compile(r"^import time: .*\| +([\w.]+)$", re.MULTILINE)
 
 

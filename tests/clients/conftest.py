@@ -62,7 +62,7 @@ def _made(language: Language, folder: Path) -> Client:
 
 
 @pytest.fixture(scope="session")
-def clients_by_name(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Client]:
+def clients_by_name(slow: None, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Client]:
     """`clients_by_name("Go")`: that client, built when it is first asked for."""
     ready: dict[str, Client] = {}
 
@@ -83,7 +83,7 @@ def client(request: pytest.FixtureRequest, clients_by_name: Callable[[str], Clie
 
 
 @pytest.fixture(scope="session")
-def live(seeded: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+def live(slow: None, seeded: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     """The service in a process of its own, for all tests of the clients."""
     folder = tmp_path_factory.mktemp("clients") / "instance"
     running = Service(databases.copied(seeded, folder)).start()

@@ -9,9 +9,9 @@ import sys
 import pytest
 import yaml
 
-from serving import OTHER_THREADS
 from settings import Settings
 from tests.support import ROOT, Service, completed, free_port, until
+from web import OTHER_THREADS
 
 DOCKER = ROOT / "deploy" / "docker"
 # A line each: those that go on are joined.

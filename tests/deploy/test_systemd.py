@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
-from serving import OTHER_THREADS
 from settings import Settings
 from tests.support import ROOT
+from web import OTHER_THREADS
 
 UNIT = ROOT / "deploy" / "systemd" / "orders.service"
 FOLDER = "/srv/orders/service"

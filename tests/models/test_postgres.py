@@ -24,18 +24,15 @@ OURS = "FROM pg_stat_activity WHERE application_name = 'merchant-orders' AND dat
 
 
 @pytest.fixture
-def there():
+def there(postgres_url):
     """An empty table of texts, each there once at most; `there(sql)` asks another connection."""
-    name = postgres.cluster().create()
-    url = postgres.cluster().url(name)
     writer.stop()
-    open_postgres(url, CONNECTIONS)
+    open_postgres(postgres_url, CONNECTIONS)
     database.execute_sql("CREATE TABLE note (text TEXT UNIQUE, number BIGINT DEFAULT 0)")
-    with psycopg.connect(url, autocommit=True) as other:
+    with psycopg.connect(postgres_url, autocommit=True) as other:
         yield lambda sql="SELECT text FROM note ORDER BY text": [row[0] for row in other.execute(sql).fetchall()]
     writer.stop()
     database.close_all()
-    postgres.cluster().drop(name)
 
 
 @transaction

@@ -117,7 +117,7 @@ def busy() -> Busy:
 
 
 @pytest.fixture
-def serve(busy: Busy) -> Iterator[Any]:
+def serve(slow: None, busy: Busy) -> Iterator[Any]:
     """`serve(threads=2, waiting=3)`: the port of a server before `busy`, or another application."""
     ended: list[tuple[threading.Event, threading.Thread]] = []
 

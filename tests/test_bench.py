@@ -44,6 +44,7 @@ def test_the_picture_shows_what_was_measured(results):
 
 
 @needs_wrk
+@pytest.mark.usefixtures("slow")
 def test_a_quick_run_measures_and_keeps_to_its_folder(tmp_path):
     published = (ROOT / "bench/results.json").read_bytes()
     done = bench("--quick", "--rounds", 1, "--folder", tmp_path, "--only", "tail,regions-gzip,callback-delay")
@@ -56,12 +57,14 @@ def test_a_quick_run_measures_and_keeps_to_its_folder(tmp_path):
     assert (ROOT / "bench/results.json").read_bytes() == published
 
 
+@pytest.mark.usefixtures("slow")
 def test_a_row_that_is_not_known_is_named(tmp_path):
     done = bench("--folder", tmp_path, "--only", "tail,speed")
     assert done.returncode == 2
     assert "no row speed" in done.stderr
 
 
+@pytest.mark.usefixtures("slow")
 def test_without_wrk_the_run_says_what_to_install(tmp_path):
     done = bench("--quick", "--folder", tmp_path, PATH=str(tmp_path))
     assert done.returncode == 1

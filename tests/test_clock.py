@@ -128,6 +128,7 @@ def _jobs():
 
 
 @pytest.mark.parametrize("off", [-HOUR, -30 * 24 * HOUR, HOUR])
+@pytest.mark.usefixtures("slow")
 def test_jobs_go_on_at_once_when_the_clock_is_set(api, shop, flask, balances, time_machine, off):
     """Callbacks, payouts and expiry; each once."""
     time_machine.move_to(datetime.now(UTC))
@@ -145,6 +146,7 @@ def test_jobs_go_on_at_once_when_the_clock_is_set(api, shop, flask, balances, ti
     assert balances() == (1_000_000 + 2 * 9_940 - 1_002, 0)
 
 
+@pytest.mark.usefixtures("slow")
 def test_what_was_put_off_by_a_clock_that_was_ahead_goes_on_after_a_restart(api, shop, flask, balances, time_machine):
     time_machine.move_to(datetime.now(UTC))
     time_machine.shift(10 * HOUR)

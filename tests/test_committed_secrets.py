@@ -60,6 +60,7 @@ def found_in(name, text):
 
 
 @pytest.mark.skipif(not (ROOT / ".git").exists(), reason="these files are no git checkout")
+@pytest.mark.usefixtures("slow")
 def test_no_file_that_is_committed_holds_a_secret():
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True).stdout
     names = [name for name in listed.decode().split("\0") if name and (ROOT / name).is_file()]

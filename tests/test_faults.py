@@ -192,6 +192,7 @@ def test_orders_are_not_written_to_a_file_that_nobody_can_open_any_more(instance
     assert (api.listed().data["total"], api.status(made)) == (2, "completed")
 
 
+@pytest.mark.usefixtures("slow")
 def test_a_command_beside_the_log_of_a_file_that_was_moved_leaves_both_alone(instance, tmp_path):
     service = Service(instance).start()
     made = service.api.buy().data["order_no"]
@@ -230,6 +231,7 @@ def _damage(file, since=0, until=None):
 @pytest.mark.parametrize(
     ("since", "end"), [(0, 100), (100, 4096), (0, None), (4096, None)], ids=["header", "schema", "all", "tables"]
 )
+@pytest.mark.usefixtures("slow")
 def test_a_damaged_database_is_refused_at_the_start_and_left_alone(instance, since, end):
     file = instance / "orders.sqlite"
     _damage(file, since, end)
@@ -288,6 +290,7 @@ def on_small_disk(small_disk, tmp_path):
         running.kill()
 
 
+@pytest.mark.usefixtures("slow")
 def test_on_a_full_disk_nothing_is_lost_and_it_recovers_by_itself(on_small_disk, small_disk):
     service = on_small_disk.start()
     api = service.api
@@ -309,6 +312,7 @@ def test_on_a_full_disk_nothing_is_lost_and_it_recovers_by_itself(on_small_disk,
     assert service.stop() == 0
 
 
+@pytest.mark.usefixtures("slow")
 def test_kill_9_on_a_full_disk_loses_nothing(on_small_disk, small_disk):
     service = on_small_disk.start()
     filler = _fill(small_disk)
@@ -319,6 +323,7 @@ def test_kill_9_on_a_full_disk_loses_nothing(on_small_disk, small_disk):
     assert service.api.listed().data["total"] == made
 
 
+@pytest.mark.usefixtures("slow")
 def test_a_start_on_a_full_disk_ends_with_one_line_or_serves(on_small_disk, small_disk):
     """Where what is to be written at the start finds no room, it says so."""
     shutil.rmtree(small_disk / "instance")
@@ -329,6 +334,7 @@ def test_a_start_on_a_full_disk_ends_with_one_line_or_serves(on_small_disk, smal
     assert "vault.key" not in [file.name for file in (small_disk / "instance").iterdir()]
 
 
+@pytest.mark.usefixtures("slow")
 def test_a_start_on_a_read_only_disk_ends_with_one_line(on_small_disk, small_disk):
     subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
     assert "ead-only" in on_small_disk.refused()

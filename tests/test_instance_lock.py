@@ -54,6 +54,7 @@ def test_after_kill_9_the_next_one_starts_at_once(service):
     assert service.start().api.buy().code == 1
 
 
+@pytest.mark.usefixtures("slow")
 def test_who_holds_it_is_named_and_once_it_is_gone_the_next_holds_it(tmp_path, holder):
     with pytest.raises(NotPossible, match=f"process {holder.pid}"), instance_lock.held(tmp_path):
         pass

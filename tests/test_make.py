@@ -14,6 +14,7 @@ COMMANDS = re.search(r"^\.PHONY: (.*)$", MAKEFILE, re.MULTILINE)[1].split()
 
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+@pytest.mark.usefixtures("slow")
 def test_help_lists_every_command_and_lines_up():
     command = ["make", "--no-print-directory", "help"]  # these tests may be run by make themselves
     listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()

@@ -77,6 +77,7 @@ def test_an_outcome_that_was_planned_comes_at_its_time(service):
     assert service.api.status(order_no) == "completed"
 
 
+@pytest.mark.usefixtures("slow")
 def test_the_clock_stays_where_it_was_moved_to_over_a_restart_and_for_commands(instance):
     running = Service(instance).start()
     post(running, "clock", seconds=10 * DAY)

@@ -182,6 +182,7 @@ def test_nothing_is_copied_before_there_is_a_merchant(tmp_path, caplog):
     assert not caplog.records
 
 
+@pytest.mark.usefixtures("slow")
 def test_the_service_makes_one_when_it_starts_but_not_at_each_start(instance):
     service = Service(instance, ORDERS_BACKUP_EVERY="1").start()
     folder = instance / "backups"
@@ -195,6 +196,7 @@ def test_the_service_makes_one_when_it_starts_but_not_at_each_start(instance):
     assert os.listdir(folder) == made
 
 
+@pytest.mark.usefixtures("slow")
 def test_without_the_setting_there_is_none(instance):
     service = Service(instance).start()
     assert service.api.buy().code == 1

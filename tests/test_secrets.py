@@ -13,7 +13,7 @@ from models.base import database
 from tests.databases import settings_of
 from tests.support import CARD, PERSON, Api, Receiver, Service, signed, until
 
-pytestmark = pytest.mark.sqlite
+pytestmark = [pytest.mark.sqlite, pytest.mark.usefixtures("slow")]
 
 CHANNEL_SECRET = "channel-config-secret-4711"
 PERSONAL = {

@@ -15,6 +15,8 @@ from tests.support import Api, Service, signed, through_http
 from tests.test_process import BUY
 from web import BODY_LIMIT
 
+pytestmark = pytest.mark.usefixtures("slow")
+
 JSON = {"Content-Type": "application/json"}
 REGIONS = "/addons/paychannel/channel.gatewaya/regionData"
 MANY = 24  # writers at once

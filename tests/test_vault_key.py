@@ -7,6 +7,8 @@ from cryptography.fernet import Fernet
 
 from tests.support import Service
 
+pytestmark = pytest.mark.usefixtures("slow")
+
 
 def _new_key():
     return Fernet.generate_key().decode()

@@ -216,6 +216,7 @@ def test_two_rotations_at_once_are_one_too_many(refuses, instance):
         assert "is at work" in refuses(*ROTATE)
 
 
+@pytest.mark.usefixtures("slow")
 def test_a_key_from_a_setting_is_used_and_the_others_can_go(instance):
     (old,) = _keys(instance / "vault.key")
     (instance / "vault.key").unlink()
@@ -279,6 +280,7 @@ def test_a_broken_key_file_does_not_stop_the_running_service(service):
 
 @pytest.mark.sqlite
 @pytest.mark.parametrize("release", sorted(path.stem for path in (ROOT / "tests" / "data").glob("*.sql")))
+@pytest.mark.usefixtures("slow")
 def test_the_key_of_an_upgraded_database_rotates(tmp_path, release):
     data, folder = ROOT / "tests" / "data", tmp_path / "instance"
     folder.mkdir()

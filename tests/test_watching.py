@@ -77,6 +77,7 @@ class TestWhoMayRead:
         assert http("GET", "/metrics", headers={"X-Forwarded-For": "127.0.0.1"}).status == 200
 
 
+@pytest.mark.usefixtures("slow")
 def test_a_service_is_ready_once_its_jobs_run(watched):
     ready = until(lambda: (answer := watched.api.send("GET", "/readyz")).status == 200 and answer)
     assert ready.data == dict.fromkeys(("database", "scheduler", "disk", "clock"), "ok")
@@ -90,12 +91,14 @@ def test_while_the_service_ends_it_is_not_ready_and_its_numbers_are_still_told(h
         envelope.draining.clear()
 
 
+@pytest.mark.usefixtures("slow")
 def test_a_log_in_json_is_json_in_each_line_from_start_to_end(watched):
     watched.stop()
     said = [json.loads(line)["message"] for line in watched.log.read_text("utf-8").splitlines()]
     assert (said[0], said[-1]) == (f"serving on {watched.url}", "stopped")
 
 
+@pytest.mark.usefixtures("slow")
 def test_a_line_of_the_log_is_one_whatever_a_caller_sends(instance):
     with_text = Service(instance, ORDERS_ACCESS_LOG="1").start()
     requests.get(f"{with_text.url}/a%0Ab%1B", headers={"X-Request-Id": "one"}, timeout=10)
@@ -113,6 +116,7 @@ def test_a_job_that_hangs_makes_it_not_ready(http, clock):
     beats.forget()
 
 
+@pytest.mark.usefixtures("slow")
 def test_what_the_server_refuses_by_itself_is_counted_and_has_an_id(watched):
     answer = requests.post(f"{watched.url}/merchant/createOrder", data=b"x" * 70_000, timeout=10)
     assert (answer.status_code, bool(answer.headers["X-Request-Id"])) == (413, True)
@@ -120,6 +124,7 @@ def test_what_the_server_refuses_by_itself_is_counted_and_has_an_id(watched):
     assert _requests(numbers, endpoint="other", status="413", code="41300") == 1
 
 
+@pytest.mark.usefixtures("slow")
 def test_each_line_of_the_log_is_json_and_bears_the_id_of_its_request(watched):
     requests.get(f"{watched.url}/healthz?q=hush-hush", headers={"X-Request-Id": "from-the-proxy"}, timeout=10)
 

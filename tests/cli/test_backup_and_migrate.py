@@ -211,6 +211,7 @@ def test_every_command_refuses_a_newer_database_in_one_line_with_status_2(by_a_n
     assert "newer version" in ended.stderr
 
 
+@pytest.mark.usefixtures("slow")
 def test_the_service_does_not_start_on_a_newer_database(by_a_newer_version):
     assert "newer version" in Service(by_a_newer_version).refused()
 

@@ -67,6 +67,7 @@ def test_a_run_that_is_ended_leaves_no_demo(service, file, web_server, tmp_path)
     assert not folder.exists()  # it goes once the demo has ended
 
 
+@pytest.mark.usefixtures("slow")
 def test_a_demo_may_have_its_api_elsewhere(instance, file):
     service = Service(instance, ORDERS_API_PREFIX="/api/v1").start()
     try:

@@ -8,6 +8,8 @@ import pytest
 
 from tests.support import ROOT, Service
 
+pytestmark = pytest.mark.usefixtures("slow")
+
 SERVED = {"blueprints", "web", "server", "granian", "flask_admin", "wtforms", "apscheduler"}
 IMPORTED = re.compile(r"^import time: .*\| +([\w.]+)$", re.MULTILINE)
 

@@ -299,16 +299,19 @@ def test_many_entries_are_chained_part_by_part(many_entries, flask_json):
     assert not any(flask_json("ledger", "verify").values())
 
 
+@pytest.mark.usefixtures("slow")
 def test_a_service_is_refused_on_a_database_that_was_not_upgraded(instance):
     assert "flask db migrate" in Service(instance).refused()
 
 
+@pytest.mark.usefixtures("slow")
 def test_a_database_can_be_copied_before_it_is_upgraded(instance, tmp_path, then):
     Service(instance).flask("db", "backup", str(tmp_path / "copy.sqlite"))
     with closing(sqlite3.connect(tmp_path / "copy.sqlite")) as copy:
         assert copy.execute("SELECT * FROM 'order'").fetchall() == then("SELECT * FROM 'order'")
 
 
+@pytest.mark.usefixtures("slow")
 def test_a_service_starts_on_an_upgraded_database(instance, lacking):
     service = Service(instance)
     assert service.flask("db", "migrate").stdout.splitlines() == lacking

@@ -115,6 +115,7 @@ def test_every_other_example_of_the_readme_is_python_that_runs(example):
     exec(compile(example, "README.md", "exec"), {"__name__": "example"})
 
 
+@pytest.mark.usefixtures("slow")
 def test_the_package_needs_neither_the_service_nor_a_web_framework(tmp_path):
     code = "import merchant_orders, sys; print(*{name.split('.')[0] for name in sys.modules})"
     environ = {"PYTHONPATH": str(CLIENT), "PYTHONSAFEPATH": "1"}

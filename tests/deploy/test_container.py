@@ -61,6 +61,7 @@ def copied(tmp_path):
     return folder
 
 
+@pytest.mark.usefixtures("slow")
 def test_what_is_copied_is_enough_to_serve_and_nothing_is_written_beside_the_instance(copied, instance):
     def files():
         return {path for path in copied.rglob("*") if "__pycache__" not in path.parts}

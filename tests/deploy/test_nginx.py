@@ -29,7 +29,7 @@ http {{
 }}
 """
 
-pytestmark = pytest.mark.skipif(NGINX is None, reason="nginx is not installed")
+pytestmark = [pytest.mark.skipif(NGINX is None, reason="nginx is not installed"), pytest.mark.usefixtures("slow")]
 
 
 def _for_this_machine(folder, certificate, ports):

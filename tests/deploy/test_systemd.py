@@ -28,6 +28,7 @@ def unit():
 
 
 @needs_systemd
+@pytest.mark.usefixtures("slow")
 def test_systemd_understands_every_line(tmp_path):
     here = tmp_path / "orders.service"
     here.write_text(UNIT.read_text("utf-8").replace(f"{FOLDER}/.venv/bin/python", sys.executable))
@@ -37,6 +38,7 @@ def test_systemd_understands_every_line(tmp_path):
 
 
 @needs_systemd
+@pytest.mark.usefixtures("slow")
 def test_systemd_finds_little_that_could_be_taken_away():
     judged = ["systemd-analyze", "security", "--offline=yes", "--threshold=20", "--no-pager", UNIT]  # 2.0 of 10
     done = subprocess.run(judged, capture_output=True, text=True)

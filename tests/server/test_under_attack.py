@@ -16,6 +16,8 @@ from tests.databases import orders_held_up
 from tests.support import ROOT, Api, Service, signed, through_http, until
 from tests.test_process import BUY
 
+pytestmark = pytest.mark.usefixtures("slow")
+
 MANY = 200
 POST = b"POST /merchant/createOrder HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
 REGIONS = b"GET /addons/paychannel/channel.gatewaya/regionData HTTP/1.1\r\nHost: x\r\n\r\n"

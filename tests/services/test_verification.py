@@ -41,6 +41,7 @@ def asked(states):
     return run
 
 
+@pytest.mark.usefixtures("slow")
 def test_a_run_that_was_asked_for_ends_and_is_on_record(app, api, asked):
     completed(api)
     run = asked()
@@ -50,6 +51,7 @@ def test_a_run_that_was_asked_for_ends_and_is_on_record(app, api, asked):
 
 
 @pytest.mark.breaks_the_ledger
+@pytest.mark.usefixtures("slow")
 def test_what_is_off_is_on_record_and_in_the_log(app, api, instance, asked, caplog):
     completed(api)
     with unguarded(instance) as books:
@@ -62,6 +64,7 @@ def test_what_is_off_is_on_record_and_in_the_log(app, api, instance, asked, capl
     assert "balances equal their entries: account fees 0 says 61 fen" in caplog.text
 
 
+@pytest.mark.usefixtures("slow")
 def test_there_are_never_two_runs_at_once(app, states):
     verification.start("operator demo")
     with pytest.raises(NotPossible, match="just now"):
@@ -70,6 +73,7 @@ def test_there_are_never_two_runs_at_once(app, states):
     assert len(states()) == 1
 
 
+@pytest.mark.usefixtures("slow")
 def test_a_run_that_was_killed_does_not_run_for_ever(app, ahead, asked, states):
     verification._begin("operator demo")
     assert states() == ["running"]
@@ -86,6 +90,7 @@ def test_a_run_of_a_service_that_stops_is_put_down_as_that(app, states):
     assert states() in (["failed"], ["holds"])  # it may have come to its end just before
 
 
+@pytest.mark.usefixtures("slow")
 def test_a_database_that_cannot_be_opened_is_no_verdict(app, instance, asked, monkeypatch, caplog):
     monkeypatch.setattr(verification.settings, "active", lambda: settings_of(instance / "nowhere", database_url=""))
     run = asked()
@@ -94,6 +99,7 @@ def test_a_database_that_cannot_be_opened_is_no_verdict(app, instance, asked, mo
     assert "came to no end" in caplog.text
 
 
+@pytest.mark.usefixtures("slow")
 def test_the_job_runs_when_the_last_time_is_long_ago(app, ahead, job, states):
     job()
     assert states() == ["holds"]
@@ -112,6 +118,7 @@ def test_the_job_leaves_a_run_that_is_under_way_alone(app, job, states):
     assert states() == ["running"]
 
 
+@pytest.mark.usefixtures("slow")
 def test_a_run_that_came_to_no_end_is_repeated_in_an_hour(app, ahead, job, states):
     run = verification._begin("service")
     verification._end(run, "failed", {"the verification came to no end": ["no room"]}, 0)
@@ -155,6 +162,7 @@ def test_the_command_puts_on_record_what_is_off(flask, api, instance):
 
 
 @pytest.mark.parametrize(("every", "hours"), [(24, 48), (1, 2), (0, 7 * 24)])
+@pytest.mark.usefixtures("slow")
 def test_books_that_were_not_verified_for_long_are_overdue(app, ahead, asked, every, hours):
     asked()
     ahead(hours * HOUR - 60)
@@ -168,6 +176,7 @@ def test_books_that_were_never_verified_are_overdue_once_they_are_old(app):
 
 
 @pytest.mark.sqlite
+@pytest.mark.usefixtures("slow")
 def test_the_proof_makes_no_database_where_the_file_was_moved_just_now(tmp_path):
     gone, its_log = tmp_path / "orders.sqlite", tmp_path / "orders.sqlite-wal"
     its_log.write_bytes(b"orders that are nowhere else")

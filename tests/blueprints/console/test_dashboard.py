@@ -296,6 +296,7 @@ def test_books_that_were_not_verified_are_told(dashboard, api, ahead):
 
 
 @pytest.mark.breaks_the_ledger
+@pytest.mark.usefixtures("slow")
 def test_a_damaged_ledger_turns_the_page_red_and_names_what_is_off(dashboard, verified, api, instance):
     completed(api)
     with unguarded(instance) as books:

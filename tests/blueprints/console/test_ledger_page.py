@@ -49,6 +49,7 @@ def test_a_channel_that_paid_out_more_than_came_in_is_owed(told, api, flask):
     assert "Manual C You owe the channel 50.03." in told()
 
 
+@pytest.mark.usefixtures("slow")
 def test_an_operator_has_the_ledger_verified(send, told, page, api):
     completed(api)
     answer = send("ledger/verify")
@@ -88,6 +89,7 @@ def test_a_viewer_sees_the_balances_and_may_not_verify(told, send, viewer, api):
 
 
 @pytest.mark.breaks_the_ledger
+@pytest.mark.usefixtures("slow")
 def test_a_damaged_ledger_is_told_line_by_line(send, told, page, api, instance):
     completed(api)
     with unguarded(instance) as books:

@@ -5,8 +5,10 @@ PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal
 TRANSLATIONS := blueprints/translations/zh/LC_MESSAGES/messages.mo
 ORDERS ?= 1000
 
-.PHONY: help setup run test test-postgres torture check hooks bench bench-peers seed lock messages postgres audit
+.PHONY: help setup run test test-slow test-postgres test-all torture check hooks bench bench-peers seed lock messages postgres audit
 .DEFAULT_GOAL := help
+# Python keeps what it compiled: otherwise each process that the tests start would compile everything again.
+unexport PYTHONDONTWRITEBYTECODE
 
 help: ## List the commands.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 15
@@ -31,14 +33,19 @@ setup: .venv/.development $(TRANSLATIONS) ## Make .venv with everything, for dev
 run: .venv/.service $(TRANSLATIONS) ## Serve the seeded demo on 127.0.0.1:8000.
 	ORDERS_DEMO=1 exec $(BIN)/python app.py
 
-test: setup ## Run the tests.
-	$(PYTEST)
+test: setup ## Run the fast tests: no process, no browser, no Postgres. About two minutes.
+	$(PYTEST) -m "not slow" --durations=10 --durations-min=3
+
+test-slow: setup ## Run the other tests on SQLite: processes, browsers, the HTTP server.
+	$(PYTEST) -m slow
 
 torture: setup ## Kill the service 50 times under load; two to four minutes. TORTURE=--postgres with two on Postgres.
 	$(BIN)/python -m tests.torture $(TORTURE)
 
-test-postgres: setup ## Run the tests on a Postgres that they start; needs Debian's package postgresql.
+test-postgres: setup ## Run all tests that have a database on a Postgres that they start (Debian: postgresql).
 	TEST_DATABASE=postgres $(PYTEST)
+
+test-all: test test-slow test-postgres ## Run all tests, on both databases.
 
 check: setup ## Run ruff and mypy.
 	$(BIN)/ruff check .

@@ -69,7 +69,12 @@ def _make_passwords_cheap() -> None:
 
 
 @pytest.fixture(scope="session")
-def seeded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def any_database() -> None:
+    """A test that uses this, by itself or through another fixture, has a database and runs on SQLite and on Postgres."""
+
+
+@pytest.fixture(scope="session")
+def seeded(any_database: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An instance folder with the demo content, to be copied."""
     folder = tmp_path_factory.mktemp("seeded")
     create_app(databases.settings_of(folder, demo=True))

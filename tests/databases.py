@@ -16,7 +16,7 @@ import psycopg
 from models import writer
 from models.base import database, open_database
 from settings import Settings
-from tests import postgres
+from tests import postgres, tiers
 
 CONFIG = "config.toml"
 ERRORS = (sqlite3.Error, psycopg.Error)  # what a connection of one's own raises
@@ -44,6 +44,7 @@ def _name(url: str) -> str:
 
 def url_of(folder: Path) -> str:
     """The address of the folder's database, made empty where there is none; empty where the tests run on SQLite."""
+    assert tiers.has_database, "a test that has a database uses the fixture `any_database`, or one that uses it"
     if not postgres.IN_USE:
         return ""
     return _url(folder) or _place(folder, "template0")

@@ -125,6 +125,7 @@ def test_queries_go_on(instance, api, broken, fault):
 
 
 @FAULTS
+@pytest.mark.usefixtures("slow")
 def test_a_notice_that_can_not_be_stored_is_not_acknowledged_and_counts_when_it_is_repeated(
     instance, api, balances, broken, fault
 ):

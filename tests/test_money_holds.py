@@ -24,13 +24,13 @@ from hypothesis.stateful import (
 )
 from peewee import fn
 
-from app import create_app
 from gateways.simulator import OUTCOMES
 from models.base import database
 from models.ledger import Entry, LedgerAccount, Posting
 from models.order import CANCELLED, COMPLETED, PAYOUT_CONFLICT, Order, PaymentException
 from services import callbacks, ledger, lifecycle, proof, reconciliation
 from services.ways import COMPLETE, CREDIT
+from tests import applications
 from tests.databases import copied, settings_of
 from tests.support import Api, InlinePool, through_flask
 
@@ -72,7 +72,7 @@ class Money(RuleBasedStateMachine):
     def restart(self) -> None:
         """The process ends and begins again on the same files."""
         database.close()
-        self.app = create_app(settings_of(self.instance, demo=True, requests_per_second=10**6))
+        self.app = applications.with_settings(settings_of(self.instance, demo=True, requests_per_second=10**6))
         self.api = Api(through_flask(self.app.test_client()))
         self.commands = self.app.test_cli_runner()
 
@@ -197,8 +197,20 @@ def machine(seeded: Path) -> type[Money]:
     return Money
 
 
-def test_whatever_happens_the_money_adds_up(machine):
-    quick = settings(
-        max_examples=30, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck), database=None
+def run(machine: type[Money], lives: int) -> None:
+    bounds = settings(
+        max_examples=lives,
+        stateful_step_count=30,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+        database=None,
     )
-    run_state_machine_as_test(machine, settings=quick)
+    run_state_machine_as_test(machine, settings=bounds)
+
+
+def test_whatever_happens_the_money_adds_up(machine):
+    run(machine, 10)
+
+
+def test_whatever_happens_in_many_lives_the_money_adds_up(slow, machine):
+    run(machine, 50)

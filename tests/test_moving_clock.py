@@ -122,7 +122,7 @@ def test_the_time_of_a_database_with_real_merchants_is_the_machines_whatever_the
     database.close()
 
 
-def test_books_that_can_t_be_read_keep_nobody_from_starting(tmp_path, caplog):
+def test_books_that_can_t_be_read_keep_nobody_from_starting(any_database, tmp_path, caplog):
     folder = tmp_path / "real"
     folder.mkdir()
     (folder / "sandbox.sqlite").write_bytes(b"no database" * 100)

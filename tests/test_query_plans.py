@@ -93,6 +93,7 @@ def test_requests_read_nothing_that_grows(raw, app, api, other, http, flask, ask
     nothing(told(raw, heard.statements))
 
 
+@pytest.mark.usefixtures("slow")
 def test_the_console_s_lists_read_nothing_that_grows(raw, app, api, flask):
     seeding.seed_operators()
     for _ in range(3):

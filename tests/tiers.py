@@ -1,7 +1,8 @@
 """Two tiers of tests, told apart by fixtures: whatever uses the fixture `slow` is in the slow one.
 
 A fast test starts no process and no browser: one that tries fails. `pytest -m "not slow"` runs the fast tier,
-`pytest -m slow` the other one. On Postgres (`TEST_DATABASE=postgres`) both run, without what needs no Postgres.
+`pytest -m slow` the other one. On Postgres (`TEST_DATABASE=postgres`) both run, but only tests that have a database:
+those use the fixture `any_database`, and a test that opens one without it fails.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from tests import postgres
 
 STARTS = {"subprocess.Popen", "os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.spawn", "os.system"}
 
+has_database = True  # may the test that runs open one?
 _watched = False  # is a fast test running?
 _started: list[str] = []
 
@@ -31,7 +33,10 @@ def begin() -> None:
 
 
 def assign(items: list[pytest.Item]) -> list[pytest.Item]:
-    """Mark the slow tests; those that do not run on this database."""
+    """Mark the slow tests; returns those that do not run on the database in use.
+
+    A test of SQLite's file runs on SQLite alone, one that needs Postgres there alone, one without a database once.
+    """
     left_out = []
     for item in items:
         fixtures = set(getattr(item, "fixturenames", ()))
@@ -39,14 +44,16 @@ def assign(items: list[pytest.Item]) -> list[pytest.Item]:
             item.add_marker("slow")
         about_sqlite = item.get_closest_marker("sqlite") is not None
         needs_postgres = "postgres_url" in fixtures and not about_sqlite
-        if about_sqlite if postgres.IN_USE else needs_postgres:
+        if about_sqlite or not fixtures & {"any_database", "postgres_url"} if postgres.IN_USE else needs_postgres:
             left_out.append(item)
     return left_out
 
 
 def watch(item: pytest.Item) -> None:
     """A test begins."""
-    global _watched
+    global _watched, has_database
+    about_sqlite = item.get_closest_marker("sqlite") is not None
+    has_database = about_sqlite or "any_database" in getattr(item, "fixturenames", ())
     _watched = not postgres.IN_USE and item.get_closest_marker("slow") is None
     _started.clear()
 

@@ -26,7 +26,7 @@ TYPES_AND_STATUSES = list(itertools.product((None, 1, 2), (None, *STATUSES)))
 
 
 @pytest.fixture(scope="module")
-def app(tmp_path_factory):
+def app(any_database, tmp_path_factory):
     """The application with thousands of orders, which all tests here share."""
     folder = tmp_path_factory.mktemp("thousands")
     with pytest.MonkeyPatch.context() as patched:

@@ -108,7 +108,7 @@ def test_parameters_in_the_address_or_in_json_count_for_nothing(api, http):
 
 
 @pytest.fixture
-def without_sandbox(tmp_path):
+def without_sandbox(any_database, tmp_path):
     """The service of an operator who has no sandbox channel."""
     app = create_app(settings_of(tmp_path / "real"))
     runner = app.test_cli_runner()

@@ -96,7 +96,7 @@ def test_an_existing_file_is_never_overwritten(refuses, tmp_path):
     assert target.read_text() == "precious"
 
 
-def test_a_database_without_a_merchant_is_hardly_the_one_that_is_meant(tmp_path):
+def test_a_database_without_a_merchant_is_hardly_the_one_that_is_meant(any_database, tmp_path):
     app = create_app(settings_of(tmp_path / "mistaken"))
     told = app.test_cli_runner().invoke(args=["db", "backup", str(tmp_path / "copy.sqlite")])
     assert told.exit_code == 1
@@ -222,7 +222,7 @@ def test_it_is_not_migrated_under_a_running_service(service):
     assert "stop it first" in done.stderr
 
 
-def test_a_new_database_starts_from_the_models(migrations, tmp_path):
+def test_a_new_database_starts_from_the_models(any_database, migrations, tmp_path):
     """Its tables are those of this version already: no migration is run on it."""
     migrations("9001_note", ADD_NOTE)
     app = create_app(settings_of(tmp_path / "new"))

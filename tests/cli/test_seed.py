@@ -19,7 +19,7 @@ CHINA = timedelta(hours=8)
 
 
 @pytest.fixture
-def fresh(tmp_path):
+def fresh(any_database, tmp_path):
     """`fresh("name")` opens the application on an empty instance folder; returns its command runner."""
 
     def make(name, demo=True):

@@ -1,6 +1,19 @@
 """Channels of real upstreams' protocols, whose other side is on this machine (`tests/upstreams/`)."""
 
+from collections.abc import Iterator
+from functools import cache
+
 import pytest
+
+from gateways import config
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _a_key_is_checked_once() -> Iterator[None]:
+    """And not for each channel: to check a private key takes 30 ms."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(config, "load_der_private_key", cache(config.load_der_private_key))
+        yield
 
 
 @pytest.fixture

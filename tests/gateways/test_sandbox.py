@@ -89,7 +89,7 @@ def test_an_order_that_is_not_the_sandbox_s_is_not_found(api):
 
 
 @pytest.mark.parametrize(("method", "path"), [("POST", "/sandbox/pay"), ("GET", "/sandbox/inbox")])
-def test_the_sandbox_exists_only_where_a_sandbox_channel_does(tmp_path, method, path):
+def test_the_sandbox_exists_only_where_a_sandbox_channel_does(any_database, tmp_path, method, path):
     app = create_app(settings_of(tmp_path / "real"))
     send, run = through_flask(app.test_client()), app.test_cli_runner().invoke
     add = ["channel", "add", "--category", "gateway_b", "--name", "A", "--driver"]

@@ -17,6 +17,8 @@ from services.fairpool import Due, FairPool
 from tests import postgres
 from tests.support import Api, InlinePool, Receiver, completed, free_port, until
 
+pytestmark = pytest.mark.usefixtures("slow")  # most of it waits
+
 
 @pytest.fixture
 def pool():

@@ -13,6 +13,8 @@ from gateways import bounded
 from services import callbacks
 from tests.support import completed, until
 
+pytestmark = pytest.mark.usefixtures("slow")  # most of it waits
+
 OK = b"HTTP/1.1 200 OK\r\n"
 CHUNKED = b"Transfer-Encoding: chunked\r\n\r\n"
 BOMB = gzip.compress(bytes(50_000_000))

@@ -15,7 +15,6 @@ from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
 from Cryptodome.Hash import SHA256
-from Cryptodome.PublicKey import RSA
 from Cryptodome.Signature import PKCS1_v1_5
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
@@ -25,7 +24,7 @@ from cryptography.x509.oid import NameOID
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
-from tests.upstreams.loopback import Loopback, Sent, key_pair
+from tests.upstreams.loopback import Loopback, Sent, imported, key_pair
 
 APP_ID, SELLER_ID = "2021000000000001", "2088000000000001"
 CERT_SNS = ("app_cert_sn", "alipay_root_cert_sn")
@@ -131,12 +130,12 @@ class Alipay(Loopback):
 
     def sign(self, text: str) -> str:
         """Alipay's own."""
-        return b64encode(PKCS1_v1_5.new(RSA.import_key(self.private)).sign(SHA256.new(text.encode()))).decode()
+        return b64encode(PKCS1_v1_5.new(imported(self.private)).sign(SHA256.new(text.encode()))).decode()
 
     def _holds(self, fields: dict[str, str]) -> bool:
         digest = SHA256.new(_joined(fields, ("sign",)).encode())
         given = b64decode(fields.get("sign", ""))
-        return PKCS1_v1_5.new(RSA.import_key(self.app_public)).verify(digest, given) is True
+        return PKCS1_v1_5.new(imported(self.app_public)).verify(digest, given) is True
 
     def _signed(self, name: str, said: dict[str, str], with_certificate: bool) -> Response:
         text = WRITTEN[self.written](said)

@@ -12,12 +12,11 @@ from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
 from Cryptodome.Hash import SHA256
-from Cryptodome.PublicKey import RSA
 from Cryptodome.Signature import PKCS1_v1_5
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
-from tests.upstreams.loopback import Loopback, Sent, key_pair
+from tests.upstreams.loopback import Loopback, Sent, imported, key_pair
 
 PID, KEY = "1001", "an-epay-key-of-version-1"
 ORDER_NO = re.compile(r"[A-Za-z0-9._\-|]+")
@@ -58,13 +57,13 @@ class EpayPlatform(Loopback):
 
     def _rsa(self, fields: dict[str, str]) -> str:
         digest = SHA256.new(_to_sign(fields).encode())
-        return b64encode(PKCS1_v1_5.new(RSA.import_key(self.private)).sign(digest)).decode()
+        return b64encode(PKCS1_v1_5.new(imported(self.private)).sign(digest)).decode()
 
     def _holds(self, fields: dict[str, str]) -> bool:
         if fields.get("sign_type") == "RSA":
             digest = SHA256.new(_to_sign(fields).encode())
             given = b64decode(fields.get("sign", ""))
-            return PKCS1_v1_5.new(RSA.import_key(self.merchant_public)).verify(digest, given) is True
+            return PKCS1_v1_5.new(imported(self.merchant_public)).verify(digest, given) is True
         return fields.get("sign") == self._md5(fields)
 
     # --- the protocol

@@ -14,7 +14,6 @@ from urllib.parse import urlsplit
 
 from Cryptodome.Cipher import AES
 from Cryptodome.Hash import SHA256
-from Cryptodome.PublicKey import RSA
 from Cryptodome.Signature import PKCS1_v1_5
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -22,7 +21,7 @@ from cryptography.x509.oid import NameOID
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
-from tests.upstreams.loopback import Loopback, Sent, key_pair
+from tests.upstreams.loopback import Loopback, Sent, imported, key_pair
 
 APPID, MCHID = "wx0123456789abcdef", "1900000109"
 MERCHANT_SERIAL = "5157F09EFDC096DE15EBE81A47057A7200000001"
@@ -58,7 +57,7 @@ def certificate() -> str:
 
 def holds(public: str, text: bytes, signature: str) -> bool:
     """The platform's reading of a signature, apart from the driver's."""
-    return PKCS1_v1_5.new(RSA.import_key(public)).verify(SHA256.new(text), b64decode(signature)) is True
+    return PKCS1_v1_5.new(imported(public)).verify(SHA256.new(text), b64decode(signature)) is True
 
 
 class WechatPay(Loopback):
@@ -105,7 +104,7 @@ class WechatPay(Loopback):
             "Wechatpay-Timestamp": stamp,
             "Wechatpay-Nonce": nonce,
             "Wechatpay-Serial": serial,
-            "Wechatpay-Signature": b64encode(PKCS1_v1_5.new(RSA.import_key(private)).sign(digest)).decode(),
+            "Wechatpay-Signature": b64encode(PKCS1_v1_5.new(imported(private)).sign(digest)).decode(),
             "Wechatpay-Signature-Type": SCHEME,
         }
 

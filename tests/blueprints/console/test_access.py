@@ -87,7 +87,7 @@ def test_a_wrong_name_or_password_is_one_and_the_same_refusal(name, password, br
     assert not is_in(client)
 
 
-def test_there_is_no_account_by_default_and_the_page_says_how_to_make_one(tmp_path):
+def test_there_is_no_account_by_default_and_the_page_says_how_to_make_one(any_database, tmp_path):
     app = create_app(settings_of(tmp_path / "new"))
     page = app.test_client().get(LOGIN)
     assert "flask operator add" in page.text

@@ -6,7 +6,7 @@ from tests.support import Api
 
 
 @pytest.fixture
-def instance(tmp_path):
+def instance(any_database, tmp_path):
     """An empty one."""
     return tmp_path / "instance"
 

@@ -70,7 +70,7 @@ def _make_passwords_cheap() -> None:
 
 @pytest.fixture(scope="session")
 def any_database() -> None:
-    """A test that uses this, by itself or through another fixture, has a database and runs on SQLite and on Postgres."""
+    """What uses this, by itself or through another fixture, has a database: it runs on SQLite and on Postgres."""
 
 
 @pytest.fixture(scope="session")

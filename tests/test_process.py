@@ -19,7 +19,7 @@ import server
 from tests.databases import orders_held_up
 from tests.support import ROOT, Service, signed, until
 
-pytestmark = pytest.mark.usefixtures("slow")
+pytestmark = pytest.mark.usefixtures("slow", "any_database")
 
 LIBC = ctypes.CDLL(None)
 BUY = {"order_type": 1, "cny_amount": "100.00", "paychannel_id": 2, "paychannel_paymethod": "wxpay"}

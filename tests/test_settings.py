@@ -51,7 +51,7 @@ def ends(tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", WRONG)
-@pytest.mark.usefixtures("slow")
+@pytest.mark.usefixtures("slow", "any_database")
 def test_a_start_with_a_wrong_setting_ends_with_one_line_and_status_2(ends, name):
     status, lines = ends[name]
     assert (status, len(lines)) == (2, 1), lines[-3:]
@@ -60,13 +60,13 @@ def test_a_start_with_a_wrong_setting_ends_with_one_line_and_status_2(ends, name
 
 
 @pytest.mark.parametrize("command", [SERVE, ("-m", "flask", "merchant", "list")], ids=lambda command: command[-1])
-@pytest.mark.usefixtures("slow")
+@pytest.mark.usefixtures("slow", "any_database")
 def test_a_command_with_a_wrong_setting_ends_like_a_start(tmp_path, command):
     status, lines = _end({"ORDERS_PORT": "x"}, tmp_path, command)
     assert (status, lines) == (2, ["error: ORDERS_PORT: must be a whole number from 1 to 65535, not 'x'"])
 
 
-@pytest.mark.usefixtures("slow")
+@pytest.mark.usefixtures("slow", "any_database")
 def test_a_wrong_setting_in_the_file_ends_like_one_in_the_environment(tmp_path):
     (tmp_path / "config.toml").write_text("threads = 0\n")
     status, (line,) = _end({}, tmp_path)

@@ -21,7 +21,7 @@ def broken(evidence):
     return {name: wrong for name, wrong in verdicts.items() if wrong}
 
 
-@pytest.mark.usefixtures("slow")
+@pytest.mark.usefixtures("slow", "any_database")
 def test_a_service_that_is_killed_again_and_again_loses_nothing_and_does_nothing_twice(tmp_path):
     shared = postgres.Cluster() if postgres.IN_USE else None
     plan = Plan(seed=20, kills=6, processes=2 if shared else 1, postgres=shared, expiry=3, rest=60, hasty=True)

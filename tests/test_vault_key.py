@@ -7,7 +7,7 @@ from cryptography.fernet import Fernet
 
 from tests.support import Service
 
-pytestmark = pytest.mark.usefixtures("slow")
+pytestmark = pytest.mark.usefixtures("slow", "any_database")
 
 
 def _new_key():

@@ -66,6 +66,8 @@ def copied(seeded: Path, folder: Path) -> Path:
 def remove(folder: Path) -> None:
     """The folder's database goes, if Postgres has it."""
     if postgres.IN_USE and _url(folder):
+        if database.is_shared:
+            close()  # Postgres looks each 100 ms whether those that it had to end are gone
         postgres.cluster().drop(_name(_url(folder)))
 
 

@@ -280,7 +280,7 @@ def nothing_changes(rows: Any) -> Iterator[None]:
 
 
 @pytest.fixture
-def postgres_url(slow: None) -> Iterator[str]:
+def postgres_url(slow: None, any_database: None) -> Iterator[str]:
     """The address of an empty database of Postgres, whichever database the tests run on."""
     name = postgres.cluster().create()
     yield postgres.cluster().url(name)

@@ -42,5 +42,5 @@ def is_all_that_runs(arguments: Sequence[str]) -> bool:
 
 
 def needs_no_database(arguments: Sequence[str]) -> bool:
-    """Is it `flask db restore`, which works where there is no database, or none that can be used?"""
+    """Is it `flask db restore`, which works without a usable database?"""
     return ("db", "restore") in pairwise(arguments)

@@ -35,7 +35,7 @@ def pytest_configure() -> None:
 
 @pytest.hookimpl(tryfirst=True)  # before pytest itself chooses by `-m`
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Each test has its tier, and runs on the databases that it is about."""
+    """Assign the tiers, and leave out tests that do not run on the database in use."""
     left_out = tiers.assign(items)
     config.hook.pytest_deselected(items=left_out)
     items[:] = [item for item in items if item not in left_out]
@@ -43,15 +43,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """From here on a fast test may start no process."""
+    """Watch the test from before its first fixture."""
     tiers.watch(item)
 
 
 @pytest.fixture(scope="session")
 def slow() -> None:
-    """A test that uses this, by itself or through another fixture, is in the slow tier: it may start processes.
+    """Puts a test that uses it, directly or through another fixture, into the slow tier, where it may start processes.
 
-    So is a test of the HTTP server, of a browser or of Postgres, and one that takes more than three seconds.
+    For tests of processes, of the HTTP server, in a browser, on Postgres, and those of more than three seconds.
     """
 
 
@@ -70,7 +70,7 @@ def _make_passwords_cheap() -> None:
 
 @pytest.fixture(scope="session")
 def any_database() -> None:
-    """What uses this, by itself or through another fixture, has a database: it runs on SQLite and on Postgres."""
+    """Lets a test that uses it, directly or not, open a database. The test then runs on SQLite and on Postgres."""
 
 
 @pytest.fixture(scope="session")

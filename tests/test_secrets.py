@@ -110,8 +110,8 @@ def _errors(api, deposit):
 @pytest.fixture(scope="module")
 def walked(tmp_path_factory, _web_server):
     """A real process outside demo mode at DEBUG level: its files, its log and its errors after a full walk."""
-    receiver = Receiver(_web_server, "/secrets", "")
     folder = tmp_path_factory.mktemp("secrets")
+    receiver = Receiver(_web_server, f"/{folder.name}", "")  # its own path: this may be set up twice in a process
     service = Service(folder, ORDERS_DEMO="0", ORDERS_PRIVATE_CALLBACKS="1", ORDERS_LOG_LEVEL="DEBUG")
     command = _command(folder)
     shop = _set_up(command, receiver)

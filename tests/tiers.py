@@ -1,8 +1,8 @@
-"""Two tiers of tests, told apart by fixtures: whatever uses the fixture `slow` is in the slow one.
+"""Two tiers of tests, assigned by fixtures: a test that uses the fixture `slow` is in the slow tier.
 
-A fast test starts no process and no browser: one that tries fails. `pytest -m "not slow"` runs the fast tier,
-`pytest -m slow` the other one. On Postgres (`TEST_DATABASE=postgres`) both run, but only tests that have a database:
-those use the fixture `any_database`, and a test that opens one without it fails.
+A fast test that starts a process or a browser fails. `pytest -m "not slow"` runs the fast tier, `pytest -m slow` the
+slow tier. On Postgres (`TEST_DATABASE=postgres`) both tiers run, but only tests that have a database: they use the
+fixture `any_database`. A test that opens a database without it fails.
 """
 
 from __future__ import annotations
@@ -32,35 +32,38 @@ def begin() -> None:
     sys.addaudithook(_audit)
 
 
-def assign(items: list[pytest.Item]) -> list[pytest.Item]:
-    """Mark the slow tests; returns those that do not run on the database in use.
+def _fixtures(item: pytest.Item) -> set[str]:
+    return set(getattr(item, "fixturenames", ()))
 
-    A test of SQLite's file runs on SQLite alone, one that needs Postgres there alone, one without a database once.
-    """
-    left_out = []
+
+def _runs_here(item: pytest.Item) -> bool:
+    """Does the test run on the database in use? One without a database runs once, with those on SQLite."""
+    fixtures = _fixtures(item)
+    if item.get_closest_marker("sqlite"):
+        return not postgres.IN_USE
+    if "postgres_url" in fixtures:
+        return postgres.IN_USE
+    return not postgres.IN_USE or "any_database" in fixtures
+
+
+def assign(items: list[pytest.Item]) -> list[pytest.Item]:
+    """Mark the slow tests. Returns the tests that do not run on the database in use."""
     for item in items:
-        fixtures = set(getattr(item, "fixturenames", ()))
-        if "slow" in fixtures:
+        if "slow" in _fixtures(item):
             item.add_marker("slow")
-        about_sqlite = item.get_closest_marker("sqlite") is not None
-        needs_postgres = "postgres_url" in fixtures and not about_sqlite
-        has_none = "any_database" not in fixtures
-        if about_sqlite or has_none if postgres.IN_USE else needs_postgres:
-            left_out.append(item)
-    return left_out
+    return [item for item in items if not _runs_here(item)]
 
 
 def watch(item: pytest.Item) -> None:
-    """A test begins."""
+    """Note what this test, which begins now, may do."""
     global _watched, has_database
-    about_sqlite = item.get_closest_marker("sqlite") is not None
-    has_database = about_sqlite or "any_database" in getattr(item, "fixturenames", ())
+    has_database = "any_database" in _fixtures(item) or item.get_closest_marker("sqlite") is not None
     _watched = not postgres.IN_USE and item.get_closest_marker("slow") is None
     _started.clear()
 
 
 def started() -> list[str]:
-    """What the fast test tried to start; nothing is watched any more."""
+    """The processes that the fast test tried to start. From here on none is watched."""
     global _watched
     _watched = False
     return _started

@@ -98,7 +98,7 @@ def init(app: Flask, chosen: settings.Settings) -> None:
 
 
 def _say(text: str, chosen: settings.Settings) -> None:
-    """Tell whoever started the service, in a form that fits what else is on standard error."""
+    """Print a line for the operator on standard error, or log it if the log is JSON."""
     if chosen.log_format == "json":
         log.info(text)
     else:
@@ -147,7 +147,7 @@ def _serve_until_asked(app: Flask, chosen: settings.Settings, core: int | None, 
     gc.collect()
     gc.freeze()
     finished = server.run(asked)
-    if finished:  # else nobody hears any more what became of what still waits
+    if finished:  # otherwise the callers of waiting writes are gone
         writer.stop()
     _say("stopped", chosen)
     return finished

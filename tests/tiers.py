@@ -63,7 +63,7 @@ def watch(item: pytest.Item) -> None:
 
 
 def started() -> list[str]:
-    """The processes that the fast test tried to start. From here on none is watched."""
+    """Stop watching, and return the processes that the fast test tried to start."""
     global _watched
     _watched = False
     return _started

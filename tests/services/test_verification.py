@@ -83,6 +83,7 @@ def test_a_run_that_was_killed_does_not_run_for_ever(app, ahead, asked, states):
     assert states() == ["holds", "killed"]
 
 
+@pytest.mark.usefixtures("slow")
 def test_a_run_of_a_service_that_stops_is_put_down_as_that(app, states):
     verification.start("operator demo")
     verification.stop()

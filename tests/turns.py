@@ -1,12 +1,15 @@
 """Calls that wait for the writer at the same time, so that they are done in the same turn."""
 
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
-from models import writer
+import psycopg
+
+from models import one_at_a_time, writer
 from models.base import database
+from models.one_at_a_time import MOST_IN_LINE
+from models.postgres import HURRIED_WAIT
 from models.writer import transaction
 from tests.support import until
 
@@ -15,17 +18,26 @@ class Callers:
     """Calls, each in a thread of its own, in a fixed order, while the writer is busy with something else."""
 
     def __init__(self, pool, let_go):
-        self._pool, self._queued, self.let_go = pool, 0, let_go
+        self._pool, self._begun, self.let_go = pool, [], let_go
 
     def call(self, function, *arguments):
         """Begin a call and wait until it waits for its turn; the future of what comes of it."""
-        future = self._pool.submit(_and_let_go, function, arguments)
-        self._queued += 1
-        if database.is_shared:
-            time.sleep(0.2)  # it waits for the lock by then, or in the queue of one that does
-        else:
-            until(lambda: writer._writer._queue.qsize() == self._queued)
-        return future
+        self._begun.append(self._pool.submit(_and_let_go, function, arguments))
+        waiting = _waiting_on_postgres if database.is_shared else writer._writer._queue.qsize
+        until(lambda: sum(call.done() for call in self._begun) + waiting() == len(self._begun))
+        return self._begun[-1]
+
+
+def _waiting_on_postgres():
+    """How many calls are in line of a party, or wait for a lock for longer than work for many does (HURRIED_WAIT)."""
+    in_line = [MOST_IN_LINE - turn.line._value for turn in one_at_a_time._turns.values()]
+    with psycopg.connect(database._conninfo) as server:
+        ((for_locks,),) = server.execute(
+            "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+            " AND clock_timestamp() - query_start > %s * INTERVAL '1 ms'",
+            [1.5 * HURRIED_WAIT],
+        ).fetchall()
+    return sum(in_line) + for_locks - sum(waiting > 0 for waiting in in_line)  # the first in each line waits for a lock
 
 
 def _and_let_go(function, arguments):

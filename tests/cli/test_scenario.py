@@ -168,6 +168,7 @@ def test_what_was_done_by_hand_is_recorded_and_runs_again(service, tmp_path):
     assert "nothing was recorded" in service.flask("scenario", "record", str(tmp_path / "0"), check=False).stderr
     post("inbox/answers", answer="500", times=2)
     deposit = completed(service.api)
+    post("clock", seconds=1_000)  # its callback takes both, not one of an order that comes later
     late = service.api.buy("7.00", merchant_order_no=None).data["order_no"]
     withdrawal = service.api.sell("10.00").data["order_no"]
     service.api.buy("0")

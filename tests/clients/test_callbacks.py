@@ -92,16 +92,23 @@ def believes(client, request):
     return by_http if client.language.receive else by_function
 
 
+@pytest.fixture
+def tell(live):
+    """`tell(url)`: until the test ends, the service sends its callbacks there."""
+    yield lambda url: live.flask("merchant", "set", "demo", "--callback-url", url)
+    live.flask("merchant", "set", "demo", "--callback-url", seeding.INBOX)  # a later test may listen at that address
+
+
 @pytest.mark.parametrize("language", RECEIVING)
-def test_its_receiver_is_told_by_the_service(language, listening, live):
+def test_its_receiver_is_told_by_the_service(language, listening, live, tell):
     url, printed = listening(MERCHANT_CALLBACK_SECRET=SECRET)
-    live.flask("merchant", "set", "demo", "--callback-url", url)
+    tell(url)
     order_no = completed(live.api)
     until(lambda: f"order.completed {order_no}" in printed())
 
 
-def test_the_function_of_bash_believes_what_the_service_sent(clients_by_name, live, receiver):
-    live.flask("merchant", "set", "demo", "--callback-url", receiver.url)
+def test_the_function_of_bash_believes_what_the_service_sent(clients_by_name, live, receiver, tell):
+    tell(receiver.url)
     completed(live.api)
     until(lambda: receiver.got)
     got = receiver.got[0]

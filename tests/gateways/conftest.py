@@ -31,10 +31,11 @@ def add_channel(flask, flask_json):
 
 
 @pytest.fixture
-def impatient(monkeypatch):
-    """Calls to upstreams give up after half a second, so that a slow one is soon known to be slow."""
-    for name in ("CONNECT", "READ", "WHOLE"):
-        monkeypatch.setattr(f"gateways.upstream.{name}", 0.5)
+def impatient(fault, monkeypatch):
+    """Where the test's `fault` is `slow`, calls to upstreams give up after half a second; others are waited for."""
+    if fault == "slow":
+        for name in ("CONNECT", "READ", "WHOLE"):
+            monkeypatch.setattr(f"gateways.upstream.{name}", 0.5)
 
 
 @pytest.fixture

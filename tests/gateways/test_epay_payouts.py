@@ -79,7 +79,6 @@ def test_whatever_goes_wrong_when_it_is_handed_over_it_is_paid_once(fault, place
     assert (api.status(order_no), balances(), len(platform.payouts)) == ("completed", SPENT, 1)
 
 
-@pytest.mark.usefixtures("impatient")
 def test_what_the_platform_may_not_show_yet_is_not_handed_over_a_second_time(placed, api, platform, later, balances):
     order_no = placed()
     later(1)
@@ -239,7 +238,6 @@ def test_a_payout_that_the_platform_has_can_not(placed, api, platform, later, re
     assert (api.status(order_no), balances()) == ("completed", SPENT)
 
 
-@pytest.mark.usefixtures("impatient")
 def test_a_payout_that_the_platform_can_not_be_asked_about_can_not(placed, api, platform, later, refuses, balances):
     order_no = _stuck(placed, platform, later)
     refuses("order", "reject", order_no, "--reason", "no money at the platform")

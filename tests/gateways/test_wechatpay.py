@@ -61,12 +61,6 @@ def has_qr(platform, shown):
     return look
 
 
-@pytest.fixture
-def patience(request):
-    """`patience(fault)`: where answers are slow, the driver does not wait for them."""
-    return lambda fault: fault == "slow" and request.getfixturevalue("impatient")
-
-
 # --- the way of a deposit
 
 
@@ -358,9 +352,8 @@ def _opened_in_the_end(api, platform, later, has_qr, order_no):
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_deposit_whose_opening_went_wrong_is_opened_later(
-    fault, api, buy, platform, later, has_qr, balances, patience, exceptions
+    fault, api, buy, platform, later, has_qr, balances, impatient, exceptions
 ):
-    patience(fault)
     platform.fails(fault)
     order_no = buy()
     assert exceptions() == {order_no: "unknown_outcome"}
@@ -426,10 +419,9 @@ def test_a_key_that_the_upstream_does_not_know_is_an_explicit_refusal(api, platf
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_question_that_went_wrong_is_asked_again(fault, api, buy, platform, later, balances, exceptions, patience):
+def test_a_question_that_went_wrong_is_asked_again(fault, api, buy, platform, later, balances, exceptions, impatient):
     order_no = buy()
     platform.pay(order_no)
-    patience(fault)
     platform.fails(fault)
     later(60)
     assert (api.status(order_no), exceptions(), balances()) == ("pending", {order_no: "unknown_outcome"}, UNPAID)
@@ -523,9 +515,8 @@ def test_a_deposit_that_is_paid_while_it_is_closed_is_credited(
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_closing_that_went_wrong_is_done_again(fault, api, buy, platform, later, patience):
+def test_a_closing_that_went_wrong_is_done_again(fault, api, buy, platform, later, impatient):
     order_no = buy()
-    patience(fault)
     platform.fails("", fault)
     later(EXPIRY)
     assert api.status(order_no) == "pending"

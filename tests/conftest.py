@@ -288,11 +288,17 @@ def postgres_url(slow: None, any_database: None) -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def chrome(slow: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """One browser for all tests that need one."""
+def _chrome(slow: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     driver = chromium(tmp_path_factory.mktemp("browser"))
     yield driver
     driver.quit()
+
+
+@pytest.fixture
+def chrome(_chrome: Any) -> Iterator[Any]:
+    """One browser for all tests that need one; none finds the page of another."""
+    yield _chrome
+    _chrome.get("about:blank")  # a page that stays open asks its service, which may be gone, on and on
 
 
 @pytest.fixture(scope="session")

@@ -19,16 +19,20 @@ from datetime import UTC, datetime, timedelta
 from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import requests
+from click.testing import CliRunner
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
+from flask.cli import FlaskGroup
 from pytest_httpserver import HTTPServer
 from standardwebhooks import Webhook, WebhookVerificationError
 from werkzeug import Request, Response
 
+from app import create_app
 from tests import contract, databases
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -337,8 +341,13 @@ class Service:
             )
 
     def start(self) -> Service:
+        """Start it, and wait until it answers; one that does not is ended."""
         self.launch()
-        until(self._answers)
+        try:
+            until(self._answers)
+        except BaseException:
+            self.kill()
+            raise
         return self
 
     def _answers(self) -> bool:
@@ -346,7 +355,7 @@ class Service:
         assert self.process.poll() is None, self.log.read_text()
         try:
             return requests.get(f"{self.url}/healthz", timeout=2).status_code == 200
-        except requests.ConnectionError:
+        except (requests.ConnectionError, requests.Timeout):
             return False
 
     def kill(self) -> None:
@@ -369,11 +378,14 @@ class Service:
         return done.stderr
 
     def flask(self, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
-        """One of the operator's commands, beside the running service."""
-        command = [sys.executable, "-m", "flask", *arguments]
-        done = subprocess.run(command, cwd=ROOT, env=self.environ, capture_output=True, text=True, timeout=60)
-        assert not check or done.returncode == 0, done.stderr
-        return done
+        """Run one of the operator's commands in this process; the service may run."""
+        typed = ["flask", *arguments]
+        with patch.dict(os.environ, self.environ, clear=True), patch.object(sys, "argv", typed):
+            done = CliRunner().invoke(FlaskGroup(create_app=create_app), arguments, prog_name="flask")
+        databases.let_go()
+        assert done.exception is None or isinstance(done.exception, SystemExit), repr(done.exception)  # a traceback
+        assert not check or done.exit_code == 0, done.stderr
+        return subprocess.CompletedProcess(typed, done.exit_code, done.stdout, done.stderr)
 
 
 def words(text: str) -> str:

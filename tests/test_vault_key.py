@@ -7,7 +7,7 @@ from cryptography.fernet import Fernet
 
 from tests.support import Service
 
-pytestmark = pytest.mark.usefixtures("slow", "any_database")
+pytestmark = pytest.mark.usefixtures("any_database")
 
 
 def _new_key():
@@ -49,11 +49,13 @@ def test_a_command_with_a_wrong_key_says_so_in_one_line(instance):
     assert "sealed with another key" in said
 
 
+@pytest.mark.usefixtures("slow")
 def test_the_service_does_not_start_with_a_wrong_key(instance):
     """It would answer every signed request with an error, and seal new data with a key of its own."""
     assert "key" in Service(instance, ORDERS_VAULT_KEY=_new_key()).refused()
 
 
+@pytest.mark.usefixtures("slow")
 def test_a_lost_key_file_is_not_replaced_in_silence(instance):
     """A fresh key opens nothing that is there; new data would be sealed with a second one."""
     (instance / "vault.key").unlink()
@@ -62,6 +64,7 @@ def test_a_lost_key_file_is_not_replaced_in_silence(instance):
 
 
 @pytest.mark.parametrize("text", ["", "\n", "not a key\n", "ключ\n"])
+@pytest.mark.usefixtures("slow")
 def test_a_damaged_key_file_is_refused_and_left_alone(instance, text):
     file = instance / "vault.key"
     file.write_text(text, "utf-8")
@@ -69,6 +72,7 @@ def test_a_damaged_key_file_is_refused_and_left_alone(instance, text):
     assert file.read_text("utf-8") == text
 
 
+@pytest.mark.usefixtures("slow")
 def test_a_key_file_that_lost_its_end_or_turned_to_noise_is_refused_and_left_alone(instance):
     file = instance / "vault.key"
     whole = file.read_bytes()
@@ -80,6 +84,7 @@ def test_a_key_file_that_lost_its_end_or_turned_to_noise_is_refused_and_left_alo
     assert _secret(instance)[0] == 0
 
 
+@pytest.mark.usefixtures("slow")
 def test_a_folder_in_the_key_file_s_place_is_refused(instance):
     file = instance / "vault.key"
     file.unlink()
@@ -89,6 +94,7 @@ def test_a_folder_in_the_key_file_s_place_is_refused(instance):
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root can read everything")
+@pytest.mark.usefixtures("slow")
 def test_a_key_file_that_can_not_be_read_is_refused(instance):
     (instance / "vault.key").chmod(0)
     assert "vault.key" in Service(instance).refused()

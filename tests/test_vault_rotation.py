@@ -280,7 +280,6 @@ def test_a_broken_key_file_does_not_stop_the_running_service(service):
 
 @pytest.mark.sqlite
 @pytest.mark.parametrize("release", sorted(path.stem for path in (ROOT / "tests" / "data").glob("*.sql")))
-@pytest.mark.usefixtures("slow")
 def test_the_key_of_an_upgraded_database_rotates(tmp_path, release):
     data, folder = ROOT / "tests" / "data", tmp_path / "instance"
     folder.mkdir()

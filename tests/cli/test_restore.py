@@ -16,7 +16,7 @@ from services import restore as restoring
 from settings import Settings
 from tests.support import ROOT, Service
 
-pytestmark = [pytest.mark.sqlite, pytest.mark.usefixtures("slow")]
+pytestmark = pytest.mark.sqlite
 
 DATA = ROOT / "tests" / "data"
 

@@ -304,7 +304,6 @@ def test_a_service_is_refused_on_a_database_that_was_not_upgraded(instance):
     assert "flask db migrate" in Service(instance).refused()
 
 
-@pytest.mark.usefixtures("slow")
 def test_a_database_can_be_copied_before_it_is_upgraded(instance, tmp_path, then):
     Service(instance).flask("db", "backup", str(tmp_path / "copy.sqlite"))
     with closing(sqlite3.connect(tmp_path / "copy.sqlite")) as copy:

@@ -78,7 +78,7 @@ class Cluster:
     def start(self) -> None:
         """Start the server, and wait until it answers."""
         self._run("pg_ctl", "start", "-w", "-l", str(self.folder / "log"))
-        self._own = psycopg.connect(self.url("postgres"), autocommit=True)  # databases come and go by it
+        self._own = psycopg.connect(self.url("postgres"), autocommit=True)  # creates and drops databases
 
     def stop(self) -> None:
         """Stop it at once, whoever is connected, as a crash would."""

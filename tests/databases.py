@@ -67,11 +67,11 @@ def remove(folder: Path) -> None:
     """The folder's database goes, if Postgres has it."""
     if postgres.IN_USE and _url(folder):
         if database.is_shared:
-            let_go()  # Postgres looks each 100 ms whether those that it had to end are gone
+            disconnect()  # Postgres looks each 100 ms whether those that it had to end are gone
         postgres.cluster().drop(_name(_url(folder)))
 
 
-def let_go() -> None:
+def disconnect() -> None:
     """Have no connection to the database that this process uses."""
     writer.stop()
     if database.is_shared:
@@ -81,11 +81,11 @@ def let_go() -> None:
 
 
 def close() -> None:
-    """The same, after everything is in the SQLite file itself, which can be copied then."""
+    """`disconnect`, after everything is in the SQLite file itself, which can be copied then."""
     writer.stop()
     if not database.is_shared:
         database.execute_sql("PRAGMA wal_checkpoint(TRUNCATE)")
-    let_go()
+    disconnect()
 
 
 class Raw:

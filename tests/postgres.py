@@ -82,6 +82,7 @@ class Cluster:
 
     def stop(self) -> None:
         """Stop it at once, whoever is connected, as a crash would."""
+        self._own.close()
         self._run("pg_ctl", "stop", "-w", "-m", "immediate")
 
     def remove(self) -> None:

@@ -18,6 +18,7 @@ from schemas.views import PAY_METHOD_TEXTS, hundredths
 from services import ordering, settlement, simulation
 from services.channels import driver_of, pay_url
 from services.errors import N_, Refused
+from services.reasons import because
 from services.resolution import open_exceptions
 
 pages = Blueprint("pages", __name__, static_folder="static", static_url_path="/addons/paychannel/static")
@@ -133,5 +134,5 @@ def claim() -> Any:
     order = _deposit(request.form.get("order_no"))
     if not driver_of(order.channel).by_hand:
         raise Refused(40401)
-    settlement.settle(order, Report(State.PAID, order.amount, proven=False), "payer", "the payer says that it is paid")
+    settlement.settle(order, Report(State.PAID, order.amount, proven=False), "payer", because("claimed"))
     return redirect(url_for("pages.index", order_no=order.order_no), 303)

@@ -8,9 +8,9 @@ import click
 
 from cli.output import ROW_ID, YUAN, Commands, facts, json_option, show, table, when
 from gateways.base import State
-from models.order import BUY, SELL, STATUSES, Order
+from models.order import BUY, SELL, STATUSES, History, Order
 from schemas.views import hundredths, order_view
-from services import administration, ordering, overview, payouts, reconciliation, resolution, story
+from services import actions, administration, ordering, overview, payouts, reasons, reconciliation, resolution, story
 
 order = Commands("order", help="Orders, their exceptions, and what an operator decides.")
 TYPES = {"buy": BUY, "sell": SELL}
@@ -52,6 +52,11 @@ def every(key: str | None, status: str | None, kind: str | None, exceptions: boo
     show(views, as_json, lambda views: table([view | {"createtime": when(view["createtime"])} for view in views]))
 
 
+def _line(line: History) -> dict[str, Any]:
+    told = {"at": line.at, "from": line.before, "to": line.after, "who": line.who, "why": reasons.of(line).text()}
+    return told | {"code": line.code}
+
+
 def _story(found: Order) -> dict[str, Any]:
     """Everything about one order that is no secret."""
     whole = story.of(found)
@@ -63,7 +68,7 @@ def _story(found: Order) -> dict[str, Any]:
         "channel_reference": found.channel_reference,
         "expires_at": found.expires_at,
         "due_at": found.due_at,
-        "history": [{"at": h.at, "from": h.before, "to": h.after, "who": h.who, "why": h.why} for h in whole.history],
+        "history": [_line(line) for line in whole.history],
         "ledger": [
             {
                 "purpose": e.posting.purpose,
@@ -80,7 +85,8 @@ def _story(found: Order) -> dict[str, Any]:
                 "amount": hundredths(e.amount),
                 "reference": e.reference,
                 "at": e.createtime,
-                "detail": e.detail,
+                "detail": reasons.of(e).text(),
+                "code": e.code,
                 "resolution": e.resolution,
             }
             for e in whole.exceptions
@@ -138,7 +144,7 @@ def ask(order_no: str) -> None:
 
 def _tell_exceptions(found: Order) -> None:
     for exception in resolution.open_exceptions(found):
-        click.echo(f"exception {exception.id}: {exception.detail} ({exception.kind})")
+        click.echo(f"exception {exception.id}: {reasons.of(exception).text()} ({exception.kind})")
 
 
 @order.command("accept")
@@ -174,18 +180,37 @@ def paid(order_no: str, amount: int | None, reference: str) -> None:
     _say(order_no)
 
 
+def _one_action(found: Order, resolution: str, exception_id: int | None) -> actions.Action | None:
+    """The action that settles by this way, if there is exactly one."""
+    possible = [each for each in actions.possible(found) if each.resolution == resolution]
+    named = [each for each in possible if each.exception and exception_id in (None, each.exception.id)]
+    return named[0] if len(named) == 1 else None
+
+
 @order.command("settle")
 @click.argument("order_no")
 @click.option("--credit", is_flag=True, help="Credit what came in (deposit), or what a reversed withdrawal took.")
 @click.option("--refund", is_flag=True, help="Deposit: the money goes back to the payer, or went.")
-@click.option("--complete", is_flag=True, help="Withdrawal: the money is out as ordered.")
+@click.option("--complete", is_flag=True, help="Deposit: complete the order. Withdrawal: the money is out as ordered.")
 @click.option("--cancel", is_flag=True, help="Withdrawal: the money is not out; return the hold. Deposit: nobody paid.")
 @click.option("--exception", "exception_id", type=ROW_ID, help="Which one, where several are open.")
-def settle(order_no: str, exception_id: int | None, **ways: bool) -> None:
-    """Settle an open exception of order ORDER_NO. Choose one of the four ways."""
+@click.option("--yes", is_flag=True, help="Complete a deposit without asking.")
+def settle(order_no: str, exception_id: int | None, yes: bool, **ways: bool) -> None:
+    """Settle an open exception of order ORDER_NO. Choose one of the four ways.
+
+    Completing a deposit shows the callback that the merchant receives, and asks.
+    """
     chosen = [way for way, wanted in ways.items() if wanted]
     if len(chosen) != 1:
         raise click.UsageError("say how, by one of --credit, --refund, --complete, --cancel")
-    done = resolution.resolve(story.find(order_no), chosen[0], exception_id=exception_id)
+    found = story.find(order_no)
+    action = _one_action(found, chosen[0], exception_id)
+    if action and action.sends and not yes:
+        received = action.exception.amount if action.exception else 0
+        click.echo(f"received {hundredths(received)}, of which {hundredths(action.available)} is credited")
+        click.echo(f"the merchant receives this callback:\n{action.sends}")
+        click.confirm("Complete the order?", abort=True)
+    amount = action.exception.amount if action and action.exception else None
+    done = resolution.resolve(found, chosen[0], exception_id=exception_id, amount=amount)
     click.echo(f"exception {done.id} ({done.kind}) is settled: {chosen[0]}")
     _say(order_no)

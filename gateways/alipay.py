@@ -284,6 +284,9 @@ def _trade(fields: Mapping[str, Any]) -> Report:
     if state is None or not isinstance(reference, str) or not reference:
         raise ValueError(f"a trade of status {said(fields.get('trade_status'))}")
     amount = money.fen(str(fields.get("total_amount")))
+    returned = money.fen(str(fields.get("refund_fee") or "0"))  # in notices, once some of it was refunded
+    if state is State.PAID and 0 < returned < amount:
+        return Report(state, amount - returned, said(reference), returned=returned)
     closed = "closed at Alipay: it was not paid in time, or all of it was refunded"
     return Report(state, amount, said(reference), detail=closed if state is State.FAILED else "")
 

@@ -43,14 +43,16 @@ class State(Enum):
     PAID = "paid"  # the money was sent
     FAILED = "failed"  # it was not, and never will be
     ABSENT = "absent"  # the channel does not know the order
+    RETURNED = "returned"  # it was paid, and some or all of it went back: the channel does not say how much
 
 
 @dataclass(frozen=True)
 class Report:
     """The channel's word on one order.
 
-    `amount` is in fen; `reference` is the channel's own number for the payment; `proven` is False
-    where somebody merely says so (a payer's click, a notice without a signature).
+    `amount` is what the channel has of it now, in fen, and `returned` what it sent back, as far as it says; `reference`
+    is the channel's own number for the payment; `proven` is False where somebody merely says so (a payer's click, a
+    notice without a signature).
     """
 
     state: State
@@ -58,6 +60,7 @@ class Report:
     reference: str = ""
     proven: bool = True
     detail: str = ""
+    returned: int = 0
 
 
 @dataclass(frozen=True)

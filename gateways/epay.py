@@ -208,10 +208,13 @@ class EpayDriver(Driver):
             returned = money.fen(str(answer.get("refundmoney") or "0"))
         except ValueError as error:
             raise ChannelUnknown(said(error)) from None
-        if status == REFUNDED and 0 < returned < amount:
-            return Report(State.PAID, amount - returned, reference)  # the rest is there, and an operator's matter
+        if status == REFUNDED and not returned:
+            return Report(State.RETURNED, amount, reference)  # version 1 names the whole amount and no refund
+        if status == REFUNDED and returned < amount:
+            return Report(State.PAID, amount - returned, reference, returned=returned)
         if status == REFUNDED:
-            return Report(State.FAILED, reference=reference, detail="it was paid and refunded at the channel")
+            detail = "it was paid and refunded at the channel"
+            return Report(State.FAILED, reference=reference, detail=detail, returned=returned)
         if status not in DEPOSITS:
             raise ChannelUnknown(f"the channel gives status {said(status)}")
         return Report(DEPOSITS[status], amount, reference)

@@ -54,7 +54,7 @@ CLOCKS_DIFFER = 300  # seconds
 TRANSACTIONS = "v3/pay/transactions"
 STATES = {
     "SUCCESS": State.PAID,
-    "REFUND": State.PAID,
+    "REFUND": State.RETURNED,
     "NOTPAY": State.OPEN,
     "USERPAYING": State.OPEN,
     "PAYERROR": State.OPEN,  # the payer may try again
@@ -350,12 +350,10 @@ class WechatpayDriver(Driver):
         if (told["mchid"], told["appid"]) != (self.config["mchid"], self.config["appid"]):
             raise ValueError("it is for another merchant or application")
         state = STATES[told["trade_state"]]
-        if state is not State.PAID:
+        if state not in (State.PAID, State.RETURNED):
             return told["out_trade_no"], Report(state, detail="closed at WeChat Pay" if state is State.FAILED else "")
         paid = _read(_paid, text)
-        # After a refund nothing says how much is left: no amount matches 0, and so an operator has a look.
-        amount = 0 if told["trade_state"] == "REFUND" else int(paid["amount"]["total"])
-        return told["out_trade_no"], Report(state, amount, paid["transaction_id"])
+        return told["out_trade_no"], Report(state, int(paid["amount"]["total"]), paid["transaction_id"])
 
     def _decrypted(self, resource: Mapping[str, Any]) -> bytes:
         """Raises ValueError, with a text that repeats nothing of it."""
@@ -375,7 +373,7 @@ class WechatpayDriver(Driver):
             if event["event_type"] != "TRANSACTION.SUCCESS":
                 raise ValueError("it tells of no payment")
             order_no, report = self._told(self._decrypted(event["resource"]))
-            if not report.amount:  # it is open, closed, or refunded
+            if report.state not in (State.PAID, State.RETURNED):  # it is open or closed
                 raise ValueError("it tells of no payment")
         except ValueError as error:
             raise BadNotice(str(error)) from None

@@ -18,7 +18,12 @@ BUY, SELL = TYPES = (1, 2)
 PENDING, PAID, CONFIRMED, COMPLETED, CANCELLED = STATUSES = ("pending", "paid", "confirmed", "completed", "cancelled")
 
 TRANSITIONS: dict[int, dict[str, set[str]]] = {
-    BUY: {PENDING: {PAID, CANCELLED}, PAID: {CONFIRMED}, CONFIRMED: {COMPLETED}},
+    BUY: {
+        PENDING: {PAID, CANCELLED},
+        PAID: {CONFIRMED, CANCELLED},
+        CONFIRMED: {COMPLETED, CANCELLED},
+        CANCELLED: {COMPLETED},
+    },
     SELL: {PENDING: {CONFIRMED, CANCELLED}, CONFIRMED: {PAID, CANCELLED}, PAID: {COMPLETED}},
 }
 
@@ -32,6 +37,8 @@ class Order(Table):
     was handed last.
     `due_at` is when the service must next act on it by itself (ask the channel, expire, pay out,
     complete), null where nothing is to be done; `asks` counts those acts in the present status.
+    `received_amount` is what the payer sent, null if it is the order's amount.
+    `left_alone_until` is until when an accepted withdrawal is not handed over, as an operator was promised.
     """
 
     order_no = TextField(unique=True)
@@ -60,6 +67,13 @@ class Order(Table):
     asks = IntegerField(default=0)
     createtime = Timestamp()
     updatetime = Timestamp()
+    received_amount = Fen(null=True)
+    left_alone_until = Timestamp(null=True)
+
+    @property
+    def received(self) -> int:
+        """What the channel received for it once it is confirmed, in fen."""
+        return self.amount if self.received_amount is None else self.received_amount
 
     @property
     def is_buy(self) -> bool:
@@ -131,30 +145,39 @@ def _step(*columns: str) -> Statement:
 
 
 class History(Table):
-    """One step of an order: from, to, who, why, when. Append-only."""
+    """One step of an order: from, to, who, why, when. Append-only.
+
+    The reason is `code` with `args` (services/reasons.py). `why` is the reason as text in lines from before 0.4.0.
+    """
 
     order = ForeignKeyField(Order)
     before = TextField(default="")
     after = TextField()
     who = TextField()
-    why = TextField()
+    why = TextField(default="")
     at = Timestamp()
+    code = TextField(null=True)
+    args = TextField(null=True)
 
 
 WRONG_AMOUNT = "wrong_amount"
 LATE_PAYMENT = "late_payment"
 PAID_TWICE = "paid_twice"
+AMOUNT_CORRECTED = "amount_corrected"
 PAYOUT_CONFLICT = "payout_conflict"
+PAYOUT_IN_PROGRESS = "payout_in_progress"
 REVERSED = "reversed"
 UNKNOWN_OUTCOME = "unknown_outcome"
-# Money that came in and was not credited by itself.
-MONEY_IN = (WRONG_AMOUNT, LATE_PAYMENT, PAID_TWICE)
+# Money that the channel received and that the rules did not credit.
+MONEY_IN = (WRONG_AMOUNT, LATE_PAYMENT, PAID_TWICE, AMOUNT_CORRECTED)
 
 
 class PaymentException(Table):
-    """Something about an order's money that the rules can't settle; open until `resolution` is set.
+    """A difference between channel and books that the rules can't settle; open until `resolution` is set.
 
-    `amount` is what the channel reported, in fen; `reference` is the channel's own number for it.
+    `amount` is what it is about, in fen, 0 if the channel did not say: the money received, or for `reversed` what went
+    back. `returned` is what the channel has since sent back of that money. `reference` is the channel's own number for
+    the payment. The cause is `code` with `args` (services/reasons.py), or `detail` as text from before 0.4.0.
     """
 
     order = ForeignKeyField(Order)
@@ -166,31 +189,32 @@ class PaymentException(Table):
     resolution = TextField(null=True)
     resolved_by = TextField(null=True)
     resolvedtime = Timestamp(null=True)
+    code = TextField(null=True)
+    args = TextField(null=True)
+    returned = Fen(null=True)
 
     def resolve(self, resolution: str, who: str) -> bool:
-        """Close it, in one conditional UPDATE; False where it was closed already."""
-        return self._while_open(resolution=resolution, resolved_by=who, resolvedtime=business_clock.now())
+        """Close it, in one conditional UPDATE; False if it was closed already."""
+        return self.change(resolution=resolution, resolved_by=who, resolvedtime=business_clock.now())
 
-    def correct(self, amount: int) -> bool:
-        """Another amount was meant, in one conditional UPDATE; False where it was closed already."""
-        return self._while_open(amount=amount)
-
-    def _while_open(self, **facts: Any) -> bool:
+    def change(self, **facts: Any) -> bool:
+        """Store these columns while it is open, in one conditional UPDATE; False if it was closed already."""
         mine = PaymentException.id == self.id
-        return PaymentException.update(**facts).where(mine, PaymentException.resolution.is_null()).execute() == 1
+        changed = PaymentException.update(**facts).where(mine, PaymentException.resolution.is_null()).execute()
+        if changed:
+            for name, value in facts.items():
+                setattr(self, name, value)
+        return bool(changed == 1)
 
 
-_money_in = PaymentException.kind.in_(MONEY_IN)
-_same_money = (PaymentException.order, PaymentException.reference)
+_is_open = PaymentException.resolution.is_null()
+PaymentException.add_index(PaymentException.index(PaymentException.createtime, where=_is_open, name="exception_open"))
+# The same money is in one open exception of a kind, whatever the order's status was when it was reported again.
 PaymentException.add_index(
     PaymentException.index(
-        PaymentException.createtime, where=PaymentException.resolution.is_null(), name="exception_open"
+        *(PaymentException.order, PaymentException.reference, PaymentException.kind),
+        unique=True,
+        where=_is_open,
+        name="exception_same_money",
     )
-)
-# The same money is on record once, whatever the order's status was when it was reported again.
-PaymentException.add_index(
-    PaymentException.index(*_same_money, unique=True, where=_money_in, name="exception_money_in")
-)
-PaymentException.add_index(
-    PaymentException.index(*_same_money, PaymentException.kind, unique=True, where=~_money_in, name="exception_other")
 )

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from models.ledger import AVAILABLE, HELD
 from models.order import CANCELLED, COMPLETED, CONFIRMED, PAID, PENDING, Order, PaymentException
 from models.outbox import Callback
-from services import payouts, postings, reconciliation, redelivery, resolution, settlement, ways
+from services import payouts, positions, postings, reconciliation, redelivery, resolution, ways
 from services.channels import driver_of
 from services.postings import Lines
 
@@ -18,6 +18,7 @@ from services.postings import Lines
 class Action:
     """One thing that can be done.
 
+    `sends` is the body of the callback that the merchant receives, if it is shown first.
     `case` names what exactly it does, `lines` what it moves in the books at once (fen by account), `asks` that the
     channel is asked first and may speak against it; `fields` are what the operator gives with it.
     """
@@ -31,6 +32,7 @@ class Action:
     resolution: str = ""
     callback: Callback | None = None
     state: str = ""
+    sends: str = ""
 
     @property
     def key(self) -> str:
@@ -89,7 +91,7 @@ def _mark_paid(order: Order) -> Iterator[Action]:
     if payouts.against_marking_paid(order):
         return
     case, lines = _PAID[order.is_buy, order.status], {}
-    if order.is_buy and settlement.credited_by_hand(order):
+    if order.is_buy and positions.credited_by_hand(positions.exceptions_of(order)):
         case = "paid again"
     if case == "spend":
         lines = postings.spend(order)
@@ -107,8 +109,14 @@ def _ask(order: Order) -> Iterator[Action]:
 def _settle(order: Order) -> Iterator[Action]:
     for exception in resolution.settleable(order):
         for way in ways.possible(order, exception):
-            lines, how = way.lines(order, exception), way.resolution
-            yield Action("settle", way.case, lines, exception=exception, resolution=how, state=order.status)
+            lines, how, sends = way.lines(order, exception), way.resolution, ways.callback_of(way, order, exception)
+            yield Action(
+                *("settle", way.case, lines),
+                exception=exception,
+                resolution=how,
+                state=order.status,
+                sends=sends,
+            )
 
 
 def _redeliver(order: Order) -> Iterator[Action]:

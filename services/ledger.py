@@ -57,6 +57,12 @@ def post(
             raise Refused(40901)
 
 
+def numbered(order: Order, purpose: str) -> str:
+    """A purpose that can repeat, with the number of its next posting: `hold_again 1`, then `hold_again 2`."""
+    earlier = Posting.select().where(Posting.order == order, Posting.purpose.startswith(f"{purpose} ")).count()
+    return f"{purpose} {earlier + 1}"
+
+
 def balances() -> dict[str, dict[str, int]]:
     """Each merchant's balances: `{merchant key: {"available": fen, "held": fen}}`."""
     rows = (

@@ -21,6 +21,7 @@ from services.channels import account_details, ask, driver_of, payment_of
 from services.errors import Refused
 from services.numbers import new_order_no
 from services.queues import waiting_for
+from services.reasons import because
 from services.replay import Call
 
 FIRST_ASK = 60  # seconds after which a channel is first asked about an unpaid deposit
@@ -82,7 +83,7 @@ def _insert(placed: list[_New]) -> list[Order]:
     ids = Order.add_all(rows)
     orders = [Order.from_row({"id": order_id, **row}) for order_id, row in zip(ids, rows, strict=True)]
     replay.record([(new.call, order, new.outcome) for new, order in zip(placed, orders, strict=True)])
-    lifecycle.begin(orders, "merchant", "created")
+    lifecycle.begin(orders, "merchant", because("created"))
     return orders
 
 
@@ -148,7 +149,7 @@ def _open(call: Call, order: Order, driver: Driver) -> None:
 
 @transaction
 def _not_opened(call: Call, order: Order, refusal: ChannelRefused) -> None:
-    lifecycle.move(order, CANCELLED, "channel", f"refused: {refusal}")
+    lifecycle.move(order, CANCELLED, "channel", because("refused", text=str(refusal)))
     replay.finish(call, 50201)
 
 

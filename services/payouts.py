@@ -6,14 +6,15 @@ from datetime import datetime
 
 import business_clock
 from gateways.base import ChannelRefused, ChannelUnknown, Report, State
-from models.order import COMPLETED, CONFIRMED, PENDING, Order
+from models.order import COMPLETED, CONFIRMED, MONEY_IN, PAID, PENDING, Order, PaymentException
 from models.writer import transaction
-from services import lifecycle, settlement
+from services import lifecycle, positions, settlement
 from services.channels import LATE, LEASE, ask, driver_of, payout_of
 from services.errors import N_, NotPossible
 from services.queues import waiting_for
-from services.settlement import CORRECTED
+from services.reasons import Reason, because, said
 
+ACCEPTED = because("accepted")
 LEFT_ALONE = 3_600  # seconds for which a withdrawal that an operator wants to reject is not handed over
 
 
@@ -45,7 +46,7 @@ def is_at_a_channel(order: Order) -> bool:
 
 
 @transaction
-def accept(order: Order, who: str = "operator", why: str = "accepted") -> None:
+def accept(order: Order, who: str = "operator", why: Reason = ACCEPTED) -> None:
     """Accept a pending withdrawal; the service hands it to the channel at its next sweep.
 
     Raises:
@@ -87,7 +88,7 @@ def _cancelled(order: Order, who: str, reason: str, ask_again: int | None) -> bo
         return False
     if ask_again is not None:
         lifecycle.outcome_known(order)  # the channel answered just now
-    return settlement.cancel_withdrawal(order, who, reason, due_at=ask_again)
+    return settlement.cancel_withdrawal(order, who, said(reason), due_at=ask_again)
 
 
 def _make_sure_that_it_is_not_there(order: Order) -> None:
@@ -107,13 +108,13 @@ def _make_sure_that_it_is_not_there(order: Order) -> None:
         raise NotPossible(text, at=f"{at:%H:%M:%S}")
     try:
         with waiting_for(order.channel_id):
-            said = ask(driver_of(order.channel).query_payout, payout_of(order))
+            report = ask(driver_of(order.channel).query_payout, payout_of(order))
     except ChannelUnknown as silence:
         order.put_off(now)
         raise NotPossible(N_("the channel can't say whether it has it: %(why)s"), why=str(silence)) from silence
-    if said.state not in (State.ABSENT, State.FAILED):
+    if report.state not in (State.ABSENT, State.FAILED):
         order.put_off(now)
-        raise NotPossible(N_("the channel has it: it is %(state)s there"), state=said.state.value)
+        raise NotPossible(N_("the channel has it: it is %(state)s there"), state=report.state.value)
 
 
 @transaction
@@ -136,15 +137,23 @@ def mark_paid(order: Order, *, amount: int | None = None, reference: str = "", w
     report = Report(State.PAID, order.amount if amount is None else amount, reference)
     if order.is_buy and not reference and _is_other_money(order, report.amount):
         raise NotPossible(N_("money without a reference is on record already: give this one its own (--reference)"))
-    return settlement.settle(order, report, who, "marked paid")
+    if order.is_buy and not reference and order.status not in (PENDING, PAID) and _without_number(order):
+        return False
+    return settlement.settle(order, report, who, because("marked_paid"))
 
 
 def _is_other_money(order: Order, amount: int) -> bool:
     """Is money without a reference on record that this can't be a repeat or a correction of?"""
-    earlier = settlement.money_on_record(order, "")
-    if earlier is not None and earlier.resolution != CORRECTED:
-        return earlier.resolution is not None or amount not in (earlier.amount, order.amount)
+    if earlier := _without_number(order):
+        return earlier[-1].resolution is not None or amount not in (earlier[-1].amount, order.amount)
     return order.status in (CONFIRMED, COMPLETED) and not order.channel_reference and amount != order.amount
+
+
+def _without_number(order: Order) -> list[PaymentException]:
+    """The money on record for a deposit that has no number."""
+    ended = (positions.CORRECTED, positions.RETURNED)
+    money = [each for each in positions.exceptions_of(order) if each.kind in MONEY_IN and not each.reference]
+    return [each for each in money if each.resolution not in ended]
 
 
 def hand_over(order: Order) -> Report:

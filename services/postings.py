@@ -15,7 +15,7 @@ def credit(order: Order) -> Lines:
     return {
         (AVAILABLE, order.merchant_id): order.merchant_actual_amount,
         (FEES, OPERATOR): order.service_amount,
-        (CLEARING, order.channel_id): -order.amount,
+        (CLEARING, order.channel_id): -order.received,
     }
 
 

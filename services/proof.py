@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import reduce
+from operator import or_
 from typing import IO, Any
 
 from peewee import JOIN, fn
@@ -14,6 +17,7 @@ from models.ledger import AVAILABLE, HELD, Entry, LedgerAccount, Posting
 from models.order import BUY, CANCELLED, COMPLETED, SELL, Order
 from services.errors import N_, NotPossible
 from services.postings import Account
+from services.verdicts import HOLD_AGAIN, RELEASE_AGAIN, SPEND_AGAIN
 
 Heads = dict[Account, tuple[int, str]]  # by account: how many entries, the hash of the newest
 Found = Iterator[str]
@@ -173,7 +177,8 @@ def _moved_otherwise(purpose: str, kind: str, expected: Any) -> Statement:
             .join(Order)
             .join(LedgerAccount, JOIN.LEFT_OUTER, on=own)
             .join(Entry, JOIN.LEFT_OUTER, on=((Entry.posting == Posting.id) & (Entry.account == LedgerAccount.id)))
-            .where(Posting.purpose == purpose)
+            # And those that can repeat, such as `hold_again 1`: they move the same.
+            .where(Posting.purpose.startswith(purpose))
             .group_by(Posting.id, Order.id)
             .having(_total != expected)
         )
@@ -207,29 +212,36 @@ def _orders_off(ending: str, order_type: int, purpose: str, status: str) -> Chec
     return check
 
 
-_open_withdrawals = fn.COALESCE(fn.SUM(Order.merchant_actual_amount + Order.deposit_amount), 0)
-_held_otherwise = Statement(
-    lambda v: (
-        LedgerAccount.select(LedgerAccount.owner, LedgerAccount.balance, _open_withdrawals)
-        .join(
-            Order,
-            JOIN.LEFT_OUTER,
-            on=(
-                (Order.merchant == LedgerAccount.owner)
-                & (Order.order_type == SELL)
-                & Order.status.not_in([COMPLETED, CANCELLED])
-            ),
+def _by_merchant(*conditions: Any) -> Statement:
+    """What withdrawals hold of which this is true, by merchant."""
+    held = fn.SUM(Order.merchant_actual_amount + Order.deposit_amount)
+    return Statement(
+        lambda v: (
+            Order.select(Order.merchant, held).where(Order.order_type == SELL, *conditions).group_by(Order.merchant)
         )
-        .where(LedgerAccount.kind == HELD)
-        .group_by(LedgerAccount.id)
-        .having(LedgerAccount.balance != _open_withdrawals)
     )
+
+
+def _posted(*purposes: str) -> Any:
+    """How many postings of an order have one of these purposes, whatever their numbers."""
+    alike = reduce(or_, (Posting.purpose.startswith(f"{purpose} ") for purpose in purposes))
+    return Posting.select(fn.COUNT(Posting.id)).where(Posting.order == Order.id, alike)
+
+
+_holding = (
+    _by_merchant(Order.status.not_in([COMPLETED, CANCELLED])),
+    _by_merchant(Order.status == CANCELLED, _posted(HOLD_AGAIN) > _posted(SPEND_AGAIN, RELEASE_AGAIN)),
 )
 
 
 def _wrong_holds() -> Found:
-    for owner, balance, expected in _held_otherwise.run():
-        yield f"account held {owner} says {balance} fen, the open withdrawals say {expected}"
+    expected: Counter[int] = Counter()
+    for statement in _holding:
+        expected.update(dict(statement.run().fetchall()))
+    for account in LedgerAccount.select().where(LedgerAccount.kind == HELD):
+        if account.balance != expected[account.owner]:
+            there = f"account held {account.owner} says {account.balance} fen"
+            yield f"{there}, the open withdrawals say {expected[account.owner]}"
 
 
 CHECKS: dict[str, Check] = {

@@ -14,6 +14,7 @@ from services.errors import N_, NotPossible
 from services.fairpool import Due, FairPool, start_due
 from services.ordering import FIRST_ASK
 from services.queues import waiting_for
+from services.reasons import because
 
 log = logging.getLogger(__name__)
 
@@ -74,7 +75,7 @@ def _ask_about_deposit(order: Order) -> int | None:
     else:
         if unpaid and ordering.open_again(order):
             pause = FIRST_ASK
-        settlement.settle(order, report, "channel", "the channel was asked")
+        settlement.settle(order, report, "channel", settlement.ASKED)
     next_ask = now + pause
     last_ask: int = next_ask if order.status != PENDING or expired else order.expires_at
     return min(next_ask, last_ask)
@@ -87,7 +88,7 @@ def _expire(order: Order, now: int) -> None:
         closed = ask(driver.close, payment_of(order))
     except ChannelRefused:
         return
-    settlement.cancel_unpaid(order, None if closed or driver.by_hand else now + LATE[0])
+    settlement.cancel_unpaid(order, None if closed or driver.by_hand else now + LATE[0], because("expired"))
 
 
 def _said_of(order: Order) -> Report:
@@ -118,7 +119,7 @@ def ask_now(order: Order, who: str = "an operator") -> Report:
             report = _said_of(order)
     except ChannelUnknown as silence:
         raise NotPossible(N_("no usable answer: %(why)s"), why=str(silence)) from silence
-    settlement.settle(order, report, "channel", f"the channel was asked, by {who}")
+    settlement.settle(order, report, "channel", because("channel_asked_by", who=who))
     return report
 
 
@@ -130,10 +131,20 @@ def _ask_about_cancelled(order: Order) -> int | None:
         report = _said_of(order)
     except ChannelUnknown as silence:
         log.info("order %s, which is cancelled, was asked about: %s", order.order_no, silence)
-        return now + LATE[1] if passed < SILENT_FOR else None
-    if report.state is State.PAID:
-        settlement.settle(order, report, "channel", "the channel was asked")
+        if passed < SILENT_FOR:
+            return now + LATE[1]
+        _give_up(order, str(silence))
+        return None
+    settlement.settle(order, report, "channel", settlement.ASKED)
+    if not order.is_buy and report.state is State.OPEN:
+        return now + LATE[1]  # until it has a final result
     return next((order.updatetime + late for late in LATE if late > passed), None)
+
+
+@transaction
+def _give_up(order: Order, detail: str) -> None:
+    """Leave an exception: the channel is no longer asked, and nobody knows what became of the order."""
+    lifecycle.raise_silence(Order.held(order.id), because("silent_at_end", text=detail))
 
 
 def expire(order: Order) -> None:
@@ -151,16 +162,16 @@ def _expires_now(order: Order) -> bool:
 @transaction
 def _complete_deposit(order: Order) -> None:
     if Order.held(order.id).due_at == order.due_at:  # else its channel took its word back meanwhile
-        settlement.complete_deposit(order, "the settlement delay is over")
+        settlement.complete_deposit(order, because("settlement_delay_over"))
 
 
 def _accept_by_rule(order: Order) -> None:
     if order.amount <= order.channel.auto_accept_max:  # else the rule changed since
-        payouts.accept(order, "service", "accepted by rule")
+        payouts.accept(order, "service", because("accepted_by_rule"))
 
 
 def _pay_out(order: Order) -> int | None:
-    settlement.settle(order, payouts.hand_over(order), "channel", "the channel was asked")
+    settlement.settle(order, payouts.hand_over(order), "channel", settlement.ASKED)
     return None if driver_of(order.channel).by_hand else business_clock.now() + _pause(order.asks - 1)
 
 

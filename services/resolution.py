@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import business_clock
-from models.order import UNKNOWN_OUTCOME, Order, PaymentException
+from models.order import CANCELLED, UNKNOWN_OUTCOME, Order, PaymentException
 from models.writer import transaction
 from services import lifecycle, ways
 from services.errors import N_, NotPossible
+from services.reasons import Reason
 
 LONG = 86_400  # seconds of silence after which a person may decide
 
@@ -31,7 +32,7 @@ def _long_silence(order: Order) -> list[PaymentException]:
             PaymentException.order == order,
             PaymentException.resolution.is_null(),
             PaymentException.kind == UNKNOWN_OUTCOME,
-            PaymentException.createtime <= business_clock.now() - LONG,
+            (PaymentException.createtime <= business_clock.now() - LONG) | (order.status == CANCELLED),
         )
     )
 
@@ -74,5 +75,6 @@ def resolve(
     if not exception.resolve(resolution, who):
         raise NotPossible(N_("the exception was settled just now"))
     way.act(order, exception, who)
-    lifecycle.note(order, who, f"exception {exception.kind}: {resolution}")
+    about = {"kind": exception.kind, "exception": str(exception.id), "resolution": resolution}
+    lifecycle.note(order, who, Reason("exception_settled", about))
     return exception

@@ -126,9 +126,11 @@ class _Batch:
         created, changed = order["createtime"], order["updatetime"]
         steps = ("", *path)
         for step, after in enumerate(path):
-            told = {"who": "seed", "why": "seeded", "at": created + 60 * step}
+            told = {"who": "seed", "why": "", "code": "seeded", "at": created + 60 * step}
             self._add(History, {"order": order_id, "before": steps[step], "after": after, **told})
-        for purpose, lines in _money(SimpleNamespace(**order, merchant_id=merchant, channel_id=order["channel"])):
+        for purpose, lines in _money(
+            SimpleNamespace(**order, merchant_id=merchant, channel_id=order["channel"], received=order["amount"])
+        ):
             posted = {"order": order_id, "purpose": purpose, "who": "seed", "createtime": changed}
             posting = self._add(Posting, posted)
             facts = Facts(posting, order["order_no"], purpose, "seed", "", changed)

@@ -1,62 +1,70 @@
-"""What follows from a channel's word on an order: steps, money and exceptions, each in one transaction."""
+"""What follows from a channel's report on an order: steps, money and exceptions, each in one transaction."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import business_clock
 from gateways.base import BadNotice, ChannelUnknown, Incoming, Report, State
+from models.base import database
 from models.order import (
     CANCELLED,
     COMPLETED,
     CONFIRMED,
-    LATE_PAYMENT,
     MONEY_IN,
     PAID,
-    PAID_TWICE,
     PAYOUT_CONFLICT,
+    PAYOUT_IN_PROGRESS,
     PENDING,
-    REVERSED,
-    WRONG_AMOUNT,
     Order,
-    PaymentException,
 )
 from models.writer import transaction
-from services import ledger, lifecycle, postings
+from services import differences, ledger, lifecycle, positions, postings
 from services.channels import ask, driver_of, payment_of
-from services.lifecycle import move, raise_exception
+from services.errors import Refused
+from services.lifecycle import close_exception, move, raise_exception
+from services.positions import FAILED, PAID_OUT, Position
 from services.queues import waiting_for
+from services.reasons import Reason, because, said
+from services.verdicts import (
+    ADJUST,
+    CLOSE,
+    HOLD_AGAIN,
+    NONE,
+    RELEASE_AGAIN,
+    SPEND_AGAIN,
+    TABLE,
+    Books,
+    Proof,
+    Verdict,
+)
 
 DAY = 86_400
-REFUSED_NOTICE = "refused a notice"
 MOST_REFUSED = 10  # such lines in an order's history: anybody can send anything there
-CORRECTED = "corrected"  # how an exception ends whose money turned out to be right
+ASKED = because("channel_asked")
 
 
 @transaction
-def settle(order: Order, report: Report, who: str, why: str) -> bool:
-    """Do what a channel's (or an operator's) word on an order calls for, in one transaction.
+def settle(order: Order, report: Report, who: str, why: Reason) -> bool:
+    """Do what a channel's (or an operator's) report on an order calls for, in one transaction.
 
-    A word that was heard before, or that calls for nothing, changes nothing.
+    A report that was heard before, or that agrees with the books, changes nothing.
 
     Args:
-        report: what was said; `amount` in fen.
-        who: channel, payer or operator; it stands in the history with `why`.
+        report: what was reported; `amount` in fen.
+        who: channel, payer or operator; it is in the history with `why`.
 
-    Returns: True where anything changed.
+    Returns: True if anything changed.
     """
-    order = Order.held(order.id)  # as it is now that nobody else writes
+    asked_about, order = order.status, Order.held(order.id)  # as it is now that nobody else writes
     if report.proven:
         lifecycle.outcome_known(order)
-    if report.state is State.PAID:
-        return (_deposit_paid if order.is_buy else _withdrawal_paid)(order, report, who, why)
-    if report.state is State.FAILED:
-        return (_deposit_failed if order.is_buy else _withdrawal_failed)(order, report, who, why)
-    return False
+    if report.state in (State.OPEN, State.ABSENT) and order.status != asked_about:
+        return False  # it moved on since the channel was asked: the answer is out of date
+    why = said(report.detail) if report.detail else why
+    return (_settle_deposit if order.is_buy else _settle_withdrawal)(order, report, who, why)
 
 
 def take_notice(order: Order, incoming: Incoming) -> bool:
-    """Verify a notice over its raw bytes and settle what it says; True where anything changed.
+    """Verify a notice over its raw bytes and settle what it reports; True if anything changed.
 
     Raises:
         BadNotice: it is not what the order's channel would have sent.
@@ -67,7 +75,9 @@ def take_notice(order: Order, incoming: Incoming) -> bool:
         raise BadNotice("it is about another order")
     if driver.asks_again and order.is_buy:
         return _ask_soon(order) if order.status in (PENDING, CANCELLED) else _ask_at_once(order)
-    return settle(order, notice.report, "channel", notice.report.detail or "notice")
+    if order.is_buy and notice.report.state is State.OPEN:
+        return False  # it says nothing new, and may be older than what is known
+    return settle(order, notice.report, "channel", because("notice"))
 
 
 @transaction
@@ -75,7 +85,7 @@ def _ask_soon(order: Order) -> bool:
     """A notice tells of something: the channel is asked at the next sweep, whoever asked it when before."""
     order = Order.held(order.id)
     order.put_off(business_clock.now())
-    return lifecycle.note_once(order, "channel", "a notice came: the channel is asked")
+    return lifecycle.note_once(order, "channel", because("ask_after_notice"))
 
 
 def _ask_at_once(order: Order) -> bool:
@@ -85,124 +95,189 @@ def _ask_at_once(order: Order) -> bool:
             report = ask(driver_of(order.channel).query, payment_of(order))
     except ChannelUnknown:
         raise BadNotice("the channel, asked about it, gave no answer") from None
-    return settle(order, report, "channel", "the channel was asked")
+    return settle(order, report, "channel", ASKED)
 
 
 def notice_refused(order: Order, reason: str) -> None:
-    """Put into the order's history that somebody sent a notice that was not genuine; each reason once, and not many."""
-    why = f"{REFUSED_NOTICE}: {reason}"
-    if lifecycle.is_new(order, why, MOST_REFUSED, REFUSED_NOTICE):  # else anybody could keep the writer busy
+    """Write into the order's history that a notice was not genuine; each reason once, and not many."""
+    why = because("notice_refused", text=reason)
+    if lifecycle.is_new(order, why, MOST_REFUSED):  # else anybody could keep the writer busy
         _note_refused(order, why)
 
 
 @transaction
-def _note_refused(order: Order, why: str) -> None:
-    lifecycle.note_once(order, "channel", why, most=MOST_REFUSED, alike=REFUSED_NOTICE)
+def _note_refused(order: Order, why: Reason) -> None:
+    lifecycle.note_once(order, "channel", why, MOST_REFUSED)
 
 
-def money_on_record(order: Order, reference: str) -> PaymentException | None:
-    """The exception, open or settled, about money that came in for this order under this number."""
-    return PaymentException.get_or_none(_about(order), PaymentException.reference == reference)
+# --- deposits
 
 
-def credited_by_hand(order: Order) -> bool:
-    """Has an operator credited money that came in for this order?"""
-    return PaymentException.select().where(_about(order), PaymentException.resolution == "credit").exists()
+def _settle_deposit(order: Order, report: Report, who: str, why: Reason) -> bool:
+    """Judge the payment that a report names, or all that are on record if it says that there is none."""
+    known = positions.references_of(order, positions.exceptions_of(order))
+    names_one = report.state in (State.PAID, State.RETURNED) or report.reference in known
+    changed = False
+    for reference in [report.reference] if names_one or not known else known:
+        exceptions = positions.exceptions_of(order)
+        position = positions.of_deposit(order, reference, exceptions)
+        proof = positions.proof_of_deposit(order, report, position)
+        verdict = TABLE[position.books][proof]
+        changed |= _deposit(order, verdict, report, reference, position, who, why)
+    return changed
 
 
-def _about(order: Order) -> Any:
-    """Exceptions of this order about money that came in."""
-    return (PaymentException.order == order) & PaymentException.kind.in_(MONEY_IN)
-
-
-def _deposit_paid(order: Order, report: Report, who: str, why: str) -> bool:
-    if not report.proven:
+def _deposit(
+    order: Order, verdict: Verdict, report: Report, reference: str, position: Position, who: str, why: Reason
+) -> bool:
+    """Do what a verdict on one payment says; True if anything changed."""
+    if verdict is NONE:
+        return False
+    what = verdict.exception
+    changed = bool(what) and differences.record(order, what, report, reference, position, who)
+    if verdict.status == PAID:
         return move(order, PAID, who, why, due_at=business_clock.now())
-    earlier = money_on_record(order, report.reference)
-    if earlier is not None and earlier.resolution:
-        return False  # this very money was an operator's matter
-    if order.status in (CONFIRMED, COMPLETED):
-        if report.reference == order.channel_reference:
-            return False
-        return raise_exception(order, PAID_TWICE, "paid once more, under another number", report)
-    if order.status == CANCELLED:
-        return raise_exception(order, LATE_PAYMENT, "paid after it was cancelled", report)
-    if report.amount != order.amount:
-        order.put_off(None)  # an operator's turn: it must not expire meanwhile
-        return raise_exception(order, WRONG_AMOUNT, "paid an amount that does not match", report)
-    if credited_by_hand(order):
-        return raise_exception(order, PAID_TWICE, "paid after an operator had credited other money", report)
-    if earlier is not None:
-        earlier.resolve(CORRECTED, who)  # the channel named the right amount after all
-    if order.status == PENDING:
-        move(order, PAID, who, why)
+    if verdict.status == CANCELLED:
+        went_back = position.books is Books.TO_CREDIT and not report.detail
+        return move(order, CANCELLED, who, because("returned_before_credit") if went_back else why) or changed
+    if verdict.status == CONFIRMED:
+        return _confirm(order, reference, who, why)
+    if position.books in (Books.AWAITED, Books.QUESTIONED, Books.TO_CREDIT):
+        order.put_off(None)  # an operator's turn: it must not expire or be credited meanwhile
+    return changed
+
+
+def _confirm(order: Order, reference: str, who: str, why: Reason) -> bool:
     days = order.channel.settlement_days
     due_at = business_clock.now() + days * DAY if days else None
-    if not move(order, CONFIRMED, who, why, channel_reference=report.reference, due_at=due_at):
+    if order.status == PENDING:
+        move(order, PAID, who, why)
+    if not move(order, CONFIRMED, who, why, channel_reference=reference, due_at=due_at):
         return False
-    return complete_deposit(order, "settled") if not days else True
+    return complete_deposit(order, because("settled")) if not days else True
 
 
 @transaction
-def complete_deposit(order: Order, why: str, who: str = "service") -> bool:
-    """Credit a confirmed deposit."""
-    if not move(order, COMPLETED, who, why):
+def complete_deposit(order: Order, why: Reason, who: str = "service", **facts: object) -> bool:
+    """Credit a deposit whose money is proven. `facts` are stored with the step."""
+    if not move(order, COMPLETED, who, why, **facts):
         return False
     ledger.post("credit", postings.credit(order), who=who, order=order)
     return True
 
 
-def _deposit_failed(order: Order, report: Report, who: str, why: str, **facts: Any) -> bool:
-    if order.status in (CONFIRMED, COMPLETED):
-        order.put_off(None)  # an operator's turn: it must not be credited meanwhile
-        return raise_exception(order, REVERSED, f"failed although {order.status}", report)
-    if PaymentException.select().where(_about(order), PaymentException.resolution.is_null()).exists():
-        order.put_off(None)
-        return False  # money came in meanwhile: an operator's turn
-    return move(order, CANCELLED, who, report.detail or why, **facts)
-
-
 @transaction
-def cancel_unpaid(order: Order, ask_again: int | None) -> bool:
-    """Cancel an expired deposit that its channel says is unpaid; False where it moved on meanwhile.
+def cancel_unpaid(order: Order, ask_again: int | None, why: Reason, who: str = "service") -> bool:
+    """Cancel a deposit that its channel says is unpaid; False if it moved on, or money for it is in question.
 
     Args:
-        ask_again: when to ask for late money, where the channel may take it all the same.
+        ask_again: when to ask for late money, if the channel may take it all the same.
     """
-    order = Order.held(order.id)
+    status, order = order.status, Order.held(order.id)
     lifecycle.outcome_known(order)
-    unpaid = Report(State.FAILED, detail="expired")
-    return order.status == PENDING and _deposit_failed(order, unpaid, "service", unpaid.detail, due_at=ask_again)
-
-
-def _withdrawal_paid(order: Order, report: Report, who: str, why: str) -> bool:
-    if order.status == COMPLETED and (report.reference, report.amount) == (order.channel_reference, order.amount):
+    money = [each for each in positions.exceptions_of(order) if each.kind in MONEY_IN and each.resolution is None]
+    if order.status != status:
         return False
-    if order.status != CONFIRMED:
-        return raise_exception(order, PAYOUT_CONFLICT, f"paid out although {order.status}", report)
-    if report.amount != order.amount:
+    if money:
         order.put_off(None)
-        return raise_exception(order, PAYOUT_CONFLICT, "paid out an amount that does not match", report)
-    return complete_withdrawal(order, who, why, report.reference)
+        return False
+    return move(order, CANCELLED, who, why, due_at=ask_again)
 
 
-def complete_withdrawal(order: Order, who: str, why: str, reference: str) -> bool:
+# --- withdrawals
+
+
+def _settle_withdrawal(order: Order, report: Report, who: str, why: Reason) -> bool:
+    position = positions.of_withdrawal(order, report, positions.exceptions_of(order))
+    proof = positions.proof_of_withdrawal(order, report, position)
+    verdict = TABLE[position.books][proof]
+    if verdict is NONE:
+        return False
+    changed = _withdrawal_exception(order, verdict.exception, proof, report, position, who)
+    if verdict.status == COMPLETED:
+        return complete_withdrawal(order, who, why, report.reference)
+    if verdict.status == CANCELLED:
+        return cancel_withdrawal(order, who, why)
+    if verdict.posting:
+        return _post_again(order, verdict.posting, report, who) or changed
+    if order.status != CANCELLED:
+        order.put_off(None)
+    return changed
+
+
+def _withdrawal_exception(order: Order, what: str, proof: Proof, report: Report, position: Position, who: str) -> bool:
+    """Open, adjust or close exceptions about a withdrawal's payout; True if anything changed."""
+    every = [each for each in positions.exceptions_of(order) if each.resolution is None]
+    if what == CLOSE:
+        end = PAID_OUT if proof is Proof.AS_ORDERED else FAILED
+        whole = proof is Proof.GONE and position.books is not Books.SPENT_TWICE  # nothing at all is out
+        about = [each for each in every if whole or each in position.open or each.kind == PAYOUT_IN_PROGRESS]
+        closed = [close_exception(each, end, who) for each in about if each.kind in AT_CHANNEL]
+        return any(closed)
+    if what == PAYOUT_CONFLICT:
+        for each in [each for each in every if each.kind == PAYOUT_IN_PROGRESS]:
+            close_exception(each, PAID_OUT, who)
+    kind = PAYOUT_CONFLICT if what == ADJUST else what
+    same = [each for each in position.open if each.kind == kind]
+    if same:
+        return differences.change(same[0], report.amount or order.amount, report, who)
+    amount = order.amount if proof in (Proof.GONE, Proof.UNDER_WAY, Proof.ABSENT) else report.amount
+    return raise_exception(order, kind, _cause(order, proof, position), amount, report.reference)
+
+
+def _cause(order: Order, proof: Proof, position: Position) -> Reason:
+    if proof is Proof.AS_ORDERED and position.books in (Books.SPENT, Books.SPENT_TWICE):
+        return because("payout_again")
+    if proof in (Proof.MORE, Proof.LESS) and order.status == CONFIRMED:
+        return because("payout_other_amount")
+    return because(CAUSES[proof], status=order.status)
+
+
+CAUSES = {
+    Proof.AS_ORDERED: "payout_unexpected",
+    Proof.MORE: "payout_unexpected",
+    Proof.LESS: "payout_unexpected",
+    Proof.UNKNOWN: "payout_returned",
+    Proof.GONE: "payout_returned",
+    Proof.UNDER_WAY: "payout_in_progress",
+    Proof.ABSENT: "payout_not_there",
+}
+AT_CHANNEL = (PAYOUT_CONFLICT, PAYOUT_IN_PROGRESS)
+
+
+def _post_again(order: Order, posting: str, report: Report, who: str) -> bool:
+    """Hold, spend or release the money of a cancelled withdrawal that its channel has after all."""
+    lines, note = AGAIN[posting]
+    try:
+        with database.atomic():
+            ledger.post(ledger.numbered(order, posting), lines(order), who=who, order=order)
+    except Refused:
+        return lifecycle.note_once(order, "service", because("not_held_again"))
+    if posting == SPEND_AGAIN:
+        Order.update(channel_reference=report.reference).where(Order.id == order.id).execute()
+    lifecycle.note(order, who, because(note, amount=order.merchant_actual_amount + order.deposit_amount))
+    return True
+
+
+AGAIN = {
+    HOLD_AGAIN: (postings.hold, "held_again"),
+    SPEND_AGAIN: (postings.spend, "hold_spent"),
+    RELEASE_AGAIN: (postings.release, "hold_returned"),
+}
+
+
+def complete_withdrawal(order: Order, who: str, why: Reason, reference: str) -> bool:
     """Spend the hold of a withdrawal whose money is out, and return the deposit; in the caller's transaction."""
-    if not (move(order, PAID, who, why, channel_reference=reference) and move(order, COMPLETED, "service", "settled")):
+    if not (
+        move(order, PAID, who, why, channel_reference=reference)
+        and move(order, COMPLETED, "service", because("settled"))
+    ):
         return False
     ledger.post("spend", postings.spend(order), who=who, order=order)
     return True
 
 
-def _withdrawal_failed(order: Order, report: Report, who: str, why: str) -> bool:
-    if order.status in (CANCELLED, PENDING):
-        return False
-    if order.status != CONFIRMED:
-        return raise_exception(order, REVERSED, f"failed although {order.status}", report)
-    return cancel_withdrawal(order, who, report.detail or why)
-
-
-def cancel_withdrawal(order: Order, who: str, why: str, **facts: Any) -> bool:
+def cancel_withdrawal(order: Order, who: str, why: Reason, **facts: object) -> bool:
     """Cancel a withdrawal and return all that it held; in the caller's transaction. `facts` are stored with it."""
     if not move(order, CANCELLED, who, why, **facts):
         return False

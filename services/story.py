@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from models.channel import Channel
 from models.ledger import Entry, LedgerAccount, Posting
@@ -11,9 +11,9 @@ from models.merchant import Merchant
 from models.operator import AuditEntry
 from models.order import BUY, CANCELLED, CONFIRMED, PAID, PENDING, SELL, History, Order, PaymentException
 from models.outbox import Callback, CallbackAttempt
-from services import callbacks, masking, outbound
+from services import callbacks, masking, outbound, reasons
 from services.errors import NotPossible
-from services.settlement import REFUSED_NOTICE
+from services.reasons import Reason, said
 
 # What the service does by itself once an order is due: its part of `reconciliation.ACTS` in a word.
 ACTS = {
@@ -37,7 +37,7 @@ class Event:
 
     at: int
     who: str
-    why: str
+    why: Reason
     before: str = ""
     after: str = ""
     exception: PaymentException | None = None
@@ -71,8 +71,8 @@ class Story:
     @property
     def refused_notices(self) -> list[str]:
         """Why notices were refused."""
-        mark = f"{REFUSED_NOTICE}: "
-        return [line.why.removeprefix(mark) for line in self.said_by_channel if line.why.startswith(mark)]
+        told = [reasons.of(line) for line in self.history if line.code == "notice_refused"]
+        return [str(reason.args["text"]) for reason in told]
 
     @property
     def next_act(self) -> str | None:
@@ -87,25 +87,34 @@ class Story:
     @property
     def timeline(self) -> list[Event]:
         """The history, exceptions and how they were settled, by time: an exception stands at the line that tells it."""
-        lines = [Event(line.at, line.who, line.why, line.before, line.after) for line in self.history]
+        lines = [Event(line.at, line.who, reasons.of(line), line.before, line.after) for line in self.history]
         for exception in self.exceptions:
-            raised = f"exception {exception.kind}: {exception.detail}"
+            raised = said(f"exception {exception.kind}: {reasons.of(exception).text()}")
             _tell(lines, Event(exception.createtime, "service", raised, exception=exception))
             if exception.resolution:
-                settled = f"exception {exception.kind}: {exception.resolution}"
+                settled = said(f"exception {exception.kind}: {exception.resolution}")
                 at, who = exception.resolvedtime or 0, exception.resolved_by or ""
                 _tell(lines, Event(at, who, settled, exception=exception, settled=True))
         return sorted(lines, key=lambda event: event.at)
 
 
 def _tell(lines: list[Event], event: Event) -> None:
-    """Put an event in the place of the line that tells the same, else after what is there."""
+    """Put an event in the place of the line that names it, or else after the others."""
     for at, line in enumerate(lines):
-        same = line.exception is None and (line.who, line.why) == (event.who, event.why)
-        if same and 0 <= line.at - event.at <= 1:
-            lines[at] = Event(line.at, *(event.who, event.why, line.before, line.after, event.exception, event.settled))
+        if line.exception is None and _names(line, event):
+            lines[at] = replace(line, exception=event.exception, settled=event.settled)
             return
     lines.append(event)
+
+
+def _names(line: Event, event: Event) -> bool:
+    """Is the line about this exception? Lines from before 0.4.0 name it by its text alone."""
+    if line.why.code == "text":
+        same = (line.who, line.why.text()) == (event.who, event.why.text())
+        return same and 0 <= line.at - event.at <= 1
+    name = "exception" if event.settled else "opened"
+    same = line.why.args.get(name) == str(event.exception and event.exception.id)
+    return same and (not event.settled or "resolution" in line.why.args)
 
 
 def find(order_no: str) -> Order:

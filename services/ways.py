@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass
 
 import business_clock
-from models.ledger import AVAILABLE, CLEARING, FEES, LedgerAccount, Posting
+from models.ledger import AVAILABLE, CLEARING, FEES, HELD, LedgerAccount
 from models.order import (
+    AMOUNT_CORRECTED,
     CANCELLED,
     COMPLETED,
     CONFIRMED,
     MONEY_IN,
+    PAID,
     PAYOUT_CONFLICT,
+    PAYOUT_IN_PROGRESS,
     PENDING,
     REVERSED,
     STATUSES,
@@ -21,14 +25,19 @@ from models.order import (
     Order,
     PaymentException,
 )
-from services import fees, ledger, lifecycle, postings
+from schemas.views import order_view
+from services import callbacks, fees, ledger, lifecycle, positions, postings
 from services.channels import LATE
 from services.errors import N_, NotPossible, Refused
+from services.positions import CANCEL, COMPLETE, CREDIT, REFUND, RESOLUTIONS
 from services.postings import OPERATOR, Lines
+from services.reasons import Reason, because
 from services.settlement import cancel_withdrawal, complete_deposit, complete_withdrawal
+from services.verdicts import RELEASE_AGAIN, SPEND_AGAIN
 
-CREDIT, REFUND, COMPLETE, CANCEL = RESOLUTIONS = ("credit", "refund", "complete", "cancel")
-ANY_KIND = (*MONEY_IN, PAYOUT_CONFLICT, REVERSED, UNKNOWN_OUTCOME)
+PAYOUTS = (PAYOUT_CONFLICT, PAYOUT_IN_PROGRESS, UNKNOWN_OUTCOME)
+COMPLETE_ORDER = "complete the order"
+HELD_AGAIN = "held again"  # a state that only a cancelled withdrawal has
 
 Act = Callable[[Order, PaymentException, str], object]
 
@@ -46,7 +55,8 @@ class Way:
     """One way to settle an exception.
 
     `case` names what it does, `lines` what it moves (fen by account), `against` what else may speak against it
-    ("" where nothing does), `act` does it inside the transaction in which the exception is closed.
+    ("" where nothing does), `act` does it inside the transaction in which the exception is closed. `statuses` are
+    those of the order, or HELD_AGAIN.
     """
 
     resolution: str
@@ -59,7 +69,8 @@ class Way:
 
     def fits(self, order: Order, exception: PaymentException) -> bool:
         """Is it about such an exception of such an order?"""
-        return exception.kind in self.kinds and order.status in self.statuses
+        status = HELD_AGAIN if positions.is_held_again(order) else order.status
+        return exception.kind in self.kinds and status in self.statuses
 
 
 def _credit_lines(order: Order, exception: PaymentException) -> Lines:
@@ -85,7 +96,7 @@ def _credit(order: Order, exception: PaymentException, who: str) -> None:
 
 def _close_unpaid(order: Order, exception: PaymentException, who: str) -> None:
     """An order that was not paid in full ends as cancelled."""
-    lifecycle.move(order, CANCELLED, who, "paid an amount that does not match")
+    lifecycle.move(order, CANCELLED, who, because("wrong_amount_ended"))
 
 
 def _credit_and_close(order: Order, exception: PaymentException, who: str) -> None:
@@ -93,20 +104,63 @@ def _credit_and_close(order: Order, exception: PaymentException, who: str) -> No
     _close_unpaid(order, exception, who)
 
 
-def _complete_deposit(order: Order, exception: PaymentException, who: str) -> None:
-    complete_deposit(order, "found to be paid after all", who)
+def completed(order: Order, exception: PaymentException) -> Order:
+    """The deposit as it will be once it is completed with this money; nothing is stored."""
+    fee = fees.share(exception.amount, order.service_rate)
+    ended = copy(order)
+    ended.__data__ = {**order.__data__, "status": COMPLETED, "updatetime": business_clock.now()}
+    money = {"received_amount": exception.amount, "service_amount": fee}
+    money |= {"merchant_actual_amount": exception.amount - fee, "channel_reference": exception.reference}
+    ended.__data__ |= money
+    return ended
+
+
+def _complete_lines(order: Order, exception: PaymentException) -> Lines:
+    return postings.credit(completed(order, exception))
+
+
+def _too_little(order: Order, exception: PaymentException) -> str:
+    if exception.amount < order.amount:
+        return "less than the order's amount was received: credit it to the balance, or send it back"
+    return ""
+
+
+def _complete_order(order: Order, exception: PaymentException, who: str) -> None:
+    ended, why = completed(order, exception), because("completed_by_operator", amount=exception.amount)
+    facts = ("received_amount", "channel_reference", "service_amount", "merchant_actual_amount")
+    for status in (PAID, CONFIRMED) if order.status != CANCELLED else ():
+        lifecycle.move(order, status, who, why)
+    complete_deposit(order, why, who, **{name: getattr(ended, name) for name in facts})
+
+
+def _credit_after_all(order: Order, exception: PaymentException, who: str) -> None:
+    complete_deposit(order, because("found_paid"), who)
+
+
+def _about(exception: PaymentException, resolution: str) -> Reason:
+    about = {"kind": exception.kind, "exception": str(exception.id), "resolution": resolution}
+    return Reason("exception_settled", about)
 
 
 def _cancel_deposit(order: Order, exception: PaymentException, who: str) -> None:
-    lifecycle.move(order, CANCELLED, who, f"exception {exception.kind}", due_at=business_clock.now() + LATE[0])
+    lifecycle.move(order, CANCELLED, who, _about(exception, CANCEL), due_at=business_clock.now() + LATE[0])
 
 
 def _complete_withdrawal(order: Order, exception: PaymentException, who: str) -> None:
-    complete_withdrawal(order, who, f"exception {exception.kind}", exception.reference)
+    complete_withdrawal(order, who, _about(exception, COMPLETE), exception.reference)
 
 
 def _cancel_withdrawal(order: Order, exception: PaymentException, who: str) -> None:
-    cancel_withdrawal(order, who, f"exception {exception.kind}", due_at=business_clock.now() + LATE[0])
+    cancel_withdrawal(order, who, _about(exception, CANCEL), due_at=business_clock.now() + LATE[0])
+
+
+def _spend_again(order: Order, exception: PaymentException, who: str) -> None:
+    ledger.post(ledger.numbered(order, SPEND_AGAIN), postings.spend(order), who=who, order=order)
+    Order.update(channel_reference=exception.reference).where(Order.id == order.id).execute()
+
+
+def _release_again(order: Order, exception: PaymentException, who: str) -> None:
+    ledger.post(ledger.numbered(order, RELEASE_AGAIN), postings.release(order), who=who, order=order)
 
 
 def _cannot_pay_after_all(order: Order, exception: PaymentException) -> str:
@@ -126,12 +180,12 @@ def _pay_after_all(order: Order, exception: PaymentException, who: str) -> None:
 
 
 def _given_back(order: Order, exception: PaymentException) -> str:
-    given = Posting.select().where(Posting.order == order, Posting.purpose == "return").exists()
-    return "what this withdrawal took was given back already" if given else ""
+    spent = positions.moved(order, AVAILABLE, HELD) < 0
+    return "" if spent else "what this withdrawal took was given back already"
 
 
 def _give_back(order: Order, exception: PaymentException, who: str) -> None:
-    ledger.post("return", postings.give_back(order), who=who, order=order, memo=exception.kind)
+    ledger.post(ledger.numbered(order, "return"), postings.give_back(order), who=who, order=order)
 
 
 def _of_order(lines: Callable[[Order], Lines]) -> Callable[[Order, PaymentException], Lines]:
@@ -142,33 +196,44 @@ def _leave(order: Order, exception: PaymentException, who: str) -> None:
     """Nothing moves."""
 
 
-_BOUNCED = (REVERSED,)
+_BOUNCED, _SILENT = (REVERSED,), (UNKNOWN_OUTCOME,)
 _ENDED = tuple(status for status in STATUSES if status != CONFIRMED)
+_WAITING, _WHOLE = (PENDING, PAID), tuple(kind for kind in MONEY_IN if kind != AMOUNT_CORRECTED)
 _HOLD_SPENT, _HOLD_RETURNED = _of_order(postings.spend), _of_order(postings.release)
 # By whether the order is a deposit. Of each resolution, the first that fits counts.
 WAYS: dict[bool, tuple[Way, ...]] = {
     True: (
         Way(
-            *(CREDIT, "credit what came, cancel", (WRONG_AMOUNT,), (PENDING,), _credit_and_close),
+            *(CREDIT, "credit what came, cancel", (WRONG_AMOUNT,), _WAITING, _credit_and_close),
             *(_credit_lines, _names_no_amount),
         ),
         Way(CREDIT, "credit what came", MONEY_IN, STATUSES, _credit, _credit_lines, _names_no_amount),
-        Way(CREDIT, "good after all", _BOUNCED, (CONFIRMED,), _complete_deposit, _of_order(postings.credit)),
-        Way(REFUND, "send back, cancel", (WRONG_AMOUNT,), (PENDING,), _close_unpaid),
+        Way(CREDIT, "good after all", _BOUNCED, (CONFIRMED,), _credit_after_all, _of_order(postings.credit)),
+        Way(
+            *(COMPLETE, COMPLETE_ORDER, _WHOLE, (*_WAITING, CANCELLED), _complete_order),
+            *(_complete_lines, _too_little),
+        ),
+        Way(REFUND, "send back, cancel", (WRONG_AMOUNT,), _WAITING, _close_unpaid),
         Way(REFUND, "send back", MONEY_IN, STATUSES, _leave),
         Way(REFUND, "stays credited", _BOUNCED, _ENDED, _leave),
-        Way(CANCEL, "nobody paid", (UNKNOWN_OUTCOME,), (PENDING,), _cancel_deposit),
+        Way(CANCEL, "nobody paid", _SILENT, (PENDING,), _cancel_deposit),
+        Way(CANCEL, "is cancelled", _SILENT, (CANCELLED,), _leave),
     ),
     False: (
-        Way(COMPLETE, "money is out", ANY_KIND, (CONFIRMED,), _complete_withdrawal, _HOLD_SPENT),
+        Way(COMPLETE, "money is out", (*PAYOUTS, REVERSED), (CONFIRMED,), _complete_withdrawal, _HOLD_SPENT),
+        Way(COMPLETE, "money is out", PAYOUTS, (HELD_AGAIN,), _spend_again, _HOLD_SPENT),
         Way(
-            *(COMPLETE, "out after all", (PAYOUT_CONFLICT,), (CANCELLED,), _pay_after_all),
+            *(COMPLETE, "out after all", PAYOUTS, (CANCELLED,), _pay_after_all),
             *(_of_order(postings.late_spend), _cannot_pay_after_all),
         ),
-        Way(COMPLETE, "is completed", ANY_KIND, (COMPLETED,), _leave),
-        Way(CANCEL, "money is not out", ANY_KIND, (CONFIRMED,), _cancel_withdrawal, _HOLD_RETURNED),
-        Way(CANCEL, "is cancelled", ANY_KIND, (CANCELLED,), _leave),
-        Way(CREDIT, "give back", _BOUNCED, (COMPLETED,), _give_back, _of_order(postings.give_back), _given_back),
+        Way(COMPLETE, "is completed", (*PAYOUTS, REVERSED), (COMPLETED, CANCELLED), _leave),
+        Way(CANCEL, "money is not out", (*PAYOUTS, REVERSED), (CONFIRMED,), _cancel_withdrawal, _HOLD_RETURNED),
+        Way(CANCEL, "money is not out", PAYOUTS, (HELD_AGAIN,), _release_again, _HOLD_RETURNED),
+        Way(CANCEL, "is cancelled", PAYOUTS, (CANCELLED,), _leave),
+        Way(
+            *(CREDIT, "give back", _BOUNCED, (COMPLETED, CANCELLED), _give_back),
+            *(_of_order(postings.give_back), _given_back),
+        ),
     ),
 }
 # Why none fits.
@@ -176,10 +241,11 @@ _UNFIT = {
     (True, CREDIT): "no money came in: there is nothing to credit",
     (True, REFUND): "a confirmed deposit can't be cancelled, and where no money came in there is none to send back: "
     "credit it, cancel it, or leave the exception open",
+    (True, COMPLETE): "only a deposit that waits or is cancelled is completed, with money that was received for it",
     (True, CANCEL): "only a pending deposit whose channel does not answer is cancelled",
     (False, COMPLETE): "the withdrawal is {status}: it can't be completed",
     (False, CANCEL): "the withdrawal is {status}: it can't be cancelled",
-    (False, CREDIT): "only a completed withdrawal that was reversed is credited back",
+    (False, CREDIT): "only a withdrawal that was paid out and then reversed is credited back",
 }
 
 
@@ -199,6 +265,13 @@ def find(order: Order, exception: PaymentException, resolution: str) -> Way:
     if why := way.against(order, exception):
         raise NotPossible(why)
     return way
+
+
+def callback_of(way: Way, order: Order, exception: PaymentException) -> str:
+    """The body of the callback that completing the order sends; "" for other ways."""
+    if way.case != COMPLETE_ORDER:
+        return ""
+    return callbacks.body_of("order.completed", business_clock.now(), order_view.of(completed(order, exception)))
 
 
 def possible(order: Order, exception: PaymentException) -> list[Way]:

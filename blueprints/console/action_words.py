@@ -39,6 +39,7 @@ _OUT, _OUT_SURE = lazy_gettext("It was paid out"), lazy_gettext("Yes, it was pai
 _NOT_OUT, _NOT_OUT_SURE = lazy_gettext("It was not paid out"), lazy_gettext("Yes, it was not paid out")
 _CREDIT, _CREDIT_SURE = lazy_gettext("Credit what came"), lazy_gettext("Yes, credit it")
 _SEND, _SEND_SURE = lazy_gettext("Send it back"), lazy_gettext("Yes, send it back")
+_COMPLETE, _COMPLETE_SURE = lazy_gettext("Complete the order"), lazy_gettext("Complete and notify the merchant")
 _AGAIN = lazy_gettext("It is sent with the same number and the same body, and is tried from the first attempt on.")
 _REJECT, _REJECT_SURE = lazy_gettext("Reject"), lazy_gettext("Yes, reject it")
 _ACCEPT, _ACCEPT_SURE = lazy_gettext("Accept"), lazy_gettext("Yes, accept it")
@@ -138,6 +139,15 @@ _SAID: dict[tuple[str, str], tuple[Any, tuple[Any, ...], Any, str]] = {
     ),
     ("settle", "credit what came, cancel"): (_CREDIT, (_FEE, _CANCELS), _CREDIT_SURE, "primary"),
     ("settle", "credit what came"): (_CREDIT, (_FEE, _STAYS), _CREDIT_SURE, "primary"),
+    ("settle", "complete the order"): (
+        _COMPLETE,
+        (
+            lazy_gettext("The order is completed with %(came)s received."),
+            _FEE,
+            lazy_gettext("The merchant receives this callback:"),
+        ),
+        *(_COMPLETE_SURE, "primary"),
+    ),
     ("settle", "good after all"): (
         lazy_gettext("Credit it after all"),
         (lazy_gettext("The deposit is good after all: %(available)s is credited to the merchant, after %(fee)s fee."),),

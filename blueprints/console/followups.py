@@ -12,7 +12,7 @@ from blueprints.console.cells import Column
 from blueprints.console.columns import channel_link, merchant_columns, order_link
 from blueprints.console.filters import CHANNEL, MERCHANT, SINCE, TYPE, UNTIL, Filter, choices
 from blueprints.console.frame import List
-from services import browse_callbacks, browse_money
+from services import browse_callbacks, browse_money, reasons
 
 EXCEPTION_STATES = {
     browse_money.OPEN: lazy_gettext("Open"),
@@ -55,9 +55,9 @@ class Exceptions(List):
             "kind",
             lazy_gettext("Kind"),
             lambda row: words.word(words.EXCEPTIONS, row.kind),
-            note=lambda row: words.word(words.DETAILS, row.detail),
+            note=lambda row: words.reason(reasons.of(row)),
         ),
-        Column("detail", lazy_gettext("Detail"), lambda row: words.word(words.DETAILS, row.detail), on="export"),
+        Column("detail", lazy_gettext("Detail"), lambda row: words.reason(reasons.of(row)), on="export"),
         Column("type", lazy_gettext("Type"), lambda row: words.word(words.TYPES, row.order.order_type), on="export"),
         *merchant_columns(lambda row: row.order),
         Column(

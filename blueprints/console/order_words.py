@@ -10,6 +10,8 @@ from markupsafe import Markup
 from blueprints.console import words
 from blueprints.console.cells import printable
 from models.order import CANCELLED, COMPLETED, CONFIRMED, PAID, PENDING
+from services import reasons
+from services.reasons import Reason
 
 EXCEPTION = "exception "
 # What stands in the history, as far as it is always the same.
@@ -72,8 +74,11 @@ FIELDS = {
 }
 
 
-def why(text: str) -> str:
-    """Why a step was made, as it stands in the history."""
+def why(reason: Reason) -> str:
+    """Why a step was made: a code's text, or what the history of an earlier version has."""
+    if reason.code != "text":
+        return words.reason(reason)
+    text = reason.text()
     kind = text.removeprefix(EXCEPTION)
     if text != kind and kind in words.EXCEPTIONS:
         return gettext("exception: %(kind)s", kind=words.word(words.EXCEPTIONS, kind).lower())
@@ -82,7 +87,7 @@ def why(text: str) -> str:
 
 def detail(exception: Any) -> Markup:
     """What an exception says."""
-    return text(words.word(words.DETAILS, exception.detail))
+    return text(words.reason(reasons.of(exception)))
 
 
 def text(value: Any) -> Markup:

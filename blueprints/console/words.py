@@ -12,6 +12,7 @@ from models.ledger import AVAILABLE, CLEARING, COMMISSION, FEES, HELD
 from models.order import BUY, SELL
 from schemas.views import CATEGORY_TEXTS, PAY_METHOD_TEXTS
 from services.errors import N_
+from services.reasons import TEXTS, Reason
 
 
 def _as_they_are(*texts: str) -> dict[str, Any]:
@@ -45,7 +46,9 @@ EXCEPTIONS = {
     "wrong_amount": lazy_gettext("Wrong amount"),
     "late_payment": lazy_gettext("Late payment"),
     "paid_twice": lazy_gettext("Paid twice"),
+    "amount_corrected": lazy_gettext("Amount corrected"),
     "payout_conflict": lazy_gettext("Payout conflict"),
+    "payout_in_progress": lazy_gettext("Payout in progress"),
     "reversed": lazy_gettext("Reversed by the channel"),
     "unknown_outcome": lazy_gettext("Channel does not answer"),
 }
@@ -56,6 +59,9 @@ RESOLUTIONS = {
     "cancel": lazy_gettext("Cancelled"),
     "corrected": lazy_gettext("Corrected by the channel"),
     "answered": lazy_gettext("The channel answered"),
+    "returned": lazy_gettext("Returned by the channel"),
+    "paid_out": lazy_gettext("Paid out by the channel"),
+    "failed": lazy_gettext("Failed at the channel"),
 }
 ACCOUNTS = {
     AVAILABLE: lazy_gettext("Available"),
@@ -70,6 +76,9 @@ PURPOSES = {
     "release": lazy_gettext("Hold returned"),
     "spend": lazy_gettext("Withdrawal paid out"),
     "return": lazy_gettext("Withdrawal given back"),
+    "hold_again": lazy_gettext("Withdrawal held again"),
+    "release_again": lazy_gettext("Hold returned again"),
+    "spend_again": lazy_gettext("Withdrawal paid out after all"),
     "adjustment": lazy_gettext("Adjustment"),
 }
 
@@ -89,6 +98,13 @@ DETAILS = _as_they_are(
     N_("paid out although cancelled"),
     N_("paid out an amount that does not match"),
 )
+
+
+def reason(why: Reason) -> str:
+    """The cause of an exception, or why something happened."""
+    return word(DETAILS, why.text()) if why.code == "text" else why.text(gettext(TEXTS[why.code]))
+
+
 # What the audit log has: each act, and what it is about.
 ACTIONS = _as_they_are(
     N_("sign in"),
@@ -169,4 +185,4 @@ def who(text: str) -> str:
 def purpose_of(name: str) -> str:
     """What a posting is for; one that settled an exception names it."""
     kind, _, number = name.partition(" ")
-    return f"{lazy_gettext('Exception')} {number}" if kind == "exception" and number else word(PURPOSES, name)
+    return f"{lazy_gettext('Exception')} {number}" if kind == "exception" and number else word(PURPOSES, kind)

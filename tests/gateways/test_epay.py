@@ -417,13 +417,21 @@ def test_a_deposit_that_the_platform_does_not_know_expires(placed, api, platform
 
 
 @pytest.mark.parametrize(
-    ("status", "money", "expected"), [("2", "", "cancelled"), ("2", "40.00", "pending"), ("3", "", "pending")]
+    ("status", "money", "expected", "kind"),
+    [
+        ("2", "", "pending", "wrong_amount"),
+        ("2", "40.00", "pending", "wrong_amount"),
+        ("2", "100.00", "cancelled", None),
+        ("3", "", "pending", "unknown_outcome"),
+    ],
 )
-def test_a_refunded_or_frozen_payment_credits_nothing(placed, api, platform, later, balances, status, money, expected):
+def test_a_refunded_or_frozen_payment_credits_nothing(
+    placed, api, platform, later, balances, exceptions, status, money, expected, kind
+):
     order_no = placed()
     platform.orders[order_no] |= {"status": status} | ({"refundmoney": money} if money else {})
     later(60)
-    assert (api.status(order_no), balances()) == (expected, NOTHING)
+    assert (api.status(order_no), balances(), exceptions().get(order_no)) == (expected, NOTHING, kind)
 
 
 def test_a_deposit_at_a_platform_that_is_gone_is_cancelled_by_an_operator_after_a_day(

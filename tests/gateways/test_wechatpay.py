@@ -243,7 +243,6 @@ REFUSED = {
     "another merchant": (_inside(mchid="1900000110"), OTHERS),
     "another application": (_inside(appid="wx0"), OTHERS),
     "not paid": (_inside(trade_state="NOTPAY"), NO_PAYMENT),
-    "refunded": (_inside(trade_state="REFUND"), NO_PAYMENT),
     "a state of its own": (_inside(trade_state="GREAT"), NONSENSE),
     "no number of the payment": (_inside(transaction_id=None), NONSENSE),
     "a number of the payment with a line break": (_inside(transaction_id="1\n2"), NONSENSE),

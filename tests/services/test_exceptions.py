@@ -3,6 +3,7 @@
 import pytest
 
 from tests.services.walks import (
+    deposit_claimed_and_paid_more,
     deposit_late_and_of_half,
     deposit_late_by_hand,
     deposit_paid_twice,
@@ -91,7 +92,7 @@ def test_a_deposit_s_odd_money_is_credited_or_refunded_once(
     world, api, settle, story, exceptions, balances, walk, kind, amount, status, money, how, credited
 ):
     order_no = walk(world)
-    settle(order_no, "complete", fails=True)
+    settle(order_no, "cancel", fails=True)
     settle(order_no, how)
     after = (money + credited, 0)
     assert (api.status(order_no), balances(), exceptions()) == (ENDS[status], after, {})
@@ -169,3 +170,65 @@ def test_an_order_without_an_exception_has_nothing_to_settle(world, settle):
 
 def test_settling_needs_to_be_told_how(world, flask):
     flask("order", "settle", played("late")(world), fails=True)
+
+
+# --- completing an order whose customer paid late, or more
+
+
+def complete(flask, order_no, **more):
+    return flask("order", "settle", order_no, "--complete", "--yes", **more)
+
+
+def test_a_late_payment_completes_its_cancelled_order(world, api, flask, story, balances, exceptions):
+    flask("channel", "set", 2, "--settlement-days", 1)
+    order_no = played("late")(world)
+    complete(flask, order_no)
+    assert (api.status(order_no), balances(), exceptions()) == ("completed", (START + 9_940, 0), {})
+    assert [each["type"] for each in story(order_no)["callbacks"]] == ["order.cancelled", "order.completed"]
+    assert api.detail(order_no=order_no).data["merchant_actual_amount"] == 9_940
+    complete(flask, order_no, fails=True)
+    api.notice(order_no, 10_000, reference=f"SB{order_no}")
+    assert exceptions() == {}
+
+
+@pytest.mark.parametrize("walk", [played("wrong_amount"), deposit_claimed_and_paid_more])
+def test_a_larger_payment_completes_its_order_with_what_was_received(world, api, flask, story, balances, walk):
+    order_no = walk(world)
+    complete(flask, order_no)
+    assert balances() == (START + 10_039, 0)
+    order = api.detail(order_no=order_no).data
+    assert (order["status"], order["cny_amount"], order["service_amount"]) == ("completed", "100.00", 61)
+    assert order["merchant_actual_amount"] == 10_039
+    steps = [line["to"] for line in story(order_no)["history"] if line["from"] != line["to"]]
+    assert steps == ["pending", "paid", "confirmed", "completed"]
+    entries = {(each["account"], each["yuan"]) for each in story(order_no)["ledger"]}
+    assert entries == {("available", "100.39"), ("fees", "0.61"), ("clearing", "-101.00")}
+    flask("ledger", "verify")
+
+
+def test_money_that_goes_back_from_a_completed_larger_payment_is_a_reversal(world, api, flask, story):
+    order_no = played("wrong_amount")(world)
+    complete(flask, order_no)
+    api.notice(order_no, 10_000, reference=f"SB{order_no}")
+    assert (story(order_no)["exceptions"][-1]["kind"], story(order_no)["exceptions"][-1]["amount"]) == (
+        "reversed",
+        "1.00",
+    )
+
+
+@pytest.mark.parametrize("walk", [deposit_too_small, deposit_late_and_of_half, deposit_paid_twice])
+def test_an_order_is_not_completed_with_less_money_or_twice(world, flask, rows, walk):
+    order_no = walk(world)
+    before = rows()
+    complete(flask, order_no, fails=True)
+    assert rows() == before
+
+
+def test_the_callback_is_shown_before_an_order_is_completed(world, api, flask):
+    order_no = played("late")(world)
+    told = flask("order", "settle", order_no, "--complete", typed="n\n", fails=True).output
+    assert '"type":"order.completed"' in told
+    assert '"status":"completed"' in told
+    assert "received 100.00, of which 99.40 is credited" in told
+    assert api.status(order_no) == "cancelled"
+    assert "completed" in flask("order", "settle", order_no, "--complete", typed="y\n").output

@@ -5,6 +5,7 @@ import pytest
 from models.order import Order
 from models.writer import transaction
 from services import lifecycle
+from services.reasons import because, said
 from tests.services.walks import (
     buy_claimed,
     buy_claimed_and_proven,
@@ -28,7 +29,12 @@ from tests.services.walks import (
 
 STATUSES = ("pending", "paid", "confirmed", "completed", "cancelled")
 LEGAL = {
-    "buy": {"pending": {"paid", "cancelled"}, "paid": {"confirmed"}, "confirmed": {"completed"}},
+    "buy": {
+        "pending": {"paid", "cancelled"},
+        "paid": {"confirmed", "cancelled"},
+        "confirmed": {"completed", "cancelled"},
+        "cancelled": {"completed"},
+    },
     "sell": {"pending": {"confirmed", "cancelled"}, "confirmed": {"paid", "cancelled"}, "paid": {"completed"}},
 }
 CREATED = ("merchant", "", "pending")
@@ -43,7 +49,7 @@ def test_a_step_is_legal_or_it_does_not_happen(api, story, kind, before, after):
     order_no = getattr(api, kind)().data["order_no"]
     Order.update(status=before).where(Order.order_no == order_no).execute()
     told = story(order_no)
-    moved = transaction(lifecycle.move)(Order.get(Order.order_no == order_no), after, "operator", "to see")
+    moved = transaction(lifecycle.move)(Order.get(Order.order_no == order_no), after, "operator", said("to see"))
     assert moved is (after in LEGAL[kind].get(before, ()))
     if not moved:
         assert story(order_no) == told
@@ -56,8 +62,8 @@ def test_a_step_is_legal_or_it_does_not_happen(api, story, kind, before, after):
 def test_of_two_steps_from_the_same_status_one_happens(api, steps):
     order_no = api.sell().data["order_no"]
     first, second = (Order.get(Order.order_no == order_no) for _ in range(2))
-    assert transaction(lifecycle.move)(first, "confirmed", "operator", "accepted") is True
-    assert transaction(lifecycle.move)(second, "cancelled", "operator", "rejected") is False
+    assert transaction(lifecycle.move)(first, "confirmed", "operator", because("accepted")) is True
+    assert transaction(lifecycle.move)(second, "cancelled", "operator", said("rejected")) is False
     assert steps(order_no) == [CREATED, ("operator", "pending", "confirmed")]
 
 

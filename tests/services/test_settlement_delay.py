@@ -80,11 +80,22 @@ def test_a_second_payment_during_the_delay_is_an_exception(api, delayed, later, 
     assert (api.status(order_no), balances()) == ("completed", (START + 9_940, 0))
 
 
-def test_a_deposit_that_is_reversed_during_the_delay_waits_for_an_operator(api, flask, later, exceptions, balances):
+def test_a_deposit_whose_money_all_went_back_during_the_delay_is_cancelled(api, flask, later, exceptions, balances):
     flask("channel", "set", 2, "--settlement-days", 1)
     order_no = api.buy().data["order_no"]
     api.play(order_no, "success")
     api.play(order_no, "fail")
+    later(2 * 86_400)
+    assert (api.status(order_no), exceptions(), balances()[0]) == ("cancelled", {}, 1_000_000)
+
+
+def test_a_deposit_of_which_some_went_back_during_the_delay_waits_for_an_operator(
+    api, flask, later, exceptions, balances
+):
+    flask("channel", "set", 2, "--settlement-days", 1)
+    order_no = api.buy().data["order_no"]
+    api.notice(order_no, 10_000)
+    api.notice(order_no, 8_000)
     later(2 * 86_400)
     assert (api.status(order_no), exceptions()) == ("confirmed", {order_no: "reversed"})
     flask("order", "settle", order_no, "--refund", fails=True)

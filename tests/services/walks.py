@@ -236,3 +236,9 @@ def deposit_claimed_wrong_and_credited(w):
     order_no = deposit_claimed_and_wrong(w)
     w.flask("order", "settle", order_no, "--credit")
     return order_no
+
+
+def deposit_claimed_and_paid_more(w):
+    order_no = buy_claimed(w)
+    w.flask("order", "paid", order_no, "--amount", "101.00", "--reference", "BANK-1")
+    return order_no

@@ -115,7 +115,7 @@ ONCE = [
     walks.deposit_too_small,
     walks.deposit_paid_twice,
     walks.deposit_late_by_hand,
-    walks.deposit_reversed_before_its_credit,
+    walks.deposit_reversed_after_its_credit,
     walks.payout_wrong_by_hand,
     walks.payout_although_rejected,
     walks.payout_failed_after_all,

@@ -1,0 +1,169 @@
+"""Where the books have an order's money: the state that the table of verdicts starts from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from peewee import fn
+
+from gateways.base import Report, State
+from models.ledger import AVAILABLE, HELD, Entry, LedgerAccount, Posting
+from models.order import (
+    CANCELLED,
+    COMPLETED,
+    CONFIRMED,
+    MONEY_IN,
+    PAID,
+    PAYOUT_CONFLICT,
+    PENDING,
+    REVERSED,
+    Order,
+    PaymentException,
+)
+from services.lifecycle import ANSWERED
+from services.verdicts import Books, Proof
+
+# How exceptions end. The first four are what an operator decides, the others what the channel proves.
+CREDIT, REFUND, COMPLETE, CANCEL = RESOLUTIONS = ("credit", "refund", "complete", "cancel")
+CORRECTED, RETURNED, PAID_OUT, FAILED = ("corrected", "returned", "paid_out", "failed")
+
+
+@dataclass(frozen=True)
+class Position:
+    """Where the books have one payment, and between which amounts the channel must have it, in fen.
+
+    They differ by what was or may have been sent back. `exceptions` are those about it.
+    """
+
+    books: Books
+    least: int
+    most: int
+    exceptions: list[PaymentException]
+
+    @property
+    def open(self) -> list[PaymentException]:
+        """The open ones."""
+        return [each for each in self.exceptions if each.resolution is None]
+
+
+def exceptions_of(order: Order) -> list[PaymentException]:
+    """All exceptions of an order, oldest first."""
+    return list(PaymentException.select().where(PaymentException.order == order).order_by(PaymentException.id))
+
+
+def references_of(order: Order, exceptions: list[PaymentException]) -> list[str]:
+    """The channel's numbers of all payments of a deposit that are on record."""
+    numbers = [each.reference for each in exceptions if each.kind in MONEY_IN and each.resolution != RETURNED]
+    own = [order.channel_reference] if order.status in (CONFIRMED, COMPLETED) else []
+    return list(dict.fromkeys(own + numbers))
+
+
+def credited_by_hand(exceptions: list[PaymentException]) -> bool:
+    """Has an operator credited money of this deposit?"""
+    return any(each.kind in MONEY_IN and each.resolution == CREDIT for each in exceptions)
+
+
+def of_deposit(order: Order, reference: str, exceptions: list[PaymentException]) -> Position:
+    """The position of the payment that the channel has under this number."""
+    about = [each for each in exceptions if each.reference == reference and each.kind in (*MONEY_IN, REVERSED)]
+    money = [each for each in about if each.kind in MONEY_IN]
+    is_own = order.status in (CONFIRMED, COMPLETED) and order.channel_reference == reference
+    is_open = any(each.resolution is None for each in money)
+    went_back = [each for each in about if each.kind == REVERSED and each.resolution != ANSWERED]
+    least = int(order.received) if is_own else 0
+    least += sum(int(each.amount) for each in money if each.resolution in (None, CREDIT))
+    sent = sum(each.amount for each in money if each.resolution == REFUND)
+    known: int = sum(int(each.returned or 0) for each in money if each.resolution is None)
+    gone = sum(each.amount for each in went_back) if all(each.amount for each in went_back) else least
+    waits = order.status in (PENDING, PAID) and not credited_by_hand(exceptions)
+    if is_own:
+        books = Books.TO_CREDIT if order.status == CONFIRMED else Books.CREDITED
+    elif is_open:
+        books = Books.QUESTIONED if waits else Books.OPEN
+    elif any(each.resolution == CREDIT for each in money):
+        books = Books.CREDITED
+    elif sent:
+        books = Books.SENT_BACK
+    elif waits:
+        books = Books.AWAITED
+    else:
+        books = Books.LATE if order.status == CANCELLED else Books.ANOTHER
+    return Position(books, least - gone, least + sent + known, about)
+
+
+def proof_of_deposit(order: Order, report: Report, position: Position) -> Proof:
+    """What a report on this payment proves, given where the books have it."""
+    if not report.proven:
+        return Proof.CLAIMED
+    if report.state in (State.OPEN, State.ABSENT):
+        return Proof.UNDER_WAY if report.state is State.OPEN else Proof.ABSENT
+    if report.state is State.RETURNED or (report.state is State.PAID and not report.amount):
+        unsized = [each for each in position.exceptions if not each.amount]
+        return Proof.AS_BOOKED if unsized else Proof.UNKNOWN
+    if report.state is State.FAILED:
+        sized = all(each.amount and each.kind == REVERSED for each in position.open)
+        nothing_left = position.books is Books.CREDITED and sized and position.least <= 0
+        return Proof.AS_BOOKED if nothing_left else Proof.GONE
+    if position.books in (Books.AWAITED, Books.QUESTIONED) and report.amount == order.amount:
+        return Proof.AS_ORDERED
+    if report.amount < position.least:
+        return Proof.LESS
+    return Proof.MORE if report.amount > position.most else Proof.AS_BOOKED
+
+
+def moved(order: Order, *kinds: str) -> int:
+    """What the order's postings left on these accounts of its merchant, in fen."""
+    total = (
+        Entry.select(fn.COALESCE(fn.SUM(Entry.amount), 0))
+        .join(Posting)
+        .switch(Entry)
+        .join(LedgerAccount)
+        .where(Posting.order == order, LedgerAccount.kind.in_(kinds), LedgerAccount.owner == order.merchant_id)
+    )
+    return int(total.scalar())
+
+
+def is_held_again(order: Order) -> bool:
+    """Is a cancelled withdrawal held, because the channel has it in progress?"""
+    return order.status == CANCELLED and not order.is_buy and moved(order, HELD) > 0
+
+
+def of_withdrawal(order: Order, report: Report, exceptions: list[PaymentException]) -> Position:
+    """The position of a withdrawal's money, as its ledger entries say."""
+    about = [each for each in exceptions if each.reference == report.reference]
+    doubled = [each for each in about if each.kind == PAYOUT_CONFLICT and each.resolution is None]
+    if order.status in (PENDING, CONFIRMED):
+        books = Books.HELD if order.status == PENDING else Books.IN_FLIGHT
+    elif is_held_again(order):
+        books = Books.HELD_AGAIN
+    elif moved(order, AVAILABLE, HELD) < 0:
+        books = Books.SPENT_TWICE if doubled else Books.SPENT
+    else:
+        books = Books.FREE
+    return Position(books, order.amount, order.amount, about)
+
+
+def proof_of_withdrawal(order: Order, report: Report, position: Position) -> Proof:
+    """What a report proves, given where the books have the money."""
+    states = {State.OPEN: Proof.UNDER_WAY, State.ABSENT: Proof.ABSENT, State.RETURNED: Proof.UNKNOWN}
+    if report.state is State.FAILED:
+        settled = [each for each in position.exceptions if each.kind == REVERSED and each.resolution == COMPLETE]
+        return Proof.AS_BOOKED if settled and position.books is Books.SPENT else Proof.GONE
+    if report.state is not State.PAID:
+        return states[report.state]
+    if _is_on_record(order, report, position):
+        return Proof.AS_BOOKED
+    if report.amount == order.amount:
+        return Proof.AS_ORDERED
+    return Proof.MORE if report.amount > order.amount else Proof.LESS
+
+
+def _is_on_record(order: Order, report: Report, position: Position) -> bool:
+    """Is this very payout on record: as the order's own, or in an exception that is open or was settled so?"""
+    spent = position.books in (Books.SPENT, Books.SPENT_TWICE)
+    if spent and (report.reference, report.amount) == (order.channel_reference, order.amount):
+        return True
+    ends = {None, COMPLETE} if spent else {None, CANCEL}
+    conflicts = [each for each in position.exceptions if each.kind == PAYOUT_CONFLICT and each.resolution in ends]
+    mended = position.books is Books.IN_FLIGHT and report.amount == order.amount
+    return any(each.amount == report.amount for each in conflicts) and not mended

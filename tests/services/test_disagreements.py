@@ -1,0 +1,340 @@
+"""No report of a channel that contradicts the books goes unnoticed, whatever the order's status."""
+
+import pytest
+from werkzeug import Response
+
+import business_clock
+from models.order import Order
+from services import ledger, postings
+from tests.services.walks import sell_accepted, sell_rejected
+from tests.upstreams.money_moves import DRIVERS
+
+START = 1_000_000
+CREDITED = 9_940
+
+
+@pytest.fixture(params=DRIVERS, ids=lambda driver: driver.__name__)
+def moves(request, web_server, app):
+    """The upstream of one driver."""
+    return request.param(web_server)
+
+
+@pytest.fixture
+def placed(api, flask, flask_json, moves):
+    """`placed()`: a new deposit of 100 yuan at that upstream."""
+    pairs = [part for name, value in moves.config().items() for part in ("--config", f"{name}={value}")]
+    new = ("channel", "add", "--category", "gateway_b", "--driver", moves.driver, "--name", "Upstream")
+    channel = flask_json(*new, *pairs)["id"]
+    flask("channel", "link", channel, "demo")
+    return lambda: api.buy(channel=channel, paychannel_paymethod=moves.method).data["order_no"]
+
+
+@pytest.fixture(params=["notice", "query", "scheduled query"])
+def told(request, api, flask, later, moves, story):
+    """`told(order_no)`: the service learns what the channel has now; skipped if it does not learn it that way."""
+
+    def tell(order_no):
+        if request.param == "notice" and not moves.told_by_notice:
+            pytest.skip("this channel tells of a refund by its answers only")
+        if request.param != "notice" and moves.driver == "alipay" and order_no in moves.partly:
+            pytest.skip("Alipay tells of a partial refund by notices only")
+        if request.param == "scheduled query" and story(order_no)["due_at"] is None:
+            pytest.skip("no query is scheduled")
+        if request.param == "notice":
+            assert moves.notice(order_no).to(api.send, order_no).status in (200, 204)
+        elif request.param == "query":
+            flask("order", "ask", order_no)
+        else:
+            later(3_600)
+            later(86_400)
+
+    moves.partly = set()
+    return tell
+
+
+@pytest.fixture
+def late(api, placed, moves, flask, later, exceptions):
+    """`late()`: a deposit of 100 yuan that was paid after it was cancelled."""
+
+    def walk(fen=10_000):
+        order_no = placed()
+        later(900)
+        assert api.status(order_no) == "cancelled"
+        moves.pay(order_no, fen)
+        moves.notice(order_no).to(api.send, order_no)
+        assert exceptions() == {order_no: "late_payment"}
+        return order_no
+
+    return walk
+
+
+def about(story, order_no):
+    """Its exceptions: kind, amount, how it ended."""
+    return [(each["kind"], each["amount"], each["resolution"]) for each in story(order_no)["exceptions"]]
+
+
+# --- 1: late money that went back
+
+
+def test_late_money_that_all_went_back_can_not_be_credited(late, told, moves, flask, story, exceptions, balances):
+    order_no = late()
+    moves.give_back(order_no, 10_000, 0)
+    told(order_no)
+    flask("order", "settle", order_no, "--credit", fails=True)
+    assert balances() == (START, 0)
+    if moves.sized:
+        assert (about(story, order_no), exceptions()) == ([("late_payment", "100.00", "returned")], {})
+    else:
+        assert about(story, order_no) == [("late_payment", "0.00", None)]
+
+
+def test_late_money_that_was_credited_and_went_back_is_a_reversal(
+    late, told, moves, flask, story, exceptions, balances
+):
+    order_no = late()
+    flask("order", "settle", order_no, "--credit")
+    moves.give_back(order_no, 10_000, 0)
+    told(order_no)
+    size = "100.00" if moves.sized else "0.00"
+    assert about(story, order_no) == [("late_payment", "100.00", "credit"), ("reversed", size, None)]
+    assert (exceptions(), balances()) == ({order_no: "reversed"}, (START + CREDITED, 0))
+    before = story(order_no)
+    told(order_no)
+    assert story(order_no)["exceptions"] == before["exceptions"]
+
+
+def test_late_money_that_was_sent_back_by_hand_may_go_back(late, told, moves, flask, story, exceptions):
+    order_no = late()
+    flask("order", "settle", order_no, "--refund")
+    moves.give_back(order_no, 10_000, 0)
+    told(order_no)
+    assert (about(story, order_no), exceptions()) == ([("late_payment", "100.00", "refund")], {})
+
+
+def test_late_money_of_which_some_went_back_counts_as_what_is_left(late, told, moves, flask, story, balances):
+    order_no = late()
+    moves.partly.add(order_no)
+    moves.give_back(order_no, 4_000, 6_000)
+    told(order_no)
+    if moves.sized:
+        assert about(story, order_no) == [("late_payment", "60.00", None)]
+        flask("order", "settle", order_no, "--credit")
+        assert balances() == (START + 5_964, 0)
+    else:
+        assert "names no amount" in flask("order", "settle", order_no, "--credit", fails=True).output
+
+
+def test_money_of_a_wrong_amount_that_went_back_ends_the_order(api, placed, told, moves, flask, story, balances):
+    order_no = placed()
+    moves.pay(order_no, 9_000)
+    moves.notice(order_no).to(api.send, order_no)
+    assert about(story, order_no) == [("wrong_amount", "90.00", None)]
+    moves.give_back(order_no, 9_000, 0)
+    told(order_no)
+    flask("order", "settle", order_no, "--credit", fails=True)
+    assert balances() == (START, 0)
+
+
+# --- a deposit that was credited
+
+
+def test_a_credited_deposit_of_which_some_went_back_is_reversed_by_that(api, placed, told, moves, story, balances):
+    order_no = placed()
+    moves.pay(order_no, 10_000)
+    moves.notice(order_no).to(api.send, order_no)
+    moves.partly.add(order_no)
+    moves.give_back(order_no, 4_000, 6_000)
+    told(order_no)
+    assert about(story, order_no) == [("reversed", "40.00" if moves.sized else "0.00", None)]
+    assert (api.status(order_no), balances()) == ("completed", (START + CREDITED, 0))
+
+
+def test_a_credited_deposit_that_the_channel_reports_as_unpaid_is_reversed(api, flask, story):
+    order_no = api.buy().data["order_no"]
+    api.notice(order_no, 10_000)
+    flask("order", "ask", order_no)  # the simulator knows of no payment
+    assert about(story, order_no) == [("reversed", "100.00", None)]
+    assert story(order_no)["exceptions"][0]["code"] == "not_paid_there"
+
+
+# --- 6: an amount that the channel corrects once the exception is settled
+
+
+@pytest.mark.parametrize(
+    ("how", "reported", "expected"),
+    [
+        ("credit", 12_000, [("amount_corrected", "20.00", None)]),
+        ("credit", 7_000, [("reversed", "30.00", None)]),
+        ("refund", 12_000, [("amount_corrected", "20.00", None)]),
+        ("refund", 7_000, []),
+    ],
+)
+def test_an_amount_that_is_corrected_after_it_was_settled_is_an_exception(
+    late, moves, api, flask, story, how, reported, expected
+):
+    order_no = late()
+    flask("order", "settle", order_no, f"--{how}")
+    moves.pay(order_no, reported)
+    for _ in range(2):
+        moves.notice(order_no).to(api.send, order_no)
+    assert about(story, order_no) == [("late_payment", "100.00", how), *expected]
+
+
+def test_what_was_received_beyond_a_settled_amount_is_credited_on_its_own(
+    late, moves, api, flask, balances, exceptions
+):
+    order_no = late()
+    flask("order", "settle", order_no, "--credit")
+    for fen in (12_000, 15_000):
+        moves.pay(order_no, fen)
+        moves.notice(order_no).to(api.send, order_no)
+        flask("order", "settle", order_no, "--credit")
+    assert (balances(), exceptions()) == ((START + 14_910, 0), {})
+
+
+# --- 7: a refund of unknown size
+
+
+def test_a_refund_of_unknown_size_is_an_exception_and_loses_nothing(api, placed, told, moves, story, exceptions):
+    if moves.sized:
+        pytest.skip("this channel says how much went back")
+    order_no = placed()
+    moves.pay(order_no, 10_000)
+    moves.give_back(order_no, 4_000, 6_000)
+    told(order_no)
+    assert (api.status(order_no), exceptions()) == ("pending", {order_no: "wrong_amount"})
+    assert about(story, order_no) == [("wrong_amount", "0.00", None)]
+    assert story(order_no)["exceptions"][0]["code"] == "returned_unknown"
+
+
+# --- 2 and 4: payouts
+
+
+@pytest.fixture
+def paid_although_rejected(world, api, exceptions):
+    """A rejected withdrawal of 50 yuan that the channel paid out."""
+    order_no = sell_rejected(world)
+    assert api.notice(order_no, 5_000).status == 200
+    assert exceptions() == {order_no: "payout_conflict"}
+    return order_no
+
+
+def test_a_payout_conflict_whose_payout_bounced_is_closed(api, paid_although_rejected, story, exceptions, balances):
+    for _ in range(2):
+        assert api.notice(paid_although_rejected, 5_000, state="failed").status == 200
+    assert about(story, paid_although_rejected) == [("payout_conflict", "50.00", "failed")]
+    assert (exceptions(), balances()) == ({}, (START, 0))
+
+
+def test_a_payout_that_bounced_after_the_merchant_paid_for_it_is_given_back(
+    api, paid_although_rejected, flask, story, exceptions, balances
+):
+    flask("order", "settle", paid_although_rejected, "--complete")
+    assert balances() == (START - 5_010, 0)
+    for _ in range(2):
+        api.notice(paid_although_rejected, 5_000, state="failed")
+    assert about(story, paid_although_rejected)[1:] == [("reversed", "50.00", None)]
+    flask("order", "settle", paid_although_rejected, "--cancel", fails=True)
+    flask("order", "settle", paid_although_rejected, "--credit")
+    assert (exceptions(), balances()) == ({}, (START, 0))
+    api.notice(paid_although_rejected, 5_000)
+    assert exceptions() == {paid_although_rejected: "payout_conflict"}
+
+
+def test_a_payout_that_is_reported_again_after_it_was_given_back_is_a_conflict(world, api, flask, exceptions, balances):
+    order_no = sell_accepted(world)
+    world.later(5, times=2)
+    api.notice(order_no, 5_000, state="failed", reference=f"SB{order_no}")
+    flask("order", "settle", order_no, "--credit")
+    assert (exceptions(), balances()) == ({}, (START, 0))
+    api.notice(order_no, 5_000, reference=f"SB{order_no}")
+    assert exceptions() == {order_no: "payout_conflict"}
+
+
+IN_PROGRESS = {"state": "open", "reference": "R-1"}
+
+
+@pytest.fixture
+def in_progress_although_rejected(world, api):
+    """A rejected withdrawal of 50 yuan that the channel has in progress."""
+    order_no = sell_rejected(world)
+    assert api.notice(order_no, 5_000, **IN_PROGRESS).status == 200
+    return order_no
+
+
+def test_a_rejected_withdrawal_that_is_in_progress_is_held_again(
+    api, in_progress_although_rejected, exceptions, balances, flask
+):
+    api.notice(in_progress_although_rejected, 5_000, **IN_PROGRESS)
+    assert exceptions() == {in_progress_although_rejected: "payout_in_progress"}
+    assert (api.status(in_progress_although_rejected), balances()) == ("cancelled", (START - 5_010, 5_010))
+    flask("ledger", "verify")
+
+
+@pytest.mark.parametrize(
+    ("final", "money", "end"), [("paid", (START - 5_010, 0), "paid_out"), ("failed", (START, 0), "failed")]
+)
+def test_a_withdrawal_that_is_held_again_ends_with_the_channel_s_final_result(
+    api, in_progress_although_rejected, exceptions, balances, story, flask, final, money, end
+):
+    for _ in range(2):
+        api.notice(in_progress_although_rejected, 5_000, state=final)
+    assert about(story, in_progress_although_rejected) == [("payout_in_progress", "50.00", end)]
+    assert (api.status(in_progress_although_rejected), balances(), exceptions()) == ("cancelled", money, {})
+    told = [each["type"] for each in story(in_progress_although_rejected)["callbacks"]]
+    assert told == ["order.cancelled"]
+    flask("ledger", "verify")
+
+
+def test_a_withdrawal_can_be_held_again_more_than_once(api, in_progress_although_rejected, balances, flask):
+    for state in ("failed", "open", "failed", "open", "paid"):
+        api.notice(in_progress_although_rejected, 5_000, state=state)
+    assert balances() == (START - 5_010, 0)
+    flask("ledger", "verify")
+
+
+def test_without_the_balance_a_payout_in_progress_is_an_exception_alone(world, api, flask, exceptions, balances):
+    order_no = sell_rejected(world)
+    flask("ledger", "adjust", "demo", "--reason", "all of it", "--", "-10000.00")
+    api.notice(order_no, 5_000, **IN_PROGRESS)
+    assert (exceptions(), balances()) == ({order_no: "payout_in_progress"}, (0, 0))
+    api.notice(order_no, 5_000)
+    assert exceptions() == {order_no: "payout_conflict"}
+
+
+def test_a_rejected_withdrawal_in_progress_is_asked_about_until_the_channel_has_a_result(
+    world, api, flask, story, exceptions, balances
+):
+    order_no = world.api.sell("50.00").data["order_no"]
+    api.play(order_no, "silent")
+    flask("order", "accept", order_no)
+    world.later(0)
+    Order.update(status="cancelled", due_at=business_clock.now()).where(Order.order_no == order_no).execute()
+    ledger.post("release", postings.release(Order.get()), who="operator", order=Order.get())
+    for day in range(9):
+        world.later(86_400)
+        assert exceptions() == {order_no: "payout_in_progress"}, day
+    api.play(order_no, "success")
+    world.later(3_600)
+    assert (exceptions(), balances()) == ({}, (START - 5_010, 0))
+
+
+# --- 5: a channel that stays silent
+
+
+def test_a_channel_that_is_silent_to_the_end_leaves_an_exception(placed, moves, later, api, story, exceptions, flask):
+    if moves.driver not in ("epay", "alipay"):
+        pytest.skip("a cancelled deposit of this channel is not asked about")
+    order_no = placed()
+    if story(order_no)["status"] == "pending":
+        later(900)
+    assert api.status(order_no) == "cancelled"
+    if story(order_no)["due_at"] is None:
+        pytest.skip("this channel closed it")
+    moves.platform.answer = lambda path, request: Response("gone", 500)
+    for _ in range(8 * 24):
+        later(3_600)
+    assert exceptions() == {order_no: "unknown_outcome"}
+    assert "no longer asks" in story(order_no)["exceptions"][0]["detail"]
+    flask("order", "settle", order_no, "--cancel")
+    assert exceptions() == {}

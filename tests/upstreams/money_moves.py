@@ -1,0 +1,169 @@
+"""What a channel can do with a deposit's money, said in the same way for every driver."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+from gateways import simulator
+from tests.upstreams.alipay import Alipay
+from tests.upstreams.epay import EpayPlatform
+from tests.upstreams.loopback import Sent
+from tests.upstreams.wechatpay import WechatPay
+
+
+def yuan(fen: int) -> str:
+    return f"{fen // 100}.{fen % 100:02d}"
+
+
+class Moves:
+    """Base: `told_by_notice` says that a notice tells of a refund, `sized` that its amount is told at all.
+
+    `methods` are given to `api.buy`.
+    """
+
+    driver = ""
+    told_by_notice = True
+    sized = True
+    method = "wxpay"
+
+    def __init__(self, server: Any):
+        self.server = server
+
+    def config(self) -> dict[str, str]:
+        """The config of a channel."""
+        raise NotImplementedError
+
+    def pay(self, order_no: str, fen: int) -> None:
+        """The payer pays that much."""
+        raise NotImplementedError
+
+    def give_back(self, order_no: str, fen: int, left: int) -> None:
+        """So much goes back to the payer, and `left` is left."""
+        raise NotImplementedError
+
+    def fail(self, order_no: str) -> None:
+        """The channel closes the deposit unpaid."""
+        raise NotImplementedError
+
+    def notice(self, order_no: str) -> Sent:
+        """What the channel tells of it now."""
+        raise NotImplementedError
+
+
+class Epay1(Moves):
+    """Version 1 says that it was refunded, and not how much; by its answers alone."""
+
+    driver, told_by_notice, sized, version = "epay", False, False, "1"
+
+    def __init__(self, server: Any):
+        super().__init__(server)
+        self.platform = EpayPlatform(server, prefix=f"epay{self.version}")
+
+    def config(self) -> dict[str, str]:
+        return self.platform.config(self.version)
+
+    def pay(self, order_no: str, fen: int) -> None:
+        self.platform.pay(order_no, yuan(fen))
+
+    def give_back(self, order_no: str, fen: int, left: int) -> None:
+        self.platform.orders[order_no] |= {"status": "2"}
+
+    def fail(self, order_no: str) -> None:
+        self.platform.orders.pop(order_no)  # such platforms delete what was not paid
+
+    def notice(self, order_no: str) -> Sent:
+        return self.platform.notice(order_no, self.version)
+
+
+class Epay2(Epay1):
+    """Version 2 says how much was refunded; by its answers alone."""
+
+    sized, version = True, "2"
+
+    def give_back(self, order_no: str, fen: int, left: int) -> None:
+        order = self.platform.orders[order_no]
+        back = Decimal(order.get("refundmoney") or 0) + Decimal(yuan(fen))
+        order |= {"status": "2", "refundmoney": str(back)}
+
+
+class Wechat(Moves):
+    """Says that some or all was refunded, and not how much."""
+
+    driver, sized = "wechatpay", False
+
+    def __init__(self, server: Any):
+        super().__init__(server)
+        self.platform = WechatPay(server)
+
+    def config(self) -> dict[str, str]:
+        return self.platform.config()
+
+    def pay(self, order_no: str, fen: int) -> None:
+        self.platform.pay(order_no, fen)
+
+    def give_back(self, order_no: str, fen: int, left: int) -> None:
+        self.platform.orders[order_no]["trade_state"] = "REFUND"
+
+    def fail(self, order_no: str) -> None:
+        self.platform.orders[order_no]["trade_state"] = "CLOSED"
+
+    def notice(self, order_no: str) -> Sent:
+        return self.platform.notice(order_no)
+
+
+class AlipayMoves(Moves):
+    """Says by notices how much was refunded; its answers say only that all was, by a closed trade."""
+
+    driver, method = "alipay", "alipay"
+
+    def __init__(self, server: Any):
+        super().__init__(server)
+        self.platform = Alipay(server)
+        self.back: dict[str, Decimal] = {}
+
+    def config(self) -> dict[str, str]:
+        return self.platform.config("key")
+
+    def pay(self, order_no: str, fen: int) -> None:
+        self.platform.pay(order_no, yuan(fen))
+
+    def give_back(self, order_no: str, fen: int, left: int) -> None:
+        self.back[order_no] = self.back.get(order_no, Decimal(0)) + Decimal(yuan(fen))
+        if not left:
+            self.platform.trades[order_no]["trade_status"] = "TRADE_CLOSED"
+
+    def fail(self, order_no: str) -> None:
+        self.platform.scan(order_no)
+        self.platform.trades[order_no]["trade_status"] = "TRADE_CLOSED"
+
+    def notice(self, order_no: str) -> Sent:
+        back = {"refund_fee": str(self.back[order_no])} if order_no in self.back else {}
+        return self.platform.notice(order_no, **back)
+
+
+class SandboxMoves(Moves):
+    """The simulator's own books; it says what is left."""
+
+    driver = "sandbox"
+
+    def config(self) -> dict[str, str]:
+        return {"secret": "a-secret-of-a-test"}
+
+    def pay(self, order_no: str, fen: int) -> None:
+        simulator.books().tell(order_no, fen, "success")
+
+    def give_back(self, order_no: str, fen: int, left: int) -> None:
+        simulator.books().tell(order_no, left or fen, "success" if left else "fail")
+
+    def fail(self, order_no: str) -> None:
+        simulator.books().tell(order_no, 1, "fail")
+
+    def notice(self, order_no: str) -> Sent:
+        play = simulator.books().find(order_no)
+        assert play is not None
+        body, signature = simulator.notice(play, self.config()["secret"])
+        return Sent("POST", body, {simulator.SIGNATURE_HEADER: signature})
+
+
+DRIVERS = (SandboxMoves, Epay1, Epay2, Wechat, AlipayMoves)

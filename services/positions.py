@@ -73,7 +73,7 @@ def of_deposit(order: Order, reference: str, exceptions: list[PaymentException])
     least = int(order.received) if is_own else 0
     least += sum(int(each.amount) for each in money if each.resolution in (None, CREDIT))
     sent = sum(each.amount for each in money if each.resolution == REFUND)
-    known: int = sum(int(each.returned or 0) for each in money if each.resolution is None)
+    known = sum(each.returned for each in money if each.resolution is None and each.returned)
     gone = sum(each.amount for each in went_back) if all(each.amount for each in went_back) else least
     waits = order.status in (PENDING, PAID) and not credited_by_hand(exceptions)
     if is_own:

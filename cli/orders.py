@@ -63,6 +63,7 @@ def _story(found: Order) -> dict[str, Any]:
         "channel_reference": found.channel_reference,
         "expires_at": found.expires_at,
         "due_at": found.due_at,
+        "left_alone_until": found.left_alone_until,
         "history": [{"at": h.at, "from": h.before, "to": h.after, "who": h.who, "why": h.why} for h in whole.history],
         "ledger": [
             {
@@ -98,7 +99,7 @@ def _tell(told: dict[str, Any]) -> None:
         "order_type": "buy (deposit)" if told["order_type"] == BUY else "sell (withdrawal)",
         "service_rate": f"{told['service_rate']} %",
         **{name: hundredths(told[name]) for name in amounts},
-        **{name: when(told[name]) for name in ("createtime", "updatetime", "expires_at", "due_at")},
+        **{name: when(told[name]) for name in ("createtime", "updatetime", "expires_at", "due_at", "left_alone_until")},
     }
     facts({name: value for name, value in (told | for_people).items() if not isinstance(value, (list, dict))})
     for part, rows in told.items():

@@ -166,10 +166,11 @@ def reject(order_no: str, reason: str) -> None:
 @click.argument("order_no")
 @click.option("--amount", type=YUAN, help="What came or went, in yuan, where it is not the order's amount.")
 @click.option("--reference", default="", help="The bank's or wallet's number for the payment.")
-def paid(order_no: str, amount: int | None, reference: str) -> None:
+@click.option("--shared-reference", "shared", is_flag=True, help="This transfer is for other orders, too.")
+def paid(order_no: str, amount: int | None, reference: str, shared: bool) -> None:
     """Say that the money of order ORDER_NO came, or was sent. For deposits and withdrawals on manual channels."""
     found = story.find(order_no)
-    if not payouts.mark_paid(found, amount=amount, reference=reference):
+    if not payouts.mark_paid(found, amount=amount, reference=reference, shared=shared):
         click.echo("this was on record already")
     _tell_exceptions(found)
     _say(order_no)

@@ -129,6 +129,8 @@ Order.add_index(Order.merchant, Order.merchant_order_no, Order.seq, name="order_
 Order.add_index(
     Order.index(Order.channel, Order.order_type, Order.due_at, where=Order.due_at.is_null(False), name="order_due")
 )
+_numbered = Order.channel_reference != ""
+Order.add_index(Order.index(Order.channel, Order.channel_reference, Order.id, where=_numbered, name="order_reference"))
 
 
 @cache
@@ -203,4 +205,9 @@ PaymentException.add_index(
 )
 PaymentException.add_index(
     PaymentException.index(*_same_money, PaymentException.kind, unique=True, where=~_money_in, name="exception_other")
+)
+PaymentException.add_index(
+    PaymentException.index(
+        PaymentException.reference, where=PaymentException.reference != "", name="exception_reference"
+    )
 )

@@ -10,7 +10,7 @@ from gateways.base import ChannelRefused, ChannelUnknown, Report, State
 from models.merchant import Merchant
 from models.order import COMPLETED, CONFIRMED, PENDING, SELL, Order
 from models.writer import transaction
-from services import clock, lifecycle, settlement
+from services import clock, lifecycle, references, settlement
 from services.channels import LATE, LEASE, ask, driver_of, payout_of
 from services.errors import N_, NotPossible
 from services.queues import waiting_for
@@ -125,22 +125,40 @@ def _taken(order: Order, until: int, **facts: int) -> bool:
     return order.claim(until, **facts)
 
 
-def mark_paid(order: Order, *, amount: int | None = None, reference: str = "", who: str = "operator") -> bool:
+@transaction
+def mark_paid(
+    order: Order, *, amount: int | None = None, reference: str = "", who: str = "operator", shared: bool = False
+) -> bool:
     """An operator saw the money come (deposit) or sent it (withdrawal), on a channel that works by hand.
 
     Args:
         amount: what came or went, in fen; the order's amount where None.
+        reference: the number of the transfer at the bank or wallet; blanks around it do not count.
+        shared: the transfer is known to be for other orders, too.
 
     Returns: False where this was on record already.
 
     Raises:
-        NotPossible: the channel speaks for itself, or the withdrawal is not accepted yet.
+        NotPossible: the channel speaks for itself, the withdrawal is not accepted yet, or the reference is on record
+            for another order of the channel.
     """
+    order, reference = Order.held(order.id), reference.strip()
     _unless(against_marking_paid(order))
     report = Report(State.PAID, order.amount if amount is None else amount, reference)
     if order.is_buy and not reference and _is_other_money(order, report.amount):
         raise NotPossible(N_("money without a reference is on record already: give this one its own (--reference)"))
+    if not shared and not references.is_on_record(order, reference):
+        _counts_once(order, reference)
     return settlement.settle(order, report, who, "marked paid")
+
+
+def _counts_once(order: Order, reference: str) -> None:
+    if first := references.first_with(order, reference):
+        text = N_(
+            "reference %(reference)s is on record for order %(order_no)s: one transfer counts once. Check the number; "
+            "if the transfer is for both orders, confirm that (--shared-reference)"
+        )
+        raise NotPossible(text, reference=reference, order_no=first.order_no)
 
 
 def _is_other_money(order: Order, amount: int) -> bool:

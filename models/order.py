@@ -208,6 +208,8 @@ PaymentException.add_index(
 )
 PaymentException.add_index(
     PaymentException.index(
-        PaymentException.reference, where=PaymentException.reference != "", name="exception_reference"
+        *(PaymentException.reference, PaymentException.order),
+        where=PaymentException.reference != "",
+        name="exception_reference",
     )
 )

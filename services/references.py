@@ -37,13 +37,9 @@ def first_with(order: Order, reference: str) -> Order | None:
     reported = others.join(PaymentException).where(
         PaymentException.reference == reference, PaymentException.reference != _NONE
     )
-    return min((found for query in (paid, reported) if (found := _oldest(query))), key=_id, default=None)
+    oldest = (paid.order_by(Order.id).first(), reported.order_by(PaymentException.order).first())
+    return min((order for order in oldest if order), key=_id, default=None)
 
 
-def _oldest(orders: Any) -> Order | None:
-    found: Order | None = orders.order_by(Order.id).first()
-    return found
-
-
-def _id(order: Order) -> int:
+def _id(order: Any) -> int:
     return int(order.id)

@@ -3,7 +3,7 @@
 INDEXES = (
     'CREATE INDEX "order_reference" ON "order" ("channel_id", "channel_reference", "id") '
     "WHERE (\"channel_reference\" != '')",
-    'CREATE INDEX "exception_reference" ON "payment_exception" ("reference") WHERE ("reference" != \'\')',
+    'CREATE INDEX "exception_reference" ON "payment_exception" ("reference", "order_id") WHERE ("reference" != \'\')',
 )
 
 

@@ -68,6 +68,7 @@ def _story(found: Order) -> dict[str, Any]:
         "channel_reference": found.channel_reference,
         "expires_at": found.expires_at,
         "due_at": found.due_at,
+        "left_alone_until": found.left_alone_until,
         "history": [_line(line) for line in whole.history],
         "ledger": [
             {
@@ -104,7 +105,7 @@ def _tell(told: dict[str, Any]) -> None:
         "order_type": "buy (deposit)" if told["order_type"] == BUY else "sell (withdrawal)",
         "service_rate": f"{told['service_rate']} %",
         **{name: hundredths(told[name]) for name in amounts},
-        **{name: when(told[name]) for name in ("createtime", "updatetime", "expires_at", "due_at")},
+        **{name: when(told[name]) for name in ("createtime", "updatetime", "expires_at", "due_at", "left_alone_until")},
     }
     facts({name: value for name, value in (told | for_people).items() if not isinstance(value, (list, dict))})
     for part, rows in told.items():
@@ -171,10 +172,11 @@ def reject(order_no: str, reason: str) -> None:
 @click.argument("order_no")
 @click.option("--amount", type=YUAN, help="What came or went, in yuan, where it is not the order's amount.")
 @click.option("--reference", default="", help="The bank's or wallet's number for the payment.")
-def paid(order_no: str, amount: int | None, reference: str) -> None:
+@click.option("--shared-reference", "shared", is_flag=True, help="This transfer is for other orders, too.")
+def paid(order_no: str, amount: int | None, reference: str, shared: bool) -> None:
     """Say that the money of order ORDER_NO came, or was sent. For deposits and withdrawals on manual channels."""
     found = story.find(order_no)
-    if not payouts.mark_paid(found, amount=amount, reference=reference):
+    if not payouts.mark_paid(found, amount=amount, reference=reference, shared=shared):
         click.echo("this was on record already")
     _tell_exceptions(found)
     _say(order_no)

@@ -35,10 +35,10 @@ class Order(Table):
     them, and any range of time, is found by counting (models/span.py).
     `expires_at` is when an unpaid deposit expires; of a withdrawal, until when its channel may not show yet what it
     was handed last.
+    `left_alone_until` is set on a withdrawal that an operator wants to reject: it is not handed over before then.
     `due_at` is when the service must next act on it by itself (ask the channel, expire, pay out,
     complete), null where nothing is to be done; `asks` counts those acts in the present status.
     `received_amount` is what the payer sent, null if it is the order's amount.
-    `left_alone_until` is until when an accepted withdrawal is not handed over, as an operator was promised.
     """
 
     order_no = TextField(unique=True)
@@ -99,10 +99,10 @@ class Order(Table):
             setattr(self, name, value)
         return True
 
-    def claim(self, until: int) -> bool:
-        """Take the act that is due, until `until`; False where another worker has it or the order moved on."""
+    def claim(self, until: int, **facts: Any) -> bool:
+        """Take the act that is due, until `until`, with these columns; False if another worker has it."""
         taken = (
-            Order.update(due_at=until, asks=Order.asks + 1)
+            Order.update(due_at=until, asks=Order.asks + 1, **facts)
             .where(
                 Order.id == self.id, Order.status == self.status, Order.due_at == self.due_at, Order.asks == self.asks
             )
@@ -112,10 +112,18 @@ class Order(Table):
             self.due_at, self.asks = until, self.asks + 1  # type: ignore[assignment]
         return taken == 1
 
-    def renew(self, until: int, **facts: Any) -> bool:
-        """Keep the act that was claimed until then, with these columns; False where the order has moved on since."""
+    def begin_to_hand_over(self, now: int, until: int, shown_from: int | None) -> bool:
+        """Keep the claimed act until `until` to hand the withdrawal over, in one conditional UPDATE.
+
+        Args:
+            shown_from: Unix time until which the channel may not show it; None if it shows it at once.
+
+        Returns: False if the order has moved on, is left alone, or the channel may not show the last hand-over yet.
+        """
         mine = (Order.id == self.id) & (Order.status == self.status) & (Order.due_at == self.due_at)
-        renewed = Order.update(due_at=until, **facts).where(mine, Order.asks == self.asks).execute()
+        passed = [column.is_null() | (column <= now) for column in (Order.left_alone_until, Order.expires_at)]
+        facts = {"due_at": until, "expires_at": shown_from, "left_alone_until": None}
+        renewed = Order.update(facts).where(mine, Order.asks == self.asks, *passed).execute()
         if renewed:
             self.due_at = until  # type: ignore[assignment]
         return bool(renewed == 1)
@@ -133,6 +141,8 @@ Order.add_index(Order.merchant, Order.merchant_order_no, Order.seq, name="order_
 Order.add_index(
     Order.index(Order.channel, Order.order_type, Order.due_at, where=Order.due_at.is_null(False), name="order_due")
 )
+_numbered = Order.channel_reference != ""
+Order.add_index(Order.index(Order.channel, Order.channel_reference, Order.id, where=_numbered, name="order_reference"))
 
 
 @cache
@@ -216,5 +226,12 @@ PaymentException.add_index(
         unique=True,
         where=_is_open,
         name="exception_same_money",
+    )
+)
+PaymentException.add_index(
+    PaymentException.index(
+        *(PaymentException.reference, PaymentException.order),
+        where=PaymentException.reference != "",
+        name="exception_reference",
     )
 )

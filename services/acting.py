@@ -25,6 +25,7 @@ class Given:
     reason: str = ""
     amount: str = ""
     reference: str = ""
+    shared: str = ""
 
     def fen(self) -> int | None:
         """The amount in fen, None for the order's own. Raises NotPossible."""
@@ -48,7 +49,8 @@ def _reject_order(order: Order, action: Action, given: Given, who: str) -> None:
 
 
 def _mark(order: Order, action: Action, given: Given, who: str) -> bool:
-    return payouts.mark_paid(order, amount=given.fen(), reference=given.text("reference"), who=who)
+    reference, shared = given.text("reference"), bool(given.shared)
+    return payouts.mark_paid(order, amount=given.fen(), reference=reference, who=who, shared=shared)
 
 
 def _resolve(order: Order, action: Action, given: Given, who: str) -> PaymentException:
@@ -85,7 +87,7 @@ VERBS = {
 def _detail(action: Action, given: Given) -> str:
     told: dict[str, list[Any]] = {
         "reject": [given.reason],
-        "paid": [given.amount, given.reference],
+        "paid": [given.amount, given.reference, given.shared and "shared reference"],
         "settle": [action.exception and f"{action.exception.id} {action.exception.kind}", action.resolution],
     }
     return " ".join(str(part).strip()[:MOST_CHARACTERS] for part in told.get(action.name, []) if part)

@@ -48,6 +48,17 @@ class Clock:
         now = steady()
         self._stretches = [_Stretch(now, time.time() - now)]
         self.set_backs = 0
+        self.heeded: float | None = None  # the jumps up to this `moved` have been acted on; None: nobody watches
+
+    @property
+    def moved(self) -> float:
+        """Seconds by which the clock was set since `begin`: ahead, less back."""
+        return self._stretches[-1].offset - self._stretches[0].offset
+
+    def is_heeded(self) -> bool:
+        """Has every jump been acted on, as far as anybody watches the clock?"""
+        self.look()
+        return self.heeded in (None, self.moved)
 
     def look(self) -> None:
         """Notice a jump."""
@@ -104,28 +115,33 @@ seen = Clock()
 
 
 class Watch(threading.Thread):
-    """Looks at the clock each second; once it was set back, calls `then` until it does not fail. And at the start."""
+    """Looks at the clock each second; when it was set, calls `then` until it does not fail. And at the start.
 
-    def __init__(self, then: Callable[[], None]):
+    `then` gets the seconds by which the clock was set ahead since the last call; negative if it was set back.
+    """
+
+    def __init__(self, then: Callable[[float], None]):
         super().__init__(name="clock", daemon=True)
         self._then, self._ended = then, threading.Event()
 
     def run(self) -> None:
         """Until `stop`."""
-        done = -1
-        while True:
+        seen.look()
+        done: tuple[float, int] | None = None
+        began = seen.moved
+        while not self._ended.is_set():
             seen.look()
-            if (count := seen.set_backs) != done and self._succeeds():
-                done = count
-            if self._ended.wait(LOOK_SECONDS):
-                return
+            if (now := (seen.moved, seen.set_backs)) != done and self._succeeds(now[0] - (done[0] if done else began)):
+                done, seen.heeded = now, now[0]
+            self._ended.wait(LOOK_SECONDS)
+        seen.heeded = None
 
-    def _succeeds(self) -> bool:
+    def _succeeds(self, ahead: float) -> bool:
         try:
-            self._then()
+            self._then(ahead)
         except Exception as error:
             if storage.report(error) is None:
-                log.exception("what follows when the clock is set back is tried again")
+                log.exception("what follows when the clock is set is tried again")
             return False
         return True
 

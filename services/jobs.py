@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
+from math import ceil
 from typing import Any
 
 from apscheduler.executors.pool import ThreadPoolExecutor
@@ -80,14 +81,14 @@ def start(chosen: Settings, for_long_work: Callable[[Any], Any] = lambda job: jo
         for job in ("planned", "orders", "callbacks"):
             wake(job)
 
-    def clock_set_back() -> None:
+    def clock_set(ahead: float) -> None:
         for job in scheduler.get_jobs():  # they wait for the time that it was
             with suppress(JobLookupError):
                 job.modify(next_run_time=datetime.now(UTC))
         callbacks.release()
-        reconciliation.release()
+        reconciliation.release(ceil(max(ahead, 0)))
 
-    watch = clock.Watch(clock_set_back)
+    watch = clock.Watch(clock_set)
     watch.start()
     callbacks.when_enqueued(wake)
     moving_clock.use(moving_clock.Sweeps(hurry, (askers, senders)) if chosen.demo else None)

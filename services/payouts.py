@@ -5,10 +5,12 @@ from __future__ import annotations
 from datetime import datetime
 
 import business_clock
+from gateways import registry
 from gateways.base import ChannelRefused, ChannelUnknown, Report, State
-from models.order import COMPLETED, CONFIRMED, MONEY_IN, PAID, PENDING, Order, PaymentException
+from models.merchant import Merchant
+from models.order import COMPLETED, CONFIRMED, MONEY_IN, PAID, PENDING, SELL, Order, PaymentException
 from models.writer import transaction
-from services import lifecycle, positions, settlement
+from services import clock, lifecycle, positions, references, settlement
 from services.channels import LATE, LEASE, ask, driver_of, payout_of
 from services.errors import N_, NotPossible
 from services.queues import waiting_for
@@ -16,6 +18,7 @@ from services.reasons import Reason, because, said
 
 ACCEPTED = because("accepted")
 LEFT_ALONE = 3_600  # seconds for which a withdrawal that an operator wants to reject is not handed over
+LONGEST_UNSEEN = max(driver.shows_payouts_after for driver in registry.DRIVERS.values())
 
 
 def against_accepting(order: Order) -> str:
@@ -97,9 +100,10 @@ def _make_sure_that_it_is_not_there(order: Order) -> None:
     # A worker that is at it has taken it for at most LEASE; a longer pause means that nobody is.
     if order.due_at is not None and now < order.due_at <= now + LEASE:
         raise NotPossible(N_("it can't be rejected while the service is at it: repeat this in a minute"))
-    if not _taken(order, max(now, shown_from) + LEFT_ALONE):
+    until, too_soon = max(now, shown_from) + LEFT_ALONE, now < shown_from
+    if not _taken(order, until, **({"left_alone_until": until} if too_soon else {})):
         raise NotPossible(N_("the withdrawal moved on just now"))
-    if now < shown_from:
+    if too_soon:
         at = datetime.fromtimestamp(shown_from).astimezone()
         text = N_(
             "it was handed over not long ago, and the channel may not show it yet. It is not handed over again for "
@@ -118,28 +122,46 @@ def _make_sure_that_it_is_not_there(order: Order) -> None:
 
 
 @transaction
-def _taken(order: Order, until: int) -> bool:
-    return order.claim(until)
+def _taken(order: Order, until: int, **facts: int) -> bool:
+    return order.claim(until, **facts)
 
 
-def mark_paid(order: Order, *, amount: int | None = None, reference: str = "", who: str = "operator") -> bool:
+@transaction
+def mark_paid(
+    order: Order, *, amount: int | None = None, reference: str = "", who: str = "operator", shared: bool = False
+) -> bool:
     """An operator saw the money come (deposit) or sent it (withdrawal), on a channel that works by hand.
 
     Args:
         amount: what came or went, in fen; the order's amount where None.
+        reference: the number of the transfer at the bank or wallet; blanks around it do not count.
+        shared: the transfer is known to be for other orders, too.
 
     Returns: False where this was on record already.
 
     Raises:
-        NotPossible: the channel speaks for itself, or the withdrawal is not accepted yet.
+        NotPossible: the channel speaks for itself, the withdrawal is not accepted yet, or the reference is on record
+            for another order of the channel.
     """
+    order, reference = Order.held(order.id), reference.strip()
     _unless(against_marking_paid(order))
     report = Report(State.PAID, order.amount if amount is None else amount, reference)
     if order.is_buy and not reference and _is_other_money(order, report.amount):
         raise NotPossible(N_("money without a reference is on record already: give this one its own (--reference)"))
     if order.is_buy and not reference and order.status not in (PENDING, PAID) and _without_number(order):
         return False
+    if not shared and not references.is_on_record(order, reference):
+        _counts_once(order, reference)
     return settlement.settle(order, report, who, because("marked_paid"))
+
+
+def _counts_once(order: Order, reference: str) -> None:
+    if first := references.first_with(order, reference):
+        text = N_(
+            "reference %(reference)s is on record for order %(order_no)s: one transfer counts once. Check the number; "
+            "if the transfer is for both orders, confirm that (--shared-reference)"
+        )
+        raise NotPossible(text, reference=reference, order_no=first.order_no)
 
 
 def _is_other_money(order: Order, amount: int) -> bool:
@@ -162,14 +184,13 @@ def hand_over(order: Order) -> Report:
     Raises:
         ChannelUnknown: no usable answer.
     """
-    driver, payout, now = driver_of(order.channel), payout_of(order), business_clock.now()
+    driver, payout = driver_of(order.channel), payout_of(order)
     report = ask(driver.query_payout, payout) if order.asks > 1 else Report(State.ABSENT)
     if report.state is not State.ABSENT:
         return report
-    if now < (order.expires_at or 0):
-        return Report(State.OPEN, proven=False)  # what it was handed last may still be on its way
     if not _begins_to_hand_over(order, driver.shows_payouts_after):
-        return Report(State.OPEN, proven=False)  # another worker has it
+        # It is left alone, what was handed over last may still be on its way, or another worker has it.
+        return Report(State.OPEN, proven=False)
     try:
         # The same order number again is the same payout upstream, so a crash here pays nothing twice.
         return ask(driver.pay_out, payout)
@@ -180,5 +201,26 @@ def hand_over(order: Order) -> Report:
 @transaction
 def _begins_to_hand_over(order: Order, shown_after: int) -> bool:
     """Take the order anew, for what is next may pay; and put down until when its channel may not show it."""
+    if not clock.seen.is_heeded():
+        return False  # the clock was set just now: `keep_promises` comes first
     now = business_clock.now()
-    return order.renew(now + LEASE, expires_at=now + shown_after if shown_after else None)
+    return order.begin_to_hand_over(now, now + LEASE, now + shown_after if shown_after else None)
+
+
+@transaction
+def keep_promises(ahead: int = 0) -> None:
+    """Adjust the times until which withdrawals are left alone, or not shown by their channel, to a clock that was set.
+
+    A clock that was set back, or was wrong before a restart, leaves times that are too far ahead: they are cut to
+    the longest that can have been promised, counted from now.
+
+    Args:
+        ahead: seconds by which the clock was set ahead; times that had not passed before are moved by as much.
+    """
+    now = business_clock.now()
+    # By merchant, so that an index finds them.
+    under_way = (Order.merchant.in_(Merchant.select(Merchant.id)), Order.order_type == SELL, Order.status == CONFIRMED)
+    for column, longest in ((Order.expires_at, LONGEST_UNSEEN), (Order.left_alone_until, LONGEST_UNSEEN + LEFT_ALONE)):
+        if ahead:
+            Order.update({column: column + ahead}).where(*under_way, column > now - ahead).execute()
+        Order.update({column: now + longest}).where(*under_way, column > now + longest).execute()

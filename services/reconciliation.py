@@ -35,11 +35,15 @@ def sweep(pool: FairPool) -> int:
 
 
 @transaction
-def release() -> int:
+def release(ahead: int = 0) -> int:
     """Make due soon what waits longer than it can have been put off: the clock was set back since; how many.
 
     Not at once, for a worker may be at it. Expiry and delayed settlement are dates and stay what they are.
+
+    Args:
+        ahead: seconds by which the clock was set ahead instead.
     """
+    payouts.keep_promises(ahead)
     now = business_clock.now()
     deposits = (Order.order_type == BUY) & ((Order.status == CONFIRMED) | (Order.due_at == Order.expires_at))
     dated = deposits | (Order.status == CANCELLED)
@@ -172,7 +176,10 @@ def _accept_by_rule(order: Order) -> None:
 
 def _pay_out(order: Order) -> int | None:
     settlement.settle(order, payouts.hand_over(order), "channel", settlement.ASKED)
-    return None if driver_of(order.channel).by_hand else business_clock.now() + _pause(order.asks - 1)
+    if driver_of(order.channel).by_hand:
+        return None
+    left_alone_until: int = order.left_alone_until or 0
+    return max(business_clock.now() + _pause(order.asks - 1), left_alone_until)
 
 
 ACTS = {

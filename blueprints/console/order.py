@@ -30,7 +30,7 @@ def found(order_no: str) -> Order:
 
 def act_on(order: Order) -> None:
     """Do what the form says, and flash what came of it, or why nothing did."""
-    given = acting.Given(**{name: request.form.get(name, "") for name in ("reason", "amount", "reference")})
+    given = acting.Given(**{name: request.form.get(name, "") for name in ("reason", "amount", "reference", "shared")})
     key, seal = request.form.get("action", ""), request.form.get("seal", "")
     try:
         action, result = acting.perform(order, key, seal, given, access.actor())

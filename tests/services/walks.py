@@ -228,7 +228,7 @@ def sell_handed_over(w):
 
 def deposit_claimed_and_wrong(w):
     order_no = buy_claimed(w)
-    w.flask("order", "paid", order_no, "--amount", "99.00", "--reference", "BANK-1")
+    w.flask("order", "paid", order_no, "--amount", "99.00", "--reference", f"BANK-{order_no}")
     return order_no
 
 

@@ -25,6 +25,8 @@ class Forms(Shown):
             self._form = Form()
             self._form.url = facts["action"]
             self.forms.append(self._form)
+        if facts.get("type") == "checkbox" and "checked" not in facts:
+            return
         if tag in ("input", "textarea") and self._form is not None and "name" in facts:
             self._form[facts["name"]] = facts.get("value", "")
 

@@ -149,6 +149,16 @@ def test_another_amount_becomes_an_exception(desk, api, exceptions):
     assert desk.act(order_no, "paid", amount="99.00", reference="B-1")[1].startswith("This was on record already")
 
 
+def test_a_reference_of_another_order_needs_a_tick(desk, api, balances, audited):
+    first, second = (api.buy(channel=MANUAL).data["order_no"] for _ in range(2))
+    assert desk.act(first, "paid", reference="BANK-1")[0] == "good"
+    category, text = desk.act(second, "paid", reference=" BANK-1 ")
+    assert (category, api.status(second), balances()) == ("bad", "pending", (1_009_940, 0))
+    assert first in text
+    assert desk.act(second, "paid", reference="BANK-1", shared="1") == ("good", "Done: the order is completed.")
+    assert (balances(), audited()[-1][4]) == ((1_019_880, 0), "100.00 BANK-1 shared reference")
+
+
 def test_the_channel_is_asked_and_its_answer_counts(desk, api, story):
     order_no = api.buy().data["order_no"]
     api.play(order_no, "silent")

@@ -1,0 +1,229 @@
+"""A withdrawal that an operator wants to reject is left alone for as long as promised, whatever the clock does."""
+
+import time
+from contextlib import contextmanager
+from datetime import UTC, datetime
+
+import pytest
+
+import settings
+from models.order import Order
+from services import clock, jobs, payouts, reconciliation
+from tests.support import until
+from tests.upstreams.epay import EpayPlatform
+
+START = 1_000_000
+HELD, SPENT, BACK = (START - 10_030, 10_030), (START - 10_030, 0), (START, 0)
+HOUR, DAY = 3_600, 86_400
+REASON = ("--reason", "no money at the platform")
+# Seconds after the promise: the channel shows payouts after 600, and the operator has an hour from then.
+SHOWN, OVER = 600, 600 + HOUR
+
+
+@pytest.fixture
+def platform(web_server):
+    return EpayPlatform(web_server)
+
+
+@pytest.fixture
+def handed_over(platform):
+    """`handed_over()`: how often the platform was asked to pay out."""
+    return lambda: [call.path for call in platform.calls].count("/epay/api/transfer/submit")
+
+
+@pytest.fixture
+def stuck(api, add_channel, platform, later):
+    """The number of a withdrawal that was handed over to a platform without money seconds ago."""
+    platform.balance -= platform.balance
+    channel = add_channel("epay", platform.config("2"), "--auto-accept-max", "1000")
+    order_no = api.sell(channel=channel, paychannel_paymethod="alipay").data["order_no"]
+    later(1, times=2)
+    later(700)
+    platform.balance += 1_000
+    return order_no
+
+
+@pytest.fixture
+def promised(stuck, refuses, later, handed_over, ahead):
+    """The same, and an operator was told that it is left alone from now on."""
+    ahead(reconciliation.LEASE)
+    assert "not long ago" in refuses("order", "reject", stuck, *REASON)
+    assert handed_over() == 2
+    return stuck
+
+
+def restart():
+    """What a service does when it starts, or when the clock was set back."""
+    reconciliation.release()
+
+
+def wake(order_no):
+    """Make the order due now, whatever put it off."""
+    Order.update(due_at=int(time.time())).where(Order.order_no == order_no).execute()
+
+
+def test_a_promise_survives_restarts(promised, api, later, handed_over, balances):
+    for _ in range(6):
+        restart()
+        later(OVER // 6 - 50)
+        wake(promised)
+        later(0)
+    assert (handed_over(), balances()) == (2, HELD)
+    later(300, times=2)
+    later(30, times=3)
+    assert (handed_over(), api.status(promised), balances()) == (3, "completed", SPENT)
+
+
+def test_the_operator_can_reject_after_a_restart(promised, api, later, flask, balances, platform):
+    later(SHOWN)
+    restart()
+    later(reconciliation.LEASE)
+    flask("order", "reject", promised, *REASON)
+    assert (api.status(promised), balances()) == ("cancelled", BACK)
+    later(OVER)
+    assert platform.payouts == {}
+
+
+def test_the_time_of_the_promise_is_in_the_hand_over_itself(promised, handed_over, ahead):
+    order = Order.get(Order.order_no == promised)
+    assert order.claim(int(time.time()))
+    payouts.hand_over(order)
+    assert handed_over() == 2
+    ahead(OVER + 60)
+    payouts.hand_over(order)
+    assert handed_over() == 3
+
+
+def test_a_worker_that_read_the_order_before_the_promise_hands_nothing_over(stuck, handed_over, ahead):
+    ahead(SHOWN)
+    order = Order.get(Order.order_no == stuck)
+    assert order.claim(int(time.time()))
+    Order.update(left_alone_until=int(time.time()) + 60).where(Order.id == order.id).execute()
+    payouts.hand_over(order)
+    assert handed_over() == 2
+
+
+@pytest.mark.parametrize("back", [600, HOUR, DAY, 30 * DAY])
+def test_a_clock_that_was_set_back_neither_ends_the_promise_nor_makes_it_longer(
+    promised, api, later, ahead, handed_over, balances, back
+):
+    later(HOUR)  # ten minutes are left
+    ahead(-back)
+    restart()
+    later(reconciliation.LEASE + 1)
+    assert (handed_over(), balances()) == (2, HELD)
+    later(OVER - reconciliation.LEASE)
+    later(30, times=3)
+    assert (handed_over(), api.status(promised), balances()) == (3, "completed", SPENT)
+
+
+@pytest.mark.parametrize("back", [DAY, 30 * DAY])
+def test_after_the_clock_was_set_back_the_operator_can_reject_in_that_hour(
+    promised, api, later, ahead, refuses, flask, balances, back
+):
+    ahead(-back)
+    restart()
+    later(reconciliation.LEASE + 1)
+    later(SHOWN)
+    flask("order", "reject", promised, *REASON)
+    assert (api.status(promised), balances()) == ("cancelled", BACK)
+
+
+@pytest.mark.parametrize("back", [HOUR, DAY])
+def test_what_a_channel_may_not_show_yet_waits_no_longer_because_the_clock_was_set_back(
+    stuck, api, later, ahead, handed_over, back
+):
+    ahead(-back)
+    restart()
+    later(reconciliation.LEASE + 1)
+    assert handed_over() == 2  # it may be on its way
+    later(SHOWN)
+    later(30, times=3)
+    assert (handed_over(), api.status(stuck)) == (3, "completed")
+
+
+@pytest.mark.parametrize("jump", [60, HOUR, DAY])
+def test_a_promise_keeps_its_real_length_when_the_clock_is_set_ahead(
+    promised, api, later, ahead, handed_over, balances, jump
+):
+    later(HOUR)  # ten minutes are left
+    ahead(jump)
+    reconciliation.release(jump)
+    wake(promised)
+    later(0)
+    later(500)
+    assert (handed_over(), balances()) == (2, HELD)
+    later(150)
+    later(30, times=3)
+    assert (handed_over(), api.status(promised), balances()) == (3, "completed", SPENT)
+
+
+def test_what_a_channel_may_not_show_yet_keeps_its_real_length_too(stuck, later, ahead, handed_over):
+    ahead(HOUR)
+    reconciliation.release(HOUR)
+    later(500)
+    assert handed_over() == 2
+    later(301)
+    assert handed_over() == 3
+
+
+def test_a_promise_that_had_passed_is_not_renewed_when_the_clock_is_set(promised, ahead, handed_over, later):
+    ahead(OVER + 1)
+    ahead(DAY)
+    reconciliation.release(DAY)
+    later(0)
+    assert handed_over() == 3
+
+
+# --- a service that runs
+
+
+@contextmanager
+def _watched(then):
+    watch = clock.Watch(then)
+    watch.start()
+    try:
+        until(lambda: clock.seen.heeded is not None)
+        yield
+    finally:
+        watch.stop()
+
+
+def test_nothing_is_handed_over_between_a_jump_and_what_follows_from_it(promised, ahead, handed_over):
+    """The watch looks each second; a sweep in between would find every promise passed."""
+    noticed = []
+
+    def fails_at_first(by):
+        noticed.append(by)
+        if len(noticed) == 2:
+            order = Order.get(Order.order_no == promised)
+            assert order.claim(int(time.time()))
+            payouts.hand_over(order)
+            raise RuntimeError("this once")
+        reconciliation.release(round(max(by, 0)))
+
+    with _watched(fails_at_first):
+        ahead(DAY)
+        until(lambda: len(noticed) == 3)
+    assert [round(by) for by in noticed] == [0, DAY, DAY]
+    assert handed_over() == 2
+
+
+@pytest.mark.usefixtures("slow")
+def test_a_service_that_runs_keeps_its_promise_when_the_clock_is_set_ahead(promised, time_machine, handed_over):
+    def kept():
+        return Order.get(Order.order_no == promised).left_alone_until
+
+    told, beginning = kept(), datetime.now(UTC)
+    time_machine.move_to(beginning)
+    stop = jobs.start(settings.active())
+    try:
+        until(lambda: clock.seen.heeded is not None)
+        time_machine.shift(2 * HOUR)
+        until(lambda: kept() > told)
+        wake(promised)
+        until(lambda: Order.get(Order.order_no == promised).due_at == kept())
+    finally:
+        stop()
+    assert abs(kept() - told - 2 * HOUR) <= 2
+    assert handed_over() == 2

@@ -6,7 +6,7 @@ from collections import namedtuple
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from peewee import AutoField, BigIntegerField, DatabaseProxy, Model, Value
 
@@ -14,6 +14,8 @@ from models.postgres import Postgres
 from models.sqlite import Sqlite
 
 LARGEST_ID = 2**63 - 1
+
+T = TypeVar("T")
 
 
 class _Database(DatabaseProxy):
@@ -46,7 +48,24 @@ def open_postgres(url: str, connections: int) -> None:
     _use(Postgres(url, connections))
 
 
+_constants: dict[str, Any] = {}
+
+
+def constant(name: str, read: Callable[[], T]) -> T:
+    """Return a value that does not change in the open database; `read` is called once per process and database."""
+    value: T | None = _constants.get(name)
+    if value is None:
+        value = _constants[name] = read()
+    return value
+
+
+def forget_constants() -> None:
+    """Read them again: another database is open."""
+    _constants.clear()
+
+
 def _use(wanted: Any) -> None:
+    forget_constants()
     before = database.obj
     if not before.is_closed():
         before.close()

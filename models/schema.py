@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from models.ledger import Entry, LedgerAccount, Posting
 from models.merchant import Merchant
 from models.operator import AuditEntry, Operator
 from models.order import History, Order, PaymentException
-from models.outbox import Callback, CallbackAttempt
+from models.outbox import Callback, CallbackAttempt, WebhookKey
 from models.replay import IdempotencyKey, Nonce
 from models.revision import OF_TABLES, REVISED, Revision
 from models.schema_postgres import statements as postgres_statements
@@ -45,6 +46,7 @@ TABLES = [
     Operator,
     AuditEntry,
     Verification,
+    WebhookKey,
 ]
 # How a row is recognised that must neither change nor go, not even by REPLACE, which fires no DELETE trigger.
 APPEND_ONLY = {
@@ -94,6 +96,7 @@ def _postgres_triggers() -> None:
 def _first_rows() -> None:
     SearchProgress.add(order_id=0)
     Revision.add(number=0)
+    WebhookKey.add(key=secrets.token_hex(32))
 
 
 def create(fill: Callable[[], None] = _first_rows) -> bool:

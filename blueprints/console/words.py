@@ -40,6 +40,8 @@ EVENTS = {
     "order.confirmed": lazy_gettext("Confirmed"),
     "order.completed": lazy_gettext("Completed"),
     "order.cancelled": lazy_gettext("Cancelled"),
+    "order.credited": lazy_gettext("Credited"),
+    "order.refunded": lazy_gettext("Refunded"),
 }
 EXCEPTIONS = {
     "wrong_amount": lazy_gettext("Wrong amount"),

@@ -118,6 +118,8 @@ ACTIONS = _as_they_are(
     N_("set channel"),
     N_("try channel"),
     N_("add operator"),
+    N_("restore"),
+    N_("resume"),
     N_("set operator"),
     N_("set password"),
     N_("enable operator"),
@@ -134,6 +136,7 @@ ABOUT = _as_they_are(
     N_("operator"),
     N_("ledger"),
     N_("list"),
+    N_("database"),
 )
 OPERATOR = "operator "
 WHO = {

@@ -97,6 +97,7 @@ def test_ids_of_exceptions_callbacks_and_channels_do_not_return(api, flask, flas
     assert story(order_no)["exceptions"][0]["id"] == AHEAD
     assert database.execute_sql("SELECT MIN(id) FROM callback").fetchone() == (AHEAD,)
     assert added["id"] > AHEAD
+    assert database.execute_sql("SELECT MAX(id) FROM ledger_account").fetchone()[0] > AHEAD
 
 
 def test_an_order_that_was_rolled_back_after_a_restore_leaves_the_next_id_ahead(api, story, backup):

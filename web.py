@@ -34,6 +34,7 @@ from models.base import database
 from models.merchant import Merchant
 from server import Server, core_of_its_own, may_have, on_any_core, staying_on, until_asked
 from services import (
+    after_restore,
     beats,
     clock,
     demo,
@@ -44,6 +45,7 @@ from services import (
     refused_lately,
     replay,
     seeding,
+    unknown_notices,
 )
 from services.errors import NotPossible
 from services.inbox import inbox
@@ -74,6 +76,7 @@ def begin() -> None:
     beats.forget()
     auth.begin()
     gate.begin()
+    unknown_notices.begin()
     access.begin()
     clock.seen.begin()
     replay.memory.forget()
@@ -181,6 +184,7 @@ def serve() -> None:
     alone = nullcontext() if database.is_shared else instance_lock.held(chosen.database.resolve().parent)
     with ends_in_one_line(), alone:
         schema.check()
+        after_restore.warn()
         _seed_or_refuse(chosen)
         _need_threads(chosen)
         with core_of_its_own() if chosen.one_core else nullcontext() as core:

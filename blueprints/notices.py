@@ -6,9 +6,10 @@ import logging
 
 from flask import Blueprint, Response, request
 
+from blueprints import gate
 from gateways.base import BadNotice, Incoming
 from models.order import Order
-from services import settlement
+from services import settlement, unknown_notices
 from services.channels import driver_of
 from services.errors import Refused
 
@@ -21,9 +22,10 @@ notices = Blueprint("notices", __name__, url_prefix="/addons/paychannel/notify")
 def notify(order_no: str) -> Response:
     """A channel's notice about one order: verified, settled, and only then acknowledged."""
     order = Order.get_or_none(Order.order_no == order_no)
-    if order is None:
-        raise Refused(40401)
     incoming = Incoming(request.method, request.query_string, request.headers, request.get_data(cache=False))
+    if order is None:
+        unknown_notices.take(order_no, incoming, gate.caller(request.remote_addr or ""))
+        raise Refused(40401)
     try:
         settlement.take_notice(order, incoming)
         accepted = True

@@ -8,18 +8,28 @@ from apispec.ext.marshmallow import OpenAPIConverter
 
 from blueprints.examples import example_of
 from blueprints.operations import JSON
-from models.order import CANCELLED, COMPLETED, CONFIRMED, PAID
+from models.order import CANCELLED, COMPLETED, CONFIRMED, PAID, STATUSES
 from schemas.answers import Event
 from schemas.meanings import meaning_of
 from services.callbacks import PAUSES, TIMEOUT
 
-# Type, the status that its order has, when it comes.
+# Type, the statuses that its order can have (the first is the example's), when it is sent.
 TYPES = (
-    ("order.completed", COMPLETED, "A deposit was credited, or a withdrawal paid out. Every merchant gets it."),
-    ("order.cancelled", CANCELLED, "An order expired, or was closed, refused or rejected. Every merchant gets it."),
-    ("order.paid", PAID, "Somebody says that the money was sent. Only for merchants that asked for it."),
-    ("order.confirmed", CONFIRMED, "Proven, or accepted for payout. Only for merchants that asked for it."),
-    ("test", COMPLETED, "The operator tries your address. The order in it never was; do nothing but answer 2xx."),
+    ("order.completed", (COMPLETED,), "A deposit was credited, or a withdrawal paid out. Every merchant gets it."),
+    ("order.cancelled", (CANCELLED,), "An order expired, or was closed, refused or rejected. Every merchant gets it."),
+    ("order.paid", (PAID,), "Somebody says that the money was sent. Only for merchants that asked for it."),
+    ("order.confirmed", (CONFIRMED,), "Proven, or accepted for payout. Only for merchants that asked for it."),
+    (
+        "order.credited",
+        (CANCELLED, *STATUSES),
+        "Money that did not fit the order was credited; the status stays. Only for merchants that asked for it.",
+    ),
+    (
+        "order.refunded",
+        (CANCELLED, *STATUSES),
+        "Money that did not fit the order was sent back; the status stays. Only for merchants that asked for it.",
+    ),
+    ("test", (COMPLETED,), "The operator tries your address. The order in it never was; do nothing but answer 2xx."),
 )
 HEADERS = {"webhook-id": "string", "webhook-timestamp": "integer", "webhook-signature": "string"}
 UNITS = ((3600, "h"), (60, "min"), (1, "s"))
@@ -56,14 +66,18 @@ def webhooks(converter: OpenAPIConverter, schemas: dict[str, Any]) -> dict[str, 
     event = converter.resolve_nested_schema(Event)
     example = example_of(event, schemas)
     found = {}
-    for name, status, about in TYPES:
+    for name, (status, *others), about in TYPES:
         own = {
             "properties": {
                 "type": {"const": name, "description": "What happened.", "examples": [name]},
                 "data": {
                     "description": "The order as it was then.",
                     "properties": {
-                        "status": {"const": status, "description": "The status that it reached.", "examples": [status]}
+                        "status": {
+                            **({"enum": others} if others else {"const": status}),
+                            "description": "The status that it had." if others else "The status that it reached.",
+                            "examples": [status],
+                        }
                     },
                 },
             }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import click
@@ -10,7 +11,8 @@ import click
 import settings
 from cli.output import Commands, refusal, when
 from models import schema
-from services import demo, instance_lock, seeded_orders, seeding
+from models.base import database
+from services import after_restore, demo, instance_lock, seeded_orders, seeding
 from services.backup import backup as copy_database
 from services.errors import NotPossible
 from services.moving import copy as copy_to_postgres
@@ -64,7 +66,33 @@ def restore(backup: Path, yes: bool, unverified: bool) -> None:
     click.echo(f"{chosen.database} has {done.orders} orders{newest}")
     if done.missing:
         click.echo("it is of an older version: run `flask db migrate`, then `flask ledger verify`")
-    click.echo("start the service; then compare with your channels and merchants what happened since")
+    _say_next_steps()
+
+
+def _say_next_steps() -> None:
+    click.echo(after_restore.PAUSED)
+    click.echo(after_restore.NEXT_STEPS)
+
+
+@db.command("mark-restored")
+def mark_restored() -> None:
+    """Do what follows a restore by other means, as by pg_restore. Stop the service before.
+
+    Row ids then continue 1,000,003 above the highest, and payouts and the expiry of manual deposits are paused.
+    """
+    schema.check()
+    folder = settings.active().database.resolve().parent
+    with nullcontext() if database.is_shared else instance_lock.held(folder):
+        after_restore.mark()
+    _say_next_steps()
+
+
+@db.command("resume")
+def resume() -> None:
+    """Resume payouts and the expiry of manual deposits."""
+    schema.check()
+    after_restore.resume()
+    click.echo("payouts and the expiry of manual deposits go on, within five minutes")
 
 
 @db.command("copy")

@@ -25,7 +25,9 @@ def _settable(command: Any) -> Any:
     options = (
         click.option("--name", help="Name that payers see."),
         click.option("--callback-url", help="Where callbacks go; empty for nowhere."),
-        click.option("--events", help="Events besides the results: paid, confirmed; joined by commas."),
+        click.option(
+            "--events", help="Events besides the results: paid, confirmed, credited, refunded; joined by commas."
+        ),
         click.option("--buy-rate", type=PERCENT, help="Service fee on deposits, in percent, such as 0.60."),
         click.option("--sell-rate", type=PERCENT, help="Service fee on withdrawals, in percent."),
         click.option(

@@ -10,7 +10,18 @@ from cli.output import ROW_ID, YUAN, Commands, facts, json_option, show, table, 
 from gateways.base import State
 from models.order import BUY, SELL, STATUSES, History, Order
 from schemas.views import hundredths, order_view
-from services import actions, administration, ordering, overview, payouts, reasons, reconciliation, resolution, story
+from services import (
+    actions,
+    administration,
+    ordering,
+    overview,
+    payouts,
+    reasons,
+    reconciliation,
+    resolution,
+    story,
+    unknown_notices,
+)
 
 order = Commands("order", help="Orders, their exceptions, and what an operator decides.")
 TYPES = {"buy": BUY, "sell": SELL}
@@ -115,6 +126,25 @@ def _tell(told: dict[str, Any]) -> None:
             facts(rows)
         elif isinstance(rows, list) and rows:
             table([row | {"at": when(row["at"])} if "at" in row else row for row in rows])
+
+
+@order.command("unknown")
+@click.option("--limit", default=50, show_default=True, type=click.IntRange(1, 10_000), help="At most this many.")
+@json_option
+def unknown(limit: int, as_json: bool) -> None:
+    """List verified notices about orders that are not in the database. After a restore, these are payments it lost."""
+    views = [
+        {
+            "at": row.at,
+            "channel": row.channel_id,
+            "order_no": row.order_no,
+            "state": row.state,
+            "amount": hundredths(row.amount),
+            "reference": row.reference,
+        }
+        for row in unknown_notices.listed(limit)
+    ]
+    show(views, as_json, lambda views: table([view | {"at": when(view["at"])} for view in views]))
 
 
 @order.command("show")

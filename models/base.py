@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections import namedtuple
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from peewee import AutoField, BigIntegerField, DatabaseProxy, Model, Value
 
@@ -14,6 +15,8 @@ from models.postgres import Postgres
 from models.sqlite import Sqlite
 
 LARGEST_ID = 2**63 - 1
+
+T = TypeVar("T")
 
 
 class _Database(DatabaseProxy):
@@ -46,7 +49,24 @@ def open_postgres(url: str, connections: int) -> None:
     _use(Postgres(url, connections))
 
 
+_constants: dict[str, Any] = {}
+
+
+def constant(name: str, read: Callable[[], T]) -> T:
+    """Return a value that does not change in the open database; `read` is called once per process and database."""
+    value: T | None = _constants.get(name)
+    if value is None:
+        value = _constants[name] = read()
+    return value
+
+
+def forget_constants() -> None:
+    """Read them again: another database is open, or this one was marked as restored."""
+    _constants.clear()
+
+
 def _use(wanted: Any) -> None:
+    forget_constants()
     before = database.obj
     if not before.is_closed():
         before.close()
@@ -132,7 +152,7 @@ class Statement:
 @cache
 def _insert(table: Any, *columns: str) -> Statement:
     def build(values: Any) -> Any:
-        rows = table.insert({name: getattr(values, name) for name in columns})
+        rows = Model.insert.__func__(table, {name: getattr(values, name) for name in columns})
         key = table._meta.primary_key
         return rows.returning(key) if database.is_shared and isinstance(key, AutoField) else rows
 
@@ -147,6 +167,25 @@ def _ids(cursor: Any, count: int) -> list[int]:
     return list(range(last - count + 1, last + 1))
 
 
+def first_ids() -> dict[str, int]:
+    """By table, the id of the first row made after the last restore (models/restoration.py); empty without one."""
+
+    def read() -> dict[str, int]:
+        newest = database.execute_sql("SELECT first_ids FROM restoration ORDER BY id DESC LIMIT 1").fetchone()
+        return dict(json.loads(newest[0])) if newest else {}
+
+    return constant("first_ids", read)
+
+
+def _next_id(table: Any) -> int | None:
+    """The id of the next row if SQLite, which goes by the highest id, would give one from before a restore."""
+    name = table._meta.table_name
+    if database.is_shared or name not in (first := first_ids()):
+        return None
+    highest = database.execute_sql(f'SELECT MAX(id) FROM "{name}"').fetchone()[0] or 0
+    return first[name] if highest + 1 < first[name] else None
+
+
 class Table(Model):
     """Base of every table."""
 
@@ -157,7 +196,16 @@ class Table(Model):
     @classmethod
     def add(cls: Any, **row: Any) -> int:
         """Insert one row, compiled once for each set of columns; its id. Foreign keys are given as ids."""
+        if (next_id := _next_id(cls)) is not None:
+            row["id"] = next_id
         return next(iter(_ids(_insert(cls, *row).run(**row), 1)), 0)
+
+    @classmethod
+    def insert(cls: Any, __data: Any = None, **row: Any) -> Any:
+        """peewee's INSERT of one row, which `create` uses, too."""
+        if (next_id := _next_id(cls)) is not None:
+            row["id"] = next_id
+        return super().insert(__data, **row)
 
     @classmethod
     def from_row(cls: Any, row: dict[str, Any]) -> Any:
@@ -169,6 +217,8 @@ class Table(Model):
     @classmethod
     def add_all(cls: Any, rows: list[dict[str, Any]]) -> list[int]:
         """Insert rows that have the same columns, by one statement; their ids, where the table has any."""
+        if (next_id := _next_id(cls)) is not None:
+            rows = [{**row, "id": next_id + at} for at, row in enumerate(rows)]
         return _ids(_insert(cls, *rows[0]).run_all(rows), len(rows))
 
 

@@ -2,7 +2,7 @@
 
 from peewee import Check, ForeignKeyField, IntegerField, TextField
 
-from models.base import Statement, Table, Timestamp
+from models.base import Statement, Table, Timestamp, constant
 from models.merchant import Merchant
 from models.order import Order
 
@@ -12,12 +12,13 @@ WAITING, DELIVERED, DEAD = CALLBACK_STATES = ("pending", "delivered", "dead")
 class Callback(Table):
     """One event for one merchant. `body` is sent byte for byte; `webhook_id` is the same on every try.
 
+    The same event of the same order always has the same `webhook_id`, also in a database restored from a backup.
     `due_at` is when to try next, null once it is delivered or dead.
     """
 
     webhook_id = TextField(unique=True)
     merchant = ForeignKeyField(Merchant, index=False)
-    order = ForeignKeyField(Order, index=False)
+    order = ForeignKeyField(Order)
     type = TextField()
     body = TextField()
     state = TextField(default=WAITING, constraints=[Check("state IN ('pending', 'delivered', 'dead')")])
@@ -27,7 +28,6 @@ class Callback(Table):
     updatetime = Timestamp()
 
     class Meta:
-        indexes = ((("order", "type"), True),)
         constraints = [Check("(state = 'pending') = (due_at IS NOT NULL)")]
 
     def claim(self, until: int) -> bool:
@@ -43,6 +43,20 @@ Callback.add_index(
     Callback.index(Callback.merchant, Callback.due_at, where=Callback.due_at.is_null(False), name="callback_due")
 )
 Callback.add_index(Callback.merchant, Callback.state, Callback.createtime, name="callback_state")
+
+
+class WebhookKey(Table):
+    """One row: the random key, as hex, from which every `webhook_id` is derived. It never changes."""
+
+    key = TextField()
+
+
+_key = Statement(lambda v: WebhookKey.select(WebhookKey.key))
+
+
+def webhook_key() -> bytes:
+    """Return the key of the open database."""
+    return constant("webhook_key", lambda: bytes.fromhex(_key.run().fetchone()[0]))
 
 
 class CallbackAttempt(Table):

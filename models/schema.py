@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,19 +10,21 @@ from peewee import AutoField
 from playhouse.migrations import Runner
 
 from models.account import ReceivingAccount
-from models.base import database
+from models.base import database, first_ids
 from models.channel import Channel, ChannelLink
 from models.ledger import Entry, LedgerAccount, Posting
 from models.merchant import Merchant
 from models.operator import AuditEntry, Operator
 from models.order import History, Order, PaymentException
-from models.outbox import Callback, CallbackAttempt
+from models.outbox import Callback, CallbackAttempt, WebhookKey
 from models.replay import IdempotencyKey, Nonce
+from models.restoration import Restoration
 from models.revision import OF_TABLES, REVISED, Revision
 from models.schema_postgres import statements as postgres_statements
 from models.search import SearchProgress
 from models.search import create as search_statements
 from models.tally import TRIGGERS, Tally
+from models.unknown_notice import UnknownNotice
 from models.verification import Verification
 
 TABLES = [
@@ -45,6 +48,9 @@ TABLES = [
     Operator,
     AuditEntry,
     Verification,
+    WebhookKey,
+    Restoration,
+    UnknownNotice,
 ]
 # How a row is recognised that must neither change nor go, not even by REPLACE, which fires no DELETE trigger.
 APPEND_ONLY = {
@@ -54,6 +60,7 @@ APPEND_ONLY = {
     AuditEntry: "id = NEW.id",
 }
 BY_KEY = (Nonce, IdempotencyKey, Tally)  # SQLite keeps their rows in their keys' order; Postgres has no such tables
+NUMBERED = [table for table in TABLES if isinstance(table._meta.primary_key, AutoField)]
 MIGRATIONS = Path(__file__).parent / "migrations"
 
 
@@ -94,6 +101,7 @@ def _postgres_triggers() -> None:
 def _first_rows() -> None:
     SearchProgress.add(order_id=0)
     Revision.add(number=0)
+    WebhookKey.add(key=secrets.token_hex(32))
 
 
 def create(fill: Callable[[], None] = _first_rows) -> bool:
@@ -120,15 +128,16 @@ def create(fill: Callable[[], None] = _first_rows) -> bool:
 
 
 def continue_ids() -> None:
-    """Have the next row of each table follow the last, where rows came with ids of their own."""
+    """Have the next row of each table follow the last, or begin where a restore says."""
     if not database.is_shared:
-        return  # SQLite goes by the rows themselves
-    for table in TABLES:
-        if isinstance(table._meta.primary_key, AutoField):
-            name = f'"{table._meta.table_name}"'
-            database.execute_sql(
-                f"SELECT setval(pg_get_serial_sequence('{name}', 'id'), MAX(id)) FROM {name} HAVING MAX(id) IS NOT NULL"
-            )
+        return  # SQLite goes by the rows themselves, and models/base.py by the restore
+    for table in NUMBERED:
+        name = f'"{table._meta.table_name}"'
+        least = first_ids().get(table._meta.table_name, 1) - 1  # below 1 there is none
+        last = f"GREATEST(MAX(id), NULLIF({least}, 0))"
+        database.execute_sql(
+            f"SELECT setval(pg_get_serial_sequence('{name}', 'id'), {last}) FROM {name} HAVING {last} IS NOT NULL"
+        )
 
 
 def migrate() -> list[str]:

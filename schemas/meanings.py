@@ -239,7 +239,7 @@ MEANINGS: dict[str, Meaning] = {
     "Event.timestamp": _out("When the status was reached: RFC 3339, UTC.", "2026-01-01T00:01:00Z", format="date-time"),
     "Event.data": _out("The order as it was then, in the form of the queries."),
     "webhook-id": _out(
-        "Names the callback; the same on every retry and redelivery, so remember it: one may come twice.",
+        "Names the event; the same on every retry and redelivery, so remember it: one may come twice.",
         "msg_0f8e4c1d8a3b4f6f9b1f2c7d5e6a7b80",
         pattern="^msg_[0-9a-f]{32}$",
     ),

@@ -26,7 +26,7 @@ from services.postings import OPERATOR
 from services.signing import WEBHOOK_PREFIX
 
 RESULTS = ("completed", "cancelled")
-EVENTS = ("paid", "confirmed", *RESULTS)
+EVENTS = ("paid", "confirmed", "credited", "refunded", *RESULTS)
 CARD_NUMBER = re.compile(r"[A-Za-z0-9@._-]{6,40}")
 MERCHANT_KEY = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 NO_KEYS = {"new", ".", ".."}  # which could not stand in an address of the console

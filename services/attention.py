@@ -9,8 +9,9 @@ from math import sqrt
 from typing import Any
 
 import business_clock
+from models.restoration import paused_since
 from models.verification import FAILED, OFF
-from services import storage, verification
+from services import storage, unknown_notices, verification
 from services.statistics import Cell, Statistics, Sum
 from services.waiting import Waiting
 
@@ -25,10 +26,10 @@ ENOUGH = 10  # orders that came to an end, so that a rate is shown
 class Finding:
     """One thing that needs a person: `kind` says which, `facts` what is told about it.
 
-    Kinds and their facts: storage (fault), ledger_off (checks, at), ledger_failed (why), ledger_overdue (at, may be
-    None), exceptions (count, oldest, silent: how many of them), payouts (count, oldest), claims (count, oldest,
-    channels), dead (count, merchants, since), retried (count), silent (channel, count, oldest), failing (channel,
-    order_type, recent and usual: rates from 0 to 1, since: a day).
+    Kinds and their facts: restored (at), unknown_notices (count), storage (fault), ledger_off (checks, at),
+    ledger_failed (why), ledger_overdue (at, may be None), exceptions (count, oldest, silent: how many of them),
+    payouts (count, oldest), claims (count, oldest, channels), dead (count, merchants, since), retried (count),
+    silent (channel, count, oldest), failing (channel, order_type, recent and usual: rates from 0 to 1, since: a day).
     """
 
     severity: str
@@ -45,6 +46,13 @@ def _storage() -> Iterator[Finding]:
     fault = storage.trial()
     if fault is not None:
         yield Finding(URGENT, "storage", {"fault": fault})
+
+
+def _restored() -> Iterator[Finding]:
+    if (at := paused_since()) is not None:
+        yield Finding(URGENT, "restored", {"at": at})
+    if count := unknown_notices.recent():
+        yield Finding(URGENT, "unknown_notices", {"count": count})
 
 
 def _ledger(every: int) -> Iterator[Finding]:
@@ -99,5 +107,5 @@ def _failing(statistics: Statistics) -> Iterator[Finding]:
 
 def findings(statistics: Statistics, waiting: Waiting, verify_every: int) -> list[Finding]:
     """All of them, the worst first; none where all is well."""
-    found = [*_storage(), *_ledger(verify_every), *_waiting(waiting), *_failing(statistics)]
+    found = [*_storage(), *_restored(), *_ledger(verify_every), *_waiting(waiting), *_failing(statistics)]
     return sorted(found, key=lambda each: SEVERITIES.index(each.severity))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 import json
 import logging
 import random
@@ -26,7 +27,7 @@ from gateways.bounded import Deadline
 from models.base import Statement
 from models.merchant import Merchant
 from models.order import Order
-from models.outbox import DEAD, DELIVERED, WAITING, Callback, CallbackAttempt
+from models.outbox import DEAD, DELIVERED, WAITING, Callback, CallbackAttempt, webhook_key
 from models.writer import after_commit, transaction
 from schemas.views import order_view
 from services import directory, outbound, vault
@@ -65,8 +66,18 @@ def _wake(merchant: int) -> None:
 
 
 def new_webhook_id() -> str:
-    """The name of one callback."""
+    """A random id, for a test callback."""
     return f"msg_{secrets.token_hex(16)}"
+
+
+def webhook_id_of(order_no: str, event: str, about: int | None = None) -> str:
+    """The id of one event of an order: always the same, so that a database restored from a backup repeats it.
+
+    Args:
+        about: the id of the exception that the event is about, if it can happen several times per order.
+    """
+    event_name = "\n".join([order_no, event] if about is None else [order_no, event, str(about)])
+    return f"msg_{hmac.digest(webhook_key(), event_name.encode(), 'sha256').hex()[:32]}"
 
 
 def body_of(event: str, at: int, data: dict[str, Any]) -> str:
@@ -75,16 +86,29 @@ def body_of(event: str, at: int, data: dict[str, Any]) -> str:
     return json.dumps({"type": event, "timestamp": timestamp, "data": data}, ensure_ascii=False, separators=(",", ":"))
 
 
-def enqueue(order: Order) -> None:
-    """Write the callback for the order's present status where its merchant wants it; in the caller's transaction."""
+_same = Statement(lambda v: Callback.select(Callback.id).where(Callback.webhook_id == v.webhook_id))
+
+
+def enqueue(order: Order, event: str = "", about: int | None = None) -> None:
+    """Write the callback for an event of the order if its merchant subscribed to it; in the caller's transaction.
+
+    If this very event is in the outbox already, that callback stays and no other is written.
+
+    Args:
+        event: such as `order.credited`; the order's present status by default.
+        about: the id of the exception that the event is about.
+    """
     merchant = directory.by_id(order.merchant_id).merchant
-    if order.status not in merchant.events.split(","):
+    event = event or f"order.{order.status}"
+    if event.removeprefix("order.") not in merchant.events.split(","):
+        return
+    webhook_id = webhook_id_of(order.order_no, event, about)
+    if _same.first(webhook_id=webhook_id):
         return
     now = business_clock.now()
     after_commit(partial(_wake, order.merchant_id))
-    event = f"order.{order.status}"
     Callback.add(
-        webhook_id=new_webhook_id(),
+        webhook_id=webhook_id,
         merchant=order.merchant_id,
         order=order.id,
         type=event,

@@ -19,8 +19,8 @@ from services.postings import OPERATOR, Account
 
 def open_accounts(*accounts: Account) -> None:
     """Make the accounts that are not there yet, with nothing in them."""
-    rows = [{"kind": kind, "owner": owner} for kind, owner in accounts]
-    LedgerAccount.insert_many(rows).on_conflict_ignore().execute()
+    for kind, owner in accounts:
+        LedgerAccount.insert(kind=kind, owner=owner).on_conflict_ignore().execute()
 
 
 REPEATED = 600  # seconds in which the same adjustment is taken for a form that was sent twice

@@ -156,6 +156,9 @@ class Metrics:
         self._calls = Counter(
             "orders_channel_calls", "calls to channels", ("driver", "call", "result"), registry=self._registry
         )
+        self._unknown_notices = Counter(
+            "orders_unknown_notices", "notices about orders that are not here", ("result",), registry=self._registry
+        )
         build = Gauge("orders_build_info", "the service's version", ("version",), registry=self._registry)
         build.labels(settings.VERSION).set(1)
         self._registry.register(_Looked(lambda: self.load()))
@@ -177,6 +180,10 @@ class Metrics:
     def called(self, driver: str, call: str, result: str) -> None:
         """Count a call to a channel."""
         self._calls.labels(driver, call, result).inc()
+
+    def unknown_notice(self, result: str) -> None:
+        """Count a notice about an order that the database does not have (services/unknown_notices.py)."""
+        self._unknown_notices.labels(result).inc()
 
     def text(self) -> bytes:
         """All numbers in Prometheus's text form."""

@@ -8,7 +8,7 @@ import business_clock
 from gateways.base import ChannelRefused, ChannelUnknown, Report, State
 from models.order import BUY, CANCELLED, CONFIRMED, PAID, PENDING, SELL, Order
 from models.writer import transaction
-from services import lifecycle, ordering, payouts, settlement
+from services import after_restore, lifecycle, ordering, payouts, settlement
 from services.channels import LATE, LEASE, ask, driver_of, payment_of, payout_of
 from services.errors import N_, NotPossible
 from services.fairpool import Due, FairPool, start_due
@@ -69,6 +69,8 @@ def _ask_about_deposit(order: Order) -> int | None:
     driver = driver_of(order.channel)
     if order.status == PAID and driver.by_hand:
         return None
+    if driver.by_hand and after_restore.is_paused():
+        return business_clock.now() + LONGEST_PAUSE  # it may have been paid after the backup
     report = ask(driver.query, payment_of(order))
     now = business_clock.now()
     expired = order.status == PENDING and now >= (order.expires_at or 0)

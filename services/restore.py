@@ -13,7 +13,8 @@ from peewee import DatabaseError, fn
 from models import schema
 from models.base import database, open_database
 from models.order import Order
-from services import files, instance_lock, proof, sealed, vault
+from models.restoration import Restoration
+from services import after_restore, files, instance_lock, proof, sealed, vault
 from services.backup import check, copy_database, leave_room
 from services.errors import NotPossible
 from settings import Settings
@@ -67,6 +68,7 @@ def _replace(backup: Path, target: Path, chosen: Settings, verified: bool, step:
         step("checking the file")
         check(copy)
         orders, newest, missing = _looked_over(copy, chosen, verified, step)
+        _mark(copy, chosen, _highest_ids(target))
         files.settle(copy)  # now, since it takes its time: a command that opens the database from here on is in the way
         kept = _put_aside(target)
         files.replace(copy, target)
@@ -96,6 +98,30 @@ def _looked_over(copy: Path, chosen: Settings, verified: bool, step: Step) -> tu
                 raise NotPossible(f"its books are off: {name}: {off[0]} (--unverified restores it all the same)")
         orders, newest = Order.select(fn.COUNT(Order.id), fn.MAX(Order.createtime)).tuples().get()
         return orders, newest, missing
+    finally:
+        database.close()
+        open_database(chosen.database)
+
+
+def _highest_ids(present: Path) -> after_restore.Ids:
+    """By table, the highest id in the database that is to be replaced; nothing of what can't be read."""
+    if not present.exists():
+        return {}
+    try:
+        with closing(_opened(present)) as opened:
+            return after_restore.highest_ids(lambda query: opened.execute(query).fetchone())
+    except sqlite3.Error:
+        return {}
+
+
+def _mark(copy: Path, chosen: Settings, replaced: after_restore.Ids) -> None:
+    """Record in the copy that it was restored."""
+    open_database(copy)
+    try:
+        with database.atomic():
+            # In a backup of an older version the table is missing; the step that makes it then leaves it as it is.
+            database.create_tables([Restoration], safe=True)
+            after_restore.mark(replaced)
     finally:
         database.close()
         open_database(chosen.database)

@@ -48,6 +48,7 @@ def open_all_pages(api, http):
     for by in ({"order_no": mine}, {"id": 5}, {"merchant_order_no": "mine"}):
         assert api.detail(**by).code == 1
     api.call("getPayChannels", query="?category=gateway_b")
+    api.notice("1" * 24, 10_000)
     for order_no in (mine, by_hand, "1"):
         api.detail(order_no=order_no)
         for method, path, body in (("GET", CASHIER, b""), ("GET", STATUS, b""), ("POST", CLAIM, order_no.encode())):
@@ -128,6 +129,7 @@ def give_every_command(run, api, flask_json):
         f"order paid {withdrawals[0]}",
         f"order paid {deposits[0]}",
         f"order paid {deposits[1]} --amount 99.00",
+        "order unknown",
         f"order ask {done}",
         f"order show {deposits[1]} --reveal",
         f"order show {withdrawals[0]} --reveal",

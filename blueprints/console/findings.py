@@ -56,6 +56,25 @@ def _storage(facts: dict[str, Any]) -> Told:
     return gettext("The database: %(what)s.", what=said(facts["fault"].text)), "#"
 
 
+def _restored(facts: dict[str, Any]) -> Told:
+    text = gettext(
+        "Restored from a backup %(time)s ago. Payouts and the expiry of manual deposits are paused. "
+        "Compare with your channels and merchants, then run `flask db resume`.",
+        time=ago(facts["at"]),
+    )
+    return text, url_for("audit.index_view")
+
+
+def _unknown_notices(facts: dict[str, Any]) -> Told:
+    text = ngettext(
+        "%(count)s verified notice about an order that is not in the database. `flask order unknown` lists it.",
+        "%(count)s verified notices about orders that are not in the database. `flask order unknown` lists them.",
+        facts["count"],
+        count=f"{facts['count']:,}",
+    )
+    return text, "#"
+
+
 def _ledger_off(facts: dict[str, Any]) -> Told:
     checks = "; ".join(gettext(name) for name in facts["checks"])
     return gettext("The ledger is off. Not true any more: %(checks)s.", checks=checks), url_for("ledger.index")
@@ -163,6 +182,8 @@ def _failing(facts: dict[str, Any]) -> Told:
 
 TELL: dict[str, Callable[[dict[str, Any]], Told]] = {
     "storage": _storage,
+    "restored": _restored,
+    "unknown_notices": _unknown_notices,
     "ledger_off": _ledger_off,
     "ledger_overdue": _ledger_overdue,
     "ledger_failed": _ledger_failed,

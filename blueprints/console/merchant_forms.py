@@ -27,7 +27,7 @@ class MerchantForm(FlaskForm):
     callback_url = StringField(lazy_gettext("Callback URL"), [Length(max=2000)])
     events = Several(
         lazy_gettext("Callbacks besides the results"),
-        choices=[SelectChoice(each, words.STATUSES[each]) for each in MORE_EVENTS],
+        choices=[SelectChoice(each, words.EVENTS[f"order.{each}"]) for each in MORE_EVENTS],
     )
     buy_rate = Read(lazy_gettext("Fee on deposits"), Percent(), default="0.00")
     sell_rate = Read(lazy_gettext("Fee on withdrawals"), Percent(), default="0.00")

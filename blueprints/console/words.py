@@ -41,6 +41,8 @@ EVENTS = {
     "order.confirmed": lazy_gettext("Confirmed"),
     "order.completed": lazy_gettext("Completed"),
     "order.cancelled": lazy_gettext("Cancelled"),
+    "order.credited": lazy_gettext("Credited"),
+    "order.refunded": lazy_gettext("Refunded"),
 }
 EXCEPTIONS = {
     "wrong_amount": lazy_gettext("Wrong amount"),
@@ -132,6 +134,8 @@ ACTIONS = _as_they_are(
     N_("set channel"),
     N_("try channel"),
     N_("add operator"),
+    N_("restore"),
+    N_("resume"),
     N_("set operator"),
     N_("set password"),
     N_("enable operator"),
@@ -148,6 +152,7 @@ ABOUT = _as_they_are(
     N_("operator"),
     N_("ledger"),
     N_("list"),
+    N_("database"),
 )
 OPERATOR = "operator "
 WHO = {

@@ -283,6 +283,18 @@ def test_a_backup_of_an_older_release_is_restored_and_then_migrated(tmp_path, re
     service.flask("ledger", "verify")
     assert _rows(service.instance / "orders.sqlite") == _rows(source)
     assert len(json.loads(service.flask("order", "list", "--json").stdout)) > 10
+    # It is paused as one of this version is, and its ids continue ahead.
+    service.flask("merchant", "add", "newcomer", "--name", "Added")
+    assert _rows(service.instance / "orders.sqlite", "SELECT MAX(id) >= 1000003 FROM merchant") == [(1,)]
+    service.flask("db", "resume")
+
+
+def test_ids_continue_although_the_replaced_database_can_not_be_read(stopped, restored):
+    (stopped.instance / "orders.sqlite").write_bytes(b"no database " * 1000)
+    restored()
+    stopped.flask("merchant", "add", "newcomer", "--name", "Added")
+    # The backup has the merchants 1 and 2.
+    assert _rows(stopped.instance / "orders.sqlite", "SELECT MAX(id) FROM merchant") == [(1_000_005,)]
 
 
 class Killed(BaseException):

@@ -131,7 +131,7 @@ def _schema():
 def _start():
     """What a database has from the start: its schema, the steps it has, and how many rows of those every one has."""
     steps = now("SELECT name FROM schema_migration")
-    counts = [now(f"SELECT COUNT(*) FROM {table}") for table in ("search_progress", "revision")]
+    counts = [now(f"SELECT COUNT(*) FROM {table}") for table in ("search_progress", "revision", "webhook_key")]
     return *_schema(), steps, counts, now("SELECT * FROM order_search_config")
 
 

@@ -1,0 +1,33 @@
+"""The console's first page says that payouts are paused after a restore, and which payments the database lacks."""
+
+import pytest
+
+LOST = "202611230000000000000001"
+
+
+@pytest.fixture
+def told(page):
+    """`told(text)`: does the first page say that?"""
+    return lambda text: text in page().html
+
+
+def test_the_first_page_says_what_is_paused_until_the_operator_resumes(flask, told):
+    assert not told("Restored from a backup")
+    flask("db", "mark-restored")
+    assert told("Restored from a backup")
+    assert told("flask db resume")
+    flask("db", "resume")
+    assert not told("Restored from a backup")
+
+
+def test_the_first_page_counts_notices_about_unknown_orders(api, told):
+    api.notice(LOST, 100)
+    assert told("1 verified notice about an order that is not in the database")
+
+
+def test_a_merchant_can_subscribe_to_credited_and_refunded(flask, flask_json, page):
+    flask("merchant", "set", "demo", "--events", "credited,refunded")
+    assert flask_json("merchant", "show", "demo")["events"] == "credited,refunded,completed,cancelled"
+    html = page("merchant/demo").html
+    assert 'value="credited"' in html
+    assert 'value="refunded"' in html

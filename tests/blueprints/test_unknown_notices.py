@@ -1,0 +1,108 @@
+"""Notices about orders that the database does not have: genuine ones are listed, the others change nothing."""
+
+import logging
+
+import pytest
+
+from models import unknown_notice
+from models.base import database
+from services import unknown_notices
+from tests.support import sandbox_notice
+
+LOST = "202611230000000000000001"
+
+
+@pytest.fixture
+def listed(flask_json):
+    """`listed()`: what the command lists, without times."""
+    return lambda: [{n: v for n, v in row.items() if n != "at"} for row in flask_json("order", "unknown")]
+
+
+def counted(http, result):
+    name = f'orders_unknown_notices_total{{result="{result}"}} '
+    lines = [line for line in http("GET", "/metrics").text.splitlines() if line.startswith(name)]
+    return float(lines[0].removeprefix(name)) if lines else 0
+
+
+def test_a_genuine_notice_is_logged_and_listed_and_the_channel_hears_a_failure(api, listed, caplog, flask, http):
+    with caplog.at_level(logging.WARNING):
+        assert api.notice(LOST, 12_300, reference="R-7").code == 40401
+    expected = {"channel": 1, "order_no": LOST, "state": "paid", "amount": "123.00", "reference": "R-7"}
+    assert listed() == [expected]
+    assert LOST in flask("order", "unknown").stdout
+    assert LOST in caplog.text
+    assert counted(http, "verified") == 1
+
+
+def test_a_repeated_notice_is_listed_once(api, listed):
+    for _ in range(3):
+        api.notice(LOST, 12_300)
+    api.notice(LOST, 500, reference="R-2")
+    assert [row["amount"] for row in listed()] == ["5.00", "123.00"]
+
+
+def test_a_forged_notice_is_counted_and_leaves_no_trace(api, listed, http, nothing_changes):
+    assert api.notice(LOST, 12_300, secret="wrong").code == 40401
+    assert listed() == []
+    assert counted(http, "refused") == 1
+
+
+def test_a_genuine_notice_sent_to_another_orders_address_is_not_listed(api, listed):
+    assert api.notice(LOST, 12_300, to="202611230000000000000002").code == 40401
+    assert listed() == []
+
+
+@pytest.mark.parametrize("path", ["1", "x" * 24, LOST + "0", "%E4%BD%A0"])
+def test_an_address_that_is_not_an_order_number_is_unknown(api, http, listed, path):
+    body, headers = sandbox_notice(path, 100)
+    assert http("POST", f"/addons/paychannel/notify/{path}", body, headers).code == 40401
+    assert listed() == []
+
+
+def test_a_disabled_channels_notice_is_not_believed(api, flask, listed, flask_json):
+    for row in flask_json("channel", "list"):
+        flask("channel", "set", row["id"], "--disabled")
+    assert api.notice(LOST, 100).code == 40401
+    assert listed() == []
+
+
+def test_a_notice_whose_order_is_here_again_is_not_listed(api, listed):
+    order_no = api.buy().data["order_no"]
+    database.execute_sql(
+        "INSERT INTO unknown_notice (channel_id, order_no, state, amount, reference, at) "
+        f"VALUES (1, '{order_no}', 'paid', 100, 'R', 1)"
+    )
+    assert listed() == []
+
+
+def test_only_the_newest_are_kept(api, listed, monkeypatch):
+    monkeypatch.setattr(unknown_notice, "KEPT", 3)
+    for number in range(5):
+        api.notice(LOST, 100 + number, reference=f"R-{number}")
+    assert [row["reference"] for row in listed()] == ["R-4", "R-3", "R-2"]
+
+
+class TestRates:
+    @pytest.fixture
+    def settings_of_app(self):
+        return {"trusted_proxies": 1}
+
+    def send(self, http, number, address):
+        order_no = str(int(LOST) + number)
+        body, headers = sandbox_notice(order_no, 100)
+        path = f"/addons/paychannel/notify/{order_no}"
+        return http("POST", path, body, {**headers, "X-Forwarded-For": address}).code
+
+    def test_one_address_can_have_only_so_many_verified(self, http, listed, clock):
+        codes = {self.send(http, number, "203.0.113.5") for number in range(unknown_notices.PER_ADDRESS + 5)}
+        assert codes == {40401}
+        assert self.send(http, 900, "203.0.113.6") == 40401
+        assert len(listed()) == unknown_notices.PER_ADDRESS + 1
+        assert counted(http, "limited") == 5
+
+    def test_many_addresses_together_can_have_only_so_many_verified(self, http, monkeypatch, listed, clock):
+        monkeypatch.setattr(unknown_notices, "TOGETHER", 4)
+        unknown_notices.begin()
+        for number in range(6):
+            self.send(http, number, f"203.0.113.{number}")
+        assert len(listed()) == 4

@@ -49,10 +49,16 @@ HURRIED_WAIT = 100  # ms for a lock, in work for many
 
 # SQLSTATEs of a transaction that came in another's way.
 OVERTAKEN = ("40001", "40P01")
+# How the SQLSTATEs begin by which a server that goes on refuses a COMMIT: nothing is stored then.
+REFUSED_COMMIT = ("40", "53", "55", "57014")
 
 
 class NoDriver(Exception):
     """The driver of Postgres is not installed."""
+
+
+class CommitLost(OperationalError):
+    """The connection was lost during COMMIT, so the transaction may be stored or not."""
 
 
 def sqlstate(error: BaseException) -> str | None:
@@ -154,10 +160,19 @@ class Postgres(PostgresqlDatabase):
             raise
 
     def commit(self) -> None:
-        """Commit, or raise; Postgres itself would answer a COMMIT after an error by a silent rollback."""
+        """Commit, or raise; Postgres itself would answer a COMMIT after an error by a silent rollback.
+
+        Raises:
+            CommitLost: the connection was lost meanwhile.
+        """
         if self._state.conn.pgconn.transaction_status == TransactionStatus.INERROR:
             raise DatabaseError("the transaction had failed before")
-        super().commit()
+        try:
+            super().commit()
+        except (OperationalError, InterfaceError) as error:
+            if (sqlstate(error) or "").startswith(REFUSED_COMMIT):
+                raise
+            raise CommitLost(error, *error.args) from error
         self.close()
 
     def rollback(self) -> None:

@@ -196,9 +196,17 @@ class Postgres(PostgresqlDatabase):
         """Have this transaction wait for no lock for long."""
         self.execute_sql(f"SET LOCAL lock_timeout = {HURRIED_WAIT}")
 
-    def held(self, rows: Any, *, skip_locked: bool = False) -> Any:
-        """The query, whose rows nobody else changes until the transaction ends; without those that another holds."""
-        return rows.for_update("FOR NO KEY UPDATE", skip_locked=skip_locked)
+    def held(self, rows: Any, *, skip_locked: bool = False, alone: bool = False) -> Any:
+        """The query, whose rows nobody else changes until the transaction ends; without those that another holds.
+
+        Args:
+            alone: wait until nobody relies on them (`relied_on`), and keep everybody from it.
+        """
+        return rows.for_update("FOR UPDATE" if alone else "FOR NO KEY UPDATE", skip_locked=skip_locked)
+
+    def relied_on(self, rows: Any) -> Any:
+        """The query, whose rows nobody holds alone until the transaction ends; many can rely on them."""
+        return rows.for_update("FOR KEY SHARE")
 
     def alone(self, what: str, *ids: int) -> None:
         """Wait until nobody else is at this (each of `ids` apart); keep everybody out until the transaction ends."""

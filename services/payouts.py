@@ -9,7 +9,7 @@ from gateways.base import ChannelRefused, ChannelUnknown, Report, State
 from models.order import COMPLETED, CONFIRMED, PENDING, Order
 from models.writer import transaction
 from services import lifecycle, settlement
-from services.channels import LATE, LEASE, ask, driver_of, payout_of
+from services.channels import LATE, LEASE, ask, driver_of, keep_account, payout_of
 from services.errors import N_, NotPossible
 from services.queues import waiting_for
 from services.settlement import CORRECTED
@@ -52,6 +52,7 @@ def accept(order: Order, who: str = "operator", why: str = "accepted") -> None:
         NotPossible: it is no withdrawal, or not pending.
     """
     _unless(against_accepting(order))
+    keep_account(order.channel_id)
     if not lifecycle.move(order, CONFIRMED, who, why, due_at=business_clock.now()):
         raise NotPossible(N_("the withdrawal moved on just now"))
 

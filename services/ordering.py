@@ -19,7 +19,7 @@ from models.writer import grouped, transaction
 from services import fees, ledger, lifecycle, postings, replay, vault
 from services.channels import account_details, ask, driver_of, keep_account, payment_of
 from services.errors import Refused
-from services.numbers import new_order_no
+from services.numbers import keep_apart, new_order_no
 from services.queues import waiting_for
 from services.replay import Call
 
@@ -92,6 +92,9 @@ def _insert(placed: list[_New]) -> list[Order]:
         rows.append({**new.columns, "seq": seq + 1, "createtime": now, "updatetime": now})
     ids = Order.add_all(rows)
     orders = [Order.from_row({"id": order_id, **row}) for order_id, row in zip(ids, rows, strict=True)]
+    for order in orders:
+        if not order.is_buy:
+            keep_apart(order)
     replay.record([(new.call, order, new.outcome) for new, order in zip(placed, orders, strict=True)])
     lifecycle.begin(orders, "merchant", "created")
     return orders

@@ -82,8 +82,12 @@ def verify(against: IO[str] | None, as_json: bool) -> None:
 @click.option(
     "--channel", "channel_id", type=ROW_ID, help="The money came or went through this channel; else it is yours."
 )
-def adjust(key: str, amount: int, reason: str, channel_id: int | None) -> None:
-    """Add AMOUNT yuan to merchant KEY's available balance. A negative AMOUNT takes it."""
+@click.option("--again", is_flag=True, help="Adjust although the same was done in the last 10 minutes.")
+def adjust(key: str, amount: int, reason: str, channel_id: int | None, again: bool) -> None:
+    """Add AMOUNT yuan to merchant KEY's available balance. A negative AMOUNT takes it.
+
+    The same amount for the same reason is refused for 10 minutes, so that a repeated command does not count twice.
+    """
     through: Any = channel_setup.find_channel(channel_id) if channel_id is not None else None
-    books.adjust(administration.find_merchant(key), amount, reason, channel=through)
+    books.adjust(administration.find_merchant(key), amount, reason, channel=through, once=not again)
     click.echo(f"{key} has {hundredths(books.balances()[key]['available'])} available")

@@ -18,11 +18,22 @@ from cli.lazy import LazyGroup
 from models import schema
 from models.base import LARGEST_ID, database
 from models.faults import fault_of
-from models.postgres import NoDriver
+from models.postgres import CommitLost, NoDriver
 from schemas.fields import Percent, Sum
 from services.errors import NotPossible
 from services.vault import VaultLocked
 from settings import WrongSetting
+
+# How to find out whether a command counted whose commit was lost; only those that would count twice.
+CHECKS = {
+    "ledger adjust": "`flask ledger balances`, or repeat it within 10 minutes: it is refused if it counted",
+    "merchant rotate": "`flask merchant show KEY`: if `updatetime` is now, the secret is replaced, and rotating again "
+    "ends the one before it at once",
+    "merchant add": "`flask merchant list`; if it is there, `flask merchant rotate KEY` prints a secret",
+    "account add": "`flask account list KEY`",
+    "channel add": "`flask channel list`",
+}
+CHECK_ANY = "look at what it was to change"
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")
 
@@ -64,6 +75,10 @@ class _EndsInOneLine(click.Command):
             return super().invoke(ctx)
         except (NotPossible, VaultLocked, schema.WrongSchema) as error:
             raise refusal(error) from None
+        except CommitLost as error:
+            check = CHECKS.get(f"{ctx.info_name} {ctx.invoked_subcommand}", CHECK_ANY)
+            text = f"the connection to Postgres was lost during the commit, so this may have been done or not ({error})"
+            raise click.ClickException(f"{text}. Check before you repeat it: {check}") from None
         except DatabaseError as error:
             if fault := fault_of(error):
                 raise click.ClickException(f"{fault.text} ({error})") from None

@@ -49,10 +49,16 @@ HURRIED_WAIT = 100  # ms for a lock, in work for many
 
 # SQLSTATEs of a transaction that came in another's way.
 OVERTAKEN = ("40001", "40P01")
+# How the SQLSTATEs begin by which a server that goes on refuses a COMMIT: nothing is stored then.
+REFUSED_COMMIT = ("40", "53", "55", "57014")
 
 
 class NoDriver(Exception):
     """The driver of Postgres is not installed."""
+
+
+class CommitLost(OperationalError):
+    """The connection was lost during COMMIT, so the transaction may be stored or not."""
 
 
 def sqlstate(error: BaseException) -> str | None:
@@ -154,10 +160,19 @@ class Postgres(PostgresqlDatabase):
             raise
 
     def commit(self) -> None:
-        """Commit, or raise; Postgres itself would answer a COMMIT after an error by a silent rollback."""
+        """Commit, or raise; Postgres itself would answer a COMMIT after an error by a silent rollback.
+
+        Raises:
+            CommitLost: the connection was lost meanwhile.
+        """
         if self._state.conn.pgconn.transaction_status == TransactionStatus.INERROR:
             raise DatabaseError("the transaction had failed before")
-        super().commit()
+        try:
+            super().commit()
+        except (OperationalError, InterfaceError) as error:
+            if (sqlstate(error) or "").startswith(REFUSED_COMMIT):
+                raise
+            raise CommitLost(error, *error.args) from error
         self.close()
 
     def rollback(self) -> None:
@@ -181,9 +196,17 @@ class Postgres(PostgresqlDatabase):
         """Have this transaction wait for no lock for long."""
         self.execute_sql(f"SET LOCAL lock_timeout = {HURRIED_WAIT}")
 
-    def held(self, rows: Any, *, skip_locked: bool = False) -> Any:
-        """The query, whose rows nobody else changes until the transaction ends; without those that another holds."""
-        return rows.for_update("FOR NO KEY UPDATE", skip_locked=skip_locked)
+    def held(self, rows: Any, *, skip_locked: bool = False, alone: bool = False) -> Any:
+        """The query, whose rows nobody else changes until the transaction ends; without those that another holds.
+
+        Args:
+            alone: wait until nobody relies on them (`relied_on`), and keep everybody from it.
+        """
+        return rows.for_update("FOR UPDATE" if alone else "FOR NO KEY UPDATE", skip_locked=skip_locked)
+
+    def relied_on(self, rows: Any) -> Any:
+        """The query, whose rows nobody holds alone until the transaction ends; many can rely on them."""
+        return rows.for_update("FOR KEY SHARE")
 
     def alone(self, what: str, *ids: int) -> None:
         """Wait until nobody else is at this (each of `ids` apart); keep everybody out until the transaction ends."""

@@ -97,7 +97,11 @@ class Sqlite(SqliteDatabase):
         """A transaction that sees all tables as of one moment; it takes no write lock."""
         return self.atomic("DEFERRED")
 
-    def held(self, rows: Any, *, skip_locked: bool = False) -> Any:
+    def held(self, rows: Any, *, skip_locked: bool = False, alone: bool = False) -> Any:
+        """The query as it is: a transaction that writes is alone."""
+        return rows
+
+    def relied_on(self, rows: Any) -> Any:
         """The query as it is: a transaction that writes is alone."""
         return rows
 

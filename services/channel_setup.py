@@ -199,7 +199,12 @@ def _check_account(channel: Channel, present: dict[str, Any], config: dict[str, 
     """Another account would know nothing of what the present one has: it would be paid out twice, or never found."""
     names = registry.DRIVERS[channel.driver].account_fields
     changed = [name for name in names if name in config and str(config[name]) != str(present.get(name))]
-    if changed and Order.select().where(Order.channel == channel, Order.due_at.is_null(False)).exists():
+    if not changed:
+        return
+    database.held(
+        Channel.select().where(Channel.id == channel.id), alone=True
+    ).get()  # orders rely on it (keep_account)
+    if Order.select().where(Order.channel == channel, Order.due_at.is_null(False)).exists():
         raise NotPossible(
             f"orders are under way at the account of the present {changed[0]}: add another channel, or say "
             "--same-account if it is that account's new name",

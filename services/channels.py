@@ -11,6 +11,7 @@ from typing import Any
 import settings
 from gateways import registry
 from gateways.base import ChannelError, ChannelRefused, ChannelUnknown, Driver, Payment, Payout
+from models.base import Statement, database
 from models.channel import Channel
 from models.merchant import Merchant
 from models.order import Order
@@ -32,6 +33,19 @@ def _build(name: str, sealed_config: str) -> Driver:
 def driver_of(channel: Channel) -> Driver:
     """The channel's driver; made once for each state of its config."""
     return _build(channel.driver, channel.config)
+
+
+_config = Statement(lambda v: database.relied_on(Channel.select(Channel.config).where(Channel.id == v.channel)))
+
+
+def keep_account(channel_id: int) -> str:
+    """Let nobody give the channel another account until the caller's transaction ends; its sealed config.
+
+    An order that gets under way calls it first. So a change of the account either sees the order and is refused, or is
+    seen by the order.
+    """
+    config: str = _config.run(channel=channel_id).fetchone()[0]
+    return config
 
 
 def ask(call: Callable[[Any], Any], about: Payment | Payout) -> Any:

@@ -162,7 +162,8 @@ def _check_not_made(merchant: Merchant, fen: int, reason: str, who: str) -> None
     mine = (Posting.who == who) & (Posting.memo == reason) & (Entry.amount == fen)
     if _adjustments(merchant).where(mine, Posting.createtime > business_clock.now() - REPEATED).exists():
         said = N_("this was just done: if it is to be done again, say so in the reason")
-        raise NotPossible(said, {"reason": [said]})
+        text = f"{merchant.key} was adjusted by this amount for this reason just now: --again does it once more"
+        raise NotPossible(text, {"reason": [said]})
 
 
 @dataclass(frozen=True)

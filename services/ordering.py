@@ -17,9 +17,9 @@ from models.one_at_a_time import one_at_a_time
 from models.order import CANCELLED, PENDING, Order
 from models.writer import grouped, transaction
 from services import fees, ledger, lifecycle, postings, replay, vault
-from services.channels import account_details, ask, driver_of, payment_of
+from services.channels import account_details, ask, driver_of, keep_account, payment_of
 from services.errors import Refused
-from services.numbers import new_order_no
+from services.numbers import keep_apart, new_order_no
 from services.queues import waiting_for
 from services.reasons import because
 from services.replay import Call
@@ -37,9 +37,13 @@ class Placed:
 
 @dataclass(frozen=True)
 class _New:
-    """An order to be inserted: its columns but for `seq` and times, and the code that a safe retry gets, if known."""
+    """An order to be inserted: its columns but for `seq` and times, and the code that a safe retry gets, if known.
+
+    `config` is the sealed config of its channel that the order was prepared for.
+    """
 
     call: Call
+    config: str
     columns: dict[str, Any]
     outcome: int | None
 
@@ -61,7 +65,7 @@ def _new(
         "expires_at": None,
         **more,
     }
-    return _New(call, columns, outcome)
+    return _New(call, channel.config, columns, outcome)
 
 
 def _owner(new: _New) -> int:
@@ -70,7 +74,14 @@ def _owner(new: _New) -> int:
 
 @grouped(_owner)
 def _insert(placed: list[_New]) -> list[Order]:
-    """Insert orders with their nonces and first lines of history."""
+    """Insert orders with their nonces and first lines of history.
+
+    Raises:
+        Refused: 50300, a channel's config was changed since it was read: its account may be another one now.
+    """
+    configs = {channel: keep_account(channel) for channel in {new.columns["channel"] for new in placed}}
+    if any(new.config != configs[new.columns["channel"]] for new in placed):
+        raise Refused(50300)
     rows = []
     latest: dict[int, tuple[int, int]] = {}
     database.alone("numbers", *{new.call.merchant.id for new in placed})
@@ -82,6 +93,9 @@ def _insert(placed: list[_New]) -> list[Order]:
         rows.append({**new.columns, "seq": seq + 1, "createtime": now, "updatetime": now})
     ids = Order.add_all(rows)
     orders = [Order.from_row({"id": order_id, **row}) for order_id, row in zip(ids, rows, strict=True)]
+    for order in orders:
+        if not order.is_buy:
+            keep_apart(order)
     replay.record([(new.call, order, new.outcome) for new, order in zip(placed, orders, strict=True)])
     lifecycle.begin(orders, "merchant", because("created"))
     return orders

@@ -11,7 +11,7 @@ from models.merchant import Merchant
 from models.order import COMPLETED, CONFIRMED, MONEY_IN, PAID, PENDING, SELL, Order, PaymentException
 from models.writer import transaction
 from services import after_restore, clock, lifecycle, positions, references, settlement
-from services.channels import LATE, LEASE, ask, driver_of, payout_of
+from services.channels import LATE, LEASE, ask, driver_of, keep_account, payout_of
 from services.errors import N_, NotPossible
 from services.queues import waiting_for
 from services.reasons import Reason, because, said
@@ -56,6 +56,7 @@ def accept(order: Order, who: str = "operator", why: Reason = ACCEPTED) -> None:
         NotPossible: it is no withdrawal, or not pending.
     """
     _unless(against_accepting(order))
+    keep_account(order.channel_id)
     if not lifecycle.move(order, CONFIRMED, who, why, due_at=business_clock.now()):
         raise NotPossible(N_("the withdrawal moved on just now"))
 

@@ -1,9 +1,10 @@
 """The ledger: append-only in the database itself, one posting a purpose, and a proof that finds what is off."""
 
 import json
+from contextlib import suppress
 
 import pytest
-from peewee import IntegrityError
+from peewee import IntegrityError, OperationalError, PostgresqlDatabase
 
 from models.base import database
 from models.order import Order
@@ -177,7 +178,68 @@ def test_an_adjustment_that_can_not_be_is_refused_with_a_line(flask, balances, a
     assert balances() == (START, 0)
 
 
-def test_the_same_adjustment_twice_is_two(flask, balances):
-    for _ in range(2):
-        flask("ledger", "adjust", "demo", "1.00", "--reason", "again")
+def test_the_same_adjustment_once_more_is_refused_unless_it_is_confirmed(flask, refuses, balances):
+    same = ("ledger", "adjust", "demo", "1.00", "--reason", "again")
+    flask(*same)
+    assert "--again" in refuses(*same)
+    assert balances() == (START + 100, 0)
+    flask(*same, "--again")
     assert balances() == (START + 200, 0)
+
+
+@pytest.mark.parametrize(
+    ("key", "amount", "reason"), [("demo", "1.01", "again"), ("demo", "1.00", "another"), ("other", "1.00", "again")]
+)
+def test_another_adjustment_needs_no_confirmation(flask, flask_json, key, amount, reason):
+    flask("ledger", "adjust", "demo", "1.00", "--reason", "again")
+    flask("ledger", "adjust", key, amount, "--reason", reason)
+    assert sum(row["available"] for row in flask_json("ledger", "balances").values()) > START + 199
+
+
+def test_the_same_adjustment_needs_no_confirmation_after_ten_minutes(flask, ahead, balances):
+    for _ in range(2):
+        flask("ledger", "adjust", "demo", "1.00", "--reason", "rent")
+        ahead(601)
+    assert balances() == (START + 200, 0)
+
+
+@pytest.fixture
+def lost_commits(monkeypatch):
+    """`lost_commits(stored)`: the server stores the next transaction, or not, and then closes the connection."""
+    commit = PostgresqlDatabase.commit
+
+    def lose(stored):
+        def lost(self):
+            monkeypatch.undo()
+            if stored:
+                commit(self)
+            with suppress(OperationalError):
+                self.execute_sql("SELECT pg_terminate_backend(pg_backend_pid())")
+            commit(self)
+
+        monkeypatch.setattr(PostgresqlDatabase, "commit", lost)
+
+    return lose
+
+
+@pytest.mark.usefixtures("postgres_url")
+@pytest.mark.parametrize("stored", [True, False])
+def test_an_adjustment_whose_commit_was_lost_counts_once_when_it_is_repeated(
+    flask, refuses, balances, lost_commits, stored
+):
+    same = ("ledger", "adjust", "demo", "1.00", "--reason", "rent")
+    lost_commits(stored)
+    said = refuses(*same)
+    assert "may have been done or not" in said
+    assert "flask ledger balances" in said
+    assert balances() == (START + 100 * stored, 0)
+    flask(*same, fails=stored)
+    assert balances() == (START + 100, 0)
+
+
+@pytest.mark.usefixtures("postgres_url")
+def test_other_commands_say_too_that_their_commit_was_lost(api, refuses, flask, lost_commits):
+    order_no = api.sell("50.00").data["order_no"]
+    lost_commits(True)
+    assert "may have been done or not" in refuses("order", "accept", order_no)
+    assert "not pending" in refuses("order", "accept", order_no)

@@ -1,0 +1,117 @@
+"""Payout numbers stay different when ids that end alike meet in one second, because the clock was set back."""
+
+import pytest
+
+from models.order import Order
+from tests import postgres
+from tests.databases import raw
+from tests.upstreams.epay import EpayPlatform
+
+BETWEEN = 100_000  # ids after which a payout number ends alike
+
+
+@pytest.fixture
+def platform(web_server):
+    return EpayPlatform(web_server)
+
+
+@pytest.fixture
+def channel(platform, add_channel, flask):
+    """A channel that both merchants may use; `other` has a balance and an account, too."""
+    number = add_channel("epay", platform.config("2"), "--auto-accept-max", "1000")
+    flask("channel", "link", number, "other")
+    flask("ledger", "adjust", "other", "1000", "--reason", "start")
+    flask("account", "add", "other", "--card-number", "6222020000000000025", "--real-name", "李四")
+    return number
+
+
+@pytest.fixture
+def sell(channel):
+    """`sell(api)`: the number of a new withdrawal, which is accepted by rule; it has one createtime everywhere."""
+
+    def place(api):
+        answer = api.sell(channel=channel, paychannel_paymethod="alipay")
+        order_no = answer.data["order_no"]
+        assert api.detail(order_no=order_no).data["createtime"] == int(answer.json["time"])
+        return order_no
+
+    return place
+
+
+@pytest.fixture
+def skip_ids(instance, other):
+    """`skip_ids(order_no)`: the next order's id ends like this one's, as if 100,000 orders had been placed since."""
+
+    def skip(order_no):
+        deposit = other.buy().data["order_no"]
+        last = Order.get(Order.order_no == order_no).id + BETWEEN - 1
+        facts = {"id": "?", "order_no": "?", "seq": "seq + 1"}
+        columns = [field.column_name for field in Order._meta.sorted_fields]
+        named, values = (", ".join(each) for each in (map('"{}"'.format, columns), [facts.get(c, c) for c in columns]))
+        with raw(instance) as books:
+            copy = f'INSERT INTO "order" ({named}) SELECT {values} FROM "order" WHERE order_no = ?'
+            books.execute(copy, (last, f"{last:024d}", deposit))
+            if postgres.IN_USE:
+                books.execute("SELECT setval(pg_get_serial_sequence('\"order\"', 'id'), ?)", (last,))
+
+    return skip
+
+
+@pytest.fixture
+def pay_out(clock, due):
+    """`pay_out(since)`: do what is due in the minute that begins then."""
+
+    def do(since):
+        for seconds in range(since, since + 60, 5):
+            clock(seconds)
+            due.orders()
+
+    return do
+
+
+@pytest.mark.parametrize("set_back", [0, 30])
+def test_a_merchants_withdrawals_are_two_payouts_after_the_clock_was_set_back(
+    api, platform, sell, skip_ids, clock, pay_out, set_back
+):
+    clock(60)
+    first = sell(api)
+    skip_ids(first)
+    clock(60 - set_back)
+    orders = [first, sell(api)]
+    pay_out(90)
+    assert [api.status(order_no) for order_no in orders] == ["completed"] * 2
+    assert len(platform.payouts) == 2
+
+
+def test_withdrawals_of_two_merchants_are_two_payouts(api, other, platform, sell, skip_ids, clock, pay_out):
+    clock(60)
+    first = sell(api)
+    skip_ids(first)
+    second = sell(other)
+    pay_out(90)
+    assert (api.status(first), other.status(second)) == ("completed", "completed")
+    assert len(platform.payouts) == 2
+
+
+def test_each_further_withdrawal_gets_a_second_of_its_own(api, platform, sell, skip_ids, clock, pay_out, flask_json):
+    clock(60)
+    orders = [sell(api)]
+    for _ in range(2):
+        skip_ids(orders[-1])
+        orders.append(sell(api))
+    pay_out(90)
+    assert len(platform.payouts) == 3
+    times = [api.detail(order_no=order_no).data["createtime"] for order_no in orders]
+    assert times == [times[0], times[0] + 1, times[0] + 2]
+    assert [row["order_no"] for row in flask_json("order", "list", "--merchant", "demo")] == orders[::-1]
+
+
+def test_a_withdrawal_of_another_second_keeps_its_time(api, platform, sell, skip_ids, clock, pay_out):
+    clock(60)
+    first = sell(api)
+    skip_ids(first)
+    clock(61)
+    second = sell(api)
+    pay_out(90)
+    times = [api.detail(order_no=order_no).data["createtime"] for order_no in (first, second)]
+    assert (len(platform.payouts), times[1] - times[0]) == (2, 1)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from models.ledger import AVAILABLE, HELD
 from models.order import CANCELLED, COMPLETED, CONFIRMED, PAID, PENDING, Order, PaymentException
 from models.outbox import Callback
-from services import payouts, positions, postings, reconciliation, redelivery, resolution, ways
+from services import in_flight, payouts, positions, postings, reconciliation, redelivery, resolution, ways
 from services.channels import driver_of
 from services.postings import Lines
 
@@ -69,7 +69,7 @@ def _accept(order: Order) -> Iterator[Action]:
 
 def _reject(order: Order) -> Iterator[Action]:
     if not payouts.against_rejecting(order):
-        asks = payouts.is_at_a_channel(order)
+        asks = in_flight.may_be(order)
         case, lines = "ask first" if asks else "return", postings.release(order)
         yield Action("reject", case, lines, asks, ("reason",), state=order.status)
 
@@ -113,6 +113,7 @@ def _settle(order: Order) -> Iterator[Action]:
             yield Action(
                 *("settle", way.case, lines),
                 exception=exception,
+                asks=in_flight.may_be(order, exception),
                 resolution=how,
                 state=order.status,
                 sends=sends,

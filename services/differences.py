@@ -14,6 +14,7 @@ from models.order import (
     Order,
     PaymentException,
 )
+from services import callbacks
 from services.lifecycle import close_exception, note, raise_exception
 from services.positions import CORRECTED, RETURNED, Position
 from services.reasons import Reason, because
@@ -34,8 +35,10 @@ def record(order: Order, what: str, report: Report, reference: str, position: Po
     """
     if what == CLOSE:
         end = CORRECTED if report.state is State.PAID else RETURNED
-        closed = [close_exception(each, end, who) for each in position.open]
-        return any(closed)
+        closed = [each for each in position.open if close_exception(each, end, who)]
+        for each in closed if end == RETURNED else []:
+            callbacks.enqueue(order, "order.refunded", each.id)
+        return bool(closed)
     money = [each for each in position.open if each.kind in MONEY_IN]
     if is_unsized(report):
         if what != ADJUST:
@@ -77,6 +80,7 @@ def change(exception: PaymentException, amount: int, report: Report, who: str) -
     if amount == before:
         return False
     if not amount and not unsized:
+        callbacks.enqueue(exception.order, "order.refunded", exception.id)
         return close_exception(exception, RETURNED, who)
     facts: dict[str, object] = dict(because("returned_unknown").columns) if unsized else {}
     if report.returned:

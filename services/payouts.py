@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-
 import business_clock
 from gateways import registry
-from gateways.base import ChannelRefused, ChannelUnknown, Report, State
+from gateways.base import ChannelRefused, Report, State
 from models.merchant import Merchant
 from models.order import COMPLETED, CONFIRMED, MONEY_IN, PAID, PENDING, SELL, Order, PaymentException
 from models.writer import transaction
-from services import after_restore, clock, lifecycle, positions, references, settlement
+from services import after_restore, clock, in_flight, lifecycle, positions, references, settlement
 from services.channels import LATE, LEASE, ask, driver_of, keep_account, payout_of
 from services.errors import N_, NotPossible
-from services.queues import waiting_for
 from services.reasons import Reason, because, said
 
 ACCEPTED = because("accepted")
-LEFT_ALONE = 3_600  # seconds for which a withdrawal that an operator wants to reject is not handed over
 LONGEST_UNSEEN = max(driver.shows_payouts_after for driver in registry.DRIVERS.values())
 
 
@@ -41,11 +37,6 @@ def against_marking_paid(order: Order) -> str:
     if not driver_of(order.channel).by_hand:
         return f"channel {order.channel_id} reports payments itself"
     return "accept the withdrawal first" if not order.is_buy and order.status == PENDING else ""
-
-
-def is_at_a_channel(order: Order) -> bool:
-    """May a channel have this withdrawal, so that it is asked before it is rejected?"""
-    return order.status == CONFIRMED and not driver_of(order.channel).by_hand
 
 
 @transaction
@@ -78,53 +69,20 @@ def reject(order: Order, reason: str, who: str = "operator") -> None:
     _unless(against_rejecting(order))
     if not reason.strip():
         raise NotPossible(N_("a rejection needs a reason"))
-    at_a_channel = is_at_a_channel(order)
+    at_a_channel = in_flight.may_be(order)
     if at_a_channel:
-        _make_sure_that_it_is_not_there(order)
+        in_flight.check(order, in_flight.NOT_OUT)
     if not _cancelled(order, who, reason, business_clock.now() + LATE[0] if at_a_channel else None):
         raise NotPossible(N_("the withdrawal moved on just now"))
 
 
 @transaction
 def _cancelled(order: Order, who: str, reason: str, ask_again: int | None) -> bool:
-    now = Order.held(order.id)
-    if (now.status, now.due_at, now.asks) != (order.status, order.due_at, order.asks):
+    if not in_flight.is_as_checked(Order.held(order.id), order):
         return False
     if ask_again is not None:
         lifecycle.outcome_known(order)  # the channel answered just now
     return settlement.cancel_withdrawal(order, who, said(reason), due_at=ask_again)
-
-
-def _make_sure_that_it_is_not_there(order: Order) -> None:
-    """Raise NotPossible unless the channel, asked now, says that it has no such payout, or that it failed."""
-    now, shown_from = business_clock.now(), order.expires_at or 0
-    # A worker that is at it has taken it for at most LEASE; a longer pause means that nobody is.
-    if order.due_at is not None and now < order.due_at <= now + LEASE:
-        raise NotPossible(N_("it can't be rejected while the service is at it: repeat this in a minute"))
-    until, too_soon = max(now, shown_from) + LEFT_ALONE, now < shown_from
-    if not _taken(order, until, **({"left_alone_until": until} if too_soon else {})):
-        raise NotPossible(N_("the withdrawal moved on just now"))
-    if too_soon:
-        at = datetime.fromtimestamp(shown_from).astimezone()
-        text = N_(
-            "it was handed over not long ago, and the channel may not show it yet. It is not handed over again for "
-            "now: repeat this between %(at)s and an hour later"
-        )
-        raise NotPossible(text, at=f"{at:%H:%M:%S}")
-    try:
-        with waiting_for(order.channel_id):
-            report = ask(driver_of(order.channel).query_payout, payout_of(order))
-    except ChannelUnknown as silence:
-        order.put_off(now)
-        raise NotPossible(N_("the channel can't say whether it has it: %(why)s"), why=str(silence)) from silence
-    if report.state not in (State.ABSENT, State.FAILED):
-        order.put_off(now)
-        raise NotPossible(N_("the channel has it: it is %(state)s there"), state=report.state.value)
-
-
-@transaction
-def _taken(order: Order, until: int, **facts: int) -> bool:
-    return order.claim(until, **facts)
 
 
 @transaction
@@ -225,7 +183,10 @@ def keep_promises(ahead: int = 0) -> None:
     now = business_clock.now()
     # By merchant, so that an index finds them.
     under_way = (Order.merchant.in_(Merchant.select(Merchant.id)), Order.order_type == SELL, Order.status == CONFIRMED)
-    for column, longest in ((Order.expires_at, LONGEST_UNSEEN), (Order.left_alone_until, LONGEST_UNSEEN + LEFT_ALONE)):
+    for column, longest in (
+        (Order.expires_at, LONGEST_UNSEEN),
+        (Order.left_alone_until, LONGEST_UNSEEN + in_flight.LEFT_ALONE),
+    ):
         if ahead:
             Order.update({column: column + ahead}).where(*under_way, column > now - ahead).execute()
         Order.update({column: now + longest}).where(*under_way, column > now + longest).execute()

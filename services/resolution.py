@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import business_clock
-from models.order import CANCELLED, UNKNOWN_OUTCOME, Order, PaymentException
+from models.order import CANCELLED, MONEY_IN, UNKNOWN_OUTCOME, Order, PaymentException
 from models.writer import transaction
-from services import lifecycle, ways
+from services import callbacks, in_flight, lifecycle, ways
 from services.errors import N_, NotPossible
+from services.positions import COMPLETE, CREDIT, REFUND
 from services.reasons import Reason
 
 LONG = 86_400  # seconds of silence after which a person may decide
+EVENTS = {CREDIT: "order.credited", REFUND: "order.refunded"}  # what a merchant that subscribes is told
 
 
 def open_exceptions(order: Order) -> list[PaymentException]:
@@ -42,7 +44,6 @@ def settleable(order: Order) -> list[PaymentException]:
     return open_exceptions(order) or _long_silence(order)
 
 
-@transaction
 def resolve(
     order: Order,
     resolution: str,
@@ -50,31 +51,51 @@ def resolve(
     exception_id: int | None = None,
     amount: int | None = None,
 ) -> PaymentException:
-    """Settle one open exception of an order by one of `ways.RESOLUTIONS`, in one transaction.
+    """Settle one open exception of an order by one of `positions.RESOLUTIONS`, in one transaction.
+
+    The channel of a withdrawal that it may have is asked first, outside any transaction (services/in_flight.py).
 
     Args:
         amount: what the exception was about when it was read, in fen; None: whatever it is about now.
 
     Raises:
         NotPossible: there is none, there are several and none is named, it can't be settled that way, or it was
-            corrected, or the order moved on, since it was read.
+            corrected, or the order moved on, since it was read; or what the channel reports speaks against it.
     """
-    seen, order = order.status, Order.held(order.id)
+    exception = _named(order, exception_id, amount)
+    ways.find(order, exception, resolution)
+    if in_flight.may_be(order, exception):
+        in_flight.check(order, in_flight.OUT if resolution == COMPLETE else in_flight.NOT_OUT, exception)
+    return _resolve(order, resolution, who, exception)
+
+
+@transaction
+def _resolve(order: Order, resolution: str, who: str, seen: PaymentException) -> PaymentException:
+    checked, order = order, Order.held(order.id)
+    exception = _named(order, seen.id, seen.amount)
+    way = ways.find(order, exception, resolution)
+    if order.status != checked.status:
+        raise NotPossible(N_("the order moved on just now: it is %(status)s"), status=order.status)
+    if in_flight.may_be(order, exception) and not in_flight.is_as_checked(order, checked):
+        raise NotPossible(N_("the withdrawal moved on just now"))
+    if not exception.resolve(resolution, who):
+        raise NotPossible(N_("the exception was settled just now"))
+    way.act(order, exception, who)
+    about = {"kind": exception.kind, "exception": str(exception.id), "resolution": resolution}
+    lifecycle.note(order, who, Reason("exception_settled", about))
+    if exception.kind in MONEY_IN and resolution in EVENTS:
+        callbacks.enqueue(order, EVENTS[resolution], exception.id)
+    return exception
+
+
+def _named(order: Order, exception_id: int | None, amount: int | None) -> PaymentException:
+    """The exception that can be settled, by its id, or the only one; about this amount, where one is given."""
     found = [exception for exception in settleable(order) if exception_id in (None, exception.id)]
     if not found:
         raise NotPossible(N_("the order has no such open exception (one of silence only after a day)"))
     if len(found) > 1:
         which = ", ".join(f"{exception.id} ({exception.kind})" for exception in found)
         raise NotPossible(f"several exceptions are open, name one: {which}")
-    exception = found[0]
-    if amount not in (None, exception.amount):
+    if amount not in (None, found[0].amount):
         raise NotPossible(N_("the exception was corrected just now: another amount is meant"))
-    way = ways.find(order, exception, resolution)
-    if order.status != seen:
-        raise NotPossible(N_("the order moved on just now: it is %(status)s"), status=order.status)
-    if not exception.resolve(resolution, who):
-        raise NotPossible(N_("the exception was settled just now"))
-    way.act(order, exception, who)
-    about = {"kind": exception.kind, "exception": str(exception.id), "resolution": resolution}
-    lifecycle.note(order, who, Reason("exception_settled", about))
-    return exception
+    return found[0]

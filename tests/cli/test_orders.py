@@ -87,7 +87,7 @@ def test_an_accepted_withdrawal_that_a_channel_may_have_paid_cannot_be_rejected(
     order_no = api.sell("50.00", channel=2).data["order_no"]
     flask("order", "accept", order_no)
     due.orders()
-    assert "can't be rejected" in refuses("order", "reject", order_no, "--reason", "late")
+    assert "while the service is at it" in refuses("order", "reject", order_no, "--reason", "late")
     assert api.status(order_no) == "confirmed"
 
 

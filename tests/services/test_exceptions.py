@@ -44,7 +44,7 @@ CASES = [
 ENDS = {"pending": "cancelled", "cancelled": "cancelled", "completed": "completed"}
 # walk; reported amount; status while it is open; status and money after each resolution (None: refused)
 PAYOUTS = [
-    (payout_of_wrong_amount, "51.00", "confirmed", {"complete": ("completed", SPENT), "cancel": ("cancelled", BACK)}),
+    (payout_of_wrong_amount, "51.00", "confirmed", {"complete": ("completed", SPENT), "cancel": None}),
     (
         payout_wrong_by_hand,
         "40.00",

@@ -240,5 +240,5 @@ def deposit_claimed_wrong_and_credited(w):
 
 def deposit_claimed_and_paid_more(w):
     order_no = buy_claimed(w)
-    w.flask("order", "paid", order_no, "--amount", "101.00", "--reference", "BANK-1")
+    w.flask("order", "paid", order_no, "--amount", "101.00", "--reference", f"BANK-{order_no}")
     return order_no

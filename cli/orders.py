@@ -10,7 +10,7 @@ from cli.output import ROW_ID, YUAN, Commands, facts, json_option, show, table, 
 from gateways.base import State
 from models.order import BUY, SELL, STATUSES, Order
 from schemas.views import hundredths, order_view
-from services import administration, ordering, overview, payouts, reconciliation, resolution, story
+from services import administration, claims, ordering, overview, payouts, reconciliation, resolution, story
 
 order = Commands("order", help="Orders, their exceptions, and what an operator decides.")
 TYPES = {"buy": BUY, "sell": SELL}
@@ -173,6 +173,18 @@ def paid(order_no: str, amount: int | None, reference: str, shared: bool) -> Non
     if not payouts.mark_paid(found, amount=amount, reference=reference, shared=shared):
         click.echo("this was on record already")
     _tell_exceptions(found)
+    _say(order_no)
+
+
+@order.command("not-received")
+@click.argument("order_no")
+@click.option("--reason", default="", help="In the order's history. By default: the payment was not received.")
+def not_received(order_no: str, reason: str) -> None:
+    """Cancel the claimed deposit ORDER_NO: no money came.
+
+    A channel that can be asked is asked first.
+    """
+    claims.dismiss(story.find(order_no), reason)
     _say(order_no)
 
 

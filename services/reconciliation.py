@@ -8,7 +8,7 @@ import business_clock
 from gateways.base import ChannelRefused, ChannelUnknown, Report, State
 from models.order import BUY, CANCELLED, CONFIRMED, PAID, PENDING, SELL, Order
 from models.writer import transaction
-from services import lifecycle, ordering, payouts, settlement
+from services import claims, lifecycle, ordering, payouts, settlement
 from services.channels import LATE, LEASE, ask, driver_of, payment_of, payout_of
 from services.errors import N_, NotPossible
 from services.fairpool import Due, FairPool, start_due
@@ -66,14 +66,15 @@ def act(order: Order) -> bool:
 
 def _ask_about_deposit(order: Order) -> int | None:
     driver = driver_of(order.channel)
-    if order.status == PAID and driver.by_hand:
-        return None
+    over = claims.is_over(order, business_clock.now())
+    if order.status == PAID and driver.by_hand and not over:
+        return claims.ends_at(order)
     report = ask(driver.query, payment_of(order))
     now = business_clock.now()
     expired = order.status == PENDING and now >= (order.expires_at or 0)
     unpaid = report.state in (State.OPEN, State.ABSENT)
     pause = _pause(order.asks, FIRST_ASK)
-    if expired and unpaid:
+    if (expired and unpaid) or (over and report.state is not State.PAID):
         _expire(order, now)
     else:
         if unpaid and ordering.open_again(order):
@@ -91,7 +92,8 @@ def _expire(order: Order, now: int) -> None:
         closed = ask(driver.close, payment_of(order))
     except ChannelRefused:
         return
-    settlement.cancel_unpaid(order, None if closed or driver.by_hand else now + LATE[0])
+    why = "expired" if order.status == PENDING else claims.NOT_RECEIVED
+    settlement.cancel_unpaid(order, None if closed or driver.by_hand else now + LATE[0], why=why)
 
 
 def _said_of(order: Order) -> Report:

@@ -152,27 +152,32 @@ def complete_deposit(order: Order, why: str, who: str = "service") -> bool:
     return True
 
 
-def _deposit_failed(order: Order, report: Report, who: str, why: str, **facts: Any) -> bool:
+def _deposit_failed(
+    order: Order, report: Report, who: str, why: str, is_claim_over: bool = False, **facts: Any
+) -> bool:
     if order.status in (CONFIRMED, COMPLETED):
         order.put_off(None)  # an operator's turn: it must not be credited meanwhile
         return raise_exception(order, REVERSED, f"failed although {order.status}", report)
     if PaymentException.select().where(_about(order), PaymentException.resolution.is_null()).exists():
         order.put_off(None)
         return False  # money came in meanwhile: an operator's turn
+    if order.status == PAID and not is_claim_over:
+        return False  # it ends by an operator, or by `claim_expiry`
     return move(order, CANCELLED, who, report.detail or why, **facts)
 
 
 @transaction
-def cancel_unpaid(order: Order, ask_again: int | None) -> bool:
-    """Cancel an expired deposit that its channel says is unpaid; False where it moved on meanwhile.
+def cancel_unpaid(order: Order, ask_again: int | None, who: str = "service", why: str = "expired") -> bool:
+    """Cancel an expired deposit or claim that its channel says is unpaid; False where it moved on meanwhile.
 
     Args:
         ask_again: when to ask for late money, where the channel may take it all the same.
     """
-    order = Order.held(order.id)
+    seen, order = order.status, Order.held(order.id)
     lifecycle.outcome_known(order)
-    unpaid = Report(State.FAILED, detail="expired")
-    return order.status == PENDING and _deposit_failed(order, unpaid, "service", unpaid.detail, due_at=ask_again)
+    if order.status != seen or seen not in (PENDING, PAID):
+        return False
+    return _deposit_failed(order, Report(State.FAILED), who, why, is_claim_over=True, due_at=ask_again)
 
 
 def _withdrawal_paid(order: Order, report: Report, who: str, why: str) -> bool:

@@ -101,6 +101,11 @@ class Settings:
     one_core: bool = _setting(True, _flag, "stay on one processor core, where Python's threads take turns fastest")
     trusted_proxies: int = _setting(0, _whole(0, 9), "reverse proxies in front whose X-Forwarded-* are believed")
     buy_expiry: int = _setting(900, _whole(1, 30 * 86400), "seconds until an unpaid buy order expires")
+    claim_expiry: int = _setting(
+        0,
+        _whole(0, 366 * 86400),
+        "seconds until a deposit that its payer only claims to have paid is cancelled; 0: never",
+    )
     requests_per_second: int = _setting(100, _whole(1, 1_000_000), "requests a second per merchant")
     requests_per_address: int = _setting(200, _whole(1, 1_000_000), "requests a second per address")
     refused_per_minute: int = _setting(200, _whole(1, 1_000_000), "refused authentications a minute per address")

@@ -13,6 +13,7 @@ from schemas.views import hundredths, order_view
 from services import (
     actions,
     administration,
+    claims,
     ordering,
     overview,
     payouts,
@@ -209,6 +210,18 @@ def paid(order_no: str, amount: int | None, reference: str, shared: bool) -> Non
     if not payouts.mark_paid(found, amount=amount, reference=reference, shared=shared):
         click.echo("this was on record already")
     _tell_exceptions(found)
+    _say(order_no)
+
+
+@order.command("not-received")
+@click.argument("order_no")
+@click.option("--reason", default="", help="In the order's history. By default: the payment was not received.")
+def not_received(order_no: str, reason: str) -> None:
+    """Cancel the claimed deposit ORDER_NO: no money came.
+
+    A channel that can be asked is asked first.
+    """
+    claims.dismiss(story.find(order_no), reason)
     _say(order_no)
 
 

@@ -10,7 +10,7 @@ from marshmallow import ValidationError
 
 from models.order import Order, PaymentException
 from schemas.fields import Yuan
-from services import audit, payouts, reconciliation, redelivery, resolution
+from services import audit, claims, payouts, reconciliation, redelivery, resolution
 from services.actions import Action, possible
 from services.audit import Actor
 from services.errors import N_, NotPossible
@@ -53,6 +53,10 @@ def _mark(order: Order, action: Action, given: Given, who: str) -> bool:
     return payouts.mark_paid(order, amount=given.fen(), reference=reference, who=who, shared=shared)
 
 
+def _dismiss(order: Order, action: Action, given: Given, who: str) -> None:
+    claims.dismiss(order, given.text("reason"), who)
+
+
 def _resolve(order: Order, action: Action, given: Given, who: str) -> PaymentException:
     assert action.exception is not None
     return resolution.resolve(order, action.resolution, who, action.exception.id, action.exception.amount)
@@ -67,6 +71,7 @@ DOING: dict[str, Callable[[Order, Action, Given, str], Any]] = {
     "accept": lambda order, action, given, who: payouts.accept(order, who),
     "reject": _reject_order,
     "paid": _mark,
+    "not-received": _dismiss,
     "ask": lambda order, action, given, who: reconciliation.ask_now(order, who),
     "settle": _resolve,
     "redeliver": _send_again,
@@ -77,6 +82,7 @@ VERBS = {
     "accept": "accept order",
     "reject": "reject order",
     "paid": "mark paid",
+    "not-received": "report not received",
     "ask": "ask channel",
     "settle": "settle exception",
     "redeliver": "redeliver callback",
@@ -87,6 +93,7 @@ VERBS = {
 def _detail(action: Action, given: Given) -> str:
     told: dict[str, list[Any]] = {
         "reject": [given.reason],
+        "not-received": [given.reason],
         "paid": [given.amount, given.reference, given.shared and "shared reference"],
         "settle": [action.exception and f"{action.exception.id} {action.exception.kind}", action.resolution],
     }

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from models.ledger import AVAILABLE, HELD
 from models.order import CANCELLED, COMPLETED, CONFIRMED, PAID, PENDING, Order, PaymentException
 from models.outbox import Callback
-from services import in_flight, payouts, positions, postings, reconciliation, redelivery, resolution, ways
+from services import claims, in_flight, payouts, positions, postings, reconciliation, redelivery, resolution, ways
 from services.channels import driver_of
 from services.postings import Lines
 
@@ -101,6 +101,12 @@ def _mark_paid(order: Order) -> Iterator[Action]:
     yield Action("paid", case, lines, fields=("amount", "reference"))
 
 
+def _not_received(order: Order) -> Iterator[Action]:
+    if not claims.against_dismissing(order):
+        asks = not driver_of(order.channel).by_hand
+        yield Action("not-received", "ask first" if asks else "cancel", asks=asks, fields=("note",), state=order.status)
+
+
 def _ask(order: Order) -> Iterator[Action]:
     if not reconciliation.against_asking(order):
         yield Action("ask", "deposit" if order.is_buy else "withdrawal", asks=True)
@@ -141,7 +147,15 @@ def of_callback(callback: Callback) -> list[Action]:
     return [Action("redeliver", callback.state, callback=callback, state=_state(callback))]
 
 
-RULES: tuple[Callable[[Order], Iterator[Action]], ...] = (_accept, _reject, _mark_paid, _ask, _settle, _redeliver)
+RULES: tuple[Callable[[Order], Iterator[Action]], ...] = (
+    _accept,
+    _reject,
+    _mark_paid,
+    _not_received,
+    _ask,
+    _settle,
+    _redeliver,
+)
 
 
 def possible(order: Order) -> list[Action]:

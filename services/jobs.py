@@ -18,6 +18,7 @@ from services import (
     aside,
     beats,
     callbacks,
+    claims,
     clock,
     moving_clock,
     reconciliation,
@@ -68,6 +69,11 @@ def start(chosen: Settings, for_long_work: Callable[[Any], Any] = lambda job: jo
     if chosen.verify_every:
         verify = storage.surviving(beats.beating("verification", verification.run_if_due, beats.LONG))
         scheduler.add_job(verify, "interval", [chosen], seconds=VERIFY_SECONDS, id="verification")
+    if chosen.claim_expiry:
+        take_up = storage.surviving(beats.beating("claims", claims.take_up, beats.LONG))
+        scheduler.add_job(
+            take_up, "interval", seconds=claims.TAKE_UP_SECONDS, next_run_time=datetime.now(UTC), id="claims"
+        )
     if chosen.demo:
         planned = storage.surviving(beats.beating("planned", simulation.play_planned, beats.SHORT))
         scheduler.add_job(planned, "interval", seconds=SWEEP_SECONDS, id="planned")

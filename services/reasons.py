@@ -27,6 +27,7 @@ TEXTS = {
     "settled": N_("settled"),
     "settlement_delay_over": N_("the settlement delay is over"),
     "expired": N_("expired"),
+    "not_received": N_("the payment was not received"),
     "returned_before_credit": N_("all money was returned before it was credited"),
     "text": "%(text)s",
     # What an operator decided

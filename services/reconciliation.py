@@ -8,7 +8,7 @@ import business_clock
 from gateways.base import ChannelRefused, ChannelUnknown, Report, State
 from models.order import BUY, CANCELLED, CONFIRMED, PAID, PENDING, SELL, Order
 from models.writer import transaction
-from services import after_restore, lifecycle, ordering, payouts, settlement
+from services import after_restore, claims, lifecycle, ordering, payouts, settlement
 from services.channels import LATE, LEASE, ask, driver_of, payment_of, payout_of
 from services.errors import N_, NotPossible
 from services.fairpool import Due, FairPool, start_due
@@ -67,8 +67,9 @@ def act(order: Order) -> bool:
 
 def _ask_about_deposit(order: Order) -> int | None:
     driver = driver_of(order.channel)
-    if order.status == PAID and driver.by_hand:
-        return None
+    over = claims.is_over(order, business_clock.now())
+    if order.status == PAID and driver.by_hand and not over:
+        return claims.ends_at(order)
     if driver.by_hand and after_restore.is_paused():
         return business_clock.now() + LONGEST_PAUSE  # it may have been paid after the backup
     report = ask(driver.query, payment_of(order))
@@ -76,7 +77,7 @@ def _ask_about_deposit(order: Order) -> int | None:
     expired = order.status == PENDING and now >= (order.expires_at or 0)
     unpaid = report.state in (State.OPEN, State.ABSENT)
     pause = _pause(order.asks, FIRST_ASK)
-    if expired and unpaid:
+    if (expired or over) and unpaid:
         _expire(order, now)
     else:
         if unpaid and ordering.open_again(order):
@@ -94,7 +95,8 @@ def _expire(order: Order, now: int) -> None:
         closed = ask(driver.close, payment_of(order))
     except ChannelRefused:
         return
-    settlement.cancel_unpaid(order, None if closed or driver.by_hand else now + LATE[0], because("expired"))
+    why = because("expired" if order.status == PENDING else "not_received")
+    settlement.cancel_unpaid(order, None if closed or driver.by_hand else now + LATE[0], why)
 
 
 def _said_of(order: Order) -> Report:

@@ -176,7 +176,7 @@ def cancel_unpaid(order: Order, ask_again: int | None, why: Reason, who: str = "
     status, order = order.status, Order.held(order.id)
     lifecycle.outcome_known(order)
     money = [each for each in positions.exceptions_of(order) if each.kind in MONEY_IN and each.resolution is None]
-    if order.status != status:
+    if order.status != status or status not in (PENDING, PAID):
         return False
     if money:
         order.put_off(None)

@@ -11,7 +11,7 @@ from models.merchant import Merchant
 from models.operator import AuditEntry
 from models.order import BUY, CANCELLED, CONFIRMED, PAID, PENDING, SELL, History, Order, PaymentException
 from models.outbox import Callback, CallbackAttempt
-from services import callbacks, masking, outbound, reasons
+from services import callbacks, claims, masking, outbound, reasons
 from services.errors import NotPossible
 from services.reasons import Reason, said
 
@@ -82,6 +82,8 @@ class Story:
             return None
         if order.is_buy and order.status == PENDING and order.due_at == order.expires_at:
             return "expire"
+        if order.due_at == claims.ends_at(order):
+            return "end claim"
         return ACTS.get((order.order_type, order.status))
 
     @property

@@ -108,7 +108,8 @@ def give_every_command(run, api, flask_json):
     """Every command of the operator, with what there is to list, by `run(*arguments)`."""
     deposits = [api.buy(channel=3).data["order_no"] for _ in range(2)]
     withdrawals = [api.sell("5.00", channel=3).data["order_no"] for _ in range(2)]
-    done = completed(api)
+    done, claimed = completed(api), api.buy(channel=3).data["order_no"]
+    assert api.send("POST", "/addons/paychannel/pay/paid", f"order_no={claimed}".encode(), FORM).status == 303
     for command in (
         "merchant add shop --name Shop",
         "merchant set shop --buy-rate 0.5",
@@ -130,6 +131,7 @@ def give_every_command(run, api, flask_json):
         f"order paid {deposits[0]}",
         f"order paid {deposits[1]} --amount 99.00",
         "order unknown",
+        f"order not-received {claimed}",
         f"order ask {done}",
         f"order show {deposits[1]} --reveal",
         f"order show {withdrawals[0]} --reveal",

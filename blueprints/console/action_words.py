@@ -35,6 +35,7 @@ _BACK = lazy_gettext(
 )
 _MARK, _MARK_SURE = lazy_gettext("Mark as paid"), lazy_gettext("Yes, mark as paid")
 _MORE, _MORE_SURE = lazy_gettext("Record another payment"), lazy_gettext("Yes, record it")
+_NOT_RECEIVED, _NOT_RECEIVED_SURE = lazy_gettext("Payment not received"), lazy_gettext("Cancel the deposit")
 _OUT, _OUT_SURE = lazy_gettext("It was paid out"), lazy_gettext("Yes, it was paid out")
 _NOT_OUT, _NOT_OUT_SURE = lazy_gettext("It was not paid out"), lazy_gettext("Yes, it was not paid out")
 _CREDIT, _CREDIT_SURE = lazy_gettext("Credit what came"), lazy_gettext("Yes, credit it")
@@ -71,6 +72,19 @@ _SAID: dict[tuple[str, str], tuple[Any, tuple[Any, ...], Any, str]] = {
             _CANCELS,
         ),
         *(_REJECT_SURE, "danger"),
+    ),
+    ("not-received", "cancel"): (
+        _NOT_RECEIVED,
+        (lazy_gettext("You checked your account: the payer's claim is false. No money moves."), _CANCELS),
+        *(_NOT_RECEIVED_SURE, "danger"),
+    ),
+    ("not-received", "ask first"): (
+        _NOT_RECEIVED,
+        (
+            lazy_gettext("The service checks the status at %(channel)s first. If it is paid there, it is credited."),
+            _CANCELS,
+        ),
+        *(_NOT_RECEIVED_SURE, "danger"),
     ),
     ("paid", "credit"): (
         _MARK,

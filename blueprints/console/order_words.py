@@ -23,6 +23,7 @@ WHY = {
     "notice": lazy_gettext("a notice of the channel"),
     "settled": lazy_gettext("settled"),
     "expired": lazy_gettext("expired"),
+    "the payment was not received": lazy_gettext("the payment was not received"),
     "the channel was asked": lazy_gettext("the channel was asked"),
     "the channel was asked, by an operator": lazy_gettext("the channel was asked, by an operator"),
     "a notice came: the channel is asked": lazy_gettext("a notice came: the channel is asked"),
@@ -45,6 +46,7 @@ MEANING = {
 NEXT = {
     "ask": lazy_gettext("asks the channel whether it is paid"),
     "expire": lazy_gettext("lets it expire, unless it is paid"),
+    "end claim": lazy_gettext("cancels it, unless the money is confirmed"),
     "credit": lazy_gettext("credits it to the merchant"),
     "ask for late money": lazy_gettext("asks the channel whether money came late"),
     "accept by rule": lazy_gettext("accepts it by rule"),

@@ -115,6 +115,7 @@ ACTIONS = _as_they_are(
     N_("accept order"),
     N_("reject order"),
     N_("mark paid"),
+    N_("report not received"),
     N_("ask channel"),
     N_("settle exception"),
     N_("redeliver callback"),

@@ -23,7 +23,7 @@ PROMISED = """serve seed reconcile sign
     merchant: add set show list rotate test-callback
     channel: add set link unlink list
     account: add list
-    order: list show accept reject paid settle
+    order: list show accept reject paid not-received settle
     callback: list show redeliver
     ledger: balances heads verify adjust
     operator: add list password set

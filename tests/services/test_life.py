@@ -8,6 +8,7 @@ from services import lifecycle
 from services.reasons import because, said
 from tests.services.walks import (
     buy_claimed,
+    buy_claimed_and_dismissed,
     buy_claimed_and_proven,
     buy_confirmed,
     buy_expired,
@@ -83,6 +84,7 @@ ROWS = [
     (buy_paid, "completed", TO_COMPLETED, (START + 9_940, 0)),
     (buy_found_by_asking, "completed", TO_COMPLETED, (START + 9_940, 0)),
     (buy_claimed_and_proven, "completed", PROVEN, (START + 9_940, 0)),
+    (buy_claimed_and_dismissed, "cancelled", [*CLAIMED, ("operator", "paid", "cancelled")], (START, 0)),
     (buy_expired, "cancelled", [CREATED, ("service", "pending", "cancelled")], (START, 0)),
     (buy_refused, "cancelled", [CREATED, ("channel", "pending", "cancelled")], (START, 0)),
     (buy_failed, "cancelled", [CREATED, ("channel", "pending", "cancelled")], (START, 0)),
@@ -138,6 +140,7 @@ def test_a_repeated_notice_changes_nothing_and_is_acknowledged(world, api, story
     [
         (buy_paid, ["order.paid", "order.confirmed", "order.completed"]),
         (buy_expired, ["order.cancelled"]),
+        (buy_claimed_and_dismissed, ["order.paid", "order.cancelled"]),
         (sell_paid_out, ["order.confirmed", "order.paid", "order.completed"]),
         (sell_failed, ["order.confirmed", "order.cancelled"]),
     ],

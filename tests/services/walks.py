@@ -28,6 +28,12 @@ def buy_claimed_and_proven(w):
     return order_no
 
 
+def buy_claimed_and_dismissed(w):
+    order_no = buy_claimed(w)
+    w.flask("order", "not-received", order_no)
+    return order_no
+
+
 def buy_paid(w):
     order_no = buy_pending(w)
     w.api.play(order_no, "success")

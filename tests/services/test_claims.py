@@ -1,0 +1,191 @@
+"""A payer's false claim to have paid ends: by an operator, or after `claim_expiry`; money that came wins."""
+
+import pytest
+
+from gateways.base import ChannelUnknown
+from gateways.sandbox import SandboxDriver
+from models.order import Order
+from services import claims
+from tests.services.walks import buy_claimed, claim, deposit_claimed_and_wrong
+from tests.turns import together
+
+START = 1_000_000
+PAID = (START + 9_940, 0)
+SANDBOX, MANUAL = 2, 3
+DAY = 86_400
+
+
+@pytest.fixture
+def claimed(world):
+    """The number of a deposit by hand that its payer claims to have paid."""
+    return buy_claimed(world)
+
+
+@pytest.fixture
+def claimed_at_channel(api):
+    """The number of a claimed deposit of a channel that reports payments itself."""
+    order_no = api.buy(channel=SANDBOX).data["order_no"]
+    Order.update(status="paid").where(Order.order_no == order_no).execute()
+    return order_no
+
+
+# An operator
+
+
+def test_a_claim_is_dismissed_with_its_reason_and_the_merchant_is_told(claimed, api, flask, story, steps, balances):
+    assert "cancelled" in flask("order", "not-received", claimed, "--reason", "no such transfer").output
+    assert (api.status(claimed), balances()) == ("cancelled", (START, 0))
+    assert steps(claimed)[-1] == ("operator", "paid", "cancelled")
+    told = story(claimed)
+    assert told["history"][-1]["why"] == "no such transfer"
+    assert [callback["type"] for callback in told["callbacks"]] == ["order.cancelled"]
+
+
+def test_it_is_dismissed_once_and_a_new_claim_changes_nothing(claimed, world, refuses, flask, story):
+    flask("order", "not-received", claimed)
+    told = story(claimed)
+    assert told["history"][-1]["why"] == "the payment was not received"
+    assert "is cancelled" in refuses("order", "not-received", claimed)
+    claim(world, claimed)
+    assert story(claimed) == told
+
+
+def test_money_that_comes_after_it_was_dismissed_is_visible(claimed, flask, exceptions, balances):
+    flask("order", "not-received", claimed)
+    flask("order", "paid", claimed, "--reference", "BANK-1")
+    assert (exceptions(), balances()) == ({claimed: "late_payment"}, (START, 0))
+    flask("order", "settle", claimed, "--credit")
+    assert balances() == PAID
+
+
+@pytest.mark.parametrize("how", ["credit", "refund"])
+def test_money_that_came_must_be_settled_first(world, api, flask, refuses, rows, how):
+    order_no = deposit_claimed_and_wrong(world)
+    before = rows()
+    assert "(wrong_amount) first" in refuses("order", "not-received", order_no)
+    assert rows() == before
+    flask("order", "settle", order_no, f"--{how}")
+    assert api.status(order_no) == "cancelled"
+    assert "is cancelled" in refuses("order", "not-received", order_no)
+
+
+@pytest.mark.parametrize(
+    ("place", "why"), [("buy", "is pending"), ("sell", "only a deposit")], ids=["pending", "withdrawal"]
+)
+def test_what_is_no_claim_is_refused(api, refuses, rows, place, why):
+    order_no = getattr(api, place)().data["order_no"]
+    before = rows()
+    assert why in refuses("order", "not-received", order_no)
+    assert rows() == before
+
+
+def test_of_two_operators_who_disagree_one_is_heard(claimed, app, api, balances, exceptions):
+    def run(*arguments):
+        return app.test_cli_runner().invoke(args=["order", *arguments])
+
+    together((run, "not-received", claimed), (run, "paid", claimed))
+    assert (api.status(claimed), balances(), exceptions()) in (
+        ("cancelled", (START, 0), {claimed: "late_payment"}),
+        ("completed", PAID, {}),
+    )
+
+
+# A channel that reports payments itself
+
+
+def test_a_claim_that_fails_at_its_channel_is_cancelled(claimed_at_channel, api):
+    api.play(claimed_at_channel, "fail")
+    assert api.status(claimed_at_channel) == "cancelled"
+
+
+def test_a_channel_is_asked_first_and_again_later(claimed_at_channel, api, flask, exceptions, story):
+    flask("order", "not-received", claimed_at_channel)
+    assert api.status(claimed_at_channel) == "cancelled"
+    assert story(claimed_at_channel)["due_at"]
+    api.notice(claimed_at_channel, 10_000)
+    assert exceptions() == {claimed_at_channel: "late_payment"}
+
+
+def test_what_the_channel_reports_as_paid_is_not_dismissed(claimed_at_channel, api, refuses, balances):
+    api.play(claimed_at_channel, "silent")
+    assert "reports it as paid" in refuses("order", "not-received", claimed_at_channel)
+    assert (api.status(claimed_at_channel), balances()) == ("completed", PAID)
+
+
+def test_without_an_answer_nothing_is_dismissed(claimed_at_channel, refuses, rows, monkeypatch):
+    def silent(self, payment):
+        raise ChannelUnknown("it did not answer")
+
+    monkeypatch.setattr(SandboxDriver, "query", silent)
+    before = rows()
+    assert "no usable answer: it did not answer" in refuses("order", "not-received", claimed_at_channel)
+    assert rows() == before
+
+
+# By itself
+
+
+def test_a_claim_never_expires_unless_that_is_set(claimed, api, later):
+    later(100 * DAY, times=3)
+    assert api.status(claimed) == "paid"
+
+
+class TestClaimsThatExpire:
+    @pytest.fixture
+    def settings_of_app(self):
+        return {"claim_expiry": DAY}
+
+    def test_a_claim_ends_after_that_time(self, claimed, api, later, steps, story):
+        later(0)
+        later(DAY - 60)
+        assert api.status(claimed) == "paid"
+        later(60)
+        assert steps(claimed)[-1] == ("service", "paid", "cancelled")
+        told = story(claimed)
+        assert told["history"][-1]["why"] == "the payment was not received"
+        assert [callback["type"] for callback in told["callbacks"]] == ["order.cancelled"]
+
+    def test_a_claim_that_is_confirmed_in_time_stays(self, claimed, api, flask, later, balances):
+        later(DAY - 60)
+        flask("order", "paid", claimed)
+        later(DAY)
+        assert (api.status(claimed), balances()) == ("completed", PAID)
+
+    def test_a_claim_that_is_confirmed_just_when_it_ends_stays(self, claimed, api, flask, ahead, due, balances):
+        due.orders()
+        ahead(DAY)
+        due.orders(meanwhile=lambda: flask("order", "paid", claimed))
+        assert (api.status(claimed), balances()) == ("completed", PAID)
+
+    def test_money_that_came_must_be_settled_first(self, world, api, flask, later, ahead):
+        order_no = deposit_claimed_and_wrong(world)
+        for _ in range(2):
+            later(DAY)
+            assert claims.take_up() == 0
+        assert api.status(order_no) == "paid"
+        flask("order", "settle", order_no, "--refund")
+        assert (api.status(order_no), claims.take_up()) == ("cancelled", 0)
+
+    def test_a_claim_from_before_the_setting_is_taken_up(self, claimed, api, later):
+        Order.update(due_at=None).where(Order.order_no == claimed).execute()
+        later(DAY)
+        assert api.status(claimed) == "paid"
+        assert (claims.take_up(), claims.take_up()) == (1, 0)
+        later(0)
+        assert api.status(claimed) == "cancelled"
+
+    def test_a_channel_that_can_be_asked_is_asked_first(self, claimed_at_channel, api, later, balances):
+        api.play(claimed_at_channel, "silent")
+        later(DAY)
+        assert (api.status(claimed_at_channel), balances()) == ("completed", PAID)
+
+    def test_a_claim_that_the_channel_knows_nothing_of_ends(self, claimed_at_channel, api, later):
+        later(60)
+        assert api.status(claimed_at_channel) == "paid"
+        later(DAY)
+        assert api.status(claimed_at_channel) == "cancelled"
+
+    def test_a_channel_that_does_not_answer_ends_no_claim(self, claimed_at_channel, api, later, exceptions):
+        api.play(claimed_at_channel, "timeout")
+        later(DAY)
+        assert (api.status(claimed_at_channel), exceptions()) == ("paid", {claimed_at_channel: "unknown_outcome"})

@@ -174,12 +174,13 @@ WRONG_AMOUNT = "wrong_amount"
 LATE_PAYMENT = "late_payment"
 PAID_TWICE = "paid_twice"
 AMOUNT_CORRECTED = "amount_corrected"
+SHARED_REFERENCE = "shared_reference"
 PAYOUT_CONFLICT = "payout_conflict"
 PAYOUT_IN_PROGRESS = "payout_in_progress"
 REVERSED = "reversed"
 UNKNOWN_OUTCOME = "unknown_outcome"
 # Money that the channel received and that the rules did not credit.
-MONEY_IN = (WRONG_AMOUNT, LATE_PAYMENT, PAID_TWICE, AMOUNT_CORRECTED)
+MONEY_IN = (WRONG_AMOUNT, LATE_PAYMENT, PAID_TWICE, AMOUNT_CORRECTED, SHARED_REFERENCE)
 
 
 class PaymentException(Table):

@@ -10,11 +10,12 @@ from models.order import (
     PAID_TWICE,
     PENDING,
     REVERSED,
+    SHARED_REFERENCE,
     WRONG_AMOUNT,
     Order,
     PaymentException,
 )
-from services import callbacks
+from services import callbacks, references
 from services.lifecycle import close_exception, note, raise_exception
 from services.positions import CORRECTED, RETURNED, Position
 from services.reasons import Reason, because
@@ -51,7 +52,7 @@ def record(order: Order, what: str, report: Report, reference: str, position: Po
     same = [each for each in money if what in (ADJUST, each.kind)]
     if same:
         return change(same[0], same[0].amount + off, report, who)
-    return raise_exception(order, what, _cause(order, what, off, position), off, reference)
+    return raise_exception(order, what, _cause(order, what, off, position, reference), off, reference)
 
 
 def _less(order: Order, fen: int, report: Report, reference: str, position: Position, who: str) -> bool:
@@ -92,10 +93,16 @@ def change(exception: PaymentException, amount: int, report: Report, who: str) -
     return True
 
 
-def _cause(order: Order, kind: str, more: int, position: Position) -> Reason:
+def shared(order: Order, reference: str) -> Reason:
+    """The channel's number is on record for another order."""
+    first = references.first_with(order, reference)
+    return because("shared_reference", reference=reference, order_no=first.order_no if first else "")
+
+
+def _cause(order: Order, kind: str, more: int, position: Position, reference: str) -> Reason:
     causes = {WRONG_AMOUNT: "paid_other_amount", LATE_PAYMENT: "paid_after_end"}
     if kind == PAID_TWICE:
         return because("paid_again" if order.status != PENDING and order.channel_reference else "paid_after_credit")
     if kind == AMOUNT_CORRECTED:
         return because("more_received", reported=position.most + more, booked=position.most)
-    return because(causes[kind])
+    return shared(order, reference) if kind == SHARED_REFERENCE else because(causes[kind])

@@ -17,7 +17,7 @@ from models.order import (
     Order,
 )
 from models.writer import transaction
-from services import differences, ledger, lifecycle, positions, postings
+from services import differences, ledger, lifecycle, positions, postings, references
 from services.channels import ask, driver_of, payment_of
 from services.errors import Refused
 from services.lifecycle import close_exception, move, raise_exception
@@ -110,6 +110,13 @@ def _note_refused(order: Order, why: Reason) -> None:
     lifecycle.note_once(order, "channel", why, MOST_REFUSED)
 
 
+def _unless_shared(order: Order, proof: Proof, report: Report, who: str) -> Proof:
+    """A channel's number names one payment: the same number for another order is not credited or spent by itself."""
+    if proof is Proof.AS_ORDERED and who == "channel" and references.first_with(order, report.reference):
+        return Proof.SHARED
+    return proof
+
+
 # --- deposits
 
 
@@ -122,7 +129,7 @@ def _settle_deposit(order: Order, report: Report, who: str, why: Reason) -> bool
         exceptions = positions.exceptions_of(order)
         position = positions.of_deposit(order, reference, exceptions)
         proof = positions.proof_of_deposit(order, report, position)
-        verdict = TABLE[position.books][proof]
+        verdict = TABLE[position.books][_unless_shared(order, proof, report, who)]
         changed |= _deposit(order, verdict, report, reference, position, who, why)
     return changed
 
@@ -131,7 +138,7 @@ def _deposit(
     order: Order, verdict: Verdict, report: Report, reference: str, position: Position, who: str, why: Reason
 ) -> bool:
     """Do what a verdict on one payment says; True if anything changed."""
-    if verdict is NONE:
+    if verdict == NONE:
         return False
     what = verdict.exception
     changed = bool(what) and differences.record(order, what, report, reference, position, who)
@@ -190,8 +197,9 @@ def cancel_unpaid(order: Order, ask_again: int | None, why: Reason, who: str = "
 def _settle_withdrawal(order: Order, report: Report, who: str, why: Reason) -> bool:
     position = positions.of_withdrawal(order, report, positions.exceptions_of(order))
     proof = positions.proof_of_withdrawal(order, report, position)
+    proof = _unless_shared(order, proof, report, who)
     verdict = TABLE[position.books][proof]
-    if verdict is NONE:
+    if verdict == NONE:
         return False
     changed = _withdrawal_exception(order, verdict.exception, proof, report, position, who)
     if verdict.status == COMPLETED:
@@ -222,12 +230,14 @@ def _withdrawal_exception(order: Order, what: str, proof: Proof, report: Report,
     if same:
         return differences.change(same[0], report.amount or order.amount, report, who)
     amount = order.amount if proof in (Proof.GONE, Proof.UNDER_WAY, Proof.ABSENT) else report.amount
-    return raise_exception(order, kind, _cause(order, proof, position), amount, report.reference)
+    return raise_exception(order, kind, _cause(order, proof, position, report), amount, report.reference)
 
 
-def _cause(order: Order, proof: Proof, position: Position) -> Reason:
+def _cause(order: Order, proof: Proof, position: Position, report: Report) -> Reason:
     if proof is Proof.AS_ORDERED and position.books in (Books.SPENT, Books.SPENT_TWICE):
         return because("payout_again")
+    if proof is Proof.SHARED:
+        return differences.shared(order, report.reference)
     if proof in (Proof.MORE, Proof.LESS) and order.status == CONFIRMED:
         return because("payout_other_amount")
     return because(CAUSES[proof], status=order.status)
@@ -235,6 +245,7 @@ def _cause(order: Order, proof: Proof, position: Position) -> Reason:
 
 CAUSES = {
     Proof.AS_ORDERED: "payout_unexpected",
+    Proof.SHARED: "payout_unexpected",
     Proof.MORE: "payout_unexpected",
     Proof.LESS: "payout_unexpected",
     Proof.UNKNOWN: "payout_returned",

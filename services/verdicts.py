@@ -20,6 +20,7 @@ from models.order import (
     PAYOUT_CONFLICT,
     PAYOUT_IN_PROGRESS,
     REVERSED,
+    SHARED_REFERENCE,
     WRONG_AMOUNT,
 )
 
@@ -50,6 +51,7 @@ class Proof(Enum):
 
     CLAIMED = auto()  # somebody says that it is paid, without proof
     AS_ORDERED = auto()  # paid, the order's amount
+    SHARED = auto()  # the same, under a number that is on record for another order of the channel
     AS_BOOKED = auto()  # what is on record
     MORE = auto()
     LESS = auto()
@@ -74,13 +76,22 @@ HOLD_AGAIN, SPEND_AGAIN, RELEASE_AGAIN = "hold_again", "spend_again", "release_a
 
 
 def _row(
-    *, paid: Verdict, ordered: Verdict | None = None, more: Verdict | None = None, gone: Verdict, unknown: Verdict,
-    claimed: Verdict = NONE, under_way: Verdict = NONE, absent: Verdict | None = None,
-) -> dict[Proof, Verdict]:  # fmt: skip
+    *,
+    paid: Verdict,
+    gone: Verdict,
+    unknown: Verdict,
+    ordered: Verdict | None = None,
+    shared: Verdict | None = None,
+    more: Verdict | None = None,
+    claimed: Verdict = NONE,
+    under_way: Verdict = NONE,
+    absent: Verdict | None = None,
+) -> dict[Proof, Verdict]:
     """One row: `paid` for any amount that has no verdict of its own."""
     return {
         Proof.CLAIMED: claimed,
         Proof.AS_ORDERED: ordered or paid,
+        Proof.SHARED: shared or paid,
         Proof.AS_BOOKED: NONE,
         Proof.MORE: more or paid,
         Proof.LESS: paid,
@@ -97,12 +108,12 @@ def _opens(kind: str) -> Verdict:
 
 _adjusted, _closed, _reversed = _opens(ADJUST), _opens(CLOSE), _opens(REVERSED)
 _wrong, _late, _twice, _more = _opens(WRONG_AMOUNT), _opens(LATE_PAYMENT), _opens(PAID_TWICE), _opens(AMOUNT_CORRECTED)
-_conflict = _opens(PAYOUT_CONFLICT)
+_conflict, _shared = _opens(PAYOUT_CONFLICT), _opens(SHARED_REFERENCE)
 _cancelled = Verdict(CANCELLED)
 
 TABLE: dict[Books, dict[Proof, Verdict]] = {
     Books.AWAITED: _row(
-        claimed=Verdict(PAID), ordered=Verdict(CONFIRMED), paid=_wrong, unknown=_wrong, gone=_cancelled
+        claimed=Verdict(PAID), ordered=Verdict(CONFIRMED), shared=_shared, paid=_wrong, unknown=_wrong, gone=_cancelled
     ),
     Books.QUESTIONED: _row(
         ordered=Verdict(CONFIRMED, exception=CLOSE),

@@ -19,6 +19,7 @@ from models.order import (
     PAYOUT_IN_PROGRESS,
     PENDING,
     REVERSED,
+    SHARED_REFERENCE,
     STATUSES,
     UNKNOWN_OUTCOME,
     WRONG_AMOUNT,
@@ -196,7 +197,7 @@ def _leave(order: Order, exception: PaymentException, who: str) -> None:
     """Nothing moves."""
 
 
-_BOUNCED, _SILENT = (REVERSED,), (UNKNOWN_OUTCOME,)
+_BOUNCED, _SILENT, _QUESTIONED = (REVERSED,), (UNKNOWN_OUTCOME,), (WRONG_AMOUNT, SHARED_REFERENCE)
 _ENDED = tuple(status for status in STATUSES if status != CONFIRMED)
 _WAITING, _WHOLE = (PENDING, PAID), tuple(kind for kind in MONEY_IN if kind != AMOUNT_CORRECTED)
 _HOLD_SPENT, _HOLD_RETURNED = _of_order(postings.spend), _of_order(postings.release)
@@ -204,7 +205,7 @@ _HOLD_SPENT, _HOLD_RETURNED = _of_order(postings.spend), _of_order(postings.rele
 WAYS: dict[bool, tuple[Way, ...]] = {
     True: (
         Way(
-            *(CREDIT, "credit what came, cancel", (WRONG_AMOUNT,), _WAITING, _credit_and_close),
+            *(CREDIT, "credit what came, cancel", _QUESTIONED, _WAITING, _credit_and_close),
             *(_credit_lines, _names_no_amount),
         ),
         Way(CREDIT, "credit what came", MONEY_IN, STATUSES, _credit, _credit_lines, _names_no_amount),
@@ -213,7 +214,7 @@ WAYS: dict[bool, tuple[Way, ...]] = {
             *(COMPLETE, COMPLETE_ORDER, _WHOLE, (*_WAITING, CANCELLED), _complete_order),
             *(_complete_lines, _too_little),
         ),
-        Way(REFUND, "send back, cancel", (WRONG_AMOUNT,), _WAITING, _close_unpaid),
+        Way(REFUND, "send back, cancel", _QUESTIONED, _WAITING, _close_unpaid),
         Way(REFUND, "send back", MONEY_IN, STATUSES, _leave),
         Way(REFUND, "stays credited", _BOUNCED, _ENDED, _leave),
         Way(CANCEL, "nobody paid", _SILENT, (PENDING,), _cancel_deposit),

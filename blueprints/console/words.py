@@ -49,6 +49,7 @@ EXCEPTIONS = {
     "late_payment": lazy_gettext("Late payment"),
     "paid_twice": lazy_gettext("Paid twice"),
     "amount_corrected": lazy_gettext("Amount corrected"),
+    "shared_reference": lazy_gettext("Reference of another order"),
     "payout_conflict": lazy_gettext("Payout conflict"),
     "payout_in_progress": lazy_gettext("Payout in progress"),
     "reversed": lazy_gettext("Reversed by the channel"),

@@ -142,3 +142,25 @@ def test_the_oldest_order_with_a_number_is_found(api, deposit, paid):
     assert first_with(orders[3], "BANK-1") == orders[1]
     assert first_with(orders[3], "BANK-10") is None
     assert first_with(orders[3], "") is None
+
+
+# What a channel reports
+
+
+def test_a_channel_s_number_that_is_on_record_for_another_order_opens_an_exception(api, flask, exceptions, balances):
+    first, second = (api.buy().data["order_no"] for _ in range(2))
+    for order_no in (first, second, second):
+        assert api.notice(order_no, 10_000, reference="R-9").text == "success"
+    assert (exceptions(), balances()) == ({second: "shared_reference"}, (START + 9_940, 0))
+    told = flask("order", "show", second).output
+    assert f"R-9 is on record for order {first}" in told
+    flask("order", "settle", second, "--complete", "--yes")
+    assert (exceptions(), balances()) == ({}, (START + 2 * 9_940, 0))
+
+
+def test_a_payout_under_a_number_of_another_order_is_not_spent_by_itself(api, flask, exceptions, balances):
+    first, second = (api.sell("50.00").data["order_no"] for _ in range(2))
+    for order_no in (first, second):
+        flask("order", "accept", order_no)
+        api.notice(order_no, 5_000, reference="R-9")
+    assert (exceptions(), balances()) == ({second: "payout_conflict"}, (START - 2 * 5_010, 5_010))

@@ -4,37 +4,11 @@ import pytest
 
 from models.base import database
 from tests import applications, databases, postgres
+from tests.backups import Backup
 from tests.support import Service, completed
 
 MANUAL = 3
 AHEAD = 1_000_003
-
-
-class Backup:
-    """A backup of an instance: a file on SQLite, a copy of the database on Postgres."""
-
-    def __init__(self, instance, folder):
-        self.instance, self.folder = instance, folder
-        databases.disconnect()
-        if postgres.IN_USE:
-            self.name = postgres.cluster().create(databases._name(databases._url(instance)))
-        else:
-            Service(instance).flask("db", "backup", str(folder / "backup.sqlite"))
-        self._reopen()
-
-    def _reopen(self):
-        applications.with_settings(databases.settings_of(self.instance, demo=True))
-
-    def restore(self):
-        """Put it in the place of the instance's database; what the command said."""
-        databases.disconnect()
-        if postgres.IN_USE:
-            databases._place(self.instance, self.name)
-            said = Service(self.instance).flask("db", "mark-restored").stdout
-        else:
-            said = Service(self.instance).flask("db", "restore", str(self.folder / "backup.sqlite"), "--yes").stdout
-        self._reopen()
-        return said
 
 
 @pytest.fixture

@@ -1,0 +1,404 @@
+"""Random reports, decisions, restarts, restores and clock changes: books and channel agree after each step."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, ClassVar
+from unittest import mock
+
+import time_machine
+from hypothesis import strategies as st
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, precondition, rule
+from peewee import fn
+
+from gateways import registry
+from gateways.base import Notice, Report, State
+from models.base import database
+from models.ledger import AVAILABLE, CLEARING, HELD, Entry, LedgerAccount, Posting
+from models.order import CANCELLED, CONFIRMED, MONEY_IN, REVERSED, UNKNOWN_OUTCOME, Order, PaymentException
+from models.outbox import Callback
+from services import proof, reconciliation
+from tests import applications
+from tests.backups import Backup
+from tests.databases import copied, remove, settings_of
+from tests.pages import CLAIM, FORM
+from tests.support import Api, InlinePool, through_flask
+from tests.upstreams.money_moves import Moves
+from tests.upstreams.payout_moves import PAYOUTS
+
+MANUAL, DAY, WEEK = 3, 86_400, 7 * 86_400
+LEFT_ALONE = 3_600
+SETTLED = ("credit", "refund", "complete", "cancel")
+THEN = st.sampled_from(["", "", *SETTLED])  # what an operator decides at once
+FEN = st.sampled_from([10_000, 10_000, 12_000, 7_000])
+AGAIN = ("order.credited", "order.refunded")
+FEW = 2  # orders of a kind, so that much happens to each
+TELLING = st.sampled_from(["notice", "query", "query", "nothing"])
+
+
+def reported(report: Report) -> int | None:
+    """What a report says is there, in fen; None if it does not say how much."""
+    if report.state is State.RETURNED or (report.state is State.PAID and not report.amount):
+        return None
+    return report.amount if report.state is State.PAID else 0
+
+
+class Reports(RuleBasedStateMachine):
+    """One service, one deposit channel and one payout channel of the driver, and the manual channel."""
+
+    seeded: ClassVar[Path]
+    moves_class: ClassVar[type[Moves]]
+    server: ClassVar[Any]
+    deposits: Bundle[str] = Bundle("deposits")
+    withdrawals: Bundle[str] = Bundle("withdrawals")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.closing = ExitStack()
+        self.folder = Path(self.closing.enter_context(tempfile.TemporaryDirectory()))
+        self.instance = copied(self.seeded, self.folder / "instance")
+        self.clock = self.closing.enter_context(time_machine.travel(datetime.now(UTC).replace(microsecond=0)))
+        self.server.clear()
+        self.moves = self.moves_class(self.server)
+        payouts: Any = PAYOUTS.get(self.moves.driver, PAYOUTS["sandbox"])
+        self.payouts = payouts(self.server)
+        self.told: dict[str, Report] = {}
+        self.returned: dict[str, int] = {}
+        self.left: dict[str, int] = {}
+        self.decided: set[str] = set()
+        self.callback_ids: dict[tuple[str, str], str] = {}
+        self.row_ids: dict[int, str] = {}
+        self.promised: dict[str, float] = {}
+        self.ended_before: set[str] = set()
+        self.elapsed, self.backup = 0.0, None
+        self.during: Any = None
+        for driver in (registry.DRIVERS[self.moves.driver], registry.DRIVERS[self.payouts.driver]):
+            for each in {driver, *driver.__subclasses__()}:
+                self._listen(each)
+        self.restart()
+
+    def teardown(self) -> None:
+        database.close()
+        self.closing.close()
+        remove(self.instance)
+
+    def _listen(self, driver: Any) -> None:
+        """Keep the last report that the service got about each order."""
+        for name in ("query", "query_payout", "pay_out", "read_notice"):
+            if name in vars(driver):
+                listening = self._listening(vars(driver)[name], name == "pay_out")
+                self.closing.enter_context(mock.patch.object(driver, name, listening))
+
+    def _listening(self, call: Any, pays: bool) -> Any:
+        def listening(driver: Any, about: Any) -> Any:
+            if pays:
+                assert self.elapsed >= self.promised.get(about.order_no, 0), "handed over before the promise ended"
+                if self.during:
+                    self.during()
+            heard = call(driver, about)
+            order_no, report = (heard.order_no, heard.report) if isinstance(heard, Notice) else (about.order_no, heard)
+            self._hear(order_no, report)
+            return heard
+
+        return listening
+
+    def _hear(self, order_no: str, report: Report) -> None:
+        order = Order.get_or_none(Order.order_no == order_no)
+        if order is None or (order.is_buy and report.state in (State.OPEN, State.ABSENT)):
+            return
+        if not order.is_buy and report.state is State.ABSENT:
+            return
+        self.told[order_no] = report
+        self.returned[order_no] = max(self.returned.get(order_no, 0), report.returned)
+        self.decided.discard(order_no)
+
+    # --- what happens
+
+    def restart(self) -> None:
+        database.close()
+        self.app = applications.with_settings(settings_of(self.instance, demo=True))
+        self.api = Api(through_flask(self.app.test_client()))
+        self.commands = self.app.test_cli_runner()
+        reconciliation.release()
+
+    @initialize()
+    def channels_are_set_up(self) -> None:
+        self.buys, self.sells = (
+            self._channel(each, *more)
+            for each, more in ((self.moves, ()), (self.payouts, ("--auto-accept-max", "500")))
+        )
+        self._command("account", "add", "demo", "--card-number", "2088000000000009", "--real-name", "张三")
+        self._command("merchant", "set", "demo", "--events", "credited,refunded")
+
+    def _channel(self, upstream: Any, *more: str) -> int:
+        pairs = [part for name, value in upstream.config().items() for part in ("--config", f"{name}={value}")]
+        new = ("channel", "add", "--category", "gateway_b", "--driver", upstream.driver, "--name", "Upstream")
+        said = self._command(*new, *pairs, *more, "--json").stdout
+        number = int(re.search(r'"id": (\d+)', said)[1])  # type: ignore[index]
+        self._command("channel", "link", str(number), "demo")
+        return number
+
+    @precondition(lambda self: self._count_of(self.buys) < FEW)
+    @rule(target=deposits)
+    def a_deposit_is_placed(self) -> str:
+        return str(self.api.buy("100.00", self.buys, paychannel_paymethod=self.moves.method).data["order_no"])
+
+    @precondition(lambda self: self._count_of(MANUAL) < 1)
+    @rule(target=deposits)
+    def a_manual_deposit_is_placed_and_claimed(self) -> str:
+        order_no = str(self.api.buy("100.00", MANUAL).data["order_no"])
+        self.api.send("POST", CLAIM, f"order_no={order_no}".encode(), FORM)
+        return order_no
+
+    @precondition(lambda self: self._count_of(self.sells) < FEW)
+    @rule(target=withdrawals)
+    def a_withdrawal_is_placed(self) -> str:
+        return str(self.api.sell("50.00", self.sells, paychannel_paymethod=self.payouts.method).data["order_no"])
+
+    @staticmethod
+    def _count_of(channel: int) -> int:
+        return int(Order.select().where(Order.channel == channel).count())
+
+    @rule(order_no=deposits, fen=FEN, late=st.booleans(), telling=TELLING, then=THEN)
+    def the_payer_pays(self, order_no: str, fen: int, late: bool, telling: str, then: str) -> None:
+        if self._manual(order_no):
+            self._command("order", "paid", order_no, "--amount", f"{fen // 100}.00", "--reference", f"B{order_no}")
+            return
+        if late:
+            self._pass(901)
+        if order_no not in self.returned or not self.returned[order_no]:
+            with self._if_there(order_no):
+                self.moves.pay(order_no, fen)
+                self.left[order_no] = fen
+                self._tell(order_no, telling)
+                self._settle(order_no, then)
+
+    @rule(order_no=deposits, part=st.sampled_from([1, 2]), telling=TELLING)
+    def money_goes_back(self, order_no: str, part: int, telling: str) -> None:
+        left = self.left.get(order_no, 0)
+        if left and order_no in self.told:  # the service heard of the payment before
+            fen = left // part
+            self.left[order_no] = left - fen
+            self.moves.give_back(order_no, fen, left - fen)
+            self._tell(order_no, telling)
+
+    def _tell(self, order_no: str, how: str) -> None:
+        """The service learns of it now, or by itself later."""
+        if how == "notice" and not self._manual(order_no):
+            self.moves.notice(order_no).to(self.api.send, order_no)
+        elif how == "query":
+            self._command("order", "ask", order_no)
+
+    @rule(order_no=deposits | withdrawals)
+    def the_operator_asks(self, order_no: str) -> None:
+        self._command("order", "ask", order_no)
+
+    @rule(order_no=withdrawals, paid=st.booleans(), then=THEN)
+    def a_payout_ends(self, order_no: str, paid: bool, then: str) -> None:
+        if self._exists(order_no) and self.payouts.has(order_no):
+            self.payouts.end(order_no, paid)
+            self._command("order", "ask", order_no)
+            self._settle(order_no, then)
+
+    @rule(order_no=withdrawals, late=st.booleans())
+    def the_channel_gets_a_rejected_payout_after_all(self, order_no: str, late: bool) -> None:
+        self._reject(order_no)
+        order = Order.get_or_none(Order.order_no == order_no)
+        if order is not None and order.status == CANCELLED:
+            self.payouts.take(order_no)
+            self._pass(3_601) if late else self._command("order", "ask", order_no)
+
+    @rule(order_no=withdrawals)
+    def the_operator_rejects(self, order_no: str) -> None:
+        self._reject(order_no)
+
+    def _reject(self, order_no: str) -> None:
+        said = self._command("order", "reject", order_no, "--reason", "no").output
+        if "not handed over again for now" in said:
+            self.promised[order_no] = self.elapsed + LEFT_ALONE
+
+    @rule(order_no=deposits | withdrawals, how=st.sampled_from(SETTLED))
+    def the_operator_settles(self, order_no: str, how: str) -> None:
+        self._settle(order_no, how)
+
+    def _settle(self, order_no: str, how: str) -> None:
+        order = Order.get_or_none(Order.order_no == order_no)
+        for exception in _exceptions(order) if order and how else []:
+            if exception.resolution is None:
+                done = self._command(
+                    *("order", "settle", order_no, f"--{how}", "--exception", str(exception.id)),
+                    *(["--yes"] if how == "complete" else []),
+                )
+                if done.exit_code == 0:
+                    self.decided.add(order_no)
+                return
+
+    @rule(seconds=st.sampled_from([1, 60, 900, 3_700, DAY]))
+    def time_passes(self, seconds: int) -> None:
+        self._pass(seconds)
+
+    @rule(order_no=withdrawals, how=st.sampled_from(["complete", "cancel"]))
+    def the_operator_settles_while_the_service_hands_over(self, order_no: str, how: str) -> None:
+        self.during = lambda: self._settle(order_no, how)
+        self._pass(301)
+        self.during = None
+
+    @precondition(lambda self: self.payouts.faulty)
+    @rule(order_no=withdrawals)
+    def the_payout_channel_is_silent_for_a_day(self, order_no: str) -> None:
+        self.payouts.fail(*["unheard"] * 3)
+        self._pass(301)
+        self._pass(DAY)
+        self.payouts.platform.faults.clear()
+
+    @precondition(lambda self: hasattr(self.moves, "platform"))
+    @rule()
+    def the_deposit_channel_is_silent_for_nine_days(self) -> None:
+        waiting = [order.id for order in Order.select().where(Order.status == CANCELLED, Order.due_at.is_null(False))]
+        silent = [order for order in waiting if Order.get_by_id(order).channel_id == self.buys]
+        self.moves.platform.faults.extend(["broken"] * 500)
+        for _ in range(20):
+            self._pass(DAY // 2)
+        self.moves.platform.faults.clear()
+        for order in silent:
+            about = (PaymentException.order == order, PaymentException.kind == UNKNOWN_OUTCOME)
+            assert PaymentException.select().where(*about).exists(), "silent to the end, and nothing says so"
+
+    @rule(seconds=st.sampled_from([600, 3_700, DAY]))
+    def the_clock_is_set_back(self, seconds: int) -> None:
+        self.clock.shift(-seconds)
+        self.restart()
+        self._sweep()
+
+    @rule()
+    def the_service_restarts(self) -> None:
+        self.restart()
+        self._sweep()
+
+    @rule()
+    def a_backup_is_made(self) -> None:
+        self.backup = Backup(self.instance, self.folder)
+        self.restart()
+        self.then = (dict(self.told), dict(self.returned), set(self.decided))
+
+    @precondition(lambda self: self.backup is not None)
+    @rule()
+    def the_backup_is_restored(self) -> None:
+        ended = [order.order_no for order in Order.select().where(Order.channel == MANUAL, Order.status == "completed")]
+        self.ended_before |= set(ended)
+        self.backup.restore()  # type: ignore[union-attr]
+        self.backup = None
+        self.told, self.returned, self.decided = self.then
+        self.restart()
+        for _ in range(3):
+            self._pass(1_000)
+        for order in Order.select().where(Order.order_no.in_(list(self.ended_before))):
+            assert order.status != CANCELLED, "a manual deposit that was completed after the backup was cancelled"
+        self._command("db", "resume")
+
+    # --- how
+
+    def _command(self, *arguments: str) -> Any:
+        result = self.commands.invoke(args=list(arguments))
+        assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+        return result
+
+    def _pass(self, seconds: int) -> None:
+        self.clock.shift(seconds)
+        self.elapsed += seconds
+        self._sweep()
+
+    @staticmethod
+    def _sweep() -> None:
+        reconciliation.sweep(InlinePool())  # type: ignore[arg-type]
+
+    @staticmethod
+    def _exists(order_no: str) -> bool:
+        return Order.select().where(Order.order_no == order_no).exists()
+
+    @staticmethod
+    def _manual(order_no: str) -> bool:
+        order = Order.get_or_none(Order.order_no == order_no)
+        return order is None or order.channel_id == MANUAL
+
+    def _if_there(self, order_no: str) -> ExitStack:
+        """The channel may not have the deposit (any more)."""
+        stack = ExitStack()
+        stack.push(lambda kind, error, trace: kind is KeyError)
+        return stack
+
+    # --- what holds
+
+    @invariant()
+    def the_ledger_holds(self) -> None:
+        assert not {name: off for name, off in proof.verify() if off}
+
+    @invariant()
+    def the_channel_s_money_is_in_the_books_or_in_an_exception(self) -> None:
+        for order in Order.select().where(Order.order_no.in_(list(self.told))):
+            report = self.told[order.order_no]
+            (self._check_deposit if order.is_buy else self._check_withdrawal)(order, report)
+
+    def _check_deposit(self, order: Order, report: Report) -> None:
+        exceptions = _exceptions(order)
+        there = reported(report)
+        unsized = [each for each in exceptions if not each.amount and each.kind in (*MONEY_IN, REVERSED)]
+        if there is None or unsized:
+            assert unsized, (order.order_no, report)
+            return
+        if not report.returned:
+            there = min(there, there + report.returned)
+        credited = -_entries(order, CLEARING) + (order.received if order.status == CONFIRMED else 0)
+        money = [each for each in exceptions if each.kind in MONEY_IN]
+        least = credited + sum(each.amount for each in money if each.resolution is None)
+        sent = sum(each.amount for each in money if each.resolution == "refund")
+        gone = sum(each.amount for each in exceptions if each.kind == REVERSED and each.resolution != "answered")
+        known = self.returned.get(order.order_no, 0)
+        assert least - gone <= there <= least + sent + known, (order.order_no, report, least, sent, gone)
+
+    def _check_withdrawal(self, order: Order, report: Report) -> None:
+        if order.order_no in self.decided or any(each.resolution is None for each in _exceptions(order)):
+            return
+        held, moved = _entries(order, HELD), _entries(order, AVAILABLE, HELD)
+        spent = held == 0 and moved < 0
+        if report.state is State.PAID:
+            assert spent, (order.order_no, report)
+        elif report.state is State.FAILED:
+            assert not spent, (order.order_no, report)
+            assert held == 0, (order.order_no, report)
+        elif order.status == CANCELLED:
+            assert held > 0, (order.order_no, report)
+
+    @invariant()
+    def no_hold_is_returned_while_the_channel_has_the_payout(self) -> None:
+        for order in Order.select().where(Order.order_type == 2, Order.status == CANCELLED):
+            told = self.told.get(order.order_no)
+            if told is None or told.state is not State.OPEN or order.order_no not in self.decided:
+                continue
+            still = any(each.resolution is None for each in _exceptions(order)) or _entries(order, AVAILABLE, HELD) < 0
+            assert still, "an operator ended a payout that the channel has"
+
+    @invariant()
+    def each_event_keeps_its_callback_id(self) -> None:
+        for row in Callback.select(Callback, Order).join(Order).where(Callback.type.not_in(AGAIN)):
+            key = (row.order.order_no, row.type)
+            assert self.callback_ids.setdefault(key, row.webhook_id) == row.webhook_id, key
+
+    @invariant()
+    def no_row_id_returns(self) -> None:
+        for order in Order.select(Order.id, Order.order_no):
+            assert self.row_ids.setdefault(order.id, order.order_no) == order.order_no
+
+
+def _exceptions(order: Order) -> list[PaymentException]:
+    return list(PaymentException.select().where(PaymentException.order == order).order_by(PaymentException.id))
+
+
+def _entries(order: Order, *kinds: str) -> int:
+    """What the order's postings moved on these accounts, in fen."""
+    total = Entry.select(fn.COALESCE(fn.SUM(Entry.amount), 0)).join(Posting).switch(Entry).join(LedgerAccount)
+    return int(total.where(Posting.order == order, LedgerAccount.kind.in_(kinds)).scalar())

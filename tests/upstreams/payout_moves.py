@@ -1,0 +1,110 @@
+"""What a channel can do with a payout, said in the same way for every driver that pays out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gateways import simulator
+from models.order import Order
+from services.numbers import payout_number
+from tests.upstreams.alipay import Alipay
+from tests.upstreams.epay import EpayPlatform
+
+
+class SandboxPayouts:
+    """The simulator; a payout that it has stays in progress until it is told how it ends."""
+
+    driver, method, faulty = "sandbox", "wxpay", False
+
+    def __init__(self, server: Any):
+        pass
+
+    def config(self) -> dict[str, str]:
+        return {"secret": "a-secret-of-a-test", "payout": "silent"}
+
+    def take(self, order_no: str) -> None:
+        """The channel has the payout now, however it heard of it."""
+        simulator.books().hand_in(order_no, Order.get(Order.order_no == order_no).amount, "silent")
+
+    def has(self, order_no: str) -> bool:
+        """Does the channel have it?"""
+        play = simulator.books().find(order_no)
+        return play is not None and play.payout_at is not None
+
+    def end(self, order_no: str, paid: bool) -> None:
+        """It is paid out, or it failed or bounced."""
+        amount = Order.get(Order.order_no == order_no).amount
+        simulator.books().tell(order_no, amount, "success" if paid else "fail")
+
+    def fail(self, *faults: str) -> None:
+        """What is wrong with the next calls."""
+
+
+class _Platform(EpayPlatform):
+    def __init__(self, server: Any):
+        super().__init__(server, prefix="epaypayouts")
+        self.ends: dict[str, str] = {}
+
+    def _ask_transfer(self, fields: dict[str, str]) -> dict[str, Any]:
+        self.transfers_end = self.ends.get(fields.get("out_biz_no", ""), "0")
+        return super()._ask_transfer(fields)
+
+
+class EpayPayouts(SandboxPayouts):
+    """An epay platform, version 2; it may not show a payout yet that it was just handed."""
+
+    driver, method, faulty = "epay", "alipay", True
+
+    def __init__(self, server: Any):
+        self.platform = _Platform(server)
+
+    def config(self) -> dict[str, str]:
+        return self.platform.config("2")
+
+    def _number(self, order_no: str) -> str:
+        return payout_number(Order.get(Order.order_no == order_no))
+
+    def take(self, order_no: str) -> None:
+        amount = Order.get(Order.order_no == order_no).amount
+        number = self._number(order_no)
+        made = {"type": "alipay", "account": "1", "name": "1", "money": f"{amount / 100:.2f}", "errmsg": ""}
+        self.platform.payouts.setdefault(number, {**made, "biz_no": f"BZ{number}", "status": "0"})
+
+    def has(self, order_no: str) -> bool:
+        return self._number(order_no) in self.platform.payouts
+
+    def end(self, order_no: str, paid: bool) -> None:
+        self.platform.ends[self._number(order_no)] = "1" if paid else "2"
+
+    def fail(self, *faults: str) -> None:
+        self.platform.fails(*faults)
+
+
+class AlipayPayouts(SandboxPayouts):
+    """Alipay, with certificates."""
+
+    driver, method, faulty = "alipay", "alipay", True
+
+    def __init__(self, server: Any):
+        self.platform = Alipay(server, prefix="alipaypayouts")
+        self.platform.transfers_end = "DEALING"
+
+    def config(self) -> dict[str, str]:
+        return self.platform.config("certificate")
+
+    def take(self, order_no: str) -> None:
+        amount = f"{Order.get(Order.order_no == order_no).amount / 100:.2f}"
+        made = {"out_biz_no": order_no, "trans_amount": amount, "order_id": f"TR{order_no}", "status": "DEALING"}
+        self.platform.transfers.setdefault(order_no, made)
+
+    def has(self, order_no: str) -> bool:
+        return order_no in self.platform.transfers
+
+    def end(self, order_no: str, paid: bool) -> None:
+        self.platform.transfers[order_no]["status"] = "SUCCESS" if paid else "FAIL"
+
+    def fail(self, *faults: str) -> None:
+        self.platform.fails(*faults)
+
+
+PAYOUTS = {"sandbox": SandboxPayouts, "epay": EpayPayouts, "alipay": AlipayPayouts}

@@ -8,7 +8,7 @@ import business_clock
 from gateways.base import ChannelUnknown, State
 from models.order import CONFIRMED, PAYOUT_IN_PROGRESS, UNKNOWN_OUTCOME, Order, PaymentException
 from models.writer import transaction
-from services import positions
+from services import positions, settlement
 from services.channels import LEASE, ask, driver_of, payout_of
 from services.errors import N_, NotPossible
 from services.queues import waiting_for
@@ -68,6 +68,7 @@ def check(order: Order, wanted: tuple[State, ...], exception: PaymentException |
         raise NotPossible(N_("the channel can't say whether it has it: %(why)s"), why=str(silence)) from silence
     if report.state not in wanted:
         order.put_off(again)
+        settlement.settle(order, report, "channel", settlement.ASKED)  # it counts, whatever the operator wanted
         raise NotPossible(_OTHERWISE[report.state])
 
 

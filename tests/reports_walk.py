@@ -255,6 +255,15 @@ class Reports(RuleBasedStateMachine):
         self._pass(DAY)
         self.payouts.platform.faults.clear()
 
+    @precondition(lambda self: self.payouts.faulty)
+    @rule(order_no=withdrawals)
+    def a_payout_is_lost_on_its_way_and_the_operator_rejects_it(self, order_no: str) -> None:
+        self.payouts.fail(*["unheard"] * 2)
+        self._pass(2)
+        self.payouts.platform.faults.clear()
+        self._pass(46)
+        self._reject(order_no)
+
     @precondition(lambda self: hasattr(self.moves, "platform"))
     @rule()
     def the_deposit_channel_is_silent_for_nine_days(self) -> None:

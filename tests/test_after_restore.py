@@ -3,7 +3,7 @@
 import pytest
 
 from models.base import database
-from tests import applications, databases, postgres
+from tests import postgres
 from tests.backups import Backup
 from tests.support import Service, completed
 

@@ -261,7 +261,7 @@ def test_a_payout_that_the_service_is_at_can_not(placed, platform, later, refuse
 
 @pytest.mark.parametrize(("how", "status", "money"), [("complete", "completed", SPENT), ("cancel", "cancelled", BACK)])
 def test_after_a_day_of_silence_an_operator_who_looked_there_decides(
-    how, status, money, placed, api, platform, later, flask, refuses, balances, exceptions, monkeypatch
+    how, status, money, placed, api, platform, later, ahead, flask, refuses, balances, exceptions, monkeypatch
 ):
     order_no = placed()
     later(1)
@@ -270,6 +270,8 @@ def test_after_a_day_of_silence_an_operator_who_looked_there_decides(
     assert "only after a day" in refuses("order", "settle", order_no, f"--{how}")
     later(86_400)
     assert balances() == HELD
+    assert "repeat this in a minute" in refuses("order", "settle", order_no, f"--{how}")
+    ahead(60)
     flask("order", "settle", order_no, f"--{how}")
     assert (api.status(order_no), balances(), exceptions()) == (status, money, {})
 

@@ -108,12 +108,10 @@ def _unknown(line: Line, elsewhere: int | None) -> Difference:
 
 def _not_there(payment: Payment, since: int, until: int) -> Iterator[Difference]:
     """Money of these days that the channel must have, and that no line is about."""
-    record, told = payment.record, payment.told
-    what, at = "moved here", record.moved_at if payment.is_own else None
-    if told is not None and (not payment.is_own or told.resolution == COMPLETE):
-        way = "credited as" if told.resolution == CREDIT else "completed with"
-        what, at = f"{way} {told.kind}; told of here", told.createtime
-    if payment.paid or payment.back or at is None or not since <= at < until or not _must_be_there(payment):
+    if payment.paid or payment.back:
+        return
+    record, (what, at) = payment.record, _moved(payment)
+    if not since <= at < until:
         return
     moment = datetime.fromtimestamp(at, CHINA)
     details = [f"{what} at {moment:%Y-%m-%d %H:%M:%S}"]
@@ -125,10 +123,18 @@ def _not_there(payment: Payment, since: int, until: int) -> Iterator[Difference]
     yield Difference(MISSING_THERE, record.order.order_no, payment.reference, None, _on_record(payment), {}, detail)
 
 
-def _must_be_there(payment: Payment) -> bool:
-    if not payment.record.order.is_buy:
-        return payment.position.books in (Books.SPENT, Books.SPENT_TWICE)
-    return payment.least > 0 or any(each.kind == REVERSED for each in payment.position.open)
+def _moved(payment: Payment) -> tuple[str, int]:
+    """What happened to money that some line should be about, and when; 0 if nothing did."""
+    for each in payment.position.open:
+        if each.kind == REVERSED:
+            return "reported here as reversed", int(each.createtime)
+    books, told = payment.position.books, payment.told
+    if not (payment.least if payment.record.order.is_buy else books in (Books.SPENT, Books.SPENT_TWICE)):
+        return "", 0
+    if told is not None and (not payment.is_own or told.resolution == COMPLETE):
+        way = "credited as" if told.resolution == CREDIT else "completed with"
+        return f"{way} {told.kind}; told of here", int(told.createtime)
+    return "moved here", (payment.is_own and payment.record.moved_at) or 0
 
 
 def _judged(payment: Payment, fee_rate: int | None) -> Iterator[Difference]:

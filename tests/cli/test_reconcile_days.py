@@ -6,6 +6,7 @@ from datetime import datetime, timedelta, timezone
 import pytest
 
 from tests.support import completed
+from tests.upstreams.money_moves import Epay2
 
 CHINA = timezone(timedelta(hours=8))
 FIRST, SECOND = DAYS = ("2026-05-01", "2026-05-02")
@@ -26,11 +27,11 @@ def day(time_machine):
 def reconcile(app, tmp_path):
     """`reconcile(day, *lines)`: the view of one day's statement; a line is (number, status, yuan, reference)."""
 
-    def compare(day, *lines, options=()):
+    def compare(day, *lines, options=(), channel=2):
         file = tmp_path / "statement.csv"
         rows = [f"{number},{status},{yuan},{day} 12:00:00,{reference}" for number, status, yuan, reference in lines]
         file.write_text("\n".join(("order_no,status,amount,time,reference", *rows, "")))
-        arguments = ["reconcile", "2", str(file), "--since", day, "--until", day, "--json", *options]
+        arguments = ["reconcile", str(channel), str(file), "--since", day, "--until", day, "--json", *options]
         result = app.test_cli_runner().invoke(args=arguments)
         assert result.exit_code in (0, 3), result.output
         return json.loads(result.stdout)
@@ -279,3 +280,62 @@ def test_a_payout_that_was_given_back_agrees_on_both_days(api, flask, later, kin
     api.notice(order_no, 10_000, state="failed", reference=f"SB{order_no}")
     flask("order", "settle", order_no, "--credit")
     assert (kinds(FIRST, paid), kinds(SECOND, back)) == ([], [])
+
+
+@pytest.mark.parametrize("in_progress", [True, False])
+def test_a_cancelled_withdrawal_whose_money_is_out_is_missed(api, rejected, flask, reconcile, day, in_progress):
+    if in_progress:
+        api.notice(rejected, 10_000, state="open")
+    api.notice(rejected, 10_000)
+    day(SECOND)
+    if not in_progress:
+        assert reconcile(FIRST)["differences"] == []
+        flask("order", "settle", rejected, "--complete")
+    found = reconcile(FIRST)
+    assert [(each["kind"], each["order_no"]) for each in found["differences"]] == [("missing_there", rejected)]
+    assert found["sums"]["here"]["out"] == "100.00"
+    assert reconcile(SECOND)["differences"] == []
+    assert reconcile(FIRST, (rejected, "paid", "100.00", "R-1"))["differences"] == []
+
+
+# --- what the channel reported, and no line says
+
+
+@pytest.mark.parametrize("state", ["failed", "returned"])
+def test_a_reversal_that_no_line_is_about_is_told_while_it_is_open(api, told, flask, day, state):
+    order_no = completed(api)
+    day(SECOND)
+    api.notice(order_no, 0, state=state, reference=f"SB{order_no}")
+    ((kind, line, detail),) = told(SECOND)
+    assert (kind, line) == ("missing_there", None)
+    assert detail == "reported here as reversed at 2026-05-02 12:00:00; exceptions: reversed (open)"
+    assert [kind for kind, _, _ in told(SECOND, (order_no, "refunded", "100.00", f"SB{order_no}"))] == ["status"]
+    flask("order", "settle", order_no, "--refund")
+    assert told(SECOND) == []
+
+
+def test_what_went_back_before_the_rest_was_credited_agrees_on_both_days(
+    api, web_server, flask, flask_json, later, reconcile, day
+):
+    platform = Epay2(web_server)
+    pairs = [part for name, value in platform.config().items() for part in ("--config", f"{name}={value}")]
+    new = ("channel", "add", "--category", "gateway_b", "--driver", "epay", "--name", "Upstream", *pairs)
+    channel = flask_json(*new)["id"]
+    flask("channel", "link", channel, "demo")
+    order_no = api.buy(channel=channel).data["order_no"]
+    later(900)
+    platform.pay(order_no, 10_000)
+    flask("order", "ask", order_no)
+    day(SECOND)
+    platform.give_back(order_no, 4_000, 6_000)
+    flask("order", "ask", order_no)
+    flask("order", "settle", order_no, "--credit")
+    options = ("--column", "status=status", "--column", "paid=paid", "--column", "refunded=refunded")
+    options += ("--column", "number=order_no", "--column", "amount=amount", "--column", "time=time")
+
+    def kinds(day, *line):
+        found = reconcile(day, (order_no, *line, ""), options=options, channel=channel)["differences"]
+        return [each["kind"] for each in found]
+
+    assert (kinds(FIRST, "paid", "100.00"), kinds(SECOND, "refunded", "40.00")) == ([], [])
+    assert (kinds(FIRST, "paid", "60.00"), kinds(SECOND, "refunded", "40.01")) == (["amount"], ["status"])

@@ -158,7 +158,7 @@ def of_payout(
         books = Books.HELD if order.status == PENDING else Books.IN_FLIGHT
     elif order.status == CANCELLED and left_on(HELD) > 0:
         books = Books.HELD_AGAIN
-    elif left_on(AVAILABLE, HELD) < 0:
+    elif order.status == PAID or left_on(AVAILABLE, HELD) < 0:
         books = Books.SPENT_TWICE if doubled else Books.SPENT
     else:
         books = Books.FREE

@@ -5,6 +5,7 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
+from models.order import Order
 from tests.support import completed
 from tests.upstreams.money_moves import Epay2
 
@@ -296,6 +297,14 @@ def test_a_cancelled_withdrawal_whose_money_is_out_is_missed(api, rejected, flas
     assert found["sums"]["here"]["out"] == "100.00"
     assert reconcile(SECOND)["differences"] == []
     assert reconcile(FIRST, (rejected, "paid", "100.00", "R-1"))["differences"] == []
+
+
+def test_a_withdrawal_of_the_demo_s_seed_that_stayed_at_paid_agrees(api, flask, kinds):
+    order_no = api.sell().data["order_no"]
+    flask("order", "accept", order_no)
+    Order.update(status="paid", channel_reference="R-1").where(Order.order_no == order_no).execute()
+    paid, back = paid_and(order_no, "refunded")
+    assert (kinds(FIRST, paid), kinds(SECOND, back)) == ([], ["status"])
 
 
 # --- what the channel reported, and no line says

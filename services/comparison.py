@@ -4,19 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
+from itertools import chain
 
 from gateways.base import CHINA
 from models.channel import Channel
-from models.order import MONEY_IN, PAYOUT_CONFLICT, REVERSED, PaymentException
+from models.order import MONEY_IN, PAYOUT_CONFLICT, REVERSED
 from schemas.views import hundredths
 from services.lifecycle import ANSWERED
+from services.matching import Payment, day_of, is_of_another_day, payments_of, went
+from services.positions import COMPLETE, CREDIT
 from services.recorded import EDGE, Record, Recorded, fee_of, recorded
+from services.statement_verdicts import agrees, gross_of, is_booked
 from services.statements import FAILED, PAID, REFUNDED, Line
+from services.verdicts import Books
 
 MISSING_HERE, MISSING_THERE, AMOUNT, STATUS, FEE = ("missing_here", "missing_there", "amount", "status", "fee")
-# How an exception ends that says: the money came back (withdrawals), or went back (deposits).
-WENT_BACK = {True: "refund", False: "credit"}
+NOT_BOOKED = "the money moved there and is not booked here"
+MONEY = (*MONEY_IN, PAYOUT_CONFLICT)
+# Where the books count the money, of an order of any status.
+BOOKED = (Books.TO_CREDIT, Books.CREDITED, Books.SENT_BACK, Books.SPENT, Books.SPENT_TWICE)
+# What the money is here, if it is not booked.
+HERE = {
+    **dict.fromkeys((Books.QUESTIONED, Books.OPEN), "in an open exception"),
+    **dict.fromkeys((Books.IN_FLIGHT, Books.HELD_AGAIN), "held"),
+}
 
 
 @dataclass(frozen=True)
@@ -42,24 +54,6 @@ class Comparison:
     differences: list[Difference]
 
 
-@dataclass(frozen=True)
-class Money:
-    """Money that is on record for an order: the order's own, or what an exception tells of. In fen."""
-
-    amount: int
-    reference: str
-    exception: PaymentException | None = None
-
-
-@dataclass(frozen=True)
-class Matched:
-    """Payments of one order, each with the money on record that it is; `left` is in no line, `more` not on record."""
-
-    pairs: list[tuple[Line, Money]]
-    left: list[Money]
-    more: list[Line]
-
-
 def compare(
     channel: Channel, lines: list[Line], since: int, until: int, types: Collection[int], fee_rate: int | None = None
 ) -> Comparison:
@@ -75,15 +69,14 @@ def compare(
     for line in lines:
         if line.at in here.by_line:
             by_order.setdefault(here.by_line[line.at].order.id, []).append(line)
-    records = {record.order.id: record for record in here.by_line.values()}
+    records = {record.order.id: record for record in (*here.by_line.values(), *here.within)}
+    payments = {row: payments_of(record, by_order.get(row, [])) for row, record in records.items()}
     differences = [_unknown(line, here.elsewhere.get(line.at)) for line in lines if line.at not in here.by_line]
-    for order, own in by_order.items():
-        differences += _judged(records[order], own, fee_rate)
+    for payment in chain.from_iterable(payments[row] for row in by_order):
+        differences += _judged(payment, fee_rate)
     differences.sort(key=lambda difference: difference.line or 0)
-    days = since, until
-    differences += [_not_there(record, days) for record in here.missing if not _went_back(record)]
-    for record in here.credited:
-        differences += _credited_not_there(record, by_order.get(record.order.id, []), days)
+    for payment in chain.from_iterable(payments[record.order.id] for record in here.within):
+        differences += _not_there(payment, since, until)
     return Comparison(len(lines), len(here.by_line), {"there": _sums(lines, here), "here": here.sums}, differences)
 
 
@@ -91,14 +84,15 @@ def _said(line: Line) -> dict[str, str]:
     return {"status": line.state, "amount": hundredths(line.amount)}
 
 
-def _on_record(record: Record, money: Money | None = None) -> dict[str, str]:
-    return {"status": record.order.status, "amount": hundredths((money or record.order).amount)}
+def _on_record(payment: Payment) -> dict[str, str]:
+    order = payment.record.order
+    return {"status": order.status, "amount": hundredths(payment.received or order.amount)}
 
 
-def _difference(kind: str, record: Record, line: Line, detail: str, money: Money | None = None) -> Difference:
-    here, there = _on_record(record, money), _said(line)
-    detail = _with_exceptions(record, detail)
-    return Difference(kind, record.order.order_no, line.reference, line.at, here, there, detail)
+def _difference(kind: str, payment: Payment, line: Line, detail: str) -> Difference:
+    here, there = _on_record(payment), _said(line)
+    detail = _with_exceptions(payment.record, detail)
+    return Difference(kind, payment.record.order.order_no, line.reference, line.at, here, there, detail)
 
 
 def _with_exceptions(record: Record, *details: str) -> str:
@@ -112,140 +106,78 @@ def _unknown(line: Line, elsewhere: int | None) -> Difference:
     return Difference(MISSING_HERE, line.number, line.reference, line.at, {}, _said(line), detail)
 
 
-def _not_there(record: Record, days: tuple[int, int]) -> Difference:
-    money = Money(record.order.amount, record.order.channel_reference)
-    return _missing(record, money, "moved here", record.moved_at or 0, days)
-
-
-def _credited_not_there(record: Record, lines: list[Line], days: tuple[int, int]) -> Iterator[Difference]:
-    """Money of these days that an operator credited to the merchant and that none of the order's lines is."""
-    for money in _matched(record, lines).left:
-        told = money.exception
-        if told is not None and told.resolution == "credit" and days[0] <= told.createtime < days[1]:
-            yield _missing(record, money, f"credited as {told.kind}; told of here", told.createtime, days)
-
-
-def _missing(record: Record, money: Money, what: str, at: int, days: tuple[int, int]) -> Difference:
-    moment, (since, until) = datetime.fromtimestamp(at, CHINA), days
+def _not_there(payment: Payment, since: int, until: int) -> Iterator[Difference]:
+    """Money of these days that the channel must have, and that no line is about."""
+    if payment.paid or payment.back:
+        return
+    record, (what, at) = payment.record, _moved(payment)
+    if not since <= at < until:
+        return
+    moment = datetime.fromtimestamp(at, CHINA)
     details = [f"{what} at {moment:%Y-%m-%d %H:%M:%S}"]
     for near, step in ((at < since + EDGE, -1), (at >= until - EDGE, 1)):
         if near:
             neighbour = moment.date() + timedelta(days=step)
             details.append(f"at the edge of the day: it may stand in the statement of {neighbour}")
-    here, detail = _on_record(record, money), _with_exceptions(record, *details)
-    return Difference(MISSING_THERE, record.order.order_no, money.reference, None, here, {}, detail)
+    detail = _with_exceptions(record, *details)
+    yield Difference(MISSING_THERE, record.order.order_no, payment.reference, None, _on_record(payment), {}, detail)
 
 
-def _money_of(record: Record, lines: list[Line]) -> list[Money]:
-    """The money that is on record for an order and that these lines may be about."""
-    order, own = record.order, record.is_booked
-    kinds = MONEY_IN if order.is_buy else (PAYOUT_CONFLICT,)
-    others = [
-        Money(each.amount, each.reference, each)
-        for each in record.exceptions
-        # A payout that was cancelled is said not to be out; what has the order's own number is its own money by now.
-        if each.kind in kinds and each.resolution != "cancel"
-        if not (own and each.reference == order.channel_reference)
-    ]
-    references = {line.reference for line in lines}
-    # Money of other days under another number is not what these lines tell of.
-    elsewhen = record.moved_at is None and "" not in {order.channel_reference, *references}
-    if own and not (elsewhen and order.channel_reference not in references):
-        return [Money(order.amount, order.channel_reference), *others]
-    return others
+def _moved(payment: Payment) -> tuple[str, int]:
+    """What happened to money that some line should be about, and when; 0 if nothing did."""
+    for each in payment.position.open:
+        if each.kind == REVERSED:
+            return "reported here as reversed", int(each.createtime)
+    books, told = payment.position.books, payment.told
+    if not (payment.least if payment.record.order.is_buy else books in (Books.SPENT, Books.SPENT_TWICE)):
+        return "", 0
+    if told is not None and (not payment.is_own or told.resolution == COMPLETE):
+        way = "credited as" if told.resolution == CREDIT else "completed with"
+        return f"{way} {told.kind}; told of here", int(told.createtime)
+    return "moved here", (payment.is_own and payment.record.moved_at) or 0
 
 
-def _matched(record: Record, lines: list[Line]) -> Matched:
-    """Each payment takes the money on record that it fits best: by the channel's number, the day, then the amount."""
-    found = Matched([], _money_of(record, lines), [])
-    references = {money.reference for money in found.left}
-    paid = [line for line in lines if _went(record, line) == PAID]
-    for line in sorted(paid, key=lambda line: line.reference not in references):
-        alike = [
-            (money.reference != line.reference, _of_another_day(record, line, money), money.amount != abs(line.amount))
-            for money in found.left
-        ]
-        if alike:
-            found.pairs.append((line, found.left.pop(alike.index(min(alike)))))
-        else:
-            found.more.append(line)
-    return found
+def _judged(payment: Payment, fee_rate: int | None) -> Iterator[Difference]:
+    """Where the lines about one payment differ from where the books have it."""
+    for line in payment.paid:
+        expected = fee_of(payment.record.order, abs(line.amount), fee_rate)
+        if line.fee is not None and expected is not None and line.fee != expected:
+            found = _difference(FEE, payment, line, "")
+            yield replace(found, here={"fee": hundredths(expected)}, there={"fee": hundredths(line.fee)})
+    for line in [line for line in payment.paid if is_of_another_day(payment, line)]:
+        booked = day_of(payment.record.moved_elsewhen or 0)
+        yield _difference(AMOUNT, payment, line, f"paid more than once, or booked on another day: {booked}")
+        payment.paid.remove(line)
+    if payment.paid or payment.back:
+        yield from _against(payment)
 
 
-def _of_another_day(record: Record, line: Line, money: Money) -> bool:
-    """Was the order's own money booked on another day than this line's, and does no number say that it is that?"""
-    moved, known = record.moved_elsewhen, line.reference and line.reference == money.reference
-    if known or money.exception or moved is None or line.time is None:
-        return False
-    return _day(line.time) not in {_day(moved + step) for step in (-EDGE, 0, EDGE)}
+def _against(payment: Payment) -> Iterator[Difference]:
+    """The difference of amount or status, if there is one."""
+    record, position = payment.record, payment.position
+    paid, last = payment.paid[-1:], [*payment.paid, *payment.back][-1]
+    if agrees(payment):
+        if detail := _open(payment):
+            yield _difference(STATUS, payment, last, detail)
+    elif payment.back and (not paid or gross_of(payment) == payment.received):
+        did = "did not move" if last.state == FAILED else "went back"
+        yield _difference(
+            STATUS, payment, last, f"the money {did} there and is {HERE.get(position.books, 'booked')} here"
+        )
+    elif position.books not in BOOKED and not record.is_booked:
+        yield _difference(STATUS, payment, paid[0], NOT_BOOKED)
+    elif not payment.received:
+        yield _difference(AMOUNT, payment, paid[0], "paid more than once")
+    else:
+        kinds = " and ".join(dict.fromkeys(each.kind for each in position.exceptions if each.kind in MONEY))
+        yield _difference(AMOUNT, payment, paid[0], f"compared with what {kinds} recorded" if kinds else "")
 
 
-def _day(at: int) -> date:
-    return datetime.fromtimestamp(at, CHINA).date()
-
-
-def _judged(record: Record, lines: list[Line], fee_rate: int | None) -> Iterator[Difference]:
-    """Where the lines of one order differ from what is on record for it."""
-    matched = _matched(record, lines)
-    for line, money in matched.pairs:
-        yield from _against(record, line, money, fee_rate)
-    more = matched.more
-    paid = [*matched.pairs, *more]
-    back = [line for line in lines if _went(record, line) == REFUNDED]
-    if not paid and not back:
-        back = [line for line in lines if _went(record, line) == FAILED][:1]
-    yield from _judged_back(record, back, more)
-    for line in more:
-        if record.is_booked:
-            yield _difference(AMOUNT, record, line, "paid more than once")
-        else:
-            yield _difference(STATUS, record, line, "the money moved there and is not booked here")
-
-
-def _went(record: Record, line: Line) -> str:
-    """What a line says of the money; without a status, a negative amount is a deposit's that went back."""
-    return REFUNDED if line.state == PAID and line.amount < 0 and record.order.is_buy else line.state
-
-
-def _against(record: Record, line: Line, money: Money, fee_rate: int | None) -> Iterator[Difference]:
-    """Where one payment differs from the money on record that it is."""
-    exception = money.exception
-    if not record.is_booked and exception is not None and exception.resolution is None:
-        yield _difference(STATUS, record, line, "the money moved there and is not booked here", money)
-    elif _of_another_day(record, line, money):
-        booked = _day(record.moved_elsewhen or 0)
-        yield _difference(AMOUNT, record, line, f"paid more than once, or booked on another day: {booked}")
-    elif money.amount != abs(line.amount):
-        detail = f"compared with what {exception.kind} recorded" if exception else ""
-        yield _difference(AMOUNT, record, line, detail, money)
-    expected = fee_of(record.order, abs(line.amount), fee_rate)
-    if line.fee is not None and expected is not None and line.fee != expected:
-        found = _difference(FEE, record, line, "")
-        yield replace(found, here={"fee": hundredths(expected)}, there={"fee": hundredths(line.fee)})
-
-
-def _went_back(record: Record, amount: int | None = None) -> PaymentException | None:
-    """A settled exception that says that the money of the order went back, or that other money of this amount did."""
-    for each in record.exceptions:
-        same = each.kind == REVERSED or (each.kind in MONEY_IN and each.amount == amount)
-        if same and each.resolution == WENT_BACK[record.order.is_buy]:
-            return each
-    return None
-
-
-def _judged_back(record: Record, back: list[Line], more: list[Line]) -> Iterator[Difference]:
-    """Lines by which money went back, or never went; those of `more` that they undo are taken out of it."""
-    known = replace(record, exceptions=list(record.exceptions))
-    for line in back:
-        undone = next((each for each in more if abs(each.amount) == abs(line.amount)), None)
-        exception = _went_back(known, abs(line.amount))
-        if undone is not None and line.state != FAILED:
-            more.remove(undone)
-        elif exception is not None:
-            known.exceptions.remove(exception)
-        elif record.is_booked:
-            did = "did not move" if line.state == FAILED else "went back"
-            yield _difference(STATUS, record, line, f"the money {did} there and is booked here")
+def _open(payment: Payment) -> str:
+    """What is to be settled about a payment of which the books have the right amount; "" if nothing is."""
+    if any(each.kind == REVERSED or not each.amount for each in payment.position.open):
+        return "the exception about what went back is open"
+    return NOT_BOOKED if payment.position.open and payment.paid and not is_booked(payment) else ""
 
 
 def _sums(lines: list[Line], here: Recorded) -> dict[str, int]:
@@ -253,7 +185,7 @@ def _sums(lines: list[Line], here: Recorded) -> dict[str, int]:
     sums = dict.fromkeys(("in", "out", "fees", "unknown"), 0)
     for line in lines:
         record = here.by_line.get(line.at)
-        sign = {PAID: 1, REFUNDED: -1, FAILED: 0}[_went(record, line) if record else line.state]
+        sign = {PAID: 1, REFUNDED: -1, FAILED: 0}[went(record, line) if record else line.state]
         if record is None:
             sums["unknown"] += line.amount if sign == 1 else sign * abs(line.amount)
         else:

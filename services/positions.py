@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from peewee import fn
 
@@ -91,6 +93,15 @@ def of_deposit(order: Order, reference: str, exceptions: list[PaymentException])
     return Position(books, least - gone, least + sent + known, about)
 
 
+def received(order: Order, reference: str, exceptions: list[PaymentException]) -> int:
+    """What the channel received under this number in all, as far as the books know, in fen; also what went back."""
+    money = [each for each in exceptions if each.reference == reference and each.kind in MONEY_IN]
+    is_own = order.status in (CONFIRMED, COMPLETED) and order.channel_reference == reference
+    counted = [each.amount for each in money if each.resolution in (None, CREDIT, REFUND, RETURNED)]
+    known_back = sum(each.returned for each in money if each.returned and each.resolution != CORRECTED)
+    return (int(order.received) if is_own else 0) + int(sum(counted)) + known_back
+
+
 def proof_of_deposit(order: Order, report: Report, position: Position) -> Proof:
     """What a report on this payment proves, given where the books have it."""
     if not report.proven:
@@ -130,13 +141,24 @@ def is_held_again(order: Order) -> bool:
 
 def of_withdrawal(order: Order, report: Report, exceptions: list[PaymentException]) -> Position:
     """The position of a withdrawal's money, as its ledger entries say."""
-    about = [each for each in exceptions if each.reference == report.reference]
+    return of_payout(order, report.reference, exceptions, partial(moved, order))
+
+
+def of_payout(
+    order: Order, reference: str, exceptions: list[PaymentException], left_on: Callable[..., int]
+) -> Position:
+    """The same for the payout that the channel has under this number.
+
+    Args:
+        left_on: what the order's postings left on accounts of these kinds, in fen, as `moved` says.
+    """
+    about = [each for each in exceptions if each.reference == reference]
     doubled = [each for each in about if each.kind == PAYOUT_CONFLICT and each.resolution is None]
     if order.status in (PENDING, CONFIRMED):
         books = Books.HELD if order.status == PENDING else Books.IN_FLIGHT
-    elif is_held_again(order):
+    elif order.status == CANCELLED and left_on(HELD) > 0:
         books = Books.HELD_AGAIN
-    elif moved(order, AVAILABLE, HELD) < 0:
+    elif order.status == PAID or left_on(AVAILABLE, HELD) < 0:
         books = Books.SPENT_TWICE if doubled else Books.SPENT
     else:
         books = Books.FREE

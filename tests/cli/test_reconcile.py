@@ -97,7 +97,7 @@ def paid_out(api, flask, later):
         order_no = api.sell(channel=channel).data["order_no"]
         flask("order", "accept", order_no)
         if channel == MANUAL:
-            flask("order", "paid", order_no, "--reference", "BANK-1", *more)
+            flask("order", "paid", order_no, "--reference", "BANK-1", "--shared-reference")
         else:
             later(60, 2)
         assert api.status(order_no) == "completed"

@@ -93,7 +93,7 @@ def refused(run):
 def paid_out(api, flask, later):
     """`paid_out()`: the number of a withdrawal of 100 yuan that the channel has paid out."""
 
-    def withdrawal(channel=2, *more):
+    def withdrawal(channel=2):
         order_no = api.sell(channel=channel).data["order_no"]
         flask("order", "accept", order_no)
         if channel == MANUAL:
@@ -642,7 +642,7 @@ def test_withdrawals_are_known_by_their_other_number_and_orders_by_the_channel_s
 
 
 def test_a_reference_of_several_orders_names_none(api, compared, paid_out):
-    paid_out(MANUAL), paid_out(MANUAL, "--shared-reference")
+    paid_out(MANUAL), paid_out(MANUAL)
     found = compared(csv_of(line("", reference="BANK-1")), channel=MANUAL)
     assert found["matched"] == 0
 

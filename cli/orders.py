@@ -133,7 +133,7 @@ def _tell(told: dict[str, Any]) -> None:
 @click.option("--limit", default=50, show_default=True, type=click.IntRange(1, 10_000), help="At most this many.")
 @json_option
 def unknown(limit: int, as_json: bool) -> None:
-    """List verified notices about orders that are not in the database. After a restore, these are payments it lost."""
+    """List verified notices for unknown orders. After a restore, these are payments that the backup lacks."""
     views = [
         {
             "at": row.at,
@@ -165,7 +165,7 @@ def _say(order_no: str) -> None:
 @order.command("ask")
 @click.argument("order_no")
 def ask(order_no: str) -> None:
-    """Ask the channel about order ORDER_NO now, whatever its state. What it says counts."""
+    """Ask the channel about order ORDER_NO now. Its answer counts, whatever the order's state."""
     found = story.find(order_no)
     report = reconciliation.ask_now(found)
     amount = f" {hundredths(report.amount)}" if report.state is State.PAID else ""

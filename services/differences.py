@@ -37,8 +37,9 @@ def record(order: Order, what: str, report: Report, reference: str, position: Po
     if what == CLOSE:
         end = CORRECTED if report.state is State.PAID else RETURNED
         closed = [each for each in position.open if close_exception(each, end, who)]
-        for each in closed if end == RETURNED else []:
-            callbacks.enqueue(order, "order.refunded", each.id)
+        for each in closed:
+            if end == RETURNED and each.kind in MONEY_IN:
+                callbacks.enqueue(order, "order.refunded", each.id)
         return bool(closed)
     money = [each for each in position.open if each.kind in MONEY_IN]
     if is_unsized(report):

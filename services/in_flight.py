@@ -13,6 +13,7 @@ from services.channels import LEASE, ask, driver_of, payout_of
 from services.errors import N_, NotPossible
 from services.queues import waiting_for
 
+LONG = 86_400  # seconds of silence after which a person may decide
 LEFT_ALONE = 3_600  # seconds for which a withdrawal that an operator wants to reject is not handed over
 # What the channel must report, so that an operator may end the withdrawal as not paid out, or as paid out.
 NOT_OUT, OUT = (State.ABSENT, State.FAILED), (State.PAID,)
@@ -38,7 +39,7 @@ def check(order: Order, wanted: tuple[State, ...], exception: PaymentException |
 
     Args:
         wanted: what the channel must report.
-        exception: what the operator decides. After a day of silence the operator may decide without an answer.
+        exception: what the operator decides. A day after it was opened, the operator may decide without an answer.
 
     Raises:
         NotPossible: the service is at it, the channel may not show it yet, gives no answer or another one.
@@ -62,7 +63,7 @@ def check(order: Order, wanted: tuple[State, ...], exception: PaymentException |
         with waiting_for(order.channel_id):
             report = ask(driver_of(order.channel).query_payout, payout_of(order))
     except ChannelUnknown as silence:
-        if exception is not None and exception.kind == UNKNOWN_OUTCOME:
+        if exception is not None and (exception.kind == UNKNOWN_OUTCOME or exception.createtime <= now - LONG):
             return
         order.put_off(again)
         raise NotPossible(N_("the channel can't say whether it has it: %(why)s"), why=str(silence)) from silence

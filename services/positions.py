@@ -134,9 +134,14 @@ def moved(order: Order, *kinds: str) -> int:
     return int(total.scalar())
 
 
+def place_of(order: Order) -> Books:
+    """Where the books have a withdrawal's money, whatever its exceptions say."""
+    return of_payout(order, "", [], partial(moved, order)).books
+
+
 def is_held_again(order: Order) -> bool:
-    """Is a cancelled withdrawal held, because the channel has it in progress?"""
-    return order.status == CANCELLED and not order.is_buy and moved(order, HELD) > 0
+    """Is a withdrawal that ended held, because the channel has it in progress?"""
+    return not order.is_buy and order.status in (CANCELLED, COMPLETED) and place_of(order) is Books.HELD_AGAIN
 
 
 def of_withdrawal(order: Order, report: Report, exceptions: list[PaymentException]) -> Position:
@@ -156,7 +161,7 @@ def of_payout(
     doubled = [each for each in about if each.kind == PAYOUT_CONFLICT and each.resolution is None]
     if order.status in (PENDING, CONFIRMED):
         books = Books.HELD if order.status == PENDING else Books.IN_FLIGHT
-    elif order.status == CANCELLED and left_on(HELD) > 0:
+    elif order.status != PAID and left_on(HELD) > 0:
         books = Books.HELD_AGAIN
     elif order.status == PAID or left_on(AVAILABLE, HELD) < 0:
         books = Books.SPENT_TWICE if doubled else Books.SPENT

@@ -230,7 +230,7 @@ def _posted(*purposes: str) -> Any:
 
 _holding = (
     _by_merchant(Order.status.not_in([COMPLETED, CANCELLED])),
-    _by_merchant(Order.status == CANCELLED, _posted(HOLD_AGAIN) > _posted(SPEND_AGAIN, RELEASE_AGAIN)),
+    _by_merchant(Order.status.in_([COMPLETED, CANCELLED]), _posted(HOLD_AGAIN) > _posted(SPEND_AGAIN, RELEASE_AGAIN)),
 )
 
 

@@ -6,9 +6,9 @@ import logging
 
 import business_clock
 from gateways.base import ChannelRefused, ChannelUnknown, Report, State
-from models.order import BUY, CANCELLED, CONFIRMED, PAID, PENDING, SELL, Order
+from models.order import BUY, CANCELLED, COMPLETED, CONFIRMED, PAID, PAYOUT_IN_PROGRESS, PENDING, SELL, Order
 from models.writer import transaction
-from services import after_restore, claims, lifecycle, ordering, payouts, settlement
+from services import after_restore, claims, lifecycle, ordering, payouts, positions, settlement
 from services.channels import LATE, LEASE, ask, driver_of, payment_of, payout_of
 from services.errors import N_, NotPossible
 from services.fairpool import Due, FairPool, start_due
@@ -46,7 +46,7 @@ def release(ahead: int = 0) -> int:
     payouts.keep_promises(ahead)
     now = business_clock.now()
     deposits = (Order.order_type == BUY) & ((Order.status == CONFIRMED) | (Order.due_at == Order.expires_at))
-    dated = deposits | (Order.status == CANCELLED)
+    dated = deposits | Order.status.in_((CANCELLED, COMPLETED))
     stuck = Order.update(due_at=now + LEASE).where(Order.due_at > now + LONGEST_PAUSE, ~dated)
     count: int = stuck.execute()
     return count
@@ -131,21 +131,27 @@ def ask_now(order: Order, who: str = "an operator") -> Report:
     return report
 
 
-def _ask_about_cancelled(order: Order) -> int | None:
+def _is_in_progress(order: Order) -> bool:
+    """Is a withdrawal that ended in progress at its channel, which is asked until it has a final result?"""
+    open_ones = [each.kind for each in positions.exceptions_of(order) if each.resolution is None]
+    return PAYOUT_IN_PROGRESS in open_ones or positions.is_held_again(order)
+
+
+def _ask_about_ended(order: Order) -> int | None:
     """An order that its channel could not close, or did not have: was it carried out all the same?"""
     now = business_clock.now()
     passed = now - order.updatetime
     try:
         report = _said_of(order)
     except ChannelUnknown as silence:
-        log.info("order %s, which is cancelled, was asked about: %s", order.order_no, silence)
-        if passed < SILENT_FOR:
+        log.info("order %s, which is %s, was asked about: %s", order.order_no, order.status, silence)
+        if passed < SILENT_FOR or _is_in_progress(order):
             return now + LATE[1]
         _give_up(order, str(silence))
         return None
     settlement.settle(order, report, "channel", settlement.ASKED)
-    if not order.is_buy and report.state is State.OPEN:
-        return now + LATE[1]  # until it has a final result
+    if _is_in_progress(order):
+        return now + LATE[1]
     return next((order.updatetime + late for late in LATE if late > passed), None)
 
 
@@ -190,8 +196,9 @@ ACTS = {
     (BUY, PENDING): _ask_about_deposit,
     (BUY, PAID): _ask_about_deposit,
     (BUY, CONFIRMED): _complete_deposit,
-    (BUY, CANCELLED): _ask_about_cancelled,
+    (BUY, CANCELLED): _ask_about_ended,
     (SELL, PENDING): _accept_by_rule,
     (SELL, CONFIRMED): _pay_out,
-    (SELL, CANCELLED): _ask_about_cancelled,
+    (SELL, CANCELLED): _ask_about_ended,
+    (SELL, COMPLETED): _ask_about_ended,
 }

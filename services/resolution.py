@@ -10,7 +10,6 @@ from services.errors import N_, NotPossible
 from services.positions import COMPLETE, CREDIT, REFUND
 from services.reasons import Reason
 
-LONG = 86_400  # seconds of silence after which a person may decide
 EVENTS = {CREDIT: "order.credited", REFUND: "order.refunded"}  # what a merchant that subscribes is told
 
 
@@ -34,7 +33,7 @@ def _long_silence(order: Order) -> list[PaymentException]:
             PaymentException.order == order,
             PaymentException.resolution.is_null(),
             PaymentException.kind == UNKNOWN_OUTCOME,
-            (PaymentException.createtime <= business_clock.now() - LONG) | (order.status == CANCELLED),
+            (PaymentException.createtime <= business_clock.now() - in_flight.LONG) | (order.status == CANCELLED),
         )
     )
 

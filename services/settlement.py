@@ -18,7 +18,7 @@ from models.order import (
 )
 from models.writer import transaction
 from services import differences, ledger, lifecycle, positions, postings, references
-from services.channels import ask, driver_of, payment_of
+from services.channels import LATE, ask, driver_of, payment_of
 from services.errors import Refused
 from services.lifecycle import close_exception, move, raise_exception
 from services.positions import FAILED, PAID_OUT, Position
@@ -207,7 +207,10 @@ def _settle_withdrawal(order: Order, report: Report, who: str, why: Reason) -> b
     if verdict.status == CANCELLED:
         return cancel_withdrawal(order, who, why)
     if verdict.posting:
-        return _post_again(order, verdict.posting, report, who) or changed
+        changed |= _post_again(order, verdict.posting, report, who)
+    if verdict.exception == PAYOUT_IN_PROGRESS:
+        order.put_off(business_clock.now() + LATE[1])  # it is asked about until there is a final result
+        return changed
     if order.status != CANCELLED:
         order.put_off(None)
     return changed

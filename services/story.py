@@ -9,7 +9,18 @@ from models.channel import Channel
 from models.ledger import Entry, LedgerAccount, Posting
 from models.merchant import Merchant
 from models.operator import AuditEntry
-from models.order import BUY, CANCELLED, CONFIRMED, PAID, PENDING, SELL, History, Order, PaymentException
+from models.order import (
+    BUY,
+    CANCELLED,
+    COMPLETED,
+    CONFIRMED,
+    PAID,
+    PENDING,
+    SELL,
+    History,
+    Order,
+    PaymentException,
+)
 from models.outbox import Callback, CallbackAttempt
 from services import callbacks, claims, masking, outbound, reasons
 from services.errors import NotPossible
@@ -24,6 +35,7 @@ ACTS = {
     (SELL, PENDING): "accept by rule",
     (SELL, CONFIRMED): "hand over",
     (SELL, CANCELLED): "ask for late payout",
+    (SELL, COMPLETED): "ask for late payout",
 }
 
 

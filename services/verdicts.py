@@ -43,7 +43,7 @@ class Books(Enum):
     SPENT = auto()  # paid out
     SPENT_TWICE = auto()  # paid out, and once more under the number in question: an open exception
     FREE = auto()  # back in the merchant's balance
-    HELD_AGAIN = auto()  # cancelled, and held again because the channel has it
+    HELD_AGAIN = auto()  # it had ended, and is held again because the channel has it
 
 
 class Proof(Enum):

@@ -7,7 +7,7 @@ from copy import copy
 from dataclasses import dataclass
 
 import business_clock
-from models.ledger import AVAILABLE, CLEARING, FEES, HELD, LedgerAccount
+from models.ledger import AVAILABLE, CLEARING, FEES, LedgerAccount
 from models.order import (
     AMOUNT_CORRECTED,
     CANCELLED,
@@ -34,11 +34,10 @@ from services.positions import CANCEL, COMPLETE, CREDIT, REFUND, RESOLUTIONS
 from services.postings import OPERATOR, Lines
 from services.reasons import Reason, because
 from services.settlement import cancel_withdrawal, complete_deposit, complete_withdrawal
-from services.verdicts import RELEASE_AGAIN, SPEND_AGAIN
+from services.verdicts import RELEASE_AGAIN, SPEND_AGAIN, Books
 
 PAYOUTS = (PAYOUT_CONFLICT, PAYOUT_IN_PROGRESS, UNKNOWN_OUTCOME)
 COMPLETE_ORDER = "complete the order"
-HELD_AGAIN = "held again"  # a state that only a cancelled withdrawal has
 
 Act = Callable[[Order, PaymentException, str], object]
 
@@ -57,21 +56,21 @@ class Way:
 
     `case` names what it does, `lines` what it moves (fen by account), `against` what else may speak against it
     ("" where nothing does), `act` does it inside the transaction in which the exception is closed. `statuses` are
-    those of the order, or HELD_AGAIN.
+    those of a deposit, or where the books have a withdrawal's money.
     """
 
     resolution: str
     case: str
     kinds: tuple[str, ...]
-    statuses: tuple[str, ...]
+    statuses: tuple[str | Books, ...]
     act: Act
     lines: Callable[[Order, PaymentException], Lines] = _nothing
     against: Callable[[Order, PaymentException], str] = _no_objection
 
     def fits(self, order: Order, exception: PaymentException) -> bool:
         """Is it about such an exception of such an order?"""
-        status = HELD_AGAIN if positions.is_held_again(order) else order.status
-        return exception.kind in self.kinds and status in self.statuses
+        place = order.status if order.is_buy else positions.place_of(order)
+        return exception.kind in self.kinds and place in self.statuses
 
 
 def _credit_lines(order: Order, exception: PaymentException) -> Lines:
@@ -180,11 +179,6 @@ def _pay_after_all(order: Order, exception: PaymentException, who: str) -> None:
         raise NotPossible(N_("the merchant's balance does not cover what went out")) from None
 
 
-def _given_back(order: Order, exception: PaymentException) -> str:
-    spent = positions.moved(order, AVAILABLE, HELD) < 0
-    return "" if spent else "what this withdrawal took was given back already"
-
-
 def _give_back(order: Order, exception: PaymentException, who: str) -> None:
     ledger.post(ledger.numbered(order, "return"), postings.give_back(order), who=who, order=order)
 
@@ -221,20 +215,17 @@ WAYS: dict[bool, tuple[Way, ...]] = {
         Way(CANCEL, "is cancelled", _SILENT, (CANCELLED,), _leave),
     ),
     False: (
-        Way(COMPLETE, "money is out", (*PAYOUTS, REVERSED), (CONFIRMED,), _complete_withdrawal, _HOLD_SPENT),
-        Way(COMPLETE, "money is out", PAYOUTS, (HELD_AGAIN,), _spend_again, _HOLD_SPENT),
+        Way(COMPLETE, "money is out", (*PAYOUTS, REVERSED), (Books.IN_FLIGHT,), _complete_withdrawal, _HOLD_SPENT),
+        Way(COMPLETE, "money is out", PAYOUTS, (Books.HELD_AGAIN,), _spend_again, _HOLD_SPENT),
         Way(
-            *(COMPLETE, "out after all", PAYOUTS, (CANCELLED,), _pay_after_all),
+            *(COMPLETE, "out after all", PAYOUTS, (Books.FREE,), _pay_after_all),
             *(_of_order(postings.late_spend), _cannot_pay_after_all),
         ),
-        Way(COMPLETE, "is completed", (*PAYOUTS, REVERSED), (COMPLETED, CANCELLED), _leave),
-        Way(CANCEL, "money is not out", (*PAYOUTS, REVERSED), (CONFIRMED,), _cancel_withdrawal, _HOLD_RETURNED),
-        Way(CANCEL, "money is not out", PAYOUTS, (HELD_AGAIN,), _release_again, _HOLD_RETURNED),
-        Way(CANCEL, "is cancelled", PAYOUTS, (CANCELLED,), _leave),
-        Way(
-            *(CREDIT, "give back", _BOUNCED, (COMPLETED, CANCELLED), _give_back),
-            *(_of_order(postings.give_back), _given_back),
-        ),
+        Way(COMPLETE, "is completed", (*PAYOUTS, REVERSED), (Books.SPENT,), _leave),
+        Way(CANCEL, "money is not out", (*PAYOUTS, REVERSED), (Books.IN_FLIGHT,), _cancel_withdrawal, _HOLD_RETURNED),
+        Way(CANCEL, "money is not out", PAYOUTS, (Books.HELD_AGAIN,), _release_again, _HOLD_RETURNED),
+        Way(CANCEL, "is cancelled", (*PAYOUTS, REVERSED), (Books.FREE,), _leave),
+        Way(CREDIT, "give back", _BOUNCED, (Books.SPENT,), _give_back, _of_order(postings.give_back)),
     ),
 }
 # Why none fits.

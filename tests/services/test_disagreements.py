@@ -4,6 +4,8 @@ import pytest
 from werkzeug import Response
 
 import business_clock
+from gateways.base import ChannelUnknown
+from gateways.sandbox import SandboxDriver
 from models.order import Order
 from services import ledger, postings
 from tests.services.walks import sell_accepted, sell_rejected
@@ -338,3 +340,36 @@ def test_a_channel_that_is_silent_to_the_end_leaves_an_exception(placed, moves, 
     assert "no longer asks" in story(order_no)["exceptions"][0]["detail"]
     flask("order", "settle", order_no, "--cancel")
     assert exceptions() == {}
+
+
+def test_a_payout_in_progress_after_it_was_given_back_is_held_again_once(
+    world, api, flask, exceptions, balances, story
+):
+    order_no = sell_accepted(world)
+    world.later(5, times=2)
+    api.notice(order_no, 5_000, state="failed", reference=f"SB{order_no}")
+    flask("order", "settle", order_no, "--credit")
+    for _ in range(3):
+        api.notice(order_no, 5_000, **IN_PROGRESS)
+    assert (exceptions(), balances()) == ({order_no: "payout_in_progress"}, (START - 5_010, 5_010))
+    assert story(order_no)["due_at"]
+    flask("ledger", "verify")
+    api.notice(order_no, 5_000, reference="R-2")
+    assert (exceptions(), balances()) == ({}, (START - 5_010, 0))
+
+
+def test_a_withdrawal_reported_in_progress_is_asked_about_by_the_service(in_progress_although_rejected, story):
+    assert story(in_progress_although_rejected)["due_at"]
+
+
+def test_after_a_day_of_silence_an_operator_may_end_what_is_held_again(
+    world, api, in_progress_although_rejected, flask, refuses, ahead, exceptions, balances, monkeypatch
+):
+    def silent(self, payout):
+        raise ChannelUnknown("no answer")
+
+    monkeypatch.setattr(SandboxDriver, "query_payout", silent)
+    assert "can't say" in refuses("order", "settle", in_progress_although_rejected, "--cancel")
+    ahead(86_400)
+    flask("order", "settle", in_progress_although_rejected, "--cancel")
+    assert (exceptions(), balances()) == ({}, (START, 0))

@@ -255,3 +255,15 @@ def test_filters_narrow_a_list(operator, running):
     operator.presses("Show")
     operator.waits_for(lambda: other["order_no"] not in operator.text)
     assert placed["order_no"] in operator.text
+
+
+def test_an_operator_completes_a_late_payment_and_sees_the_callback_first(operator, running):
+    order_no = running.api.buy().data["order_no"]
+    running.api.play(order_no, "late")
+    operator.goes_to(f"order/{order_no}")
+    operator.presses("Complete the order")
+    assert '"type":"order.completed"' in operator.dialog.text
+    assert "¥99.40" in operator.dialog.text
+    operator.confirms("Complete and notify the merchant")
+    operator.reads("the order is completed")
+    assert running.api.status(order_no) == "completed"

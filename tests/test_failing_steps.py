@@ -70,7 +70,10 @@ def _command(w, *arguments):
 
 # What is done in one transaction: how an order gets there, and the step (True: it was said to be done).
 ONE_STEP = {
-    "a deposit is settled": (walks.buy_pending, lambda w, no: w.api.notice(no, 10_000).status == 200),
+    "a deposit is settled": (
+        walks.buy_pending,
+        lambda w, no: w.api.notice(no, 10_000, reference=f"R-{no}").status == 200,
+    ),
     "a deposit is claimed": (
         lambda w: w.api.buy(channel=3).data["order_no"],
         lambda w, no: walks.claim(w, no).status == 303,

@@ -158,7 +158,7 @@ _SAID: dict[tuple[str, str], tuple[Any, tuple[Any, ...], Any, str]] = {
         (
             lazy_gettext("The order is completed with %(came)s received."),
             _FEE,
-            lazy_gettext("The merchant receives this callback:"),
+            lazy_gettext("The merchant is notified by the callback order.completed."),
         ),
         *(_COMPLETE_SURE, "primary"),
     ),

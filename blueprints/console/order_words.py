@@ -36,7 +36,7 @@ MEANING = {
     (True, PAID): lazy_gettext("Somebody says that it was paid. It is not proven."),
     (True, CONFIRMED): lazy_gettext("The payment is proven. It is credited after the settlement delay."),
     (True, COMPLETED): lazy_gettext("It is credited to the merchant."),
-    (True, CANCELLED): lazy_gettext("It ended unpaid."),
+    (True, CANCELLED): lazy_gettext("It was cancelled before it was credited."),
     (False, PENDING): lazy_gettext("It waits to be accepted. Its money is held."),
     (False, PAID): lazy_gettext("The money was sent."),
     (False, CONFIRMED): lazy_gettext("It is accepted, and on its way out. Its money is held."),

@@ -1,0 +1,45 @@
+"""The table from the state of the books and a channel's proof to what follows has a verdict for each combination."""
+
+import itertools
+import json
+
+import pytest
+
+from models.order import TRANSITIONS
+from services.reasons import TEXTS
+from services.verdicts import TABLE, Books, Proof, Verdict
+from tests.services import walks
+
+STATUS_OF = {
+    Books.AWAITED: (1, ("pending", "paid")),
+    Books.QUESTIONED: (1, ("pending", "paid")),
+    Books.TO_CREDIT: (1, ("confirmed",)),
+    Books.IN_FLIGHT: (2, ("confirmed",)),
+}
+
+
+@pytest.mark.parametrize(("books", "proof"), list(itertools.product(Books, Proof)), ids=lambda each: each.name)
+def test_each_combination_has_a_verdict_that_the_order_can_follow(books, proof):
+    verdict = TABLE[books][proof]
+    assert isinstance(verdict, Verdict)
+    if not verdict.status:
+        return
+    kind, statuses = STATUS_OF[books]
+    for before in statuses:
+        reachable = {before, *TRANSITIONS[kind][before]}
+        reachable |= {after for step in list(reachable) for after in TRANSITIONS[kind].get(step, ())}
+        assert verdict.status in reachable
+
+
+@pytest.mark.parametrize("books", Books, ids=lambda each: each.name)
+def test_what_is_on_record_changes_nothing(books):
+    assert TABLE[books][Proof.AS_BOOKED] == Verdict()
+
+
+def test_new_history_and_exceptions_have_codes(world, story):
+    order_no = walks.deposit_too_small(world)
+    told = story(order_no)
+    lines = [*told["history"], *told["exceptions"]]
+    assert {line["code"] for line in lines} == {"created", "paid_other_amount"}
+    assert all(line["code"] in TEXTS for line in lines)
+    assert json.dumps(told["history"]).count("does not match") == 1

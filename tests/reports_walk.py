@@ -73,6 +73,7 @@ class Reports(RuleBasedStateMachine):
         self.callback_ids: dict[tuple[str, str], str] = {}
         self.row_ids: dict[int, str] = {}
         self.promised: dict[str, float] = {}
+        self.too_early: list[str] = []
         self.ended_before: set[str] = set()
         self.elapsed, self.backup = 0.0, None
         self.during: Any = None
@@ -96,7 +97,8 @@ class Reports(RuleBasedStateMachine):
     def _listening(self, call: Any, pays: bool) -> Any:
         def listening(driver: Any, about: Any) -> Any:
             if pays:
-                assert self.elapsed >= self.promised.get(about.order_no, 0), "handed over before the promise ended"
+                # Noted, for the service takes an error in a driver for an unknown outcome.
+                self.too_early += [about.order_no] * (self.elapsed < self.promised.get(about.order_no, 0))
                 if self.during:
                     self.during()
             heard = call(driver, about)
@@ -255,14 +257,20 @@ class Reports(RuleBasedStateMachine):
         self._pass(DAY)
         self.payouts.platform.faults.clear()
 
-    @precondition(lambda self: self.payouts.faulty)
-    @rule(order_no=withdrawals)
-    def a_payout_is_lost_on_its_way_and_the_operator_rejects_it(self, order_no: str) -> None:
+    @precondition(lambda self: self.payouts.faulty and self._count_of(self.sells) < FEW)
+    @rule(target=withdrawals, back=st.sampled_from([0, 0, 3_700, DAY]))
+    def a_payout_is_lost_on_its_way_and_the_operator_rejects_it(self, back: int) -> str:
+        order_no = self.a_withdrawal_is_placed()
+        self._pass(1)  # it is accepted
         self.payouts.fail(*["unheard"] * 2)
-        self._pass(2)
+        self._pass(1)
         self.payouts.platform.faults.clear()
-        self._pass(46)
+        self.clock.shift(46)
+        self.elapsed += 46
         self._reject(order_no)
+        self.the_clock_is_set_back(back)
+        self._pass(60)
+        return order_no
 
     @precondition(lambda self: hasattr(self.moves, "platform"))
     @rule()
@@ -390,6 +398,10 @@ class Reports(RuleBasedStateMachine):
                 continue
             still = any(each.resolution is None for each in _exceptions(order)) or _entries(order, AVAILABLE, HELD) < 0
             assert still, "an operator ended a payout that the channel has"
+
+    @invariant()
+    def nothing_is_handed_over_before_a_promise_ends(self) -> None:
+        assert self.too_early == []
 
     @invariant()
     def each_event_keeps_its_callback_id(self) -> None:

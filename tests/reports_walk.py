@@ -114,6 +114,8 @@ class Reports(RuleBasedStateMachine):
             return
         if not order.is_buy and report.state is State.ABSENT:
             return
+        if self.told.get(order_no) == report:
+            return  # an operator's decision about this very report stands
         self.told[order_no] = report
         self.returned[order_no] = max(self.returned.get(order_no, 0), report.returned)
         self.decided.discard(order_no)
@@ -150,10 +152,14 @@ class Reports(RuleBasedStateMachine):
         return str(self.api.buy("100.00", self.buys, paychannel_paymethod=self.moves.method).data["order_no"])
 
     @precondition(lambda self: self._count_of(MANUAL) < 1)
-    @rule(target=deposits)
-    def a_manual_deposit_is_placed_and_claimed(self) -> str:
+    @rule(target=deposits, claimed=st.booleans(), backed_up=st.booleans())
+    def a_manual_deposit_is_placed(self, claimed: bool, backed_up: bool) -> str:
         order_no = str(self.api.buy("100.00", MANUAL).data["order_no"])
-        self.api.send("POST", CLAIM, f"order_no={order_no}".encode(), FORM)
+        if backed_up:
+            self.a_backup_is_made()
+            self._command("order", "paid", order_no)
+        elif claimed:
+            self.api.send("POST", CLAIM, f"order_no={order_no}".encode(), FORM)
         return order_no
 
     @precondition(lambda self: self._count_of(self.sells) < FEW)

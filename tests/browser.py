@@ -4,7 +4,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from selenium.common.exceptions import NoSuchElementException, StaleElementReferenceException
+from selenium.common.exceptions import NoSuchElementException, StaleElementReferenceException, WebDriverException
 from selenium.webdriver import Chrome, ChromeOptions
 from selenium.webdriver.chrome.service import Service as Driver
 from selenium.webdriver.common.by import By
@@ -59,8 +59,18 @@ class Person:
 
     def waits_for(self, condition, seconds=20):
         """What `condition` returns, once it is true, whether or not the page is replaced while it looks."""
+
+        def looks(_):
+            try:
+                return condition()
+            except WebDriverException as error:
+                # ChromeDriver 156 reports some elements of a page that is gone as an unknown error.
+                if "does not belong to the document" in str(error.msg):
+                    raise StaleElementReferenceException(error.msg) from error
+                raise
+
         replaced = (NoSuchElementException, StaleElementReferenceException)
-        return WebDriverWait(self.chrome, seconds, 0.05, replaced).until(lambda _: condition())
+        return WebDriverWait(self.chrome, seconds, 0.05, replaced).until(looks)
 
     @property
     def has_not_reloaded(self):

@@ -62,6 +62,11 @@ class Report:
     detail: str = ""
     returned: int = 0
 
+    @property
+    def is_unsized(self) -> bool:
+        """Does it leave open how much the channel has?"""
+        return self.state is State.RETURNED or (self.state is State.PAID and not self.amount)
+
 
 @dataclass(frozen=True)
 class Notice:

@@ -204,6 +204,11 @@ class PaymentException(Table):
     args = TextField(null=True)
     returned = Fen(null=True)
 
+    @property
+    def is_open(self) -> bool:
+        """Is it not settled yet?"""
+        return self.resolution is None
+
     def resolve(self, resolution: str, who: str) -> bool:
         """Close it, in one conditional UPDATE; False if it was closed already."""
         return self.change(resolution=resolution, resolved_by=who, resolvedtime=business_clock.now())

@@ -19,12 +19,7 @@ from services import callbacks, references
 from services.lifecycle import close_exception, note, raise_exception
 from services.positions import CORRECTED, RETURNED, Position
 from services.reasons import Reason, because
-from services.verdicts import ADJUST, CLOSE
-
-
-def is_unsized(report: Report) -> bool:
-    """Does the report leave open how much the channel has?"""
-    return report.state is State.RETURNED or (report.state is State.PAID and not report.amount)
+from services.verdicts import ADJUST, CLOSE, Books
 
 
 def record(order: Order, what: str, report: Report, reference: str, position: Position, who: str) -> bool:
@@ -36,13 +31,15 @@ def record(order: Order, what: str, report: Report, reference: str, position: Po
     """
     if what == CLOSE:
         end = CORRECTED if report.state is State.PAID else RETURNED
-        closed = [each for each in position.open if close_exception(each, end, who)]
+        # Where money was credited, `reversed` stays open until an operator has taken it back.
+        ended = [each for each in position.open if each.kind in MONEY_IN or position.books is Books.TO_CREDIT]
+        closed = [each for each in ended if close_exception(each, end, who)]
         for each in closed:
             if end == RETURNED and each.kind in MONEY_IN:
                 callbacks.enqueue(order, "order.refunded", each.id)
         return bool(closed)
     money = [each for each in position.open if each.kind in MONEY_IN]
-    if is_unsized(report):
+    if report.is_unsized:
         if what != ADJUST:
             return raise_exception(order, what, because("returned_unknown"), 0, reference)
         return change(money[0], 0, report, who)
@@ -78,7 +75,7 @@ def _less(order: Order, fen: int, report: Report, reference: str, position: Posi
 
 def change(exception: PaymentException, amount: int, report: Report, who: str) -> bool:
     """Change an open exception's amount, in the caller's transaction; it closes if nothing is left."""
-    before, unsized = exception.amount, is_unsized(report)
+    before, unsized = exception.amount, report.is_unsized
     if amount == before:
         return False
     if not amount and not unsized:

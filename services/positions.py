@@ -45,7 +45,12 @@ class Position:
     @property
     def open(self) -> list[PaymentException]:
         """The open ones."""
-        return [each for each in self.exceptions if each.resolution is None]
+        return [each for each in self.exceptions if each.is_open]
+
+    @property
+    def is_unsized(self) -> bool:
+        """Has the channel reported a refund of this money without its amount?"""
+        return any(each.code == "returned_unknown" for each in self.exceptions)
 
 
 def exceptions_of(order: Order) -> list[PaymentException]:
@@ -53,11 +58,16 @@ def exceptions_of(order: Order) -> list[PaymentException]:
     return list(PaymentException.select().where(PaymentException.order == order).order_by(PaymentException.id))
 
 
-def references_of(order: Order, exceptions: list[PaymentException]) -> list[str]:
-    """The channel's numbers of all payments of a deposit that are on record."""
-    numbers = [each.reference for each in exceptions if each.kind in MONEY_IN and each.resolution != RETURNED]
+def references_of(order: Order, report: Report, exceptions: list[PaymentException]) -> list[str]:
+    """The channel's numbers of the payments of a deposit that a report is about: the one that it names, or all."""
+    money = [each for each in exceptions if each.kind in MONEY_IN]
+    if report.state in (State.PAID, State.RETURNED) or (
+        report.reference and report.reference in {order.channel_reference, *(each.reference for each in money)}
+    ):
+        return [report.reference]
     own = [order.channel_reference] if order.status in (CONFIRMED, COMPLETED) else []
-    return list(dict.fromkeys(own + numbers))
+    numbers = [each.reference for each in money if each.resolution != RETURNED]
+    return list(dict.fromkeys(own + numbers)) or [report.reference]
 
 
 def credited_by_hand(exceptions: list[PaymentException]) -> bool:
@@ -70,13 +80,14 @@ def of_deposit(order: Order, reference: str, exceptions: list[PaymentException])
     about = [each for each in exceptions if each.reference == reference and each.kind in (*MONEY_IN, REVERSED)]
     money = [each for each in about if each.kind in MONEY_IN]
     is_own = order.status in (CONFIRMED, COMPLETED) and order.channel_reference == reference
-    is_open = any(each.resolution is None for each in money)
+    is_open = any(each.is_open for each in money)
     went_back = [each for each in about if each.kind == REVERSED and each.resolution != ANSWERED]
     least = int(order.received) if is_own else 0
     least += sum(int(each.amount) for each in money if each.resolution in (None, CREDIT))
     sent = sum(each.amount for each in money if each.resolution == REFUND)
-    known = sum(each.returned for each in money if each.resolution is None and each.returned)
-    gone = sum(each.amount for each in went_back) if all(each.amount for each in went_back) else least
+    known = sum(each.returned for each in money if each.is_open and each.returned)
+    unknown = any(not each.amount and not each.is_open for each in went_back)  # an open one gets its amount yet
+    gone = least if unknown else sum(each.amount for each in went_back)
     waits = order.status in (PENDING, PAID) and not credited_by_hand(exceptions)
     if is_own:
         books = Books.TO_CREDIT if order.status == CONFIRMED else Books.CREDITED
@@ -106,15 +117,15 @@ def proof_of_deposit(order: Order, report: Report, position: Position) -> Proof:
     """What a report on this payment proves, given where the books have it."""
     if not report.proven:
         return Proof.CLAIMED
-    if report.state in (State.OPEN, State.ABSENT):
-        return Proof.UNDER_WAY if report.state is State.OPEN else Proof.ABSENT
-    if report.state is State.RETURNED or (report.state is State.PAID and not report.amount):
-        unsized = [each for each in position.exceptions if not each.amount]
-        return Proof.AS_BOOKED if unsized else Proof.UNKNOWN
-    if report.state is State.FAILED:
-        sized = all(each.amount and each.kind == REVERSED for each in position.open)
-        nothing_left = position.books is Books.CREDITED and sized and position.least <= 0
-        return Proof.AS_BOOKED if nothing_left else Proof.GONE
+    if report.is_unsized:
+        return Proof.AS_BOOKED if position.is_unsized else Proof.UNKNOWN
+    if report.state is not State.PAID:
+        nothing = {State.OPEN: Proof.UNDER_WAY, State.ABSENT: Proof.ABSENT, State.FAILED: Proof.GONE}[report.state]
+        is_booked = position.books is Books.CREDITED or (
+            position.books is Books.TO_CREDIT and nothing is not Proof.GONE
+        )
+        reversed_whole = position.least <= 0 and all(each.kind == REVERSED for each in position.open)
+        return Proof.AS_BOOKED if is_booked and reversed_whole else nothing
     if position.books in (Books.AWAITED, Books.QUESTIONED) and report.amount == order.amount:
         return Proof.AS_ORDERED
     if report.amount < position.least:
@@ -172,10 +183,15 @@ def of_payout(
 
 def proof_of_withdrawal(order: Order, report: Report, position: Position) -> Proof:
     """What a report proves, given where the books have the money."""
-    states = {State.OPEN: Proof.UNDER_WAY, State.ABSENT: Proof.ABSENT, State.RETURNED: Proof.UNKNOWN}
+    states = {State.OPEN: Proof.UNDER_WAY, State.ABSENT: Proof.ABSENT}
+    if report.is_unsized:
+        return Proof.AS_BOOKED if position.is_unsized else Proof.UNKNOWN
     if report.state is State.FAILED:
-        settled = [each for each in position.exceptions if each.kind == REVERSED and each.resolution == COMPLETE]
-        return Proof.AS_BOOKED if settled and position.books is Books.SPENT else Proof.GONE
+        ends = {(REVERSED, COMPLETE)} | (
+            {(PAYOUT_CONFLICT, FAILED)} if report.reference != order.channel_reference else set()
+        )
+        known = any((each.kind, each.resolution) in ends for each in position.exceptions)
+        return Proof.AS_BOOKED if known and position.books is Books.SPENT else Proof.GONE
     if report.state is not State.PAID:
         return states[report.state]
     if _is_on_record(order, report, position):

@@ -122,15 +122,16 @@ def _unless_shared(order: Order, proof: Proof, report: Report, who: str) -> Proo
 
 def _settle_deposit(order: Order, report: Report, who: str, why: Reason) -> bool:
     """Judge the payment that a report names, or all that are on record if it says that there is none."""
-    known = positions.references_of(order, positions.exceptions_of(order))
-    names_one = report.state in (State.PAID, State.RETURNED) or report.reference in known
-    changed = False
-    for reference in [report.reference] if names_one or not known else known:
-        exceptions = positions.exceptions_of(order)
-        position = positions.of_deposit(order, reference, exceptions)
-        proof = positions.proof_of_deposit(order, report, position)
-        verdict = TABLE[position.books][_unless_shared(order, proof, report, who)]
-        changed |= _deposit(order, verdict, report, reference, position, who, why)
+    changed, exceptions = False, positions.exceptions_of(order)
+    for reference in positions.references_of(order, report, exceptions):
+        again = True
+        while again:  # once what is open is closed, what was credited under the same number is judged
+            position = positions.of_deposit(order, reference, exceptions)
+            proof = positions.proof_of_deposit(order, report, position)
+            verdict = TABLE[position.books][_unless_shared(order, proof, report, who)]
+            moved = _deposit(order, verdict, report, reference, position, who, why)
+            changed |= moved
+            again = moved and position.books is Books.OPEN and verdict.exception == CLOSE
     return changed
 
 
@@ -202,6 +203,8 @@ def _settle_withdrawal(order: Order, report: Report, who: str, why: Reason) -> b
     if verdict == NONE:
         return False
     changed = _withdrawal_exception(order, verdict.exception, proof, report, position, who)
+    if changed and position.books is Books.SPENT_TWICE and verdict.exception == CLOSE:
+        return _settle_withdrawal(order, report, who, why) or changed  # was it about the first payout, too?
     if verdict.status == COMPLETED:
         return complete_withdrawal(order, who, why, report.reference)
     if verdict.status == CANCELLED:
@@ -230,9 +233,9 @@ def _withdrawal_exception(order: Order, what: str, proof: Proof, report: Report,
             close_exception(each, PAID_OUT, who)
     kind = PAYOUT_CONFLICT if what == ADJUST else what
     same = [each for each in position.open if each.kind == kind]
+    amount = 0 if report.is_unsized else report.amount if report.state is State.PAID else order.amount
     if same:
-        return differences.change(same[0], report.amount or order.amount, report, who)
-    amount = order.amount if proof in (Proof.GONE, Proof.UNDER_WAY, Proof.ABSENT) else report.amount
+        return differences.change(same[0], amount, report, who)
     return raise_exception(order, kind, _cause(order, proof, position, report), amount, report.reference)
 
 
@@ -251,7 +254,7 @@ CAUSES = {
     Proof.SHARED: "payout_unexpected",
     Proof.MORE: "payout_unexpected",
     Proof.LESS: "payout_unexpected",
-    Proof.UNKNOWN: "payout_returned",
+    Proof.UNKNOWN: "returned_unknown",
     Proof.GONE: "payout_returned",
     Proof.UNDER_WAY: "payout_in_progress",
     Proof.ABSENT: "payout_not_there",

@@ -4,7 +4,7 @@ import pytest
 from werkzeug import Response
 
 import business_clock
-from gateways.base import ChannelUnknown
+from gateways.base import ChannelUnknown, Report, State
 from gateways.sandbox import SandboxDriver
 from models.order import Order
 from services import ledger, postings
@@ -154,7 +154,8 @@ def test_a_credited_deposit_of_which_some_went_back_is_reversed_by_that(api, pla
 def test_a_credited_deposit_that_the_channel_reports_as_unpaid_is_reversed(api, flask, story):
     order_no = api.buy().data["order_no"]
     api.notice(order_no, 10_000)
-    flask("order", "ask", order_no)  # the simulator knows of no payment
+    for _ in range(2):
+        flask("order", "ask", order_no)  # the simulator knows of no payment
     assert about(story, order_no) == [("reversed", "100.00", None)]
     assert story(order_no)["exceptions"][0]["code"] == "not_paid_there"
 
@@ -192,6 +193,36 @@ def test_what_was_received_beyond_a_settled_amount_is_credited_on_its_own(
         moves.notice(order_no).to(api.send, order_no)
         flask("order", "settle", order_no, "--credit")
     assert (balances(), exceptions()) == ((START + 14_910, 0), {})
+
+
+def test_money_that_all_went_back_reverses_what_was_credited_beside_what_is_open(
+    late, moves, told, flask, story, balances
+):
+    if not moves.sized:
+        pytest.skip("this channel does not say how much went back")
+    order_no = late()
+    flask("order", "settle", order_no, "--credit")
+    moves.pay(order_no, 12_000)
+    told(order_no)
+    assert about(story, order_no)[1:] == [("amount_corrected", "20.00", None)]
+    moves.give_back(order_no, 12_000, 0)
+    told(order_no)
+    ended = [("amount_corrected", "20.00", "returned"), ("reversed", "100.00", None)]
+    assert (about(story, order_no)[1:], balances()) == (ended, (START + CREDITED, 0))
+
+
+def test_a_refund_of_unknown_size_gets_its_amount_once_the_channel_names_it(api, flask, story, monkeypatch):
+    order_no = api.buy().data["order_no"]
+    api.notice(order_no, 10_000, reference="R-1")
+    for report, size in (
+        (Report(State.RETURNED, reference="R-1"), "0.00"),
+        (Report(State.PAID, 7_000, "R-1"), "30.00"),
+        (Report(State.RETURNED, reference="R-1"), "30.00"),
+        (Report(State.FAILED, reference="R-1"), "100.00"),
+    ):
+        monkeypatch.setattr(SandboxDriver, "query", lambda driver, payment, report=report: report)
+        flask("order", "ask", order_no)
+        assert about(story, order_no) == [("reversed", size, None)]
 
 
 # --- 7: a refund of unknown size

@@ -1,0 +1,71 @@
+"""Whatever a channel reports, in whatever order, is settled, and the same report once more changes nothing."""
+
+import os
+import random
+
+import pytest
+
+from gateways.base import Report, State
+from gateways.sandbox import SandboxDriver
+from services.positions import RESOLUTIONS
+from tests.services.walks import SANDBOX, sell_accepted, sell_rejected
+
+LIVES = int(os.environ.get("REPORT_LIVES", "8"))
+STEPS = 10
+
+
+def any_report(draw, amount):
+    """A report that contradicts itself no more than a faulty channel does."""
+    state = draw.choice([State.OPEN, State.FAILED, State.ABSENT, State.RETURNED, State.PAID, State.PAID, State.PAID])
+    fen = draw.choice([0, amount, amount, amount - 3_000, amount + 2_000]) if state is State.PAID else 0
+    return Report(state, fen, draw.choice(["", "A", "A", "A", "B"]), returned=draw.choice([0, 0, 3_000]))
+
+
+def deposit(world, draw):
+    world.flask("channel", "set", SANDBOX, "--settlement-days", draw.choice([0, 1]))
+    order_no = world.api.buy().data["order_no"]
+    if draw.random() < 0.3:
+        world.later(900)
+    return order_no
+
+
+def withdrawal(world, draw):
+    return draw.choice([sell_accepted, sell_rejected])(world)
+
+
+@pytest.mark.parametrize(("place", "amount"), [(deposit, 10_000), (withdrawal, 5_000)])
+@pytest.mark.parametrize("seed", range(3))
+def test_any_reports_are_settled_and_a_repeated_one_changes_nothing(
+    world, app, flask, story, monkeypatch, place, amount, seed
+):
+    draw, told = random.Random(seed), []
+    for call in ("query", "query_payout", "pay_out"):
+        monkeypatch.setattr(SandboxDriver, call, lambda driver, about: told[-1])
+    runner = app.test_cli_runner()
+
+    def run(*arguments):
+        result = runner.invoke(args=list(arguments))
+        assert result.exception is None or isinstance(result.exception, SystemExit), (seed, told, arguments)
+
+    def money(order_no):
+        found = story(order_no)
+        kept = ("id", "reference", "kind", "amount", "resolution", "code")
+        return found["status"], found["ledger"], [[each.get(name) for name in kept] for each in found["exceptions"]]
+
+    for _ in range(LIVES):
+        told.append(Report(State.OPEN))
+        order_no = place(world, draw)
+        for _ in range(STEPS):
+            told.append(any_report(draw, amount))
+            run("order", "ask", order_no)
+            once = money(order_no)
+            run("order", "ask", order_no)
+            assert money(order_no) == once, (seed, told)
+            if draw.random() < 0.4 and told[-1].state not in (State.OPEN, State.ABSENT):
+                for each in story(order_no)["exceptions"]:
+                    how = f"--{draw.choice(RESOLUTIONS)}"
+                    run("order", "settle", order_no, how, "--exception", each["id"], "--yes")
+                once = money(order_no)
+                run("order", "ask", order_no)
+                assert money(order_no)[:2] == once[:2], (seed, told)
+    flask("ledger", "verify")

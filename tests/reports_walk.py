@@ -74,7 +74,6 @@ class Reports(RuleBasedStateMachine):
         self.row_ids: dict[int, str] = {}
         self.promised: dict[str, float] = {}
         self.too_early: list[str] = []
-        self.ended_before: set[str] = set()
         self.elapsed, self.backup = 0.0, None
         self.during: Any = None
         for driver in (registry.DRIVERS[self.moves.driver], registry.DRIVERS[self.payouts.driver]):
@@ -311,15 +310,15 @@ class Reports(RuleBasedStateMachine):
     @precondition(lambda self: self.backup is not None)
     @rule()
     def the_backup_is_restored(self) -> None:
-        ended = [order.order_no for order in Order.select().where(Order.channel == MANUAL, Order.status == "completed")]
-        self.ended_before |= set(ended)
+        ended = [order.id for order in Order.select().where(Order.channel == MANUAL, Order.status == "completed")]
         self.backup.restore()  # type: ignore[union-attr]
         self.backup = None
         self.told, self.returned, self.decided = self.then
         self.restart()
+        waiting = [order.id for order in Order.select().where(Order.id.in_(ended), Order.status != CANCELLED)]
         for _ in range(3):
             self._pass(1_000)
-        for order in Order.select().where(Order.order_no.in_(list(self.ended_before))):
+        for order in Order.select().where(Order.id.in_(waiting)):
             assert order.status != CANCELLED, "a manual deposit that was completed after the backup was cancelled"
         self._command("db", "resume")
 

@@ -169,7 +169,7 @@ def of_payout(
         left_on: what the order's postings left on accounts of these kinds, in fen, as `moved` says.
     """
     about = [each for each in exceptions if each.reference == reference]
-    doubled = [each for each in about if each.kind == PAYOUT_CONFLICT and each.resolution is None]
+    doubled = [each for each in about if each.kind == PAYOUT_CONFLICT and each.is_open]
     if order.status in (PENDING, CONFIRMED):
         books = Books.HELD if order.status == PENDING else Books.IN_FLIGHT
     elif order.status != PAID and left_on(HELD) > 0:

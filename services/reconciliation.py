@@ -133,7 +133,7 @@ def ask_now(order: Order, who: str = "an operator") -> Report:
 
 def _is_in_progress(order: Order) -> bool:
     """Is a withdrawal that ended in progress at its channel, which is asked until it has a final result?"""
-    open_ones = [each.kind for each in positions.exceptions_of(order) if each.resolution is None]
+    open_ones = [each.kind for each in positions.exceptions_of(order) if each.is_open]
     return PAYOUT_IN_PROGRESS in open_ones or positions.is_held_again(order)
 
 

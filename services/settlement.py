@@ -183,7 +183,7 @@ def cancel_unpaid(order: Order, ask_again: int | None, why: Reason, who: str = "
     """
     status, order = order.status, Order.held(order.id)
     lifecycle.outcome_known(order)
-    money = [each for each in positions.exceptions_of(order) if each.kind in MONEY_IN and each.resolution is None]
+    money = [each for each in positions.exceptions_of(order) if each.kind in MONEY_IN and each.is_open]
     if order.status != status or status not in (PENDING, PAID):
         return False
     if money:
@@ -221,7 +221,7 @@ def _settle_withdrawal(order: Order, report: Report, who: str, why: Reason) -> b
 
 def _withdrawal_exception(order: Order, what: str, proof: Proof, report: Report, position: Position, who: str) -> bool:
     """Open, adjust or close exceptions about a withdrawal's payout; True if anything changed."""
-    every = [each for each in positions.exceptions_of(order) if each.resolution is None]
+    every = [each for each in positions.exceptions_of(order) if each.is_open]
     if what == CLOSE:
         end = PAID_OUT if proof is Proof.AS_ORDERED else FAILED
         whole = proof is Proof.GONE and position.books is not Books.SPENT_TWICE  # nothing at all is out

@@ -85,7 +85,7 @@ def test_transactions_that_wait_for_each_other_are_both_done(there):
         for each in [pool.submit(add, "a", "b"), pool.submit(add, "b", "a")]:
             each.result(20)
     assert there("SELECT number FROM note") == [2, 2]
-    assert len(tries) >= 3  # whoever tries again may be quicker than the other, and both wait for each other once more
+    assert len(tries) >= 3  # a transaction that is tried again may meet the other one again
     assert sorted(followed) == ["a", "b"]  # once for each, and not for what was undone
 
 

@@ -1,4 +1,4 @@
-"""The table from the state of the books and a channel's proof to what follows has a verdict for each combination."""
+"""The table of verdicts has one for each state of the books and each proof of a channel."""
 
 import itertools
 import json

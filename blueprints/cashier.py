@@ -12,10 +12,11 @@ from markupsafe import Markup
 import business_clock
 import settings
 from blueprints.envelope import ok
-from gateways.base import ChannelError, Opened, Report, State
+from gateways.base import ChannelError, Opened, Payer, Report, State
 from models.order import BUY, PENDING, Order
 from schemas.views import PAY_METHOD_TEXTS, hundredths
-from services import ordering, settlement, simulation
+from services import attempts, settlement, simulation
+from services.attempts import Shown
 from services.channels import driver_of, pay_url
 from services.errors import N_, Refused
 from services.reasons import because
@@ -28,6 +29,14 @@ POLICY = (
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
 
+
+# Words in the name of a browser, by its kind; the first that fits counts. Any other is a computer's.
+BROWSERS = {
+    "wechat": ("MicroMessenger",),
+    "alipay": ("AlipayClient",),
+    "qq": (" QQ/",),
+    "mobile": ("Mobile", "Android", "iPhone", "iPad"),
+}
 
 # What the sandbox offers: outcome, label, what it does.
 OUTCOMES = (
@@ -43,7 +52,7 @@ OUTCOMES = (
 
 @pages.after_request
 def _strict(response: Response) -> Response:
-    response.headers["Content-Security-Policy"] = POLICY
+    response.headers.setdefault("Content-Security-Policy", POLICY)
     response.headers["Referrer-Policy"] = "strict-origin"  # WeChat's H5 payment wants the origin
     response.headers["Vary"] = "Accept-Language"
     return response
@@ -57,27 +66,29 @@ def _deposit(order_no: str | None) -> Order:
     return order
 
 
-def _live(order: Order) -> dict[str, Any]:
+def _payer() -> Payer:
+    """Who looks at the page."""
+    agent = request.user_agent.string
+    browser = next((kind for kind, words in BROWSERS.items() if any(word in agent for word in words)), "pc")
+    return Payer(request.remote_addr or "", browser)
+
+
+def _live(order: Order, ready: bool) -> dict[str, Any]:
     """What changes while the payer looks at the page."""
     return {
         "status": order.status,
-        "ready": _is_ready(order),
+        "ready": ready,
         "checking": any(exception.amount for exception in open_exceptions(order)),
         "seconds_left": max(0, (order.expires_at or 0) - business_clock.now()),
     }
 
 
-def _is_ready(order: Order) -> bool:
-    """Is there anything to be shown to the payer: has the channel opened the payment?"""
-    return bool(order.opened) or driver_of(order.channel).opens_locally
-
-
-def _opened(order: Order) -> Opened:
+def _shown(order: Order) -> Shown:
     """What the payer is to be shown; nothing where the order is over or the channel does not answer."""
     try:
-        return ordering.opened_of(order) if order.status == PENDING else Opened()
+        return attempts.shown_to(order, _payer().browser) if order.status == PENDING else Shown(Opened())
     except ChannelError:
-        return Opened()
+        return Shown(Opened())
 
 
 def _qr(text: str) -> Markup | str:
@@ -94,7 +105,8 @@ def index() -> Response | tuple[str, int] | str:
         order = _deposit(request.args.get("order_no"))
     except Refused:
         return render_template("cashier_missing.html"), 404
-    opened, by_hand = _opened(order), driver_of(order.channel).by_hand
+    shown, driver = _shown(order), driver_of(order.channel)
+    opened, by_hand = shown.opened or Opened(), driver.by_hand
     sandbox = simulation.sandbox_driver(order) is not None
     only_an_app = opened.scheme and not (opened.qr or opened.redirect)
     return render_template(
@@ -107,9 +119,13 @@ def index() -> Response | tuple[str, int] | str:
         expires_at=order.expires_at,
         qr=_qr(opened.qr),
         page_qr=_qr(pay_url(order.order_no)) if only_an_app else "",
-        redirect=opened.redirect,
+        redirect=url_for("pages.go", order_no=order.order_no) if opened.fields else opened.redirect,
         scheme=opened.scheme,
         lines=[(gettext(label), value) for label, value in opened.lines],
+        opens=driver.opens_on_view and not shown.is_ready,
+        open_url=url_for("pages.open_now"),
+        refusal=shown.refusal,
+        may_open=shown.may_open,
         can_claim=by_hand,
         claim_url=url_for("pages.claim"),
         status_url=url_for("pages.status", order_no=order.order_no),
@@ -118,14 +134,38 @@ def index() -> Response | tuple[str, int] | str:
         sandbox_url="/sandbox/pay",
         played=next((gettext(what) for value, _, what in OUTCOMES if value == request.args.get("played")), ""),
         outcomes=[(value, gettext(label), gettext(what)) for value, label, what in OUTCOMES] if sandbox else [],
-        **_live(order),
+        **_live(order, shown.is_ready),
     )
+
+
+@pages.post("/addons/paychannel/pay/open")
+def open_now() -> Any:
+    """Have the payment opened for the browser that views the page; "again": also after a refusal."""
+    order = _deposit(request.form.get("order_no"))
+    if not driver_of(order.channel).opens_on_view:
+        raise Refused(40401)
+    attempts.open_for(order, _payer(), again=bool(request.form.get("again")))
+    return redirect(url_for("pages.index", order_no=order.order_no), 303)
+
+
+@pages.get("/addons/paychannel/pay/go")
+def go() -> Any:
+    """On to the channel's own page, by a form that is signed at this moment."""
+    order = _deposit(request.args.get("order_no"))
+    opened = _shown(order).opened
+    if opened is None or not opened.fields:
+        return redirect(url_for("pages.index", order_no=order.order_no), 303)
+    page = Response(render_template("cashier_go.html", address=opened.redirect, fields=opened.fields))
+    page.headers["Content-Security-Policy"] = POLICY.replace("form-action 'self'", "form-action https: http:")
+    return page
 
 
 @pages.get("/addons/paychannel/pay/status")
 def status() -> Response:
     """The order's state, for the page to show without reloading."""
-    return ok(_live(_deposit(request.args.get("order_no"))))
+    order = _deposit(request.args.get("order_no"))
+    ready = driver_of(order.channel).opens_locally or _shown(order).is_ready
+    return ok(_live(order, ready))
 
 
 @pages.post("/addons/paychannel/pay/paid")

@@ -167,9 +167,9 @@ def _say(order_no: str) -> None:
 def ask(order_no: str) -> None:
     """Ask the channel about order ORDER_NO now. Its answer counts, whatever the order's state."""
     found = story.find(order_no)
-    report = reconciliation.ask_now(found)
-    amount = f" {hundredths(report.amount)}" if report.state is State.PAID else ""
-    click.echo(f"the channel says: {report.state.value}{amount}")
+    for report in reconciliation.ask_now(found):
+        amount = f" {hundredths(report.amount)}" if report.state is State.PAID else ""
+        click.echo(f"the channel says: {report.state.value}{amount}")
     _tell_exceptions(found)
     _say(order_no)
 

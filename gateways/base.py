@@ -86,9 +86,24 @@ class Incoming:
     body: bytes
 
 
+BROWSERS = ("pc", "mobile", "wechat", "alipay", "qq")
+
+
+@dataclass(frozen=True)
+class Payer:
+    """Who looks at the payment page: the IP address, and one of BROWSERS."""
+
+    address: str
+    browser: str
+
+
 @dataclass(frozen=True)
 class Payment:
-    """A deposit, as a driver needs to know it. `amount` in fen, `expires_at` in Unix seconds."""
+    """A deposit, as a driver needs to know it. `amount` in fen, `expires_at` in Unix seconds.
+
+    `order_no` is the number that the channel knows it by: the order's, or that of a later attempt to pay it.
+    `payer` is known where the channel opens a payment once the page is viewed.
+    """
 
     order_no: str
     amount: int
@@ -97,6 +112,7 @@ class Payment:
     notify_url: str
     pay_url: str
     expires_at: int
+    payer: Payer | None = None
 
 
 @dataclass(frozen=True)
@@ -115,12 +131,16 @@ class Payout:
 
 @dataclass(frozen=True)
 class Opened:
-    """What the payer is to be shown: a text to make a QR code of, an address, an app's link, lines to read."""
+    """What the payer is to be shown: a text to make a QR code of, an address, an app's link, lines to read.
+
+    Where `fields` are given, the browser sends them to `redirect` as a form.
+    """
 
     qr: str = ""
     redirect: str = ""
     scheme: str = ""
     lines: tuple[tuple[str, str], ...] = ()
+    fields: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -155,6 +175,8 @@ class Driver:
     by_hand: ClassVar[bool] = False
     # What the payer is shown follows from the payment and the config alone: it is asked for only when it is shown.
     opens_locally: bool = False
+    # What the upstream gives a payer depends on the browser.
+    depends_on_browser: ClassVar[bool] = False
     # How the upstream's downloaded statement looks (gateways/statement.py).
     statement: ClassVar[Layout] = Layout()
 
@@ -171,6 +193,11 @@ class Driver:
     def asks_again(self) -> bool:
         """A notice only makes the service ask the upstream, whose answer is what is believed."""
         return bool(self.config.get("ask_again", False))
+
+    @property
+    def opens_on_view(self) -> bool:
+        """A deposit is opened upstream when the payer views the page, and not when the order is created."""
+        return bool(self.config.get("open_on_view", False)) and not self.opens_locally
 
     def open_payment(self, payment: Payment) -> Opened:
         """Register a deposit upstream; the same order number again is the same deposit.

@@ -195,7 +195,7 @@ class UpstreamConfig(Schema):
     """What the channel of a real upstream has besides its keys.
 
     `proxy`: through which the upstream is called; `ask_again`: a notice is believed only once the upstream, asked,
-    says the same.
+    says the same; `open_on_view`: a payment is opened when the payer views the page.
     """
 
     proxy = Proxy(
@@ -211,5 +211,15 @@ class UpstreamConfig(Schema):
         metadata=told(
             N_("Ask again"),
             N_("A notice alone credits nothing: the upstream is asked, and its answer counts."),
+        ),
+    )
+    open_on_view = Flag(
+        load_default=False,
+        metadata=told(
+            N_("Open on view"),
+            N_(
+                "The payment is opened at the upstream when the payer views the page, with the payer's own address, "
+                "and not when the order is created. A refusal is then shown on the page."
+            ),
         ),
     )

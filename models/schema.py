@@ -10,6 +10,7 @@ from peewee import AutoField
 from playhouse.migrations import Runner
 
 from models.account import ReceivingAccount
+from models.attempt import Attempt
 from models.base import database, first_ids
 from models.channel import Channel, ChannelLink
 from models.ledger import Entry, LedgerAccount, Posting
@@ -51,6 +52,7 @@ TABLES = [
     WebhookKey,
     Restoration,
     UnknownNotice,
+    Attempt,
 ]
 # How a row is recognised that must neither change nor go, not even by REPLACE, which fires no DELETE trigger.
 APPEND_ONLY = {

@@ -147,6 +147,9 @@ MEANINGS: dict[str, Meaning] = {
         f"{_PAYER_NO} Another one is answered by a page with 404.", "202601018899480685472049"
     ),
     "paymentPage.played": Meaning("Which outcome a tester has chosen just now; of use in the sandbox only.", "success"),
+    "paymentOpened.again": Meaning(
+        "`1`: open it also after a refusal, under a new number at the channel; empty: not then.", "1"
+    ),
     "order_no": _in(_PAYER_NO, "202601018899480685472049", instead=(40401,)),
     "Idempotency-Key": _in(
         "Makes a retry safe for 24 hours: the same key with the same payload gives the first answer again.",

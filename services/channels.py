@@ -21,6 +21,7 @@ from services.numbers import payout_number
 
 log = logging.getLogger(__name__)
 
+FIRST_ASK = 60  # seconds after which a channel is first asked about an unpaid deposit
 LATE = (600, 3_600, 86_400)  # seconds after which a channel is asked about a cancelled order that it may yet carry out
 LEASE = 45  # seconds that one act on an order, of three calls at most, may take before another worker may try
 

@@ -8,12 +8,12 @@ from peewee import fn
 
 import business_clock
 import settings
-from gateways.base import ChannelRefused, ChannelUnknown, Report, State
+from gateways.base import ChannelRefused, ChannelUnknown, State
 from models.merchant import Merchant
 from models.order import BUY, MONEY_IN, PAID, Order, PaymentException
 from models.writer import transaction
-from services import settlement
-from services.channels import LATE, ask, driver_of, payment_of
+from services import attempts, settlement
+from services.channels import LATE, driver_of
 from services.errors import N_, NotPossible
 from services.queues import waiting_for
 from services.reasons import because, said
@@ -85,17 +85,17 @@ def _unpaid_at_channel(order: Order) -> int:
     Raises:
         NotPossible: it is paid there, which counts, or there is no usable answer.
     """
-    driver, payment = driver_of(order.channel), payment_of(order)
     try:
         with waiting_for(order.channel_id):
-            report: Report = ask(driver.query, payment)
-            if report.state not in (State.PAID, State.RETURNED):
-                ask(driver.close, payment)
+            reports = attempts.reports_of(order)
+            is_paid = any(report.state in (State.PAID, State.RETURNED) for report in reports)
+            if not is_paid:
+                attempts.close(order)
     except ChannelUnknown as silence:
         raise NotPossible(N_("no usable answer: %(why)s"), why=str(silence)) from silence
     except ChannelRefused as refusal:
         raise NotPossible(N_("the channel does not close it: %(why)s"), why=str(refusal)) from refusal
-    if report.state in (State.PAID, State.RETURNED):
-        settlement.settle(order, report, "channel", settlement.ASKED)
+    if is_paid:
+        settlement.settle_all(order, reports)
         raise NotPossible(N_("the channel reports it as paid"))
     return business_clock.now() + LATE[0]

@@ -17,14 +17,12 @@ from models.one_at_a_time import one_at_a_time
 from models.order import CANCELLED, PENDING, Order
 from models.writer import grouped, transaction
 from services import fees, ledger, lifecycle, postings, replay, vault
-from services.channels import account_details, ask, driver_of, keep_account, payment_of
+from services.channels import FIRST_ASK, account_details, ask, driver_of, keep_account, payment_of
 from services.errors import Refused
 from services.numbers import keep_apart, new_order_no
 from services.queues import waiting_for
 from services.reasons import because
 from services.replay import Call
-
-FIRST_ASK = 60  # seconds after which a channel is first asked about an unpaid deposit
 
 
 @dataclass(frozen=True)
@@ -117,7 +115,7 @@ def placed_before(call: Call) -> Placed | None:
 
 
 def place_buy(call: Call, channel: Channel, wanted: dict[str, Any]) -> Placed:
-    """Place a deposit and open it at the channel (docs/orders.md).
+    """Place a deposit and open it at the channel, unless that is done when the page is viewed (docs/orders.md).
 
     Args:
         wanted: the loaded fields; `cny_amount` in fen.
@@ -128,19 +126,20 @@ def place_buy(call: Call, channel: Channel, wanted: dict[str, Any]) -> Placed:
     now = business_clock.now()
     expires_at = now + settings.active().buy_expiry
     driver = driver_of(channel)
+    at_once = not (driver.opens_locally or driver.opens_on_view)
     name = wanted.get("customer_name")
     new = _new(
         call,
         channel,
         wanted,
         fees.quote_buy(wanted["cny_amount"], call.merchant),
-        outcome=1 if driver.opens_locally else None,
+        outcome=None if at_once else 1,
         customer_name=vault.seal(name) if name else "",
         expires_at=expires_at,
-        due_at=expires_at if driver.by_hand else min(now + FIRST_ASK, expires_at),
+        due_at=expires_at if driver.by_hand or driver.opens_on_view else min(now + FIRST_ASK, expires_at),
     )
     order = _insert(new)
-    if not driver.opens_locally:
+    if at_once:
         _open(call, order, driver)
     return Placed(order)
 
@@ -185,7 +184,7 @@ def open_again(order: Order) -> bool:
         ChannelUnknown: no usable answer, or a refusal, which may mean that it is open already, or paid.
     """
     driver = driver_of(order.channel)
-    if order.opened or driver.opens_locally or order.status != PENDING:
+    if order.opened or driver.opens_locally or driver.opens_on_view or order.status != PENDING:
         return False
     try:
         opened = ask(driver.open_payment, payment_of(order))
@@ -193,15 +192,6 @@ def open_again(order: Order) -> bool:
         raise ChannelUnknown(f"refused when it was opened again: {refusal}") from refusal
     _keep(order, opened)
     return True
-
-
-def opened_of(order: Order) -> Opened:
-    """What the payer of an order is to be shown."""
-    driver = driver_of(order.channel)
-    if driver.opens_locally:
-        return driver.open_payment(payment_of(order))
-    stored = json.loads(order.opened or "{}")
-    return Opened(**stored | {"lines": tuple(map(tuple, stored.get("lines", ())))})
 
 
 def _account(call: Call, wanted: dict[str, Any]) -> ReceivingAccount:

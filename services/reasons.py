@@ -24,6 +24,8 @@ TEXTS = {
     "ask_after_notice": N_("a notice came: the channel is asked"),
     "notice_refused": N_("refused a notice: %(text)s"),
     "refused": N_("refused: %(text)s"),
+    "attempt_opened": N_("opened at the channel as %(number)s for a browser: %(browser)s"),
+    "attempt_refused": N_("the channel refused to open %(number)s: %(text)s"),
     "settled": N_("settled"),
     "settlement_delay_over": N_("the settlement delay is over"),
     "expired": N_("expired"),

@@ -8,11 +8,10 @@ import business_clock
 from gateways.base import ChannelRefused, ChannelUnknown, Report, State
 from models.order import BUY, CANCELLED, COMPLETED, CONFIRMED, PAID, PAYOUT_IN_PROGRESS, PENDING, SELL, Order
 from models.writer import transaction
-from services import after_restore, claims, lifecycle, ordering, payouts, positions, settlement
-from services.channels import LATE, LEASE, ask, driver_of, payment_of, payout_of
+from services import after_restore, attempts, claims, lifecycle, ordering, payouts, positions, settlement
+from services.channels import FIRST_ASK, LATE, LEASE, ask, driver_of, payout_of
 from services.errors import N_, NotPossible
 from services.fairpool import Due, FairPool, start_due
-from services.ordering import FIRST_ASK
 from services.queues import waiting_for
 from services.reasons import because
 
@@ -72,17 +71,17 @@ def _ask_about_deposit(order: Order) -> int | None:
         return claims.ends_at(order)
     if driver.by_hand and after_restore.is_paused():
         return business_clock.now() + LONGEST_PAUSE  # it may have been paid after the backup
-    report = ask(driver.query, payment_of(order))
+    reports = attempts.reports_of(order)
     now = business_clock.now()
     expired = order.status == PENDING and now >= (order.expires_at or 0)
-    unpaid = report.state in (State.OPEN, State.ABSENT)
+    unpaid = all(report.state in (State.OPEN, State.ABSENT) for report in reports)
     pause = _pause(order.asks, FIRST_ASK)
     if (expired or over) and unpaid:
         _expire(order, now)
     else:
         if unpaid and ordering.open_again(order):
             pause = FIRST_ASK
-        settlement.settle(order, report, "channel", settlement.ASKED)
+        settlement.settle_all(order, reports)
     next_ask = now + pause
     last_ask: int = next_ask if order.status != PENDING or expired else order.expires_at
     return min(next_ask, last_ask)
@@ -92,20 +91,18 @@ def _expire(order: Order, now: int) -> None:
     """Close an expired deposit upstream, and then here; nothing where it was paid just now."""
     driver = driver_of(order.channel)
     try:
-        closed = ask(driver.close, payment_of(order))
+        closed = attempts.close(order)
     except ChannelRefused:
         return
     why = because("expired" if order.status == PENDING else "not_received")
     settlement.cancel_unpaid(order, None if closed or driver.by_hand else now + LATE[0], why)
 
 
-def _said_of(order: Order) -> Report:
-    """The channel's word on an order. Raises ChannelUnknown."""
-    driver = driver_of(order.channel)
-    report: Report = (
-        ask(driver.query, payment_of(order)) if order.is_buy else ask(driver.query_payout, payout_of(order))
-    )
-    return report
+def _said_of(order: Order) -> list[Report]:
+    """The channel's word on an order, on each payment of it. Raises ChannelUnknown."""
+    if order.is_buy:
+        return attempts.reports_of(order)
+    return [ask(driver_of(order.channel).query_payout, payout_of(order))]
 
 
 def against_asking(order: Order) -> str:
@@ -114,8 +111,8 @@ def against_asking(order: Order) -> str:
     return f"channel {order.channel_id} can't be asked: an operator moves its money by hand" if by_hand else ""
 
 
-def ask_now(order: Order, who: str = "an operator") -> Report:
-    """Ask the channel about an order, whatever its state, and do what its word calls for; that word.
+def ask_now(order: Order, who: str = "an operator") -> list[Report]:
+    """Ask the channel about an order, whatever its state, and do what its word calls for; that word on each payment.
 
     Raises:
         NotPossible: it works by hand, or gave no usable answer.
@@ -124,11 +121,11 @@ def ask_now(order: Order, who: str = "an operator") -> Report:
         raise NotPossible(why)
     try:
         with waiting_for(order.channel_id):
-            report = _said_of(order)
+            reports = _said_of(order)
     except ChannelUnknown as silence:
         raise NotPossible(N_("no usable answer: %(why)s"), why=str(silence)) from silence
-    settlement.settle(order, report, "channel", because("channel_asked_by", who=who))
-    return report
+    settlement.settle_all(order, reports, because("channel_asked_by", who=who))
+    return reports
 
 
 def _is_in_progress(order: Order) -> bool:
@@ -142,14 +139,14 @@ def _ask_about_ended(order: Order) -> int | None:
     now = business_clock.now()
     passed = now - order.updatetime
     try:
-        report = _said_of(order)
+        reports = _said_of(order)
     except ChannelUnknown as silence:
         log.info("order %s, which is %s, was asked about: %s", order.order_no, order.status, silence)
         if passed < SILENT_FOR or _is_in_progress(order):
             return now + LATE[1]
         _give_up(order, str(silence))
         return None
-    settlement.settle(order, report, "channel", settlement.ASKED)
+    settlement.settle_all(order, reports)
     if _is_in_progress(order):
         return now + LATE[1]
     return next((order.updatetime + late for late in LATE if late > passed), None)

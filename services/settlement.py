@@ -17,8 +17,8 @@ from models.order import (
     Order,
 )
 from models.writer import transaction
-from services import differences, ledger, lifecycle, positions, postings, references
-from services.channels import LATE, ask, driver_of, payment_of
+from services import attempts, differences, ledger, lifecycle, positions, postings, references
+from services.channels import LATE, driver_of
 from services.errors import Refused
 from services.lifecycle import close_exception, move, raise_exception
 from services.positions import FAILED, PAID_OUT, Position
@@ -63,6 +63,12 @@ def settle(order: Order, report: Report, who: str, why: Reason) -> bool:
     return (_settle_deposit if order.is_buy else _settle_withdrawal)(order, report, who, why)
 
 
+def settle_all(order: Order, reports: list[Report], why: Reason = ASKED) -> bool:
+    """Settle what the channel, asked about an order, reports; True if anything changed."""
+    changed = [settle(order, report, "channel", why) for report in reports]
+    return any(changed)
+
+
 def take_notice(order: Order, incoming: Incoming) -> bool:
     """Verify a notice over its raw bytes and settle what it reports; True if anything changed.
 
@@ -71,7 +77,7 @@ def take_notice(order: Order, incoming: Incoming) -> bool:
     """
     driver = driver_of(order.channel)
     notice = driver.read_notice(incoming)
-    if notice.order_no != order.order_no:
+    if attempts.order_no_of(notice.order_no) != order.order_no:
         raise BadNotice("it is about another order")
     if driver.asks_again and order.is_buy:
         return _ask_soon(order) if order.status in (PENDING, CANCELLED) else _ask_at_once(order)
@@ -92,10 +98,10 @@ def _ask_at_once(order: Order) -> bool:
     """The same where no sweep looks at the order any more. Raises BadNotice: no answer, the notice may come again."""
     try:
         with waiting_for(order.channel_id):
-            report = ask(driver_of(order.channel).query, payment_of(order))
+            reports = attempts.reports_of(order)
     except ChannelUnknown:
         raise BadNotice("the channel, asked about it, gave no answer") from None
-    return settle(order, report, "channel", ASKED)
+    return settle_all(order, reports)
 
 
 def notice_refused(order: Order, reason: str) -> None:

@@ -12,6 +12,7 @@ from models.unknown_notice import UnknownNotice
 from models.writer import transaction
 from schemas.views import hundredths
 from services import metrics
+from services.attempts import order_no_of
 from services.channels import driver_of
 from services.rates import Rate
 
@@ -62,7 +63,7 @@ def _verified(channel: Channel, order_no: str, incoming: Incoming) -> Report | N
         notice = driver_of(channel).read_notice(incoming)
     except BadNotice:
         return None
-    return notice.report if notice.order_no == order_no and notice.report.proven else None
+    return notice.report if order_no_of(notice.order_no) == order_no and notice.report.proven else None
 
 
 @transaction

@@ -268,7 +268,7 @@ def done(action: Action, result: Any, order: Order) -> str:
         return ngettext("%(num)s callback is delivered again now.", "%(num)s callbacks are delivered again now.", count)
     told = gettext("Done: the order is %(status)s.", status=status(order))
     if action.name == "ask":
-        heard = STATES_OF_CHANNEL[result.state.value]
+        heard = ", ".join(str(STATES_OF_CHANNEL[report.state.value]) for report in result)
         told = gettext("The channel says: %(heard)s. The order is %(status)s.", heard=heard, status=status(order))
     if resolution.open_exceptions(order):
         told = sentences(told, gettext("There is an exception to settle, see below."))

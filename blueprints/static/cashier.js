@@ -92,6 +92,21 @@
     timer = setTimeout(poll, Math.min(EVERY * 2 ** failures, AT_MOST));
   }
 
+  // --- a payment that is opened once its page is viewed
+
+  const EVERY_OPENING = 20000; // milliseconds between two tries, while the channel does not answer
+
+  async function open(form) {
+    if (stateOf() !== "pending") return;
+    try {
+      await fetch(form.action, { method: "POST", body: new URLSearchParams(new FormData(form)), redirect: "manual" });
+    } catch (error) {
+      // No connection: the next try comes by itself.
+    }
+    poll();
+    setTimeout(open, EVERY_OPENING, form);
+  }
+
   // --- what the payer does
 
   async function copy(button) {
@@ -136,4 +151,5 @@
   });
   setInterval(tick, 1000);
   tick();
+  if (byId("open")) open(byId("open"));
 })();

@@ -41,6 +41,7 @@ class EpayPlatform(Loopback):
         self.orders: dict[str, dict[str, str]] = {}
         self.payouts: dict[str, dict[str, str]] = {}
         self.transfers_end = "1"  # status of a transfer once it is asked about
+        self.barred: set[str] = set()  # payers' addresses that may not pay any more today
         self.is_old = False  # its answers about transfers name no number
 
     def config(self, version: str, **more: str) -> dict[str, str]:
@@ -113,6 +114,8 @@ class EpayPlatform(Loopback):
             return {"code": -1, "msg": "参数错误"}
         if fields["type"] not in KINDS or "?" in fields["notify_url"] or len(fields["name"].encode()) > 127:
             return {"code": -1, "msg": "参数错误"}
+        if fields.get("clientip") in self.barred:
+            return {"code": -1, "msg": "你今天已无法再发起支付，请明天再试"}
         there = self.orders.get(fields["out_trade_no"])
         if there and (there["status"] != "0" or there["money"] != fields["money"]):
             return {"code": -1, "msg": "该订单号已存在，请返回来源地重新发起请求"}
@@ -143,6 +146,7 @@ class EpayPlatform(Loopback):
             return {"code": -1, "msg": "时间戳字段不正确"}
         verbs = {
             "pay/create": self._create_v2,
+            "pay/submit": self._new_order,
             "pay/query": self._query_v2,
             "pay/close": self._close_v2,
             "transfer/submit": self._transfer,

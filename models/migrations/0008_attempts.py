@@ -1,0 +1,23 @@
+"""After 0.3.0: attempts to pay a deposit, of channels that open a payment when the page is viewed."""
+
+# The types of columns on SQLite and on Postgres.
+SQLITE = {"id": "INTEGER NOT NULL PRIMARY KEY", "text": "TEXT", "int": "INTEGER", "count": "INTEGER"}
+POSTGRES = {"id": "BIGSERIAL NOT NULL PRIMARY KEY", "text": 'TEXT COLLATE "C"', "int": "BIGINT", "count": "INTEGER"}
+STATEMENTS = (
+    """CREATE TABLE "attempt" ("id" {id},
+    "order_id" {int} NOT NULL,
+    "count" {count} NOT NULL,
+    "browser" {text} NOT NULL,
+    "opened" {text} NOT NULL,
+    "refusal" {text} NOT NULL,
+    "triedtime" {int} NOT NULL,
+    FOREIGN KEY ("order_id") REFERENCES "order" ("id"))""",
+    'CREATE UNIQUE INDEX "attempt_count" ON "attempt" ("order_id", "count")',
+)
+
+
+def up(migrator, database):
+    """Apply it; the runner's transaction holds it all."""
+    types = POSTGRES if database.is_shared else SQLITE
+    for statement in STATEMENTS:
+        database.execute_sql(statement.format(**types))

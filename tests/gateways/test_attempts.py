@@ -1,0 +1,306 @@
+"""Payments that are opened once their page is viewed: for the payer's address and browser, one number an attempt."""
+
+import re
+from urllib.parse import parse_qs
+
+import pytest
+import requests
+
+from tests.pages import CASHIER, FORM, STATUS, Seen
+from tests.support import through_flask
+from tests.upstreams.alipay import Alipay
+from tests.upstreams.epay import EpayPlatform
+from tests.upstreams.wechatpay import WechatPay
+
+START = 1_000_000
+PAID = START + 9_940
+OPEN = "/addons/paychannel/pay/open"
+AGENTS = {
+    "pc": "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 Chrome/140.0 Safari/537.36",
+    "mobile": "Mozilla/5.0 (Linux; Android 15; Pixel 9) AppleWebKit/537.36 Chrome/140.0 Mobile Safari/537.36",
+    "wechat": "Mozilla/5.0 (iPhone; CPU iPhone OS 18_0) AppleWebKit/605.1 Mobile/15E148 MicroMessenger/8.0.50",
+    "alipay": "Mozilla/5.0 (Linux; Android 15) AppleWebKit/537.36 Mobile Safari/537.36 AlipayClient/10.6",
+    "qq": "Mozilla/5.0 (Linux; Android 15) AppleWebKit/537.36 Mobile Safari/537.36 QQ/9.0.60",
+}
+
+
+@pytest.fixture
+def platform(web_server):
+    return EpayPlatform(web_server)
+
+
+@pytest.fixture(params=["1", "2"])
+def version(request):
+    return request.param
+
+
+@pytest.fixture
+def channel(version, platform, add_channel):
+    return add_channel("epay", platform.config(version, open_on_view="true"))
+
+
+@pytest.fixture
+def placed(api, channel):
+    """`placed()`: the number of a new deposit of 100 yuan."""
+    return lambda: api.buy(channel=channel).data["order_no"]
+
+
+class Payer:
+    """Somebody with a browser at an address."""
+
+    def __init__(self, app, address, browser):
+        client = app.test_client()
+        client.environ_base |= {"REMOTE_ADDR": address}
+        self._http, self._agent = through_flask(client), {"User-Agent": AGENTS[browser]}
+
+    def views(self, order_no):
+        """What the page shows, without anything being opened."""
+        return self._http("GET", f"{CASHIER}?order_no={order_no}", headers=self._agent).text
+
+    def is_ready(self, order_no):
+        return self._http("GET", f"{STATUS}?order_no={order_no}", headers=self._agent).data["ready"]
+
+    def opens(self, order_no, *more):
+        """What the page does by itself, or by a button; what it shows then."""
+        body = "&".join((f"order_no={order_no}", *more)).encode()
+        answer = self._http("POST", OPEN, body, FORM | self._agent)
+        assert answer.status == 303
+        return self.views(order_no)
+
+
+@pytest.fixture
+def payer(app):
+    return lambda browser="pc", address="203.0.113.7": Payer(app, address, browser)
+
+
+@pytest.fixture
+def asked(platform):
+    """`asked("create")`: the forms that the platform got to make a payment, or to close one."""
+
+    def forms(what):
+        paths = {"create": ("mapi.php", "api/pay/create"), "close": ("api/pay/close",)}[what]
+        calls = [call for call in platform.calls if call.path.endswith(paths)]
+        return [{name: values[0] for name, values in parse_qs(call.get_data(as_text=True)).items()} for call in calls]
+
+    return forms
+
+
+def test_nothing_is_opened_when_the_order_is_created_or_its_page_is_only_looked_at(placed, platform, payer):
+    order_no = placed()
+    page = payer().views(order_no)
+    assert 'id="open"' in page
+    assert "Your payment is being prepared" in page
+    assert not payer().is_ready(order_no)
+    assert platform.calls == []
+
+
+@pytest.mark.parametrize("browser", AGENTS)
+def test_the_platform_is_told_the_payer_s_own_address_and_browser(placed, asked, payer, browser):
+    order_no = placed()
+    assert "<svg" in payer(browser, "2001:db8::7").opens(order_no)
+    [form] = asked("create")
+    assert (form["clientip"], form["device"], form["out_trade_no"]) == ("2001:db8::7", browser, order_no)
+
+
+def test_it_is_opened_once_for_a_browser_and_completed_by_the_notice(placed, version, platform, payer, asked, api):
+    order_no = placed()
+    for _ in range(3):
+        assert "<svg" in payer().opens(order_no)
+    assert payer().is_ready(order_no)
+    assert len(asked("create")) == 1
+    platform.pay(order_no)
+    assert platform.notice(order_no, version).to(api.send, order_no).text == "success"
+    assert api.status(order_no) == "completed"
+
+
+def test_another_browser_gets_an_attempt_with_a_number_of_its_own(placed, payer, asked, version, story):
+    order_no = placed()
+    payer("pc").opens(order_no)
+    assert not payer("mobile").is_ready(order_no)
+    assert "<svg" in payer("mobile").opens(order_no)
+    assert [form["out_trade_no"] for form in asked("create")] == [order_no, f"{order_no}_2"]
+    assert [form["out_trade_no"] for form in asked("close")] == ([order_no] if version == "2" else [])
+    told = [line["why"] for line in story(order_no)["history"]]
+    assert f"opened at the channel as {order_no}_2 for a browser: mobile" in told
+
+
+@pytest.mark.parametrize("number", ["", "_2"])
+@pytest.mark.parametrize("by", ["notice", "question"])
+def test_whichever_attempt_is_paid_completes_the_order(
+    number, by, placed, version, platform, payer, api, later, balances
+):
+    order_no = placed()
+    payer("pc").opens(order_no)
+    payer("mobile").opens(order_no)
+    platform.pay(order_no + number)
+    if by == "notice":
+        platform.notice(order_no + number, version).to(api.send, order_no)
+    else:
+        later(61)
+    assert (api.status(order_no), balances()) == ("completed", (PAID, 0))
+
+
+@pytest.mark.parametrize("by", ["notice", "question"])
+def test_two_paid_attempts_are_a_second_payment(by, placed, version, platform, payer, api, later, balances, exceptions):
+    order_no = placed()
+    payer("pc").opens(order_no)
+    payer("mobile").opens(order_no)
+    for number in (order_no, f"{order_no}_2"):
+        platform.pay(number)
+        if by == "notice":
+            platform.notice(number, version).to(api.send, order_no)
+    later(61)
+    assert (api.status(order_no), balances(), exceptions()) == ("completed", (PAID, 0), {order_no: "paid_twice"})
+
+
+def test_an_unpaid_attempt_says_nothing_of_the_paid_one(placed, platform, payer, flask, later, exceptions, api):
+    order_no = placed()
+    payer("pc").opens(order_no)
+    payer("mobile").opens(order_no)
+    platform.pay(order_no)
+    later(61)
+    assert "the channel says: paid 100.00\n" in flask("order", "ask", order_no).output
+    assert (api.status(order_no), exceptions()) == ("completed", {})
+    platform.orders[order_no]["status"] = "0"
+    flask("order", "ask", order_no)
+    assert exceptions() == {order_no: "reversed"}
+
+
+def test_no_new_attempt_is_made_once_the_last_one_is_paid(placed, platform, payer, asked, due, api):
+    order_no = placed()
+    payer("pc").opens(order_no)
+    platform.pay(order_no)
+    payer("mobile").opens(order_no)
+    due()
+    assert (len(asked("create")), api.status(order_no)) == (1, "completed")
+
+
+def test_a_refusal_is_shown_to_the_payer_who_may_try_again_under_a_new_number(
+    placed, platform, payer, asked, api, story
+):
+    order_no, barred = placed(), payer(address="203.0.113.66")
+    platform.barred.add("203.0.113.66")
+    page = Seen(barred.opens(order_no))
+    assert "The payment could not be opened" in page.text
+    assert "你今天已无法再发起支付，请明天再试" in page.text
+    assert "Try again" in page.text
+    assert barred.is_ready(order_no)
+    assert api.status(order_no) == "pending"
+    assert any("你今天已无法再发起支付" in line["why"] for line in story(order_no)["history"])
+    barred.opens(order_no)
+    assert len(asked("create")) == 1
+    assert "<svg" in payer().opens(order_no, "again=1")
+    assert [form["out_trade_no"] for form in asked("create")] == [order_no, f"{order_no}_2"]
+
+
+def test_after_five_refusals_the_page_sends_the_payer_back_to_the_shop(placed, platform, payer, asked):
+    order_no = placed()
+    platform.barred.add("203.0.113.7")
+    pages = [payer().opens(order_no, "again=1") for _ in range(7)]
+    assert len(asked("create")) == 5
+    assert "Please go back to Demo Shop 演示商户 and start a new order." in Seen(pages[-1]).text
+    assert "Try again" not in Seen(pages[-1]).text
+    assert 'id="open"' not in payer("mobile").views(order_no)
+
+
+@pytest.mark.parametrize("fault", ["unheard", "lost", "half", "broken"])
+def test_an_attempt_without_an_answer_is_tried_again_under_the_same_number(
+    fault, placed, platform, payer, asked, ahead, exceptions
+):
+    order_no = placed()
+    platform.fails(fault)
+    assert 'id="open"' in payer().opens(order_no)
+    assert exceptions() == {order_no: "unknown_outcome"}
+    payer().opens(order_no)
+    assert len(asked("create")) == 1, "another request may be at it"
+    ahead(21)
+    assert "<svg" in payer().opens(order_no)
+    assert [form["out_trade_no"] for form in asked("create")] == [order_no, order_no]
+
+
+def test_an_order_whose_page_nobody_viewed_expires(placed, api, later, platform):
+    order_no = placed()
+    later(901)
+    assert api.status(order_no) == "cancelled"
+    assert platform.orders == {}
+
+
+def test_an_expired_order_opens_nothing_any_more(placed, payer, ahead, platform):
+    order_no = placed()
+    ahead(901)
+    payer().opens(order_no)
+    assert platform.calls == []
+
+
+def test_all_attempts_are_closed_when_the_order_expires(placed, payer, later, api, version, asked):
+    order_no = placed()
+    payer("pc").opens(order_no)
+    payer("mobile").opens(order_no)
+    later(901)
+    assert api.status(order_no) == "cancelled"
+    if version == "2":
+        assert {form["out_trade_no"] for form in asked("close")} == {order_no, f"{order_no}_2"}
+
+
+def test_a_late_payment_of_an_earlier_attempt_is_an_exception(placed, payer, later, platform, version, api, exceptions):
+    order_no = placed()
+    payer("pc").opens(order_no)
+    payer("mobile").opens(order_no)
+    later(901)
+    platform.pay(order_no)
+    platform.notice(order_no, version).to(api.send, order_no)
+    assert exceptions() == {order_no: "late_payment"}
+
+
+def test_a_channel_that_opens_at_creation_takes_no_request_to_open(api, platform, version, add_channel, http):
+    order_no = api.buy(channel=add_channel("epay", platform.config(version))).data["order_no"]
+    assert http("POST", OPEN, f"order_no={order_no}".encode(), FORM).code == 40401
+
+
+@pytest.mark.parametrize(
+    ("driver", "upstream", "method"), [("wechatpay", WechatPay, "wxpay"), ("alipay", Alipay, "alipay")]
+)
+def test_every_real_channel_can_open_a_payment_on_view(driver, upstream, method, web_server, add_channel, api, payer):
+    other = upstream(web_server)
+    channel = add_channel(driver, other.config("key", open_on_view="true"))
+    order_no = api.buy(channel=channel, paychannel_paymethod=method).data["order_no"]
+    assert other.calls == []
+    assert "<svg" in payer("pc").opens(order_no)
+    assert "<svg" in payer("mobile").views(order_no), "what it gives is for any browser"
+
+
+def test_with_redirect_version_2_sends_the_browser_to_the_platform_by_a_signed_form(
+    api, platform, add_channel, payer, http
+):
+    order_no = api.buy(channel=add_channel("epay", platform.config("2", redirect="true"))).data["order_no"]
+    assert f'href="/addons/paychannel/pay/go?order_no={order_no}"' in payer().views(order_no)
+    page = http("GET", f"/addons/paychannel/pay/go?order_no={order_no}")
+    assert f'action="{platform.url}/api/pay/submit"' in page.text
+    assert "form-action https: http:" in page.headers["Content-Security-Policy"]
+    fields = dict(re.findall(r'name="(\w+)" value="([^"]*)"', page.text))
+    assert platform.calls == []
+    answer = requests.post(f"{platform.url}/api/pay/submit", data=fields, timeout=10)
+    assert (answer.status_code, list(platform.orders)) == (200, [order_no])
+
+
+def test_the_way_to_the_platform_leads_back_to_the_page_where_there_is_none(placed, http):
+    order_no = placed()
+    assert http("GET", f"/addons/paychannel/pay/go?order_no={order_no}").headers["Location"].endswith(order_no)
+
+
+def test_an_order_that_was_opened_at_creation_stays_open_when_the_channel_is_changed(
+    api, platform, version, add_channel, flask, payer
+):
+    channel = add_channel("epay", platform.config(version))
+    order_no = api.buy(channel=channel).data["order_no"]
+    flask("channel", "set", channel, "--config", "open_on_view=true")
+    assert "<svg" in payer("mobile").views(order_no)
+
+
+def test_a_notice_of_a_later_attempt_of_an_unknown_order_is_listed(version, platform, placed, payer, api, flask_json):
+    order_no = placed()
+    payer("pc").opens(order_no)
+    number = "202611240000000000000000"
+    platform.orders[f"{number}_2"] = platform.orders[order_no] | {"out_trade_no": f"{number}_2"}
+    platform.notice(f"{number}_2", version).to(api.send, number)
+    assert [row["order_no"] for row in flask_json("order", "unknown")] == [number]

@@ -139,7 +139,8 @@ def open_for(order: Order, payer: Payer, again: bool = False) -> None:
     Args:
         again: also after a refusal.
     """
-    driver, attempt = driver_of(order.channel), _begun(order.id, payer, again)
+    driver = driver_of(order.channel)
+    attempt = _begun(order.id, payer, again) if driver.opens_on_view and not order.opened else None
     if attempt is None:
         return
     try:

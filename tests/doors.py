@@ -6,7 +6,7 @@ import re
 from urllib.parse import urlencode
 
 from models.order import STATUSES
-from tests.pages import CASHIER, CLAIM, FORM, STATUS
+from tests.pages import CASHIER, CLAIM, FORM, GO, OPEN, STATUS
 from tests.support import CARD, PERSON, completed
 
 REGIONS = "/addons/paychannel/channel.gatewaya"
@@ -51,7 +51,8 @@ def open_all_pages(api, http):
     api.notice("1" * 24, 10_000)
     for order_no in (mine, by_hand, "1"):
         api.detail(order_no=order_no)
-        for method, path, body in (("GET", CASHIER, b""), ("GET", STATUS, b""), ("POST", CLAIM, order_no.encode())):
+        posted = [("POST", path, order_no.encode()) for path in (OPEN, CLAIM)]
+        for method, path, body in (*(("GET", path, b"") for path in (CASHIER, STATUS, GO)), *posted):
             http(method, f"{path}?order_no={order_no}", b"order_no=" + body, FORM)
         api.notice(order_no, 10_000)
         api.notice(order_no, 9_000, reference="R-2")

@@ -2,7 +2,9 @@
 
 from html.parser import HTMLParser
 
-CASHIER, STATUS, CLAIM = (f"/addons/paychannel/pay/{name}" for name in ("index", "status", "paid"))
+CASHIER, STATUS, CLAIM, OPEN, GO = (
+    f"/addons/paychannel/pay/{name}" for name in ("index", "status", "paid", "open", "go")
+)
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
 

@@ -135,12 +135,14 @@ def test_the_page_fits_and_its_clock_runs(size, channel, payer, running):
 
 @pytest.fixture(scope="module")
 def platform(running):
-    """An epay platform of protocol version 2 and its channel, number 5."""
+    """An epay platform of protocol version 2 and its channels: 5, 6 that opens on view, 7 that redirects."""
     with HTTPServer(threaded=True) as server:
         made = EpayPlatform(server)
-        pairs = [part for name, value in made.config("2").items() for part in ("--config", f"{name}={value}")]
-        running.flask("channel", "add", "--category", "gateway_b", "--driver", "epay", "--name", "Epay", *pairs)
-        running.flask("channel", "link", "5", "demo")
+        for number, more in ((5, {}), (6, {"open_on_view": "true"}), (7, {"redirect": "true"})):
+            config = made.config("2", **more)
+            pairs = [part for name, value in config.items() for part in ("--config", f"{name}={value}")]
+            running.flask("channel", "add", "--category", "gateway_b", "--driver", "epay", "--name", "Epay", *pairs)
+            running.flask("channel", "link", str(number), "demo")
         yield made
 
 
@@ -171,6 +173,50 @@ def test_what_the_channel_gave_is_shown_where_it_can_be_used(size, gives, on_the
     assert payer.find(on_the_page).is_displayed()
     links = payer.chrome.find_elements(By.CSS_SELECTOR, "a[href^='weixin:']")
     assert [link.is_displayed() for link in links] in ([], [size is PHONE])
+
+
+@pytest.mark.parametrize(
+    ("size", "language", "heading"),
+    [(PHONE, "zh-CN", "请使用微信扫码支付"), (DESKTOP, "en", "Scan with WeChat to pay")],
+)
+def test_a_payment_is_opened_by_itself_once_its_page_is_viewed(size, language, heading, payer, running, platform):
+    placed = running.api.buy("77.00", channel=6).data
+    assert placed["order_no"] not in platform.orders
+    payer.sits_at(size, language)
+    payer.opens(placed["pay_url"])
+    payer.waits_for(lambda: payer.heading == heading)
+    assert payer.find("#cashier .qr").is_displayed()
+    assert platform.orders[placed["order_no"]]["money"] == "77.00"
+
+
+@pytest.mark.parametrize(
+    ("size", "language", "refused", "heading"),
+    [
+        (PHONE, "zh-CN", "无法发起支付", "请使用微信扫码支付"),
+        (DESKTOP, "en", "The payment could not be opened", "Scan with WeChat to pay"),
+    ],
+)
+def test_a_refusal_is_shown_and_trying_again_opens_it(size, language, refused, heading, payer, running, platform):
+    platform.barred.add("127.0.0.1")
+    placed = running.api.buy("77.00", channel=6).data
+    payer.sits_at(size, language)
+    payer.opens(placed["pay_url"])
+    payer.waits_for(lambda: payer.heading == refused)
+    assert "你今天已无法再发起支付，请明天再试" in payer.find(".pay").text
+    assert not payer.scrolls_sideways
+    platform.barred.clear()
+    payer.find("button[name=again]").click()
+    payer.waits_for(lambda: payer.heading == heading)
+
+
+def test_with_redirect_a_press_of_the_button_leads_to_the_platform_s_own_page(payer, running, platform):
+    placed = running.api.buy("77.00", channel=7).data
+    payer.sits_at(PHONE, "zh-CN")
+    payer.opens(placed["pay_url"])
+    payer.find(".pay a.primary").click()
+    payer.waits_for(lambda: payer.chrome.current_url == f"{platform.url}/api/pay/submit")
+    assert placed["order_no"] in platform.orders
+    assert all("favicon" in complaint for complaint in payer.complaints())  # which that page lacks
 
 
 def test_a_wrong_address_says_so(payer, running):

@@ -6,7 +6,7 @@ from urllib.parse import parse_qs
 import pytest
 import requests
 
-from tests.pages import CASHIER, FORM, STATUS, Seen
+from tests.pages import CASHIER, FORM, OPEN, STATUS, Seen
 from tests.support import through_flask
 from tests.upstreams.alipay import Alipay
 from tests.upstreams.epay import EpayPlatform
@@ -14,7 +14,6 @@ from tests.upstreams.wechatpay import WechatPay
 
 START = 1_000_000
 PAID = START + 9_940
-OPEN = "/addons/paychannel/pay/open"
 AGENTS = {
     "pc": "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 Chrome/140.0 Safari/537.36",
     "mobile": "Mozilla/5.0 (Linux; Android 15; Pixel 9) AppleWebKit/537.36 Chrome/140.0 Mobile Safari/537.36",
@@ -252,9 +251,10 @@ def test_a_late_payment_of_an_earlier_attempt_is_an_exception(placed, payer, lat
     assert exceptions() == {order_no: "late_payment"}
 
 
-def test_a_channel_that_opens_at_creation_takes_no_request_to_open(api, platform, version, add_channel, http):
+def test_a_payment_that_was_opened_at_creation_is_not_opened_again(api, platform, version, add_channel, payer, asked):
     order_no = api.buy(channel=add_channel("epay", platform.config(version))).data["order_no"]
-    assert http("POST", OPEN, f"order_no={order_no}".encode(), FORM).code == 40401
+    assert "<svg" in payer("mobile").opens(order_no)
+    assert len(asked("create")) == 1
 
 
 @pytest.mark.parametrize(
@@ -294,7 +294,8 @@ def test_an_order_that_was_opened_at_creation_stays_open_when_the_channel_is_cha
     channel = add_channel("epay", platform.config(version))
     order_no = api.buy(channel=channel).data["order_no"]
     flask("channel", "set", channel, "--config", "open_on_view=true")
-    assert "<svg" in payer("mobile").views(order_no)
+    assert "<svg" in payer("mobile").opens(order_no)
+    assert list(platform.orders) == [order_no]
 
 
 def test_a_notice_of_a_later_attempt_of_an_unknown_order_is_listed(version, platform, placed, payer, api, flask_json):

@@ -126,4 +126,5 @@ def test_the_console_has_a_form_for_it_and_shows_no_value_that_it_was_told_nothi
         "way": "down",
         "proxy": "",
         "ask_again": False,
+        "open_on_view": False,
     }

@@ -6,6 +6,7 @@ from urllib.parse import parse_qs
 import pytest
 import requests
 
+from tests.backups import Backup
 from tests.pages import CASHIER, FORM, OPEN, STATUS, Seen
 from tests.support import through_flask
 from tests.upstreams.alipay import Alipay
@@ -26,6 +27,12 @@ AGENTS = {
 @pytest.fixture
 def platform(web_server):
     return EpayPlatform(web_server)
+
+
+@pytest.fixture
+def backup(app, instance, tmp_path):
+    """`backup()` makes a backup of the demo content as it is now."""
+    return lambda: Backup(instance, tmp_path)
 
 
 @pytest.fixture(params=["1", "2"])
@@ -296,6 +303,17 @@ def test_an_order_that_was_opened_at_creation_stays_open_when_the_channel_is_cha
     flask("channel", "set", channel, "--config", "open_on_view=true")
     assert "<svg" in payer("mobile").opens(order_no)
     assert list(platform.orders) == [order_no]
+
+
+def test_an_attempt_that_a_restored_database_lacks_is_asked_about(placed, platform, payer, backup, later, api):
+    order_no = placed()
+    before = backup()
+    payer("pc").opens(order_no)
+    payer("mobile").opens(order_no)
+    platform.pay(f"{order_no}_2")
+    before.restore()
+    later(901)
+    assert api.status(order_no) == "completed"
 
 
 def test_a_notice_of_a_later_attempt_of_an_unknown_order_is_listed(version, platform, placed, payer, api, flask_json):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -109,11 +110,22 @@ def change(
     click.echo(f"channel {channel_id} is changed")
 
 
+RESULTS = {True: "ok", False: "problem", None: "-"}
+
+
 @channel.command("check")
 @click.argument("channel_id", type=ROW_ID)
-def check(channel_id: int) -> None:
-    """Try the address and the keys of channel CHANNEL_ID. Its upstream is asked about an order that is not there."""
-    click.echo(channel_setup.check(channel_setup.find_channel(channel_id)))
+@json_option
+def check(channel_id: int, as_json: bool) -> None:
+    """Find out whether channel CHANNEL_ID can be used. The status is 1 if something is a problem.
+
+    Its upstream is asked about an order that is not there. At an epay platform, an unpaid order of the channel's least
+    amount is also made for each payment method; nobody is shown it.
+    """
+    found = channel_setup.check(channel_setup.find_channel(channel_id))
+    rows = [{"check": each.about, "result": RESULTS[each.good], "detail": each.text % each.args} for each in found]
+    show(rows, as_json, table)
+    sys.exit(1 if any(each.good is False for each in found) else 0)
 
 
 @channel.command("link")

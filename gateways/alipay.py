@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -23,6 +23,7 @@ from gateways.base import (
     ChannelRefused,
     ChannelUnknown,
     Driver,
+    Finding,
     Incoming,
     Notice,
     Opened,
@@ -406,6 +407,10 @@ class AlipayDriver(Driver):
             return _trade(self._done(answer, "out_trade_no", payment.order_no))
         except ValueError as error:
             raise ChannelUnknown(said(error)) from None
+
+    def check(self, payments: Sequence[Payment]) -> list[Finding]:
+        """Keys and clock."""
+        return [*super().check(payments), self._upstream.clock()]
 
     def close(self, payment: Payment) -> bool:
         answer = self._ask("alipay.trade.close", {"out_trade_no": payment.order_no})

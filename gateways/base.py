@@ -6,7 +6,7 @@ what the channel said, and the services decide what follows.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta, timezone
 from enum import Enum
@@ -16,6 +16,7 @@ from marshmallow import Schema
 
 from gateways.statement import Layout
 
+N_ = str  # marks a text for translation where it is shown
 METHODS = ("wxpay", "alipay", "bank")
 CHINA = timezone(timedelta(hours=8))  # in which upstreams give dates
 
@@ -144,6 +145,19 @@ class Opened:
 
 
 @dataclass(frozen=True)
+class Finding:
+    """What a check of a channel found about one thing: the keys, a payment method, the clock.
+
+    `good` is None where it is not known, or neither good nor bad. `text` is in English for translation.
+    """
+
+    about: str
+    good: bool | None
+    text: str
+    args: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Acknowledgement:
     """The answer that the upstream's protocol wants to a notice."""
 
@@ -219,6 +233,20 @@ class Driver:
     def query(self, payment: Payment) -> Report:
         """Ask about a deposit. Raises ChannelUnknown."""
         raise ChannelUnknown(f"{self.name} can't be asked about deposits")
+
+    def check(self, payments: Sequence[Payment]) -> list[Finding]:
+        """Find out whether the channel can be used.
+
+        Args:
+            payments: deposits that were never made, one for each payment method of the channel.
+
+        Raises:
+            ChannelUnknown: no usable answer, or our keys are not accepted.
+        """
+        report = self.query(payments[0])
+        if report.state not in (State.ABSENT, State.OPEN):
+            raise ChannelUnknown(f"it says of an order that was never made that it is {report.state.value}")
+        return [Finding("keys", True, N_("the channel answers, and accepts our keys"))]
 
     def close(self, payment: Payment) -> bool:
         """Close an unpaid deposit upstream; False where the upstream may take its money all the same.

@@ -6,7 +6,7 @@ import hashlib
 import hmac
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from marshmallow import ValidationError, fields, validate, validates_schema
@@ -15,9 +15,11 @@ from gateways import money
 from gateways.base import (
     METHODS,
     BadNotice,
+    ChannelError,
     ChannelRefused,
     ChannelUnknown,
     Driver,
+    Finding,
     Incoming,
     Notice,
     Opened,
@@ -197,6 +199,35 @@ class EpayDriver(Driver):
         device = "jump" if self.config["device"] == "jump" else payment.payer.browser
         return {"clientip": payment.payer.address or self.config["clientip"], "device": device}
 
+    def check(self, payments: Sequence[Payment]) -> list[Finding]:
+        """Also what the merchant may do, and which payment methods are on: an unpaid order is made for each."""
+        found = [*super().check(payments), *self._rights()]
+        found += [self._is_on(payment) for payment in payments]
+        return [*found, self._upstream.clock(), self._version()]
+
+    def _rights(self) -> list[Finding]:
+        """What the merchant may do at the platform."""
+        raise NotImplementedError
+
+    def _version(self) -> Finding:
+        """Which version of the protocol the channel uses."""
+        raise NotImplementedError
+
+    def _is_on(self, payment: Payment) -> Finding:
+        """Whether a payment method can be used."""
+        if self.config["redirect"]:
+            return Finding(payment.method, None, N_("not tried: the platform's own page shows it"))
+        try:
+            self.open_payment(payment)
+        except ChannelError as error:
+            told = {"amount": money.yuan(payment.amount), "text": str(error)}
+            good = False if isinstance(error, ChannelRefused) else None
+            return Finding(payment.method, good, N_("an order of %(amount)s is not accepted: %(text)s"), told)
+        self.close(payment)
+        return Finding(
+            payment.method, True, N_("an order of %(amount)s is accepted"), {"amount": money.yuan(payment.amount)}
+        )
+
     def read_notice(self, incoming: Incoming) -> Notice:
         fields = read_form(incoming.query if incoming.method == "GET" else incoming.body)
         if not self._genuine(fields):
@@ -286,6 +317,21 @@ class EpayV1(EpayDriver):
             raise ChannelUnknown(_refusal(answer))
         return self._deposit(answer, payment)
 
+    def _rights(self) -> list[Finding]:
+        try:
+            query = {"act": "query", "pid": self.config["pid"], "key": self.config["key"]}
+            answer = _answer(self._upstream.get("api.php", query))
+        except ChannelUnknown as silence:
+            return [_not_known("collect", silence)]
+        return [_may_collect(answer, "1", answer.get("active"))]
+
+    def _version(self) -> Finding:
+        try:
+            newer = "code" in self._upstream.post("api/pay/query", {}).json()
+        except ChannelUnknown:
+            newer = False
+        return Finding("version", None, N_("1; the platform also has version 2, which is safer") if newer else "1")
+
 
 class EpayV2(EpayDriver):
     """RSA: everything under api/, requests and answers signed; errors are not."""
@@ -345,6 +391,23 @@ class EpayV2(EpayDriver):
         except ChannelUnknown:
             return False
 
+    def _rights(self) -> list[Finding]:
+        found = []
+        for about, path in (("collect", "merchant/info"), ("pay_out", "transfer/balance")):
+            try:
+                answer = self._ask(path, {})
+            except ChannelUnknown as silence:
+                found.append(_not_known(about, silence))
+                continue
+            if about == "collect":
+                found.append(_may_collect(answer, "0", answer.get("status"), answer.get("pay_status")))
+            else:
+                found.append(_may_pay_out(answer))
+        return found
+
+    def _version(self) -> Finding:
+        return Finding("version", True, "2")
+
     def pay_out(self, payout: Payout) -> Report:
         account = payout.account
         fields = {
@@ -386,3 +449,30 @@ def _is_fresh(answer: Mapping[str, Any]) -> bool:
         return abs(time.time() - int(str(answer.get("timestamp")))) <= CLOCKS_DIFFER
     except ValueError:
         return False
+
+
+def _not_known(about: str, silence: ChannelUnknown) -> Finding:
+    return Finding(about, None, N_("not known: %(text)s"), {"text": str(silence)})
+
+
+def _may_collect(answer: Mapping[str, Any], success: str, *states: Any) -> Finding:
+    """Whether the merchant may take payments; each state is 1 if so, 2 while it is under review, 0 if not."""
+    if str(answer["code"]) != success:
+        return Finding("collect", None, N_("not known: %(text)s"), {"text": _refusal(answer)})
+    if None in states:
+        return Finding("collect", None, N_("not known: %(text)s"), {"text": "the platform does not say"})
+    found = {str(state) for state in states}
+    if found == {"1"}:
+        balance = said(answer.get("money", ""))
+        return Finding("collect", True, N_("open; balance at the platform: %(balance)s"), {"balance": balance})
+    if "2" in found:
+        return Finding("collect", False, N_("the platform is still reviewing the merchant"))
+    return Finding("collect", False, N_("the platform has closed this for the merchant"))
+
+
+def _may_pay_out(answer: Mapping[str, Any]) -> Finding:
+    """Whether the merchant may pay out. That it may not is no problem of a channel that takes deposits only."""
+    if str(answer["code"]) != "0":
+        return Finding("pay_out", None, N_("not open: %(text)s"), {"text": _refusal(answer)})
+    facts = {"available": said(answer.get("available_money", "")), "rate": said(answer.get("transfer_rate", ""))}
+    return Finding("pay_out", True, N_("open; available: %(available)s, the platform's fee: %(rate)s%%"), facts)

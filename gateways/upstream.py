@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
 from http.client import HTTPException
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
@@ -14,11 +16,12 @@ from requests.adapters import HTTPAdapter
 from urllib3.exceptions import HTTPError
 
 import settings
-from gateways.base import BadNotice, ChannelUnknown
+from gateways.base import N_, BadNotice, ChannelUnknown, Finding
 from gateways.bounded import Bounded, Deadline, pools
 
 # Seconds: for a connection, for each read, and for one call as a whole.
 CONNECT, READ, WHOLE = 5.0, 10.0, 12.0
+CLOCKS_DIFFER = 60  # seconds that this machine's clock may be off an upstream's
 USER_AGENT = f"merchant-orders/{settings.VERSION}"
 POOLS = pools(Bounded)
 FORM = "application/x-www-form-urlencoded"
@@ -75,6 +78,7 @@ class Upstream:
         self._host = urlsplit(base).hostname
         self._proxies = {"http": proxy, "https": proxy} if proxy else {}
         self._adapter = _Adapter(pool_connections=2, pool_maxsize=8)
+        self._date, self._heard = "", 0.0  # what it gave as the time in its last answer, and when that came
 
     def address(self, path: str, query: Mapping[str, str] | None = None) -> str:
         """The full address of a path."""
@@ -105,6 +109,7 @@ class Upstream:
                 Deadline(WHOLE),
                 self._adapter.send(request, stream=True, timeout=(CONNECT, READ), proxies=self._proxies) as answer,
             ):
+                self._date, self._heard = answer.headers.get("Date", ""), time.time()
                 return Reply(answer.status_code, answer.headers, self._body(answer))
         except (OSError, ValueError, HTTPError, HTTPException) as error:  # requests' own are OSErrors
             raise ChannelUnknown(f"no answer from {self._host}: {type(error).__name__}") from None
@@ -115,6 +120,18 @@ class Upstream:
         if encoding.lower() not in ("", "identity"):
             raise ChannelUnknown(f"{self._host} answers in an encoding that was not asked for: {said(encoding)}")
         return b"".join(answer.raw.stream(decode_content=False))
+
+    def clock(self) -> Finding:
+        """How far this machine's clock is off the upstream's, by its last answer."""
+        try:
+            off = round(self._heard - parsedate_to_datetime(self._date).timestamp())
+        except ValueError:
+            return Finding("clock", None, N_("the channel does not say what time it has"))
+        if abs(off) <= CLOCKS_DIFFER:
+            return Finding("clock", True, N_("agrees with the channel's"))
+        return Finding(
+            "clock", False, N_("%(off)s seconds off the channel's: set this machine's clock"), {"off": f"{off:+}"}
+        )
 
     def get(self, path: str, query: Mapping[str, str]) -> Reply:
         """GET with a query string. Raises ChannelUnknown."""

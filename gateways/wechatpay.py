@@ -7,7 +7,7 @@ import re
 import secrets
 import time
 from base64 import b64decode
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -25,6 +25,7 @@ from gateways.base import (
     ChannelRefused,
     ChannelUnknown,
     Driver,
+    Finding,
     Incoming,
     Notice,
     Opened,
@@ -330,6 +331,10 @@ class WechatpayDriver(Driver):
         if order_no != payment.order_no:
             raise ChannelUnknown("the answer is about another order")
         return report
+
+    def check(self, payments: Sequence[Payment]) -> list[Finding]:
+        """Keys and clock."""
+        return [*super().check(payments), self._upstream.clock()]
 
     def close(self, payment: Payment) -> bool:
         path = f"{TRANSACTIONS}/out-trade-no/{payment.order_no}/close"

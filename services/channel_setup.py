@@ -12,7 +12,7 @@ from peewee import IntegrityError
 import business_clock
 import settings
 from gateways import registry
-from gateways.base import ChannelUnknown, Payment, State
+from gateways.base import ChannelUnknown, Finding, Payment
 from gateways.sandbox import SandboxDriver
 from models.base import LARGEST_ID, database
 from models.channel import CATEGORIES, LARGEST_AMOUNT, PAY_METHODS, Channel
@@ -20,33 +20,41 @@ from models.ledger import CLEARING
 from models.order import Order
 from models.writer import after_commit, transaction
 from services import directory, ledger, links, marks, vault
-from services.channels import ask, driver_of
+from services.channels import ask, driver_of, payment_of
 from services.errors import N_, NotPossible
 from services.numbers import new_order_no
 
 BY_HAND = N_("nobody can be asked: an operator moves the money by hand")
-ANSWERS = N_("the channel answers, and accepts our keys")
 UNDER_WAY = N_("orders are under way at the present account: another one would know nothing of them")
 SANDBOX_IN_EARNEST = N_("anyone who has a pay_url can mark an order of a sandbox channel as paid")
 
 
-def check(channel: Channel) -> str:
-    """Ask a channel about a deposit that is not there, which takes its address and our keys; what it said.
+def check(channel: Channel) -> list[Finding]:
+    """Find out whether a channel can be used: what its upstream says of our keys, and of more where the driver can ask.
 
     Raises:
         NotPossible: it gave no usable answer; the text says why.
     """
-    driver, site = driver_of(channel), settings.active().public_url
+    driver, payments = driver_of(channel), _never_made(channel)
     if driver.by_hand:
-        return BY_HAND
-    absent = Payment(new_order_no(), 1, driver.methods[0], "", site, site, 0)
+        return [Finding("keys", None, BY_HAND)]
+
+    def check_all(_: Payment) -> list[Finding]:
+        return driver.check(payments)
+
     try:
-        report = ask(driver.query, absent)
+        found: list[Finding] = ask(check_all, payments[0])
     except ChannelUnknown as silence:
         raise NotPossible(f"channel {channel.id}: {silence}") from silence
-    if report.state not in (State.ABSENT, State.OPEN):
-        raise NotPossible(f"channel {channel.id} says of an order that was never made that it is {report.state.value}")
-    return ANSWERS
+    return found
+
+
+def _never_made(channel: Channel) -> list[Payment]:
+    """A deposit of the channel's least amount for each of its payment methods, under a number that no order has."""
+    expires_at = business_clock.now() + settings.active().buy_expiry
+    facts = {"amount": channel.min_amount, "expires_at": expires_at}
+    methods = channel.pay_method.split(",")
+    return [payment_of(Order(order_no=new_order_no(), payment_method=method, **facts)) for method in methods]
 
 
 def every() -> list[Channel]:

@@ -207,8 +207,10 @@ class ChannelPage(Page):
         """Ask the channel about an order that is not there, and say how that went."""
         row = self._found(channel_id)
         try:
-            answer = audit.act(access.actor(), "try channel", "channel", str(row.id), lambda: channel_setup.check(row))
-            flash(said(answer), "good")
+            found = audit.act(access.actor(), "try channel", "channel", str(row.id), lambda: channel_setup.check(row))
+            for each in found:
+                text = f"{words.word(words.CHECKS, each.about)}: {said(each.text, **each.args)}"
+                flash(text, {True: "good", False: "bad", None: "note"}[each.good])
         except NotPossible as refusal:
             why = str(refusal).removeprefix(f"channel {row.id}: ")
             flash(gettext("The try failed: %(why)s. Look at the address, the number and the keys.", why=why), "bad")

@@ -28,6 +28,15 @@ STATUSES = {
     "completed": lazy_gettext("Completed"),
     "cancelled": lazy_gettext("Cancelled"),
 }
+# What a check of a channel is about.
+CHECKS = {
+    "keys": lazy_gettext("Keys"),
+    "collect": lazy_gettext("Taking payments"),
+    "pay_out": lazy_gettext("Payouts"),
+    "clock": lazy_gettext("Clock"),
+    "version": lazy_gettext("Version"),
+    **{name: lazy_gettext(text) for name, text in PAY_METHOD_TEXTS.items()},
+}
 METHODS = {name: lazy_gettext(text) for name, text in PAY_METHOD_TEXTS.items()}
 DRIVERS = {name: lazy_gettext(driver.title) if driver.title else name for name, driver in registry.DRIVERS.items()}
 CATEGORIES = {name: lazy_gettext(text) for name, text in CATEGORY_TEXTS.items()}

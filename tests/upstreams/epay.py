@@ -41,6 +41,8 @@ class EpayPlatform(Loopback):
         self.orders: dict[str, dict[str, str]] = {}
         self.payouts: dict[str, dict[str, str]] = {}
         self.transfers_end = "1"  # status of a transfer once it is asked about
+        self.merchant_state = 1  # 0: closed, 2: under review
+        self.pays_out = True
         self.barred: set[str] = set()  # payers' addresses that may not pay any more today
         self.is_old = False  # its answers about transfers name no number
 
@@ -71,7 +73,8 @@ class EpayPlatform(Loopback):
 
     def answer(self, path: str, request: Request) -> Response:
         if path == "api.php":
-            return self._json(self._query_v1(request.args.to_dict()))
+            query = request.args.to_dict()
+            return self._json(self._merchant_v1(query) if query["act"] == "query" else self._query_v1(query))
         fields = dict(parse_qsl(request.get_data().decode(), keep_blank_values=True)) or request.args.to_dict()
         if path in ("mapi.php", "submit.php"):
             return self._create_v1(path, fields)
@@ -139,6 +142,19 @@ class EpayPlatform(Loopback):
         # A number where PHP has one, and money as the database's decimal.
         return {"code": 1, "msg": "succ", **self._shown(order), "status": int(order["status"]), "pid": int(PID)}
 
+    def _merchant_v1(self, query: dict[str, str]) -> dict[str, Any]:
+        if query.get("pid") != PID or query.get("key") != self.key:
+            return {"code": -3, "msg": "商户密钥错误"}
+        return {"code": 1, "pid": int(PID), "active": self.merchant_state, "money": "1000.00"}
+
+    def _merchant_v2(self, fields: dict[str, str]) -> dict[str, Any]:
+        return {"code": 0, "pid": int(PID), "status": 1, "pay_status": self.merchant_state, "money": "1000.00"}
+
+    def _balance(self, fields: dict[str, str]) -> dict[str, Any]:
+        if not self.pays_out:
+            return {"code": -1, "msg": "商户未开启代付API接口"}
+        return {"code": 0, "available_money": f"{self.balance:.2f}", "transfer_rate": "0.5"}
+
     def _v2(self, path: str, fields: dict[str, str]) -> dict[str, Any]:
         if fields.get("pid") != PID or not self._holds(fields):
             return {"code": -1, "msg": "RSA签名校验失败"}
@@ -149,6 +165,8 @@ class EpayPlatform(Loopback):
             "pay/submit": self._new_order,
             "pay/query": self._query_v2,
             "pay/close": self._close_v2,
+            "merchant/info": self._merchant_v2,
+            "transfer/balance": self._balance,
             "transfer/submit": self._transfer,
             "transfer/query": self._ask_transfer,
         }

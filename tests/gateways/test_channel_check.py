@@ -1,0 +1,130 @@
+"""`flask channel check` and the console's *Try*: what they find out about a channel before it takes money."""
+
+import json
+import re
+import time
+from email.utils import formatdate
+from http.server import BaseHTTPRequestHandler
+
+import pytest
+
+from tests.upstreams.alipay import Alipay
+from tests.upstreams.epay import EpayPlatform
+from tests.upstreams.wechatpay import WechatPay
+
+
+@pytest.fixture
+def platform(web_server):
+    return EpayPlatform(web_server)
+
+
+@pytest.fixture(params=["1", "2"])
+def version(request):
+    return request.param
+
+
+@pytest.fixture
+def channel(version, platform, add_channel):
+    return add_channel("epay", platform.config(version), "--pay-method", "wxpay,alipay", "--min", "2.00")
+
+
+@pytest.fixture
+def checked(flask, channel):
+    """`checked()`: the results by what they are about, `(result, detail)`; it `fails` if something is a problem."""
+
+    def check(fails=False):
+        rows = json.loads(flask("channel", "check", channel, "--json", fails=fails).output)
+        return {row["check"]: (row["result"], row["detail"]) for row in rows}
+
+    return check
+
+
+def test_all_that_can_be_known_is_found_out(checked, version, platform):
+    found = checked()
+    assert found["keys"] == ("ok", "the channel answers, and accepts our keys")
+    assert found["collect"] == ("ok", "open; balance at the platform: 1000.00")
+    assert found["wxpay"] == found["alipay"] == ("ok", "an order of 2.00 is accepted")
+    assert found["clock"] == ("ok", "agrees with the channel's")
+    if version == "1":
+        assert found["version"] == ("-", "1; the platform also has version 2, which is safer")
+        assert "pay_out" not in found
+    else:
+        assert found["version"] == ("ok", "2")
+        assert found["pay_out"] == ("ok", "open; available: 100000.00, the platform's fee: 0.5%")
+        assert all(order.get("closed") for order in platform.orders.values())
+    assert {order["money"] for order in platform.orders.values()} == {"2.00"}
+
+
+def test_it_makes_no_order_here(checked, flask_json):
+    checked()
+    assert flask_json("order", "list") == []
+
+
+@pytest.mark.parametrize(
+    ("state", "text"),
+    [(0, "the platform has closed this for the merchant"), (2, "the platform is still reviewing the merchant")],
+)
+def test_a_merchant_that_may_not_take_payments_is_a_problem(state, text, checked, platform):
+    platform.merchant_state = state
+    assert checked(fails=True)["collect"] == ("problem", text)
+
+
+def test_a_payment_method_that_is_refused_is_a_problem_with_the_platform_s_words(checked, platform):
+    platform.barred.add("127.0.0.1")
+    found = checked(fails=True)
+    assert found["wxpay"][0] == found["alipay"][0] == "problem"
+    assert found["wxpay"][1].startswith("an order of 2.00 is not accepted: 你今天已无法再发起支付，请明天再试")
+
+
+@pytest.mark.parametrize("version", ["2"], indirect=True)
+def test_that_payouts_are_not_open_is_said_and_no_problem(checked, platform):
+    platform.pays_out = False
+    assert checked()["pay_out"] == ("-", "not open: 商户未开启代付API接口 (code -1)")
+
+
+def test_what_a_platform_does_not_answer_is_not_known(checked, platform):
+    platform.fails("", "garbage", "broken")
+    assert checked()["collect"][0] == "-"
+
+
+def test_with_redirect_the_methods_are_not_tried(flask, checked, channel, platform):
+    flask("channel", "set", channel, "--config", "redirect=true")
+    assert checked()["wxpay"] == ("-", "not tried: the platform's own page shows it")
+    assert platform.orders == {}
+
+
+@pytest.fixture
+def says_it_is(monkeypatch):
+    """`says_it_is(date)`: what the platform's answers have as their time."""
+    return lambda date: monkeypatch.setattr(BaseHTTPRequestHandler, "date_time_string", lambda *_: date)
+
+
+@pytest.mark.parametrize(("seconds", "said"), [(-200, "-"), (200, "+")])
+def test_a_clock_that_is_off_is_a_problem(seconds, said, checked, says_it_is):
+    says_it_is(formatdate(time.time() - seconds, usegmt=True))
+    result, detail = checked(fails=True)["clock"]
+    assert result == "problem"
+    assert re.fullmatch(rf"\{said}(199|200|201) seconds off the channel's: set this machine's clock", detail)
+
+
+@pytest.mark.parametrize("date", ["", "yesterday"])
+def test_a_channel_that_says_no_time_is_no_problem(date, checked, says_it_is):
+    says_it_is(date)
+    assert checked()["clock"] == ("-", "the channel does not say what time it has")
+
+
+def test_a_person_reads_it_as_a_table(flask, channel):
+    lines = flask("channel", "check", channel).output.splitlines()
+    assert [line.split()[:2] for line in lines[:3]] == [["check", "result"], ["keys", "ok"], ["collect", "ok"]]
+
+
+@pytest.mark.parametrize(("driver", "upstream"), [("wechatpay", WechatPay), ("alipay", Alipay)])
+def test_the_other_channels_say_something_of_keys_and_clock(driver, upstream, web_server, add_channel, flask_json):
+    rows = flask_json("channel", "check", add_channel(driver, upstream(web_server).config("key")))
+    assert [(row["check"], row["result"]) for row in rows] == [("keys", "ok"), ("clock", "ok")]
+
+
+def test_a_channel_by_hand_can_not_be_asked(flask_json):
+    assert flask_json("channel", "check", 3) == [
+        {"check": "keys", "result": "-", "detail": "nobody can be asked: an operator moves the money by hand"}
+    ]

@@ -8,6 +8,7 @@ from functools import partial
 
 from peewee import fn
 
+import business_clock
 from gateways.base import Report, State
 from models.ledger import AVAILABLE, HELD, Entry, LedgerAccount, Posting
 from models.order import (
@@ -17,11 +18,13 @@ from models.order import (
     MONEY_IN,
     PAID,
     PAYOUT_CONFLICT,
+    PAYOUT_MISSING,
     PENDING,
     REVERSED,
     Order,
     PaymentException,
 )
+from services import shown
 from services.lifecycle import ANSWERED
 from services.verdicts import Books, Proof
 
@@ -183,7 +186,6 @@ def of_payout(
 
 def proof_of_withdrawal(order: Order, report: Report, position: Position) -> Proof:
     """What a report proves, given where the books have the money."""
-    states = {State.OPEN: Proof.UNDER_WAY, State.ABSENT: Proof.ABSENT}
     if report.is_unsized:
         return Proof.AS_BOOKED if position.is_unsized else Proof.UNKNOWN
     if report.state is State.FAILED:
@@ -192,13 +194,25 @@ def proof_of_withdrawal(order: Order, report: Report, position: Position) -> Pro
         )
         known = any((each.kind, each.resolution) in ends for each in position.exceptions)
         return Proof.AS_BOOKED if known and position.books is Books.SPENT else Proof.GONE
-    if report.state is not State.PAID:
-        return states[report.state]
+    if report.state is State.OPEN:
+        return Proof.UNDER_WAY
+    if report.state is State.ABSENT:
+        return _proof_of_absence(order, position)
     if _is_on_record(order, report, position):
         return Proof.AS_BOOKED
     if report.amount == order.amount:
         return Proof.AS_ORDERED
     return Proof.MORE if report.amount > order.amount else Proof.LESS
+
+
+def _proof_of_absence(order: Order, position: Position) -> Proof:
+    """What it proves that the channel does not know a payout: once it has shown it, that is no leave to pay again."""
+    ended = [each.resolution for each in position.exceptions if each.kind == PAYOUT_MISSING]
+    if position.books is Books.SPENT and COMPLETE in ended:
+        return Proof.AS_BOOKED
+    shows_all = (order.expires_at or 0) <= business_clock.now()
+    is_missing = position.books is Books.IN_FLIGHT and shows_all and shown.is_known(order)
+    return Proof.MISSING if is_missing else Proof.ABSENT
 
 
 def _is_on_record(order: Order, report: Report, position: Position) -> bool:

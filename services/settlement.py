@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import business_clock
 from gateways.base import BadNotice, ChannelUnknown, Incoming, Report, State
 from models.base import database
 from models.order import (
+    AT_CHANNEL,
     CANCELLED,
     COMPLETED,
     CONFIRMED,
@@ -13,11 +16,12 @@ from models.order import (
     PAID,
     PAYOUT_CONFLICT,
     PAYOUT_IN_PROGRESS,
+    PAYOUT_MISSING,
     PENDING,
     Order,
 )
 from models.writer import transaction
-from services import differences, ledger, lifecycle, positions, postings, references
+from services import differences, ledger, lifecycle, positions, postings, references, shown
 from services.channels import LATE, ask, driver_of, payment_of
 from services.errors import Refused
 from services.lifecycle import close_exception, move, raise_exception
@@ -196,12 +200,15 @@ def cancel_unpaid(order: Order, ask_again: int | None, why: Reason, who: str = "
 
 
 def _settle_withdrawal(order: Order, report: Report, who: str, why: Reason) -> bool:
+    noted = report.state is State.OPEN and _remember(order, report, who)
+    if report.state is State.ABSENT:
+        report = replace(report, reference=shown.reference_of(order) or "")
     position = positions.of_withdrawal(order, report, positions.exceptions_of(order))
     proof = positions.proof_of_withdrawal(order, report, position)
     proof = _unless_shared(order, proof, report, who)
     verdict = TABLE[position.books][proof]
     if verdict == NONE:
-        return False
+        return noted
     changed = _withdrawal_exception(order, verdict.exception, proof, report, position, who)
     if changed and position.books is Books.SPENT_TWICE and verdict.exception == CLOSE:
         return _settle_withdrawal(order, report, who, why) or changed  # was it about the first payout, too?
@@ -211,12 +218,19 @@ def _settle_withdrawal(order: Order, report: Report, who: str, why: Reason) -> b
         return cancel_withdrawal(order, who, why)
     if verdict.posting:
         changed |= _post_again(order, verdict.posting, report, who)
-    if verdict.exception == PAYOUT_IN_PROGRESS:
+    if verdict.exception in OPEN_ENDED:
         order.put_off(business_clock.now() + LATE[1])  # it is asked about until there is a final result
         return changed
     if order.status != CANCELLED:
         order.put_off(None)
     return changed
+
+
+def _remember(order: Order, report: Report, who: str) -> bool:
+    """Note that the channel has the payout, if the report is its own; True if this is new."""
+    if who != "channel" or not report.proven or driver_of(order.channel).by_hand:
+        return False
+    return shown.remember(order, report.reference, report.detail)
 
 
 def _withdrawal_exception(order: Order, what: str, proof: Proof, report: Report, position: Position, who: str) -> bool:
@@ -225,11 +239,11 @@ def _withdrawal_exception(order: Order, what: str, proof: Proof, report: Report,
     if what == CLOSE:
         end = PAID_OUT if proof is Proof.AS_ORDERED else FAILED
         whole = proof is Proof.GONE and position.books is not Books.SPENT_TWICE  # nothing at all is out
-        about = [each for each in every if whole or each in position.open or each.kind == PAYOUT_IN_PROGRESS]
+        about = [each for each in every if whole or each in position.open or each.kind in OPEN_ENDED]
         closed = [close_exception(each, end, who) for each in about if each.kind in AT_CHANNEL]
         return any(closed)
     if what == PAYOUT_CONFLICT:
-        for each in [each for each in every if each.kind == PAYOUT_IN_PROGRESS]:
+        for each in [each for each in every if each.kind in OPEN_ENDED]:
             close_exception(each, PAID_OUT, who)
     kind = PAYOUT_CONFLICT if what == ADJUST else what
     same = [each for each in position.open if each.kind == kind]
@@ -258,8 +272,9 @@ CAUSES = {
     Proof.GONE: "payout_returned",
     Proof.UNDER_WAY: "payout_in_progress",
     Proof.ABSENT: "payout_not_there",
+    Proof.MISSING: "payout_missing",
 }
-AT_CHANNEL = (PAYOUT_CONFLICT, PAYOUT_IN_PROGRESS)
+OPEN_ENDED = (PAYOUT_IN_PROGRESS, PAYOUT_MISSING)  # the channel is asked until it has a final result
 
 
 def _post_again(order: Order, posting: str, report: Report, who: str) -> bool:

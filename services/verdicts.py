@@ -19,6 +19,7 @@ from models.order import (
     PAID_TWICE,
     PAYOUT_CONFLICT,
     PAYOUT_IN_PROGRESS,
+    PAYOUT_MISSING,
     REVERSED,
     SHARED_REFERENCE,
     WRONG_AMOUNT,
@@ -59,6 +60,7 @@ class Proof(Enum):
     GONE = auto()  # nothing is there: it failed, or all of it went back
     UNDER_WAY = auto()  # a deposit is not paid yet, a payout is in progress
     ABSENT = auto()  # the channel does not know the order
+    MISSING = auto()  # the same of a payout that the channel has shown before
 
 
 class Verdict(NamedTuple):
@@ -86,8 +88,10 @@ def _row(
     claimed: Verdict = NONE,
     under_way: Verdict = NONE,
     absent: Verdict | None = None,
+    missing: Verdict | None = None,
 ) -> dict[Proof, Verdict]:
     """One row: `paid` for any amount that has no verdict of its own."""
+    absent = under_way if absent is None else absent
     return {
         Proof.CLAIMED: claimed,
         Proof.AS_ORDERED: ordered or paid,
@@ -98,7 +102,8 @@ def _row(
         Proof.UNKNOWN: unknown,
         Proof.GONE: gone,
         Proof.UNDER_WAY: under_way,
-        Proof.ABSENT: under_way if absent is None else absent,
+        Proof.ABSENT: absent,
+        Proof.MISSING: absent if missing is None else missing,
     }
 
 
@@ -141,6 +146,7 @@ TABLE: dict[Books, dict[Proof, Verdict]] = {
         paid=_conflict,
         unknown=_conflict,
         gone=Verdict(CANCELLED, RELEASE, CLOSE),
+        missing=_opens(PAYOUT_MISSING),
     ),
     Books.SPENT: _row(paid=_conflict, unknown=_reversed, gone=_reversed, under_way=_reversed),
     Books.SPENT_TWICE: _row(paid=_adjusted, unknown=_adjusted, gone=_closed),

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import re
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
+from urllib.parse import urljoin
 
 from marshmallow import ValidationError, fields, validate, validates_schema
 
@@ -40,6 +40,7 @@ from gateways.config import (
     public_key,
     told,
 )
+from gateways.epay_answers import about_order, answer_of, knows_no_order, knows_no_payout, opened, refusal
 from gateways.signatures import holds, sign
 from gateways.statement import Layout
 from gateways.upstream import Reply, Upstream, app_link, is_for_a_code, read_form, said, web_address
@@ -49,8 +50,6 @@ DEPOSITS = {"0": State.OPEN, "1": State.PAID}
 REFUNDED = "2"
 PAYOUTS = {"0": State.OPEN, "1": State.PAID, "2": State.FAILED, "3": State.OPEN}  # 3: waits for the platform's people
 CLOCKS_DIFFER = 300  # seconds
-NOT_THERE = re.compile("(当前|该|此)?(付款|转账|商户|系统)?(订单|订单号|记录|交易号|交易)不存在[!！。]?")
-NAMES_IT = ("trade_no", "out_trade_no", "biz_no", "out_biz_no")
 
 
 class EpayConfig(UpstreamConfig):
@@ -184,6 +183,17 @@ class EpayDriver(Driver):
             "money": money.yuan(payment.amount),
         }
 
+    def _page(self, address: str) -> str:
+        """A page of the platform, as a browser on its site would open it. Raises ChannelUnknown.
+
+        Plugins of such platforms give addresses that begin with a slash: at the root of the host, even if the
+        platform itself is in a folder.
+        """
+        try:
+            return web_address(urljoin(self.config["base_url"], address) if address.startswith("/") else address)
+        except ValueError:
+            raise ChannelUnknown(f"it gave an address that can't be opened: {said(address)}") from None
+
     def read_notice(self, incoming: Incoming) -> Notice:
         fields = read_form(incoming.query if incoming.method == "GET" else incoming.body)
         if not self._genuine(fields):
@@ -220,27 +230,6 @@ class EpayDriver(Driver):
         return Report(DEPOSITS[status], amount, reference)
 
 
-def _refusal(answer: Mapping[str, Any]) -> str:
-    return f"{said(answer.get('msg', ''))} (code {said(answer.get('code'))})"
-
-
-def _does_not_know(answer: Mapping[str, Any]) -> bool:
-    """Is this the answer about an order or a payout that was never made? Other errors have the same code.
-
-    An answer that names it is about one that is there: the platform hands on what its own bank said of it.
-    """
-    named = any(answer.get(name) for name in NAMES_IT)
-    return str(answer.get("code")) == "-1" and not named and bool(NOT_THERE.fullmatch(str(answer.get("msg"))))
-
-
-def _answer(reply: Reply) -> dict[str, Any]:
-    """The JSON object of a good reply, which says by its `code` how it went. Raises ChannelUnknown."""
-    answer = reply.json()
-    if reply.status != 200 or "code" not in answer:
-        raise ChannelUnknown(f"status {reply.status}: {said(answer.get('msg', 'no code in the answer'))}")
-    return answer
-
-
 class EpayV1(EpayDriver):
     """MD5: mapi.php (or submit.php, in the payer's browser) and api.php, whose answers nobody signs."""
 
@@ -261,22 +250,22 @@ class EpayV1(EpayDriver):
         if self.config["redirect"]:
             return Opened(redirect=self._upstream.address("submit.php", self._signed(order)))
         more = {"clientip": self.config["clientip"], "device": self.config["device"]}
-        answer = _answer(self._upstream.post("mapi.php", self._signed(order | more)))
+        answer = opened(self._upstream.post("mapi.php", self._signed(order | more)))
         if str(answer["code"]) != "1":
-            raise ChannelRefused(_refusal(answer))
+            raise ChannelRefused(refusal(answer))
         qr, address, link = (str(answer.get(name) or "") for name in ("qrcode", "payurl", "urlscheme"))
         if not (qr or address or link) or (qr and not is_for_a_code(qr)):
             raise ChannelRefused("it gave nothing that a payer could be shown: set redirect=true")
-        return Opened(qr=qr, redirect=web_address(address) if address else "", scheme=app_link(link) if link else "")
+        return Opened(qr=qr, redirect=self._page(address) if address else "", scheme=app_link(link) if link else "")
 
     def query(self, payment: Payment) -> Report:
         who = {"pid": self.config["pid"], "key": self.config["key"]}
         query = {"act": "order", **who, "out_trade_no": payment.order_no}
-        answer = _answer(self._upstream.get("api.php", query))
-        if _does_not_know(answer):
+        answer = about_order(self._upstream.get("api.php", query))
+        if knows_no_order(answer, "1"):
             return Report(State.ABSENT)
         if str(answer.get("code")) != "1":
-            raise ChannelUnknown(_refusal(answer))
+            raise ChannelUnknown(refusal(answer))
         return self._deposit(answer, payment)
 
 
@@ -300,33 +289,35 @@ class EpayV2(EpayDriver):
     def _genuine(self, fields: Mapping[str, Any]) -> bool:
         return holds(self._platform_key, signed_text(fields).encode(), fields.get("sign", ""))
 
-    def _ask(self, path: str, fields: Mapping[str, str]) -> dict[str, Any]:
+    def _ask(
+        self, path: str, fields: Mapping[str, str], read: Callable[[Reply], dict[str, Any]] = answer_of
+    ) -> dict[str, Any]:
         """A successful answer whose signature holds, or an error, which is believed as little as need be."""
-        answer = _answer(self._upstream.post(f"api/{path}", self._signed(fields)))
+        answer = read(self._upstream.post(f"api/{path}", self._signed(fields)))
         if str(answer["code"]) == "0" and not (self._genuine(answer) and _is_fresh(answer)):
             raise ChannelUnknown("an answer whose signature doesn't hold")
         return answer
 
     def open_payment(self, payment: Payment) -> Opened:
         how = {"method": "jump" if self.config["redirect"] else "web", "device": self.config["device"]}
-        answer = self._ask("pay/create", self._order(payment) | how | {"clientip": self.config["clientip"]})
+        answer = self._ask("pay/create", self._order(payment) | how | {"clientip": self.config["clientip"]}, opened)
         if str(answer["code"]) != "0":
-            raise ChannelRefused(_refusal(answer))
+            raise ChannelRefused(refusal(answer))
         kind, shown = str(answer.get("pay_type")), str(answer.get("pay_info") or "")
         if kind == "qrcode" and is_for_a_code(shown):
             return Opened(qr=shown)
         if kind == "jump" and shown:
-            return Opened(redirect=web_address(shown))
+            return Opened(redirect=self._page(shown))
         if kind == "urlscheme" and shown:
             return Opened(scheme=app_link(shown))
         raise ChannelRefused(f"it gave a payment of type {said(kind)}, which can't be shown: set redirect=true")
 
     def query(self, payment: Payment) -> Report:
-        answer = self._ask("pay/query", {"out_trade_no": payment.order_no})
-        if _does_not_know(answer):
+        answer = self._ask("pay/query", {"out_trade_no": payment.order_no}, about_order)
+        if knows_no_order(answer, "2"):
             return Report(State.ABSENT)
         if str(answer["code"]) != "0":
-            raise ChannelUnknown(_refusal(answer))
+            raise ChannelUnknown(refusal(answer))
         return self._deposit(answer, payment)
 
     def close(self, payment: Payment) -> bool:
@@ -348,15 +339,15 @@ class EpayV2(EpayDriver):
         answer = self._ask("transfer/submit", fields)
         if str(answer["code"]) != "0":
             # Also the answer to a payout that is there already: nothing here is known to be a failure.
-            raise ChannelUnknown(_refusal(answer))
+            raise ChannelUnknown(refusal(answer))
         return self._payout(answer, payout)
 
     def query_payout(self, payout: Payout) -> Report:
         answer = self._ask("transfer/query", {"out_biz_no": payout.number})
-        if _does_not_know(answer):
-            return Report(State.ABSENT, detail=_refusal(answer))
+        if knows_no_payout(answer):
+            return Report(State.ABSENT, detail=refusal(answer))
         if str(answer["code"]) != "0":
-            raise ChannelUnknown(_refusal(answer))
+            raise ChannelUnknown(refusal(answer))
         return self._payout(answer, payout)
 
     def _payout(self, answer: Mapping[str, Any], payout: Payout) -> Report:

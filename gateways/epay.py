@@ -47,7 +47,8 @@ from gateways.upstream import Reply, Upstream, app_link, is_for_a_code, read_for
 
 KEYS = {"1": ("key",), "2": ("private_key", "platform_key")}
 DEPOSITS = {"0": State.OPEN, "1": State.PAID}
-REFUNDED = "2"
+REFUNDED, FROZEN = "2", "3"
+PAID_BY = ("endtime", "api_trade_no", "bill_trade_no", "buyer")  # a platform fills one of them once it is paid
 PAYOUTS = {"0": State.OPEN, "1": State.PAID, "2": State.FAILED, "3": State.OPEN}  # 3: waits for the platform's people
 CLOCKS_DIFFER = 300  # seconds
 
@@ -219,12 +220,16 @@ class EpayDriver(Driver):
         except ValueError as error:
             raise ChannelUnknown(said(error)) from None
         if status == REFUNDED and not returned:
-            return Report(State.RETURNED, amount, reference)  # version 1 names the whole amount and no refund
+            # Version 1 names the whole amount and no refund. On some platforms status 2 is an order that expired.
+            was_paid = any(str(answer.get(name) or "").strip("0-: ") for name in PAID_BY)
+            return Report(State.RETURNED if was_paid else State.ENDED, amount, reference)
         if status == REFUNDED and returned < amount:
             return Report(State.PAID, amount - returned, reference, returned=returned)
         if status == REFUNDED:
             detail = "it was paid and refunded at the channel"
             return Report(State.FAILED, reference=reference, detail=detail, returned=returned)
+        if status == FROZEN:
+            raise ChannelUnknown("the platform froze this payment (status 3): ask its staff why, and until when")
         if status not in DEPOSITS:
             raise ChannelUnknown(f"the channel gives status {said(status)}")
         return Report(DEPOSITS[status], amount, reference)

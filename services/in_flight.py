@@ -22,7 +22,7 @@ _OTHERWISE = {
     State.FAILED: N_("the channel reports that it failed"),
     State.OPEN: N_("the channel has it: it is open there"),
     State.PAID: N_("the channel has it: it is paid there"),
-    State.RETURNED: N_("the channel reports that it went back"),
+    **dict.fromkeys((State.RETURNED, State.ENDED), N_("the channel reports that it went back")),
 }
 MISSING = N_(
     "the channel had it and no longer shows it: check there whether the money is out, then settle the exception "

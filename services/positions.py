@@ -64,7 +64,7 @@ def exceptions_of(order: Order) -> list[PaymentException]:
 def references_of(order: Order, report: Report, exceptions: list[PaymentException]) -> list[str]:
     """The channel's numbers of the payments of a deposit that a report is about: the one that it names, or all."""
     money = [each for each in exceptions if each.kind in MONEY_IN]
-    if report.state in (State.PAID, State.RETURNED) or (
+    if report.state in (State.PAID, State.RETURNED, State.ENDED) or (
         report.reference and report.reference in {order.channel_reference, *(each.reference for each in money)}
     ):
         return [report.reference]
@@ -121,7 +121,8 @@ def proof_of_deposit(order: Order, report: Report, position: Position) -> Proof:
     if not report.proven:
         return Proof.CLAIMED
     if report.is_unsized:
-        return Proof.AS_BOOKED if position.is_unsized else Proof.UNKNOWN
+        unsized = Proof.ENDED if report.state is State.ENDED else Proof.UNKNOWN
+        return Proof.AS_BOOKED if position.is_unsized else unsized
     if report.state is not State.PAID:
         nothing = {State.OPEN: Proof.UNDER_WAY, State.ABSENT: Proof.ABSENT, State.FAILED: Proof.GONE}[report.state]
         is_booked = position.books is Books.CREDITED or (

@@ -75,7 +75,7 @@ def _ask_about_deposit(order: Order) -> int | None:
     report = ask(driver.query, payment_of(order))
     now = business_clock.now()
     expired = order.status == PENDING and now >= (order.expires_at or 0)
-    unpaid = report.state in (State.OPEN, State.ABSENT)
+    unpaid = report.state in (State.OPEN, State.ABSENT, State.ENDED)
     pause = _pause(order.asks, FIRST_ASK)
     if (expired or over) and unpaid:
         _expire(order, now)

@@ -61,7 +61,7 @@ def settle(order: Order, report: Report, who: str, why: Reason) -> bool:
     asked_about, order = order.status, Order.held(order.id)  # as it is now that nobody else writes
     if report.proven:
         lifecycle.outcome_known(order)
-    if report.state in (State.OPEN, State.ABSENT) and order.status != asked_about:
+    if report.state in (State.OPEN, State.ABSENT, State.ENDED) and order.status != asked_about:
         return False  # it moved on since the channel was asked: the answer is out of date
     why = said(report.detail) if report.detail else why
     return (_settle_deposit if order.is_buy else _settle_withdrawal)(order, report, who, why)

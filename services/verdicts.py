@@ -57,6 +57,7 @@ class Proof(Enum):
     MORE = auto()
     LESS = auto()
     UNKNOWN = auto()  # some or all of it went back, and nobody says how much
+    ENDED = auto()  # expired unpaid, or all or some of it went back: nobody says which
     GONE = auto()  # nothing is there: it failed, or all of it went back
     UNDER_WAY = auto()  # a deposit is not paid yet, a payout is in progress
     ABSENT = auto()  # the channel does not know the order
@@ -82,6 +83,7 @@ def _row(
     paid: Verdict,
     gone: Verdict,
     unknown: Verdict,
+    ended: Verdict | None = None,
     ordered: Verdict | None = None,
     shared: Verdict | None = None,
     more: Verdict | None = None,
@@ -100,6 +102,7 @@ def _row(
         Proof.MORE: more or paid,
         Proof.LESS: paid,
         Proof.UNKNOWN: unknown,
+        Proof.ENDED: unknown if ended is None else ended,
         Proof.GONE: gone,
         Proof.UNDER_WAY: under_way,
         Proof.ABSENT: absent,
@@ -118,7 +121,13 @@ _cancelled = Verdict(CANCELLED)
 
 TABLE: dict[Books, dict[Proof, Verdict]] = {
     Books.AWAITED: _row(
-        claimed=Verdict(PAID), ordered=Verdict(CONFIRMED), shared=_shared, paid=_wrong, unknown=_wrong, gone=_cancelled
+        claimed=Verdict(PAID),
+        ordered=Verdict(CONFIRMED),
+        shared=_shared,
+        paid=_wrong,
+        unknown=_wrong,
+        ended=NONE,
+        gone=_cancelled,
     ),
     Books.QUESTIONED: _row(
         ordered=Verdict(CONFIRMED, exception=CLOSE),
@@ -126,8 +135,8 @@ TABLE: dict[Books, dict[Proof, Verdict]] = {
         unknown=_adjusted,
         gone=Verdict(CANCELLED, exception=CLOSE),
     ),
-    Books.LATE: _row(paid=_late, unknown=_late, gone=NONE),
-    Books.ANOTHER: _row(paid=_twice, unknown=_twice, gone=NONE),
+    Books.LATE: _row(paid=_late, unknown=_late, ended=NONE, gone=NONE),
+    Books.ANOTHER: _row(paid=_twice, unknown=_twice, ended=NONE, gone=NONE),
     Books.OPEN: _row(paid=_adjusted, unknown=_adjusted, gone=_closed),
     Books.TO_CREDIT: _row(
         more=_more,

@@ -228,3 +228,79 @@ def test_a_payout_that_the_platform_never_had_is_handed_over_again(msg, api, add
     monkeypatch.setattr(platform, "_ask_transfer", lambda fields: {"code": -1, "msg": msg})
     later(700)
     assert len(platform.payouts) == 1
+
+
+# --- status 2: refunded, or expired
+
+PAID_THERE = [{"endtime": "2026-05-01 12:00:00"}, {"api_trade_no": "42000001"}, {"buyer": "o-1"}]
+
+
+def ends(platform, order_no, **facts):
+    platform.orders[order_no] |= {"status": "2", **facts}
+
+
+@pytest.mark.parametrize("facts", [{}, {"endtime": ""}, {"endtime": "0000-00-00 00:00:00"}])
+def test_an_order_that_expired_at_the_platform_is_no_payment_and_expires_here(
+    facts, api, channel, platform, later, exceptions, balances
+):
+    order_no = api.buy(channel=channel).data["order_no"]
+    ends(platform, order_no, **facts)
+    later(60)
+    assert (api.status(order_no), exceptions()) == ("pending", {})
+    later(450, times=2)
+    later(601)
+    assert (api.status(order_no), exceptions(), balances()) == ("cancelled", {}, (START, 0))
+
+
+@pytest.mark.parametrize("facts", PAID_THERE)
+def test_an_order_that_shows_a_payment_and_is_refunded_is_a_refund_of_unknown_size(
+    facts, api, channel, platform, later, exceptions
+):
+    order_no = api.buy(channel=channel).data["order_no"]
+    ends(platform, order_no, **facts)
+    later(60)
+    assert (api.status(order_no), exceptions()) == ("pending", {order_no: "wrong_amount"})
+
+
+def test_an_order_that_expired_at_the_platform_and_is_paid_after_all_is_credited(
+    version, api, channel, platform, later, balances
+):
+    order_no = api.buy(channel=channel).data["order_no"]
+    ends(platform, order_no)
+    later(60)
+    platform.pay(order_no)
+    platform.notice(order_no, version).to(api.send, order_no)
+    assert (api.status(order_no), balances()) == ("completed", (START + 9_940, 0))
+
+
+def test_money_that_was_credited_and_has_status_2_at_the_platform_is_reversed_by_an_unknown_amount(
+    version, api, channel, platform, flask, exceptions, story
+):
+    order_no = api.buy(channel=channel).data["order_no"]
+    platform.pay(order_no)
+    platform.notice(order_no, version).to(api.send, order_no)
+    ends(platform, order_no, endtime="")
+    flask("order", "ask", order_no)
+    assert exceptions() == {order_no: "reversed"}
+    assert [each["amount"] for each in story(order_no)["exceptions"]] == ["0.00"]
+
+
+def test_money_in_an_open_exception_that_has_status_2_at_the_platform_loses_its_amount(
+    version, api, channel, platform, flask, story
+):
+    order_no = api.buy(channel=channel).data["order_no"]
+    platform.pay(order_no, "90.00")
+    platform.notice(order_no, version).to(api.send, order_no)
+    ends(platform, order_no, endtime="")
+    flask("order", "ask", order_no)
+    assert [(each["kind"], each["amount"]) for each in story(order_no)["exceptions"]] == [("wrong_amount", "0.00")]
+
+
+def test_that_a_platform_froze_a_payment_is_said(api, channel, platform, later, story):
+    order_no = api.buy(channel=channel).data["order_no"]
+    platform.pay(order_no)
+    platform.orders[order_no]["status"] = "3"
+    later(60)
+    [exception] = story(order_no)["exceptions"]
+    assert exception["kind"] == "unknown_outcome"
+    assert "froze this payment (status 3)" in exception["detail"]

@@ -216,7 +216,8 @@ class EpayPlatform(Loopback):
 
     def pay(self, order_no: str, money: str = "") -> None:
         """The payer pays, the order's money or another sum."""
-        self.orders[order_no] |= {"status": "1", "money": money or self.orders[order_no]["money"]}
+        paid = {"status": "1", "endtime": "2026-05-01 12:00:00"}
+        self.orders[order_no] |= paid | {"money": money or self.orders[order_no]["money"]}
 
     def notice(self, order_no: str, version: str = "1", **changed: str) -> Sent:
         """What the platform tells the notify address once the order is paid; `changed` before it is signed."""

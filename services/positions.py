@@ -107,6 +107,17 @@ def of_deposit(order: Order, reference: str, exceptions: list[PaymentException])
     return Position(books, least - gone, least + sent + known, about)
 
 
+def is_gone(order: Order, report: Report, exceptions: list[PaymentException]) -> bool:
+    """Is this a payment of which the books know it all, and that some or all of it went back since?"""
+    about = [each for each in exceptions if each.reference == report.reference]
+    if order.status == CANCELLED and order.channel_reference == report.reference:
+        return report.amount <= order.received  # it went back before it was credited
+    if not any(each.kind == REVERSED or each.returned or each.resolution in (REFUND, RETURNED) for each in about):
+        return False
+    unsized = any(each.code == "returned_unknown" for each in about)
+    return unsized or report.amount <= received(order, report.reference, exceptions)
+
+
 def received(order: Order, reference: str, exceptions: list[PaymentException]) -> int:
     """What the channel received under this number in all, as far as the books know, in fen; also what went back."""
     money = [each for each in exceptions if each.reference == reference and each.kind in MONEY_IN]

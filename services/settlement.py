@@ -77,11 +77,23 @@ def take_notice(order: Order, incoming: Incoming) -> bool:
     notice = driver.read_notice(incoming)
     if notice.order_no != order.order_no:
         raise BadNotice("it is about another order")
-    if driver.asks_again and order.is_buy:
+    if order.is_buy and (driver.asks_again or _may_be_old(order, notice.report)):
         return _ask_soon(order) if order.status in (PENDING, CANCELLED) else _ask_at_once(order)
     if order.is_buy and notice.report.state is State.OPEN:
         return False  # it says nothing new, and may be older than what is known
     return settle(order, notice.report, "channel", because("notice"))
+
+
+def _may_be_old(order: Order, report: Report) -> bool:
+    """Would a notice open an exception about money that went back since? It stays valid for ever, the money does not.
+
+    The payer's return address carries what some channels sign in a notice, so anyone who paid can send it again.
+    """
+    exceptions = positions.exceptions_of(order)
+    if report.state is not State.PAID or not positions.is_gone(order, report, exceptions):
+        return False
+    position = positions.of_deposit(order, report.reference, exceptions)
+    return TABLE[position.books][positions.proof_of_deposit(order, report, position)].exception in MONEY_IN
 
 
 @transaction

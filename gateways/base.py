@@ -45,6 +45,7 @@ class State(Enum):
     FAILED = "failed"  # it was not, and never will be
     ABSENT = "absent"  # the channel does not know the order
     RETURNED = "returned"  # it was paid, and some or all of it went back: the channel does not say how much
+    ENDED = "ended"  # a deposit expired unpaid, or was paid and went back: the channel does not say which
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ class Report:
     @property
     def is_unsized(self) -> bool:
         """Does it leave open how much the channel has?"""
-        return self.state is State.RETURNED or (self.state is State.PAID and not self.amount)
+        return self.state in (State.RETURNED, State.ENDED) or (self.state is State.PAID and not self.amount)
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+from urllib.parse import urljoin
 
 from marshmallow import ValidationError, fields, validate, validates_schema
 
@@ -42,17 +42,18 @@ from gateways.config import (
     public_key,
     told,
 )
+from gateways.epay_answers import about_order, answer_of, knows_no_order, knows_no_payout, opened, refusal
+from gateways.epay_check import may_collect, may_pay_out, not_known
 from gateways.signatures import holds, sign
 from gateways.statement import Layout
 from gateways.upstream import Reply, Upstream, app_link, is_for_a_code, read_form, said, web_address
 
 KEYS = {"1": ("key",), "2": ("private_key", "platform_key")}
 DEPOSITS = {"0": State.OPEN, "1": State.PAID}
-REFUNDED = "2"
+REFUNDED, FROZEN = "2", "3"
+PAID_BY = ("endtime", "api_trade_no", "bill_trade_no", "buyer")  # a platform fills one of them once it is paid
 PAYOUTS = {"0": State.OPEN, "1": State.PAID, "2": State.FAILED, "3": State.OPEN}  # 3: waits for the platform's people
 CLOCKS_DIFFER = 300  # seconds
-NOT_THERE = re.compile("(当前|该|此)?(付款|转账|商户|系统)?(订单|订单号|记录|交易号|交易)不存在[!！。]?")
-NAMES_IT = ("trade_no", "out_trade_no", "biz_no", "out_biz_no")
 
 
 class EpayConfig(UpstreamConfig):
@@ -228,6 +229,17 @@ class EpayDriver(Driver):
             payment.method, True, N_("an order of %(amount)s is accepted"), {"amount": money.yuan(payment.amount)}
         )
 
+    def _page(self, address: str) -> str:
+        """A page of the platform, as a browser on its site would open it. Raises ChannelUnknown.
+
+        Plugins of such platforms give addresses that begin with a slash: at the root of the host, even if the
+        platform itself is in a folder.
+        """
+        try:
+            return web_address(urljoin(self.config["base_url"], address) if address.startswith("/") else address)
+        except ValueError:
+            raise ChannelUnknown(f"it gave an address that can't be opened: {said(address)}") from None
+
     def read_notice(self, incoming: Incoming) -> Notice:
         fields = read_form(incoming.query if incoming.method == "GET" else incoming.body)
         if not self._genuine(fields):
@@ -253,36 +265,19 @@ class EpayDriver(Driver):
         except ValueError as error:
             raise ChannelUnknown(said(error)) from None
         if status == REFUNDED and not returned:
-            return Report(State.RETURNED, amount, reference)  # version 1 names the whole amount and no refund
+            # Version 1 names the whole amount and no refund. On some platforms status 2 is an order that expired.
+            was_paid = any(str(answer.get(name) or "").strip("0-: ") for name in PAID_BY)
+            return Report(State.RETURNED if was_paid else State.ENDED, amount, reference)
         if status == REFUNDED and returned < amount:
             return Report(State.PAID, amount - returned, reference, returned=returned)
         if status == REFUNDED:
             detail = "it was paid and refunded at the channel"
             return Report(State.FAILED, reference=reference, detail=detail, returned=returned)
+        if status == FROZEN:
+            raise ChannelUnknown("the platform froze this payment (status 3): ask its staff why, and until when")
         if status not in DEPOSITS:
             raise ChannelUnknown(f"the channel gives status {said(status)}")
         return Report(DEPOSITS[status], amount, reference)
-
-
-def _refusal(answer: Mapping[str, Any]) -> str:
-    return f"{said(answer.get('msg', ''))} (code {said(answer.get('code'))})"
-
-
-def _does_not_know(answer: Mapping[str, Any]) -> bool:
-    """Is this the answer about an order or a payout that was never made? Other errors have the same code.
-
-    An answer that names it is about one that is there: the platform hands on what its own bank said of it.
-    """
-    named = any(answer.get(name) for name in NAMES_IT)
-    return str(answer.get("code")) == "-1" and not named and bool(NOT_THERE.fullmatch(str(answer.get("msg"))))
-
-
-def _answer(reply: Reply) -> dict[str, Any]:
-    """The JSON object of a good reply, which says by its `code` how it went. Raises ChannelUnknown."""
-    answer = reply.json()
-    if reply.status != 200 or "code" not in answer:
-        raise ChannelUnknown(f"status {reply.status}: {said(answer.get('msg', 'no code in the answer'))}")
-    return answer
 
 
 class EpayV1(EpayDriver):
@@ -299,31 +294,31 @@ class EpayV1(EpayDriver):
         order = self._order(payment)
         if self.config["redirect"]:
             return Opened(redirect=self._upstream.address("submit.php", self._signed(order)))
-        answer = _answer(self._upstream.post("mapi.php", self._signed(order | self._payer(payment))))
+        answer = opened(self._upstream.post("mapi.php", self._signed(order | self._payer(payment))))
         if str(answer["code"]) != "1":
-            raise ChannelRefused(_refusal(answer))
+            raise ChannelRefused(refusal(answer))
         qr, address, link = (str(answer.get(name) or "") for name in ("qrcode", "payurl", "urlscheme"))
         if not (qr or address or link) or (qr and not is_for_a_code(qr)):
             raise ChannelRefused("it gave nothing that a payer could be shown: set redirect=true")
-        return Opened(qr=qr, redirect=web_address(address) if address else "", scheme=app_link(link) if link else "")
+        return Opened(qr=qr, redirect=self._page(address) if address else "", scheme=app_link(link) if link else "")
 
     def query(self, payment: Payment) -> Report:
         who = {"pid": self.config["pid"], "key": self.config["key"]}
         query = {"act": "order", **who, "out_trade_no": payment.order_no}
-        answer = _answer(self._upstream.get("api.php", query))
-        if _does_not_know(answer):
+        answer = about_order(self._upstream.get("api.php", query))
+        if knows_no_order(answer, "1"):
             return Report(State.ABSENT)
         if str(answer.get("code")) != "1":
-            raise ChannelUnknown(_refusal(answer))
+            raise ChannelUnknown(refusal(answer))
         return self._deposit(answer, payment)
 
     def _rights(self) -> list[Finding]:
         try:
             query = {"act": "query", "pid": self.config["pid"], "key": self.config["key"]}
-            answer = _answer(self._upstream.get("api.php", query))
+            answer = answer_of(self._upstream.get("api.php", query))
         except ChannelUnknown as silence:
-            return [_not_known("collect", silence)]
-        return [_may_collect(answer, "1", answer.get("active"))]
+            return [not_known("collect", silence)]
+        return [may_collect(answer, "1", answer.get("active"))]
 
     def _version(self) -> Finding:
         try:
@@ -353,9 +348,11 @@ class EpayV2(EpayDriver):
     def _genuine(self, fields: Mapping[str, Any]) -> bool:
         return holds(self._platform_key, signed_text(fields).encode(), fields.get("sign", ""))
 
-    def _ask(self, path: str, fields: Mapping[str, str]) -> dict[str, Any]:
+    def _ask(
+        self, path: str, fields: Mapping[str, str], read: Callable[[Reply], dict[str, Any]] = answer_of
+    ) -> dict[str, Any]:
         """A successful answer whose signature holds, or an error, which is believed as little as need be."""
-        answer = _answer(self._upstream.post(f"api/{path}", self._signed(fields)))
+        answer = read(self._upstream.post(f"api/{path}", self._signed(fields)))
         if str(answer["code"]) == "0" and not (self._genuine(answer) and _is_fresh(answer)):
             raise ChannelUnknown("an answer whose signature doesn't hold")
         return answer
@@ -364,24 +361,24 @@ class EpayV2(EpayDriver):
         order = self._order(payment)
         if self.config["redirect"]:  # not method=jump, which is refused where a security check is demanded
             return Opened(redirect=self._upstream.address("api/pay/submit"), fields=self._signed(order))
-        answer = self._ask("pay/create", order | {"method": "web"} | self._payer(payment))
+        answer = self._ask("pay/create", order | {"method": "web"} | self._payer(payment), opened)
         if str(answer["code"]) != "0":
-            raise ChannelRefused(_refusal(answer))
+            raise ChannelRefused(refusal(answer))
         kind, shown = str(answer.get("pay_type")), str(answer.get("pay_info") or "")
         if kind == "qrcode" and is_for_a_code(shown):
             return Opened(qr=shown)
         if kind == "jump" and shown:
-            return Opened(redirect=web_address(shown))
+            return Opened(redirect=self._page(shown))
         if kind == "urlscheme" and shown:
             return Opened(scheme=app_link(shown))
         raise ChannelRefused(f"it gave a payment of type {said(kind)}, which can't be shown: set redirect=true")
 
     def query(self, payment: Payment) -> Report:
-        answer = self._ask("pay/query", {"out_trade_no": payment.order_no})
-        if _does_not_know(answer):
+        answer = self._ask("pay/query", {"out_trade_no": payment.order_no}, about_order)
+        if knows_no_order(answer, "2"):
             return Report(State.ABSENT)
         if str(answer["code"]) != "0":
-            raise ChannelUnknown(_refusal(answer))
+            raise ChannelUnknown(refusal(answer))
         return self._deposit(answer, payment)
 
     def close(self, payment: Payment) -> bool:
@@ -397,12 +394,12 @@ class EpayV2(EpayDriver):
             try:
                 answer = self._ask(path, {})
             except ChannelUnknown as silence:
-                found.append(_not_known(about, silence))
+                found.append(not_known(about, silence))
                 continue
             if about == "collect":
-                found.append(_may_collect(answer, "0", answer.get("status"), answer.get("pay_status")))
+                found.append(may_collect(answer, "0", answer.get("status"), answer.get("pay_status")))
             else:
-                found.append(_may_pay_out(answer))
+                found.append(may_pay_out(answer))
         return found
 
     def _version(self) -> Finding:
@@ -420,15 +417,15 @@ class EpayV2(EpayDriver):
         answer = self._ask("transfer/submit", fields)
         if str(answer["code"]) != "0":
             # Also the answer to a payout that is there already: nothing here is known to be a failure.
-            raise ChannelUnknown(_refusal(answer))
+            raise ChannelUnknown(refusal(answer))
         return self._payout(answer, payout)
 
     def query_payout(self, payout: Payout) -> Report:
         answer = self._ask("transfer/query", {"out_biz_no": payout.number})
-        if _does_not_know(answer):
-            return Report(State.ABSENT, detail=_refusal(answer))
+        if knows_no_payout(answer):
+            return Report(State.ABSENT, detail=refusal(answer))
         if str(answer["code"]) != "0":
-            raise ChannelUnknown(_refusal(answer))
+            raise ChannelUnknown(refusal(answer))
         return self._payout(answer, payout)
 
     def _payout(self, answer: Mapping[str, Any], payout: Payout) -> Report:
@@ -449,30 +446,3 @@ def _is_fresh(answer: Mapping[str, Any]) -> bool:
         return abs(time.time() - int(str(answer.get("timestamp")))) <= CLOCKS_DIFFER
     except ValueError:
         return False
-
-
-def _not_known(about: str, silence: ChannelUnknown) -> Finding:
-    return Finding(about, None, N_("not known: %(text)s"), {"text": str(silence)})
-
-
-def _may_collect(answer: Mapping[str, Any], success: str, *states: Any) -> Finding:
-    """Whether the merchant may take payments; each state is 1 if so, 2 while it is under review, 0 if not."""
-    if str(answer["code"]) != success:
-        return Finding("collect", None, N_("not known: %(text)s"), {"text": _refusal(answer)})
-    if None in states:
-        return Finding("collect", None, N_("not known: %(text)s"), {"text": "the platform does not say"})
-    found = {str(state) for state in states}
-    if found == {"1"}:
-        balance = said(answer.get("money", ""))
-        return Finding("collect", True, N_("open; balance at the platform: %(balance)s"), {"balance": balance})
-    if "2" in found:
-        return Finding("collect", False, N_("the platform is still reviewing the merchant"))
-    return Finding("collect", False, N_("the platform has closed this for the merchant"))
-
-
-def _may_pay_out(answer: Mapping[str, Any]) -> Finding:
-    """Whether the merchant may pay out. That it may not is no problem of a channel that takes deposits only."""
-    if str(answer["code"]) != "0":
-        return Finding("pay_out", None, N_("not open: %(text)s"), {"text": _refusal(answer)})
-    facts = {"available": said(answer.get("available_money", "")), "rate": said(answer.get("transfer_rate", ""))}
-    return Finding("pay_out", True, N_("open; available: %(available)s, the platform's fee: %(rate)s%%"), facts)

@@ -177,10 +177,13 @@ AMOUNT_CORRECTED = "amount_corrected"
 SHARED_REFERENCE = "shared_reference"
 PAYOUT_CONFLICT = "payout_conflict"
 PAYOUT_IN_PROGRESS = "payout_in_progress"
+PAYOUT_MISSING = "payout_missing"
 REVERSED = "reversed"
 UNKNOWN_OUTCOME = "unknown_outcome"
 # Money that the channel received and that the rules did not credit.
 MONEY_IN = (WRONG_AMOUNT, LATE_PAYMENT, PAID_TWICE, AMOUNT_CORRECTED, SHARED_REFERENCE)
+# Payouts that the channel has, or had, and that do not fit the books.
+AT_CHANNEL = (PAYOUT_CONFLICT, PAYOUT_IN_PROGRESS, PAYOUT_MISSING)
 
 
 class PaymentException(Table):

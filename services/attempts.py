@@ -69,7 +69,7 @@ def reports_of(order: Order) -> list[Report]:
     return money + [replace(others[0], reference=each) for each in missing if others] or others[:1]
 
 
-_HOPE = (State.OPEN, State.ABSENT, State.FAILED)
+_HOPE = (State.OPEN, State.ABSENT, State.ENDED, State.FAILED)
 
 
 def _booked(order: Order) -> set[str]:

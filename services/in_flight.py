@@ -8,7 +8,7 @@ import business_clock
 from gateways.base import ChannelUnknown, State
 from models.order import CONFIRMED, PAYOUT_IN_PROGRESS, UNKNOWN_OUTCOME, Order, PaymentException
 from models.writer import transaction
-from services import positions, settlement
+from services import positions, settlement, shown
 from services.channels import LEASE, ask, driver_of, payout_of
 from services.errors import N_, NotPossible
 from services.queues import waiting_for
@@ -22,8 +22,12 @@ _OTHERWISE = {
     State.FAILED: N_("the channel reports that it failed"),
     State.OPEN: N_("the channel has it: it is open there"),
     State.PAID: N_("the channel has it: it is paid there"),
-    State.RETURNED: N_("the channel reports that it went back"),
+    **dict.fromkeys((State.RETURNED, State.ENDED), N_("the channel reports that it went back")),
 }
+MISSING = N_(
+    "the channel had it and no longer shows it: check there whether the money is out, then settle the exception "
+    "about it, by --complete or --cancel"
+)
 
 
 def may_be(order: Order, exception: PaymentException | None = None) -> bool:
@@ -67,10 +71,13 @@ def check(order: Order, wanted: tuple[State, ...], exception: PaymentException |
             return
         order.put_off(again)
         raise NotPossible(N_("the channel can't say whether it has it: %(why)s"), why=str(silence)) from silence
-    if report.state not in wanted:
+    is_missing = report.state is State.ABSENT and shown.is_known(order)
+    if is_missing and exception is not None and exception.kind in settlement.OPEN_ENDED:
+        return  # the operator has looked there
+    if is_missing or report.state not in wanted:
         order.put_off(again)
         settlement.settle(order, report, "channel", settlement.ASKED)  # it counts, whatever the operator wanted
-        raise NotPossible(_OTHERWISE[report.state])
+        raise NotPossible(MISSING if is_missing else _OTHERWISE[report.state])
 
 
 @transaction

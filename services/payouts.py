@@ -8,7 +8,7 @@ from gateways.base import ChannelRefused, Report, State
 from models.merchant import Merchant
 from models.order import COMPLETED, CONFIRMED, MONEY_IN, PAID, PENDING, SELL, Order, PaymentException
 from models.writer import transaction
-from services import after_restore, clock, in_flight, lifecycle, positions, references, settlement
+from services import after_restore, clock, in_flight, lifecycle, positions, references, settlement, shown
 from services.channels import LATE, LEASE, ask, driver_of, keep_account, payout_of
 from services.errors import N_, NotPossible
 from services.reasons import Reason, because, said
@@ -145,10 +145,11 @@ def hand_over(order: Order) -> Report:
     """
     driver, payout = driver_of(order.channel), payout_of(order)
     paused = not driver.by_hand and after_restore.is_paused()
+    is_known = shown.is_known(order)
     # After a restore it may have been handed over already, although its row does not say so.
-    report = ask(driver.query_payout, payout) if order.asks > 1 or paused else Report(State.ABSENT)
-    if report.state is not State.ABSENT:
-        return report
+    report = ask(driver.query_payout, payout) if order.asks > 1 or paused or is_known else Report(State.ABSENT)
+    if is_known or report.state is not State.ABSENT:
+        return report  # what the channel had once is not handed over again: an operator looks there
     if paused:
         return Report(State.OPEN, proven=False)
     if not _begins_to_hand_over(order, driver.shows_payouts_after):

@@ -8,6 +8,7 @@ from functools import partial
 
 from peewee import fn
 
+import business_clock
 from gateways.base import Report, State
 from models.ledger import AVAILABLE, HELD, Entry, LedgerAccount, Posting
 from models.order import (
@@ -17,11 +18,13 @@ from models.order import (
     MONEY_IN,
     PAID,
     PAYOUT_CONFLICT,
+    PAYOUT_MISSING,
     PENDING,
     REVERSED,
     Order,
     PaymentException,
 )
+from services import shown
 from services.lifecycle import ANSWERED
 from services.verdicts import Books, Proof
 
@@ -61,7 +64,7 @@ def exceptions_of(order: Order) -> list[PaymentException]:
 def references_of(order: Order, report: Report, exceptions: list[PaymentException]) -> list[str]:
     """The channel's numbers of the payments of a deposit that a report is about: the one that it names, or all."""
     money = [each for each in exceptions if each.kind in MONEY_IN]
-    if report.state in (State.PAID, State.RETURNED) or (
+    if report.state in (State.PAID, State.RETURNED, State.ENDED) or (
         report.reference and report.reference in {order.channel_reference, *(each.reference for each in money)}
     ):
         return [report.reference]
@@ -104,6 +107,17 @@ def of_deposit(order: Order, reference: str, exceptions: list[PaymentException])
     return Position(books, least - gone, least + sent + known, about)
 
 
+def is_gone(order: Order, report: Report, exceptions: list[PaymentException]) -> bool:
+    """Is this a payment of which the books know it all, and that some or all of it went back since?"""
+    about = [each for each in exceptions if each.reference == report.reference]
+    if order.status == CANCELLED and order.channel_reference == report.reference:
+        return report.amount <= order.received  # it went back before it was credited
+    if not any(each.kind == REVERSED or each.returned or each.resolution in (REFUND, RETURNED) for each in about):
+        return False
+    unsized = any(each.code == "returned_unknown" for each in about)
+    return unsized or report.amount <= received(order, report.reference, exceptions)
+
+
 def received(order: Order, reference: str, exceptions: list[PaymentException]) -> int:
     """What the channel received under this number in all, as far as the books know, in fen; also what went back."""
     money = [each for each in exceptions if each.reference == reference and each.kind in MONEY_IN]
@@ -118,7 +132,8 @@ def proof_of_deposit(order: Order, report: Report, position: Position) -> Proof:
     if not report.proven:
         return Proof.CLAIMED
     if report.is_unsized:
-        return Proof.AS_BOOKED if position.is_unsized else Proof.UNKNOWN
+        unsized = Proof.ENDED if report.state is State.ENDED else Proof.UNKNOWN
+        return Proof.AS_BOOKED if position.is_unsized else unsized
     if report.state is not State.PAID:
         nothing = {State.OPEN: Proof.UNDER_WAY, State.ABSENT: Proof.ABSENT, State.FAILED: Proof.GONE}[report.state]
         is_booked = position.books is Books.CREDITED or (
@@ -183,7 +198,6 @@ def of_payout(
 
 def proof_of_withdrawal(order: Order, report: Report, position: Position) -> Proof:
     """What a report proves, given where the books have the money."""
-    states = {State.OPEN: Proof.UNDER_WAY, State.ABSENT: Proof.ABSENT}
     if report.is_unsized:
         return Proof.AS_BOOKED if position.is_unsized else Proof.UNKNOWN
     if report.state is State.FAILED:
@@ -192,13 +206,25 @@ def proof_of_withdrawal(order: Order, report: Report, position: Position) -> Pro
         )
         known = any((each.kind, each.resolution) in ends for each in position.exceptions)
         return Proof.AS_BOOKED if known and position.books is Books.SPENT else Proof.GONE
-    if report.state is not State.PAID:
-        return states[report.state]
+    if report.state is State.OPEN:
+        return Proof.UNDER_WAY
+    if report.state is State.ABSENT:
+        return _proof_of_absence(order, position)
     if _is_on_record(order, report, position):
         return Proof.AS_BOOKED
     if report.amount == order.amount:
         return Proof.AS_ORDERED
     return Proof.MORE if report.amount > order.amount else Proof.LESS
+
+
+def _proof_of_absence(order: Order, position: Position) -> Proof:
+    """What it proves that the channel does not know a payout: once it has shown it, that is no leave to pay again."""
+    ended = [each.resolution for each in position.exceptions if each.kind == PAYOUT_MISSING]
+    if position.books is Books.SPENT and COMPLETE in ended:
+        return Proof.AS_BOOKED
+    shows_all = (order.expires_at or 0) <= business_clock.now()
+    is_missing = position.books is Books.IN_FLIGHT and shows_all and shown.is_known(order)
+    return Proof.MISSING if is_missing else Proof.ABSENT
 
 
 def _is_on_record(order: Order, report: Report, position: Position) -> bool:

@@ -74,7 +74,7 @@ def _ask_about_deposit(order: Order) -> int | None:
     reports = attempts.reports_of(order)
     now = business_clock.now()
     expired = order.status == PENDING and now >= (order.expires_at or 0)
-    unpaid = all(report.state in (State.OPEN, State.ABSENT) for report in reports)
+    unpaid = all(report.state in (State.OPEN, State.ABSENT, State.ENDED) for report in reports)
     pause = _pause(order.asks, FIRST_ASK)
     if (expired or over) and unpaid:
         _expire(order, now)

@@ -12,14 +12,13 @@ from models.base import database
 from models.channel import Channel
 from models.ledger import AVAILABLE, HELD, Entry, LedgerAccount, Posting
 from models.order import (
+    AT_CHANNEL,
     BUY,
     CANCELLED,
     COMPLETED,
     CONFIRMED,
     MONEY_IN,
     PAID,
-    PAYOUT_CONFLICT,
-    PAYOUT_IN_PROGRESS,
     REVERSED,
     SELL,
     History,
@@ -192,7 +191,7 @@ def _told(channel: Channel, since: int, until: int, types: Collection[int]) -> I
     """
     kind, ended = PaymentException.kind, PaymentException.resolution
     by_hand = kind.in_(MONEY_IN) & ended.in_((CREDIT, COMPLETE))
-    out = kind.in_((PAYOUT_CONFLICT, PAYOUT_IN_PROGRESS)) & ended.in_((COMPLETE, PAID_OUT))
+    out = kind.in_(AT_CHANNEL) & ended.in_((COMPLETE, PAID_OUT))
     counts = by_hand | (out & (Order.status == CANCELLED)) | ((kind == REVERSED) & ended.is_null())
     meanwhile = (PaymentException.createtime >= since) & (PaymentException.createtime < until)
     columns = (PaymentException.createtime.alias("told_at"), ended.alias("ended"))

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import business_clock
 from gateways.base import BadNotice, ChannelUnknown, Incoming, Report, State
 from models.base import database
 from models.order import (
+    AT_CHANNEL,
     CANCELLED,
     COMPLETED,
     CONFIRMED,
@@ -13,11 +16,12 @@ from models.order import (
     PAID,
     PAYOUT_CONFLICT,
     PAYOUT_IN_PROGRESS,
+    PAYOUT_MISSING,
     PENDING,
     Order,
 )
 from models.writer import transaction
-from services import attempts, differences, ledger, lifecycle, positions, postings, references
+from services import attempts, differences, ledger, lifecycle, positions, postings, references, shown
 from services.channels import LATE, driver_of
 from services.errors import Refused
 from services.lifecycle import close_exception, move, raise_exception
@@ -57,7 +61,7 @@ def settle(order: Order, report: Report, who: str, why: Reason) -> bool:
     asked_about, order = order.status, Order.held(order.id)  # as it is now that nobody else writes
     if report.proven:
         lifecycle.outcome_known(order)
-    if report.state in (State.OPEN, State.ABSENT) and order.status != asked_about:
+    if report.state in (State.OPEN, State.ABSENT, State.ENDED) and order.status != asked_about:
         return False  # it moved on since the channel was asked: the answer is out of date
     why = said(report.detail) if report.detail else why
     return (_settle_deposit if order.is_buy else _settle_withdrawal)(order, report, who, why)
@@ -79,11 +83,23 @@ def take_notice(order: Order, incoming: Incoming) -> bool:
     notice = driver.read_notice(incoming)
     if attempts.order_no_of(notice.order_no) != order.order_no:
         raise BadNotice("it is about another order")
-    if driver.asks_again and order.is_buy:
+    if order.is_buy and (driver.asks_again or _may_be_old(order, notice.report)):
         return _ask_soon(order) if order.status in (PENDING, CANCELLED) else _ask_at_once(order)
     if order.is_buy and notice.report.state is State.OPEN:
         return False  # it says nothing new, and may be older than what is known
     return settle(order, notice.report, "channel", because("notice"))
+
+
+def _may_be_old(order: Order, report: Report) -> bool:
+    """Would a notice open an exception about money that went back since? It stays valid for ever, the money does not.
+
+    The payer's return address carries what some channels sign in a notice, so anyone who paid can send it again.
+    """
+    exceptions = positions.exceptions_of(order)
+    if report.state is not State.PAID or not positions.is_gone(order, report, exceptions):
+        return False
+    position = positions.of_deposit(order, report.reference, exceptions)
+    return TABLE[position.books][positions.proof_of_deposit(order, report, position)].exception in MONEY_IN
 
 
 @transaction
@@ -202,12 +218,15 @@ def cancel_unpaid(order: Order, ask_again: int | None, why: Reason, who: str = "
 
 
 def _settle_withdrawal(order: Order, report: Report, who: str, why: Reason) -> bool:
+    noted = report.state is State.OPEN and _remember(order, report, who)
+    if report.state is State.ABSENT:
+        report = replace(report, reference=shown.reference_of(order) or "")
     position = positions.of_withdrawal(order, report, positions.exceptions_of(order))
     proof = positions.proof_of_withdrawal(order, report, position)
     proof = _unless_shared(order, proof, report, who)
     verdict = TABLE[position.books][proof]
     if verdict == NONE:
-        return False
+        return noted
     changed = _withdrawal_exception(order, verdict.exception, proof, report, position, who)
     if changed and position.books is Books.SPENT_TWICE and verdict.exception == CLOSE:
         return _settle_withdrawal(order, report, who, why) or changed  # was it about the first payout, too?
@@ -217,12 +236,19 @@ def _settle_withdrawal(order: Order, report: Report, who: str, why: Reason) -> b
         return cancel_withdrawal(order, who, why)
     if verdict.posting:
         changed |= _post_again(order, verdict.posting, report, who)
-    if verdict.exception == PAYOUT_IN_PROGRESS:
+    if verdict.exception in OPEN_ENDED:
         order.put_off(business_clock.now() + LATE[1])  # it is asked about until there is a final result
         return changed
     if order.status != CANCELLED:
         order.put_off(None)
     return changed
+
+
+def _remember(order: Order, report: Report, who: str) -> bool:
+    """Note that the channel has the payout, if the report is its own; True if this is new."""
+    if who != "channel" or not report.proven or driver_of(order.channel).by_hand:
+        return False
+    return shown.remember(order, report.reference, report.detail)
 
 
 def _withdrawal_exception(order: Order, what: str, proof: Proof, report: Report, position: Position, who: str) -> bool:
@@ -231,11 +257,11 @@ def _withdrawal_exception(order: Order, what: str, proof: Proof, report: Report,
     if what == CLOSE:
         end = PAID_OUT if proof is Proof.AS_ORDERED else FAILED
         whole = proof is Proof.GONE and position.books is not Books.SPENT_TWICE  # nothing at all is out
-        about = [each for each in every if whole or each in position.open or each.kind == PAYOUT_IN_PROGRESS]
+        about = [each for each in every if whole or each in position.open or each.kind in OPEN_ENDED]
         closed = [close_exception(each, end, who) for each in about if each.kind in AT_CHANNEL]
         return any(closed)
     if what == PAYOUT_CONFLICT:
-        for each in [each for each in every if each.kind == PAYOUT_IN_PROGRESS]:
+        for each in [each for each in every if each.kind in OPEN_ENDED]:
             close_exception(each, PAID_OUT, who)
     kind = PAYOUT_CONFLICT if what == ADJUST else what
     same = [each for each in position.open if each.kind == kind]
@@ -264,8 +290,9 @@ CAUSES = {
     Proof.GONE: "payout_returned",
     Proof.UNDER_WAY: "payout_in_progress",
     Proof.ABSENT: "payout_not_there",
+    Proof.MISSING: "payout_missing",
 }
-AT_CHANNEL = (PAYOUT_CONFLICT, PAYOUT_IN_PROGRESS)
+OPEN_ENDED = (PAYOUT_IN_PROGRESS, PAYOUT_MISSING)  # the channel is asked until it has a final result
 
 
 def _post_again(order: Order, posting: str, report: Report, who: str) -> bool:

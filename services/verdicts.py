@@ -19,6 +19,7 @@ from models.order import (
     PAID_TWICE,
     PAYOUT_CONFLICT,
     PAYOUT_IN_PROGRESS,
+    PAYOUT_MISSING,
     REVERSED,
     SHARED_REFERENCE,
     WRONG_AMOUNT,
@@ -56,9 +57,11 @@ class Proof(Enum):
     MORE = auto()
     LESS = auto()
     UNKNOWN = auto()  # some or all of it went back, and nobody says how much
+    ENDED = auto()  # expired unpaid, or all or some of it went back: nobody says which
     GONE = auto()  # nothing is there: it failed, or all of it went back
     UNDER_WAY = auto()  # a deposit is not paid yet, a payout is in progress
     ABSENT = auto()  # the channel does not know the order
+    MISSING = auto()  # the same of a payout that the channel has shown before
 
 
 class Verdict(NamedTuple):
@@ -80,14 +83,17 @@ def _row(
     paid: Verdict,
     gone: Verdict,
     unknown: Verdict,
+    ended: Verdict | None = None,
     ordered: Verdict | None = None,
     shared: Verdict | None = None,
     more: Verdict | None = None,
     claimed: Verdict = NONE,
     under_way: Verdict = NONE,
     absent: Verdict | None = None,
+    missing: Verdict | None = None,
 ) -> dict[Proof, Verdict]:
     """One row: `paid` for any amount that has no verdict of its own."""
+    absent = under_way if absent is None else absent
     return {
         Proof.CLAIMED: claimed,
         Proof.AS_ORDERED: ordered or paid,
@@ -96,9 +102,11 @@ def _row(
         Proof.MORE: more or paid,
         Proof.LESS: paid,
         Proof.UNKNOWN: unknown,
+        Proof.ENDED: unknown if ended is None else ended,
         Proof.GONE: gone,
         Proof.UNDER_WAY: under_way,
-        Proof.ABSENT: under_way if absent is None else absent,
+        Proof.ABSENT: absent,
+        Proof.MISSING: absent if missing is None else missing,
     }
 
 
@@ -113,7 +121,13 @@ _cancelled = Verdict(CANCELLED)
 
 TABLE: dict[Books, dict[Proof, Verdict]] = {
     Books.AWAITED: _row(
-        claimed=Verdict(PAID), ordered=Verdict(CONFIRMED), shared=_shared, paid=_wrong, unknown=_wrong, gone=_cancelled
+        claimed=Verdict(PAID),
+        ordered=Verdict(CONFIRMED),
+        shared=_shared,
+        paid=_wrong,
+        unknown=_wrong,
+        ended=NONE,
+        gone=_cancelled,
     ),
     Books.QUESTIONED: _row(
         ordered=Verdict(CONFIRMED, exception=CLOSE),
@@ -121,8 +135,8 @@ TABLE: dict[Books, dict[Proof, Verdict]] = {
         unknown=_adjusted,
         gone=Verdict(CANCELLED, exception=CLOSE),
     ),
-    Books.LATE: _row(paid=_late, unknown=_late, gone=NONE),
-    Books.ANOTHER: _row(paid=_twice, unknown=_twice, gone=NONE),
+    Books.LATE: _row(paid=_late, unknown=_late, ended=NONE, gone=NONE),
+    Books.ANOTHER: _row(paid=_twice, unknown=_twice, ended=NONE, gone=NONE),
     Books.OPEN: _row(paid=_adjusted, unknown=_adjusted, gone=_closed),
     Books.TO_CREDIT: _row(
         more=_more,
@@ -141,6 +155,7 @@ TABLE: dict[Books, dict[Proof, Verdict]] = {
         paid=_conflict,
         unknown=_conflict,
         gone=Verdict(CANCELLED, RELEASE, CLOSE),
+        missing=_opens(PAYOUT_MISSING),
     ),
     Books.SPENT: _row(paid=_conflict, unknown=_reversed, gone=_reversed, under_way=_reversed),
     Books.SPENT_TWICE: _row(paid=_adjusted, unknown=_adjusted, gone=_closed),

@@ -10,13 +10,12 @@ import business_clock
 from models.ledger import AVAILABLE, CLEARING, FEES, LedgerAccount
 from models.order import (
     AMOUNT_CORRECTED,
+    AT_CHANNEL,
     CANCELLED,
     COMPLETED,
     CONFIRMED,
     MONEY_IN,
     PAID,
-    PAYOUT_CONFLICT,
-    PAYOUT_IN_PROGRESS,
     PENDING,
     REVERSED,
     SHARED_REFERENCE,
@@ -36,7 +35,7 @@ from services.reasons import Reason, because
 from services.settlement import cancel_withdrawal, complete_deposit, complete_withdrawal
 from services.verdicts import RELEASE_AGAIN, SPEND_AGAIN, Books
 
-PAYOUTS = (PAYOUT_CONFLICT, PAYOUT_IN_PROGRESS, UNKNOWN_OUTCOME)
+PAYOUTS = (*AT_CHANNEL, UNKNOWN_OUTCOME)
 COMPLETE_ORDER = "complete the order"
 
 Act = Callable[[Order, PaymentException, str], object]

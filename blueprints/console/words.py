@@ -61,6 +61,7 @@ EXCEPTIONS = {
     "shared_reference": lazy_gettext("Reference of another order"),
     "payout_conflict": lazy_gettext("Payout conflict"),
     "payout_in_progress": lazy_gettext("Payout in progress"),
+    "payout_missing": lazy_gettext("Payout missing at the channel"),
     "reversed": lazy_gettext("Reversed by the channel"),
     "unknown_outcome": lazy_gettext("Channel does not answer"),
 }

@@ -429,6 +429,7 @@ def test_a_refunded_or_frozen_payment_credits_nothing(
     placed, api, platform, later, balances, exceptions, status, money, expected, kind
 ):
     order_no = placed()
+    platform.pay(order_no)
     platform.orders[order_no] |= {"status": status} | ({"refundmoney": money} if money else {})
     later(60)
     assert (api.status(order_no), balances(), exceptions().get(order_no)) == (expected, NOTHING, kind)

@@ -16,7 +16,9 @@ STEPS = 10
 
 def any_report(draw, amount):
     """A report that contradicts itself no more than a faulty channel does."""
-    state = draw.choice([State.OPEN, State.FAILED, State.ABSENT, State.RETURNED, State.PAID, State.PAID, State.PAID])
+    state = draw.choice(
+        [State.OPEN, State.FAILED, State.ABSENT, State.RETURNED, State.ENDED, State.PAID, State.PAID, State.PAID]
+    )
     fen = draw.choice([0, amount, amount, amount - 3_000, amount + 2_000]) if state is State.PAID else 0
     return Report(state, fen, draw.choice(["", "A", "A", "A", "B"]), returned=draw.choice([0, 0, 3_000]))
 

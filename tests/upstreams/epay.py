@@ -45,6 +45,8 @@ class EpayPlatform(Loopback):
         self.pays_out = True
         self.barred: set[str] = set()  # payers' addresses that may not pay any more today
         self.is_old = False  # its answers about transfers name no number
+        self.page = ""  # HTML in the place of the answer to a new order
+        self.absent: Response | None = None  # its answer about an order that it does not have
 
     def config(self, version: str, **more: str) -> dict[str, str]:
         """The config of a channel for this account."""
@@ -74,13 +76,22 @@ class EpayPlatform(Loopback):
     def answer(self, path: str, request: Request) -> Response:
         if path == "api.php":
             query = request.args.to_dict()
-            return self._json(self._merchant_v1(query) if query["act"] == "query" else self._query_v1(query))
+            if query["act"] == "query":
+                return self._json(self._merchant_v1(query))
+            return self._unless_absent(query, self._json(self._query_v1(query)))
         fields = dict(parse_qsl(request.get_data().decode(), keep_blank_values=True)) or request.args.to_dict()
+        if self.page and path in ("mapi.php", "api/pay/create"):
+            return Response(self.page, content_type="text/html; charset=utf-8")
         if path in ("mapi.php", "submit.php"):
             return self._create_v1(path, fields)
         if not path.startswith("api/"):
             return Response("<html>not found</html>", 404)
-        return self._json(self._v2(path.removeprefix("api/"), fields))
+        said = self._json(self._v2(path.removeprefix("api/"), fields))
+        return self._unless_absent(fields, said) if path == "api/pay/query" else said
+
+    def _unless_absent(self, fields: dict[str, str], said: Response) -> Response:
+        there = fields.get("out_trade_no") in self.orders
+        return said if there or self.absent is None else self.absent
 
     @staticmethod
     def _json(said: dict[str, Any]) -> Response:
@@ -91,7 +102,9 @@ class EpayPlatform(Loopback):
         if path == "submit.php":
             return Response(f"<html>pay {said}</html>", content_type="text/html")
         if "trade_no" in said:
-            name = {"jump": "payurl", "script": "payurl", "image": "qrcode"}.get(self.gives, self.gives)
+            name = {"jump": "payurl", "rooted": "payurl", "script": "payurl", "image": "qrcode"}.get(
+                self.gives, self.gives
+            )
             info = self._pay_info(said["trade_no"], self.gives)
             said = {"code": 1, "msg": "", "trade_no": said["trade_no"], name: info}
         return self._json(said)
@@ -101,6 +114,7 @@ class EpayPlatform(Loopback):
         return {
             "qrcode": f"weixin://wxpay/bizpayurl?pr={trade_no}",
             "jump": f"https://pay.example.com/pay/{trade_no}/",
+            "rooted": f"/pay/qrcode/{trade_no}/?d=1",
             "urlscheme": f"weixin://dl/business/?t={trade_no}",
             "html": "<form action='https://pay.example.com/'></form>",
             "script": "javascript:alert(1)",
@@ -183,7 +197,7 @@ class EpayPlatform(Loopback):
         if said["code"] != 0:
             return said
         gives = "jump" if fields["method"] == "jump" else self.gives
-        kind = {"script": "jump", "image": "qrcode"}.get(gives, gives)
+        kind = {"rooted": "jump", "script": "jump", "image": "qrcode"}.get(gives, gives)
         return said | {"pay_type": kind, "pay_info": self._pay_info(said["trade_no"], gives)}
 
     def _query_v2(self, fields: dict[str, str]) -> dict[str, Any]:
@@ -226,7 +240,8 @@ class EpayPlatform(Loopback):
 
     def pay(self, order_no: str, money: str = "") -> None:
         """The payer pays, the order's money or another sum."""
-        self.orders[order_no] |= {"status": "1", "money": money or self.orders[order_no]["money"]}
+        paid = {"status": "1", "endtime": "2026-05-01 12:00:00"}
+        self.orders[order_no] |= paid | {"money": money or self.orders[order_no]["money"]}
 
     def notice(self, order_no: str, version: str = "1", **changed: str) -> Sent:
         """What the platform tells the notify address once the order is paid; `changed` before it is signed."""

@@ -73,6 +73,18 @@ class EpayPayouts(SandboxPayouts):
     def has(self, order_no: str) -> bool:
         return self._number(order_no) in self.platform.payouts
 
+    def lose(self, order_no: str) -> Any:
+        """The platform's staff delete the record; what was deleted."""
+        return self.platform.payouts.pop(self._number(order_no))
+
+    def restore(self, order_no: str, record: Any) -> None:
+        """They put it back."""
+        self.platform.payouts[self._number(order_no)] = record
+
+    def handed_over(self) -> int:
+        """How often the platform was asked to pay out."""
+        return sum(call.path.endswith("transfer/submit") for call in self.platform.calls)
+
     def end(self, order_no: str, paid: bool) -> None:
         self.platform.ends[self._number(order_no)] = "1" if paid else "2"
 
@@ -99,6 +111,18 @@ class AlipayPayouts(SandboxPayouts):
 
     def has(self, order_no: str) -> bool:
         return order_no in self.platform.transfers
+
+    def lose(self, order_no: str) -> Any:
+        """The upstream no longer shows it; what was there."""
+        return self.platform.transfers.pop(order_no)
+
+    def restore(self, order_no: str, record: Any) -> None:
+        """It shows it again."""
+        self.platform.transfers[order_no] = record
+
+    def handed_over(self) -> int:
+        """How often it was asked to pay out."""
+        return sum(b"trans.uni.transfer" in call.query_string for call in self.platform.calls)
 
     def end(self, order_no: str, paid: bool) -> None:
         self.platform.transfers[order_no]["status"] = "SUCCESS" if paid else "FAIL"

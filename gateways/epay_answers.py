@@ -1,0 +1,115 @@
+"""What epay platforms answer besides what was asked for: "not there" in all its forms, and pages instead of JSON."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from html.parser import HTMLParser
+from typing import Any
+
+from gateways.base import ChannelRefused, ChannelUnknown
+from gateways.upstream import Reply, said
+
+NAMES_IT = ("trade_no", "out_trade_no", "biz_no", "out_biz_no")
+# Code -1 also means a wrong merchant number, a banned merchant, or a payment method that is not there. So the text
+# decides, and each text is about the order and nothing else. Codes -2 to -5 are about the account or the request.
+NO_ORDER = re.compile(
+    "(当前|该|此)?(商户|系统)?(订单|订单号|交易|交易号|记录)(不存在|未找到)|(查无|无|没有|未找到|找不到)(此|该)?订单"
+    "|(the )?(order|trade)( no)?( was)?( not found| does not exist| doesn't exist)",
+    re.IGNORECASE,
+)
+NO_ORDER_CODES = {"1": ("-1", "0"), "2": ("-1",)}  # by version: in version 2, 0 is success
+# Stricter, since a payout that is not there is handed over again: the text must name the payout itself.
+NO_PAYOUT = re.compile("(当前|该|此)?(转账|付款|代付|打款|出款)(订单|订单号|交易号|单号|记录|交易)(不存在|未找到)")
+END_OF_TEXT = "!！。. "
+LONGEST_PAGE = 100_000
+# On such a page of the platform: it is down for everybody, and not about this order.
+DOWN = re.compile("install|安装|升级|维护", re.IGNORECASE)
+
+
+def refusal(answer: Mapping[str, Any]) -> str:
+    """The platform's own words in an error."""
+    return f"{said(answer.get('msg', ''))} (code {said(answer.get('code'))})"
+
+
+def answer_of(reply: Reply) -> dict[str, Any]:
+    """The JSON object of a good reply, which says by its `code` how it went. Raises ChannelUnknown."""
+    answer = reply.json()
+    if reply.status != 200 or "code" not in answer:
+        raise ChannelUnknown(f"status {reply.status}: {said(answer.get('msg', 'no code in the answer'))}")
+    return answer
+
+
+def _says(answer: Mapping[str, Any], text: re.Pattern[str]) -> bool:
+    """Is this its whole message? One that names an order hands on what the platform's own bank said of it."""
+    named = any(answer.get(name) for name in NAMES_IT)
+    return not named and bool(text.fullmatch(str(answer.get("msg")).strip().rstrip(END_OF_TEXT)))
+
+
+def knows_no_payout(answer: Mapping[str, Any]) -> bool:
+    """Does an answer with status 200 report that the payout was never made?"""
+    return str(answer.get("code")) == "-1" and _says(answer, NO_PAYOUT)
+
+
+def knows_no_order(answer: Mapping[str, Any], version: str) -> bool:
+    """Does the answer report that the deposit was never opened?"""
+    return str(answer.get("code")) in NO_ORDER_CODES[version] and _says(answer, NO_ORDER)
+
+
+def about_order(reply: Reply) -> dict[str, Any]:
+    """The answer to a question about an order; "not there" may have the status 404. Raises ChannelUnknown."""
+    if reply.status == 404 and _says(answer := reply.json(), NO_ORDER):
+        return {"code": "-1", "msg": answer["msg"]}
+    return answer_of(reply)
+
+
+def opened(reply: Reply) -> dict[str, Any]:
+    """The answer to a request to open a payment.
+
+    A page of the platform in the place of an answer is a refusal: the code of such platforms ends there, before any
+    payment can be shown. If one did exist all the same and were paid, its notice, or the questions about a cancelled
+    deposit, would open `late_payment`: no money is lost.
+
+    Raises:
+        ChannelRefused: a page of the platform that says why; its text.
+        ChannelUnknown: anything else, such as a page of a proxy, or of a platform that is down.
+    """
+    text = _platform_says(reply)
+    if text and not DOWN.search(text):
+        raise ChannelRefused(said(text))
+    return answer_of(reply)
+
+
+class _Page(HTMLParser):
+    """The text of a platform's own error page, which is marked as one by its body's id."""
+
+    SILENT = ("style", "script", "title", "h3")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_theirs, self.texts, self._silent = False, [""], 0
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Begin at the marked body."""
+        self.is_theirs = self.is_theirs or (tag == "body" and ("id", "error-page") in attrs)
+        self._silent += tag in self.SILENT
+
+    def handle_endtag(self, tag: str) -> None:
+        """Go on after what is not text."""
+        self._silent = max(self._silent - (tag in self.SILENT), 0)
+
+    def handle_data(self, data: str) -> None:
+        """Keep what a person reads."""
+        if self.is_theirs and not self._silent:
+            self.texts.append(data)
+
+
+def _platform_says(reply: Reply) -> str:
+    """The text of a page of the platform with status 200; "" if the reply is anything else."""
+    body = reply.body[:LONGEST_PAGE].decode(errors="replace").lstrip("\ufeff \r\n\t")
+    if reply.status != 200 or not body.startswith("<"):
+        return ""
+    page = _Page()
+    page.feed(body)
+    page.close()
+    return " ".join(" ".join(page.texts).split())

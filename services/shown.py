@@ -1,0 +1,33 @@
+"""Which payouts their channel has shown, in the order's history: such a payout is never handed over a second time."""
+
+from __future__ import annotations
+
+from models.order import History, Order
+from services import lifecycle, reasons
+from services.reasons import because
+
+CODE = "payout_shown"
+MOST = 5  # lines of history, each with other words
+
+
+def remember(order: Order, reference: str, detail: str) -> bool:
+    """Note that the channel has the payout, in the caller's transaction; True if this is new.
+
+    Args:
+        reference: the channel's number for it, or "".
+        detail: what the channel said of it, or "".
+    """
+    text = ", ".join(filter(None, (reference, detail))) or "-"
+    return lifecycle.note_once(order, "channel", because(CODE, text=text, reference=reference), MOST)
+
+
+def reference_of(order: Order) -> str | None:
+    """The channel's number for a payout that it has shown, "" if it named none; None if it never showed one."""
+    lines = History.select().where(History.order == order, History.code == CODE).order_by(History.id.desc())
+    numbers = [str(reasons.of(line).args["reference"]) for line in lines]
+    return next(filter(None, numbers), "") if numbers else None
+
+
+def is_known(order: Order) -> bool:
+    """Has the channel ever shown this payout?"""
+    return reference_of(order) is not None

@@ -1,0 +1,306 @@
+"""epay, version 1 and 2: what real platforms answer besides the documents, said by the loopback platform."""
+
+import json
+
+import pytest
+from werkzeug import Response
+
+from tests.upstreams.epay import EpayPlatform
+
+START = 1_000_000
+VERSIONS = ("1", "2")
+
+
+def page(text, title="站点提示信息", body='<body id="error-page">'):
+    """A page as such platforms make it: HTTP 200, with style, title and text."""
+    style = "<style type='text/css'>html{background:#eee}</style>"
+    return (
+        f"\n    <!DOCTYPE html>\n<html><head><meta charset='utf-8'><title>{title}</title>{style}</head>"
+        f"{body}<h3>{title}</h3>{text}<script>var x = 1 < 2;</script></body></html>"
+    )
+
+
+def answer(said, status=200):
+    return Response(json.dumps(said, ensure_ascii=False), status, content_type="text/html; charset=utf-8")
+
+
+@pytest.fixture
+def platform(web_server):
+    return EpayPlatform(web_server)
+
+
+@pytest.fixture(params=VERSIONS)
+def version(request):
+    return request.param
+
+
+@pytest.fixture
+def channel(version, platform, add_channel):
+    return add_channel("epay", platform.config(version))
+
+
+@pytest.fixture
+def last(flask_json, story):
+    """`last()`: the newest order's status and the reason in its last line of history."""
+
+    def read():
+        found = story(flask_json("order", "list")[0]["order_no"])
+        return found["status"], found["history"][-1]["why"]
+
+    return read
+
+
+# --- a page in the place of an answer
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("支付方式(type)不存在", "支付方式(type)不存在"),
+        ("当前商户已超出订单并发量限制，请稍后再试", "当前商户已超出订单并发量限制，请稍后再试"),
+        ("<center>单笔最小限额为<b>1</b>元</center>", "单笔最小限额为 1 元"),
+        ("x" * 900, f"{'x' * 200}..."),
+    ],
+)
+def test_a_page_that_says_why_is_a_refusal_with_its_words_in_the_history(text, reason, api, channel, platform, last):
+    platform.page = page(text)
+    assert api.buy(channel=channel).code == 50201
+    assert last() == ("cancelled", f"refused: {reason}")
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        page("支付方式(type)不存在", body="<body>"),
+        "<html><head><title>站点提示信息</title></head><body>Checking your browser</body></html>",
+        "请先完成网站升级！<a href='/install/update.php'>点此升级</a>",
+        page("<h2>检测到无 install.lock 文件</h2>如果您尚未安装本程序，请前往安装"),
+        page("网站维护中，请稍后再试"),
+        page("", title="x"),
+        "你还未安装",
+        '<br />\n<b>Warning</b>: mysqli in <b>/www/x.php</b><br />\n{"code":1,"qrcode":"weixin://x"}',
+    ],
+)
+def test_any_other_page_leaves_the_order_to_be_opened_again(html, api, channel, platform, later, shown, exceptions):
+    platform.page = html
+    order_no = api.buy(channel=channel).data["order_no"]
+    assert (api.status(order_no), exceptions()) == ("pending", {order_no: "unknown_outcome"})
+    platform.page = ""
+    later(1)
+    assert "<svg" in shown(order_no)
+
+
+@pytest.mark.parametrize("status", [403, 500, 502, 503])
+def test_a_page_with_another_status_says_nothing(status, api, channel, platform, monkeypatch):
+    monkeypatch.setattr(platform, "answer", lambda path, request: Response(page("支付方式(type)不存在"), status))
+    assert api.status(api.buy(channel=channel).data["order_no"]) == "pending"
+
+
+def test_a_page_in_answer_to_a_question_says_nothing_about_the_order(
+    api, channel, platform, later, exceptions, monkeypatch
+):
+    order_no = api.buy(channel=channel).data["order_no"]
+    monkeypatch.setattr(platform, "answer", lambda path, request: Response(page("订单号不存在"), 200))
+    later(450, times=3)
+    assert (api.status(order_no), exceptions()) == ("pending", {order_no: "unknown_outcome"})
+
+
+def test_money_that_comes_for_an_order_refused_by_a_page_is_visible(
+    version, api, channel, platform, flask_json, exceptions
+):
+    platform.page = page("支付方式(type)不存在")
+    api.buy(channel=channel)
+    order_no = flask_json("order", "list")[0]["order_no"]
+    order = {
+        "pid": "1001",
+        "trade_no": "EP1",
+        "out_trade_no": order_no,
+        "type": "wxpay",
+        "name": "x",
+        "money": "100.00",
+    }
+    platform.orders[order_no] = order | {"status": "1"}
+    assert platform.notice(order_no, version).to(api.send, order_no).text == "success"
+    assert exceptions() == {order_no: "late_payment"}
+
+
+# --- addresses on the platform
+
+
+@pytest.mark.parametrize("folder", ["", "folder"])
+def test_an_address_on_the_platform_s_host_is_shown_in_full(folder, version, web_server, api, add_channel, shown):
+    platform = EpayPlatform(web_server, f"{folder}/epay".strip("/"))
+    platform.gives = "rooted"
+    order_no = api.buy(channel=add_channel("epay", platform.config(version))).data["order_no"]
+    root = web_server.url_for("/").rstrip("/")
+    assert f'href="{root}/pay/qrcode/EP000000000000001/?d=1"' in shown(order_no)
+
+
+# --- "not there" in all its forms
+
+NOT_THERE = [
+    (200, {"code": -1, "msg": "订单号不存在"}),
+    (200, {"code": -1, "msg": "当前订单不存在！"}),
+    (200, {"code": "-1", "msg": "Order not found"}),
+    (200, {"code": -1, "msg": "The order does not exist."}),
+    (200, {"code": -1, "msg": "未找到该订单"}),
+    (404, {"code": -1, "msg": "Order not found"}),
+    (404, {"code": 404, "msg": "订单不存在"}),
+]
+ONLY_VERSION_1 = (200, {"code": 0, "msg": "订单不存在"})
+AMBIGUOUS = [
+    (200, {"code": -1, "msg": "商户不存在！"}),
+    (200, {"code": -1, "msg": "商户ID不能为空"}),
+    (200, {"code": -1, "msg": "商户已被封禁"}),
+    (200, {"code": -1, "msg": "支付通道不存在"}),
+    (200, {"code": -1, "msg": "接口订单号不存在"}),
+    (200, {"code": -1, "msg": "Invalid merchant credentials"}),
+    (200, {"code": -1, "msg": "RSA签名校验失败"}),
+    (200, {"code": -1, "msg": "请求过于频繁"}),
+    (200, {"code": -1, "msg": "系统维护中，订单不存在"}),
+    (200, {"code": -1, "msg": ""}),
+    (200, {"code": -3, "msg": "商户ID不存在"}),
+    (200, {"code": -3, "msg": "订单号不存在"}),
+    (200, {"code": -4, "msg": "订单号不能为空"}),
+    (200, {"code": -1, "msg": "订单号不存在", "trade_no": "EP1"}),
+    (404, {"code": -1, "msg": "Route not found"}),
+    (403, {"code": -1, "msg": "订单号不存在"}),
+    (500, {"code": -1, "msg": "订单号不存在"}),
+]
+
+
+def expires(api, platform, order_no, later):
+    platform.orders.clear()
+    later(450, times=2)
+    return api.status(order_no) == "cancelled"
+
+
+@pytest.mark.parametrize(("status", "said"), NOT_THERE)
+def test_an_order_that_the_platform_never_had_expires(status, said, api, channel, platform, later):
+    order_no = api.buy(channel=channel).data["order_no"]
+    platform.absent = answer(said, status)
+    assert expires(api, platform, order_no, later)
+
+
+def test_code_0_is_no_success_in_version_1_and_no_answer_in_version_2(version, api, channel, platform, later):
+    order_no = api.buy(channel=channel).data["order_no"]
+    platform.absent = answer(ONLY_VERSION_1[1])
+    assert expires(api, platform, order_no, later) is (version == "1")
+
+
+@pytest.mark.parametrize(("status", "said"), AMBIGUOUS)
+def test_an_answer_about_the_account_or_the_request_is_not_about_the_order(
+    status, said, api, channel, platform, later, exceptions
+):
+    order_no = api.buy(channel=channel).data["order_no"]
+    platform.absent = answer(said, status)
+    assert not expires(api, platform, order_no, later)
+    assert exceptions() == {order_no: "unknown_outcome"}
+
+
+def test_a_bare_page_with_404_is_not_about_the_order(api, channel, platform, later):
+    order_no = api.buy(channel=channel).data["order_no"]
+    platform.absent = Response("<h1>404 Not Found</h1>", 404)
+    assert not expires(api, platform, order_no, later)
+
+
+@pytest.mark.parametrize("msg", ["订单号不存在", "当前订单不存在！", "记录不存在", "Order not found", "支付通道不存在"])
+def test_only_a_text_about_the_payout_itself_lets_it_be_handed_over_again(
+    msg, api, add_channel, platform, later, monkeypatch
+):
+    channel = add_channel("epay", platform.config("2"), "--auto-accept-max", "1000")
+    order_no = api.sell(channel=channel, paychannel_paymethod="alipay").data["order_no"]
+    later(1)
+    platform.fails("unheard")
+    later(1)
+    monkeypatch.setattr(platform, "_ask_transfer", lambda fields: {"code": -1, "msg": msg})
+    later(700, times=3)
+    assert (platform.payouts, api.status(order_no)) == ({}, "confirmed")
+
+
+@pytest.mark.parametrize("msg", ["转账交易号不存在", "付款记录不存在", "当前转账订单不存在", "代付订单不存在！"])
+def test_a_payout_that_the_platform_never_had_is_handed_over_again(msg, api, add_channel, platform, later, monkeypatch):
+    channel = add_channel("epay", platform.config("2"), "--auto-accept-max", "1000")
+    api.sell(channel=channel, paychannel_paymethod="alipay")
+    later(1)
+    platform.fails("unheard")
+    later(1)
+    monkeypatch.setattr(platform, "_ask_transfer", lambda fields: {"code": -1, "msg": msg})
+    later(700)
+    assert len(platform.payouts) == 1
+
+
+# --- status 2: refunded, or expired
+
+PAID_THERE = [{"endtime": "2026-05-01 12:00:00"}, {"api_trade_no": "42000001"}, {"buyer": "o-1"}]
+
+
+def ends(platform, order_no, **facts):
+    platform.orders[order_no] |= {"status": "2", **facts}
+
+
+@pytest.mark.parametrize("facts", [{}, {"endtime": ""}, {"endtime": "0000-00-00 00:00:00"}])
+def test_an_order_that_expired_at_the_platform_is_no_payment_and_expires_here(
+    facts, api, channel, platform, later, exceptions, balances
+):
+    order_no = api.buy(channel=channel).data["order_no"]
+    ends(platform, order_no, **facts)
+    later(60)
+    assert (api.status(order_no), exceptions()) == ("pending", {})
+    later(450, times=2)
+    later(601)
+    assert (api.status(order_no), exceptions(), balances()) == ("cancelled", {}, (START, 0))
+
+
+@pytest.mark.parametrize("facts", PAID_THERE)
+def test_an_order_that_shows_a_payment_and_is_refunded_is_a_refund_of_unknown_size(
+    facts, api, channel, platform, later, exceptions
+):
+    order_no = api.buy(channel=channel).data["order_no"]
+    ends(platform, order_no, **facts)
+    later(60)
+    assert (api.status(order_no), exceptions()) == ("pending", {order_no: "wrong_amount"})
+
+
+def test_an_order_that_expired_at_the_platform_and_is_paid_after_all_is_credited(
+    version, api, channel, platform, later, balances
+):
+    order_no = api.buy(channel=channel).data["order_no"]
+    ends(platform, order_no)
+    later(60)
+    platform.pay(order_no)
+    platform.notice(order_no, version).to(api.send, order_no)
+    assert (api.status(order_no), balances()) == ("completed", (START + 9_940, 0))
+
+
+def test_money_that_was_credited_and_has_status_2_at_the_platform_is_reversed_by_an_unknown_amount(
+    version, api, channel, platform, flask, exceptions, story
+):
+    order_no = api.buy(channel=channel).data["order_no"]
+    platform.pay(order_no)
+    platform.notice(order_no, version).to(api.send, order_no)
+    ends(platform, order_no, endtime="")
+    flask("order", "ask", order_no)
+    assert exceptions() == {order_no: "reversed"}
+    assert [each["amount"] for each in story(order_no)["exceptions"]] == ["0.00"]
+
+
+def test_money_in_an_open_exception_that_has_status_2_at_the_platform_loses_its_amount(
+    version, api, channel, platform, flask, story
+):
+    order_no = api.buy(channel=channel).data["order_no"]
+    platform.pay(order_no, "90.00")
+    platform.notice(order_no, version).to(api.send, order_no)
+    ends(platform, order_no, endtime="")
+    flask("order", "ask", order_no)
+    assert [(each["kind"], each["amount"]) for each in story(order_no)["exceptions"]] == [("wrong_amount", "0.00")]
+
+
+def test_that_a_platform_froze_a_payment_is_said(api, channel, platform, later, story):
+    order_no = api.buy(channel=channel).data["order_no"]
+    platform.pay(order_no)
+    platform.orders[order_no]["status"] = "3"
+    later(60)
+    [exception] = story(order_no)["exceptions"]
+    assert exception["kind"] == "unknown_outcome"
+    assert "froze this payment (status 3)" in exception["detail"]

@@ -1,0 +1,119 @@
+"""A notice stays valid for ever: once its money went back, it is no new payment, and the channel is asked instead."""
+
+import pytest
+
+from tests.upstreams.epay import EpayPlatform
+
+START = 1_000_000
+
+
+@pytest.fixture
+def platform(web_server):
+    return EpayPlatform(web_server)
+
+
+@pytest.fixture(params=["1", "2"])
+def version(request):
+    return request.param
+
+
+@pytest.fixture
+def channel(version, platform, add_channel):
+    platform.can_close = False
+    return add_channel("epay", platform.config(version))
+
+
+@pytest.fixture
+def paid_late(version, api, channel, platform, later):
+    """An order that was paid after it was cancelled, and the notice about it."""
+    order_no = api.buy(channel=channel).data["order_no"]
+    later(450, times=2)
+    platform.pay(order_no)
+    notice = platform.notice(order_no, version)
+    assert notice.to(api.send, order_no).text == "success"
+    return order_no, notice
+
+
+@pytest.fixture
+def kinds(story):
+    return lambda order_no: [(each["kind"], each["resolution"]) for each in story(order_no)["exceptions"]]
+
+
+def refunded(platform, order_no, version):
+    platform.orders[order_no] |= {"status": "2"} | ({"refundmoney": "100.00"} if version == "2" else {})
+
+
+def asked(platform):
+    return sum("query" in call.path or "act=order" in call.query_string.decode() for call in platform.calls)
+
+
+def test_money_that_the_platform_sent_back_does_not_come_again(
+    version, paid_late, api, platform, flask, due, kinds, exceptions
+):
+    order_no, notice = paid_late
+    refunded(platform, order_no, version)
+    flask("order", "ask", order_no)
+    if version == "1":  # it does not say how much
+        flask("order", "settle", order_no, "--refund")
+    before, questions = kinds(order_no), asked(platform)
+    assert notice.to(api.send, order_no).text == "success"
+    due.orders()
+    assert (kinds(order_no), exceptions()) == (before, {})
+    assert asked(platform) == questions + 1
+
+
+def test_money_that_an_operator_sent_back_does_not_come_again(paid_late, api, flask, due, kinds, exceptions):
+    order_no, notice = paid_late
+    flask("order", "settle", order_no, "--refund")
+    assert notice.to(api.send, order_no).text == "success"
+    due.orders()
+    assert (kinds(order_no), exceptions()) == ([("late_payment", "refund")], {})
+
+
+def test_money_that_was_credited_in_part_does_not_grow_again(version, paid_late, api, platform, flask, kinds, balances):
+    order_no, notice = paid_late
+    if version == "1":
+        pytest.skip("version 1 does not say how much went back")
+    platform.orders[order_no] |= {"status": "2", "refundmoney": "40.00"}
+    flask("order", "ask", order_no)
+    flask("order", "settle", order_no, "--credit")
+    credited = balances()
+    assert notice.to(api.send, order_no).text == "success"
+    assert (kinds(order_no), balances()) == ([("late_payment", "credit")], credited)
+
+
+def test_money_that_went_back_before_it_was_credited_is_not_late_money(
+    version, api, channel, platform, flask, due, kinds, exceptions
+):
+    if version == "1":
+        pytest.skip("version 1 does not say how much went back")
+    flask("channel", "set", channel, "--settlement-days", "1")
+    order_no = api.buy(channel=channel).data["order_no"]
+    platform.pay(order_no)
+    notice = platform.notice(order_no, version)
+    notice.to(api.send, order_no)
+    refunded(platform, order_no, version)
+    flask("order", "ask", order_no)
+    assert api.status(order_no) == "cancelled"
+    assert notice.to(api.send, order_no).text == "success"
+    due.orders()
+    assert (kinds(order_no), exceptions()) == ([], {})
+
+
+def test_money_that_is_there_again_is_found_by_asking(version, paid_late, api, platform, flask, due, exceptions):
+    order_no, notice = paid_late
+    refunded(platform, order_no, version)
+    flask("order", "ask", order_no)
+    if version == "1":
+        flask("order", "settle", order_no, "--refund")
+    platform.orders[order_no] |= {"status": "1", "refundmoney": ""}
+    assert notice.to(api.send, order_no).text == "success"
+    due.orders()
+    assert list(exceptions()) == [order_no]
+
+
+def test_another_payment_for_the_same_order_counts_at_once(version, paid_late, api, platform, flask, exceptions):
+    order_no, _ = paid_late
+    flask("order", "settle", order_no, "--refund")
+    assert platform.notice(order_no, version, trade_no="EP-SECOND").to(api.send, order_no).text == "success"
+    assert exceptions() == {order_no: "late_payment"}

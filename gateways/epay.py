@@ -221,9 +221,9 @@ class EpayDriver(Driver):
         try:
             self.open_payment(payment)
         except ChannelError as error:
-            told = {"amount": money.yuan(payment.amount), "text": str(error)}
+            told = {"amount": money.yuan(payment.amount), "why": str(error)}
             good = False if isinstance(error, ChannelRefused) else None
-            return Finding(payment.method, good, N_("an order of %(amount)s is not accepted: %(text)s"), told)
+            return Finding(payment.method, good, N_("an order of %(amount)s is not accepted: %(why)s"), told)
         self.close(payment)
         return Finding(
             payment.method, True, N_("an order of %(amount)s is accepted"), {"amount": money.yuan(payment.amount)}

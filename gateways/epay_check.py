@@ -12,15 +12,15 @@ from gateways.upstream import said
 
 def not_known(about: str, silence: ChannelUnknown) -> Finding:
     """What could not be asked."""
-    return Finding(about, None, N_("not known: %(text)s"), {"text": str(silence)})
+    return Finding(about, None, N_("not known: %(why)s"), {"why": str(silence)})
 
 
 def may_collect(answer: Mapping[str, Any], success: str, *states: Any) -> Finding:
     """Whether the merchant may take payments; each state is 1 if so, 2 while it is under review, 0 if not."""
     if str(answer["code"]) != success:
-        return Finding("collect", None, N_("not known: %(text)s"), {"text": refusal(answer)})
+        return Finding("collect", None, N_("not known: %(why)s"), {"why": refusal(answer)})
     if None in states:
-        return Finding("collect", None, N_("not known: %(text)s"), {"text": "the platform does not say"})
+        return Finding("collect", None, N_("not known: %(why)s"), {"why": "the platform does not say"})
     found = {str(state) for state in states}
     if found == {"1"}:
         balance = said(answer.get("money", ""))
@@ -33,6 +33,6 @@ def may_collect(answer: Mapping[str, Any], success: str, *states: Any) -> Findin
 def may_pay_out(answer: Mapping[str, Any]) -> Finding:
     """Whether the merchant may pay out. That it may not is no problem of a channel that takes deposits only."""
     if str(answer["code"]) != "0":
-        return Finding("pay_out", None, N_("not open: %(text)s"), {"text": refusal(answer)})
+        return Finding("pay_out", None, N_("not open: %(why)s"), {"why": refusal(answer)})
     facts = {"available": said(answer.get("available_money", "")), "rate": said(answer.get("transfer_rate", ""))}
     return Finding("pay_out", True, N_("open; available: %(available)s, the platform's fee: %(rate)s%%"), facts)

@@ -28,7 +28,7 @@ MESSAGES = (
 )
 
 
-def said(text: str, **values: Any) -> str:
+def said(text: str, /, **values: Any) -> str:
     """A service's text in the reader's language."""
     return gettext(text, **values) if text else ""
 

@@ -234,6 +234,23 @@ def test_trying_a_channel_says_how_that_went(new, upstream, fill, page, console,
     assert "the channel answers, and accepts our keys" in page(f"channel/{number}").text
 
 
+@pytest.mark.parametrize(
+    ("language", "method", "why"), [("en", "WeChat Pay", "is not accepted"), ("zh", "微信支付", "平台不接受")]
+)
+def test_trying_a_channel_shows_each_finding_also_a_bad_one(
+    language, method, why, new, fill, page, web_server, console
+):
+    platform = EpayPlatform(web_server)
+    platform.barred.add("127.0.0.1")
+    platform.pays_out = False
+    number = new("epay", platform.config("2"))
+    console.environ_base |= {"HTTP_ACCEPT_LANGUAGE": language}
+    fill(f"channel/{number}", "/try")
+    shown = page(f"channel/{number}").text
+    assert f"{method}: " in shown
+    assert all(text in shown for text in (why, "你今天已无法再发起支付，请明天再试", "商户未开启代付API接口"))
+
+
 def test_a_viewer_sees_a_channel_but_no_secret_and_can_change_nothing(page, viewer, send, nothing_changes):
     shown = page("channel/2", client=viewer)
     assert "sandbox-notice-secret" not in shown.html

@@ -30,7 +30,14 @@ class ChannelRefused(ChannelError):
 
 
 class ChannelUnknown(ChannelError):
-    """No usable answer (a timeout, garbage): it may have happened or not, and is asked again."""
+    """No usable answer (a timeout, garbage): it may have happened or not, and is asked again.
+
+    `has_it`: what was answered shows that the channel has the payout, and not how it is.
+    """
+
+    def __init__(self, text: str = "", has_it: bool = False):
+        super().__init__(text)
+        self.has_it = has_it
 
 
 class BadNotice(ChannelError):

@@ -52,7 +52,8 @@ KEYS = {"1": ("key",), "2": ("private_key", "platform_key")}
 DEPOSITS = {"0": State.OPEN, "1": State.PAID}
 REFUNDED, FROZEN = "2", "3"
 PAID_BY = ("endtime", "api_trade_no", "bill_trade_no", "buyer")  # a platform fills one of them once it is paid
-PAYOUTS = {"0": State.OPEN, "1": State.PAID, "2": State.FAILED, "3": State.OPEN}  # 3: waits for the platform's people
+WAITS_FOR_STAFF = "3"
+PAYOUTS = {"0": State.OPEN, "1": State.PAID, "2": State.FAILED, WAITS_FOR_STAFF: State.OPEN}
 CLOCKS_DIFFER = 300  # seconds
 
 
@@ -423,22 +424,40 @@ class EpayV2(EpayDriver):
     def query_payout(self, payout: Payout) -> Report:
         answer = self._ask("transfer/query", {"out_biz_no": payout.number})
         if knows_no_payout(answer):
+            # A platform takes a number of this form as its own, too, and some know a payout by that alone.
+            answer = self._ask("transfer/query", {"biz_no": payout.number})
+        if knows_no_payout(answer):
             return Report(State.ABSENT, detail=refusal(answer))
         if str(answer["code"]) != "0":
             raise ChannelUnknown(refusal(answer))
         return self._payout(answer, payout)
 
     def _payout(self, answer: Mapping[str, Any], payout: Payout) -> Report:
-        state = PAYOUTS.get(str(answer.get("status")))
+        state, reference = PAYOUTS.get(str(answer.get("status"))), answer.get("biz_no") or answer.get("orderid")
         # Older platforms don't repeat the number; the answer is signed, and fresh.
-        if state is None or str(answer.get("out_biz_no") or payout.number) != payout.number:
-            raise ChannelUnknown(f"the channel gives status {said(answer.get('status'))} of {payout.number}")
+        if str(answer.get("out_biz_no") or payout.number) != payout.number:
+            raise ChannelUnknown(f"the answer is about another payout than {payout.number}")
+        if state is None:
+            raise ChannelUnknown(f"status {said(answer.get('status'))}, which means nothing here", has_it=True)
         try:
             amount = money.fen(str(answer["amount"])) if answer.get("amount") else payout.amount
         except ValueError as error:
             raise ChannelUnknown(said(error)) from None
-        detail = said(answer.get("errmsg") or "") if state is State.FAILED else ""
-        return Report(state, amount, said(answer.get("biz_no") or answer.get("orderid") or ""), detail=detail)
+        return Report(state, amount, said(reference or ""), detail=_detail(answer, state))
+
+
+def _detail(answer: Mapping[str, Any], state: State) -> str:
+    """Why a payout failed, or what it waits for: the platform's staff, or its receiver at an address."""
+    if state is State.FAILED:
+        return said(answer.get("errmsg") or "")
+    if state is not State.OPEN:
+        return ""
+    if str(answer.get("status")) == WAITS_FOR_STAFF:
+        return "it waits for the platform's staff to approve it"
+    try:
+        return f"the receiver must confirm it at {web_address(str(answer.get('jumpurl') or ''))}"
+    except ChannelUnknown:
+        return ""
 
 
 def _is_fresh(answer: Mapping[str, Any]) -> bool:

@@ -8,7 +8,7 @@ import business_clock
 from gateways.base import ChannelRefused, ChannelUnknown, Report, State
 from models.order import BUY, CANCELLED, COMPLETED, CONFIRMED, PAID, PAYOUT_IN_PROGRESS, PENDING, SELL, Order
 from models.writer import transaction
-from services import after_restore, attempts, claims, lifecycle, ordering, payouts, positions, settlement
+from services import after_restore, attempts, claims, lifecycle, ordering, payouts, positions, settlement, shown
 from services.channels import FIRST_ASK, LATE, LEASE, ask, driver_of, payout_of
 from services.errors import N_, NotPossible
 from services.fairpool import Due, FairPool, start_due
@@ -57,6 +57,8 @@ def act(order: Order) -> bool:
     try:
         next_act = ACTS[order.order_type, status](order)
     except ChannelUnknown as silence:
+        if silence.has_it:
+            shown.remember(order, "", str(silence))
         lifecycle.outcome_unknown(order, str(silence), ask_again=business_clock.now() + _pause(order.asks))
         return False
     if order.status == status:

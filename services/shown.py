@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from models.order import History, Order
+from models.writer import transaction
 from services import lifecycle, reasons
 from services.reasons import because
 
@@ -10,8 +11,9 @@ CODE = "payout_shown"
 MOST = 5  # lines of history, each with other words
 
 
+@transaction
 def remember(order: Order, reference: str, detail: str) -> bool:
-    """Note that the channel has the payout, in the caller's transaction; True if this is new.
+    """Note that the channel has the payout; True if this is new.
 
     Args:
         reference: the channel's number for it, or "".

@@ -40,7 +40,12 @@ def outline(order_no):
 
     return {
         "status": order.status,
-        "history": rows(History, History.who, History.before, History.after),
+        # Not that the channel has a payout: a crash between its answer and the commit leaves that to the next answer.
+        "history": [
+            line
+            for *line, code in rows(History, History.who, History.before, History.after, History.code)
+            if code != "payout_shown"
+        ],
         "postings": [purpose.rstrip("0123456789") for (purpose,) in rows(Posting, Posting.purpose)],
         "callbacks": rows(Callback, Callback.type),
         "exceptions": rows(PaymentException, PaymentException.kind, PaymentException.resolution),
@@ -147,7 +152,7 @@ def test_a_creation_that_fails_at_any_statement_makes_one_order_when_it_is_repea
         placed = [create("10.00", headers=key) for _ in range(2)]
         assert [each.code for each in placed] == [1, 1]
         assert (_count(Order) - orders, balances()[1] - held) == (1, held_by_one)
-        assert outline(placed[0].data["order_no"])["history"] == [("merchant", "", "pending")]
+        assert outline(placed[0].data["order_no"])["history"] == [["merchant", "", "pending"]]
         _books_hold()
     assert statement > LEAST[how]
 

@@ -168,6 +168,81 @@ def test_an_operator_need_not_wait_for_the_next_question(placed, api, platform, 
     assert (api.status(order_no), balances()) == ("completed", SPENT)
 
 
+# --- what the platform says of a payout that it has
+
+
+@pytest.fixture
+def noted(story):
+    """`noted(order_no)`: what the history says of the payout at the channel."""
+    return lambda order_no: [line["why"] for line in story(order_no)["history"] if line["code"] == "payout_shown"]
+
+
+def test_a_payout_that_the_platform_knows_by_its_own_number_is_found(placed, api, platform, later, balances):
+    platform.knows_by = ("biz_no",)
+    order_no = placed()
+    later(1, times=4)
+    later(601, times=2)
+    assert (api.status(order_no), balances(), len(platform.payouts)) == ("completed", SPENT, 1)
+
+
+def test_a_payout_is_absent_only_if_the_platform_knows_it_by_neither_number(
+    placed, api, platform, later, balances, monkeypatch
+):
+    order_no = placed()
+    later(1)
+    platform.fails("unheard")
+    later(1)
+    unknown = {"out_biz_no": "转账交易号不存在", "biz_no": "系统繁忙"}
+    answers = lambda fields: {"code": -1, "msg": next(unknown[name] for name in unknown if name in fields)}  # noqa: E731
+    monkeypatch.setattr(platform, "_ask_transfer", answers)
+    later(601, times=3)
+    assert (platform.payouts, api.status(order_no), balances()) == ({}, "confirmed", HELD)
+
+
+def test_an_answer_that_names_only_the_bank_s_number_keeps_it(placed, platform, later, noted):
+    platform.is_old = True
+    platform.transfers_end = "0"
+    order_no = placed()
+    later(1, times=2)
+    [number] = platform.payouts
+    assert noted(order_no) == [f"the channel has the payout: BANK{number}"]
+
+
+def test_that_the_platform_s_staff_must_approve_it_is_noted_once(placed, platform, later, noted):
+    platform.transfers_end = "3"
+    order_no = placed()
+    later(60, times=6)
+    assert [line for line in noted(order_no) if "waits for the platform's staff" in line] == noted(order_no)[1:]
+    assert len(noted(order_no)) == 2
+
+
+@pytest.mark.parametrize(
+    ("address", "is_shown"),
+    [("https://pay.example.com/paypage/wxtrans.php?type=transfer&id=7", True), ("javascript:alert(1)", False)],
+)
+def test_the_address_at_which_the_receiver_confirms_is_shown_to_the_operator(
+    address, is_shown, placed, platform, later, noted
+):
+    platform.jump_url, platform.transfers_end = address, "0"
+    order_no = placed()
+    later(60, times=3)
+    assert (address in " ".join(noted(order_no))) is is_shown
+
+
+@pytest.mark.parametrize("status", ["4", "9", ""])
+def test_a_status_that_means_nothing_keeps_the_hold_and_still_shows_that_the_payout_is_there(
+    status, placed, api, platform, later, balances, exceptions, noted, monkeypatch
+):
+    monkeypatch.setattr(platform, "_transfer", lambda fields: {"code": 0, "status": status})
+    order_no = placed()
+    later(1, times=2)
+    assert len(noted(order_no)) == 1
+    assert (api.status(order_no), balances(), exceptions()) == ("confirmed", HELD, {order_no: "unknown_outcome"})
+    later(601)
+    assert exceptions() == {order_no: "payout_missing"}
+    assert [call.path for call in platform.calls].count("/epay/api/transfer/submit") == 1
+
+
 # --- an operator ends a payout that the platform does not have
 
 

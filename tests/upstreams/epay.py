@@ -45,6 +45,8 @@ class EpayPlatform(Loopback):
         self.pays_out = True
         self.barred: set[str] = set()  # payers' addresses that may not pay any more today
         self.is_old = False  # its answers about transfers name no number
+        self.knows_by = ("out_biz_no", "biz_no")  # what it finds a transfer by
+        self.jump_url = ""  # where the receiver of a transfer confirms it
         self.page = ""  # HTML in the place of the answer to a new order
         self.absent: Response | None = None  # its answer about an order that it does not have
 
@@ -222,13 +224,16 @@ class EpayPlatform(Loopback):
         self.balance -= Decimal(fields["money"])
         sent = {name: fields.get(name, "") for name in ("type", "account", "name", "money")}
         self.payouts[number] = {**sent, "biz_no": f"BZ{number}", "status": "0", "errmsg": ""}
-        return {"code": 0, "msg": "succ", "status": 0, "biz_no": f"BZ{number}", "out_biz_no": number}
+        if self.is_old:
+            return {"code": 0, "msg": "succ", "status": 0, "orderid": f"BANK{number}"}
+        confirm = {"jumpurl": self.jump_url} if self.jump_url else {}
+        return {"code": 0, "msg": "succ", "status": 0, "biz_no": f"BZ{number}", "out_biz_no": number, **confirm}
 
     def _ask_transfer(self, fields: dict[str, str]) -> dict[str, Any]:
-        number = fields.get("out_biz_no", "")
+        number = next((fields[name] for name in self.knows_by if fields.get(name)), "")
         payout = self.payouts.get(number)
         if payout is None:
-            return {"code": -1, "msg": "付款记录不存在"}
+            return {"code": -1, "msg": "转账交易号不存在"}
         payout["status"] = self.transfers_end
         failed = {"errmsg": "收款方账户异常"} if self.transfers_end == "2" else {}
         facts = {"status": int(payout["status"])}

@@ -78,7 +78,7 @@ def _insert(placed: list[_New]) -> list[Order]:
         Refused: 50300, a channel's config was changed since it was read: its account may be another one now.
     """
     configs = {channel: keep_account(channel) for channel in {new.columns["channel"] for new in placed}}
-    if any(new.config != configs[new.columns["channel"]] for new in placed):
+    if any(not vault.same(new.config, configs[new.columns["channel"]]) for new in placed):
         raise Refused(50300)
     rows = []
     latest: dict[int, tuple[int, int]] = {}

@@ -113,6 +113,11 @@ def unseal(token: str) -> str:
     raise VaultLocked("the database was sealed with another key: put the right one back (vault.key, or vault_key)")
 
 
+def same(token: str, other: str) -> bool:
+    """Is it one text, which a rotation of the keys may have sealed again? Raises VaultLocked."""
+    return token == other or unseal(token) == unseal(other)
+
+
 def valid_secrets(merchant: Merchant, column: str) -> list[str]:
     """The secrets in `column` that are valid now, newest first: two while the merchant rotates."""
     sealed = [getattr(merchant, column)]

@@ -66,6 +66,19 @@ def test_a_deposit_is_not_opened_at_an_account_that_was_replaced_since_its_chann
     assert (list(old.orders), list(new.orders)) == ([], [order_no])
 
 
+def test_a_deposit_is_placed_although_its_channels_secrets_get_another_key_meanwhile(
+    api, flask, channel, old, monkeypatch
+):
+    def sealed_again(self):
+        monkeypatch.undo()
+        flask("vault", "rotate", "--wait", 0)
+        return False
+
+    monkeypatch.setattr(EpayV2, "opens_locally", property(sealed_again))
+    answer = api.buy(channel=channel, paychannel_paymethod="alipay")
+    assert (answer.code, list(old.orders)) == (1, [answer.data["order_no"]])
+
+
 @pytest.mark.usefixtures("postgres_url")  # SQLite has one transaction at a time
 def test_an_account_is_not_replaced_while_an_order_is_about_to_be_committed(
     api, channel, move, instance, old, new, waits

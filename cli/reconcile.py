@@ -17,6 +17,7 @@ from schemas.views import hundredths
 from services import channel_setup, comparison, statements
 from services.comparison import Comparison
 from services.errors import NotPossible
+from services.recorded import Days
 from services.statements import Line
 
 DAY = click.DateTime(["%Y-%m-%d"])
@@ -41,7 +42,7 @@ def _lines(layout: Layout, file: BinaryIO, given: dict[str, list[str]], with_fee
 
 def _days(lines: list[Line], since: datetime | None, until: datetime | None) -> tuple[date, date]:
     """The first and the last of the statement's days, in China."""
-    times = [line.time for line in lines if line.time is not None]
+    times = [time for line in lines if (time := line.created or line.time) is not None]
     if since is None and not times:
         raise NotPossible("the statement has no times: say by --since, and --until, which days it is of")
     first = since.date() if since else datetime.fromtimestamp(min(times), CHINA).date()
@@ -134,6 +135,8 @@ def reconcile(
     lines = _lines(layout, statement, _given(pairs), with_fees=fee_rate is not None)
     first, last = _days(lines, since, until)
     types = (TYPES[kind],) if kind else layout.types
-    found = comparison.compare(channel, lines, _begins(first), _begins(last + timedelta(days=1)), types, fee_rate)
+    by_creation = any(line.created for line in lines) if lines else bool(layout.created)
+    days = Days(_begins(first), _begins(last + timedelta(days=1)), by_creation)
+    found = comparison.compare(channel, lines, days, types, fee_rate)
     show(_view(channel_id, first, last, found), as_json, _tell)
     sys.exit(DIFFERENT if found.differences else 0)

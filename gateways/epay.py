@@ -45,7 +45,7 @@ from gateways.config import (
 from gateways.epay_answers import about_order, answer_of, knows_no_order, knows_no_payout, opened, refusal
 from gateways.epay_check import may_collect, may_pay_out, not_known
 from gateways.signatures import holds, sign
-from gateways.statement import Layout
+from gateways.statement import DEPOSIT, Layout
 from gateways.upstream import Reply, Upstream, app_link, is_for_a_code, read_form, said, web_address
 
 KEYS = {"1": ("key",), "2": ("private_key", "platform_key")}
@@ -156,12 +156,18 @@ class EpayDriver(Driver):
         number=("商户订单号", "out_trade_no"),
         reference=("系统订单号", "平台订单号", "trade_no"),
         amount=("商品金额", "订单金额", "money"),
+        refunded_of=("已退款金额",),
+        payer_paid=("实际支付",),
         fee=("手续费",),
         status=("支付状态", "订单状态", "状态", "status"),
         time=("完成时间", "支付时间", "endtime"),
+        created=("创建时间", "addtime"),
+        text=("商品名称",),
         paid=frozenset({"已支付", "已完成", "支付成功", "1"}),
         failed=frozenset({"未支付", "0"}),
         refunded=frozenset({"已退款", "2"}),
+        frozen=frozenset({"已冻结", "3"}),
+        types=(DEPOSIT,),
     )
 
     def __init__(self, config: Mapping[str, Any]):

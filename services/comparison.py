@@ -14,12 +14,14 @@ from schemas.views import hundredths
 from services.lifecycle import ANSWERED
 from services.matching import Payment, day_of, is_of_another_day, payments_of, went
 from services.positions import COMPLETE, CREDIT
-from services.recorded import EDGE, Record, Recorded, fee_of, recorded
+from services.recorded import Days, Record, Recorded, fee_of, recorded
 from services.statement_verdicts import agrees, gross_of, is_booked
 from services.statements import FAILED, PAID, REFUNDED, Line
 from services.verdicts import Books
 
 MISSING_HERE, MISSING_THERE, AMOUNT, STATUS, FEE = ("missing_here", "missing_there", "amount", "status", "fee")
+IS_FROZEN = "the channel holds the money back: ask its staff why, and until when"
+IS_UNSIZED = "some of it went back there, and the statement does not say how much; here nothing did"
 NOT_BOOKED = "the money moved there and is not booked here"
 MONEY = (*MONEY_IN, PAYOUT_CONFLICT)
 # Where the books count the money, of an order of any status.
@@ -55,16 +57,16 @@ class Comparison:
 
 
 def compare(
-    channel: Channel, lines: list[Line], since: int, until: int, types: Collection[int], fee_rate: int | None = None
+    channel: Channel, lines: list[Line], days: Days, types: Collection[int], fee_rate: int | None = None
 ) -> Comparison:
     """Compare a statement's lines with the channel's orders; nothing is changed.
 
     Args:
-        since: when the statement's days begin, in Unix seconds; `until`: when the day after the last begins.
+        days: of the statement.
         types: of orders that the statement has at all.
         fee_rate: what the channel keeps of deposits by contract, in basis points; None where that is not compared.
     """
-    here = recorded(channel, lines, since, until, types, fee_rate)
+    here = recorded(channel, lines, days, types, fee_rate)
     by_order: dict[int, list[Line]] = {}
     for line in lines:
         if line.at in here.by_line:
@@ -76,8 +78,13 @@ def compare(
         differences += _judged(payment, fee_rate)
     differences.sort(key=lambda difference: difference.line or 0)
     for payment in chain.from_iterable(payments[record.order.id] for record in here.within):
-        differences += _not_there(payment, since, until)
-    return Comparison(len(lines), len(here.by_line), {"there": _sums(lines, here), "here": here.sums}, differences)
+        differences += _not_there(payment, days)
+    return Comparison(
+        len({line.at for line in lines}),
+        len(here.by_line),
+        {"there": _sums(lines, here), "here": here.sums},
+        differences,
+    )
 
 
 def _said(line: Line) -> dict[str, str]:
@@ -106,19 +113,17 @@ def _unknown(line: Line, elsewhere: int | None) -> Difference:
     return Difference(MISSING_HERE, line.number, line.reference, line.at, {}, _said(line), detail)
 
 
-def _not_there(payment: Payment, since: int, until: int) -> Iterator[Difference]:
+def _not_there(payment: Payment, days: Days) -> Iterator[Difference]:
     """Money of these days that the channel must have, and that no line is about."""
     if payment.paid or payment.back:
         return
     record, (what, at) = payment.record, _moved(payment)
-    if not since <= at < until:
+    if not at or not days.have(record.order, at):
         return
-    moment = datetime.fromtimestamp(at, CHINA)
-    details = [f"{what} at {moment:%Y-%m-%d %H:%M:%S}"]
-    for near, step in ((at < since + EDGE, -1), (at >= until - EDGE, 1)):
-        if near:
-            neighbour = moment.date() + timedelta(days=step)
-            details.append(f"at the edge of the day: it may stand in the statement of {neighbour}")
+    details = [f"{what} at {datetime.fromtimestamp(at, CHINA):%Y-%m-%d %H:%M:%S}"]
+    if step := days.neighbour(record.order, at):
+        neighbour = day_of(days.moment(record.order, at)) + timedelta(days=step)
+        details.append(f"at the edge of the day: it may stand in the statement of {neighbour}")
     detail = _with_exceptions(record, *details)
     yield Difference(MISSING_THERE, record.order.order_no, payment.reference, None, _on_record(payment), {}, detail)
 
@@ -148,8 +153,13 @@ def _judged(payment: Payment, fee_rate: int | None) -> Iterator[Difference]:
         booked = day_of(payment.record.moved_elsewhen or 0)
         yield _difference(AMOUNT, payment, line, f"paid more than once, or booked on another day: {booked}")
         payment.paid.remove(line)
-    if payment.paid or payment.back:
-        yield from _against(payment)
+    differs = list(_against(payment)) if payment.paid or payment.back else []
+    yield from differs
+    for line in payment.paid:
+        if line.is_frozen:
+            yield _difference(STATUS, payment, line, IS_FROZEN)
+        if line.is_unsized and not differs and not _knows_of_refund(payment):
+            yield _difference(STATUS, payment, line, IS_UNSIZED)
 
 
 def _against(payment: Payment) -> Iterator[Difference]:
@@ -171,6 +181,11 @@ def _against(payment: Payment) -> Iterator[Difference]:
     else:
         kinds = " and ".join(dict.fromkeys(each.kind for each in position.exceptions if each.kind in MONEY))
         yield _difference(AMOUNT, payment, paid[0], f"compared with what {kinds} recorded" if kinds else "")
+
+
+def _knows_of_refund(payment: Payment) -> bool:
+    """Do the books know that money of this payment went back, or may have?"""
+    return payment.least < payment.received or any(each.kind == REVERSED for each in payment.position.exceptions)
 
 
 def _open(payment: Payment) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 from gateways.base import CHINA
 from models.channel import Channel
 from models.order import SELL, Order
+from services.attempts import order_no_of
 from services.numbers import payout_number
 from services.statements import Line
 
@@ -30,9 +31,14 @@ def chunks(values: Iterable[Any]) -> Iterator[list[Any]]:
 
 
 def orders_of(channel: Channel, lines: list[Line]) -> dict[int, Order]:
-    """The orders of lines, by line: by the order number, by a payout's other number, by the channel's reference."""
+    """The orders of lines, by line: by the order number, by a payout's other number, by the channel's reference.
+
+    The number of a deposit's second attempt counts as the order's.
+    """
     numbers = {line.number for line in lines} - {""}
-    known = {order.order_no: order for order in _named(Order.order_no, numbers)}
+    named = {number: order_no_of(number) for number in numbers}
+    orders = {order.order_no: order for order in _named(Order.order_no, set(named.values()))}
+    known = {number: orders[order_no] for number, order_no in named.items() if order_no in orders}
     known |= _payouts(channel, numbers - set(known))
     references = {line.reference for line in lines if line.number not in known} - {""}
     by_reference: dict[str, list[Order]] = {}

@@ -8,6 +8,7 @@ from typing import Any
 
 from peewee import fn
 
+import settings
 from models.base import database
 from models.channel import Channel
 from models.ledger import AVAILABLE, HELD, Entry, LedgerAccount, Posting
@@ -32,6 +33,38 @@ from services.statements import Line
 
 EDGE = 600  # seconds by which the clocks of an upstream and of this service may say different days
 BOOKED = {BUY: (CONFIRMED, COMPLETED), SELL: (PAID, COMPLETED)}
+
+
+@dataclass(frozen=True)
+class Days:
+    """The days of a statement: from `since` until before `until`, in Unix seconds.
+
+    It has the payments that were made in them or, `by_creation`, the orders that were placed in them. At the channel an
+    order may be placed later than here, but not once it is expired.
+    """
+
+    since: int
+    until: int
+    by_creation: bool = False
+
+    def moment(self, order: Order, at: int) -> int:
+        """By when it is decided whether the statement has what happened to the order at that time."""
+        return int(order.createtime) if self.by_creation else at
+
+    def have(self, order: Order, at: int) -> bool:
+        """Are these days those of what happened to the order at that time?"""
+        return self.since <= self.moment(order, at) < self.until
+
+    def neighbour(self, order: Order, at: int) -> int:
+        """-1 or 1 where it may stand in the statement of the day before or after, else 0."""
+        moment = self.moment(order, at)
+        late = settings.active().buy_expiry if self.by_creation else 0
+        return -1 if moment < self.since + EDGE else 1 if moment >= self.until - EDGE - late else 0
+
+    def around(self, at: Any) -> Any:
+        """What holds of rows of these days and of their edges, if this column says when something happened."""
+        column = Order.createtime if self.by_creation else at
+        return (column >= self.since - EDGE) & (column < self.until + EDGE)
 
 
 @dataclass
@@ -97,14 +130,11 @@ def fee_of(order: Order, amount: int, fee_rate: int | None) -> int | None:
     return None if fee_rate is None else share(amount, fee_rate)
 
 
-def recorded(
-    channel: Channel, lines: list[Line], since: int, until: int, types: Collection[int], fee_rate: int | None
-) -> Recorded:
+def recorded(channel: Channel, lines: list[Line], days: Days, types: Collection[int], fee_rate: int | None) -> Recorded:
     """What is on record as of one moment; it holds no lock that would keep anybody from writing.
 
     Args:
-        since: when the statement's days begin, in Unix seconds.
-        until: when they end; that second is not theirs any more.
+        days: of the statement.
         types: of orders that the statement has at all; no others are missed.
         fee_rate: the share of deposits that the channel keeps, in basis points.
     """
@@ -115,31 +145,29 @@ def recorded(
             {at: records[order.id] for at, order in orders.items() if order.channel_id == channel.id},
             {at: order.channel_id for at, order in orders.items() if order.channel_id != channel.id},
         )
-        moved, told = _of_days(channel, since - EDGE, until + EDGE, types)
+        moved, told = _of_days(channel, days, types)
         for order, at in moved:
-            if order.id in records or (since <= at < until and order.order_type in types):
+            if order.id in records or (days.have(order, at) and order.order_type in types):
                 records.setdefault(order.id, Record(order)).moved_at = at
         for order, at in told:
-            if since <= at < until:
+            if days.have(order, at):
                 records.setdefault(order.id, Record(order))
         _complete(records)
-        inside = dict.fromkeys(order.id for order, at in moved + told if since <= at < until)
+        inside = dict.fromkeys(order.id for order, at in moved + told if days.have(order, at))
         found.within = [records[row] for row in inside if row in records]
         for record in found.within:
-            if record.moved_at is not None and since <= record.moved_at < until and record.is_counted:
+            if record.moved_at is not None and days.have(record.order, record.moved_at) and record.is_counted:
                 found.sums["in" if record.order.is_buy else "out"] += record.order.received
                 found.sums["fees"] += fee_of(record.order, record.order.received, fee_rate) or 0
     return found
 
 
 def _of_days(
-    channel: Channel, since: int, until: int, types: Collection[int]
+    channel: Channel, days: Days, types: Collection[int]
 ) -> tuple[list[tuple[Order, int]], list[tuple[Order, int]]]:
     """The orders whose money moved then, and those of which the channel told other things then; with when."""
-    moved = [
-        (order, order.moved_at) for order in _moved(Order.channel == channel, History.at >= since, History.at < until)
-    ]
-    told = list(_told(channel, since, until, types))
+    moved = [(order, order.moved_at) for order in _moved(Order.channel == channel, days.around(History.at))]
+    told = list(_told(channel, days, types))
     moved += [(order, order.told_at) for order in told if order.ended in (COMPLETE, PAID_OUT)]
     return moved, [(order, order.told_at) for order in told if order.ended in (CREDIT, None)]
 
@@ -182,7 +210,7 @@ def _moved(*conditions: Any) -> Iterator[Any]:
     yield from moves.objects().iterator()
 
 
-def _told(channel: Channel, since: int, until: int, types: Collection[int]) -> Iterator[Any]:
+def _told(channel: Channel, days: Days, types: Collection[int]) -> Iterator[Any]:
     """The channel's orders of which it told something meanwhile that counts here without a step of the order.
 
     Money that an operator credited or completed the order with, a cancelled withdrawal's that is out after all, or what
@@ -193,7 +221,7 @@ def _told(channel: Channel, since: int, until: int, types: Collection[int]) -> I
     by_hand = kind.in_(MONEY_IN) & ended.in_((CREDIT, COMPLETE))
     out = kind.in_(AT_CHANNEL) & ended.in_((COMPLETE, PAID_OUT))
     counts = by_hand | (out & (Order.status == CANCELLED)) | ((kind == REVERSED) & ended.is_null())
-    meanwhile = (PaymentException.createtime >= since) & (PaymentException.createtime < until)
+    meanwhile = days.around(PaymentException.createtime)
     columns = (PaymentException.createtime.alias("told_at"), ended.alias("ended"))
     told = Order.select(*COLUMNS, *columns).join(PaymentException, on=(PaymentException.order == Order.id))
     told = told.where(Order.channel == channel, Order.order_type.in_(list(types)), counts, meanwhile)

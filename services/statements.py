@@ -17,8 +17,11 @@ from gateways.statement import Layout
 from services.errors import NotPossible
 
 MOST_BYTES = 64 * 2**20
-PAID, FAILED, REFUNDED = STATES = ("paid", "failed", "refunded")
-COLUMNS = ("number", "reference", "amount", "refund", "fee", "status", "time")
+PAID, FAILED, REFUNDED, FROZEN = STATES = ("paid", "failed", "refunded", "frozen")
+COLUMNS = (
+    *("number", "reference", "amount", "refund", "refunded_of", "payer_paid", "fee", "status", "time", "created"),
+    "text",
+)
 ENCODINGS = ("utf-8-sig", "gb18030")
 # What surrounds values so that spreadsheets leave long numbers alone.
 PADDING = " \t\u3000\xa0`'=\""
@@ -40,7 +43,9 @@ Row = tuple[int, list[str]]  # the line of the file that it ends on, its values
 class Line:
     """One line of a statement. Money in fen: the amount with the sign that it has in the file, the fee without one.
 
-    `fee` is None where the file has no column for it, `time` (Unix seconds) where there is none on this line.
+    `fee` is None where the file has no column for it, `time` and `created` (Unix seconds) where there is none on this
+    line. A line that is a payment and its refund is given as two. `is_frozen`: the channel holds the money back;
+    `is_unsized`: some of it went back, and the line does not say how much.
     """
 
     at: int
@@ -50,6 +55,9 @@ class Line:
     fee: int | None
     state: str
     time: int | None
+    created: int | None = None
+    is_frozen: bool = False
+    is_unsized: bool = False
 
 
 def overridden(layout: Layout, given: dict[str, list[str]]) -> Layout:
@@ -78,7 +86,7 @@ def read(raw: bytes, layout: Layout, needed: Collection[str] = ()) -> list[Line]
         if name in names and names[name] is None:
             raise NotPossible(f"the statement has no column {' or '.join(getattr(layout, name)) or name}")
     reader = _Reader(layout, header, {name: column for name, column in names.items() if column is not None})
-    return [reader.line(*row) for row in _data(rows, header, header.index(str(names["number"])))]
+    return [line for row in _data(rows, header, header.index(str(names["number"]))) for line in reader.lines(*row)]
 
 
 def _text(raw: bytes) -> str:
@@ -135,30 +143,47 @@ class _Reader:
     def __init__(self, layout: Layout, header: list[str], names: dict[str, str]):
         self._names = names
         self._places = {name: header.index(column) for name, column in names.items()}
+        self._width = len(header)
         self._states = {text.casefold(): state for state in STATES for text in getattr(layout, state)}
         self._reads: dict[str, Any] = {
             "number": _number,
             "reference": str,
             "amount": _fen,
             "refund": _fen,
+            "refunded_of": _fen_if_any,
+            "payer_paid": _fen_if_any,
             "fee": _fee,
             "status": self._state,
             "time": _time,
+            "created": _time,
         }
 
-    def line(self, at: int, cells: list[str]) -> Line:
-        """One line. Raises NotPossible, naming it and the column."""
+    def lines(self, at: int, cells: list[str]) -> Iterator[Line]:
+        """What one line says: one payment or refund, or both. Raises NotPossible, naming it and the column."""
+        more = len(cells) - self._width
+        if "text" in self._places and more > 0:
+            text = self._places["text"]
+            cells = [*cells[:text], ",".join(cells[text : text + more + 1]), *cells[text + more + 1 :]]
         state = self._value("status", at, cells) or PAID
+        both = state == REFUNDED and "refunded_of" in self._places
         amount = "refund" if state == REFUNDED and "refund" in self._places else "amount"
-        return Line(
+        back = self._value("refunded_of", at, cells) if both else None
+        line = Line(
             at,
             number=self._value("number", at, cells),
             reference=self._value("reference", at, cells) or "",
             amount=self._value(amount, at, cells),
             fee=self._value("fee", at, cells),
-            state=state,
+            state=PAID if both or state == FROZEN else state,
             time=self._value("time", at, cells),
+            created=self._value("created", at, cells),
+            is_frozen=state == FROZEN,
+            is_unsized=both and not back,
         )
+        yield line
+        if back:
+            whole = min(line.amount, self._value("payer_paid", at, cells) or line.amount)
+            yield replace(line, state=REFUNDED, amount=line.amount if back >= whole else back, fee=0)
 
     def _value(self, name: str, at: int, cells: list[str]) -> Any:
         """What a column says; None where the file has no such column."""
@@ -196,6 +221,10 @@ def _split(text: str) -> tuple[bool, str]:
 def _fen(text: str) -> int:
     negative, bare = _split(text)
     return -money.fen(bare) if negative else money.fen(bare)
+
+
+def _fen_if_any(text: str) -> int | None:
+    return _fen(text) or None if text else None
 
 
 def _fee(text: str) -> int:

@@ -37,7 +37,7 @@ def settings_of_app(_web_server):
 
 
 class Listener:
-    """Hands what comes to our notify addresses to the application, unless it is `deaf`; `heard`: what that answered."""
+    """Passes notices on to the application, or responds 503 while `deaf`. `heard` has the application's responses."""
 
     def __init__(self, server, app):
         self.deaf, self.heard, self._app = False, [], app
@@ -53,13 +53,13 @@ class Listener:
 
 @pytest.fixture
 def listener(web_server, app):
-    """Where the platform's notices come in."""
+    """The HTTP server that receives the platform's notices."""
     return Listener(web_server, app)
 
 
 @pytest.fixture
 def ahead(ahead, platform):
-    """As everywhere, and the platform's clock goes along."""
+    """Set the platform's clock ahead, too."""
     passed = 0
 
     def shift(seconds):
@@ -72,7 +72,7 @@ def ahead(ahead, platform):
 
 
 class Payer:
-    """Somebody with a browser at an address."""
+    """A payer's browser at an IP address."""
 
     def __init__(self, app, address):
         client = app.test_client()
@@ -80,7 +80,7 @@ class Payer:
         self._http = through_flask(client)
 
     def opens(self, order_no):
-        """What the payment page shows after it has opened the payment."""
+        """Open the payment. Returns the payment page."""
         assert self._http("POST", OPEN, f"order_no={order_no}".encode(), FORM).status == 303
         return self._http("GET", f"{CASHIER}?order_no={order_no}").text
 

@@ -1,6 +1,6 @@
 """A real epay platform: a checkout of monlor/Epay, served by PHP on a MariaDB of its own, all on this machine.
 
-`python -m tests.gateways.live.epay_platform FOLDER` says what is missing to run it, if anything.
+`python -m tests.gateways.live.epay_platform FOLDER` fails with one line if something is missing to run it.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from tests.support import free_port, until
 from tests.upstreams.loopback import key_pair
 
 HERE = Path(__file__).parent
+PATH = f"{os.environ['PATH']}:/usr/sbin:/usr/local/sbin"  # Debian has mariadbd there, where a user does not look
 NEEDED = {
     "php": "php-cli php-mysql php-curl php-gd php-mbstring",
     "mariadbd": "mariadb-server",
@@ -49,13 +50,13 @@ DATABASE = (
 
 
 def missing(folder: str) -> str:
-    """What is missing to run the platform in this folder, in one line; empty if nothing is."""
+    """Return one line about what is missing to run the platform in this folder; "" if nothing is."""
     if not folder:
         return "Say where your checkout of github.com/monlor/Epay is: make test-epay-platform FOLDER=/path/to/Epay"
     absent = [name for name in PART_OF_IT if not (Path(folder) / name).is_file()]
     if absent:
         return f"{folder} is no checkout of github.com/monlor/Epay: it has no {absent[0]}"
-    programs = [name for name in NEEDED if not shutil.which(name)]
+    programs = [name for name in NEEDED if not shutil.which(name, path=PATH)]
     if programs:
         return f"{programs[0]} is not installed (Debian: {NEEDED[programs[0]]})"
     listed = subprocess.run(["php", "-m"], capture_output=True, text=True, check=True).stdout.lower().split()
@@ -98,7 +99,7 @@ class RealPlatform:
             raise
 
     def remove(self) -> None:
-        """End its processes, and leave nothing behind."""
+        """End its processes and remove its folder."""
         if self._watch.poll() is None:
             self._watch.communicate()
             for process in self._processes:
@@ -120,7 +121,7 @@ class RealPlatform:
 
     def _start(self, *command: Any) -> subprocess.Popen[bytes]:
         """Start a process, in a group of its own that ends with the tests."""
-        environ = {"PATH": os.environ["PATH"], "RUN": str(self.folder), "PHP_CLI_SERVER_WORKERS": "6"}
+        environ = {"PATH": PATH, "RUN": str(self.folder), "PHP_CLI_SERVER_WORKERS": "6"}
         with (self.folder / "log").open("ab") as log:
             words = [str(word) for word in command]
             process = subprocess.Popen(words, cwd=self.folder, env=environ, stdout=log, stderr=log, process_group=0)
@@ -185,27 +186,27 @@ class RealPlatform:
         return [part for name, value in settings.items() for part in ("-d", f"{name}={value}")]
 
     def _made_its_keys(self) -> bool:
-        """It makes its pair of keys when it is first asked for anything."""
+        """Send its first request, on which it creates its key pair. Returns False if it is not up yet."""
         try:
             self._session.get(f"{self.url}/api.php", timeout=20)
         except requests.ConnectionError:
             return False
         return bool(self.sql("SELECT v FROM pre_config WHERE k = 'public_key'"))
 
-    # --- its books
+    # --- its database
 
     def sql(self, statements: str) -> list[list[str]]:
-        """Run statements in its database, tables named `pre_...` as in its own code; the rows."""
+        """Run statements in its database, with tables named `pre_...` as in its own code. Returns the rows."""
         done = self._client(statements.replace("pre_", "pay_"), "epay")
         return [line.split("\t") for line in done.stdout.splitlines()]
 
     def set(self, **config: str) -> None:
-        """Change its configuration, as its staff would."""
+        """Change its configuration."""
         rows = ", ".join(f"('{name}', '{value}')" for name, value in config.items())
         self.sql(f"REPLACE INTO pre_config VALUES {rows}; UPDATE pre_cache SET v = '' WHERE k = 'config'")
 
     def reset(self) -> None:
-        """Forget all orders, and set everything as it was."""
+        """Delete all orders and restore the configuration."""
         tables = ("order", "refundorder", "transfer", "record")
         self.sql(
             "".join(f"TRUNCATE pre_{table};" for table in tables)
@@ -217,11 +218,11 @@ class RealPlatform:
         self.spoils("")
 
     def set_clock(self, ahead: float) -> None:
-        """Its clock is that many seconds ahead from now on."""
+        """Set its clock this many seconds ahead."""
         (self.folder / "ahead").write_text(str(round(ahead)))
 
     def spoils(self, path: str) -> None:
-        """From now on nobody understands what it answers at this address; it does its work all the same."""
+        """Process requests to this path as usual, but return a page of a proxy instead of the response; "" for none."""
         (self.folder / "spoiled").write_text(path)
 
     def config(self, version: str, **more: str) -> dict[str, str]:
@@ -230,50 +231,50 @@ class RealPlatform:
         return {"base_url": self.url, "version": version, "pid": PID, **keys, **more}
 
     def order(self, number: str, column: str) -> str:
-        """What it has in this column of an order."""
+        """Return a column of an order in its database."""
         [[value]] = self.sql(f"SELECT {column} FROM pre_order WHERE out_trade_no = '{number}'")
         return value
 
     def transfers(self) -> list[dict[str, str]]:
-        """The payouts that it has."""
+        """Return its payouts."""
         columns = ("out_biz_no", "biz_no", "account", "username", "money", "costmoney", "status")
         rows = self.sql(f"SELECT {', '.join(columns)} FROM pre_transfer")
         return [dict(zip(columns, row, strict=True)) for row in rows]
 
     def money(self) -> str:
-        """The merchant's balance at the platform."""
+        """Return the merchant's balance at the platform."""
         [[money]] = self.sql(f"SELECT money FROM pre_user WHERE uid = {PID}")
         return money
 
-    # --- what people do
+    # --- requests
 
     def get(self, path: str, **more: Any) -> requests.Response:
-        """What a browser gets at this address, which may be a whole one."""
+        """Request a path of the platform, or a full address, as a browser."""
         return self._session.get(path if path.startswith("http") else f"{self.url}/{path}", timeout=20, **more)
 
     def post(self, path: str, form: dict[str, str], **more: Any) -> requests.Response:
-        """What a browser gets for a form."""
+        """Submit a form to a path of the platform, or to a full address, as a browser."""
         address = path if path.startswith("http") else f"{self.url}/{path}"
         return self._session.post(address, form, timeout=20, **more)
 
     def pay(self, number: str) -> None:
-        """A payer pays: the payment company tells the platform, which tells the merchant before it answers."""
+        """Have the payment company report a payment; the platform sends its notice before this returns."""
         answer = self.get(f"pay/notify/{self.order(number, 'trade_no')}/")
         assert answer.text == "success", answer.text
 
     def tell_again(self) -> str:
-        """Its cron job repeats the notices that nobody took; what it says of them."""
+        """Run its cron job, which repeats notices that failed. Returns the log of that job."""
         self.sql("UPDATE pre_order SET notifytime = NOW() - INTERVAL 1 SECOND WHERE notify > 0")
         return self.get(f"cron.php?do=notify&key={CRON_KEY}").text
 
     def refund(self, number: str, money: str) -> None:
-        """The merchant's staff send money of a deposit back."""
+        """Refund money of a deposit, through the merchant's API."""
         form = {"pid": PID, "key": KEY, "out_trade_no": number, "money": money}
         answer = self.post("api.php?act=refund", form).json()
         assert answer["code"] == 0, answer
 
     def export(self) -> bytes:
-        """The list of orders, as the merchant downloads it from the console after signing in."""
+        """Sign in as the merchant and download the order list."""
         form = {"type": "0", "user": PID, "pass": KEY}
         answer = self.post("user/ajax.php?act=login", form, headers={"Referer": f"{self.url}/user/login.php"}).json()
         assert answer["code"] == 0, answer

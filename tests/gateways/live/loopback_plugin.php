@@ -1,6 +1,6 @@
 <?php
-/* A payment plugin without a payment company: whatever it is asked for it has done. Its rows in pre_config, as the
- * tests set them, say how transfers end. */
+/* A payment plugin without a payment company: every payment, refund and transfer succeeds. The tests choose the status
+ * of transfers in pre_config. */
 
 class loopback_plugin
 {

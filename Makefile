@@ -5,13 +5,13 @@ PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal
 TRANSLATIONS := blueprints/translations/zh/LC_MESSAGES/messages.mo
 ORDERS ?= 1000
 
-.PHONY: help setup run test test-slow test-postgres test-all torture check hooks bench bench-peers seed lock messages postgres audit
+.PHONY: help setup run test test-slow test-postgres test-all test-epay-platform torture check hooks bench bench-peers seed lock messages postgres audit
 .DEFAULT_GOAL := help
 # Python keeps what it compiled: otherwise each process that the tests start would compile everything again.
 unexport PYTHONDONTWRITEBYTECODE
 
 help: ## List the commands.
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 15
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed: make PYTHON=/path/to/python3.11"; exit 1; }
@@ -46,6 +46,10 @@ test-postgres: setup ## Run all tests that have a database on a Postgres that th
 	TEST_DATABASE=postgres $(PYTEST)
 
 test-all: test test-slow test-postgres ## Run all tests, on both databases.
+
+test-epay-platform: setup ## Run the driver epay against the real platform whose code is in FOLDER=... (PHP, MariaDB).
+	@$(BIN)/python -m tests.gateways.live.epay_platform "$(FOLDER)"
+	EPAY_PLATFORM="$(FOLDER)" $(BIN)/python -m pytest --quiet tests/gateways/live
 
 check: setup ## Run ruff and mypy.
 	$(BIN)/ruff check .

@@ -435,7 +435,8 @@ class EpayV2(EpayDriver):
         if knows_no_payout(answer):
             return Report(State.ABSENT, detail=refusal(answer))
         if str(answer["code"]) != "0":
-            raise ChannelUnknown(refusal(answer))
+            # Some look a payout up that waits for their staff at no bank at all, and fail: 支付通道不存在.
+            raise ChannelUnknown(refusal(answer), has_it=str(answer.get("out_biz_no")) == payout.number)
         return self._payout(answer, payout)
 
     def _payout(self, answer: Mapping[str, Any], payout: Payout) -> Report:

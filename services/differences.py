@@ -50,7 +50,8 @@ def record(order: Order, what: str, report: Report, reference: str, position: Po
     same = [each for each in money if what in (ADJUST, each.kind)]
     if same:
         return change(same[0], same[0].amount + off, report, who)
-    return raise_exception(order, what, _cause(order, what, off, position, reference), off, reference)
+    returned = report.returned if report.returned and not position.most else None  # of this very money
+    return raise_exception(order, what, _cause(order, what, off, position, reference), off, reference, returned)
 
 
 def _less(order: Order, fen: int, report: Report, reference: str, position: Position, who: str) -> bool:

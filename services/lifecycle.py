@@ -68,17 +68,20 @@ def note_once(order: Order, who: str, why: Reason, most: int = 1) -> bool:
     return new
 
 
-def raise_exception(order: Order, kind: str, cause: Reason, amount: int = 0, reference: str = "") -> bool:
+def raise_exception(
+    order: Order, kind: str, cause: Reason, amount: int = 0, reference: str = "", returned: int | None = None
+) -> bool:
     """Open an exception for an operator, with its line of history.
 
     Args:
         amount: what it is about, in fen; 0 if that is not known.
         reference: the channel's number for the payment.
+        returned: what the channel sent back of it before, in fen.
 
     Returns: False, with nothing changed, if one of this kind is open for this money.
     """
-    row = {"order": order, "kind": kind, "amount": amount, "reference": reference, **cause.columns}
-    opened = PaymentException.insert(createtime=business_clock.now(), **row).on_conflict_ignore()
+    row = {"order": order, "kind": kind, "amount": amount, "reference": reference, "returned": returned}
+    opened = PaymentException.insert(createtime=business_clock.now(), **row, **cause.columns).on_conflict_ignore()
     if not opened.as_rowcount().execute():
         return False
     exception = open_exception(order, kind, reference)

@@ -112,10 +112,11 @@ def is_gone(order: Order, report: Report, exceptions: list[PaymentException]) ->
     about = [each for each in exceptions if each.reference == report.reference]
     if order.status == CANCELLED and order.channel_reference == report.reference:
         return report.amount <= order.received  # it went back before it was credited
+    if any(each.code == "returned_unknown" for each in about):
+        return True
     if not any(each.kind == REVERSED or each.returned or each.resolution in (REFUND, RETURNED) for each in about):
         return False
-    unsized = any(each.code == "returned_unknown" for each in about)
-    return unsized or report.amount <= received(order, report.reference, exceptions)
+    return report.amount <= received(order, report.reference, exceptions)
 
 
 def received(order: Order, reference: str, exceptions: list[PaymentException]) -> int:

@@ -91,7 +91,7 @@ def take_notice(order: Order, incoming: Incoming) -> bool:
 
 
 def _may_be_old(order: Order, report: Report) -> bool:
-    """Would a notice open an exception about money that went back since? It stays valid for ever, the money does not.
+    """Would a notice credit money that went back since, or bring it up? It stays valid for ever, the money does not.
 
     The payer's return address carries what some channels sign in a notice, so anyone who paid can send it again.
     """
@@ -99,7 +99,9 @@ def _may_be_old(order: Order, report: Report) -> bool:
     if report.state is not State.PAID or not positions.is_gone(order, report, exceptions):
         return False
     position = positions.of_deposit(order, report.reference, exceptions)
-    return TABLE[position.books][positions.proof_of_deposit(order, report, position)].exception in MONEY_IN
+    proof = positions.proof_of_deposit(order, report, position)
+    verdict = TABLE[position.books][proof]
+    return verdict.status == CONFIRMED or verdict.exception in MONEY_IN or proof is Proof.MORE
 
 
 @transaction
@@ -161,6 +163,8 @@ def _deposit(
     order: Order, verdict: Verdict, report: Report, reference: str, position: Position, who: str, why: Reason
 ) -> bool:
     """Do what a verdict on one payment says; True if anything changed."""
+    if report.state is State.FAILED and report.returned and position.books in (Books.AWAITED, Books.LATE):
+        Order.update(channel_reference=reference).where(Order.id == order.id).execute()  # its notice may still come
     if verdict == NONE:
         return False
     what = verdict.exception

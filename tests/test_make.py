@@ -3,6 +3,7 @@
 import re
 import shutil
 import subprocess
+import sys
 
 import pytest
 import yaml
@@ -28,3 +29,17 @@ def test_the_hooks_check_what_make_checks_and_fetch_nothing():
     hooks = [hook["entry"].removesuffix(" --force-exclude") for repo in config["repos"] for hook in repo["hooks"]]
     checks = re.search(r"^check:.*\n((?:\t.*\n)+)", MAKEFILE, re.MULTILINE)[1].replace("$(BIN)", ".venv/bin")
     assert hooks == [line.strip().removesuffix(" .") for line in checks.splitlines()]
+
+
+@pytest.mark.usefixtures("slow")
+@pytest.mark.parametrize(
+    ("folder", "words"),
+    [
+        ("", "Say where your checkout of github.com/monlor/Epay is: make test-epay-platform FOLDER=/path/to/Epay"),
+        ("tests", "tests is no checkout of github.com/monlor/Epay: it has no api.php"),
+    ],
+)
+def test_the_tests_against_a_real_platform_say_in_one_line_what_they_need(folder, words):
+    command = [sys.executable, "-m", "tests.gateways.live.epay_platform", folder]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", f"{words}\n")

@@ -229,6 +229,25 @@ def test_the_address_at_which_the_receiver_confirms_is_shown_to_the_operator(
     assert (address in " ".join(noted(order_no))) is is_shown
 
 
+def test_an_error_that_names_the_payout_shows_that_the_platform_has_it(
+    placed, api, platform, later, balances, exceptions, monkeypatch
+):
+    order_no = placed()
+    later(1)
+    platform.fails("lost")
+    later(1)
+    [number] = platform.payouts
+    named = {"code": -1, "msg": "支付通道不存在", "biz_no": f"BZ{number}", "out_biz_no": number}
+    with monkeypatch.context() as staff_has_it:
+        staff_has_it.setattr(platform, "_ask_transfer", lambda fields: named)
+        later(300)
+        assert exceptions() == {order_no: "unknown_outcome"}
+    platform.payouts.clear()
+    later(601, times=3)
+    assert (platform.payouts, api.status(order_no), balances()) == ({}, "confirmed", HELD)
+    assert exceptions() == {order_no: "payout_missing"}
+
+
 @pytest.mark.parametrize("status", ["4", "9", ""])
 def test_a_status_that_means_nothing_keeps_the_hold_and_still_shows_that_the_payout_is_there(
     status, placed, api, platform, later, balances, exceptions, noted, monkeypatch

@@ -5,6 +5,7 @@ import pytest
 from tests.upstreams.epay import EpayPlatform
 
 START = 1_000_000
+TEN_MINUTES = 601
 
 
 @pytest.fixture
@@ -117,3 +118,52 @@ def test_another_payment_for_the_same_order_counts_at_once(version, paid_late, a
     flask("order", "settle", order_no, "--refund")
     assert platform.notice(order_no, version, trade_no="EP-SECOND").to(api.send, order_no).text == "success"
     assert exceptions() == {order_no: "late_payment"}
+
+
+BACK = [("1", ""), ("2", "100.00"), ("2", "30.00")]  # what the platform says that it sent back
+
+
+def heard_of_refund_first(version, back, api, platform, add_channel, later, status="pending"):
+    """A deposit whose notice is lost, whose money went back, and about which the channel was asked then."""
+    platform.can_close = False
+    order_no = api.buy(channel=add_channel("epay", platform.config(version))).data["order_no"]
+    if status == "cancelled":
+        later(450, times=2)
+    platform.pay(order_no)
+    notice = platform.notice(order_no, version)
+    platform.orders[order_no] |= {"status": "2", "refundmoney": back}
+    later(61 if status == "pending" else TEN_MINUTES)
+    return order_no, notice
+
+
+@pytest.mark.parametrize(("version", "back"), BACK)
+@pytest.mark.parametrize("status", ["pending", "cancelled"])
+def test_the_first_notice_after_the_money_went_back_credits_and_opens_nothing(
+    status, version, back, api, platform, add_channel, later, due, story, balances
+):
+    order_no, notice = heard_of_refund_first(version, back, api, platform, add_channel, later, status)
+
+    def books():
+        facts = story(order_no)
+        money = [(each["kind"], each["amount"], each["resolution"]) for each in facts["exceptions"]]
+        return facts["status"], money, balances()
+
+    before = books()
+    assert balances() == (START, 0)
+    assert notice.to(api.send, order_no).text == "success"
+    due.orders()
+    assert books() == before
+
+
+@pytest.mark.parametrize(("version", "back"), BACK)
+def test_money_that_is_back_at_the_platform_is_credited_after_the_question(
+    version, back, api, platform, add_channel, later, due, balances
+):
+    order_no, notice = heard_of_refund_first(version, back, api, platform, add_channel, later)
+    platform.orders[order_no] |= {"status": "1", "refundmoney": ""}
+    assert notice.to(api.send, order_no).text == "success"
+    due.orders()
+    if api.status(order_no) == "cancelled":
+        assert balances() == (START, 0)
+    else:
+        assert (api.status(order_no), balances()) == ("completed", (START + 9_940, 0))

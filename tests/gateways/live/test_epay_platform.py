@@ -1,0 +1,428 @@
+"""epay, version 1 and 2, against a real platform: `make test-epay-platform FOLDER=...` (CONTRIBUTING.md)."""
+
+import hashlib
+import html
+import json
+import re
+from datetime import datetime, timedelta, timezone
+
+import pytest
+
+from gateways.base import ChannelUnknown, Payout
+from gateways.epay import EpayDriver
+from tests.gateways.live.epay_platform import PID, SYSTEM_KEY
+from tests.pages import GO
+
+START = 1_000_000
+PAID = (START + 9_940, 0)
+HELD, SPENT, BACK = (START - 10_030, 10_030), (START - 10_030, 0), (START, 0)
+FULL = "100000.00"  # the merchant's balance at the platform
+TEN_MINUTES = 601
+CODE = "Scan with WeChat to pay"
+
+
+@pytest.fixture(params=["1", "2"])
+def version(request):
+    return request.param
+
+
+@pytest.fixture
+def place(api, add_channel, platform, version):
+    """`place(redirect="true")`: the number of a new deposit of 100 yuan, through a channel with this config."""
+    return lambda **config: api.buy(channel=add_channel("epay", platform.config(version, **config))).data["order_no"]
+
+
+@pytest.fixture
+def paid(place, platform, listener):
+    """The number of a deposit of 100 yuan that the platform's notice completed."""
+    order_no = place()
+    platform.pay(order_no)
+    assert listener.heard == [(200, "success")]
+    return order_no
+
+
+@pytest.fixture
+def about(story):
+    """`about(order_no)`: its exceptions, each as (kind, amount, how it was settled)."""
+    return lambda number: [(each["kind"], each["amount"], each["resolution"]) for each in story(number)["exceptions"]]
+
+
+@pytest.fixture
+def told(story):
+    """`told(order_no)`: the lines of its history."""
+    return lambda order_no: [line["why"] for line in story(order_no)["history"]]
+
+
+# --- deposits
+
+
+def test_a_deposit_is_shown_as_a_code_and_completed_by_the_platform_s_own_notice(paid, platform, api, balances, story):
+    assert (api.status(paid), balances()) == ("completed", PAID)
+    assert story(paid)["channel_reference"] == platform.order(paid, "trade_no")
+    assert (platform.order(paid, "status"), platform.order(paid, "notify")) == ("1", "0")
+    assert platform.money() == "100099.00"  # less its fee of 1 %
+
+
+def test_the_payer_sees_the_code_of_the_platform(place, platform, shown):
+    order_no = place()
+    assert CODE in shown(order_no)
+    assert platform.order(order_no, "money") == "100.00"
+
+
+@pytest.mark.parametrize("how", ["asked by an operator", "asked by the service"])
+def test_a_deposit_whose_notice_is_lost_is_learnt_by_asking(
+    how, place, platform, listener, flask, later, api, balances, told
+):
+    order_no = place()
+    listener.deaf = True
+    platform.pay(order_no)
+    assert api.status(order_no) == "pending"
+    if how == "asked by an operator":
+        flask("order", "ask", order_no)
+    else:
+        later(61)
+    assert (api.status(order_no), balances(), listener.heard) == ("completed", PAID, [])
+    assert any("the channel was asked" in line for line in told(order_no))
+
+
+def test_a_notice_that_the_platform_repeats_is_taken_and_counts_once(place, platform, listener, api, balances):
+    order_no = place()
+    listener.deaf = True
+    platform.pay(order_no)
+    listener.deaf = False
+    assert "重新通知成功" in platform.tell_again()
+    assert (api.status(order_no), balances()) == ("completed", PAID)
+    platform.sql(f"UPDATE pre_order SET notify = 1 WHERE out_trade_no = '{order_no}'")
+    platform.tell_again()
+    assert (listener.heard, balances()) == ([(200, "success")] * 2, PAID)
+
+
+def test_a_deposit_that_nobody_pays_expires(place, platform, later, api, exceptions):
+    order_no = place()
+    later(450, times=3)
+    assert (api.status(order_no), exceptions(), platform.order(order_no, "status")) == ("cancelled", {}, "0")
+
+
+def test_a_deposit_that_the_platform_does_not_know_expires(place, platform, later, api, exceptions):
+    order_no = place()
+    platform.sql("TRUNCATE pre_order")
+    later(450, times=3)
+    assert (api.status(order_no), exceptions()) == ("cancelled", {})
+
+
+def test_money_that_comes_after_the_deposit_expired_is_an_exception(place, platform, listener, later, about):
+    order_no = place()
+    later(450, times=3)
+    platform.pay(order_no)
+    assert (listener.heard, about(order_no)) == ([(200, "success")], [("late_payment", "100.00", None)])
+
+
+def test_a_payment_type_that_is_off_at_the_platform_is_refused_with_its_words(
+    version, platform, add_channel, api, flask_json, told
+):
+    platform.sql("UPDATE pre_type SET status = 0 WHERE name = 'wxpay'")
+    channel = add_channel("epay", platform.config(version))
+    assert api.buy(channel=channel).code == 50201
+    [order] = flask_json("order", "list")
+    assert (order["status"], told(order["order_no"])[-1]) == ("cancelled", "refused: 支付方式(type)不存在")
+
+
+def test_a_wrong_key_is_refused_with_the_platform_s_words(version, platform, add_channel, api, flask_json, told):
+    platform.sql("UPDATE pre_user SET `key` = 'changed', publickey = ''")
+    assert api.buy(channel=add_channel("epay", platform.config(version))).code == 50201
+    assert "签名校验失败" in told(flask_json("order", "list")[0]["order_no"])[-1]
+
+
+# --- the payer's own browser
+
+
+def _fields(page):
+    """The form on a page: where it goes, and its fields."""
+    [action] = re.findall(r'<form[^>]* action="([^"]*)"', page)
+    pairs = re.findall(r'<input type="hidden" name="([^"]*)" value="([^"]*)"', page)
+    return html.unescape(action), {name: html.unescape(value) for name, value in pairs}
+
+
+def _goes_to_the_platform(version, order_no, platform, http, shown):
+    """What the payer's browser gets there with `redirect`: by a link (version 1), by a form (version 2)."""
+    if version == "1":
+        [link] = re.findall(rf'href="({re.escape(platform.url)}/submit\.php\?[^"]*)"', shown(order_no))
+        return platform.get(html.unescape(link)).text
+    return platform.post(*_fields(http("GET", f"{GO}?order_no={order_no}").text)).text
+
+
+def test_with_redirect_the_platform_s_own_page_takes_the_payment(
+    version, place, platform, listener, http, shown, api, balances
+):
+    order_no = place(redirect="true")
+    page = _goes_to_the_platform(version, order_no, platform, http, shown)
+    assert f"<p>pay {platform.order(order_no, 'trade_no')} here</p>" in page
+    platform.pay(order_no)
+    assert (listener.heard, api.status(order_no), balances()) == ([(200, "success")], "completed", PAID)
+
+
+def test_where_the_platform_wants_a_security_check_the_payer_passes_it_with_redirect(
+    version, place, platform, listener, http, shown, later, api, balances
+):
+    platform.set(pay_verify="3")
+    order_no = place(redirect="true")
+    page = _goes_to_the_platform(version, order_no, platform, http, shown)
+    assert "正在进行支付安全验证" in page
+    address, fields = _fields(page)
+    passed = hashlib.md5(f"{SYSTEM_KEY}{PID}_{order_no}{SYSTEM_KEY}".encode()).hexdigest()
+    page = platform.post(address, fields | {"__defend": f"1234567890{passed}123456"}).text
+    assert f"<p>pay {platform.order(order_no, 'trade_no')} here</p>" in page
+    platform.pay(order_no)
+    if version == "2":  # the check leads to version 1's submit.php, so that the notice is signed with the MD5 key
+        assert listener.heard == [(400, "fail")]
+        later(61)
+    assert (api.status(order_no), balances()) == ("completed", PAID)
+
+
+def test_a_security_check_refuses_a_deposit_without_redirect(version, platform, add_channel, api, flask_json, told):
+    platform.set(pay_verify="3")
+    assert api.buy(channel=add_channel("epay", platform.config(version))).code == 50201
+    assert "本次支付需要安全验证" in told(flask_json("order", "list")[0]["order_no"])[-1]
+
+
+def test_one_payer_s_daily_limit_does_not_stop_another_with_open_on_view(
+    place, platform, listener, payer, api, balances
+):
+    platform.set(pay_iplimit="1")
+    one, another = payer("203.0.113.7"), payer("203.0.113.8")
+    first = place(open_on_view="true")
+    assert CODE in one.opens(first)
+    platform.pay(first)
+    assert platform.order(first, "ip") == "203.0.113.7"
+    second, third = place(open_on_view="true"), place(open_on_view="true")
+    assert "你今天已无法再发起支付，请明天再试" in one.opens(second)
+    assert CODE in another.opens(third)
+    platform.pay(third)
+    assert (api.status(second), api.status(third), balances()) == ("pending", "completed", (START + 2 * 9_940, 0))
+
+
+# --- what happens to a payment afterwards
+
+REFUNDS = {  # what was sent back: the exception, by version
+    "100.00": {"1": ("reversed", "0.00", None), "2": ("reversed", "100.00", None)},
+    "30.00": {"1": ("reversed", "0.00", None), "2": ("reversed", "30.00", None)},
+}
+
+
+@pytest.mark.parametrize("back", REFUNDS)
+def test_a_refund_at_the_platform_is_seen_by_asking(back, version, paid, platform, flask, about, balances):
+    platform.refund(paid, back)
+    flask("order", "ask", paid)
+    assert (about(paid), balances()) == ([REFUNDS[back][version]], PAID)
+    assert platform.order(paid, "refundmoney") == back
+
+
+@pytest.mark.parametrize("back", REFUNDS)
+def test_a_refund_before_the_service_knew_of_the_payment_is_not_credited(
+    back, version, place, platform, listener, later, api, about, balances
+):
+    order_no = place()
+    listener.deaf = True
+    platform.pay(order_no)
+    platform.refund(order_no, back)
+    later(61)
+    rest = {"100.00": ("cancelled", []), "30.00": ("pending", [("wrong_amount", "70.00", None)])}
+    unknown = ("pending", [("wrong_amount", "0.00", None)])
+    assert (api.status(order_no), about(order_no)) == (unknown if version == "1" else rest[back])
+    assert balances() == BACK
+
+
+@pytest.mark.parametrize("back", REFUNDS)
+def test_a_first_notice_that_comes_after_the_refund_credits_and_opens_nothing(
+    back, place, platform, listener, later, due, api, about, balances
+):
+    order_no = place()
+    listener.deaf = True
+    platform.pay(order_no)
+    platform.refund(order_no, back)
+    later(61)
+    before = api.status(order_no), about(order_no)
+    listener.deaf = False
+    assert "重新通知成功" in platform.tell_again()
+    due.orders()
+    assert (listener.heard, api.status(order_no), about(order_no)) == ([(200, "success")], *before)
+    assert balances() == BACK
+
+
+def test_that_the_platform_froze_a_payment_is_said_and_nothing_is_credited(
+    place, platform, listener, later, story, balances
+):
+    order_no = place()
+    listener.deaf = True
+    platform.pay(order_no)
+    platform.sql(f"UPDATE pre_order SET status = 3 WHERE out_trade_no = '{order_no}'")
+    later(61)
+    [exception] = story(order_no)["exceptions"]
+    assert exception["kind"] == "unknown_outcome"
+    assert "froze this payment (status 3)" in exception["detail"]
+    platform.sql(f"UPDATE pre_order SET status = 1 WHERE out_trade_no = '{order_no}'")
+    later(601)
+    assert (story(order_no)["status"], balances()) == ("completed", PAID)
+
+
+# --- payouts, version 2
+
+
+@pytest.fixture
+def send(api, add_channel, platform):
+    """`send()`: the number of a new withdrawal of 100 yuan, accepted by rule."""
+    channel = add_channel("epay", platform.config("2"), "--auto-accept-max", "1000")
+    return lambda: api.sell(channel=channel, paychannel_paymethod="alipay").data["order_no"]
+
+
+def test_a_payout_that_the_platform_makes_at_once_is_done(send, platform, api, later, balances, story):
+    platform.set(loopback_submitted="1")
+    order_no = send()
+    later(1, times=3)
+    [transfer] = platform.transfers()
+    assert (transfer["account"], transfer["username"], transfer["money"]) == ("6222020000000000017", "张三", "100.00")
+    assert (transfer["status"], platform.money()) == ("1", "99899.50")  # with its fee of 0.5 %
+    assert (api.status(order_no), balances()) == ("completed", SPENT)
+    assert story(order_no)["channel_reference"] == transfer["biz_no"] == transfer["out_biz_no"]
+
+
+def test_a_payout_in_progress_is_asked_about_until_it_is_done(send, platform, api, later, balances, exceptions):
+    platform.set(loopback_queried="0")
+    order_no = send()
+    later(60, times=5)
+    assert (api.status(order_no), balances(), exceptions()) == ("confirmed", HELD, {})
+    platform.set(loopback_queried="1")
+    later(300)
+    assert (api.status(order_no), balances(), len(platform.transfers())) == ("completed", SPENT, 1)
+
+
+def test_a_payout_that_fails_is_cancelled_with_the_platform_s_reason(send, platform, api, later, balances, told):
+    platform.set(loopback_queried="2")
+    order_no = send()
+    later(1, times=4)
+    assert (api.status(order_no), balances(), platform.money()) == ("cancelled", BACK, FULL)
+    assert any("收款方账户异常" in line for line in told(order_no))
+
+
+def test_a_payout_that_waits_for_the_platform_s_staff_is_held_until_they_decide(
+    send, platform, api, later, balances, told
+):
+    platform.set(transfer_alipay="-1")
+    order_no = send()
+    later(1, times=2)
+    later(700, times=3)
+    [transfer] = platform.transfers()
+    assert (transfer["status"], api.status(order_no), balances()) == ("3", "confirmed", HELD)
+    assert any("it waits for the platform's staff to approve it" in line for line in told(order_no))
+    platform.sql("UPDATE pre_transfer SET status = 1, paytime = NOW()")
+    later(301)
+    assert (api.status(order_no), balances(), len(platform.transfers())) == ("completed", SPENT, 1)
+
+
+def test_a_payout_that_waits_for_their_staff_unheard_and_is_deleted_is_not_handed_over_again(
+    send, platform, api, later, balances, about
+):
+    platform.set(transfer_alipay="-1")
+    platform.spoils("transfer/submit")
+    order_no = send()
+    later(1, times=2)
+    platform.spoils("")
+    later(300)
+    assert [transfer["status"] for transfer in platform.transfers()] == ["3"]
+    platform.sql("TRUNCATE pre_transfer")
+    later(TEN_MINUTES, times=3)
+    assert (platform.transfers(), api.status(order_no), balances()) == ([], "confirmed", HELD)
+    assert about(order_no)[-1] == ("payout_missing", "100.00", None)
+
+
+def test_a_payout_that_the_platform_refuses_is_no_failure_and_goes_out_later(
+    send, platform, api, later, balances, story
+):
+    platform.sql("UPDATE pre_user SET money = 50")
+    order_no = send()
+    later(1, times=3)
+    assert (api.status(order_no), balances(), platform.transfers()) == ("confirmed", HELD, [])
+    [exception] = story(order_no)["exceptions"]
+    assert (exception["kind"], "需支付金额大于可转账余额" in exception["detail"]) == ("unknown_outcome", True)
+    platform.sql("UPDATE pre_user SET money = 500")
+    later(700, times=2)
+    assert (api.status(order_no), balances(), platform.money()) == ("completed", SPENT, "399.50")
+
+
+def test_a_payout_whose_answer_is_lost_is_one_transfer(send, platform, api, later, balances):
+    platform.spoils("transfer/submit")
+    order_no = send()
+    later(1, times=2)
+    later(700, times=2)
+    assert (api.status(order_no), balances(), len(platform.transfers())) == ("completed", SPENT, 1)
+    assert platform.money() == "99899.50"
+
+
+def test_the_same_number_twice_is_one_transfer_and_no_failure(platform):
+    driver = EpayDriver.of({"proxy": "", **platform.config("2", redirect="", clientip="", device="pc")})
+    account = {"card_number": "a@example.com", "real_name": "张三"}
+    payout = Payout("1", "2026050112000012345", 10_000, "alipay", account)
+    driver.pay_out(payout)
+    with pytest.raises(ChannelUnknown, match="该交易号已存在"):
+        driver.pay_out(payout)
+    assert (len(platform.transfers()), platform.money()) == (1, "99899.50")
+
+
+def test_a_payout_whose_record_is_deleted_at_the_platform_is_not_handed_over_again(
+    send, platform, api, later, balances, about
+):
+    platform.set(loopback_queried="0")
+    order_no = send()
+    later(1, times=4)
+    assert len(platform.transfers()) == 1
+    platform.sql("TRUNCATE pre_transfer")
+    later(TEN_MINUTES, times=3)
+    assert (platform.transfers(), api.status(order_no), balances()) == ([], "confirmed", HELD)
+    assert about(order_no) == [("payout_missing", "100.00", None)]
+
+
+# --- a channel's check, the platform's export
+
+
+@pytest.fixture
+def checked(flask, add_channel, platform, version):
+    """`checked()`: the results of the check by what they are about; it `fails` if something is a problem."""
+    channel = add_channel("epay", platform.config(version), "--pay-method", "wxpay,alipay", "--min", "2.00")
+
+    def check(fails=False):
+        rows = json.loads(flask("channel", "check", channel, "--json", fails=fails).output)
+        return {row["check"]: (row["result"], row["detail"]) for row in rows}
+
+    return check
+
+
+def test_the_check_of_a_channel_finds_out_all_about_it(version, checked, platform):
+    found = checked()
+    assert found["keys"] == ("ok", "the channel answers, and accepts our keys")
+    assert found["collect"] == ("ok", f"open; balance at the platform: {FULL}")
+    assert found["wxpay"] == found["alipay"] == ("ok", "an order of 2.00 is accepted")
+    assert found["clock"][0] in ("ok", "-")
+    if version == "1":
+        assert found["version"] == ("-", "1; the platform also has version 2, which is safer")
+    else:
+        assert found["version"] == ("ok", "2")
+        assert found["pay_out"] == ("ok", f"open; available: {FULL}, the platform's fee: 0.5%")
+
+
+def test_the_check_of_a_channel_finds_a_payment_type_that_is_off(version, checked, platform):
+    platform.sql("UPDATE pre_type SET status = 0 WHERE name = 'alipay'")
+    platform.set(user_transfer="0")
+    found = checked(fails=True)
+    assert found["wxpay"] == ("ok", "an order of 2.00 is accepted")
+    assert found["alipay"] == ("problem", "an order of 2.00 is not accepted: 支付方式(type)不存在")
+    if version == "2":
+        assert found["pay_out"] == ("-", "not open: 管理员未开启代付功能 (code -1)")
+
+
+def test_the_platform_s_own_export_agrees_with_the_orders(paid, platform, tmp_path, flask_json, story):
+    file = tmp_path / "order.csv"
+    file.write_bytes(platform.export())
+    today = datetime.now(timezone(timedelta(hours=8))).date().isoformat()
+    found = flask_json("reconcile", story(paid)["channel"], file, "--type", "buy", "--since", today, "--until", today)
+    assert (found["lines"], found["matched"], found["differences"]) == (1, 1, [])
+    assert found["sums"]["there"]["in"] == found["sums"]["here"]["in"] == "100.00"

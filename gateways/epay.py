@@ -42,7 +42,16 @@ from gateways.config import (
     public_key,
     told,
 )
-from gateways.epay_answers import about_order, answer_of, knows_no_order, knows_no_payout, opened, refusal
+from gateways.epay_answers import (
+    about_order,
+    answer_of,
+    asked_for,
+    in_its_words,
+    knows_no_order,
+    knows_no_payout,
+    opened,
+    refusal,
+)
 from gateways.epay_check import may_collect, may_pay_out, not_known
 from gateways.signatures import holds, sign
 from gateways.statement import DEPOSIT, Layout
@@ -247,6 +256,25 @@ class EpayDriver(Driver):
         except ValueError:
             raise ChannelUnknown(f"it gave an address that can't be opened: {said(address)}") from None
 
+    def _opened(self, answer: Mapping[str, Any], payment: Payment, qr: Any, address: Any, link: Any) -> Opened:
+        """What a payment that the platform opened gives the payer: the text of a QR code, a page, an app's link.
+
+        Where the payer has to pay another sum than the order's, only the platform's page says so.
+
+        Raises:
+            ChannelRefused: nothing of it can be shown here.
+            ChannelUnknown: an address that can't be opened.
+        """
+        page = self._page(str(address)) if address else ""
+        asked = asked_for(answer, payment.amount)
+        if asked and not page:
+            raise ChannelRefused(f"it asks the payer for {asked}: set redirect=true")
+        if asked:
+            return Opened(redirect=page)
+        if not (qr or page or link) or (qr and not is_for_a_code(str(qr))):
+            raise ChannelRefused("it gave nothing that a payer could be shown: set redirect=true")
+        return Opened(qr=str(qr or ""), redirect=page, scheme=app_link(str(link)) if link else "")
+
     def read_notice(self, incoming: Incoming) -> Notice:
         fields = read_form(incoming.query if incoming.method == "GET" else incoming.body)
         if not self._genuine(fields):
@@ -303,11 +331,8 @@ class EpayV1(EpayDriver):
             return Opened(redirect=self._upstream.address("submit.php", self._signed(order)))
         answer = opened(self._upstream.post("mapi.php", self._signed(order | self._payer(payment))))
         if str(answer["code"]) != "1":
-            raise ChannelRefused(refusal(answer))
-        qr, address, link = (str(answer.get(name) or "") for name in ("qrcode", "payurl", "urlscheme"))
-        if not (qr or address or link) or (qr and not is_for_a_code(qr)):
-            raise ChannelRefused("it gave nothing that a payer could be shown: set redirect=true")
-        return Opened(qr=qr, redirect=self._page(address) if address else "", scheme=app_link(link) if link else "")
+            raise ChannelRefused(in_its_words(answer))
+        return self._opened(answer, payment, *(answer.get(name) for name in ("qrcode", "payurl", "urlscheme")))
 
     def query(self, payment: Payment) -> Report:
         who = {"pid": self.config["pid"], "key": self.config["key"]}
@@ -370,15 +395,9 @@ class EpayV2(EpayDriver):
             return Opened(redirect=self._upstream.address("api/pay/submit"), fields=self._signed(order))
         answer = self._ask("pay/create", order | {"method": "web"} | self._payer(payment), opened)
         if str(answer["code"]) != "0":
-            raise ChannelRefused(refusal(answer))
-        kind, shown = str(answer.get("pay_type")), str(answer.get("pay_info") or "")
-        if kind == "qrcode" and is_for_a_code(shown):
-            return Opened(qr=shown)
-        if kind == "jump" and shown:
-            return Opened(redirect=self._page(shown))
-        if kind == "urlscheme" and shown:
-            return Opened(scheme=app_link(shown))
-        raise ChannelRefused(f"it gave a payment of type {said(kind)}, which can't be shown: set redirect=true")
+            raise ChannelRefused(in_its_words(answer))
+        shown = {str(answer.get("pay_type")): answer.get("pay_info")}
+        return self._opened(answer, payment, *(shown.get(kind) for kind in ("qrcode", "jump", "urlscheme")))
 
     def query(self, payment: Payment) -> Report:
         answer = self._ask("pay/query", {"out_trade_no": payment.order_no}, about_order)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from html.parser import HTMLParser
 from typing import Any
 
+from gateways import money
 from gateways.base import ChannelRefused, ChannelUnknown
 from gateways.upstream import Reply, said
 
@@ -21,6 +22,7 @@ NO_ORDER = re.compile(
 NO_ORDER_CODES = {"1": ("-1", "0"), "2": ("-1",)}  # by version: in version 2, 0 is success
 # Stricter, since a payout that is not there is handed over again: the text must name the payout itself.
 NO_PAYOUT = re.compile("(当前|该|此)?(转账|付款|代付|打款|出款)(订单|订单号|交易号|单号|记录|交易)(不存在|未找到)")
+SUMS = ("money", "realmoney", "payment_amount")  # of a new payment: the order's, the payer's, the payer's at AliMPay
 END_OF_TEXT = "!！。. "
 LONGEST_PAGE = 100_000
 # On such a page of the platform: it is down for everybody, and not about this order.
@@ -32,12 +34,31 @@ def refusal(answer: Mapping[str, Any]) -> str:
     return f"{said(answer.get('msg', ''))} (code {said(answer.get('code'))})"
 
 
+def in_its_words(answer: Mapping[str, Any]) -> str:
+    """The same without the code, as a payer may read it."""
+    return said(answer.get("msg") or "") or refusal(answer)
+
+
 def answer_of(reply: Reply) -> dict[str, Any]:
     """The JSON object of a good reply, which says by its `code` how it went. Raises ChannelUnknown."""
     answer = reply.json()
     if reply.status != 200 or "code" not in answer:
         raise ChannelUnknown(f"status {reply.status}: {said(answer.get('msg', 'no code in the answer'))}")
     return answer
+
+
+def asked_for(answer: Mapping[str, Any], fen: int) -> str:
+    """What the payer has to pay, where a new payment names another sum than the order's; else "".
+
+    Some platforms add a random part or their fee, and not all of them say so.
+    """
+    for asked in filter(None, map(answer.get, SUMS)):
+        try:
+            if money.fen(str(asked)) != fen:
+                return said(asked)
+        except ValueError:
+            return said(asked)
+    return ""
 
 
 def _says(answer: Mapping[str, Any], text: re.Pattern[str]) -> bool:

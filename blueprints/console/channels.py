@@ -208,13 +208,13 @@ class ChannelPage(Page):
         row = self._found(channel_id)
         try:
             found = audit.act(access.actor(), "try channel", "channel", str(row.id), lambda: channel_setup.check(row))
-            for each in found:
-                text = f"{words.word(words.CHECKS, each.about)}: {said(each.text, **each.args)}"
-                flash(text, {True: "good", False: "bad", None: "note"}[each.good])
+            rows = [(words.word(words.CHECKS, each.about), each.good, said(each.text, **each.args)) for each in found]
         except NotPossible as refusal:
             why = str(refusal).removeprefix(f"channel {row.id}: ")
-            flash(gettext("The try failed: %(why)s. Look at the address, the number and the keys.", why=why), "bad")
-        return redirect(url_for("channel.show", channel_id=channel_id), 303)
+            text = gettext("%(why)s. Look at the address, the number and the keys.", why=why)
+            rows = [(words.word(words.CHECKS, "keys"), False, text)]
+        flash(rows, "found")
+        return redirect(url_for("channel.show", channel_id=channel_id, _anchor="check"), 303)
 
 
 def views() -> list[Any]:

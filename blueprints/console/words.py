@@ -32,7 +32,7 @@ STATUSES = {
 CHECKS = {
     "keys": lazy_gettext("Keys"),
     "collect": lazy_gettext("Taking payments"),
-    "pay_out": lazy_gettext("Payouts"),
+    "pay_out": lazy_gettext("Paying out"),
     "clock": lazy_gettext("Clock"),
     "version": lazy_gettext("Version"),
     **{name: lazy_gettext(text) for name, text in PAY_METHOD_TEXTS.items()},

@@ -136,6 +136,42 @@ def test_an_address_on_the_platform_s_host_is_shown_in_full(folder, version, web
     assert f'href="{root}/pay/qrcode/EP000000000000001/?d=1"' in shown(order_no)
 
 
+# --- another sum than the order's
+
+PAGE = "https://pay.example.com/pay/"
+
+
+@pytest.mark.parametrize("name", ["money", "realmoney", "payment_amount"])
+def test_where_the_payer_has_to_pay_another_sum_only_the_platform_s_page_is_shown(name, api, channel, platform, shown):
+    platform.gives, platform.adds = "jump", {name: "100.03"}
+    page = shown(api.buy(channel=channel).data["order_no"])
+    assert (f'href="{PAGE}EP' in page, "Scan with" in page) == (True, False)
+
+
+def test_a_code_beside_such_a_page_is_not_shown(web_server, api, add_channel, shown):
+    platform = EpayPlatform(web_server)
+    platform.adds = {"payment_amount": 100.03, "payurl": f"{PAGE}1/"}
+    page = shown(api.buy(channel=add_channel("epay", platform.config("1"))).data["order_no"])
+    assert (f'href="{PAGE}1/"' in page, "Scan with" in page) == (True, False)
+
+
+@pytest.mark.parametrize("gives", ["qrcode", "urlscheme"])
+@pytest.mark.parametrize("sum_", ["100.03", 100.004, "99", "a hundred"])
+def test_a_code_or_an_app_s_link_for_another_sum_is_refused(sum_, gives, api, channel, platform, flask_json, story):
+    platform.gives, platform.adds = gives, {"payment_amount": sum_}
+    assert api.buy(channel=channel).code == 50201
+    [row] = flask_json("order", "list")
+    assert row["status"] == "cancelled"
+    assert "it asks the payer for" in story(row["order_no"])["history"][-1]["why"]
+    assert "set redirect=true" in story(row["order_no"])["history"][-1]["why"]
+
+
+@pytest.mark.parametrize("sum_", ["100", "100.00", 100, 100.0, ""])
+def test_the_order_s_own_sum_is_shown_as_a_code(sum_, api, channel, platform, shown):
+    platform.adds = {"money": sum_, "payment_amount": sum_}
+    assert "Scan with WeChat to pay" in shown(api.buy(channel=channel).data["order_no"])
+
+
 # --- "not there" in all its forms
 
 NOT_THERE = [

@@ -46,6 +46,7 @@ class EpayPlatform(Loopback):
         self.barred: set[str] = set()  # payers' addresses that may not pay any more today
         self.is_old = False  # its answers about transfers name no number
         self.knows_by = ("out_biz_no", "biz_no")  # what it finds a transfer by
+        self.adds: dict[str, Any] = {}  # what its answer to a new order says besides
         self.jump_url = ""  # where the receiver of a transfer confirms it
         self.page = ""  # HTML in the place of the answer to a new order
         self.absent: Response | None = None  # its answer about an order that it does not have
@@ -108,7 +109,7 @@ class EpayPlatform(Loopback):
                 self.gives, self.gives
             )
             info = self._pay_info(said["trade_no"], self.gives)
-            said = {"code": 1, "msg": "", "trade_no": said["trade_no"], name: info}
+            said = {"code": 1, "msg": "", "trade_no": said["trade_no"], name: info, **self.adds}
         return self._json(said)
 
     @staticmethod
@@ -200,7 +201,7 @@ class EpayPlatform(Loopback):
             return said
         gives = "jump" if fields["method"] == "jump" else self.gives
         kind = {"rooted": "jump", "script": "jump", "image": "qrcode"}.get(gives, gives)
-        return said | {"pay_type": kind, "pay_info": self._pay_info(said["trade_no"], gives)}
+        return said | {"pay_type": kind, "pay_info": self._pay_info(said["trade_no"], gives), **self.adds}
 
     def _query_v2(self, fields: dict[str, str]) -> dict[str, Any]:
         order = self.orders.get(fields.get("out_trade_no", ""))

@@ -201,6 +201,18 @@ def test_one_payer_s_daily_limit_does_not_stop_another_with_open_on_view(
     assert (api.status(second), api.status(third), balances()) == ("pending", "completed", (START + 2 * 9_940, 0))
 
 
+def test_where_the_platform_adds_to_the_amount_the_order_s_own_is_credited(
+    version, place, platform, listener, http, shown, api, balances, exceptions
+):
+    platform.set(pay_payaddstart="1", pay_payaddmin="0.01", pay_payaddmax="0.09")
+    order_no = place(redirect="true")
+    _goes_to_the_platform(version, order_no, platform, http, shown)
+    platform.pay(order_no)
+    assert platform.order(order_no, "realmoney") > "100.00" == platform.order(order_no, "money")
+    assert (listener.heard, api.status(order_no), balances()) == ([(200, "success")], "completed", PAID)
+    assert exceptions() == {}
+
+
 # --- what happens to a payment afterwards
 
 REFUNDS = {  # what was sent back: the exception, by version

@@ -102,7 +102,7 @@ def test_a_secret_is_replaced_or_removed_and_never_told(new, upstream, fill, pag
     assert "key: (set) -> (another)" in audited()[-1]
     assert "another-key" not in audited()[-1]
     assert fill(f"channel/{number}", "/try").status_code == 303
-    assert "The try failed" in page(f"channel/{number}").text
+    assert "Problem" in page(f"channel/{number}").text
     fill(f"channel/{number}", config_key=KEY)
     fill(f"channel/{number}", "/try")
     assert "the channel answers, and accepts our keys" in page(f"channel/{number}").text
@@ -247,8 +247,7 @@ def test_trying_a_channel_shows_each_finding_also_a_bad_one(
     console.environ_base |= {"HTTP_ACCEPT_LANGUAGE": language}
     fill(f"channel/{number}", "/try")
     shown = page(f"channel/{number}").text
-    assert f"{method}: " in shown
-    assert all(text in shown for text in (why, "你今天已无法再发起支付，请明天再试", "商户未开启代付API接口"))
+    assert all(text in shown for text in (method, why, "你今天已无法再发起支付，请明天再试", "商户未开启代付API接口"))
 
 
 def test_a_viewer_sees_a_channel_but_no_secret_and_can_change_nothing(page, viewer, send, nothing_changes):

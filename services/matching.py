@@ -154,9 +154,13 @@ def _refunded(record: Record, line: Line, found: list[Payment]) -> Payment:
 
 
 def _failed(record: Record, line: Line, found: list[Payment]) -> None:
-    """A line that says that no money moved is about the payment with its number, or else about the order's own."""
+    """A line that says that no money moved is about the payment with its number, or else about the order's own.
+
+    A deposit's payment with another number is another attempt: the unpaid one says nothing of it.
+    """
+    numbered = bool(line.reference) and record.order.is_buy
     about = [each for each in found if line.reference and each.reference == line.reference]
-    about += [each for each in found if each.is_own]
+    about += [each for each in found if each.is_own and not (numbered and each.reference)]
     if not about and not record.order.is_buy:
         about = [_new(record, line)]
         found += about

@@ -205,3 +205,18 @@ def test_a_second_attempt_belongs_to_its_order(paid, platform, row, told):
     assert told(second, unpaid) == []
     [(kind, line, _)] = told(row(order_no), second.replace(platform.orders[order_no]["trade_no"], again))
     assert (kind, line) == ("amount", 3)
+
+
+@pytest.mark.parametrize("paid_by", ["the same attempt", "the second attempt"])
+def test_an_unpaid_row_is_about_its_own_attempt_only(paid_by, at, paid, platform, row, told):
+    at(FIRST, "23:50")
+    order_no = paid()
+    unpaid = row(order_no, 支付状态="未支付", 完成时间="")
+    if paid_by == "the second attempt":
+        unpaid = unpaid.replace(platform.orders[order_no]["trade_no"], "EP9")
+    [(kind, line, detail)] = told(unpaid, days=[f"--since={FIRST}", f"--until={FIRST}"])
+    if paid_by == "the same attempt":
+        assert (kind, line, detail) == ("status", 2, "the money did not move there and is booked here")
+    else:
+        assert (kind, line) == ("missing_there", None)
+        assert detail.endswith(f"it may stand in the statement of {SECOND}")

@@ -431,10 +431,38 @@ def test_the_check_of_a_channel_finds_a_payment_type_that_is_off(version, checke
         assert found["pay_out"] == ("-", "not open: 管理员未开启代付功能 (code -1)")
 
 
-def test_the_platform_s_own_export_agrees_with_the_orders(paid, platform, tmp_path, flask_json, story):
-    file = tmp_path / "order.csv"
-    file.write_bytes(platform.export())
-    today = datetime.now(timezone(timedelta(hours=8))).date().isoformat()
-    found = flask_json("reconcile", story(paid)["channel"], file, "--type", "buy", "--since", today, "--until", today)
+@pytest.fixture
+def reconciled(platform, tmp_path, flask):
+    """`reconciled(channel)`: the platform's export of today against the channel's orders; `fails`: they differ."""
+
+    def compare(channel, fails=False):
+        file = tmp_path / "order.csv"
+        file.write_bytes(platform.export())
+        today = datetime.now(timezone(timedelta(hours=8))).date().isoformat()
+        days = ("--since", today, "--until", today)
+        return json.loads(flask("reconcile", channel, file, "--type", "buy", *days, "--json", fails=fails).stdout)
+
+    return compare
+
+
+def test_the_platform_s_own_export_agrees_with_the_orders(paid, reconciled, story):
+    found = reconciled(story(paid)["channel"])
     assert (found["lines"], found["matched"], found["differences"]) == (1, 1, [])
     assert found["sums"]["there"]["in"] == found["sums"]["here"]["in"] == "100.00"
+
+
+def test_the_export_tells_what_the_platform_froze_and_sent_back(
+    version, api, add_channel, platform, listener, reconciled
+):
+    channel = add_channel("epay", platform.config(version))
+    _, frozen, refunded = (api.buy(channel=channel).data["order_no"] for _ in range(3))
+    for order_no in (frozen, refunded):
+        platform.pay(order_no)
+    platform.sql(f"UPDATE pre_order SET status = 3 WHERE out_trade_no = '{frozen}'")
+    platform.refund(refunded, "30.00")
+    found = reconciled(channel, fails=True)
+    assert {(each["order_no"], each["kind"], each["detail"]) for each in found["differences"]} == {
+        (frozen, "status", "the channel holds the money back: ask its staff why, and until when"),
+        (refunded, "status", "the money went back there and is booked here"),
+    }
+    assert (found["sums"]["there"]["in"], found["sums"]["here"]["in"]) == ("170.00", "200.00")

@@ -24,7 +24,8 @@ NO_ORDER_CODES = {"1": ("-1", "0"), "2": ("-1",)}  # by version: in version 2, 0
 NO_PAYOUT = re.compile("(当前|该|此)?(转账|付款|代付|打款|出款)(订单|订单号|交易号|单号|记录|交易)(不存在|未找到)")
 SUMS = ("money", "realmoney", "payment_amount")  # of a new payment: the order's, the payer's, the payer's at AliMPay
 END_OF_TEXT = "!！。. "
-LONGEST_PAGE = 100_000
+LONGEST_PAGE = 6_000  # the platform's own has 3,000; the parser takes seconds for 20,000 that are hostile
+ERROR_PAGE = "error-page"  # the id of its body
 # On such a page of the platform: it is down for everybody, and not about this order.
 DOWN = re.compile("install|安装|升级|维护", re.IGNORECASE)
 
@@ -112,7 +113,7 @@ class _Page(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         """Begin at the marked body."""
-        self.is_theirs = self.is_theirs or (tag == "body" and ("id", "error-page") in attrs)
+        self.is_theirs = self.is_theirs or (tag == "body" and ("id", ERROR_PAGE) in attrs)
         self._silent += tag in self.SILENT
 
     def handle_endtag(self, tag: str) -> None:
@@ -127,8 +128,8 @@ class _Page(HTMLParser):
 
 def _platform_says(reply: Reply) -> str:
     """The text of a page of the platform with status 200; "" if the reply is anything else."""
-    body = reply.body[:LONGEST_PAGE].decode(errors="replace").lstrip("\ufeff \r\n\t")
-    if reply.status != 200 or not body.startswith("<"):
+    body = reply.body.decode(errors="replace").lstrip("\ufeff \r\n\t")
+    if reply.status != 200 or not body.startswith("<") or ERROR_PAGE not in body or len(body) > LONGEST_PAGE:
         return ""
     page = _Page()
     page.feed(body)

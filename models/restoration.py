@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from peewee import TextField
+from peewee import TextField, fn
 
 from models.base import Statement, Table, Timestamp
 
@@ -19,6 +19,12 @@ class Restoration(Table):
 
 
 _paused = Statement(lambda v: Restoration.select(Restoration.at).where(Restoration.resumed.is_null()).limit(1))
+
+
+def newest() -> int | None:
+    """When the database was restored last, as Unix time."""
+    at: int | None = Restoration.select(fn.MAX(Restoration.at)).scalar()
+    return at
 
 
 def paused_since() -> int | None:

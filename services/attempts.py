@@ -12,10 +12,11 @@ from dataclasses import asdict, dataclass, replace
 
 import business_clock
 from gateways.base import ChannelRefused, ChannelUnknown, Driver, Opened, Payer, Payment, Report, State
+from models import restoration
 from models.attempt import Attempt
 from models.order import MONEY_IN, PENDING, Order
 from models.writer import transaction
-from services import after_restore, lifecycle, positions
+from services import lifecycle, positions
 from services.channels import FIRST_ASK, ask, driver_of, payment_of
 from services.queues import waiting_for
 from services.reasons import because
@@ -38,9 +39,24 @@ def all_of(order: Order) -> list[Attempt]:
 
 def payments_of(order: Order) -> list[Payment]:
     """The deposit as its channel knows it, once for each attempt; a restored database may lack some of them."""
-    lacks = driver_of(order.channel).opens_on_view and after_restore.is_paused()
-    made = MOST if lacks else len(all_of(order)) or 1
+    made = MOST if _may_lack_some(order) else len(all_of(order)) or 1
     return [_payment(order, count) for count in range(1, made + 1)]
+
+
+def are_several(order: Order) -> bool:
+    """May the channel know more than one attempt? Then what is told of one is no more than a reason to ask about all.
+
+    What went back of an attempt without money on record is not noted, so its notice can't be known as an old one.
+    """
+    return len(payments_of(order)) > 1
+
+
+def _may_lack_some(order: Order) -> bool:
+    """Is it older than a restored database, which may lack attempts that were made after the backup?"""
+    if not driver_of(order.channel).opens_on_view:
+        return False
+    restored = restoration.newest()
+    return restored is not None and order.createtime <= restored
 
 
 def _payment(order: Order, count: int, payer: Payer | None = None) -> Payment:
@@ -55,14 +71,22 @@ def reports_of(order: Order) -> list[Report]:
     """What the channel reports of a deposit: one report, or one for each payment if there were several attempts.
 
     Raises:
-        ChannelUnknown: no usable answer about one of them.
+        ChannelUnknown: no usable answer about one of them, and no money for another.
     """
-    driver = driver_of(order.channel)
-    reports = [ask(driver.query, payment) for payment in payments_of(order)]
-    if len(reports) == 1:
+    driver, reports, silent = driver_of(order.channel), [], None
+    for payment in payments_of(order):
+        try:
+            reports.append(ask(driver.query, payment))
+        except ChannelUnknown as silence:
+            silent = silence
+    if len(reports) == 1 and not silent:
         return reports
     booked = _booked(order)
     money = [each for each in reports if each.state in (State.PAID, State.RETURNED) or each.reference in booked]
+    if silent and not money:
+        raise silent
+    if silent:
+        return money  # an attempt that nothing is known of doesn't keep back what another one received
     others = sorted((each for each in reports if each not in money), key=lambda each: _HOPE.index(each.state))
     # An attempt without money says nothing of another one's. All were asked: what nobody has is not there any more.
     missing = booked - {each.reference for each in money}
@@ -135,7 +159,7 @@ def _fits(attempt: Attempt, browser: str, driver: Driver) -> bool:
 def open_for(order: Order, payer: Payer, again: bool = False) -> None:
     """Open a pending deposit at its channel for a payer who views the page, unless it is open for such a browser.
 
-    The attempt before is closed first. What came of it is stored with the attempt.
+    The attempts before are closed first. What came of it is stored with the attempt.
 
     Args:
         again: also after a refusal.
@@ -183,20 +207,19 @@ def _tried_again(attempt: Attempt, now: int) -> bool:
 
 
 def _is_paid(order: Order, attempt: Attempt, driver: Driver) -> bool:
-    """Close the attempt before, if there is one to close; True if it is paid: the sweep asks about it now."""
-    before = Attempt.get_or_none(Attempt.order == order, Attempt.count == attempt.count - 1)
-    if before is None or before.refusal:
-        return False
-    payment = _payment(order, before.count)
-    is_paid = ask(driver.query, payment).state in (State.PAID, State.RETURNED)
-    try:
-        if not is_paid:
-            ask(driver.close, payment)
-    except ChannelRefused:
-        is_paid = True
-    if is_paid:
-        order.put_off(business_clock.now())
-    return is_paid
+    """Close the attempts before, as far as they can be; True if one of them is paid: the sweep asks about it now."""
+    before = [each for each in all_of(order) if each.count < attempt.count and not each.refusal]
+    for payment in [_payment(order, each.count) for each in before]:
+        is_paid = ask(driver.query, payment).state in (State.PAID, State.RETURNED)
+        try:
+            if not is_paid:
+                ask(driver.close, payment)
+        except ChannelRefused:
+            is_paid = True
+        if is_paid:
+            order.put_off(business_clock.now())
+            return True
+    return False
 
 
 @transaction

@@ -9,7 +9,7 @@ from gateways.base import ChannelUnknown, State
 from models.order import CONFIRMED, PAYOUT_IN_PROGRESS, UNKNOWN_OUTCOME, Order, PaymentException
 from models.writer import transaction
 from services import positions, settlement, shown
-from services.channels import LEASE, ask, driver_of, payout_of
+from services.channels import LEASE, driver_of
 from services.errors import N_, NotPossible
 from services.queues import waiting_for
 
@@ -65,7 +65,7 @@ def check(order: Order, wanted: tuple[State, ...], exception: PaymentException |
     again = now if due_at is not None else None  # what waits for an operator still does
     try:
         with waiting_for(order.channel_id):
-            report = ask(driver_of(order.channel).query_payout, payout_of(order))
+            report = shown.ask_about(order)
     except ChannelUnknown as silence:
         if exception is not None and (exception.kind == UNKNOWN_OUTCOME or exception.createtime <= now - LONG):
             return

@@ -9,7 +9,7 @@ from gateways.base import ChannelRefused, ChannelUnknown, Report, State
 from models.order import BUY, CANCELLED, COMPLETED, CONFIRMED, PAID, PAYOUT_IN_PROGRESS, PENDING, SELL, Order
 from models.writer import transaction
 from services import after_restore, attempts, claims, lifecycle, ordering, payouts, positions, settlement, shown
-from services.channels import FIRST_ASK, LATE, LEASE, ask, driver_of, payout_of
+from services.channels import FIRST_ASK, LATE, LEASE, driver_of
 from services.errors import N_, NotPossible
 from services.fairpool import Due, FairPool, start_due
 from services.queues import waiting_for
@@ -104,7 +104,7 @@ def _said_of(order: Order) -> list[Report]:
     """The channel's word on an order, on each payment of it. Raises ChannelUnknown."""
     if order.is_buy:
         return attempts.reports_of(order)
-    return [ask(driver_of(order.channel).query_payout, payout_of(order))]
+    return [shown.ask_about(order)]
 
 
 def against_asking(order: Order) -> str:

@@ -83,7 +83,7 @@ def take_notice(order: Order, incoming: Incoming) -> bool:
     notice = driver.read_notice(incoming)
     if attempts.order_no_of(notice.order_no) != order.order_no:
         raise BadNotice("it is about another order")
-    if order.is_buy and (driver.asks_again or _may_be_old(order, notice.report)):
+    if order.is_buy and (driver.asks_again or attempts.are_several(order) or _may_be_old(order, notice.report)):
         return _ask_soon(order) if order.status in (PENDING, CANCELLED) else _ask_at_once(order)
     if order.is_buy and notice.report.state is State.OPEN:
         return False  # it says nothing new, and may be older than what is known

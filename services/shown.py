@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+from gateways.base import ChannelUnknown, Report
 from models.order import History, Order
 from models.writer import transaction
 from services import lifecycle, reasons
+from services.channels import ask, driver_of, payout_of
 from services.reasons import because
 
 CODE = "payout_shown"
 MOST = 5  # lines of history, each with other words
+
+
+def ask_about(order: Order) -> Report:
+    """Ask the channel about a payout. Raises ChannelUnknown, and remembers what that shows."""
+    try:
+        return ask(driver_of(order.channel).query_payout, payout_of(order))
+    except ChannelUnknown as silence:
+        if silence.has_it:
+            remember(order, "", str(silence))
+        raise
 
 
 @transaction

@@ -7,6 +7,7 @@ import pytest
 from gateways.epay import EpayV1, EpayV2
 from models.order import Order
 from services import payouts
+from tests import postgres
 from tests.databases import orders_held_up, raw
 from tests.support import until
 from tests.upstreams.epay import EpayPlatform
@@ -71,7 +72,7 @@ def test_a_deposit_is_placed_although_its_channels_secrets_get_another_key_meanw
 ):
     def sealed_again(self):
         monkeypatch.undo()
-        flask("vault", "rotate", "--wait", 0)
+        flask("vault", "rotate", "--wait", 0, *(["--only-host"] if postgres.IN_USE else []))
         return False
 
     monkeypatch.setattr(EpayV2, "opens_locally", property(sealed_again))

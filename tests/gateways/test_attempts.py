@@ -133,7 +133,7 @@ def test_another_browser_gets_an_attempt_with_a_number_of_its_own(placed, payer,
 @pytest.mark.parametrize("number", ["", "_2"])
 @pytest.mark.parametrize("by", ["notice", "question"])
 def test_whichever_attempt_is_paid_completes_the_order(
-    number, by, placed, version, platform, payer, api, later, balances
+    number, by, placed, version, platform, payer, api, later, due, balances
 ):
     order_no = placed()
     payer("pc").opens(order_no)
@@ -141,6 +141,7 @@ def test_whichever_attempt_is_paid_completes_the_order(
     platform.pay(order_no + number)
     if by == "notice":
         platform.notice(order_no + number, version).to(api.send, order_no)
+        due.orders()
     else:
         later(61)
     assert (api.status(order_no), balances()) == ("completed", (PAID, 0))
@@ -248,14 +249,75 @@ def test_all_attempts_are_closed_when_the_order_expires(placed, payer, later, ap
         assert {form["out_trade_no"] for form in asked("close")} == {order_no, f"{order_no}_2"}
 
 
-def test_a_late_payment_of_an_earlier_attempt_is_an_exception(placed, payer, later, platform, version, api, exceptions):
+def test_a_late_payment_of_an_earlier_attempt_is_an_exception(
+    placed, payer, later, due, platform, version, api, exceptions
+):
     order_no = placed()
     payer("pc").opens(order_no)
     payer("mobile").opens(order_no)
     later(901)
     platform.pay(order_no)
     platform.notice(order_no, version).to(api.send, order_no)
+    due.orders()
     assert exceptions() == {order_no: "late_payment"}
+
+
+@pytest.mark.parametrize("version", ["2"], indirect=True)
+@pytest.mark.parametrize(
+    ("other", "wait", "status"), [("open", 61, "pending"), ("open", 901, "cancelled"), ("paid", 61, "completed")]
+)
+def test_the_notice_of_an_attempt_whose_money_went_back_is_not_believed_beside_another_attempt(
+    other, wait, status, placed, platform, version, payer, api, later, due, balances, exceptions
+):
+    order_no = placed()
+    payer("pc").opens(order_no)
+    platform.pay(order_no)
+    notice = platform.notice(order_no, version)
+    platform.orders[order_no] |= {"status": "2", "refundmoney": "100.00"}
+    payer("mobile").opens(order_no)
+    if other == "paid":
+        platform.pay(f"{order_no}_2")
+    later(wait)
+    assert notice.to(api.send, order_no).text == "success"
+    due.orders()
+    money = PAID if other == "paid" else START
+    assert (api.status(order_no), balances()[0], exceptions()) == (status, money, {})
+
+
+def test_an_attempt_that_the_channel_froze_does_not_keep_back_what_another_received(
+    placed, platform, payer, api, later, exceptions
+):
+    order_no = placed()
+    payer("pc").opens(order_no)
+    payer("mobile").opens(order_no)
+    platform.orders[order_no]["status"] = "3"
+    later(61)
+    assert exceptions() == {order_no: "unknown_outcome"}
+    platform.pay(f"{order_no}_2")
+    later(601)
+    assert (api.status(order_no), exceptions()) == ("completed", {})
+
+
+def test_an_attempt_of_which_nothing_is_known_does_not_expire(placed, platform, payer, api, later, exceptions):
+    order_no = placed()
+    payer("pc").opens(order_no)
+    payer("mobile").opens(order_no)
+    platform.orders[order_no]["status"] = "3"
+    later(901, times=3)
+    assert (api.status(order_no), exceptions()) == ("pending", {order_no: "unknown_outcome"})
+
+
+def test_all_attempts_before_are_asked_about_and_closed_before_a_new_one(placed, platform, version, payer, asked):
+    order_no = placed()
+    payer("pc").opens(order_no)
+    platform.fails("unheard")
+    payer("mobile").opens(order_no)  # not opened, since nobody says whether the first one is paid
+    payer("wechat").opens(order_no)
+    if version == "2":
+        assert order_no in [form["out_trade_no"] for form in asked("close")]
+    platform.pay(order_no)
+    payer("alipay").opens(order_no)
+    assert [form["out_trade_no"] for form in asked("create")] == [order_no, f"{order_no}_3"]
 
 
 def test_a_payment_that_was_opened_at_creation_is_not_opened_again(api, platform, version, add_channel, payer, asked):
@@ -305,15 +367,37 @@ def test_an_order_that_was_opened_at_creation_stays_open_when_the_channel_is_cha
     assert list(platform.orders) == [order_no]
 
 
-def test_an_attempt_that_a_restored_database_lacks_is_asked_about(placed, platform, payer, backup, later, api):
+@pytest.mark.parametrize("resumed", [False, True], ids=["paused", "resumed"])
+def test_an_attempt_that_a_restored_database_lacks_is_asked_about(
+    resumed, placed, platform, payer, backup, later, api, flask
+):
     order_no = placed()
     before = backup()
     payer("pc").opens(order_no)
     payer("mobile").opens(order_no)
     platform.pay(f"{order_no}_2")
     before.restore()
+    if resumed:
+        flask("db", "resume")
     later(901)
     assert api.status(order_no) == "completed"
+
+
+def test_an_attempt_that_a_restored_database_lacks_is_no_reversed_payment(
+    placed, version, platform, payer, backup, due, api, flask, exceptions
+):
+    order_no = placed()
+    before = backup()
+    payer("pc").opens(order_no)
+    payer("mobile").opens(order_no)
+    platform.pay(f"{order_no}_2")
+    before.restore()
+    platform.notice(f"{order_no}_2", version).to(api.send, order_no)
+    due.orders()
+    assert api.status(order_no) == "completed"
+    flask("db", "resume")
+    flask("order", "ask", order_no)
+    assert exceptions() == {}
 
 
 def test_a_notice_of_a_later_attempt_of_an_unknown_order_is_listed(version, platform, placed, payer, api, flask_json):

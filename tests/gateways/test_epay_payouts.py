@@ -350,6 +350,27 @@ def test_a_payout_that_the_service_is_at_can_not(placed, platform, later, refuse
     assert balances() == HELD
 
 
+@pytest.mark.parametrize("by", ["ask", "reject"])
+def test_an_error_that_names_the_payout_counts_whoever_asked(
+    by, placed, platform, later, ahead, refuses, exceptions, monkeypatch
+):
+    order_no = placed()
+    later(1)
+    platform.fails("lost")
+    later(1)
+    [number] = platform.payouts
+    named = {"code": -1, "msg": "支付通道不存在", "biz_no": f"BZ{number}", "out_biz_no": number}
+    with monkeypatch.context() as it_waits_for_the_staff:
+        it_waits_for_the_staff.setattr(platform, "_ask_transfer", lambda fields: named)
+        ahead(660)
+        refuses("order", by, order_no, *(["--reason", "wrong account"] if by == "reject" else []))
+    platform.payouts.clear()
+    later(601, times=3)
+    later(3600, times=3)
+    handed_over = [call.path for call in platform.calls].count("/epay/api/transfer/submit")
+    assert (handed_over, exceptions()) == (1, {order_no: "payout_missing"})
+
+
 # --- a platform that is gone
 
 

@@ -124,6 +124,13 @@ def test_money_that_comes_for_an_order_refused_by_a_page_is_visible(
     assert exceptions() == {order_no: "late_payment"}
 
 
+@pytest.mark.parametrize("filler", ["<a ", "x"])
+def test_a_page_that_is_longer_than_the_platform_s_own_is_no_refusal(filler, api, channel, platform, last):
+    platform.page = page("支付方式(type)不存在").replace("</html>", filler * 6_000 + "</html>")
+    assert api.buy(channel=channel).code == 1
+    assert last()[0] == "pending"
+
+
 # --- addresses on the platform
 
 

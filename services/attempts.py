@@ -44,9 +44,9 @@ def payments_of(order: Order) -> list[Payment]:
 
 
 def are_several(order: Order) -> bool:
-    """May the channel know more than one attempt? Then what is told of one is no more than a reason to ask about all.
+    """May the channel know more than one attempt? Then a notice of one is only a reason to ask about all of them.
 
-    What went back of an attempt without money on record is not noted, so its notice can't be known as an old one.
+    A refund of an attempt that is not in the books is not recorded, so a notice sent before it would look new.
     """
     return len(payments_of(order)) > 1
 
@@ -159,7 +159,7 @@ def _fits(attempt: Attempt, browser: str, driver: Driver) -> bool:
 def open_for(order: Order, payer: Payer, again: bool = False) -> None:
     """Open a pending deposit at its channel for a payer who views the page, unless it is open for such a browser.
 
-    The attempts before are closed first. What came of it is stored with the attempt.
+    Earlier attempts are closed first. The result is stored with the attempt.
 
     Args:
         again: also after a refusal.
@@ -207,7 +207,7 @@ def _tried_again(attempt: Attempt, now: int) -> bool:
 
 
 def _is_paid(order: Order, attempt: Attempt, driver: Driver) -> bool:
-    """Close the attempts before, as far as they can be; True if one of them is paid: the sweep asks about it now."""
+    """Close earlier attempts where the channel can; True if one of them is paid: the sweep then asks about it now."""
     before = [each for each in all_of(order) if each.count < attempt.count and not each.refusal]
     for payment in [_payment(order, each.count) for each in before]:
         is_paid = ask(driver.query, payment).state in (State.PAID, State.RETURNED)

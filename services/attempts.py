@@ -83,10 +83,10 @@ def reports_of(order: Order) -> list[Report]:
         return reports
     booked = _booked(order)
     money = [each for each in reports if each.state in (State.PAID, State.RETURNED) or each.reference in booked]
-    if silent and not money:
-        raise silent
-    if silent:
+    if silent and money:
         return money  # an attempt that nothing is known of doesn't keep back what another one received
+    if silent:
+        raise silent
     others = sorted((each for each in reports if each not in money), key=lambda each: _HOPE.index(each.state))
     # An attempt without money says nothing of another one's. All were asked: what nobody has is not there any more.
     missing = booked - {each.reference for each in money}

@@ -65,7 +65,7 @@ def check(order: Order, wanted: tuple[State, ...], exception: PaymentException |
     again = now if due_at is not None else None  # what waits for an operator still does
     try:
         with waiting_for(order.channel_id):
-            report = shown.ask_about(order)
+            report = shown.call(driver_of(order.channel).query_payout, order)
     except ChannelUnknown as silence:
         if exception is not None and (exception.kind == UNKNOWN_OUTCOME or exception.createtime <= now - LONG):
             return

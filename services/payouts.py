@@ -9,7 +9,7 @@ from models.merchant import Merchant
 from models.order import COMPLETED, CONFIRMED, MONEY_IN, PAID, PENDING, SELL, Order, PaymentException
 from models.writer import transaction
 from services import after_restore, clock, in_flight, lifecycle, positions, references, settlement, shown
-from services.channels import LATE, LEASE, ask, driver_of, keep_account, payout_of
+from services.channels import LATE, LEASE, driver_of, keep_account
 from services.errors import N_, NotPossible
 from services.reasons import Reason, because, said
 
@@ -143,11 +143,12 @@ def hand_over(order: Order) -> Report:
     Raises:
         ChannelUnknown: no usable answer.
     """
-    driver, payout = driver_of(order.channel), payout_of(order)
+    driver = driver_of(order.channel)
     paused = not driver.by_hand and after_restore.is_paused()
     is_known = shown.is_known(order)
     # After a restore it may have been handed over already, although its row does not say so.
-    report = ask(driver.query_payout, payout) if order.asks > 1 or paused or is_known else Report(State.ABSENT)
+    asks_first = order.asks > 1 or paused or is_known
+    report = shown.call(driver.query_payout, order) if asks_first else Report(State.ABSENT)
     if is_known or report.state is not State.ABSENT:
         return report  # what the channel had once is not handed over again: an operator looks there
     if paused:
@@ -157,7 +158,7 @@ def hand_over(order: Order) -> Report:
         return Report(State.OPEN, proven=False)
     try:
         # The same order number again is the same payout upstream, so a crash here pays nothing twice.
-        return ask(driver.pay_out, payout)
+        return shown.call(driver.pay_out, order)
     except ChannelRefused as refusal:
         return Report(State.FAILED, detail=f"refused: {refusal}")
 

@@ -57,8 +57,6 @@ def act(order: Order) -> bool:
     try:
         next_act = ACTS[order.order_type, status](order)
     except ChannelUnknown as silence:
-        if silence.has_it:
-            shown.remember(order, "", str(silence))
         lifecycle.outcome_unknown(order, str(silence), ask_again=business_clock.now() + _pause(order.asks))
         return False
     if order.status == status:
@@ -104,7 +102,7 @@ def _said_of(order: Order) -> list[Report]:
     """The channel's word on an order, on each payment of it. Raises ChannelUnknown."""
     if order.is_buy:
         return attempts.reports_of(order)
-    return [shown.ask_about(order)]
+    return [shown.call(driver_of(order.channel).query_payout, order)]
 
 
 def against_asking(order: Order) -> str:

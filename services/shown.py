@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from gateways.base import ChannelUnknown, Report
+from collections.abc import Callable
+
+from gateways.base import ChannelUnknown, Payout, Report
 from models.order import History, Order
 from models.writer import transaction
 from services import lifecycle, reasons
-from services.channels import ask, driver_of, payout_of
+from services.channels import ask, payout_of
 from services.reasons import because
 
 CODE = "payout_shown"
 MOST = 5  # lines of history, each with other words
 
 
-def ask_about(order: Order) -> Report:
-    """Ask the channel about a payout. Raises ChannelUnknown, and remembers what that shows."""
+def call(verb: Callable[[Payout], Report], order: Order) -> Report:
+    """Call the channel for a payout, and remember an unusable answer that shows that it has it. Raises ChannelError."""
     try:
-        return ask(driver_of(order.channel).query_payout, payout_of(order))
+        report: Report = ask(verb, payout_of(order))
+        return report
     except ChannelUnknown as silence:
         if silence.has_it:
             remember(order, "", str(silence))

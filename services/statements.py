@@ -223,8 +223,8 @@ def _fen(text: str) -> int:
     return -money.fen(bare) if negative else money.fen(bare)
 
 
-def _fen_if_any(text: str) -> int | None:
-    return _fen(text) or None if text else None
+def _fen_if_any(text: str) -> int:
+    return _fen(text or "0")
 
 
 def _fee(text: str) -> int:

@@ -1,5 +1,6 @@
 """Channels of real upstreams' protocols, whose other side is on this machine (`tests/upstreams/`)."""
 
+import json
 from collections.abc import Iterator
 from functools import cache
 
@@ -48,3 +49,14 @@ def called():
 def shown(http):
     """`shown(order_no)`: the payment page's HTML."""
     return lambda order_no: http("GET", f"/addons/paychannel/pay/index?order_no={order_no}").text
+
+
+@pytest.fixture
+def checked(flask, channel):
+    """`checked()`: the results by what they are about, `(result, detail)`; it `fails` if something is a problem."""
+
+    def check(fails=False):
+        rows = json.loads(flask("channel", "check", channel, "--json", fails=fails).output)
+        return {row["check"]: (row["result"], row["detail"]) for row in rows}
+
+    return check

@@ -311,7 +311,7 @@ def test_all_attempts_before_are_asked_about_and_closed_before_a_new_one(placed,
     order_no = placed()
     payer("pc").opens(order_no)
     platform.fails("unheard")
-    payer("mobile").opens(order_no)  # not opened, since nobody says whether the first one is paid
+    payer("mobile").opens(order_no)  # not opened: the first one may be paid
     payer("wechat").opens(order_no)
     if version == "2":
         assert order_no in [form["out_trade_no"] for form in asked("close")]
@@ -367,36 +367,34 @@ def test_an_order_that_was_opened_at_creation_stays_open_when_the_channel_is_cha
     assert list(platform.orders) == [order_no]
 
 
-@pytest.mark.parametrize("resumed", [False, True], ids=["paused", "resumed"])
-def test_an_attempt_that_a_restored_database_lacks_is_asked_about(
-    resumed, placed, platform, payer, backup, later, api, flask
-):
+@pytest.fixture
+def lacking(placed, platform, payer, backup):
+    """An order whose second attempt is paid, in a database that was restored from before both attempts."""
     order_no = placed()
     before = backup()
     payer("pc").opens(order_no)
     payer("mobile").opens(order_no)
     platform.pay(f"{order_no}_2")
     before.restore()
+    return order_no
+
+
+@pytest.mark.parametrize("resumed", [False, True], ids=["paused", "resumed"])
+def test_an_attempt_that_a_restored_database_lacks_is_asked_about(resumed, lacking, later, api, flask):
     if resumed:
         flask("db", "resume")
     later(901)
-    assert api.status(order_no) == "completed"
+    assert api.status(lacking) == "completed"
 
 
 def test_an_attempt_that_a_restored_database_lacks_is_no_reversed_payment(
-    placed, version, platform, payer, backup, due, api, flask, exceptions
+    lacking, version, platform, due, api, flask, exceptions
 ):
-    order_no = placed()
-    before = backup()
-    payer("pc").opens(order_no)
-    payer("mobile").opens(order_no)
-    platform.pay(f"{order_no}_2")
-    before.restore()
-    platform.notice(f"{order_no}_2", version).to(api.send, order_no)
+    platform.notice(f"{lacking}_2", version).to(api.send, lacking)
     due.orders()
-    assert api.status(order_no) == "completed"
+    assert api.status(lacking) == "completed"
     flask("db", "resume")
-    flask("order", "ask", order_no)
+    flask("order", "ask", lacking)
     assert exceptions() == {}
 
 

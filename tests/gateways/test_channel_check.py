@@ -1,6 +1,5 @@
 """`flask channel check` and the console's *Try*: what they find out about a channel before it takes money."""
 
-import json
 import re
 import time
 from email.utils import formatdate
@@ -26,17 +25,6 @@ def version(request):
 @pytest.fixture
 def channel(version, platform, add_channel):
     return add_channel("epay", platform.config(version), "--pay-method", "wxpay,alipay", "--min", "2.00")
-
-
-@pytest.fixture
-def checked(flask, channel):
-    """`checked()`: the results by what they are about, `(result, detail)`; it `fails` if something is a problem."""
-
-    def check(fails=False):
-        rows = json.loads(flask("channel", "check", channel, "--json", fails=fails).output)
-        return {row["check"]: (row["result"], row["detail"]) for row in rows}
-
-    return check
 
 
 def test_all_that_can_be_known_is_found_out(checked, version, platform):

@@ -229,15 +229,21 @@ def test_the_address_at_which_the_receiver_confirms_is_shown_to_the_operator(
     assert (address in " ".join(noted(order_no))) is is_shown
 
 
-def test_an_error_that_names_the_payout_shows_that_the_platform_has_it(
-    placed, api, platform, later, balances, exceptions, monkeypatch
-):
+@pytest.fixture
+def handed_over_unheard(placed, platform, later):
+    """A withdrawal whose payout the platform has, though its answer was lost; and an error that names the payout."""
     order_no = placed()
     later(1)
     platform.fails("lost")
     later(1)
     [number] = platform.payouts
-    named = {"code": -1, "msg": "支付通道不存在", "biz_no": f"BZ{number}", "out_biz_no": number}
+    return order_no, {"code": -1, "msg": "支付通道不存在", "biz_no": f"BZ{number}", "out_biz_no": number}
+
+
+def test_an_error_that_names_the_payout_shows_that_the_platform_has_it(
+    handed_over_unheard, api, platform, later, balances, exceptions, monkeypatch
+):
+    order_no, named = handed_over_unheard
     with monkeypatch.context() as staff_has_it:
         staff_has_it.setattr(platform, "_ask_transfer", lambda fields: named)
         later(300)
@@ -352,14 +358,9 @@ def test_a_payout_that_the_service_is_at_can_not(placed, platform, later, refuse
 
 @pytest.mark.parametrize("by", ["ask", "reject"])
 def test_an_error_that_names_the_payout_counts_whoever_asked(
-    by, placed, platform, later, ahead, refuses, exceptions, monkeypatch
+    by, handed_over_unheard, platform, later, ahead, refuses, exceptions, monkeypatch
 ):
-    order_no = placed()
-    later(1)
-    platform.fails("lost")
-    later(1)
-    [number] = platform.payouts
-    named = {"code": -1, "msg": "支付通道不存在", "biz_no": f"BZ{number}", "out_biz_no": number}
+    order_no, named = handed_over_unheard
     with monkeypatch.context() as it_waits_for_the_staff:
         it_waits_for_the_staff.setattr(platform, "_ask_transfer", lambda fields: named)
         ahead(660)

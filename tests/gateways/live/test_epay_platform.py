@@ -229,15 +229,26 @@ def test_a_refund_at_the_platform_is_seen_by_asking(back, version, paid, platfor
     assert platform.order(paid, "refundmoney") == back
 
 
+@pytest.fixture
+def refunded_unheard(place, platform, listener, later):
+    """`refunded_unheard("30.00")`: a deposit whose notice is lost, of which so much went back, then the question."""
+
+    def refunded(back):
+        order_no = place()
+        listener.deaf = True
+        platform.pay(order_no)
+        platform.refund(order_no, back)
+        later(61)
+        return order_no
+
+    return refunded
+
+
 @pytest.mark.parametrize("back", REFUNDS)
 def test_a_refund_before_the_service_knew_of_the_payment_is_not_credited(
-    back, version, place, platform, listener, later, api, about, balances
+    back, version, refunded_unheard, api, about, balances
 ):
-    order_no = place()
-    listener.deaf = True
-    platform.pay(order_no)
-    platform.refund(order_no, back)
-    later(61)
+    order_no = refunded_unheard(back)
     rest = {"100.00": ("cancelled", []), "30.00": ("pending", [("wrong_amount", "70.00", None)])}
     unknown = ("pending", [("wrong_amount", "0.00", None)])
     assert (api.status(order_no), about(order_no)) == (unknown if version == "1" else rest[back])
@@ -246,13 +257,9 @@ def test_a_refund_before_the_service_knew_of_the_payment_is_not_credited(
 
 @pytest.mark.parametrize("back", REFUNDS)
 def test_a_first_notice_that_comes_after_the_refund_credits_and_opens_nothing(
-    back, place, platform, listener, later, due, api, about, balances
+    back, refunded_unheard, platform, listener, due, api, about, balances
 ):
-    order_no = place()
-    listener.deaf = True
-    platform.pay(order_no)
-    platform.refund(order_no, back)
-    later(61)
+    order_no = refunded_unheard(back)
     before = api.status(order_no), about(order_no)
     listener.deaf = False
     assert "重新通知成功" in platform.tell_again()
@@ -397,15 +404,9 @@ def test_a_payout_whose_record_is_deleted_at_the_platform_is_not_handed_over_aga
 
 
 @pytest.fixture
-def checked(flask, add_channel, platform, version):
-    """`checked()`: the results of the check by what they are about; it `fails` if something is a problem."""
-    channel = add_channel("epay", platform.config(version), "--pay-method", "wxpay,alipay", "--min", "2.00")
-
-    def check(fails=False):
-        rows = json.loads(flask("channel", "check", channel, "--json", fails=fails).output)
-        return {row["check"]: (row["result"], row["detail"]) for row in rows}
-
-    return check
+def channel(add_channel, platform, version):
+    """A channel that `checked` can check."""
+    return add_channel("epay", platform.config(version), "--pay-method", "wxpay,alipay", "--min", "2.00")
 
 
 def test_the_check_of_a_channel_finds_out_all_about_it(version, checked, platform):

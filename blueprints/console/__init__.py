@@ -114,6 +114,7 @@ def create() -> Flask:
         static_folder="static",
     )
     app.session_interface = _Sessions()
+    app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False
     newest, *others = _secrets()
     app.config.update(
         SECRET_KEY=newest,
@@ -137,7 +138,7 @@ def create() -> Flask:
     access.init(app)
     local.init(app)
     theme = BootstrapTheme(folder="bootstrap4", base_template="console/base.html")
-    admin = Admin(app, name="console", url="/", index_view=Dashboard(), theme=theme)
+    admin = Admin(app, name="console", url="/", index_view=Dashboard(), theme=theme, static_url_path="/static")
     # In the order of the menu; those of one thing alone are not in it.
     admin.add_views(*lists.daily_work())
     admin.add_views(*ledger.views(), *books.money())

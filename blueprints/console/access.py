@@ -16,6 +16,7 @@ from wtforms import PasswordField, StringField
 from wtforms.validators import InputRequired, Length
 
 import settings
+from blueprints.console import local
 from blueprints.console.forms import told
 from blueprints.gate import caller
 from models.operator import OPERATOR, Operator
@@ -33,6 +34,11 @@ TRIES, TRIES_OF_ALL = 10, 120  # that fail in a window: of one address, and toge
 access = Blueprint("access", __name__)
 OPEN = {"static", "language", "access.login", "access.sign_in"}  # what needs no session
 OWN = {"access.logout", "access.everywhere", "access.password"}  # what a viewer may send, too
+
+
+def _changes_nothing(endpoint: str | None) -> bool:
+    """May a viewer send this?"""
+    return endpoint in OWN or str(endpoint).endswith(".export")
 
 
 class User(UserMixin):
@@ -100,7 +106,7 @@ def _count_try() -> Callable[[], None]:
 
 def own(path: str) -> str:
     """An address of the console's own, whatever somebody asks for; the first page where that is none."""
-    return request.script_root + path if path.startswith("/") else url_for("admin.index")
+    return local.own(path) or url_for("admin.index")
 
 
 @access.get("/login")
@@ -200,7 +206,7 @@ def _check() -> Any:
         if request.method != "GET":
             return redirect(url_for("access.login"))
         return redirect(url_for("access.login", next=request.full_path.rstrip("?")))
-    if request.method not in ("GET", "HEAD") and request.endpoint not in OWN and not current_user.may_act:
+    if request.method not in ("GET", "HEAD") and not _changes_nothing(request.endpoint) and not current_user.may_act:
         raise Forbidden
     return None
 

@@ -108,7 +108,7 @@ class ChannelPage(Page):
     """One channel, or a new one."""
 
     def __init__(self) -> None:
-        super().__init__(name=lazy_gettext("Channel"), endpoint="channel", url="channel")
+        super().__init__(name=lazy_gettext("Channel"), endpoint="channel", url="/channel")
 
     def _found(self, channel_id: int) -> Channel:
         try:

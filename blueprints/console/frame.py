@@ -68,6 +68,8 @@ class List(ModelView):
     empty: Any = ""
     of_one = ""  # the endpoint of the pages of one row, which stand under this list in the menu
     new: tuple[str, Any] | None = None  # the endpoint and the label of the form for one more
+    # Flask-Admin's own pages, of which none is used: without these lines each list would serve them.
+    create_view = edit_view = details_view = delete_view = action_view = ajax_lookup = ajax_update = None
 
     def __init__(self, name: Any, endpoint: str, **options: Any):
         shown = [column for column in self.columns if column.on != "export"]
@@ -75,7 +77,7 @@ class List(ModelView):
         self.column_list = [column.name for column in shown]
         self.column_labels = {column.name: column.label for column in shown}
         self.column_sortable_list: list[str] = []
-        super().__init__(self.browse.table, name, endpoint=endpoint, url=endpoint, **options)
+        super().__init__(self.browse.table, name, endpoint=endpoint, url=f"/{endpoint}", **options)
 
     def scaffold_form(self) -> Any:
         """No fields: nothing is edited in a list."""
@@ -117,7 +119,7 @@ class List(ModelView):
             return gettext("Nothing here fits.")
         return self.empty or gettext("Nothing here yet.")
 
-    @expose("/export")
+    @expose("/export", methods=("POST",))
     def export(self, export_type: str = "csv") -> Response:
         """All rows that fit the filters, as a CSV file that is written while it is sent. Raises Refused."""
         wanted = filters.read(self.filters)

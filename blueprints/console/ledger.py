@@ -78,4 +78,4 @@ class Ledger(Page):
 
 def views() -> list[Any]:
     """For the menu."""
-    return [Ledger(lazy_gettext("Balances"), endpoint="ledger", url="ledger", category=lazy_gettext("Money"))]
+    return [Ledger(lazy_gettext("Balances"), endpoint="ledger", url="/ledger", category=lazy_gettext("Money"))]

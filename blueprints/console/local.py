@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 from functools import lru_cache
 from typing import Any
@@ -19,6 +20,7 @@ from schemas.views import hundredths
 LANGUAGES = {"en": Locale("en"), "zh": Locale("zh", "CN", script="Hans")}
 NAMES = {"en": "English", "zh": "中文"}
 YEAR = 365 * 86_400
+_PATH = re.compile(r"/(?![/\\])[\x21-\x7e]*")  # browsers take // and /\ for the start of another host's address
 
 
 def language() -> Locale:
@@ -78,10 +80,14 @@ def percent(points: int) -> str:
     return f"{hundredths(points)} %"
 
 
+def own(path: str) -> str:
+    """The address of a page of the console, by its path there; empty if the text is no such path."""
+    return request.script_root + path if _PATH.fullmatch(path) else ""
+
+
 def _choose(language_name: str) -> Response:
     """Keep the language, and go back to where it was chosen."""
-    back = request.args.get("to", "")
-    response = redirect(request.script_root + (back if back.startswith("/") else "/"))
+    response = redirect(own(request.args.get("to", "")) or f"{request.script_root}/")
     if language_name in LANGUAGES:
         response.set_cookie("console_language", language_name, max_age=YEAR, path=request.script_root, samesite="Lax")
     return response  # type: ignore[return-value]

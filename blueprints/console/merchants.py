@@ -55,7 +55,7 @@ class MerchantPage(Adjusting):
     """One merchant, or a new one."""
 
     def __init__(self) -> None:
-        super().__init__(name=lazy_gettext("Merchant"), endpoint="merchant", url="merchant")
+        super().__init__(name=lazy_gettext("Merchant"), endpoint="merchant", url="/merchant")
 
     def _found(self, key: str) -> Merchant:
         try:

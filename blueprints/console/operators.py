@@ -65,7 +65,7 @@ class OperatorsPage(Page):
 
     def __init__(self) -> None:
         named = {"name": lazy_gettext("Operators"), "category": lazy_gettext("Set up")}
-        super().__init__(**named, endpoint="operators", url="operators")
+        super().__init__(**named, endpoint="operators", url="/operators")
 
     def _found(self, operator_id: int) -> Operator:
         return Operator.get_or_none(Operator.id == operator_id) or abort(404)

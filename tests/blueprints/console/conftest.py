@@ -62,6 +62,17 @@ def send(console, page):
 
 
 @pytest.fixture
+def export(console, page):
+    """`export("orders/export?flt_status=paid")`: the response to the button of a list, `buffered` or not."""
+
+    def post(path, client=console, **how):
+        token = page(client=client).fields["csrf_token"]
+        return client.post(f"/console/{path}", data={"csrf_token": token}, **how)
+
+    return post
+
+
+@pytest.fixture
 def desk(sign_in):
     """The operator `demo`, at the pages of orders."""
     return Desk(sign_in)

@@ -4,13 +4,16 @@ from tests.pages import Seen
 
 
 class Shown(Seen):
-    """A page as a person reads it. `rows` are dictionaries of texts by column; `fields` values by name."""
+    """A page as a person reads it. `rows` are dictionaries of texts by column; `fields` values by name.
+
+    `links` are addresses by their texts, `sends` those of forms by the texts of their buttons.
+    """
 
     VOID = Seen.VOID | {"br", "hr", "img"}
 
     def __init__(self, html):
-        self.html, self.fields, self.rows, self.links = html, {}, [], {}
-        self._cell, self._link = None, None
+        self.html, self.fields, self.rows, self.links, self.sends = html, {}, [], {}, {}
+        self._cell, self._link, self._sends, self._in_button = None, None, None, False
         super().__init__(html)
 
     def handle_starttag(self, tag, attrs):
@@ -28,6 +31,10 @@ class Shown(Seen):
             self.rows[-1][self._cell] = ""
         if tag == "a":
             self._link = facts.get("href")
+        if tag == "form":
+            self._sends = facts.get("action")
+        if tag == "button":
+            self._in_button = True
 
     def handle_endtag(self, tag):
         super().handle_endtag(tag)
@@ -35,6 +42,8 @@ class Shown(Seen):
             self._cell = None
         if tag == "a":
             self._link = None
+        if tag == "button":
+            self._in_button = False
         if tag == "tr" and not self.rows[-1]:
             self.rows.pop()  # of headings
 
@@ -43,6 +52,8 @@ class Shown(Seen):
         text = " ".join(data.split())
         if self._cell and text:
             self.rows[-1][self._cell] = f"{self.rows[-1][self._cell]} {text}".strip()
+        if self._in_button and text:
+            self.sends.setdefault(text, self._sends)
         if self._link and text:
             self.links.setdefault(text, self._link)
 

@@ -68,7 +68,7 @@ def test_after_signing_in_nobody_is_sent_elsewhere(elsewhere, browser):
     assert browser().get(f"/console/language/zh?to={elsewhere}").location.startswith("/console/")
 
 
-@pytest.mark.parametrize("path", ["/", "/orders/", "/static/admin/js/helpers.js", "/nothing", "/password"])
+@pytest.mark.parametrize("path", ["/", "/orders/", "/orders/export", "/nothing", "/password"])
 def test_without_a_session_there_is_nothing_but_the_form(path, browser):
     answer = browser().get(f"/console{path}")
     assert answer.status_code == 302

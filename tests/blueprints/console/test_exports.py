@@ -36,11 +36,11 @@ FORMULAS = (
 
 
 @pytest.fixture
-def exported(console):
+def exported(console, export):
     """`exported("orders/export")`: its rows as dictionaries, and the whole text."""
 
     def read(path, client=console):
-        answer = client.get(f"/console/{path}")
+        answer = export(path, client)
         assert answer.status_code == 200, answer.text
         assert answer.content_type == "text/csv; charset=utf-8"
         assert answer.data.startswith(b"\xef\xbb\xbf")
@@ -57,7 +57,7 @@ def test_an_export_has_all_that_fits_the_filters_and_a_name(exported, page, cons
     assert [row["Order number"] for row in rows] == whole
     assert {row["Status"] for row in rows} == {"Completed"}
     assert answer.headers["Content-Disposition"].startswith('attachment; filename="orders-20')
-    assert page("orders/?flt_status=paid").links["Export as CSV"] == "/console/orders/export?flt_status=paid"
+    assert page("orders/?flt_status=paid").sends["Export as CSV"] == "/console/orders/export?flt_status=paid"
 
 
 def test_amounts_times_and_words_read_the_same_in_every_program(clock, exported, api, console):
@@ -145,11 +145,11 @@ def test_the_audit_log_says_what_was_exported(exported, page):
     assert page("audit/").rows[0]["Detail"] == "status: Paid, least: 5"
 
 
-def test_an_export_reads_a_little_at_a_time_and_holds_nothing_meanwhile(console, app, monkeypatch):
+def test_an_export_reads_a_little_at_a_time_and_holds_nothing_meanwhile(export, app, monkeypatch):
     seeded_orders.seed_orders(300)
     monkeypatch.setattr(browsing, "AT_ONCE", 20)
     seen = []
-    answer = console.get("/console/orders/export", buffered=False)
+    answer = export("orders/export", buffered=False)
     database.query_hooks.append(seen.append)
     parts = iter(answer.response)
     list(islice(parts, 3))
@@ -162,12 +162,18 @@ def test_an_export_reads_a_little_at_a_time_and_holds_nothing_meanwhile(console,
     assert "Content-Length" not in answer.headers
 
 
-def test_so_many_exports_at_once_leave_the_others_their_threads(console, api):
+def test_so_many_exports_at_once_leave_the_others_their_threads(console, export, api):
     api.buy()
-    under_way = [console.get("/console/orders/export") for _ in range(8)]
-    assert console.get("/console/orders/export", buffered=True).status_code == 429
+    under_way = [export("orders/export") for _ in range(8)]
+    assert export("orders/export", buffered=True).status_code == 429
     assert console.get("/console/orders/").status_code == 200
     under_way.pop().close()
-    assert console.get("/console/orders/export", buffered=True).status_code == 200
+    assert export("orders/export", buffered=True).status_code == 200
     for each in reversed(under_way):
         each.close()
+
+
+def test_another_site_can_not_have_a_list_exported(console, page):
+    assert console.get("/console/orders/export").status_code == 405
+    assert console.post("/console/orders/export").status_code == 400
+    assert page("audit/").column("What").count("export") == 0

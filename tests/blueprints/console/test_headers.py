@@ -1,0 +1,107 @@
+"""Whatever the headers of a request say: an answer that is documented, a line in the log, no traceback."""
+
+import logging
+
+import pytest
+
+from blueprints import console
+from services import seeding
+from tests.blueprints.console.reading import Shown
+
+NO_HOSTS = ("a..b", ".", "x" * 64, f"{'x' * 64}.example", "é", "a b", "a,b", "a:99999", "[::1", "a/b", "user@a", "a\tb")
+HOSTS = ("localhost", "pay.example.com:8443", "[::1]:8000", "127.0.0.1", "x" * 63, "under-score.example", "A.example.")
+
+HEADERS = {
+    "Host": (*NO_HOSTS, *HOSTS),
+    "X-Forwarded-For": ("", ",", "x" * 5_000, "::1%\x7f", "1.2.3.4, é"),
+    "X-Forwarded-Proto": ("", "javascript", "https, http", "é", ":"),
+    "X-Forwarded-Host": ("a..b", "é"),
+    "X-Request-Id": ("", "é", "x" * 5_000),
+    "Accept-Language": ("zh;q=", ",;=", "é" * 500, "-", "zh-" * 100),
+    "Accept-Encoding": ("gzip;q=x", "é", ";;;,"),
+    "Accept": ("é", "*/*;q=-1"),
+    "Cookie": ("console=", "console=.x.y.z", "console_zone=../../etc", "=;=;", "é=é", "console_language=\x7f"),
+    "Authorization": ("Basic é", "Basic !!!", "Bearer", "Digest x=y, x"),
+    "Content-Type": ("", "é", "multipart/form-data", "multipart/form-data; boundary=é", "application/json; charset=x"),
+    "Content-Length": ("", "-1", "x", "1" * 30),
+    "Transfer-Encoding": ("chunked", "x"),
+    "Content-Encoding": ("gzip", "é"),
+    "Range": ("bytes=", "bytes=-1", "bytes=9-1", "é", "bytes=0-0,0-0"),
+    "If-None-Match": ("W/", '"', "é", "*"),
+    "If-Modified-Since": ("yesterday", "Mon, 99 Foo 99999 99:99:99 GMT", "é"),
+    "If-Range": ("é", '"'),
+    "Referer": ("é", "http://[", "javascript:x"),
+    "Origin": ("null", "http://[", "é"),
+    "User-Agent": ("", "é", "x" * 5_000),
+    "Idempotency-Key": ("", "é", "\x7f"),
+    "X-Http-Method-Override": ("DELETE",),
+}
+
+
+@pytest.fixture
+def settings_of_app():
+    return {"trusted_proxies": 1, "pages_per_address": 1_000_000, "requests_per_address": 1_000_000}
+
+
+@pytest.fixture
+def everywhere(app):
+    """Each path with each of its methods, of the service and of the console."""
+    applications = (("", app), (console.PREFIX, console.create()))
+    rules = [(prefix, rule) for prefix, each in applications for rule in each.url_map.iter_rules()]
+    found = {(method, prefix + rule.rule) for prefix, rule in rules for method in rule.methods - {"HEAD", "OPTIONS"}}
+    return sorted({(method, path.split("<")[0]) for method, path in found})
+
+
+@pytest.mark.parametrize("name", HEADERS)
+def test_no_header_breaks_an_endpoint(app, everywhere, sign_in, caplog, name):
+    caplog.set_level(logging.INFO)
+    clients = (app.test_client(), sign_in("demo"))
+    for value in HEADERS[name]:
+        for method, path in everywhere:
+            if path.startswith("/console/log"):  # would end the session
+                continue
+            for client in clients[: 2 if path.startswith(console.PREFIX) else 1]:
+                status = client.open(path, method=method, headers={name: value}).status_code
+                assert status < 500 or (path, status) == ("/readyz", 503), (method, path, value)
+    assert [record.message for record in caplog.records if record.exc_info or record.levelno >= logging.ERROR] == []
+
+
+@pytest.mark.parametrize("host", NO_HOSTS)
+@pytest.mark.parametrize(
+    "path", ["/healthz", "/merchant/createOrder", "/docs", "/console/", "/console/login", "/nowhere"]
+)
+def test_a_host_that_is_none_is_refused_with_one_line_in_the_log(http, caplog, host, path):
+    caplog.set_level(logging.INFO)
+    refused = http("GET", path, headers={"Host": host})
+    assert (refused.status, refused.code, refused.data) == (400, 40000, None)
+    assert "Host" in refused.json["msg"]
+    (line,) = (record.message for record in caplog.records if record.name.startswith("blueprints"))
+    assert "invalid Host header" in line
+    assert len(line) < 250
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_a_host_is_taken_by_name_or_by_address(http, host):
+    assert http("GET", "/healthz", headers={"Host": host}).code == 1
+
+
+@pytest.mark.parametrize(
+    "to", ["/%0a", "/%0d%0aSet-Cookie:%20a=b", "//evil.example", "/%5Cevil.example", "https:evil.example", "%0a", "/é"]
+)
+def test_choosing_a_language_leads_to_no_address_but_the_console_s(app, to):
+    answer = app.test_client().get(f"/console/language/zh?to={to}")
+    assert (answer.status_code, answer.headers["Location"]) == (302, "/console/")
+
+
+@pytest.mark.parametrize("to", ["/%0a", "//evil.example", "/%5Cevil.example", "https:evil.example"])
+def test_signing_in_leads_to_no_address_but_the_console_s(app, to):
+    seeding.seed_operators()
+    client = app.test_client()
+    token = Shown(client.get("/console/login").text).fields["csrf_token"]
+    form = {"csrf_token": token, "name": "demo", "password": "demo-password"}
+    assert client.post(f"/console/login?next={to}", data=form).headers["Location"] == "/console/"
+
+
+@pytest.mark.parametrize("path", ["orders/edit/", "orders/new/", "orders/details/", "audit/edit/", "ledger/edit/"])
+def test_no_page_that_a_library_brings_along_redirects_elsewhere(sign_in, path):
+    assert sign_in("demo").get(f"/console/{path}?url=https:evil.example").status_code == 404

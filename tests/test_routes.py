@@ -1,0 +1,97 @@
+"""Every route that is served, of both applications: one that a library adds by itself would show here."""
+
+from blueprints import console
+
+API = """
+/addons/paychannel/channel.gatewaya/cityList GET
+/addons/paychannel/channel.gatewaya/districtList GET
+/addons/paychannel/channel.gatewaya/provinceList GET
+/addons/paychannel/channel.gatewaya/regionData GET
+/addons/paychannel/notify/<order_no> GET POST
+/addons/paychannel/pay/go GET
+/addons/paychannel/pay/index GET
+/addons/paychannel/pay/open POST
+/addons/paychannel/pay/paid POST
+/addons/paychannel/pay/status GET
+/addons/paychannel/static/<path:filename> GET
+/docs GET
+/healthz GET
+/merchant/createOrder POST
+/merchant/getPayChannels POST
+/merchant/orderQueryDetail POST
+/merchant/orderQueryList POST
+/metrics GET
+/openapi.json GET
+/readyz GET
+"""
+DEMO = """
+/sandbox GET
+/sandbox/accept POST
+/sandbox/balances GET
+/sandbox/channel POST
+/sandbox/clock GET POST
+/sandbox/inbox DELETE GET POST
+/sandbox/inbox.json GET
+/sandbox/inbox/<int:number> GET
+/sandbox/inbox/again POST
+/sandbox/inbox/answers POST
+/sandbox/inbox/clear POST
+/sandbox/merchant POST
+/sandbox/orders/<order_no> GET
+/sandbox/pay POST
+/sandbox/scenario GET
+/sandbox/scenario/new POST
+/sandbox/sign GET POST
+"""
+LISTS = ("accounts", "audit", "callbacks", "channels", "entries", "exceptions", "merchants", "orders", "payouts")
+CONSOLE = """
+/ GET
+/callback/ GET
+/callback/<webhook_id> GET
+/callback/<webhook_id>/act POST
+/channel/ GET
+/channel/<int:channel_id> GET POST
+/channel/<int:channel_id>/try POST
+/channel/new GET POST
+/language/<language_name> GET
+/ledger/ GET
+/ledger/heads.json GET
+/ledger/verify POST
+/login GET POST
+/logout POST
+/logout/everywhere POST
+/merchant/ GET
+/merchant/<key> GET POST
+/merchant/<key>/account GET POST
+/merchant/<key>/adjust GET POST
+/merchant/<key>/reveal POST
+/merchant/<key>/rotate/<any(api, callback):kind> POST
+/merchant/<key>/test POST
+/merchant/new GET POST
+/operators/ GET POST
+/operators/<int:operator_id>/<word> POST
+/operators/<int:operator_id>/password GET POST
+/order/ GET
+/order/<order_no> GET
+/order/<order_no>/act POST
+/order/<order_no>/reveal GET POST
+/password GET POST
+/static/<path:filename> GET OPTIONS
+"""
+
+
+def routes(app):
+    """What an application serves: methods by path."""
+    found = {}
+    for rule in app.url_map.iter_rules():
+        found.setdefault(rule.rule.replace("int(max=9223372036854775807)", "int"), set()).update(rule.methods)
+    return {f"{path} {' '.join(sorted(methods - {'HEAD'}))}" for path, methods in found.items()}
+
+
+def test_the_service_has_these_routes_and_no_others(app):
+    assert routes(app) == {*API.split("\n"), *DEMO.split("\n")} - {""}
+
+
+def test_the_console_has_these_routes_and_no_others(app):
+    lists = {line for name in LISTS for line in (f"/{name}/ GET", f"/{name}/export POST")}
+    assert routes(console.create()) == {*CONSOLE.split("\n"), *lists} - {""}

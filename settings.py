@@ -108,6 +108,10 @@ class Settings:
     )
     requests_per_second: int = _setting(100, _whole(1, 1_000_000), "requests a second per merchant")
     requests_per_address: int = _setting(200, _whole(1, 1_000_000), "requests a second per address")
+    pages_per_address: int = _setting(20, _whole(1, 1_000_000), "payment pages a second per address")
+    short_searches: int = _setting(
+        5, _whole(1, 1_000_000), "searches by fewer than three characters, a second per merchant"
+    )
     refused_per_minute: int = _setting(200, _whole(1, 1_000_000), "refused authentications a minute per address")
     private_callbacks: bool = _setting(
         False, _flag, "allow callbacks to private and loopback addresses; always on in demo mode"

@@ -16,7 +16,7 @@ from flask_babel import Babel
 from werkzeug.middleware.proxy_fix import ProxyFix
 
 import settings
-from blueprints import auth, envelope, gate
+from blueprints import auth, cashier, envelope, gate
 from blueprints.cashier import pages
 from blueprints.console import Mounted, access
 from blueprints.docs import docs
@@ -41,6 +41,8 @@ from services import (
     instance_lock,
     jobs,
     metrics,
+    order_search,
+    proxy,
     recording,
     refused_lately,
     replay,
@@ -83,6 +85,9 @@ def begin() -> None:
     inbox.begin()
     recording.begin()
     refused_lately.forget()
+    order_search.begin()
+    cashier.begin()
+    proxy.begin()
 
 
 def init(app: Flask, chosen: settings.Settings) -> None:
@@ -92,7 +97,8 @@ def init(app: Flask, chosen: settings.Settings) -> None:
     app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False  # it would be an answer without an envelope
     app.config["BABEL_TRANSLATION_DIRECTORIES"] = str(settings.ROOT / "blueprints" / "translations")
     Babel(app, default_locale=chosen.language, locale_selector=envelope.language)
-    app.wsgi_app = _watched(Mounted(app.wsgi_app), chosen)  # type: ignore[method-assign]
+    served = gate.ValidHosts(Mounted(app.wsgi_app), refusing=app.wsgi_app)
+    app.wsgi_app = _watched(served, chosen)  # type: ignore[method-assign]
     envelope.init(app)
     gate.init(app)
     register(app, chosen.api_prefix)
@@ -185,6 +191,8 @@ def serve() -> None:
     with ends_in_one_line(), alone:
         schema.check()
         after_restore.warn()
+        if warning := proxy.warning():
+            log.warning("%s", warning)
         _seed_or_refuse(chosen)
         _need_threads(chosen)
         with core_of_its_own() if chosen.one_core else nullcontext() as core:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import segno
@@ -12,6 +13,7 @@ from markupsafe import Markup
 import business_clock
 import settings
 from blueprints.envelope import ok
+from blueprints.gate import caller
 from gateways.base import ChannelError, Opened, Payer, Report, State
 from models.order import BUY, PENDING, Order
 from schemas.views import PAY_METHOD_TEXTS, hundredths
@@ -19,6 +21,7 @@ from services import attempts, settlement, simulation
 from services.attempts import Shown
 from services.channels import driver_of, pay_url
 from services.errors import N_, Refused
+from services.rates import Rate
 from services.reasons import because
 from services.resolution import open_exceptions
 
@@ -48,6 +51,25 @@ OUTCOMES = (
     ("wrong_amount", N_("Pay a wrong amount"), N_("One yuan too much comes: nothing is credited.")),
     ("timeout", N_("Channel times out"), N_("The channel does not answer for a while.")),
 )
+
+
+_rate: list[Rate] = []
+
+
+def begin() -> None:
+    """Count views from nothing, by the settings' limit."""
+    _rate[:] = [Rate(settings.active().pages_per_address, seconds=1)]
+
+
+@pages.before_request
+def _limit() -> Response | None:
+    """Tell an address that asks for too many pages to wait a moment; status checks and files cost little."""
+    who = caller(request.remote_addr or "")
+    if not who or request.endpoint in ("pages.status", "pages.static") or _rate[0].hit(who):
+        return None
+    page = Response(render_template("cashier_busy.html"), 429)
+    page.headers["Retry-After"] = str(_rate[0].retry_after(who))
+    return page
 
 
 @pages.after_request
@@ -91,8 +113,12 @@ def _shown(order: Order) -> Shown:
         return Shown(Opened())
 
 
+@lru_cache(maxsize=512)
 def _qr(text: str) -> Markup | str:
-    """A QR code as an inline SVG. segno's output is made of numbers and names of its own."""
+    """A QR code as an inline SVG, kept since drawing takes 8 ms.
+
+    segno's output is made of numbers and names of its own.
+    """
     if not text:
         return ""
     return Markup(segno.make(text, error="m").svg_inline(scale=6, border=2, dark="#000", light="#fff", omitsize=True))

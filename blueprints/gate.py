@@ -1,18 +1,59 @@
-"""How often an address may call, whatever it asks for."""
+"""What is checked of every request before anything else: its Host header, and how often its address calls."""
 
 from __future__ import annotations
 
 import ipaddress
+import logging
+from collections.abc import Callable, Iterable
 from functools import lru_cache
+from typing import Any
 
 from flask import Flask, request
+from werkzeug.wsgi import host_is_trusted
 
 import settings
+from services import proxy
 from services.errors import Refused
 from services.rates import Rate
 
+log = logging.getLogger(__name__)
+
 _ONE_CALLER = 64  # bits of an IPv6 address; whoever has one has all that begin alike
+_WRONG_HOST = "orders.wrong_host"  # in the environ: the Host header that was refused
 _rate: list[Rate] = []
+
+
+@lru_cache(maxsize=256)
+def _is_host(text: str) -> bool:
+    try:
+        text.partition(":")[0].encode("idna")  # labels of 1 to 63 characters
+    except UnicodeError:
+        return False
+    return host_is_trusted(text)
+
+
+class ValidHosts:
+    """The application, for requests with one valid Host header; `refusing` answers all others, with 400.
+
+    Werkzeug can neither route a request without a valid host nor build an address for it. HTTP/1.0 needs none.
+    """
+
+    def __init__(self, application: Callable[..., Iterable[bytes]], refusing: Callable[..., Iterable[bytes]]):
+        self._application, self._refusing = application, refusing
+
+    def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        given = environ.get("HTTP_HOST")
+        if _is_host(given) if given is not None else environ["SERVER_PROTOCOL"] != "HTTP/1.1":
+            return self._application(environ, start_response)
+        environ[_WRONG_HOST], environ["HTTP_HOST"] = given or "", "invalid"
+        return self._refusing(environ, start_response)
+
+
+def _check_host() -> None:
+    given = request.environ.get(_WRONG_HOST)
+    if given is not None:
+        log.info("Refused a request from %s: invalid Host header %r", request.remote_addr, given[:100])
+        raise Refused(40000, detail="exactly one valid Host header is required")
 
 
 @lru_cache(maxsize=4096)
@@ -29,10 +70,13 @@ def caller(address: str) -> str:
 
 
 def check() -> None:
-    """Count a request of its address. Raises Refused 42900."""
+    """Count a request of its address, and check its Host header. Raises Refused 42900 or 40000."""
     who = caller(request.remote_addr or "")
     if who and not _rate[0].hit(who):
         raise Refused(42900, retry_after=_rate[0].retry_after(who))
+    _check_host()
+    if "HTTP_X_FORWARDED_FOR" in request.environ:
+        proxy.notice(request.remote_addr or "")
 
 
 def begin() -> None:

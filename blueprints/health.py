@@ -25,7 +25,7 @@ def healthz() -> Response:
 def readyz() -> Response:
     """200 while requests should come here, else 50300; `data` tells each check."""
     found = readiness.look()
-    checks = {name: wrong or "ok" for name, wrong in found.items()}
+    checks = {name: wrong or "ok" for name, wrong in (found | readiness.warnings()).items()}
     if any(found.values()):
         raise Refused(50300, checks)
     return ok(checks)

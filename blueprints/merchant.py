@@ -15,7 +15,7 @@ from models.order import BUY
 from schemas.orders import channel_id, load_new_order
 from schemas.queries import BY, ChannelListQuery, OrderDetailQuery, OrderListQuery
 from schemas.views import buy_view, channel_view, order_view, sell_view
-from services import directory, ordering
+from services import directory, order_search, ordering
 from services.channels import account_details, driver_of, linked, pay_url
 from services.errors import N_, Refused
 from services.ordering import Placed
@@ -61,7 +61,7 @@ def order_query_detail(merchant: Merchant, query: dict[str, Any]) -> Response:
 @signed(OrderListQuery())
 def order_query_list(merchant: Merchant, query: dict[str, Any]) -> Response:
     """One page of the merchant's orders, newest first."""
-    page = listing.page(merchant.id, query)
+    page = order_search.page(merchant, query)
     orders = [order_view.of(order) for order in page.orders]
     return ok({"list": orders, "total": page.total, "page": query["page"], "limit": query["limit"]})
 

@@ -150,7 +150,7 @@ OPERATIONS = (
         PAYMENT,
         query_texts=("order_no", "played"),
         sends=PAGE,
-        others=((200, HTML), (404, HTML)),
+        others=((200, HTML), (404, HTML), (429, HTML)),
     ),
     Operation(
         "paymentState",
@@ -169,7 +169,7 @@ OPERATIONS = (
         method="post",
         form=("order_no", "again"),
         sends=PAGE,
-        others=((303, HTML),),
+        others=((303, HTML), (429, HTML)),
     ),
     Operation(
         "paymentForm",
@@ -178,7 +178,7 @@ OPERATIONS = (
         (40401,),
         query_texts=("order_no",),
         sends=PAGE,
-        others=((200, HTML), (303, HTML)),
+        others=((200, HTML), (303, HTML), (429, HTML)),
     ),
     Operation(
         "paymentSent",
@@ -188,7 +188,7 @@ OPERATIONS = (
         method="post",
         form=("order_no",),
         sends=PAGE,
-        others=((303, HTML),),
+        others=((303, HTML), (429, HTML)),
     ),
     # The acknowledgement is in the words of the channel's driver.
     Operation("noticeByGet", "notices.notify", PAYMENT, (40401, 40404), others=NOTICE),

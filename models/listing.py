@@ -14,7 +14,7 @@ from typing import Any
 from models.base import Statement
 from models.cells import in_cells
 from models.order import STATUSES, TYPES, Order
-from models.search import containing
+from models.search import ReadAll, at_once, containing
 from models.span import EVERY_CELL, between, rows
 
 
@@ -50,8 +50,12 @@ def oldest(merchant: int, name: str, value: Any) -> Any:
     return _by(name).first(merchant=merchant, value=value)
 
 
-def page(merchant: int, query: dict[str, Any]) -> Page:
-    """One page of a merchant's orders, by the loaded fields of `orderQueryList` (docs/orders.md)."""
+def page(merchant: int, query: dict[str, Any], read_all: ReadAll = at_once) -> Page:
+    """One page of a merchant's orders, by the loaded fields of `orderQueryList` (docs/orders.md).
+
+    Args:
+        read_all: runs what must read all orders of the merchant.
+    """
     span = between(merchant, query.get("start_time"), query.get("end_time"))
     if span.low > span.high:
         return Page([], 0)
@@ -60,7 +64,7 @@ def page(merchant: int, query: dict[str, Any]) -> Page:
     statuses = (query["status"],) if "status" in query else STATUSES
     cells = (types, statuses)
     if "merchant_order_no" in query:
-        ids, total = containing(query["merchant_order_no"], span, cells, skip, limit)
+        ids, total = containing(query["merchant_order_no"], span, cells, skip, limit, read_all)
         return Page(rows(ids), total)
     if cells != EVERY_CELL:
         ids, total = in_cells(span, cells, skip, limit)

@@ -7,7 +7,7 @@ behind, and what it has not reached yet (the tail) is looked through row by row.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +26,15 @@ LONGEST = 0.9  # seconds that one run of the job takes at most, so that it holds
 RARE = 2_000  # orders named by the index, up to which each of them is looked at
 MOMENT = 50  # ms that orders on their way are waited for
 MOST_TRIGRAMS = 32  # the rest of a long text is compared, not looked up
+
+
+Ids = tuple[list[int], int]
+ReadAll = Callable[[Callable[[], Ids]], Ids]
+
+
+def at_once(read: Callable[[], Ids]) -> Ids:
+    """Read all orders here and now."""
+    return read()
 
 
 @dataclass(frozen=True)
@@ -179,17 +188,20 @@ def named(text: str) -> tuple[list[int], int] | None:
     return None if ids is None else (ids, reached)
 
 
-def containing(text: str, span: Span, cells: Cells, skip: int, limit: int) -> tuple[list[int], int]:
+def containing(text: str, span: Span, cells: Cells, skip: int, limit: int, read_all: ReadAll) -> tuple[list[int], int]:
     """The ids of a page of orders whose number contains `text`, newest first, and how many there are in all.
 
     They are those that the index names, and those in the tail that it has not reached.
+
+    Args:
+        read_all: runs what must read all orders of the span, since the index can't help.
     """
     reached = _indexed()
     ids = _candidates(text)
     if ids is None:
         found = Order.select(Order.id).where(*_wanted(text, span, cells, Order.merchant, Order.seq))
         newest_first = found.order_by(Order.seq.desc()).limit(limit).offset(skip)
-        return [row[0] for row in newest_first.tuples()], found.count()
+        return read_all(lambda: ([row[0] for row in newest_first.tuples()], found.count()))
     # The sums keep the database from walking through the merchant's orders instead of going to the few named.
     wanted = _wanted(text, span, cells, Order.merchant + 0, Order.seq + 0)
     named = Order.select(Order.seq, Order.id).where(*wanted, Order.id.in_(ids))

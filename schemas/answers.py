@@ -105,6 +105,7 @@ class Readiness(View):
     scheduler = fields.String()
     disk = fields.String()
     clock = fields.String()
+    proxy = fields.String()
 
 
 class NoticeRefused(View):

@@ -236,6 +236,7 @@ MEANINGS: dict[str, Meaning] = {
     "Readiness.scheduler": _out("The service's own jobs that have not run for too long, or `ok`.", "ok"),
     "Readiness.disk": _out("Where there is hardly any room left, or `ok`.", "ok"),
     "Readiness.clock": _out("Whether it was set back lately or differs from the database's, or `ok`.", "ok"),
+    "Readiness.proxy": _out("`ok`, or a warning that `trusted_proxies` is probably too low; never a failure.", "ok"),
     "NoticeRefused.code": _out("Always FAIL.", "FAIL"),
     "NoticeRefused.message": _out("Why, for people.", "the notice was refused"),
     "Event.type": _out("What happened. Answer types that you don't know with 2xx, too.", "order.completed"),

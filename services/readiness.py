@@ -8,7 +8,7 @@ from peewee import DatabaseError
 
 import settings
 from models.base import database
-from services import beats, clock, replay, storage
+from services import beats, clock, proxy, replay, storage
 
 LEAST_FREE = 16 * 1024 * 1024  # bytes: some minutes of orders
 MOST_OFF = 60  # seconds between this machine's clock and Postgres's
@@ -51,6 +51,15 @@ def _clock() -> str:
 CHECKS = {"database": _database, "scheduler": _scheduler, "disk": _disk, "clock": _clock}
 
 
+# What does not keep requests from being served.
+WARNINGS = {"proxy": proxy.warning}
+
+
 def look() -> dict[str, str]:
     """What is wrong by check; an empty text where nothing is."""
     return {name: check() for name, check in CHECKS.items()}
+
+
+def warnings() -> dict[str, str]:
+    """What should be set differently, by check; an empty text where nothing should."""
+    return {name: check() for name, check in WARNINGS.items()}

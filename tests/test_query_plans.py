@@ -39,7 +39,8 @@ NO_QUERY |= {("scenario", "run"), ("scenario", "record")}  # they go through a d
 
 @pytest.fixture
 def settings_of_app():
-    return {"requests_per_second": 1_000_000, "refused_per_minute": 1_000_000, "port": free_port()}
+    rates = ("requests_per_second", "refused_per_minute", "short_searches")
+    return dict.fromkeys(rates, 1_000_000) | {"port": free_port()}
 
 
 @pytest.fixture

@@ -80,7 +80,7 @@ class TestWhoMayRead:
 @pytest.mark.usefixtures("slow")
 def test_a_service_is_ready_once_its_jobs_run(watched):
     ready = until(lambda: (answer := watched.api.send("GET", "/readyz")).status == 200 and answer)
-    assert ready.data == dict.fromkeys(("database", "scheduler", "disk", "clock"), "ok")
+    assert ready.data == dict.fromkeys(("database", "scheduler", "disk", "clock", "proxy"), "ok")
 
 
 def test_while_the_service_ends_it_is_not_ready_and_its_numbers_are_still_told(http):

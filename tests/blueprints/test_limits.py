@@ -3,8 +3,10 @@
 from datetime import UTC, datetime
 
 import pytest
+import segno
 
-from services import rates
+from models import search
+from services import aside, rates
 from tests.support import Api, through_flask
 
 ENDPOINTS = ("createOrder", "orderQueryDetail", "orderQueryList", "getPayChannels")
@@ -174,3 +176,104 @@ def test_a_flood_of_addresses_is_not_remembered_without_end(monkeypatch, clock):
     assert all(rate.hit(str(number)) for number in range(1_000))
     assert not rate.hit("999")
     assert len(rate._now) + len(rate._before) <= 200
+
+
+def searched(client, text):
+    return client.listed(merchant_order_no=text)
+
+
+def test_searches_by_fewer_than_three_characters_have_a_rate_of_their_own(clock, api, other):
+    assert [searched(api, text).code for text in ("a", "ab", "单", "1", "12")] == [1] * 5
+    refused = searched(api, "ab")
+    assert (refused.status, refused.code, refused.data) == (429, 42900, None)
+    assert int(refused.headers["Retry-After"]) >= 1
+    assert (searched(api, "abc").code, api.listed().code, searched(other, "ab").code) == (1, 1, 1)
+    clock(2)
+    assert searched(api, "ab").code == 1
+
+
+def test_one_search_at_a_time_reads_all_orders_of_a_merchant(api, other, monkeypatch):
+    """Also by characters that so many numbers have that the index does not help."""
+    monkeypatch.setattr(search, "RARE", -1)
+    found = []
+    assert (api.buy().code, other.buy().code) == (1, 1)
+
+    def during(work):
+        if not found:
+            found.append("first")
+            found.extend(answer.code for answer in (searched(api, "abc"), searched(api, "ab"), api.listed()))
+            found.append(searched(other, "abc").code)
+        return work()
+
+    monkeypatch.setattr(aside, "do", during)
+    assert searched(api, "abc").code == 1
+    assert found == ["first", 42900, 42900, 1, 1]
+    assert searched(api, "abc").code == 1
+
+
+@pytest.fixture
+def payer(app, api):
+    """`payer("203.0.113.7")` looks at a payment page from there."""
+    order_no = api.buy().data["order_no"]
+    client = app.test_client()
+
+    def look(address, page="index"):
+        path = f"/addons/paychannel/pay/{page}?order_no={order_no}"
+        return client.get(path, environ_base={"REMOTE_ADDR": address}, headers={"Accept-Language": "zh"})
+
+    return look
+
+
+@pytest.mark.parametrize("settings_of_app", [{"pages_per_address": 2}])
+def test_an_address_that_views_too_many_payment_pages_is_told_to_wait_and_no_other(clock, payer, api):
+    assert [payer("203.0.113.7").status_code for _ in range(2)] == [200, 200]
+    refused = payer("203.0.113.7")
+    assert (refused.status_code, int(refused.headers["Retry-After"]) >= 1) == (429, True)
+    assert "稍候" in refused.text
+    assert "default-src 'none'" in refused.headers["Content-Security-Policy"]
+    assert [payer("203.0.113.7", "status").status_code for _ in range(5)] == [200] * 5
+    assert payer("203.0.113.8").status_code == 200
+    assert api.buy().code == 1
+    clock(2)
+    assert payer("203.0.113.7").status_code == 200
+
+
+def test_a_qr_code_is_drawn_once_however_often_its_page_is_viewed(payer, monkeypatch):
+    drawn = []
+    make = segno.make
+    monkeypatch.setattr(segno, "make", lambda *given, **how: drawn.append(given) or make(*given, **how))
+    assert {"<svg" in payer("127.0.0.1").text for _ in range(3)} == {True}
+    assert len(drawn) == 1
+
+
+def warned(caplog):
+    return [record.message for record in caplog.records if "trusted_proxies" in record.message]
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "::1", "172.17.0.1", "10.0.0.1"])
+def test_a_proxy_that_is_not_counted_is_warned_of_once(from_address, caplog, address):
+    proxied = from_address(address, HTTP_X_FORWARDED_FOR="203.0.113.7")
+    assert proxied.send("GET", "/healthz").code == 1
+    assert proxied.send("GET", "/healthz").code == 1
+    (line,) = warned(caplog)
+    assert "X-Forwarded-For" in line
+    assert line == from_address(address).send("GET", "/readyz").data["proxy"]
+
+
+@pytest.mark.parametrize(
+    ("settings_of_app", "address", "said"),
+    [
+        ({}, "127.0.0.1", "ok"),
+        ({}, "203.0.113.7", "ok"),
+        ({"trusted_proxies": 1, "site_url": "https://pay.example.com"}, "127.0.0.1", "ok"),
+    ],
+)
+def test_strangers_and_counted_proxies_cause_no_warning(from_address, caplog, address, said):
+    headers = {"HTTP_X_FORWARDED_FOR": "203.0.113.9"} if address != "127.0.0.1" else {}
+    assert from_address(address, **headers).send("GET", "/readyz").data["proxy"] == said
+    assert warned(caplog) == []
+
+
+@pytest.mark.parametrize("settings_of_app", [{"site_url": "https://pay.example.com"}])
+def test_an_https_address_without_a_counted_proxy_is_warned_of(http):
+    assert "trusted_proxies is 0" in http("GET", "/readyz").data["proxy"]

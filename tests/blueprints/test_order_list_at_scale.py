@@ -37,7 +37,7 @@ def app(any_database, tmp_path_factory):
 
         patched.setattr(schema, "TRIGGERS", smaller(schema.TRIGGERS))
         patched.setattr(schema, "postgres_statements", lambda *names: smaller(postgres_statements(*names)))
-        app = create_app(settings_of(folder, demo=True, requests_per_second=1_000_000))
+        app = create_app(settings_of(folder, demo=True, requests_per_second=1_000_000, short_searches=1_000_000))
         seeding.seed_base()
         seeded_orders.seed_orders(ORDERS)
         yield app

@@ -64,7 +64,7 @@ SOUGHT = [
 
 @pytest.fixture
 def settings_of_app():
-    return {"requests_per_second": 1_000_000}
+    return {"requests_per_second": 1_000_000, "short_searches": 1_000_000}
 
 
 def lower(text):

@@ -56,7 +56,7 @@ def lines(sent):
 
 @pytest.fixture
 def settings_of_app():
-    return {"requests_per_second": 1_000_000, "refused_per_minute": 1_000_000, "demo": False}
+    return dict.fromkeys(("requests_per_second", "refused_per_minute", "short_searches"), 1_000_000) | {"demo": False}
 
 
 FUZZ = settings(

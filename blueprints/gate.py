@@ -19,6 +19,7 @@ from services.rates import Rate
 log = logging.getLogger(__name__)
 
 _ONE_CALLER = 64  # bits of an IPv6 address; whoever has one has all that begin alike
+_ONE_SITE = 48
 _WRONG_HOST = "orders.wrong_host"  # in the environ: the Host header that was refused
 _rate: list[Rate] = []
 
@@ -54,6 +55,16 @@ def _check_host() -> None:
     if given is not None:
         log.info("Refused a request from %s: invalid Host header %r", request.remote_addr, given[:100])
         raise Refused(40000, detail="exactly one valid Host header is required")
+
+
+def network(address: str) -> str:
+    """The /48 of an IPv6 address, which one site has whole; empty for IPv4."""
+    try:
+        ip = ipaddress.ip_address(address)
+    except ValueError:
+        return ""
+    wide = ip.version == 6 and not ip.is_loopback and not getattr(ip, "ipv4_mapped", None)
+    return str(ipaddress.ip_network((int(ip), _ONE_SITE), strict=False)) if wide else ""
 
 
 @lru_cache(maxsize=4096)

@@ -71,7 +71,7 @@ def seed_operators() -> None:
     """Make the demo accounts of the console, where it has none."""
     if not Operator.select().exists():
         for name, password, role in OPERATORS:
-            operators.add(name, password, role, at=START)
+            operators.seed(name, password, role, at=START)
 
 
 @transaction

@@ -12,24 +12,25 @@ from typing import Any
 
 import pytest
 from pytest_httpserver import HTTPServer
-from werkzeug.security import generate_password_hash
 
 from app import Service as Application
 from app import create_app
 from models import schema
 from models.base import database
-from models.operator import Operator
-from services import callbacks, ledger, proof, reconciliation, seeding
+from services import callbacks, ledger, passwords, proof, reconciliation, seeding
 from services import clock as service_clock
 from tests import applications, contract, databases, postgres, scratch, tiers
 from tests.browser import chromium
 from tests.support import NOON, Api, InlinePool, Receiver, Service, through_flask
+
+METHOD, CHEAP = passwords.METHOD, "scrypt:1024:8:1"  # of production, and of the tests
 
 
 def pytest_configure() -> None:
     """Before anything is written."""
     scratch.use_memory()
     tiers.begin()
+    passwords.METHOD = CHEAP  # a hundred times as fast
     Application.test_client_class = contract.CheckedClient
 
 
@@ -61,13 +62,6 @@ def _a_fast_test_starts_no_process() -> Iterator[None]:
     assert tiers.started() == []
 
 
-def _make_passwords_cheap() -> None:
-    """The demo's accounts keep their passwords, which a sign-in checks thirty times as fast."""
-    for name, password, _ in seeding.OPERATORS:
-        cheap = generate_password_hash(password, "scrypt:1024:8:1")
-        Operator.update(password=cheap).where(Operator.name == name).execute()
-
-
 @pytest.fixture(scope="session")
 def any_database() -> None:
     """Lets a test that uses it, directly or not, open a database. The test then runs on SQLite and on Postgres."""
@@ -80,7 +74,6 @@ def seeded(any_database: None, tmp_path_factory: pytest.TempPathFactory) -> Path
     create_app(databases.settings_of(folder, demo=True))
     seeding.seed_base()
     seeding.seed_operators()
-    _make_passwords_cheap()
     databases.close()
     return folder
 

@@ -16,11 +16,11 @@ from wtforms import PasswordField, StringField
 from wtforms.validators import InputRequired, Length
 
 import settings
-from blueprints.console import local
+from blueprints.console import devices, local
 from blueprints.console.forms import told
-from blueprints.gate import caller
+from blueprints.gate import caller, network
 from models.operator import OPERATOR, Operator
-from services import audit, operators
+from services import audit, operators, passwords
 from services.errors import N_, NotPossible, Refused
 from services.rates import Rate
 
@@ -29,7 +29,8 @@ log = logging.getLogger(__name__)
 IDLE_SECONDS = 3_600  # without a request, until a session ends
 LONGEST_SECONDS = 12 * 3_600  # until it ends in any case
 WINDOW = 300  # seconds
-TRIES, TRIES_OF_ALL = 10, 120  # that fail in a window: of one address, and together, for each costs some 60 ms
+# Tries that fail in a window: of one address or known device, of one /48 of IPv6, and of all strangers together.
+TRIES, TRIES_OF_SITE, TRIES_OF_ALL = 10, 40, 120
 
 access = Blueprint("access", __name__)
 OPEN = {"static", "language", "access.login", "access.sign_in"}  # what needs no session
@@ -66,7 +67,7 @@ class SignIn(FlaskForm):
     """Name and password."""
 
     name = StringField(lazy_gettext("User name"), [InputRequired(), Length(max=64)])
-    password = PasswordField(lazy_gettext("Password"), [InputRequired(), Length(max=operators.MOST_CHARACTERS)])
+    password = PasswordField(lazy_gettext("Password"), [InputRequired(), Length(max=passwords.LONGEST)])
 
 
 class NewPassword(FlaskForm):
@@ -75,32 +76,38 @@ class NewPassword(FlaskForm):
     present = PasswordField(lazy_gettext("Present password"), [InputRequired()])
     new = PasswordField(
         lazy_gettext("New password"),
-        [InputRequired(), Length(operators.LEAST_CHARACTERS, operators.MOST_CHARACTERS)],
+        [InputRequired(), Length(passwords.SHORTEST, passwords.LONGEST)],
     )
     again = PasswordField(lazy_gettext("New password, once more"), [InputRequired()])
 
 
-_rates: list[Rate] = []  # of one address, of all together
+_rates: dict[str, Rate] = {}
 
 
-def _count_try() -> Callable[[], None]:
+def _count_try(own: str = "") -> Callable[[], None]:
     """Count a try before it is made, so that many at once are not more; what is returned takes it back.
+
+    Args:
+        own: what counts instead of the address: a known device, or the account of the session.
 
     Raises:
         Refused: 42900.
     """
-    of_one, of_all = _rates
-    who = caller(request.remote_addr or "")
-    if not of_one.hit(who):
-        raise Refused(42900, retry_after=of_one.retry_after(who))
-    if not of_all.hit(""):
-        of_one.take_back(who)  # it was not made
-        raise Refused(42900, retry_after=of_all.retry_after(""))
+    address = request.remote_addr or ""
+    strangers = {"address": caller(address), "site": network(address), "all": "all"}
+    counted: list[tuple[Rate, str]] = []
 
     def take_back() -> None:
-        of_one.take_back(who)
-        of_all.take_back("")
+        for rate, who in counted:
+            rate.take_back(who)
 
+    for kind, who in ({"own": own} if own else strangers).items():
+        if kind == "site" and not who:
+            continue
+        if not _rates[kind].hit(who):
+            take_back()  # it is not made
+            raise Refused(42900, retry_after=_rates[kind].retry_after(who))
+        counted.append((_rates[kind], who))
     return take_back
 
 
@@ -129,12 +136,15 @@ def sign_in() -> Any:
     form = SignIn()
     if not form.validate_on_submit():
         return _form(form, 422)
+    name = form.name.data or ""
+    device = devices.known_to(name)
     try:
-        take_back = _count_try()
+        take_back = _count_try(own=device)
+        found = _signed_in(name, form.password.data or "", device, take_back)
     except Refused as refusal:
         seconds = refusal.retry_after or 1
-        return _form(form, 429, gettext("Too many tries. Try again in %(seconds)s seconds.", seconds=seconds))
-    found = operators.sign_in(form.name.data or "", form.password.data or "")
+        page, status = _form(form, 429, gettext("Too many tries. Try again in %(seconds)s seconds.", seconds=seconds))
+        return page, status, {"Retry-After": str(seconds)}
     if found is None:
         log.warning("console: somebody at %s could not sign in", request.remote_addr)
         return _form(form, 401, gettext("Name or password are wrong."))
@@ -144,7 +154,17 @@ def sign_in() -> Any:
     login_user(User(found))
     session.permanent = True
     session["since"] = int(time.time())
-    return redirect(own(request.args.get("next", "")))
+    response = redirect(own(request.args.get("next", "")), 302)
+    devices.remember(response, found.name)
+    return response
+
+
+def _signed_in(name: str, password: str, device: str, take_back: Callable[[], None]) -> Operator | None:
+    try:
+        return operators.sign_in(name, password, known=bool(device))
+    except Refused:
+        take_back()  # nothing was compared
+        raise
 
 
 @access.post("/logout")
@@ -175,8 +195,8 @@ def password() -> Any:
     form = NewPassword()
     if not form.validate_on_submit():
         return render_template("console/password.html", form=form)
-    take_back = _count_try()
     me = current_user.operator
+    take_back = _count_try(own=f"account {me.name}")
     try:
         if not operators.password_holds(me, form.present.data or ""):
             raise NotPossible(N_("the present password is another one"))
@@ -219,7 +239,8 @@ def must_act() -> None:
 
 def begin() -> None:
     """Count the tries from nothing."""
-    _rates[:] = [Rate(TRIES, WINDOW), Rate(TRIES_OF_ALL, WINDOW)]
+    most = {"own": TRIES, "address": TRIES, "site": TRIES_OF_SITE, "all": TRIES_OF_ALL}
+    _rates.update((kind, Rate(tries, WINDOW)) for kind, tries in most.items())
 
 
 def init(app: Flask) -> None:

@@ -18,7 +18,7 @@ from blueprints.console.forms import refuse, told
 from blueprints.console.frame import Page
 from models.base import LARGEST_ID
 from models.operator import OPERATOR, VIEWER, Operator
-from services import audit, operators
+from services import audit, operators, passwords
 from services.errors import NotPossible
 
 ACCOUNT = f"/<int(max={LARGEST_ID}):operator_id>"
@@ -29,7 +29,7 @@ class PasswordForm(FlaskForm):
 
     password = PasswordField(
         lazy_gettext("Password"),
-        [InputRequired(), Length(operators.LEAST_CHARACTERS, operators.MOST_CHARACTERS)],
+        [InputRequired(), Length(passwords.SHORTEST, passwords.LONGEST)],
     )
     again = PasswordField(
         lazy_gettext("Password, once more"),

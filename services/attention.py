@@ -28,7 +28,7 @@ class Finding:
 
     Kinds and their facts: restored (at), unknown_notices (count), storage (fault), ledger_off (checks, at),
     ledger_failed (why), ledger_overdue (at, may be None), exceptions (count, oldest, silent: how many of them),
-    sandbox_money (merchants: their keys),
+    sandbox_money (merchants: their keys), requests (count, oldest),
     payouts (count, oldest), claims (count, oldest, channels), dead (count, merchants, since), retried (count),
     silent (channel, count, oldest), failing (channel, order_type, recent and usual: rates from 0 to 1, since: a day).
     """
@@ -76,6 +76,8 @@ def _waiting(waiting: Waiting) -> Iterator[Finding]:
     if waiting.payouts.count:
         late = (waiting.payouts.oldest or 0) < business_clock.now() - LONG
         yield Finding(URGENT if late else SOON, "payouts", vars(waiting.payouts))
+    if waiting.requests.count:
+        yield Finding(SOON, "requests", vars(waiting.requests))
     if waiting.dead:
         about = {"count": sum(waiting.dead.values()), "merchants": list(waiting.dead), "since": waiting.dead_since}
         yield Finding(URGENT, "dead", about)

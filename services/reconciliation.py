@@ -18,6 +18,7 @@ from services import (
     payouts,
     positions,
     sandbox_guard,
+    second_operator,
     settlement,
     shown,
 )
@@ -192,7 +193,7 @@ def _complete_deposit(order: Order) -> None:
 
 
 def _accept_by_rule(order: Order) -> None:
-    withheld = directory.by_id(order.merchant_id).sandbox_money
+    withheld = directory.by_id(order.merchant_id).sandbox_money or second_operator.is_needed(order)
     if order.amount <= order.channel.auto_accept_max and not withheld:  # else the rule changed since
         payouts.accept(order, "service", because("accepted_by_rule"))
 

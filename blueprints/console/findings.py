@@ -124,6 +124,17 @@ def _payouts(facts: dict[str, Any]) -> Told:
     return text, url_for("payouts.index_view", flt_state="waiting")
 
 
+def _requests(facts: dict[str, Any]) -> Told:
+    text = ngettext(
+        "%(count)s payout awaits a second operator, for %(time)s.",
+        "%(count)s payouts await a second operator, the oldest for %(time)s.",
+        facts["count"],
+        count=f"{facts['count']:,}",
+        time=ago(facts["oldest"]),
+    )
+    return text, url_for("payouts.index_view", flt_state="waiting")
+
+
 def _claims(facts: dict[str, Any]) -> Told:
     text = ngettext(
         "%(count)s deposit by hand is said to be paid, for %(time)s: look whether the money came.",
@@ -199,6 +210,7 @@ TELL: dict[str, Callable[[dict[str, Any]], Told]] = {
     "ledger_failed": _ledger_failed,
     "exceptions": _exceptions,
     "payouts": _payouts,
+    "requests": _requests,
     "claims": _claims,
     "dead": _dead,
     "retried": _retried,

@@ -9,6 +9,7 @@ import sys
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
+from decimal import Decimal
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,13 @@ def _whole(low: int, high: int) -> Callable[[str], int]:
         return int(text)
 
     return read
+
+
+def _yuan(text: str) -> int:
+    """An amount in yuan, with at most two decimals, as fen."""
+    if not re.fullmatch(r"[0-9]{1,10}(\.[0-9]{1,2})?", text, re.ASCII):
+        raise ValueError("must be an amount in yuan such as 50000 or 50000.00")
+    return int(Decimal(text) * 100)
 
 
 def _one_of(*choices: str) -> Callable[[str], str]:
@@ -105,6 +113,9 @@ class Settings:
         0,
         _whole(0, 366 * 86400),
         "seconds until a deposit that its payer only claims to have paid is cancelled; 0: never",
+    )
+    second_operator_above: int = _setting(
+        0, _yuan, "yuan above which a payout needs a second operator, stored in fen; 0: never"
     )
     requests_per_second: int = _setting(100, _whole(1, 1_000_000), "requests a second per merchant")
     requests_per_address: int = _setting(200, _whole(1, 1_000_000), "requests a second per address")

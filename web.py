@@ -46,6 +46,7 @@ from services import (
     recording,
     refused_lately,
     replay,
+    sandbox_guard,
     seeding,
     unknown_notices,
 )
@@ -65,10 +66,10 @@ def _watched(application: Any, chosen: settings.Settings, kind: type[Watched] = 
     return ProxyFix(seen, x_for=hops, x_proto=hops) if hops else seen
 
 
-def register(app: Flask, api_prefix: str) -> None:
-    """Put all that is served into an application, but for the console."""
+def register(app: Flask, api_prefix: str, demo: bool = True) -> None:
+    """Put all that is served into an application, but for the console; the sandbox only in demo mode."""
     app.register_blueprint(merchant_api, url_prefix=api_prefix + str(merchant_api.url_prefix))
-    for blueprint in (regions, pages, notices, sandbox, sandbox_sign, health, watching, docs):
+    for blueprint in (regions, pages, notices, health, watching, docs, *((sandbox, sandbox_sign) if demo else ())):
         app.register_blueprint(blueprint)
 
 
@@ -101,7 +102,7 @@ def init(app: Flask, chosen: settings.Settings) -> None:
     app.wsgi_app = _watched(served, chosen)  # type: ignore[method-assign]
     envelope.init(app)
     gate.init(app)
-    register(app, chosen.api_prefix)
+    register(app, chosen.api_prefix, chosen.demo)
     if chosen.demo:
         sandbox_recording.listen(app)
 
@@ -194,6 +195,7 @@ def serve() -> None:
         if warning := proxy.warning():
             log.warning("%s", warning)
         _seed_or_refuse(chosen)
+        sandbox_guard.disable()
         _need_threads(chosen)
         with core_of_its_own() if chosen.one_core else nullcontext() as core:
             finished = _serve_until_asked(current_app._get_current_object(), chosen, core, asked)  # type: ignore[attr-defined]

@@ -17,7 +17,7 @@ from blueprints.gate import caller
 from gateways.base import ChannelError, Opened, Payer, Report, State
 from models.order import BUY, PENDING, Order
 from schemas.views import PAY_METHOD_TEXTS, hundredths
-from services import attempts, settlement, simulation
+from services import attempts, sandbox_guard, settlement, simulation
 from services.attempts import Shown
 from services.channels import driver_of, pay_url
 from services.errors import N_, Refused
@@ -83,7 +83,7 @@ def _strict(response: Response) -> Response:
 def _deposit(order_no: str | None) -> Order:
     """The deposit with this number. Raises Refused 40401."""
     order = Order.get_or_none(Order.order_no == (order_no or ""), Order.order_type == BUY)
-    if order is None:
+    if order is None or sandbox_guard.is_barred(order.channel):
         raise Refused(40401)
     return order
 

@@ -9,7 +9,7 @@ from flask import Blueprint, Response, request
 from blueprints import gate
 from gateways.base import BadNotice, Incoming
 from models.order import Order
-from services import settlement, unknown_notices
+from services import sandbox_guard, settlement, unknown_notices
 from services.channels import driver_of
 from services.errors import Refused
 
@@ -25,6 +25,8 @@ def notify(order_no: str) -> Response:
     incoming = Incoming(request.method, request.query_string, request.headers, request.get_data(cache=False))
     if order is None:
         unknown_notices.take(order_no, incoming, gate.caller(request.remote_addr or ""))
+        raise Refused(40401)
+    if sandbox_guard.is_barred(order.channel):
         raise Refused(40401)
     try:
         settlement.take_notice(order, incoming)

@@ -14,7 +14,7 @@ from gateways import registry
 from models.channel import CATEGORIES, Channel, ChannelLink
 from models.merchant import Merchant
 from schemas.views import hundredths
-from services import administration, channel_setup, links
+from services import administration, channel_setup, links, sandbox_guard
 from services.errors import NotPossible
 
 channel = Commands("channel", help="Payment channels, and which merchants may use them.")
@@ -89,8 +89,6 @@ def add(
     """Add a channel; link merchants to it with `flask channel link`."""
     given = given_of(options)
     made = channel_setup.add_channel(category, driver, name, config=_config(pairs, config_file), **given)
-    if warning := channel_setup.warning(driver):
-        click.echo(f"warning: {warning}", err=True)
     show(_view(made), as_json, facts)
 
 
@@ -175,4 +173,6 @@ def _tell(views: list[dict[str, Any]]) -> None:
 @json_option
 def every(as_json: bool) -> None:
     """List the channels. --json adds rates and more; their drivers' config is never shown."""
+    if warning := sandbox_guard.warning():
+        click.echo(f"warning: {warning}", err=True)
     show([_view(row) for row in Channel.select().order_by(Channel.id)], as_json, _tell)

@@ -13,7 +13,7 @@ from cli.output import ROW_ID, Commands, YuanType, json_option, show, table
 from models.ledger import AVAILABLE, HELD
 from models.merchant import Merchant
 from schemas.views import hundredths
-from services import administration, channel_setup, proof, verification
+from services import administration, channel_setup, proof, sandbox_removal, verification
 from services import ledger as books
 
 ledger = Commands("ledger", help="The double-entry ledger: balances, proof, corrections.")
@@ -91,3 +91,33 @@ def adjust(key: str, amount: int, reason: str, channel_id: int | None, again: bo
     through: Any = channel_setup.find_channel(channel_id) if channel_id is not None else None
     books.adjust(administration.find_merchant(key), amount, reason, channel=through, once=not again)
     click.echo(f"{key} has {hundredths(books.balances()[key]['available'])} available")
+
+
+@ledger.command("remove-sandbox")
+@click.argument("key", required=False)
+@click.option("--apply", is_flag=True, help="Post the reversals. Without it nothing is changed.")
+@click.option("--book-loss", is_flag=True, help="Take what the balance does not cover from your own fees.")
+@json_option
+def remove_sandbox(key: str | None, apply: bool, book_loss: bool, as_json: bool) -> None:
+    """Reverse what sandbox channels posted. For merchant KEY, or for all merchants. JSON: in fen.
+
+    Their open sandbox orders are cancelled. Without --apply it shows what would be posted. Each merchant is one
+    transaction; running it again posts nothing.
+    """
+    merchants = sandbox_removal.affected(administration.find_merchant(key) if key else None)
+    if apply:
+        removals = [sandbox_removal.remove(merchant, book_loss=book_loss) for merchant in merchants]
+    else:
+        removals = [sandbox_removal.preview(merchant) for merchant in merchants]
+    rows = [
+        {"merchant": each.key, "account": kind, "owner": owner, "fen": fen, "orders": each.orders, "loss": each.loss}
+        for each in removals
+        for (kind, owner), fen in (each.lines or {("available", 0): 0}).items()
+    ]
+
+    def tell(rows: list[dict[str, Any]]) -> None:
+        table([row | {"fen": hundredths(row["fen"]), "loss": hundredths(row["loss"])} for row in rows])
+        posted = "posted" if apply else "not posted yet: --apply posts it"
+        click.echo(posted if rows else "nothing to remove")
+
+    show(rows, as_json, tell)

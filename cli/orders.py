@@ -20,6 +20,7 @@ from services import (
     reasons,
     reconciliation,
     resolution,
+    second_operator,
     story,
     unknown_notices,
 )
@@ -183,7 +184,8 @@ def _tell_exceptions(found: Order) -> None:
 @click.argument("order_no")
 def accept(order_no: str) -> None:
     """Accept the pending withdrawal ORDER_NO. The service hands it to its channel."""
-    payouts.accept(story.find(order_no))
+    found = story.find(order_no)
+    second_operator.alone(found, "accept order", lambda: payouts.accept(found))
     _say(order_no)
 
 
@@ -207,7 +209,11 @@ def reject(order_no: str, reason: str) -> None:
 def paid(order_no: str, amount: int | None, reference: str, shared: bool) -> None:
     """Say that the money of order ORDER_NO came, or was sent. For deposits and withdrawals on manual channels."""
     found = story.find(order_no)
-    if not payouts.mark_paid(found, amount=amount, reference=reference, shared=shared):
+
+    def mark() -> bool:
+        return payouts.mark_paid(found, amount=amount, reference=reference, shared=shared)
+
+    if not second_operator.alone(found, "mark paid", mark, amount):
         click.echo("this was on record already")
     _tell_exceptions(found)
     _say(order_no)

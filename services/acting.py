@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, NoReturn
 
 from marshmallow import ValidationError
 
 from models.order import Order, PaymentException
+from models.second_operator import PayoutRequest
 from schemas.fields import Yuan
-from services import audit, claims, payouts, reconciliation, redelivery, resolution
-from services.actions import Action, possible
+from services import audit, claims, payouts, reconciliation, redelivery, resolution, second_operator
+from services.actions import PAYING_OUT, Action, possible
 from services.audit import Actor
 from services.errors import N_, NotPossible
 
@@ -67,6 +68,23 @@ def _send_again(order: Order, action: Action, given: Given, who: str) -> int:
     return redelivery.redeliver(action.callback.webhook_id)
 
 
+def _approve(order: Order, action: Action, given: Given, who: str) -> Any:
+    def carry_out(name: str, requested: dict[str, str]) -> Any:
+        return DOING[name](order, action, Given(**requested), who)
+
+    name = who.removeprefix(Actor("").who)
+    return second_operator.approve(order, int(action.state), name, carry_out)
+
+
+def _withdraw(order: Order, action: Action, given: Given, who: str) -> None:
+    second_operator.withdraw(order, int(action.state))
+
+
+def _request(order: Order, action: Action, given: Given, actor: Actor) -> PayoutRequest:
+    given.text("reference")  # refused now rather than when it is approved
+    return second_operator.request(order, action.name, asdict(given), actor.name)
+
+
 DOING: dict[str, Callable[[Order, Action, Given, str], Any]] = {
     "accept": lambda order, action, given, who: payouts.accept(order, who),
     "reject": _reject_order,
@@ -76,6 +94,8 @@ DOING: dict[str, Callable[[Order, Action, Given, str], Any]] = {
     "settle": _resolve,
     "redeliver": _send_again,
     "redeliver-all": lambda order, action, given, who: redelivery.redeliver_of(order),
+    "approve": _approve,
+    "withdraw-request": _withdraw,
 }
 # As they stand in the audit log.
 VERBS = {
@@ -87,7 +107,10 @@ VERBS = {
     "settle": "settle exception",
     "redeliver": "redeliver callback",
     "redeliver-all": "redeliver callbacks",
+    "approve": "approve payout",
+    "withdraw-request": "withdraw payout request",
 }
+REQUEST = "request payout"
 
 
 def _detail(action: Action, given: Given) -> str:
@@ -95,6 +118,8 @@ def _detail(action: Action, given: Given) -> str:
         "reject": [given.reason],
         "not-received": [given.reason],
         "paid": [given.amount, given.reference, given.shared and "shared reference"],
+        "accept": [action.case == "request" and "accept"],
+        "approve": [action.case],
         "settle": [action.exception and f"{action.exception.id} {action.exception.kind}", action.resolution],
     }
     return " ".join(str(part).strip()[:MOST_CHARACTERS] for part in told.get(action.name, []) if part)
@@ -120,10 +145,23 @@ def perform(order: Order, key: str, seal: str, given: Given, actor: Actor) -> tu
     def do() -> tuple[Action, Any]:
         if acting.seal != seal:
             raise NotPossible(N_("it would not do any more what the page said: look again"))
+        if _is_requested(order, acting, given):
+            return replace(acting, case="request"), _request(order, acting, given, actor)
         return acting, DOING[acting.name](order, acting, given, actor.who)
 
     about, of = ("callback", action.callback.webhook_id) if action.callback else ("order", order.order_no)
-    return audit.act(actor, VERBS[action.name], about, of, do, _detail(action, given))
+    verb = REQUEST if _is_requested(order, action, given) else VERBS[action.name]
+    return audit.act(actor, verb, about, of, do, _detail(action, given))
+
+
+def _is_requested(order: Order, action: Action, given: Given) -> bool:
+    """Is it only requested, because another operator must approve it? So is a larger amount than the order's."""
+    if action.name not in PAYING_OUT:
+        return False
+    try:
+        return second_operator.is_needed(order, given.fen())
+    except NotPossible:  # the act itself says what is wrong with the amount
+        return action.case == "request"
 
 
 def _moved_on(order: Order, key: str, actor: Actor) -> NoReturn:

@@ -4,12 +4,23 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from models.ledger import AVAILABLE, HELD
 from models.order import CANCELLED, COMPLETED, CONFIRMED, PAID, PENDING, Order, PaymentException
 from models.outbox import Callback
-from services import claims, in_flight, payouts, positions, postings, reconciliation, redelivery, resolution, ways
+from services import (
+    claims,
+    in_flight,
+    payouts,
+    positions,
+    postings,
+    reconciliation,
+    redelivery,
+    resolution,
+    second_operator,
+    ways,
+)
 from services.channels import driver_of
 from services.postings import Lines
 
@@ -158,6 +169,28 @@ RULES: tuple[Callable[[Order], Iterator[Action]], ...] = (
 )
 
 
+PAYING_OUT = ("accept", "paid")
+
+
+def _by_two(order: Order, found: list[Action]) -> Iterator[Action]:
+    """The same, where a second operator must approve a payout: it is requested, or approved."""
+    request = second_operator.waiting(order)
+    paying_out = [action for action in found if action.name in PAYING_OUT]
+    yield from (action for action in found if action not in paying_out)
+    if request is None:
+        for action in paying_out:
+            yield replace(action, case="request", lines={})
+        return
+    yield from (
+        replace(action, name="approve", case=action.name, fields=(), state=str(request.id))
+        for action in paying_out
+        if action.name == request.action
+    )
+    yield Action("withdraw-request", "any", state=str(request.id))
+
+
 def possible(order: Order) -> list[Action]:
     """What an operator may do to an order now."""
-    return [action for rule in RULES for action in rule(order)]
+    found = [action for rule in RULES for action in rule(order)]
+    by_two = second_operator.is_needed(order) or second_operator.waiting(order)
+    return list(_by_two(order, found)) if by_two else found

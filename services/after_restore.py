@@ -23,7 +23,7 @@ from services.errors import NotPossible
 log = logging.getLogger(__name__)
 
 AHEAD = 1_000_003  # by how much ids continue above the highest known: more than what can be lost
-HERE = audit.Actor("command line")
+HERE = audit.HERE
 PAUSED = "payouts and the expiry of manual deposits are paused until `flask db resume`"
 NEXT_STEPS = """\
 next steps:

@@ -11,7 +11,7 @@ from typing import Any
 import business_clock
 from models.restoration import paused_since
 from models.verification import FAILED, OFF
-from services import storage, unknown_notices, verification
+from services import sandbox_guard, storage, unknown_notices, verification
 from services.statistics import Cell, Statistics, Sum
 from services.waiting import Waiting
 
@@ -28,6 +28,7 @@ class Finding:
 
     Kinds and their facts: restored (at), unknown_notices (count), storage (fault), ledger_off (checks, at),
     ledger_failed (why), ledger_overdue (at, may be None), exceptions (count, oldest, silent: how many of them),
+    sandbox_money (merchants: their keys), requests (count, oldest),
     payouts (count, oldest), claims (count, oldest, channels), dead (count, merchants, since), retried (count),
     silent (channel, count, oldest), failing (channel, order_type, recent and usual: rates from 0 to 1, since: a day).
     """
@@ -75,6 +76,8 @@ def _waiting(waiting: Waiting) -> Iterator[Finding]:
     if waiting.payouts.count:
         late = (waiting.payouts.oldest or 0) < business_clock.now() - LONG
         yield Finding(URGENT if late else SOON, "payouts", vars(waiting.payouts))
+    if waiting.requests.count:
+        yield Finding(SOON, "requests", vars(waiting.requests))
     if waiting.dead:
         about = {"count": sum(waiting.dead.values()), "merchants": list(waiting.dead), "since": waiting.dead_since}
         yield Finding(URGENT, "dead", about)
@@ -105,7 +108,19 @@ def _failing(statistics: Statistics) -> Iterator[Finding]:
             yield Finding(SOON, "failing", about)
 
 
+def _sandbox_money() -> Iterator[Finding]:
+    if keys := [row.key for row in sandbox_guard.with_money()]:
+        yield Finding(URGENT, "sandbox_money", {"merchants": keys})
+
+
 def findings(statistics: Statistics, waiting: Waiting, verify_every: int) -> list[Finding]:
     """All of them, the worst first; none where all is well."""
-    found = [*_storage(), *_restored(), *_ledger(verify_every), *_waiting(waiting), *_failing(statistics)]
+    found = [
+        *_storage(),
+        *_restored(),
+        *_ledger(verify_every),
+        *_sandbox_money(),
+        *_waiting(waiting),
+        *_failing(statistics),
+    ]
     return sorted(found, key=lambda each: SEVERITIES.index(each.severity))

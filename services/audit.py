@@ -28,6 +28,10 @@ class Actor:
         return f"operator {self.name}"
 
 
+# Whoever runs a command.
+HERE = Actor("command line")
+
+
 def changes(
     before: Mapping[str, str],
     after: Mapping[str, str],

@@ -13,20 +13,18 @@ import business_clock
 import settings
 from gateways import registry
 from gateways.base import ChannelUnknown, Finding, Payment
-from gateways.sandbox import SandboxDriver
 from models.base import LARGEST_ID, database
 from models.channel import CATEGORIES, LARGEST_AMOUNT, PAY_METHODS, Channel
 from models.ledger import CLEARING
 from models.order import Order
 from models.writer import after_commit, transaction
-from services import directory, ledger, links, marks, vault
+from services import directory, ledger, links, marks, sandbox_guard, vault
 from services.channels import ask, driver_of, payment_of
 from services.errors import N_, NotPossible
 from services.numbers import new_order_no
 
 BY_HAND = N_("nobody can be asked: an operator moves the money by hand")
 UNDER_WAY = N_("orders are under way at the present account: another one would know nothing of them")
-SANDBOX_IN_EARNEST = N_("anyone who has a pay_url can mark an order of a sandbox channel as paid")
 
 
 def check(channel: Channel) -> list[Finding]:
@@ -70,9 +68,9 @@ def find_channel(channel_id: int) -> Channel:
     return channel
 
 
-def warning(driver: str) -> str:
-    """What somebody who adds a channel of this driver must know; empty where there is nothing."""
-    return SANDBOX_IN_EARNEST if driver == SandboxDriver.name and not settings.active().demo else ""
+def drivers() -> list[str]:
+    """The names of the drivers that a channel can be added with: the sandbox in demo mode only."""
+    return [name for name in registry.DRIVERS if not sandbox_guard.is_barred(Channel(driver=name))]
 
 
 def config_of(channel: Channel) -> dict[str, Any]:
@@ -110,7 +108,9 @@ def _pay_method(text: str | None, driver: str) -> str:
 
 def _check_driver(name: str) -> None:
     if name not in registry.DRIVERS:
-        raise NotPossible(f"no driver {name!r}: there are {', '.join(registry.DRIVERS)}")
+        raise NotPossible(f"no driver {name!r}: there are {', '.join(drivers())}")
+    if name not in drivers():
+        raise NotPossible(sandbox_guard.DEMO_ONLY)
 
 
 @transaction
@@ -188,6 +188,8 @@ def set_channel(
             the channel meanwhile.
     """
     channel = marks.held(channel, mark)
+    if facts.get("enabled") and sandbox_guard.is_barred(channel):
+        raise NotPossible(sandbox_guard.DEMO_ONLY, {"enabled": [sandbox_guard.DEMO_ONLY]})
     if config:
         present = config_of(channel)
         if not same_account:

@@ -15,7 +15,7 @@ from models.base import Statement, database
 from models.channel import Channel
 from models.merchant import Merchant
 from models.order import Order
-from services import directory, metrics, vault
+from services import directory, metrics, sandbox_guard, vault
 from services.errors import Refused
 from services.numbers import payout_number
 
@@ -33,6 +33,8 @@ def _build(name: str, sealed_config: str) -> Driver:
 
 def driver_of(channel: Channel) -> Driver:
     """The channel's driver; made once for each state of its config."""
+    if sandbox_guard.is_barred(channel):
+        return sandbox_guard.NoSandbox({})
     return _build(channel.driver, channel.config)
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from models.channel import Channel
 from models.merchant import Merchant
 from models.revision import revision
+from services import sandbox_guard
 from services.addresses import Network, network_of
 
 FRESH = 0.02  # seconds until the database is asked again whether anything changed
@@ -21,11 +22,15 @@ FRESH = 0.02  # seconds until the database is asked again whether anything chang
 
 @dataclass(frozen=True)
 class Known:
-    """A merchant with what every request asks about it. The rows are shared: nobody changes them."""
+    """A merchant with what every request asks about it. The rows are shared: nobody changes them.
+
+    `sandbox_money`: outside demo mode, a sandbox channel credited money that was not reversed.
+    """
 
     merchant: Merchant
     networks: list[Network]
     channels: dict[int, Channel] = field(repr=False)
+    sandbox_money: bool
 
 
 class _Directory:
@@ -61,7 +66,8 @@ def _read(condition: Any) -> Known | None:
     if merchant is None:
         return None
     networks = [network_of(text) for text in merchant.allowed_addresses.split(",") if text]
-    return Known(merchant, networks, {channel.id: channel for channel in Channel.linked_to(merchant)})
+    channels = {row.id: row for row in Channel.linked_to(merchant) if not sandbox_guard.is_barred(row)}
+    return Known(merchant, networks, channels, sandbox_guard.has_money(merchant.id))
 
 
 def _find(name: Any, condition: Callable[[], Any]) -> Known | None:

@@ -13,6 +13,7 @@ from models.ledger import AVAILABLE, CLEARING, COMMISSION, FEES, HELD, Entry, Le
 from models.merchant import Merchant
 from models.order import Order
 from models.writer import transaction
+from services import sandbox_guard
 from services.errors import N_, NotPossible, Refused
 from services.postings import OPERATOR, Account
 
@@ -111,6 +112,8 @@ def adjust(
     Raises:
         NotPossible: nothing to adjust, no reason, the balance does not cover it, or it was made already.
     """
+    if channel and sandbox_guard.is_barred(channel):
+        raise NotPossible(sandbox_guard.DEMO_ONLY, {"channel": [sandbox_guard.DEMO_ONLY]})
     if not fen or not reason.strip():
         raise NotPossible(N_("an adjustment needs an amount and a reason"))
     database.alone("adjustments", merchant.id)

@@ -16,7 +16,7 @@ from models.channel import Channel
 from models.one_at_a_time import one_at_a_time
 from models.order import CANCELLED, PENDING, Order
 from models.writer import grouped, transaction
-from services import fees, ledger, lifecycle, postings, replay, vault
+from services import directory, fees, ledger, lifecycle, postings, replay, sandbox_guard, second_operator, vault
 from services.channels import FIRST_ASK, account_details, ask, driver_of, keep_account, payment_of
 from services.errors import Refused
 from services.numbers import keep_apart, new_order_no
@@ -229,9 +229,11 @@ def place_sell(call: Call, channel: Channel, wanted: dict[str, Any]) -> Placed:
         wanted: the loaded fields; `cny_amount` in fen.
 
     Raises:
-        Refused: 40901 where the balance does not cover it, 40903, or a code of `replay`.
+        Refused: 40901 where the balance does not cover it or is partly of the sandbox, 40903, or a code of `replay`.
     """
     try:
+        if directory.by_id(call.merchant.id).sandbox_money:
+            raise Refused(40901, detail=sandbox_guard.WITHHELD)
         with one_at_a_time(call.merchant.id):
             return Placed(_hold(call, channel, wanted))
     except Refused as refusal:
@@ -244,7 +246,7 @@ def place_sell(call: Call, channel: Channel, wanted: dict[str, Any]) -> Placed:
 @transaction
 def _hold(call: Call, channel: Channel, wanted: dict[str, Any]) -> Order:
     quote = fees.quote_sell(wanted["cny_amount"], call.merchant, channel)
-    by_rule = wanted["cny_amount"] <= channel.auto_accept_max
+    by_rule = wanted["cny_amount"] <= channel.auto_accept_max and not second_operator.is_above(wanted["cny_amount"])
     account, due_at = _account(call, wanted), business_clock.now() if by_rule else None
     # No channel is called yet, so the answer is known already.
     order = _insert(_new(call, channel, wanted, quote, outcome=1, account=account.id, due_at=due_at))

@@ -8,7 +8,17 @@ from gateways.base import ChannelRefused, Report, State
 from models.merchant import Merchant
 from models.order import COMPLETED, CONFIRMED, MONEY_IN, PAID, PENDING, SELL, Order, PaymentException
 from models.writer import transaction
-from services import after_restore, clock, in_flight, lifecycle, positions, references, settlement, shown
+from services import (
+    after_restore,
+    clock,
+    in_flight,
+    lifecycle,
+    positions,
+    references,
+    sandbox_guard,
+    settlement,
+    shown,
+)
 from services.channels import LATE, LEASE, driver_of, keep_account
 from services.errors import N_, NotPossible
 from services.reasons import Reason, because, said
@@ -21,6 +31,8 @@ def against_accepting(order: Order) -> str:
     """What speaks against accepting it; "" where nothing does."""
     if order.is_buy:
         return "only a withdrawal can be accepted"
+    if sandbox_guard.is_barred(order.channel):
+        return sandbox_guard.DEMO_ONLY
     return "" if order.status == PENDING else f"the withdrawal is {order.status}, not pending"
 
 
@@ -47,6 +59,8 @@ def accept(order: Order, who: str = "operator", why: Reason = ACCEPTED) -> None:
         NotPossible: it is no withdrawal, or not pending.
     """
     _unless(against_accepting(order))
+    if sandbox_guard.has_money(order.merchant_id):
+        raise NotPossible(sandbox_guard.NOT_REAL, key=order.merchant.key)
     keep_account(order.channel_id)
     if not lifecycle.move(order, CONFIRMED, who, why, due_at=business_clock.now()):
         raise NotPossible(N_("the withdrawal moved on just now"))

@@ -31,6 +31,7 @@ TEXTS = {
     "settlement_delay_over": N_("the settlement delay is over"),
     "expired": N_("expired"),
     "not_received": N_("the payment was not received"),
+    "sandbox_removed": N_("the sandbox was removed: no real money"),
     "returned_before_credit": N_("all money was returned before it was credited"),
     "text": "%(text)s",
     # What an operator decided

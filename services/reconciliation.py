@@ -8,7 +8,20 @@ import business_clock
 from gateways.base import ChannelRefused, ChannelUnknown, Report, State
 from models.order import BUY, CANCELLED, COMPLETED, CONFIRMED, PAID, PAYOUT_IN_PROGRESS, PENDING, SELL, Order
 from models.writer import transaction
-from services import after_restore, attempts, claims, lifecycle, ordering, payouts, positions, settlement, shown
+from services import (
+    after_restore,
+    attempts,
+    claims,
+    directory,
+    lifecycle,
+    ordering,
+    payouts,
+    positions,
+    sandbox_guard,
+    second_operator,
+    settlement,
+    shown,
+)
 from services.channels import FIRST_ASK, LATE, LEASE, driver_of
 from services.errors import N_, NotPossible
 from services.fairpool import Due, FairPool, start_due
@@ -54,6 +67,9 @@ def release(ahead: int = 0) -> int:
 def act(order: Order) -> bool:
     """Do what is due for a claimed order; False where its channel gave no usable answer."""
     status = order.status
+    if sandbox_guard.is_barred(order.channel):
+        order.put_off(None)
+        return True
     try:
         next_act = ACTS[order.order_type, status](order)
     except ChannelUnknown as silence:
@@ -177,7 +193,8 @@ def _complete_deposit(order: Order) -> None:
 
 
 def _accept_by_rule(order: Order) -> None:
-    if order.amount <= order.channel.auto_accept_max:  # else the rule changed since
+    withheld = directory.by_id(order.merchant_id).sandbox_money or second_operator.is_needed(order)
+    if order.amount <= order.channel.auto_accept_max and not withheld:  # else the rule changed since
         payouts.accept(order, "service", because("accepted_by_rule"))
 
 

@@ -16,11 +16,6 @@ from services.channels import driver_of
 log = logging.getLogger(__name__)
 
 
-def is_there() -> bool:
-    """Is there any sandbox channel?"""
-    return Channel.select().where(Channel.driver == SandboxDriver.name).exists()
-
-
 def play(order: Order, driver: SandboxDriver, outcome: str) -> None:
     """Let the simulator do `outcome` (one of OUTCOMES) with an order.
 

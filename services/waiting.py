@@ -13,6 +13,7 @@ from models.channel import Channel
 from models.merchant import Merchant
 from models.order import BUY, CONFIRMED, PAID, PENDING, SELL, UNKNOWN_OUTCOME, Order, PaymentException
 from models.outbox import DEAD, WAITING, Callback
+from models.second_operator import PayoutRequest
 from models.tally import Tally
 
 RECENT = 7 * 86_400  # seconds for which a callback that was given up is news
@@ -35,13 +36,15 @@ class Queue:
 class Waiting:
     """All that waits.
 
-    `payouts` are withdrawals to accept or to send by hand, `claims` deposits by hand that the payer says were paid,
+    `payouts` are withdrawals to accept or to send by hand, `requests` payouts that a second operator must approve,
+    `claims` deposits by hand that the payer says were paid,
     of channels `by_hand`; `exceptions` are the open ones, `silent` those of them about a channel's silence, by channel
     id; `retried` are callbacks that failed and are tried again, `dead` those that were given up since `dead_since`, by
     merchant's key.
     """
 
     payouts: Queue
+    requests: Queue
     claims: Queue
     exceptions: Queue
     retried: int
@@ -83,6 +86,12 @@ def _to_accept() -> Queue:
     return Queue(count, min((at for (at,) in Merchant.select(oldest).tuples() if at is not None), default=None))
 
 
+def _requests() -> Queue:
+    valid = PayoutRequest.status == Order.status
+    found = PayoutRequest.select(fn.COUNT(PayoutRequest.id), fn.MIN(PayoutRequest.at)).join(Order).where(valid)
+    return Queue(*found.tuples().get())
+
+
 def _exceptions() -> tuple[Queue, dict[int, Queue]]:
     silence = PaymentException.kind == UNKNOWN_OUTCOME
     rows = (
@@ -122,6 +131,7 @@ def all_of_it() -> Waiting:
     retried, dead = _callbacks(since)
     return Waiting(
         payouts=_to_accept() + _sent_by_hand(SELL, CONFIRMED, hand),
+        requests=_requests(),
         claims=_sent_by_hand(BUY, PAID, hand),
         exceptions=exceptions,
         retried=retried,

@@ -26,7 +26,7 @@ from models.order import (
     PaymentException,
 )
 from schemas.views import order_view
-from services import callbacks, fees, ledger, lifecycle, positions, postings
+from services import callbacks, fees, ledger, lifecycle, positions, postings, sandbox_guard
 from services.channels import LATE
 from services.errors import N_, NotPossible, Refused
 from services.positions import CANCEL, COMPLETE, CREDIT, REFUND, RESOLUTIONS
@@ -250,6 +250,8 @@ def find(order: Order, exception: PaymentException, resolution: str) -> Way:
     known = dict.fromkeys(way.resolution for way in WAYS[order.is_buy])
     if resolution not in known:
         raise NotPossible(f"an exception of this order is settled by {' or '.join(known)}, not by {resolution}")
+    if sandbox_guard.is_barred(order.channel):
+        raise NotPossible(sandbox_guard.DEMO_ONLY)
     way = _fitting(order, exception, resolution)
     if way is None:
         raise NotPossible(_UNFIT[order.is_buy, resolution].format(status=order.status))
@@ -267,5 +269,7 @@ def callback_of(way: Way, order: Order, exception: PaymentException) -> str:
 
 def possible(order: Order, exception: PaymentException) -> list[Way]:
     """All ways in which this exception can be settled now."""
+    if sandbox_guard.is_barred(order.channel):
+        return []
     fitting = [way for name in RESOLUTIONS if (way := _fitting(order, exception, name))]
     return [way for way in fitting if not way.against(order, exception)]

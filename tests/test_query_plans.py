@@ -23,6 +23,7 @@ pytestmark = pytest.mark.sqlite
 ORDERS = 3_000
 RARE, SHORT, FREQUENT = "SEED-0000042", "SE", "SEED"
 READS_EVERYTHING = {
+    ("ledger", "remove-sandbox"),
     ("ledger", "verify"),
     ("db", "backup"),
     ("db", "copy"),

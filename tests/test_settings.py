@@ -76,6 +76,7 @@ def test_a_wrong_setting_in_the_file_ends_like_one_in_the_environment(tmp_path):
 
 
 BAD_VALUES = [
+    *(("second_operator_above", text) for text in ("1.234", "-1", "1e5", "ten")),
     ("metrics_from", "everybody"),
     ("log_format", "xml"),
     *(("port", text) for text in ("0", "-1", " 80", "8_0", "８０", "8.0", "9" * 30)),
@@ -138,6 +139,7 @@ GOOD_VALUES = [
     ("trusted_proxies", "1", 1),
     ("buy_expiry", "60", 60),
     ("claim_expiry", "86400", 86400),
+    ("second_operator_above", "50000.50", 5_000_050),
     ("requests_per_second", "5", 5),
     ("requests_per_address", "5", 5),
     ("pages_per_address", "5", 5),

@@ -47,6 +47,8 @@ _ACCEPT, _ACCEPT_SURE = lazy_gettext("Accept"), lazy_gettext("Yes, accept it")
 _ASK, _ASK_SURE = lazy_gettext("Ask the channel"), lazy_gettext("Yes, ask it")
 _AGAIN_SURE = lazy_gettext("Yes, deliver it")
 
+_TWO = lazy_gettext("Payouts of this size need a second operator: nothing takes effect until another one approves.")
+
 # By name and case: label, texts, the button that does it, its kind.
 _SAID: dict[tuple[str, str], tuple[Any, tuple[Any, ...], Any, str]] = {
     ("accept", "by hand"): (
@@ -58,6 +60,31 @@ _SAID: dict[tuple[str, str], tuple[Any, tuple[Any, ...], Any, str]] = {
         _ACCEPT,
         (lazy_gettext("The service hands it to %(channel)s, which pays %(amount)s out."),),
         *(_ACCEPT_SURE, "primary"),
+    ),
+    ("accept", "request"): (
+        lazy_gettext("Request approval"),
+        (_TWO, lazy_gettext("Once it is approved, %(amount)s can be paid out.")),
+        *(lazy_gettext("Request approval"), "primary"),
+    ),
+    ("paid", "request"): (
+        _MARK,
+        (lazy_gettext("You sent the money."), _TWO),
+        *(lazy_gettext("Request approval"), "primary"),
+    ),
+    ("approve", "accept"): (
+        lazy_gettext("Approve payout"),
+        (lazy_gettext("You are the second operator: the withdrawal of %(amount)s is approved at once."),),
+        *(lazy_gettext("Approve payout"), "primary"),
+    ),
+    ("approve", "paid"): (
+        lazy_gettext("Approve as paid"),
+        (lazy_gettext("You are the second operator: the withdrawal of %(amount)s is marked as paid at once."),),
+        *(lazy_gettext("Approve as paid"), "primary"),
+    ),
+    ("withdraw-request", "any"): (
+        lazy_gettext("Withdraw the request"),
+        (lazy_gettext("Nothing is paid out. The payout can be requested again."),),
+        *(lazy_gettext("Withdraw the request"), "danger"),
     ),
     ("reject", "return"): (
         _REJECT,
@@ -261,7 +288,11 @@ STATES_OF_CHANNEL = {
 
 def done(action: Action, result: Any, order: Order) -> str:
     """What came of an action; `order` as it is now."""
-    if action.name == "paid" and not result:
+    if action.case == "request":
+        return gettext("Requested. Another operator must approve it.")
+    if action.name == "withdraw-request":
+        return gettext("The request is withdrawn.")
+    if "paid" in (action.name, action.case) and not result:
         return gettext("This was on record already: nothing changed.")
     if action.name.startswith("redeliver"):
         count = int(result)

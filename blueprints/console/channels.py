@@ -19,13 +19,16 @@ from models.base import LARGEST_ID
 from models.channel import LARGEST_AMOUNT, Channel
 from schemas.fields import Percent, Sum, Whole, Yuan
 from schemas.views import hundredths
-from services import administration, audit, channel_setup, links, marks
-from services.errors import NotPossible
+from services import administration, audit, channel_setup, links, marks, sandbox_guard
+from services.errors import N_, NotPossible
 
 CHANNEL = f"/<int(max={LARGEST_ID}):channel_id>"
 AMOUNTS = ("min_amount", "max_amount", "passage_rate", "commission_rate", "deposit_rate", "auto_accept_max")
 NUMBERS = (*AMOUNTS, "settlement_days")
 FIELDS = ("name", "pay_method", *NUMBERS, "enabled", "merchants")
+
+
+ONLY_IN_DEMO = N_("The sandbox exists in demo mode only. This channel takes no orders and cannot be enabled.")
 
 
 class ChannelForm(FlaskForm):
@@ -94,6 +97,7 @@ def _drivers() -> list[dict[str, str]]:
     return [
         {"name": name, "title": said(driver.title) or name, "about": said(driver.about)}
         for name, driver in registry.DRIVERS.items()
+        if name in channel_setup.drivers()
     ]
 
 
@@ -126,7 +130,7 @@ class ChannelPage(Page):
         """First the driver is chosen (`?driver=`), then there is one form for all."""
         access.must_act()
         driver = request.args.get("driver", "")
-        if driver not in registry.DRIVERS:
+        if driver not in channel_setup.drivers():
             return self.render("console/channel_driver.html", drivers=_drivers())
         form = driver_form.form_class(NewChannelForm, driver, {})(driver)
         if not form.is_submitted():
@@ -140,7 +144,6 @@ class ChannelPage(Page):
         facts = {
             "driver": driver,
             "title": words.word(words.DRIVERS, driver),
-            "warning": said(channel_setup.warning(driver)),
         }
         return self.render("console/channel_new.html", form=form, rows=rows, **facts), 422 if form.errors else 200
 
@@ -178,7 +181,7 @@ class ChannelPage(Page):
             form=form,
             rows=driver_form.rows(form, row.driver, present),
             title=words.word(words.DRIVERS, row.driver),
-            warning=said(channel_setup.warning(row.driver)),
+            warning=gettext(ONLY_IN_DEMO) if sandbox_guard.is_barred(row) else "",
             category=words.word(words.CATEGORIES, row.category),
             by_hand=registry.DRIVERS[row.driver].by_hand,
         )

@@ -75,6 +75,15 @@ def _unknown_notices(facts: dict[str, Any]) -> Told:
     return text, "#"
 
 
+def _sandbox_money(facts: dict[str, Any]) -> Told:
+    text = gettext(
+        "%(keys)s cannot withdraw: part of the balance is test money of a sandbox channel. "
+        "`flask ledger remove-sandbox` reverses it.",
+        keys=", ".join(facts["merchants"]),
+    )
+    return text, url_for("merchants.index_view")
+
+
 def _ledger_off(facts: dict[str, Any]) -> Told:
     checks = "; ".join(gettext(name) for name in facts["checks"])
     return gettext("The ledger is off. Not true any more: %(checks)s.", checks=checks), url_for("ledger.index")
@@ -108,6 +117,17 @@ def _payouts(facts: dict[str, Any]) -> Told:
     text = ngettext(
         "%(count)s withdrawal waits for you, for %(time)s.",
         "%(count)s withdrawals wait for you, the oldest for %(time)s.",
+        facts["count"],
+        count=f"{facts['count']:,}",
+        time=ago(facts["oldest"]),
+    )
+    return text, url_for("payouts.index_view", flt_state="waiting")
+
+
+def _requests(facts: dict[str, Any]) -> Told:
+    text = ngettext(
+        "%(count)s payout awaits a second operator, for %(time)s.",
+        "%(count)s payouts await a second operator, the oldest for %(time)s.",
         facts["count"],
         count=f"{facts['count']:,}",
         time=ago(facts["oldest"]),
@@ -184,11 +204,13 @@ TELL: dict[str, Callable[[dict[str, Any]], Told]] = {
     "storage": _storage,
     "restored": _restored,
     "unknown_notices": _unknown_notices,
+    "sandbox_money": _sandbox_money,
     "ledger_off": _ledger_off,
     "ledger_overdue": _ledger_overdue,
     "ledger_failed": _ledger_failed,
     "exceptions": _exceptions,
     "payouts": _payouts,
+    "requests": _requests,
     "claims": _claims,
     "dead": _dead,
     "retried": _retried,

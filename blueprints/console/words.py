@@ -75,6 +75,7 @@ RESOLUTIONS = {
     "returned": lazy_gettext("Returned by the channel"),
     "paid_out": lazy_gettext("Paid out by the channel"),
     "failed": lazy_gettext("Failed at the channel"),
+    "sandbox_removed": lazy_gettext("Sandbox removed"),
 }
 ACCOUNTS = {
     AVAILABLE: lazy_gettext("Available"),
@@ -93,6 +94,7 @@ PURPOSES = {
     "release_again": lazy_gettext("Hold returned again"),
     "spend_again": lazy_gettext("Withdrawal paid out after all"),
     "adjustment": lazy_gettext("Adjustment"),
+    "sandbox_removal": lazy_gettext("Sandbox money removed"),
 }
 
 
@@ -126,6 +128,10 @@ ACTIONS = _as_they_are(
     N_("accept order"),
     N_("reject order"),
     N_("mark paid"),
+    N_("request payout"),
+    N_("approve payout"),
+    N_("withdraw payout request"),
+    N_("remove sandbox"),
     N_("report not received"),
     N_("ask channel"),
     N_("settle exception"),

@@ -1,4 +1,4 @@
-"""The blueprint of /sandbox: where it is there, who may act, and how browsers and scripts are answered."""
+"""The blueprint of /sandbox, mounted in demo mode only: who may act, and how browsers and scripts are answered."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Any
 from flask import Blueprint, Response, redirect, request, url_for
 from marshmallow import Schema, ValidationError
 
-import settings
 from blueprints.cashier import POLICY
 from blueprints.envelope import ok
 from models.order import Order
@@ -23,9 +22,7 @@ JSON = "application/json"
 
 
 @sandbox.before_request
-def _only_where_it_is() -> None:
-    if not simulation.is_there():
-        raise Refused(40404)
+def _only_from_here() -> None:
     if request.method not in ("GET", "HEAD") and _is_of_another_site():
         raise Refused(40300, detail="the form is another site's")
 
@@ -47,13 +44,11 @@ def _strict(response: Response) -> Response:
     return response
 
 
-def demo_only(view: Callable[..., Any]) -> Callable[..., Any]:
-    """A door that does more than with one order, or tells of all: in demo mode only."""
+def explained(view: Callable[..., Any]) -> Callable[..., Any]:
+    """Turn the reason why something is not possible into a documented refusal."""
 
     @wraps(view)
     def guarded(**parts: Any) -> Any:
-        if not settings.active().demo:
-            raise Refused(40404)
         try:
             return view(**parts)
         except NotPossible as error:
@@ -96,7 +91,7 @@ def pay() -> Any:
     driver = simulation.sandbox_driver(order) if order else None
     if order is None or driver is None:
         raise Refused(40401)
-    if form["after"] and settings.active().demo:
+    if form["after"]:
         simulation.plan(order, form["outcome"], form["after"])
     else:
         simulation.play(order, driver, form["outcome"])
@@ -105,7 +100,7 @@ def pay() -> Any:
     said = {"order_no": order.order_no, "outcome": form["outcome"], "status": Order.get_by_id(order.id).status}
     if not wants_page():
         return ok(said)
-    if settings.active().demo and request.form.get("from") == "simulator":
+    if request.form.get("from") == "simulator":
         return redirect(url_for("sandbox.index"), 303)
     if order.is_buy:
         return redirect(url_for("pages.index", order_no=order.order_no, played=form["outcome"]), 303)

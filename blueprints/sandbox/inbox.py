@@ -11,7 +11,7 @@ from marshmallow import ValidationError
 
 import settings
 from blueprints.envelope import ok
-from blueprints.sandbox.doors import demo_only, done, form_of, sandbox, wants_json
+from blueprints.sandbox.doors import done, explained, form_of, sandbox, wants_json
 from models.order import Order
 from models.outbox import Callback
 from schemas.sandbox import ANSWERS, CallbackForm, FailureForm
@@ -111,7 +111,7 @@ def one(number: int) -> Any:
 
 
 @sandbox.post("/inbox/answers")
-@demo_only
+@explained
 def answers() -> Any:
     """Choose what the next callbacks are answered with: `answer`, `times`, `seconds`."""
     behaviour = Behaviour(**form_of(FailureForm()))
@@ -123,7 +123,7 @@ def answers() -> Any:
 
 @sandbox.route("/inbox", methods=["DELETE"])
 @sandbox.post("/inbox/clear")
-@demo_only
+@explained
 def clear() -> Any:
     """Forget what came in."""
     inbox.clear()
@@ -131,7 +131,7 @@ def clear() -> Any:
 
 
 @sandbox.post("/inbox/again")
-@demo_only
+@explained
 def again() -> Any:
     """Have the service send a callback once more."""
     redelivery.redeliver(form_of(CallbackForm())["webhook_id"])

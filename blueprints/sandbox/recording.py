@@ -8,7 +8,7 @@ from typing import Any
 
 from flask import Flask, Response, request
 
-from blueprints.sandbox.doors import demo_only, done, sandbox
+from blueprints.sandbox.doors import done, explained, sandbox
 from services import recording
 
 CREATE = "/merchant/createOrder"
@@ -33,7 +33,7 @@ def _keep_created(response: Response) -> Response:
 
 
 @sandbox.get("/scenario")
-@demo_only
+@explained
 def download() -> Response:
     """The recording as a file that `flask scenario run` takes."""
     text = json.dumps(recording.scenario(), ensure_ascii=False, indent=2)
@@ -42,7 +42,7 @@ def download() -> Response:
 
 
 @sandbox.post("/scenario/new")
-@demo_only
+@explained
 def begin() -> Any:
     """Begin a new recording."""
     recording.begin()

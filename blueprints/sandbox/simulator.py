@@ -10,7 +10,7 @@ from flask_babel import gettext
 import business_clock
 from blueprints.cashier import OUTCOMES
 from blueprints.envelope import ok
-from blueprints.sandbox.doors import demo_only, done, form_of, sandbox, wants_page
+from blueprints.sandbox.doors import done, explained, form_of, sandbox, wants_page
 from blueprints.sandbox.inbox import LABELS
 from gateways.sandbox import PAYOUT_OUTCOMES
 from models.order import Order
@@ -35,7 +35,7 @@ sandbox.add_app_template_filter(business_clock.rfc3339)
 
 
 @sandbox.get("")
-@demo_only
+@explained
 def index() -> str:
     """The page."""
     return _page()
@@ -66,14 +66,14 @@ def _page(wrong: str = "") -> str:
 
 
 @sandbox.get("/clock")
-@demo_only
+@explained
 def clock() -> Response:
     """The demo's time, how far it is ahead of the machine's, and when the next thing is due."""
     return ok({"now": business_clock.now(), "ahead": business_clock.ahead(), "next": moving_clock.next_due()})
 
 
 @sandbox.post("/clock")
-@demo_only
+@explained
 def move_clock() -> Any:
     """Move it ahead by `seconds`, or `to` = next; answers once what was due by then is done."""
     form = form_of(ClockForm())
@@ -89,7 +89,7 @@ def _order(order_no: str) -> Order:
 
 
 @sandbox.post("/accept")
-@demo_only
+@explained
 def accept() -> Any:
     """Accept a withdrawal of the sandbox, as an operator would; one on any other channel might pay real money."""
     order = _order(form_of(OrderForm())["order_no"])
@@ -101,7 +101,7 @@ def accept() -> Any:
 
 
 @sandbox.post("/channel")
-@demo_only
+@explained
 def set_channel() -> Any:
     """Choose how a sandbox channel behaves: `open`, `payout`."""
     form = form_of(ChannelForm())
@@ -115,7 +115,7 @@ def set_channel() -> Any:
 
 
 @sandbox.post("/merchant")
-@demo_only
+@explained
 def set_merchant() -> Any:
     """Where a demo merchant's callbacks go: `key`, `callback_url`, empty for the inbox."""
     form = form_of(MerchantForm())
@@ -134,14 +134,14 @@ def set_merchant() -> Any:
 
 
 @sandbox.get("/orders/<order_no>")
-@demo_only
+@explained
 def order_story(order_no: str) -> Response:
     """What a test wants to know of an order: its status, open exceptions, and how its callbacks fared."""
     return ok(recording.seen_of(_order(order_no)))
 
 
 @sandbox.get("/balances")
-@demo_only
+@explained
 def balances() -> Response:
     """Each merchant's money in yuan, by its key: available and held."""
     found = ledger.balances()

@@ -182,7 +182,9 @@ def test_a_channel_or_merchant_that_is_not_there_is_refused(refuses, arguments, 
 
 
 @pytest.mark.parametrize("settings_of_app", [{"demo": False}])
-def test_a_sandbox_channel_outside_demo_mode_is_warned_about(flask):
+def test_a_sandbox_channel_outside_demo_mode_is_neither_added_nor_enabled(flask, refuses):
     base = ("channel", "add", "--category", "gateway_b", "--name", "New")
-    assert "warning" in flask(*base, "--driver", "sandbox").stderr
-    assert "warning" not in flask(*base, "--driver", "manual").stderr
+    assert "demo mode only" in refuses(*base, "--driver", "sandbox")
+    assert "demo mode only" in refuses("channel", "set", "2", "--enabled")
+    flask(*base, "--driver", "manual")
+    assert "its channels are disabled: 1 (Sandbox A)" in flask("channel", "list").stderr

@@ -25,7 +25,7 @@ PROMISED = """serve seed reconcile sign
     account: add list
     order: list show accept reject paid not-received settle
     callback: list show redeliver
-    ledger: balances heads verify adjust
+    ledger: balances heads verify adjust remove-sandbox
     operator: add list password set
     db: migrate backup restore copy
     vault: rotate"""

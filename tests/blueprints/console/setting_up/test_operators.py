@@ -52,7 +52,7 @@ def test_a_wrong_value_is_told_at_its_field(wrong, flask_json, field, value, wor
 
 def test_a_password_that_is_too_simple_is_told_and_stands_nowhere(fill, wrong, everywhere):
     assert wrong("operators/", **NEW | {"password": "aaaaaaaaaaaa", "again": "aaaaaaaaaaaa"}) == {
-        "password": "the password repeats too few characters"
+        "password": "this password is easy to guess: use a longer one, such as four words that do not belong together"
     }
     fill("operators/", **NEW)
     assert "a long password" not in everywhere("operators/")

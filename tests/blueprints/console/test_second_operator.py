@@ -1,0 +1,120 @@
+"""Payouts above `second_operator_above`: one operator requests, another one approves."""
+
+import pytest
+
+from services import operators
+from tests.blueprints.console.acting import Desk
+
+OTHER = "second"
+
+
+@pytest.fixture
+def settings_of_app():
+    return {"second_operator_above": 5_000}
+
+
+@pytest.fixture
+def second(sign_in):
+    """Another operator, at the same pages."""
+    operators.add(OTHER, f"{OTHER}-password")
+    return Desk(sign_in, OTHER)
+
+
+@pytest.fixture
+def large(api):
+    """A withdrawal above the amount, on the channel by hand."""
+    return api.sell("50.01", channel=3).data["order_no"]
+
+
+def offered(desk, order_no):
+    return set(desk.order(order_no).actions) & {"accept", "paid", "approve", "withdraw-request", "reject"}
+
+
+def test_it_takes_effect_only_once_another_operator_approves(desk, second, large, api, story):
+    assert desk.act(large, "accept") == ("good", "Requested. Another operator must approve it.")
+    assert api.status(large) == "pending"
+    assert offered(desk, large) == {"withdraw-request", "reject"}
+    assert offered(second, large) == {"approve", "withdraw-request", "reject"}
+    assert "demo requested this payout" in second.order(large).text
+    assert second.act(large, "approve")[0] == "good"
+    assert api.status(large) == "confirmed"
+    assert [(each["who"], each["action"]) for each in story(large)["audit"]][-2:] == [
+        ("demo", "request payout"),
+        (OTHER, "approve payout"),
+    ]
+
+
+def test_marking_as_paid_needs_two_as_well_and_keeps_what_was_given(desk, second, large, api, story):
+    desk.act(large, "accept")
+    second.act(large, "approve")
+    second.act(large, "paid", reference="BANK-7")
+    assert api.status(large) == "confirmed"
+    assert "BANK-7" in desk.order(large).text
+    desk.act(large, "approve")
+    assert (api.status(large), story(large)["channel_reference"]) == ("completed", "BANK-7")
+
+
+def test_the_same_account_cannot_approve_from_another_session_either(desk, second, sign_in, large, api):
+    form = desk.order(large).actions["accept"]
+    desk.send(form)
+    approval = second.order(large).actions["approve"]
+    again = Desk(sign_in, "demo")
+    approval["csrf_token"] = again.order(large).actions["withdraw-request"]["csrf_token"]
+    assert again.send(approval) == ("bad", "another operator must approve this: you requested it")
+    form["csrf_token"] = approval["csrf_token"]
+    assert again.send(form)[0] == "bad"
+    assert api.status(large) == "pending"
+
+
+@pytest.mark.parametrize("who", ["desk", "second"])
+def test_either_may_withdraw_the_request(request, desk, second, large, api, who):
+    desk.act(large, "accept")
+    stale = second.order(large).actions["approve"]
+    request.getfixturevalue(who).act(large, "withdraw-request")
+    assert second.send(stale)[0] == "bad"
+    assert api.status(large) == "pending"
+    assert "accept" in offered(second, large)
+
+
+def test_a_request_is_void_once_the_order_is_rejected(desk, second, large, api):
+    desk.act(large, "accept")
+    stale = second.order(large).actions["approve"]
+    desk.act(large, "reject", reason="no")
+    assert second.send(stale)[0] == "bad"
+    assert api.status(large) == "cancelled"
+    assert "second operator" not in second.see("").text
+
+
+def test_it_is_shown_in_what_waits_for_people(desk, second, large):
+    assert "awaits a second operator" not in second.see("").text
+    desk.act(large, "accept")
+    assert "1 payout awaits a second operator" in second.see("").text
+
+
+def test_up_to_the_amount_one_operator_is_enough(desk, api):
+    order_no = api.sell("50.00", channel=3).data["order_no"]
+    desk.act(order_no, "accept")
+    assert api.status(order_no) == "confirmed"
+
+
+def test_a_larger_amount_than_the_orders_needs_two(desk, api, exceptions):
+    order_no = api.sell("50.00", channel=3).data["order_no"]
+    desk.act(order_no, "accept")
+    assert desk.act(order_no, "paid", amount="50.01")[1] == "Requested. Another operator must approve it."
+    assert exceptions() == {}
+
+
+def test_it_is_never_accepted_by_rule(api, flask, due):
+    flask("channel", "set", "3", "--auto-accept-max", "100")
+    large, small = (api.sell(amount, channel=3).data["order_no"] for amount in ("50.01", "50.00"))
+    due()
+    assert (api.status(large), api.status(small)) == ("pending", "confirmed")
+
+
+def test_the_command_line_acts_alone_and_it_is_recorded(desk, large, api, flask, story):
+    desk.act(large, "accept")
+    flask("order", "accept", large)
+    assert api.status(large) == "confirmed"
+    entry = story(large)["audit"][-1]
+    assert (entry["who"], entry["action"]) == ("command line", "accept order")
+    assert "without a second operator" in entry["detail"]

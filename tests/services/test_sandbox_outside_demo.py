@@ -1,0 +1,175 @@
+"""What is left of sandbox channels in a database that is served outside demo mode."""
+
+import json
+from types import SimpleNamespace
+
+import pytest
+
+from models.channel import Channel
+from models.ledger import Posting
+from services import ledger, sandbox_guard
+from tests import applications, databases
+from tests.support import Api, through_flask
+
+CLAIM = b"order_no=%s&outcome=success"
+FORM = {"Content-Type": "application/x-www-form-urlencoded"}
+
+
+@pytest.fixture
+def earnest(app, instance):
+    """`earnest()`: the same database, served outside demo mode from now on: `api`, `http`, `run`."""
+
+    def begin(**more):
+        application = applications.with_settings(databases.settings_of(instance, demo=False, **more))
+        sandbox_guard.disable()
+        http = through_flask(application.test_client())
+        runner = application.test_cli_runner()
+
+        def run(*arguments, fails=False):
+            result = runner.invoke(args=[str(each) for each in arguments])
+            assert (result.exit_code != 0) is fails, f"{result.output}\n{result.exception!r}"
+            return result
+
+        return SimpleNamespace(api=Api(http), http=http, run=run)
+
+    return begin
+
+
+REAL = 100_000  # fen that are not the sandbox's; the demo's opening balance is
+
+
+@pytest.fixture
+def real(flask):
+    """The merchant has 1,000 yuan of its own, too."""
+    flask("ledger", "adjust", "demo", "1000", "--reason", "real money")
+
+
+@pytest.fixture
+def paid(api, real):
+    """A deposit of 500 yuan that a stranger had the sandbox report as paid."""
+    order_no = api.buy("500.00", channel=2).data["order_no"]
+    api.play(order_no, "success")
+    return order_no
+
+
+def test_its_channels_are_disabled_at_start_and_named_in_the_log(earnest, paid, caplog):
+    production = earnest()
+    (line,) = [record.message for record in caplog.records if "demo mode only" in record.message]
+    assert "1 (Sandbox A), 2 (Sandbox B), 4 (Sandbox D)" in line
+    assert "withdrawals of demo are refused until `flask ledger remove-sandbox` reverses it" in line
+    rows = {row["id"]: row["enabled"] for row in json.loads(production.run("channel", "list", "--json").stdout)}
+    assert rows == {1: False, 2: False, 3: True, 4: False}
+
+
+def test_no_caller_can_order_pay_or_play_anything_there(earnest, api, due):
+    waiting = api.buy("500.00", channel=2).data["order_no"]
+    production = earnest()
+    Channel.update(enabled=True).where(Channel.id == 2).execute()  # by somebody with the database
+    assert production.api.buy("500.00", channel=2).code == 40403
+    for path in ("/sandbox", "/sandbox/pay", "/sandbox/inbox", "/sandbox/sign"):
+        assert production.http("POST", path, CLAIM % waiting.encode(), FORM).code == 40404
+    assert production.http("GET", "/sandbox/inbox").code == 40404
+    page = f"/addons/paychannel/pay/index?order_no={waiting}"
+    assert production.http("GET", page).status == 404
+    body = b"order_no=" + waiting.encode()
+    assert production.http("POST", "/addons/paychannel/pay/paid", body, FORM).code == 40401
+    assert production.http("POST", f"/addons/paychannel/notify/{waiting}", b"{}").code == 40401
+    due()
+    assert production.api.status(waiting) == "pending"
+
+
+def test_open_payouts_there_are_not_run(earnest, api, flask, due):
+    order_no = api.sell("20.00", channel=2).data["order_no"]
+    flask("order", "accept", order_no)
+    production = earnest()
+    due()
+    due()
+    assert production.api.status(order_no) == "confirmed"
+
+
+def test_a_merchant_with_its_money_cannot_withdraw_until_it_is_removed(earnest, paid):
+    production = earnest()
+    answer = production.api.sell("10.00", channel=3)
+    assert answer.code == 40901
+    assert "test money of a sandbox channel" in answer.text
+    production.run("ledger", "remove-sandbox", "demo", "--apply")
+    assert production.api.sell("10.00", channel=3).code == 1
+
+
+def test_a_withdrawal_that_waits_is_not_accepted_either(earnest, paid, api):
+    order_no = api.sell("10.00", channel=3).data["order_no"]
+    production = earnest()
+    said = production.run("order", "accept", order_no, fails=True).output
+    assert "flask ledger remove-sandbox demo" in said
+
+
+def test_the_check_asks_the_database_nothing_for_each_order(earnest, paid, monkeypatch):
+    production = earnest()
+    production.run("ledger", "remove-sandbox", "--apply")
+    production.api.sell("10.00", channel=3)
+    asked = []
+    monkeypatch.setattr(sandbox_guard, "has_money", lambda merchant: asked.append(merchant))
+    assert production.api.sell("10.00", channel=3).code == 1
+    assert asked == []
+
+
+def test_without_apply_it_shows_what_it_would_post_and_changes_nothing(earnest, paid, rows):
+    production = earnest()
+    before = rows()
+    assert "not posted yet" in production.run("ledger", "remove-sandbox").output
+    assert rows() == before
+
+
+def test_every_account_is_brought_back_once_and_the_ledger_verifies(earnest, api, flask, later, real, balances):
+    for amount in ("500.00", "70.00"):
+        api.play(api.buy(amount, channel=2).data["order_no"], "success")
+    held = api.sell("20.00", channel=2).data["order_no"]
+    waiting = api.buy("60.00", channel=1).data["order_no"]
+    done = api.sell("30.00", channel=2).data["order_no"]
+    flask("order", "accept", done)
+    later(10, 3)
+    assert api.status(done) == "completed"
+    assert balances() != (REAL, 0)
+
+    production = earnest()
+    production.run("ledger", "remove-sandbox", "--apply")
+    assert balances() == (REAL, 0)
+    assert {name: fen for name, fen in ledger.operator_balances().items() if fen} == {"fees": -REAL}
+    assert {production.api.status(each) for each in (held, waiting)} == {"cancelled"}
+    posted = Posting.select().count()
+    assert "nothing to remove" in production.run("ledger", "remove-sandbox", "--apply").output
+    assert Posting.select().count() == posted
+    production.run("ledger", "verify")
+    audit = json.loads(production.run("order", "show", held, "--json").stdout)
+    assert audit["history"][-1]["code"] == "sandbox_removed"
+
+
+def test_money_that_was_spent_is_reversed_only_where_the_operator_takes_the_loss(earnest, paid, flask, balances, kept):
+    flask("ledger", "adjust", "demo", "-1300.00", "--reason", "paid out elsewhere")
+    left = balances()[0]
+    production = earnest()
+    before = kept()
+    assert "--book-loss" in production.run("ledger", "remove-sandbox", "demo", "--apply", fails=True).output
+    assert kept() == before
+    (row,) = [
+        each
+        for each in json.loads(
+            production.run("ledger", "remove-sandbox", "demo", "--apply", "--book-loss", "--json").stdout
+        )
+        if each["account"] == "available"
+    ]
+    assert (row["fen"], row["loss"]) == (-left, 1_049_700 - left)
+    assert balances() == (0, 0)
+    production.run("ledger", "verify")
+
+
+def test_no_exception_of_its_orders_can_be_settled_as_money(earnest, api):
+    order_no = api.buy("500.00", channel=2).data["order_no"]
+    api.play(order_no, "wrong_amount")
+    production = earnest()
+    said = production.run("order", "settle", order_no, "--credit", fails=True).output
+    assert "demo mode only" in said
+    assert (
+        "demo mode only"
+        in production.run(*("ledger", "adjust", "demo", "5", "--reason", "x", "--channel", "2"), fails=True).output
+    )

@@ -106,6 +106,9 @@ class Settings:
         _whole(0, 366 * 86400),
         "seconds until a deposit that its payer only claims to have paid is cancelled; 0: never",
     )
+    erase_after_days: int = _setting(
+        0, _whole(0, 36_500), "days after which the personal data of an order that has ended is erased; 0: never"
+    )
     requests_per_second: int = _setting(100, _whole(1, 1_000_000), "requests a second per merchant")
     requests_per_address: int = _setting(200, _whole(1, 1_000_000), "requests a second per address")
     refused_per_minute: int = _setting(200, _whole(1, 1_000_000), "refused authentications a minute per address")

@@ -29,6 +29,8 @@ READS_EVERYTHING = {
     ("db", "restore"),
     ("db", "migrate"),
     ("vault", "rotate"),
+    ("privacy", "export"),
+    ("privacy", "erase"),
     ("seed",),
     ("reconcile",),
 }

@@ -155,6 +155,8 @@ ACTIONS = _as_they_are(
     N_("make operator"),
     N_("make viewer"),
     N_("end sessions"),
+    N_("erase"),
+    N_("export personal data"),
 )
 ABOUT = _as_they_are(
     N_("order"),
@@ -165,6 +167,7 @@ ABOUT = _as_they_are(
     N_("ledger"),
     N_("list"),
     N_("database"),
+    N_("orders"),
 )
 OPERATOR = "operator "
 WHO = {

@@ -34,7 +34,7 @@ def _of_a_person(command: Callable[..., None]) -> Callable[..., None]:
     for option in (
         click.option("--card", default="", callback=_read, help="Exact card number, @FILE, or - for standard input."),
         click.option("--name", default="", callback=_read, help="Exact name, @FILE, or - for standard input."),
-        click.argument("numbers", metavar="[ORDER_NO]...", nargs=-1),
+        click.argument("numbers", metavar="[ORDER_NOS]", nargs=-1),
     ):
         command = option(command)
     return command
@@ -43,7 +43,10 @@ def _of_a_person(command: Callable[..., None]) -> Callable[..., None]:
 @privacy_commands.command("export")
 @_of_a_person
 def export(numbers: tuple[str, ...], name: str, card: str) -> None:
-    """Print as JSON all that is stored about these orders, and about those with this name or card number."""
+    """Print what is stored about one person as JSON.
+
+    That is about the orders ORDER_NOS, and about those with this name or card number.
+    """
     found = privacy.find(numbers, name, card)
     click.echo("[", nl=False)
     for count, order_no in enumerate(found):
@@ -62,9 +65,9 @@ def _whole(order_no: str) -> dict[str, Any]:
 @_of_a_person
 @click.option("--yes", is_flag=True, help="Erase. Without it, only show what would be erased.")
 def erase(numbers: tuple[str, ...], name: str, card: str, yes: bool) -> None:
-    """Erase names, certificates and cards of these orders, and of those with this name or card number.
+    """Erase names, certificates and cards of one person.
 
-    Orders that have not ended are refused, and then nothing is erased.
+    That is of the orders ORDER_NOS, and of those with this name or card number. Orders that have not ended are refused, and then nothing is erased.
     """
     found = privacy.find(numbers, name, card)
     if yes:

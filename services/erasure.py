@@ -52,12 +52,18 @@ def clear(orders: list[Order]) -> list[Order]:
 
     Returns: the orders that had any.
     """
-    ids = [order.id for order in orders]
+    holders = having(orders)
+    own = ReceivingAccount.id.in_([order.account_id for order in holders if order.account_id])
+    ReceivingAccount.update(details="").where(own).execute()
+    Order.update(customer_name="").where(Order.id.in_([order.id for order in holders if order.customer_name])).execute()
+    return holders
+
+
+def having(orders: list[Order]) -> list[Order]:
+    """Return those of the orders that have personal data of their own, not only an account on file."""
     accounts = [order.account_id for order in orders if order.account_id]
     own = (ReceivingAccount.id.in_(accounts)) & ~ReceivingAccount.on_file & (ReceivingAccount.details != "")
     sent = {row[0] for row in ReceivingAccount.select(ReceivingAccount.id).where(own).tuples()}
-    ReceivingAccount.update(details="").where(ReceivingAccount.id.in_(sent)).execute()
-    Order.update(customer_name="").where(Order.id.in_(ids), Order.customer_name != "").execute()
     return [order for order in orders if order.customer_name or order.account_id in sent]
 
 
@@ -125,14 +131,15 @@ class _Batch:
         reached = ErasureProgress.reached()
         orders = list(Order.select().where(Order.id > reached).order_by(Order.id).limit(BATCH))
         orders = [order for order in orders if order.createtime <= self.until]
-        needed = needed_for(orders)
+        holders = having(orders)
+        needed, held = needed_for(holders), {order.id for order in holders}
         last, delayed = reached, []
         for order in orders:
-            if order.id in needed or order.updatetime > self.until:
+            if order.id in held and (order.id in needed or order.updatetime > self.until):
                 if order.id not in needed and order.updatetime - order.createtime < DAY:
                     break  # nearly every order ends soon after it was created: wait for it here
                 delayed.append({"order": order.id, "due_at": self._again_at(order, order.id in needed)})
-            else:
+            elif order.id in held:
                 self.ready.append(order)
             last = order.id
             self.examined += 1

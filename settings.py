@@ -117,6 +117,9 @@ class Settings:
     second_operator_above: int = _setting(
         0, _yuan, "yuan above which a payout needs a second operator, stored in fen; 0: never"
     )
+    erase_after_days: int = _setting(
+        0, _whole(0, 36_500), "days after which the personal data of an order that has ended is erased; 0: never"
+    )
     requests_per_second: int = _setting(100, _whole(1, 1_000_000), "requests a second per merchant")
     requests_per_address: int = _setting(200, _whole(1, 1_000_000), "requests a second per address")
     pages_per_address: int = _setting(20, _whole(1, 1_000_000), "payment pages a second per address")

@@ -19,6 +19,7 @@ COMMANDS = {
     "operator": "cli.operators:operator",
     "db": "cli.database:db",
     "vault": "cli.vault:vault",
+    "privacy": "cli.privacy:privacy_commands",
     "reconcile": "cli.reconcile:reconcile",
     "scenario": "cli.scenario:scenario",
     "sign": "cli.sign:sign",

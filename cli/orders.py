@@ -70,7 +70,7 @@ def _line(line: History) -> dict[str, Any]:
     return told | {"code": line.code}
 
 
-def _story(found: Order) -> dict[str, Any]:
+def everything(found: Order) -> dict[str, Any]:
     """Everything about one order that is no secret."""
     whole = story.of(found)
     return order_view.dump(found) | {
@@ -156,7 +156,7 @@ def unknown(limit: int, as_json: bool) -> None:
 def one(order_no: str, reveal: bool, as_json: bool) -> None:
     """Show the whole story of order ORDER_NO. That is its states, money, exceptions and callbacks."""
     found = story.find(order_no)
-    show(_story(found) | (ordering.personal_data(found) if reveal else {}), as_json, _tell)
+    show(everything(found) | (ordering.personal_data(found) if reveal else {}), as_json, _tell)
 
 
 def _say(order_no: str) -> None:

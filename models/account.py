@@ -1,4 +1,4 @@
-"""Receiving accounts: where withdrawals are paid to. A row never changes; a correction is a new one."""
+"""Receiving accounts: where withdrawals are paid to. A correction is a new row."""
 
 from peewee import BooleanField, ForeignKeyField, TextField
 
@@ -10,6 +10,7 @@ class ReceivingAccount(Table):
     """One receiving account. `details` is a sealed JSON object:
 
     bank, sub_bank, card_number, real_name, and for gateway_a the personal and card data as sent.
+    Empty once it was erased (services/erasure.py); otherwise a row never changes.
     """
 
     merchant = ForeignKeyField(Merchant, index=False)

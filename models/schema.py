@@ -13,6 +13,7 @@ from models.account import ReceivingAccount
 from models.attempt import Attempt
 from models.base import database, first_ids
 from models.channel import Channel, ChannelLink
+from models.erasure import ErasureDelayed, ErasureProgress
 from models.ledger import Entry, LedgerAccount, Posting
 from models.merchant import Merchant
 from models.operator import AuditEntry, Operator
@@ -55,6 +56,8 @@ TABLES = [
     UnknownNotice,
     Attempt,
     PayoutRequest,
+    ErasureProgress,
+    ErasureDelayed,
 ]
 # How a row is recognised that must neither change nor go, not even by REPLACE, which fires no DELETE trigger.
 APPEND_ONLY = {

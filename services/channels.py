@@ -23,6 +23,7 @@ log = logging.getLogger(__name__)
 
 FIRST_ASK = 60  # seconds after which a channel is first asked about an unpaid deposit
 LATE = (600, 3_600, 86_400)  # seconds after which a channel is asked about a cancelled order that it may yet carry out
+ACCOUNT_FIELDS = ("bank", "sub_bank", "card_number", "real_name")
 LEASE = 45  # seconds that one act on an order, of three calls at most, may take before another worker may try
 
 
@@ -107,5 +108,6 @@ def payout_of(order: Order) -> Payout:
 
 
 def account_details(order: Order) -> dict[str, Any]:
-    """The receiving account of a withdrawal, opened."""
-    return json.loads(vault.unseal(order.account.details))
+    """The receiving account of a withdrawal, opened; with empty values once it was erased."""
+    sealed = order.account.details
+    return json.loads(vault.unseal(sealed)) if sealed else dict.fromkeys(ACCOUNT_FIELDS, "")

@@ -20,6 +20,7 @@ from services import (
     callbacks,
     claims,
     clock,
+    erasure,
     moving_clock,
     reconciliation,
     replay,
@@ -74,6 +75,9 @@ def start(chosen: Settings, for_long_work: Callable[[Any], Any] = lambda job: jo
         scheduler.add_job(
             take_up, "interval", seconds=claims.TAKE_UP_SECONDS, next_run_time=datetime.now(UTC), id="claims"
         )
+    if chosen.erase_after_days:
+        erase = storage.surviving(beats.beating("erasure", erasure.run, beats.LONG))
+        scheduler.add_job(erase, "interval", [chosen.erase_after_days], seconds=erasure.EVERY, id="erasure")
     if chosen.demo:
         planned = storage.surviving(beats.beating("planned", simulation.play_planned, beats.SHORT))
         scheduler.add_job(planned, "interval", seconds=SWEEP_SECONDS, id="planned")

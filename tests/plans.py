@@ -8,7 +8,8 @@ from models.base import database
 # An index of what is due grows, too, where a channel or a merchant's server is down.
 GROWING = {
     *("order", "history", "posting", "entry", "callback", "callback_attempt", "nonce", "idempotency_key"),
-    *("payment_exception", "receiving_account", "order_search", "tally"),
+    *("payment_exception", "receiving_account", "order_search", "tally", "attempt"),
+    "erasure_delayed",
 }
 OWNERS = {"merchant_id", "channel_id"}
 # What an operator keeps short: open exceptions are his list of things to do, accounts on file he added one by one.

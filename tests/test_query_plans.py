@@ -12,7 +12,7 @@ import pytest
 from flask import request, request_started
 
 from models import search
-from services import replay, seeding
+from services import erasure, replay, seeding
 from tests import doors
 from tests.plans import Heard, in_short, in_triggers, plan, told
 from tests.services import walks
@@ -30,6 +30,8 @@ READS_EVERYTHING = {
     ("db", "restore"),
     ("db", "migrate"),
     ("vault", "rotate"),
+    ("privacy", "export"),
+    ("privacy", "erase"),
     ("seed",),
     ("reconcile",),
 }
@@ -123,7 +125,7 @@ def test_a_rare_part_of_a_number_is_looked_up_by_what_the_index_names(raw, api):
     nothing([in_short(sql, lines) for sql, lines in sought.items() if not any("rowid" in line for line in lines)])
 
 
-def test_the_jobs_read_nothing_that_grows(raw, api, flask, due, shop, ahead):
+def test_the_jobs_read_nothing_that_grows(raw, api, flask, due, shop, ahead, monkeypatch):
     flask("merchant", "set", "demo", "--events", "paid,confirmed")
     with Heard() as heard:
         for status in (500, 200, 410, 200):
@@ -135,10 +137,13 @@ def test_the_jobs_read_nothing_that_grows(raw, api, flask, due, shop, ahead):
         flask("channel", "set", 2, "--auto-accept-max", 1000, "--settlement-days", 1)
         api.sell("1.00")
         order_no = completed(api)
+        api.buy(customer_name="张三")
         for _ in range(4):
             due()
             ahead(100_000)
         replay.purge()
+        monkeypatch.setattr(erasure, "LONGEST", 60)
+        assert erasure.run(1) == 1
         assert search.index_more(100)
     assert api.status(order_no) == "completed"
     assert len(shop.got) > 4

@@ -161,6 +161,8 @@ ACTIONS = _as_they_are(
     N_("make operator"),
     N_("make viewer"),
     N_("end sessions"),
+    N_("erase"),
+    N_("export personal data"),
 )
 ABOUT = _as_they_are(
     N_("order"),
@@ -171,6 +173,7 @@ ABOUT = _as_they_are(
     N_("ledger"),
     N_("list"),
     N_("database"),
+    N_("orders"),
 )
 OPERATOR = "operator "
 WHO = {

@@ -28,7 +28,8 @@ PROMISED = """serve seed reconcile sign
     ledger: balances heads verify adjust remove-sandbox
     operator: add list password set
     db: migrate backup restore copy
-    vault: rotate"""
+    vault: rotate
+    privacy: export erase"""
 
 
 def test_every_promised_command_is_there():

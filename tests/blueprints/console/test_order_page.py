@@ -7,7 +7,7 @@ import pytest
 from gateways.sandbox import SandboxDriver
 from models.base import database
 from models.operator import AuditEntry
-from models.order import History
+from models.order import History, Order
 from tests.blueprints.console.acting import Desk, flashed
 from tests.services import walks
 from tests.support import CARD, PERSON
@@ -349,3 +349,13 @@ def test_a_refusal_that_names_what_was_typed_stays_text(desk, api):
     html = desk.client.get(answer.headers["Location"]).text
     assert "&lt;script&gt;" in flashed(html)[1]
     assert SCRIPT not in html
+
+
+def test_the_page_of_an_erased_withdrawal_says_that_its_account_was_erased(personal, flask, page, due, shop):
+    flask("order", "reject", personal, "--reason", "no")
+    due()
+    Order.update(due_at=None).execute()
+    flask("privacy", "erase", personal, "--yes")
+    shown = page(f"order/{personal}").text
+    assert "was erased as personal data" in shown
+    assert not [text for text in SECRETS.values() if text in shown]

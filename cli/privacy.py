@@ -1,0 +1,81 @@
+"""`flask privacy`: export or erase what is stored about one person."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from cli.orders import everything
+from cli.output import Commands, table
+from services import attempts, privacy
+from services.errors import NotPossible
+
+privacy_commands = Commands("privacy", help="Personal data of one person: export it, erase it.")
+
+
+def _read(_: click.Context, option: click.Parameter, text: str) -> str:
+    """The value itself, or that in @FILE, or on standard input for `-`."""
+    if text == "-":
+        return sys.stdin.readline().strip()
+    if not text.startswith("@"):
+        return text.strip()
+    try:
+        return Path(text[1:]).read_text("utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise click.BadParameter(f"{text[1:]} cannot be read: {error}", param=option) from None
+
+
+def _of_a_person(command: Callable[..., None]) -> Callable[..., None]:
+    for option in (
+        click.option("--card", default="", callback=_read, help="Exact card number, @FILE, or - for standard input."),
+        click.option("--name", default="", callback=_read, help="Exact name, @FILE, or - for standard input."),
+        click.argument("numbers", metavar="[ORDER_NOS]", nargs=-1),
+    ):
+        command = option(command)
+    return command
+
+
+@privacy_commands.command("export")
+@_of_a_person
+def export(numbers: tuple[str, ...], name: str, card: str) -> None:
+    """Print what is stored about one person as JSON.
+
+    That is about the orders ORDER_NOS, and about those with this name or card number.
+    """
+    found = privacy.find(numbers, name, card)
+    click.echo("[", nl=False)
+    for count, order_no in enumerate(found):
+        click.echo(",\n" if count else "\n", nl=False)
+        click.echo(json.dumps(_whole(order_no), ensure_ascii=False, indent=2), nl=False)
+    click.echo("\n]" if found else "]")
+
+
+def _whole(order_no: str) -> dict[str, Any]:
+    order = privacy.export(order_no)
+    tried = [{"browser": each.browser, "at": each.triedtime} for each in attempts.all_of(order)]
+    return everything(order) | {"attempts": tried, "personal_data": privacy.values_of(order)}
+
+
+@privacy_commands.command("erase")
+@_of_a_person
+@click.option("--yes", is_flag=True, help="Erase. Without it, only show what would be erased.")
+def erase(numbers: tuple[str, ...], name: str, card: str, yes: bool) -> None:
+    """Erase names, certificates and cards of one person.
+
+    That is of the orders ORDER_NOS, and of those with this name or card number. Orders that have not ended are refused, and then nothing is erased.
+    """
+    found = privacy.find(numbers, name, card)
+    if yes:
+        click.echo(f"personal data erased: {privacy.erase(found)} of {len(found)} orders")
+        return
+    rows = privacy.survey(found)
+    table(rows, nothing="no orders found")
+    if any(row["refused"] for row in rows):
+        raise NotPossible("orders that have not ended cannot be erased")
+    if rows:
+        click.echo("nothing was erased yet: repeat the command with --yes")

@@ -1,0 +1,21 @@
+"""After 0.3.0: how far the erasure of personal data has come."""
+
+# The types of columns on SQLite and on Postgres.
+SQLITE = {"id": "INTEGER NOT NULL PRIMARY KEY", "int": "INTEGER"}
+POSTGRES = {"id": "BIGSERIAL NOT NULL PRIMARY KEY", "int": "BIGINT"}
+STATEMENTS = (
+    'CREATE TABLE "erasure_progress" ("id" {id}, "order_id" {int} NOT NULL)',
+    """CREATE TABLE "erasure_delayed" ("id" {id},
+    "order_id" {int} NOT NULL,
+    "due_at" {int} NOT NULL,
+    FOREIGN KEY ("order_id") REFERENCES "order" ("id"))""",
+    'CREATE UNIQUE INDEX "erasure_delayed_order_id" ON "erasure_delayed" ("order_id")',
+    'CREATE INDEX "erasure_delayed_due_at" ON "erasure_delayed" ("due_at")',
+)
+
+
+def up(migrator, database):
+    """Apply it; the runner's transaction holds it all."""
+    types = POSTGRES if database.is_shared else SQLITE
+    for statement in STATEMENTS:
+        database.execute_sql(statement.format(**types))

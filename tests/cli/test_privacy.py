@@ -1,0 +1,100 @@
+"""`flask privacy`: what is stored about one person is exported, and erased if all of it has ended."""
+
+import json
+
+import pytest
+
+from models.operator import AuditEntry
+from tests.doors import GATEWAY_A
+from tests.support import CARD, PERSON
+
+NAME = "李四光"
+
+
+@pytest.fixture
+def ended(api, flask, due, shop, later):
+    """Numbers of a deposit by name and a withdrawal to a card, both over."""
+    deposit = api.buy(customer_name=NAME, merchant_order_no="M-1").data["order_no"]
+    api.play(deposit, "success")
+    withdrawal = api.sell("1.00", **GATEWAY_A).data["order_no"]
+    flask("order", "accept", withdrawal)
+    api.play(withdrawal, "success")
+    due()
+    later(100_000, times=3)
+    due()
+    return deposit, withdrawal
+
+
+@pytest.fixture
+def exported(flask):
+    """`exported(...)`: what `privacy export` prints."""
+    return lambda *arguments, **typed: json.loads(flask("privacy", "export", *arguments, **typed).stdout)
+
+
+def test_an_export_has_everything_about_an_order(ended, exported):
+    deposit, withdrawal = exported(*ended)
+    assert (deposit["order_no"], deposit["merchant_order_no"], deposit["status"]) == (ended[0], "M-1", "completed")
+    assert (deposit["cny_amount"], deposit["personal_data"]) == ("100.00", {"customer_name": NAME})
+    assert deposit["createtime"]
+    assert withdrawal["personal_data"]["card_number"] == CARD["card_no"]
+    assert withdrawal["personal_data"]["gatewaya_personal_data.cert_no"] == PERSON["cert_no"]
+
+
+def test_orders_are_found_by_exact_name_and_card_which_need_not_be_on_the_command_line(ended, exported, tmp_path):
+    (tmp_path / "card").write_text(CARD["card_no"] + "\n")
+
+    def numbers(*arguments, **typed):
+        return [order["order_no"] for order in exported(*arguments, **typed)]
+
+    assert numbers("--name", NAME) == numbers("--name", "-", typed=f"{NAME}\n") == [ended[0]]
+    assert numbers("--card", CARD["card_no"]) == numbers("--card", f"@{tmp_path}/card") == [ended[1]]
+    assert numbers("--name", PERSON["name"]) == [ended[1]]
+    assert numbers(ended[0], "--name", NAME, "--card", CARD["card_no"]) == list(ended)
+    assert numbers("--name", NAME[:2]) == numbers("--card", CARD["card_no"][:-1]) == []
+
+
+def test_a_search_finds_every_order_of_several_pages(api, exported, monkeypatch):
+    monkeypatch.setattr("services.privacy.STEP", 3)
+    placed = [api.buy(customer_name=name).data["order_no"] for name in [NAME, "王五"] * 4]
+    assert [order["order_no"] for order in exported("--name", NAME)] == placed[::2]
+
+
+def test_an_export_is_audited(ended, exported):
+    exported(*ended)
+    entries = [(each.who, each.action, each.key) for each in AuditEntry.select().order_by(AuditEntry.id)]
+    assert entries[-2:] == [("command line", "export personal data", order_no) for order_no in ended]
+
+
+def test_erasing_only_shows_what_it_would_do_unless_told_yes(ended, flask, exported, rows):
+    before = rows()
+    shown = flask("privacy", "erase", *ended).stdout
+    assert all(order_no in shown for order_no in ended)
+    assert NAME not in shown
+    assert "--yes" in shown
+    assert rows() == before
+
+
+def test_after_erasing_the_search_finds_nothing(ended, flask, exported):
+    assert "2 of 2" in flask("privacy", "erase", *ended, "--yes").stdout
+    assert exported("--name", NAME) == exported("--name", PERSON["name"]) == exported("--card", CARD["card_no"]) == []
+    assert [order["personal_data"] for order in exported(*ended)] == [{}, {}]
+    entries = [(each.who, each.key) for each in AuditEntry.select().where(AuditEntry.action == "erase")]
+    assert entries == [("command line", order_no) for order_no in ended]
+    assert "0 of 2" in flask("privacy", "erase", *ended, "--yes").stdout
+
+
+def test_an_order_that_has_not_ended_is_refused_and_nothing_is_erased(ended, api, flask, rows):
+    pending = api.buy(customer_name=NAME).data["order_no"]
+    before = rows()["Order"]
+    result = flask("privacy", "erase", ended[0], pending, "--yes", fails=True)
+    assert f"{pending}: its status is pending" in result.stderr
+    assert ended[0] not in result.stderr
+    assert rows()["Order"] == before
+    assert "pending" in flask("privacy", "erase", pending, fails=True).output
+
+
+@pytest.mark.usefixtures("app")
+def test_a_command_without_a_person_or_with_an_unknown_order_says_so(refuses, tmp_path):
+    assert "order numbers, --name or --card" in refuses("privacy", "export")
+    assert "no order 1" in refuses("privacy", "erase", "1")
+    assert "cannot be read" in refuses("privacy", "export", "--name", f"@{tmp_path}/none")

@@ -1,0 +1,175 @@
+"""Names, certificates and cards of orders that ended are erased after some days; the books stay as they are."""
+
+import json
+
+import pytest
+
+from models.base import database
+from models.erasure import ErasureDelayed
+from models.operator import AuditEntry
+from models.order import Order
+from services import erasure
+from tests.doors import GATEWAY_A
+from tests.support import CARD, PERSON
+
+DAY = 86_400
+NAME = "李四光"
+
+
+@pytest.fixture
+def paid_by_name(api):
+    """`paid_by_name()`: a completed deposit of a named customer; its number."""
+
+    def place(**more):
+        order_no = api.buy(customer_name=NAME, **more).data["order_no"]
+        api.play(order_no, "success")
+        return order_no
+
+    return place
+
+
+@pytest.fixture
+def paid_out(api, flask):
+    """`paid_out()`: a completed withdrawal to a card of its own; its number."""
+
+    def place():
+        order_no = api.sell("1.00", **GATEWAY_A).data["order_no"]
+        flask("order", "accept", order_no)
+        api.play(order_no, "success")
+        return order_no
+
+    return place
+
+
+@pytest.fixture
+def delivered(flask, due, shop, later):
+    """`delivered()`: all callbacks are delivered, and channels are checked for the last time."""
+
+    def wait():
+        due()
+        later(100_000, times=3)
+        due()
+
+    return wait
+
+
+@pytest.fixture
+def revealed(flask_json):
+    """`revealed(order_no)`: the personal data that is stored of an order."""
+
+    def read(order_no):
+        found = json.loads(flask_json_text("order", "show", order_no, "--reveal"))
+        return found.get("account", found.get("customer_name"))
+
+    def flask_json_text(*arguments):
+        return json.dumps(flask_json(*arguments))
+
+    return read
+
+
+def test_personal_data_is_erased_some_days_after_an_order_ended(paid_by_name, paid_out, delivered, revealed, ahead):
+    deposit, withdrawal = paid_by_name(), paid_out()
+    delivered()
+    assert erasure.run(30) == 0
+    assert (revealed(deposit), revealed(withdrawal)["card_number"]) == (NAME, CARD["card_no"])
+    ahead(30 * DAY)
+    assert erasure.run(30) == 2
+    assert revealed(deposit) == ""
+    assert set(revealed(withdrawal).values()) == {""}
+    assert erasure.run(30) == 0
+
+
+def test_nothing_but_personal_data_changes(paid_by_name, paid_out, delivered, ahead, rows, api, balances):
+    orders = [paid_by_name(), paid_out()]
+    delivered()
+    ahead(30 * DAY)
+    before, seen, had = rows(), [api.detail(order_no=each).data for each in orders], balances()
+    assert erasure.run(30) == 2
+    after = rows()
+    changed = {name for name in before if before[name] != after[name]}
+    assert changed - {"Nonce"} == {"Order", "ReceivingAccount", "ErasureProgress", "AuditEntry"}
+    assert [api.detail(order_no=each).data for each in orders] == seen
+    assert balances() == had
+
+
+def test_each_batch_is_audited_without_personal_data(paid_by_name, delivered, ahead, monkeypatch):
+    orders = [paid_by_name() for _ in range(5)]
+    delivered()
+    ahead(30 * DAY)
+    monkeypatch.setattr(erasure, "BATCH", 2)
+    assert erasure.run(30) == 5
+    entries = list(AuditEntry.select().order_by(AuditEntry.id))
+    assert [(each.who, each.action, each.about) for each in entries] == [("erasure job", "erase", "orders")] * 3
+    assert [each.key for each in entries] == [orders[1], orders[3], orders[4]]
+    assert [each.detail.split()[0] for each in entries] == ["2", "2", "1"]
+
+
+def test_orders_that_have_not_ended_wait_until_they_have(api, delivered, paid_by_name, ahead, flask, revealed, due):
+    claimed = api.buy(channel=3, customer_name=NAME).data["order_no"]
+    api.send("POST", "/addons/paychannel/pay/paid", f"order_no={claimed}".encode(), FORM)
+    questioned = api.buy(customer_name=NAME).data["order_no"]
+    api.notice(questioned, 9_900)
+    ended = paid_by_name()
+    delivered()
+    ahead(30 * DAY)
+    assert erasure.run(30) == 1
+    assert (revealed(claimed), revealed(questioned), revealed(ended)) == (NAME, NAME, "")
+    flask("order", "paid", claimed, "--reference", "R-9")
+    delivered()
+    ahead(2 * DAY)
+    assert erasure.run(30) == 0
+    assert revealed(claimed) == NAME
+    ahead(29 * DAY)
+    assert erasure.run(30) == 1
+    assert (revealed(claimed), revealed(questioned)) == ("", NAME)
+    assert ErasureDelayed.select().count() == 1
+
+
+FORM = {"Content-Type": "application/x-www-form-urlencoded"}
+
+
+def test_an_undelivered_callback_keeps_the_data(paid_by_name, flask, shop, due, revealed, ahead, later):
+    order_no = paid_by_name()
+    later(100_000, times=3)
+    ahead(30 * DAY)
+    assert erasure.run(30) == 0
+    due()
+    ahead(2 * DAY)
+    assert erasure.run(30) == 1
+    assert revealed(order_no) == ""
+
+
+def test_the_account_on_file_stays(api, flask, delivered, ahead, revealed):
+    order_no = api.sell("1.00", channel=2).data["order_no"]
+    flask("order", "accept", order_no)
+    api.play(order_no, "success")
+    delivered()
+    ahead(30 * DAY)
+    assert erasure.run(30) == 0
+    assert revealed(order_no)["card_number"]
+    assert api.sell("1.00", channel=2).code == 1
+
+
+def test_a_safe_retry_finds_an_erased_order(api, flask, due, shop):
+    header = {"Idempotency-Key": "again"}
+    first = api.sell("1.00", headers=header, **GATEWAY_A).data
+    flask("order", "reject", first["order_no"], "--reason", "no")
+    due()
+    Order.update(due_at=None).execute()
+    flask("privacy", "erase", first["order_no"], "--yes")
+    again = api.sell("1.00", headers=header, **GATEWAY_A)
+    assert (again.code, again.data["order_no"]) == (1, first["order_no"])
+    assert set(again.data["payment_method_snapshot"].values()) == {""}
+    assert again.data["customer_payment_method"]["full_info"] == ""
+
+
+def test_no_table_has_the_data_after_it_was_erased(paid_out, paid_by_name, delivered, ahead, rows):
+    paid_out()
+    paid_by_name()
+    delivered()
+    ahead(30 * DAY)
+    assert erasure.run(30) == 2
+    stored = str({name: found for name, found in rows().items() if name != "ReceivingAccount"})
+    assert not [text for text in (NAME, CARD["card_no"], PERSON["cert_no"], PERSON["mobile_no"]) if text in stored]
+    sealed = database.execute_sql("SELECT COUNT(*) FROM receiving_account WHERE NOT on_file AND details <> ''")
+    assert sealed.fetchone()[0] == 0

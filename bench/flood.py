@@ -1,4 +1,4 @@
-"""Load at a fixed rate, whether it is answered or not: `python -m bench.flood PORT RATE SECONDS BODIES`."""
+"""Load at a fixed rate, whether it is answered or not: `python -m bench.flood PORT RATE SECONDS REQUESTS`."""
 
 from __future__ import annotations
 
@@ -9,14 +9,26 @@ import statistics
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 MOST_CONNECTIONS = 1500
 PATIENCE = 30  # seconds for the last answers
-HEAD = (
-    "POST /merchant/createOrder HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n"
-)
+JSON = "application/json"
+
+
+def request(method: str, path: str, body: str = "", media: str = JSON, **headers: str) -> str:
+    """One request as it is sent; `X_Forwarded_For="..."` becomes a header."""
+    given = {"Host": "bench", **{name.replace("_", "-"): value for name, value in headers.items()}}
+    if body:
+        given |= {"Content-Type": media, "Content-Length": str(len(body))}
+    head = "".join(f"{name}: {value}\r\n" for name, value in given.items())
+    return f"{method} {path} HTTP/1.1\r\n{head}\r\n{body}"
+
+
+def write(file: Path, requests: Iterable[str]) -> None:
+    """Write the requests for a run, one in JSON a line."""
+    file.write_text("".join(f"{json.dumps(each)}\n" for each in requests), "utf-8")
 
 
 class Connection:
@@ -105,10 +117,10 @@ class Flood:
             self._free.append(connection)
 
 
-def main(port: int, rate: float, seconds: float, bodies: Path) -> None:
+def main(port: int, rate: float, seconds: float, requests: Path) -> None:
     """Print what came of it as one line of JSON: answers by status, the p99 of each in milliseconds."""
-    lines = bodies.read_text("utf-8").splitlines()[: round(rate * seconds)]
-    flood = Flood(port, [f"{HEAD.format(len(line))}{line}".encode() for line in lines], rate)
+    lines = requests.read_text("utf-8").splitlines()[: round(rate * seconds)]
+    flood = Flood(port, [json.loads(line).encode() for line in lines], rate)
     sent_in = flood.run()
     p99 = {status: statistics.quantiles(took, n=100)[98] for status, took in flood.took.items() if len(took) > 1}
     print(json.dumps({"seconds": sent_in, "said": +flood.said, "p99": p99}))

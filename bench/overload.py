@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from bench import bodies
+from bench import bodies, flood
 from bench.context import Bench, Compared, spent
 from bench.load import Failed
 from bench.processes import ROOT, Service
@@ -46,7 +46,8 @@ class _Flooded:
 def _flood(bench: Bench, service: Service, rate: float) -> dict[str, dict[str, float]]:
     """So many orders a second for this run's time. Raises Failed where one got neither an order nor a refusal."""
     file = bench.work / "flood.txt"
-    file.write_text("".join(f"{body}\n" for body in bodies.buys(round(rate * bench.seconds))), "utf-8")
+    orders = bodies.buys(round(rate * bench.seconds))
+    flood.write(file, (flood.request("POST", "/merchant/createOrder", body) for body in orders))
     command = [sys.executable, "-m", "bench.flood", str(service.port), str(rate), str(bench.seconds), str(file)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     if done.returncode:
@@ -74,7 +75,7 @@ def _flooded(bench: Bench) -> _Flooded:
     return rounds
 
 
-def flood(take: Callable[[_Flooded], tuple[list[float], list[float], str]]) -> Callable[[Bench], Compared]:
+def _side(take: Callable[[_Flooded], tuple[list[float], list[float], str]]) -> Callable[[Bench], Compared]:
     """One side of what came of twice the rate that it can serve."""
 
     def measure(bench: Bench) -> Compared:
@@ -84,6 +85,6 @@ def flood(take: Callable[[_Flooded], tuple[list[float], list[float], str]]) -> C
     return measure
 
 
-answered = flood(lambda rounds: (rounds.answered, rounds.capacity, "a second"))
-tail = flood(lambda rounds: (rounds.p99, [float(BOUND)] * len(rounds.p99), "ms"))
-growth = flood(lambda rounds: (rounds.after, rounds.before, "MiB"))
+answered = _side(lambda rounds: (rounds.answered, rounds.capacity, "a second"))
+tail = _side(lambda rounds: (rounds.p99, [float(BOUND)] * len(rounds.p99), "ms"))
+growth = _side(lambda rounds: (rounds.after, rounds.before, "MiB"))

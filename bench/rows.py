@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from bench import overload
+from bench import harm, overload
 from bench.calling_back import callback_delay, callback_rate
 from bench.context import Bench, Compared
 from bench.creating import against_echo, against_raw, large_file, slow_channel, tail
@@ -39,6 +39,13 @@ def _at_most(name: str, title: str, target: float, measure: Callable[[Bench], Co
 ECHO = "createOrder / bare echo on"
 LISTED = "orderQueryList, {huge} orders,"
 
+HARM = {
+    "sign-ins": "120 sign-ins a second",
+    "page-views": "127 views of a payment page a second",
+    "searches": "22 searches a second by two characters among {large} orders",
+    "signatures": "500 bad signatures a second",
+}
+
 FLOOD = "createOrder, twice what it can serve:"
 
 ROWS = (
@@ -55,6 +62,14 @@ ROWS = (
     Row("flood", f"{FLOOD} orders / at its own pace", 0.6, overload.answered),
     _at_most("flood-tail", f"{FLOOD} p99 of orders / 2 s", 1, overload.tail),
     _at_most("flood-memory", f"{FLOOD} memory after / before", 1.5, overload.growth),
+    *(
+        row
+        for name, what in HARM.items()
+        for row in (
+            _at_most(name, f"createOrder of a merchant under {what}: p99 / quiet", 5, harm.latency(name)),
+            _at_most(f"{name}-memory", f"memory under {what}: more than quiet / 160 MiB", 1, harm.memory(name)),
+        )
+    ),
     _at_most("first-page", "orderQueryList, first page: {large} orders / {small}", 1.15, first_page),
     _at_most("deep-page", f"{LISTED} page 5000 / first page", 2, against_first_page("deep")),
     _at_most("last-page", f"{LISTED} last page / first page", 2, against_first_page("last")),

@@ -59,6 +59,8 @@ def settings_of_app():
     return {"requests_per_second": 1_000_000, "refused_per_minute": 1_000_000, "demo": False}
 
 
+pytestmark = pytest.mark.usefixtures("trial")
+
 FUZZ = settings(
     max_examples=250, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )

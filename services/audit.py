@@ -28,7 +28,7 @@ class Actor:
         return f"operator {self.name}"
 
 
-# Whoever runs a command.
+# The actor of a command.
 HERE = Actor("command line")
 
 

@@ -141,7 +141,14 @@ def with_money() -> list[Merchant]:
     ids = [channel.id for channel in channels()]
     if not ids:
         return []
-    own = LedgerAccount.kind.in_((AVAILABLE, HELD)) & Entry.posting.in_(_through(ids))
-    owners = Entry.select(LedgerAccount.owner).join(LedgerAccount).where(own).distinct()
+    through = _through(ids).alias("through")  # joined, so that only their postings are read and not all of a merchant's
+    owners = (
+        Entry.select(LedgerAccount.owner)
+        .join(through, on=(Entry.posting == through.c.posting_id))
+        .switch(Entry)
+        .join(LedgerAccount)
+        .where(LedgerAccount.kind.in_((AVAILABLE, HELD)))
+        .distinct()
+    )
     candidates = Merchant.select().where(Merchant.id.in_(owners) | Merchant.id.in_(_holding(ids))).order_by(Merchant.id)
     return [merchant for merchant in candidates if has_money(merchant.id)]

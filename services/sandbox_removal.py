@@ -12,7 +12,7 @@ from models.order import CANCELLED, CONFIRMED, PAID, PENDING, Order, PaymentExce
 from models.writer import after_commit, transaction
 from schemas.views import hundredths
 from services import audit, directory, ledger, lifecycle, positions, postings, sandbox_guard, settlement
-from services.errors import NotPossible
+from services.errors import NotPossible, Refused
 from services.postings import OPERATOR, Lines
 from services.reasons import because
 from services.verdicts import RELEASE_AGAIN
@@ -84,7 +84,10 @@ def remove(merchant: Merchant, *, book_loss: bool = False, only_try: bool = Fals
         lines[FEES, OPERATOR] = lines.get((FEES, OPERATOR), 0) - loss
     if any(lines.values()):
         memo = f"sandbox removed; not covered: {hundredths(loss)}" if loss else "sandbox removed"
-        ledger.post(sandbox_guard.REMOVED, lines, who=WHO, memo=memo)
+        try:
+            ledger.post(sandbox_guard.REMOVED, lines, who=WHO, memo=memo)
+        except Refused:
+            raise NotPossible(f"the balance of {merchant.key} changed just now: run the command again") from None
     removal = Removal(merchant.key, {account: fen for account, fen in lines.items() if fen}, ended, loss)
     if only_try:
         raise _Tried(removal)

@@ -2,11 +2,6 @@
 
 import pytest
 
-from app import create_app
-from models.base import database
-from tests.databases import settings_of
-from tests.support import through_flask
-
 START = 1_000_000
 NOTHING, PAID = (START, 0), (START + 9_940, 0)
 SANDBOX, MANUAL = 2, 3
@@ -86,20 +81,6 @@ def test_an_order_that_is_not_the_sandbox_s_is_not_found(api):
         refused = api.play(order_no, "success")
         assert (refused.status, refused.code) == (404, 40401)
     assert api.status(by_hand) == "pending"
-
-
-@pytest.mark.parametrize(("method", "path"), [("POST", "/sandbox/pay"), ("GET", "/sandbox/inbox")])
-def test_the_sandbox_exists_only_where_a_sandbox_channel_does(any_database, tmp_path, method, path):
-    app = create_app(settings_of(tmp_path / "real"))
-    send, run = through_flask(app.test_client()), app.test_cli_runner().invoke
-    add = ["channel", "add", "--category", "gateway_b", "--name", "A", "--driver"]
-    assert run(args=[*add, "manual"]).exit_code == 0
-    absent = send(method, path, b"order_no=1&outcome=success", FORM)
-    assert (absent.status, absent.code) == (404, 40404)
-    assert run(args=[*add, "sandbox"]).exit_code == 0
-    present = send(method, path, b"order_no=1&outcome=success", FORM)
-    assert present.status == 200 or present.code == 40401
-    database.close()
 
 
 def test_a_channel_that_times_out_when_the_order_would_expire_cancels_nothing(api, exceptions):

@@ -9,6 +9,8 @@ from pytest_httpserver import HTTPServer
 
 from tests.support import Receiver, completed, https_certificate
 
+pytestmark = pytest.mark.usefixtures("trial")
+
 IN_PRODUCTION = {"demo": False}
 ALLOWED = {"demo": False, "private_callbacks": True}
 PUBLIC = "93.184.215.14"

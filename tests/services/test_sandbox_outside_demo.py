@@ -5,11 +5,12 @@ from types import SimpleNamespace
 
 import pytest
 
+from app import create_app
 from models.channel import Channel
 from models.ledger import Posting
 from services import ledger, sandbox_guard
 from tests import applications, databases
-from tests.support import Api, through_flask
+from tests.support import Api, Service, through_flask
 
 CLAIM = b"order_no=%s&outcome=success"
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
@@ -173,3 +174,18 @@ def test_no_exception_of_its_orders_can_be_settled_as_money(earnest, api):
         "demo mode only"
         in production.run(*("ledger", "adjust", "demo", "5", "--reason", "x", "--channel", "2"), fails=True).output
     )
+
+
+def test_an_instance_with_sandbox_channels_starts_and_disables_them(slow, any_database, tmp_path):
+    service = Service(tmp_path / "instance", ORDERS_DEMO="0")
+    service.flask("channel", "add", "--category", "gateway_b", "--driver", "manual", "--name", "Trial")
+    create_app(databases.settings_of(service.instance))
+    Channel.update(driver="sandbox").execute()  # as up to 0.3.0 it could be added
+    databases.close()
+    service.start()
+    try:
+        assert "demo mode only: its channels are disabled: 1 (Trial)" in service.log.read_text()
+        assert '"enabled": false' in service.flask("channel", "list", "--json").stdout
+        assert service.api.play("1", "success").status == 404
+    finally:
+        service.stop()

@@ -67,7 +67,8 @@ def _whole(order_no: str) -> dict[str, Any]:
 def erase(numbers: tuple[str, ...], name: str, card: str, yes: bool) -> None:
     """Erase names, certificates and cards of one person.
 
-    That is of the orders ORDER_NOS, and of those with this name or card number. Orders that have not ended are refused, and then nothing is erased.
+    That is of the orders ORDER_NOS, and of those with this name or card number. Orders that have not ended are
+    refused, and then nothing is erased.
     """
     found = privacy.find(numbers, name, card)
     if yes:

@@ -85,8 +85,11 @@ messages: setup ## Bring the translations' catalogue up to date with the code.
 	@touch $@
 
 audit: .audit/.ready ## Look all locked dependencies up among the known vulnerabilities.
-	.audit/bin/pip-audit --strict --disable-pip --require-hashes --progress-spinner off $(AUDIT) \
-		$(addprefix -r ,$(wildcard requirements*.txt))
+	@.audit/bin/pip-audit --strict --disable-pip --require-hashes --progress-spinner off $(AUDIT) \
+		$(addprefix -r ,$(wildcard requirements*.txt)) > .audit/said 2>&1; status=$$?; cat .audit/said; \
+	grep -qE '^(No known|Found [0-9]+ known) vulnerabilit' .audit/said || { status=2; \
+		echo "error: nothing is known about the packages: not all of them could be looked up (is pypi.org reachable?)"; }; \
+	exit $$status
 
 lock: ## Resolve the dependencies again (needs uv).
 	uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-header pyproject.toml -o requirements.txt

@@ -152,6 +152,8 @@ def _serve_until_asked(app: Flask, chosen: settings.Settings, core: int | None, 
         stopped.append(jobs.start(chosen, on_any_core()))
     if chosen.demo and chosen.log_format == "text":
         click.echo(demo.banner(chosen.public_url, chosen.api_prefix))
+    if chosen.demo and (warning := demo.exposed(chosen.host)):
+        log.warning(warning)
     _say(f"serving on {chosen.local_url}" + (f", as {chosen.site_url}" if chosen.site_url else ""), chosen)
     # What is there by now stays. To look through it for garbage would hold up all requests for some 50 ms each time.
     gc.collect()

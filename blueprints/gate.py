@@ -7,12 +7,14 @@ import logging
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Any
+from urllib.parse import urlsplit
 
 from flask import Flask, request
 from werkzeug.wsgi import host_is_trusted
 
 import settings
 from services import proxy
+from services.addresses import address_of
 from services.errors import Refused
 from services.rates import Rate
 
@@ -31,6 +33,18 @@ def _is_host(text: str) -> bool:
     except UnicodeError:
         return False
     return host_is_trusted(text)
+
+
+def _is_known(host: str) -> bool:
+    """Can no stranger's domain lead here under this name?
+
+    The demo's keys are published and its callbacks may go to private addresses, so a page of a domain that is made to
+    resolve to this machine (DNS rebinding) must not reach it. That takes a public domain: a name with a dot.
+    """
+    chosen = settings.active()
+    name = (urlsplit(f"//{host}").hostname or "").rstrip(".")
+    own = {chosen.host.lower(), urlsplit(chosen.public_url).hostname, "localhost"}
+    return name in own or name.endswith(".localhost") or "." not in name or address_of(name) is not None
 
 
 class ValidHosts:
@@ -55,6 +69,8 @@ def _check_host() -> None:
     if given is not None:
         log.info("Refused a request from %s: invalid Host header %r", request.remote_addr, given[:100])
         raise Refused(40000, detail="exactly one valid Host header is required")
+    if settings.active().demo and not _is_known(request.host):
+        raise Refused(40000, detail="the demo does not know this Host: set site_url, or use an IP address")
 
 
 def network(address: str) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 from schemas.strict_json import parse
 from services import signing
+from services.addresses import address_of
 from services.seeding import MERCHANTS, OPERATORS
 
 
@@ -39,6 +40,17 @@ def signed_curl(url: str, api_prefix: str) -> str:
     body, text = _order()
     body["signature"] = signing.sign(str(MERCHANTS[0]["secret"]), text)
     return f"curl -s {url}{api_prefix}/merchant/createOrder -H 'Content-Type: application/json' -d '{json.dumps(body)}'"
+
+
+def exposed(host: str) -> str:
+    """Return the warning for a demo that listens on this address; "" if only this machine reaches it."""
+    address = address_of(host)
+    if host == "localhost" or (address is not None and address.is_loopback):
+        return ""
+    return (
+        f"demo mode listens on {host}, which other machines can reach. The demo's keys and passwords are published: "
+        "anyone who reaches it can sign in and direct callbacks to addresses in your network. Set host to 127.0.0.1."
+    )
 
 
 def banner(url: str, api_prefix: str) -> str:

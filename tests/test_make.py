@@ -43,3 +43,31 @@ def test_the_tests_against_a_real_platform_say_in_one_line_what_they_need(folder
     command = [sys.executable, "-m", "tests.gateways.live.epay_platform", folder]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (1, "", f"{words}\n")
+
+
+SAID = {
+    "no holes": ("No known vulnerabilities found", 0, 0),
+    "a hole": ("Found 1 known vulnerability in 1 package", 1, 1),
+    "behind a mirror": ("ERROR:pip_audit._cli:boolean-py: Dependency not found on PyPI and could not be audited", 1, 2),
+    "no network": ("ERROR:pip_audit._cli:Could not connect to PyPI", 1, 2),
+    "nothing": ("", 0, 2),
+}
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+@pytest.mark.usefixtures("slow")
+@pytest.mark.parametrize(("words", "status", "told"), SAID.values(), ids=SAID)
+def test_an_audit_that_looked_nothing_up_is_no_success(tmp_path, words, status, told):
+    """With what pip-audit prints in each case: it needs the network, which tests do without."""
+    audit = tmp_path / ".audit"
+    (audit / "bin").mkdir(parents=True)
+    (tmp_path / "requirements-audit.txt").touch()
+    tool = audit / "bin" / "pip-audit"
+    tool.write_text(f"#!/bin/sh\necho '{words}' >&2\nexit {status}\n", "utf-8")
+    tool.chmod(0o755)
+    (audit / ".ready").touch()
+    command = ["make", "--no-print-directory", "-f", str(ROOT / "Makefile"), "audit"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert words in done.stdout
+    assert (done.returncode == 0) is (told == 0)
+    assert ("nothing is known about the packages" in done.stdout) is (told == 2)

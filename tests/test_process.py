@@ -286,3 +286,9 @@ def test_on_a_socket_of_both_kinds_an_allow_list_knows_ipv4_callers(instance):
             until(lambda code=code: service.api.listed().code == code)  # another process changed it
     finally:
         service.stop()
+
+
+@pytest.mark.parametrize(("host", "is_warned"), [("0.0.0.0", True), ("127.0.0.1", False)])
+def test_a_demo_that_other_machines_can_reach_is_warned_of(tmp_path, start, host, is_warned):
+    service = start(tmp_path, ORDERS_HOST=host)
+    assert ("anyone who reaches it can sign in" in service.log.read_text()) is is_warned

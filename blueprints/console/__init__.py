@@ -32,7 +32,7 @@ from blueprints.console import (
 )
 from blueprints.console.dashboard import Dashboard
 from services import storage, vault
-from services.errors import Refused
+from services.errors import ERRORS, Refused
 
 PREFIX = "/console"
 FORM_LIMIT = 64 * 1024
@@ -89,7 +89,10 @@ def _http(error: HTTPException) -> Any:
 
 
 def _refused(refusal: Refused) -> Any:
-    return _refusal(refusal.code // 100, gettext("Too many requests: wait a moment."))
+    busy = gettext("Too many requests: wait a moment.")
+    return _refusal(
+        refusal.code // 100, busy if refusal.code == 42900 else refusal.detail or gettext(ERRORS[refusal.code])
+    )
 
 
 def _unexpected(error: Exception) -> Any:

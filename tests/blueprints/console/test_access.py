@@ -14,7 +14,7 @@ from tests.databases import settings_of
 
 LOGIN, LOGOUT, PASSWORD = "/console/login", "/console/logout", "/console/password"
 DEMO, VIEWER = ("demo", "demo-password"), ("viewer", "viewer-password")
-HTTPS = {"base_url": "https://pay.example.com"}
+HTTPS = {"base_url": "https://localhost"}
 
 
 @pytest.fixture
@@ -134,7 +134,7 @@ def test_the_cookie_is_for_the_console_alone_and_out_of_reach_of_scripts(browser
     assert "Secure" not in cookie
     assert (
         "Secure"
-        in sign_in(browser(), *DEMO, **HTTPS, headers={"Referer": "https://pay.example.com"}).headers["Set-Cookie"]
+        in sign_in(browser(), *DEMO, **HTTPS, headers={"Referer": "https://localhost"}).headers["Set-Cookie"]
     )
 
 

@@ -9,10 +9,11 @@ from services import seeding
 from tests.blueprints.console.reading import Shown
 
 NO_HOSTS = ("a..b", ".", "x" * 64, f"{'x' * 64}.example", "é", "a b", "a,b", "a:99999", "[::1", "a/b", "user@a", "a\tb")
-HOSTS = ("localhost", "pay.example.com:8443", "[::1]:8000", "127.0.0.1", "x" * 63, "under-score.example", "A.example.")
+HOSTS = ("localhost", "[::1]:8000", "127.0.0.1", "192.168.1.5:8000", "orders:8000", "x" * 63, "shop.localhost")
+DOMAINS = ("pay.example.com:8443", "rebound.example", "A.example.", "127.0.0.1.rebound.example")
 
 HEADERS = {
-    "Host": (*NO_HOSTS, *HOSTS),
+    "Host": (*NO_HOSTS, *HOSTS, *DOMAINS),
     "X-Forwarded-For": ("", ",", "x" * 5_000, "::1%\x7f", "1.2.3.4, é"),
     "X-Forwarded-Proto": ("", "javascript", "https, http", "é", ":"),
     "X-Forwarded-Host": ("a..b", "é"),
@@ -83,6 +84,20 @@ def test_a_host_that_is_none_is_refused_with_one_line_in_the_log(http, caplog, h
 @pytest.mark.parametrize("host", HOSTS)
 def test_a_host_is_taken_by_name_or_by_address(http, host):
     assert http("GET", "/healthz", headers={"Host": host}).code == 1
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/merchant/createOrder", "/sandbox", "/console/login"])
+@pytest.mark.parametrize("host", DOMAINS)
+def test_a_domain_that_leads_to_the_demo_reaches_nothing(app, host, path):
+    """The page of a domain that is made to resolve to this machine would direct callbacks to its other services."""
+    answer = app.test_client().get(path, headers={"Host": host})
+    assert answer.status_code == 400
+    assert "site_url" in answer.text
+
+
+@pytest.mark.parametrize("settings_of_app", [{"demo": False}, {"site_url": "https://pay.example.com"}])
+def test_a_domain_of_one_s_own_reaches_the_demo_and_any_reaches_production(http):
+    assert http("GET", "/healthz", headers={"Host": "pay.example.com"}).code == 1
 
 
 @pytest.mark.parametrize(

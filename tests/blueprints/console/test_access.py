@@ -133,8 +133,7 @@ def test_the_cookie_is_for_the_console_alone_and_out_of_reach_of_scripts(browser
     assert all(part in cookie for part in ("HttpOnly", "SameSite=Lax", "Path=/console"))
     assert "Secure" not in cookie
     assert (
-        "Secure"
-        in sign_in(browser(), *DEMO, **HTTPS, headers={"Referer": "https://localhost"}).headers["Set-Cookie"]
+        "Secure" in sign_in(browser(), *DEMO, **HTTPS, headers={"Referer": "https://localhost"}).headers["Set-Cookie"]
     )
 
 

@@ -57,18 +57,20 @@ def _settable(command: Any) -> Any:
 def _config(pairs: tuple[str, ...], file: BinaryIO | None) -> dict[str, Any]:
     try:
         config = json.loads(file.read()) if file else {}
-        return config | {name: _value(value) for name, value in (pair.split("=", 1) for pair in pairs)}
+        return config | {name: _value(name, value) for name, value in (pair.split("=", 1) for pair in pairs)}
     except (ValueError, TypeError):
         raise NotPossible("the config is NAME=VALUE pairs or a file with one JSON object") from None
 
 
-def _value(text: str) -> str:
+def _value(name: str, text: str) -> str:
     if not text.startswith("@"):
         return text
     try:
         return Path(text[1:]).expanduser().read_text("utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
-        raise NotPossible(f"{text[1:]}: {getattr(error, 'strerror', None) or 'is no text'}") from None
+        # Without the name of the file: what begins with @ may be a password that was meant literally.
+        reason = getattr(error, "strerror", None) or "is not UTF-8 text"
+        raise NotPossible(f"the file for {name} can't be read: {reason}") from None
 
 
 @channel.command("add")

@@ -87,3 +87,8 @@ def fault_of(error: BaseException) -> Fault | None:
     name = getattr(error, "sqlite_errorname", None)
     known = _named(SQLITE, name) if name else None
     return known or (SYSTEM.get(error.errno or 0) if isinstance(error, OSError) else None)
+
+
+def first_line(error: Exception) -> str:
+    """What a database says is wrong, without the row: Postgres adds all its values in further lines."""
+    return str(error).partition("\n")[0]

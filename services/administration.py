@@ -16,10 +16,11 @@ from peewee import IntegrityError
 import business_clock
 from models.account import ReceivingAccount
 from models.base import database
+from models.faults import first_line
 from models.ledger import AVAILABLE, COMMISSION, FEES, HELD
 from models.merchant import Merchant
 from models.writer import after_commit, transaction
-from services import directory, ledger, links, marks, vault
+from services import directory, ledger, links, marks, masking, vault
 from services.addresses import network_of
 from services.errors import N_, NotPossible
 from services.postings import OPERATOR
@@ -61,7 +62,7 @@ def _callback_url(url: str) -> str:
         usable = False
     if not usable:
         said = N_("a callback URL is an address like https://shop.example/paid")
-        raise NotPossible(f"{said}, not {url!r}", {"callback_url": [said]})
+        raise NotPossible(said, {"callback_url": [said]})  # without what was typed: it may have a password
     return url
 
 
@@ -81,7 +82,7 @@ def _address(text: str) -> str:
         return str(network_of(text))
     except ValueError:
         said = N_("%(given)s is no IP address, and no network like 10.0.0.0/8")
-        raise NotPossible(said, {"allowed_addresses": [said]}, given=text) from None
+        raise NotPossible(said, {"allowed_addresses": [said]}, given=masking.networks(text)) from None
 
 
 # How an operator's text becomes a column's value.
@@ -128,7 +129,7 @@ def add_merchant(
         if Merchant.select().where(Merchant.key == key).exists():
             said = N_("there is a merchant %(key)s already")
             raise NotPossible(said, {"key": [said]}, key=key) from None
-        raise NotPossible(f"a value is out of range: {error}") from None
+        raise NotPossible(f"a value is out of range: {first_line(error)}") from None
     ledger.open_accounts((AVAILABLE, merchant.id), (HELD, merchant.id), (FEES, OPERATOR), (COMMISSION, OPERATOR))
     links.set_channels(merchant, channels)
     return merchant, secret

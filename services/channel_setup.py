@@ -15,6 +15,7 @@ from gateways import registry
 from gateways.base import ChannelUnknown, Finding, Payment
 from models.base import LARGEST_ID, database
 from models.channel import CATEGORIES, LARGEST_AMOUNT, PAY_METHODS, Channel
+from models.faults import first_line
 from models.ledger import CLEARING
 from models.order import Order
 from models.writer import after_commit, transaction
@@ -232,4 +233,4 @@ def _checked(write: Any) -> Any:
     try:
         return write()
     except IntegrityError as error:
-        raise NotPossible(f"a value is out of range: {error}") from None
+        raise NotPossible(f"a value is out of range: {first_line(error)}") from None

@@ -12,6 +12,8 @@ from models.account import ReceivingAccount
 from services import vault
 
 HIDDEN = "***"
+_ODD = re.compile(r"[\s@;'\"\\]|//")  # in a path: the address is not what its author meant
+_NETWORK = re.compile(r"[0-9A-Fa-f.:/\s]{0,64}")
 SHOWN_AT_THE_END = 4
 
 
@@ -66,15 +68,28 @@ def account(row: ReceivingAccount) -> dict[str, str]:
 
 
 def address(url: str) -> str:
-    """A web address without the values that a key may be among: in its query, and before its host."""
+    """A web address without the values that a key may be among: in its query, and before its host.
+
+    Of a text that is no http(s) address and no path, such as a mistyped one, nothing is shown: where its password is,
+    nobody can tell.
+    """
     try:
         parts = urlsplit(url)
+        known = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
     except ValueError:
+        return HIDDEN
+    path = not parts.scheme and not parts.netloc and parts.path.startswith("/")
+    if url and (not (known or path) or _ODD.search(parts.path) or "@" in (parts.hostname or "")):
         return HIDDEN
     _, at, host = parts.netloc.rpartition("@")
     given = [part.partition("=") for part in parts.query.split("&")] if parts.query else []
     query = "&".join(f"{name}={HIDDEN}" if equals else HIDDEN for name, equals, _ in given)
     return urlunsplit((parts.scheme, f"{HIDDEN}@{host}" if at else host, parts.path, query, ""))
+
+
+def networks(text: str) -> str:
+    """Addresses and networks with commas, also mistyped ones; of a part that has other letters, nothing."""
+    return ",".join(part if _NETWORK.fullmatch(part.strip()) else HIDDEN for part in text.split(","))
 
 
 _VALUE = re.compile(r"(?<=[?&])([^=&\s]+)=[^&\s)'\"]+")

@@ -10,7 +10,7 @@ from requests.adapters import HTTPAdapter
 
 import settings
 from gateways.bounded import Bounded, pools
-from services import addresses
+from services import addresses, masking
 
 _local = threading.local()
 USER_AGENT = f"merchant-orders/{settings.VERSION}"
@@ -58,5 +58,5 @@ def post(url: str, body: bytes, headers: dict[str, str], *, timeout: float, priv
     """
     request = requests.Request("POST", url, {**headers, "User-Agent": USER_AGENT}, data=body).prepare()
     if urlsplit(str(request.url)).scheme.lower() not in POOLS[private_allowed]:
-        raise requests.exceptions.InvalidSchema(f"no http or https address: {url}")
+        raise requests.exceptions.InvalidSchema(f"no http or https address: {masking.address(url)}")
     return _adapter(private_allowed).send(request, stream=True, timeout=(timeout, timeout))

@@ -27,7 +27,8 @@ from services import administration, audit, ledger, links, marks, masking, overv
 from services.errors import NotPossible
 
 FIELDS = ("name", "callback_url", "events", "buy_rate", "sell_rate", "allowed_addresses", "enabled", "channels")
-MASKS = {"callback_url": masking.address}
+MASKS = {"callback_url": masking.address}  # for viewers
+RECORDED = MASKS | {"allowed_addresses": masking.networks}
 
 
 def _present(row: Merchant) -> dict[str, Any]:
@@ -88,7 +89,7 @@ class MerchantPage(Adjusting):
             "merchant",
             key,
             lambda: administration.add_merchant(key, **facts),
-            audit.changes({}, texts(form, FIELDS), MASKS),
+            audit.changes({}, texts(form, FIELDS), RECORDED),
         )
         shown = {"secret": secret, "callback_secret": vault.unseal(made.callback_secret)}
         return self.render("console/merchant_secrets.html", merchant=made, is_new=True, **shown)
@@ -121,7 +122,7 @@ class MerchantPage(Adjusting):
 
     def _changed(self, row: Merchant, form: MerchantForm) -> Any:
         before = MerchantForm(formdata=None, data=_present(row))
-        detail = audit.changes(texts(before, FIELDS), texts(form, FIELDS), MASKS)
+        detail = audit.changes(texts(before, FIELDS), texts(form, FIELDS), RECORDED)
         if detail:
             facts = form.facts()
             audit.act(

@@ -30,10 +30,26 @@ def test_nothing_is_seen_of_a_field_that_nobody_knows():
         ("https://me:abc@shop.example:8443/hook#abc", "https://***@shop.example:8443/hook"),
         ("", ""),
         ("http://[abc", "***"),
+        ("/hook?key=abc", "/hook?key=***"),
+        ("https://shop.example/v1/hook:paid", "https://shop.example/v1/hook:paid"),
+        ("htps//me:abc@shop.example", "***"),
+        ("https:/me:abc@shop.example", "***"),
+        ("https:///me:abc@shop.example", "***"),
+        ("//me:abc@shop.example", "***"),
+        ("https://me:a/bc@shop.example", "***"),
+        ("https://me:12/abc@shop.example", "***"),
+        ("ftp://me:abc@shop.example", "***"),
+        ("me:abc@shop.example/hook", "***"),
+        ("https://shop.example/ hook me:abc", "***"),
+        ("abc", "***"),
     ],
 )
 def test_no_key_in_an_address_is_seen(url, seen):
     assert masking.address(url) == seen
+
+
+def test_of_what_is_no_address_of_a_network_nothing_is_seen():
+    assert masking.networks("10.0.0.1/8, 2001:db8::,999.1.1.1,sk-secret,") == "10.0.0.1/8, 2001:db8::,999.1.1.1,***,"
 
 
 def test_no_key_is_seen_in_what_a_failed_call_says():

@@ -1,0 +1,96 @@
+"""A password in a value that is mistyped and refused: nobody but its author reads it again."""
+
+import logging
+
+import pytest
+
+from models.base import database
+from models.operator import AuditEntry
+
+SECRET = "c4n4ry"
+ADDRESSES = [
+    f"htps//me:{SECRET}@shop.example/hook",
+    f"https:/me:{SECRET}@shop.example",
+    f"ftp://me:{SECRET}@shop.example",
+    f"//me:{SECRET}@shop.example",
+    f"https://me:{SECRET}@shop.example:99999/",
+    f"https://me:x/{SECRET}@shop.example",
+    f"shop.example/hook?key={SECRET}",
+    f"https://shop.example/hook ?key={SECRET}",
+    f"{SECRET}",
+]
+
+
+@pytest.fixture
+def kept(caplog):
+    """`kept()`: what was recorded or logged with the password in it."""
+    caplog.set_level(logging.DEBUG)
+
+    def look():
+        entries = [f"{row.about} {row.key} {row.detail}" for row in AuditEntry.select()]
+        return [text for text in (*entries, *(record.getMessage() for record in caplog.records)) if SECRET in text]
+
+    return look
+
+
+@pytest.mark.parametrize("path", ["merchant/demo", "merchant/new"])
+@pytest.mark.parametrize("address", ADDRESSES)
+def test_of_a_refused_callback_url_nothing_is_recorded(fill, viewer, page, kept, path, address):
+    given = {"key": "shop", "name": "Shop"} if path.endswith("new") else {}
+    answer = fill(path, callback_url=address, **given)
+    assert answer.status_code == 422
+    assert "a callback URL is an address like" in answer.text
+    assert answer.text.count(SECRET) == 1, "in the field where its author typed it"
+    assert kept() == []
+    rows = page("audit/", client=viewer).column("Detail")
+    assert rows[0] == "not done: a callback URL is an address like https://shop.example/paid"
+
+
+@pytest.mark.parametrize("address", ADDRESSES)
+def test_a_command_that_refuses_a_callback_url_does_not_repeat_it(refuses, kept, address):
+    assert SECRET not in refuses("merchant", "set", "demo", "--callback-url", address)
+    assert kept() == []
+
+
+def test_of_a_refused_network_nothing_is_recorded(fill, kept):
+    assert fill("merchant/demo", allowed_addresses=f"10.0.0.1,{SECRET}").status_code == 422
+    assert kept() == []
+
+
+def test_a_password_that_begins_like_a_file_is_not_repeated(refuses):
+    said = refuses("channel", "set", "2", "--config", f"notice_secret=@{SECRET}")
+    assert SECRET not in said
+    assert "notice_secret" in said
+
+
+OLD = [
+    (
+        f"callback_url: https://shop.example/hook?key=*** -> htps//me:{SECRET}@shop.example; enabled: yes -> no",
+        "callback_url: https://shop.example/hook?key=*** -> ***; enabled: yes -> no",
+    ),
+    (
+        f"not done: a callback URL is an address like https://shop.example/paid, not 'htps//me:{SECRET}@shop.example'",
+        "not done: a callback URL is an address like https://shop.example/paid",
+    ),
+    (f"name: a -> b; callback_url: - -> ftp://x/{SECRET}; events: - -> paid", None),
+    (
+        f"callback_url: - -> https://shop.example/hook?key={SECRET}",
+        "callback_url: - -> https://shop.example/hook?key=***",
+    ),
+    ("name: x -> y; callback_url: /a -> /b", "name: x -> y; callback_url: /a -> /b"),
+    ("balance 5.00", "balance 5.00"),
+]
+
+
+def test_what_earlier_versions_recorded_is_masked_by_the_upgrade(flask):
+    for detail, _ in OLD:
+        AuditEntry.add(who="demo", action="set merchant", about="merchant", key="demo", address="", detail=detail, at=1)
+    step = "%s" if database.is_shared else "?"
+    database.execute_sql(f"DELETE FROM schema_migration WHERE name = {step}", ("0011_masked_audit",))
+    assert "0011_masked_audit" in flask("db", "migrate").output
+    masked = [row.detail for row in AuditEntry.select().where(AuditEntry.at == 1).order_by(AuditEntry.id)]
+    assert not [detail for detail in masked if SECRET in detail]
+    assert [(after, wanted) for after, (_, wanted) in zip(masked, OLD, strict=True) if wanted and after != wanted] == []
+    for statement in ("UPDATE audit_entry SET who = 'x'", "DELETE FROM audit_entry"):
+        with pytest.raises(Exception, match="append-only"):
+            database.execute_sql(statement)

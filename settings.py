@@ -131,6 +131,9 @@ class Settings:
     private_callbacks: bool = _setting(
         False, _flag, "allow callbacks to private and loopback addresses; always on in demo mode"
     )
+    private_channels: bool = _setting(
+        False, _flag, "allow channels at private and loopback addresses; always on in demo mode"
+    )
     callback_workers: int = _setting(128, _whole(1, 256), "callbacks under way at once")
     channel_workers: int = _setting(32, _whole(1, 256), "calls to channels under way at once")
     backup_every: int = _setting(0, _whole(0, 8784), "hours from one scheduled backup to the next; 0 makes none")
@@ -166,6 +169,11 @@ class Settings:
         """Where the service itself listens: for a proxy on this machine, and for who looks for it there."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"http://{host}:{self.port}"
+
+    @property
+    def private_channels_allowed(self) -> bool:
+        """May channels and their proxies be at loopback and private addresses?"""
+        return self.demo or self.private_channels
 
     @property
     def private_callbacks_allowed(self) -> bool:

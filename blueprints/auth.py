@@ -15,11 +15,11 @@ from peewee import DatabaseError
 
 import settings
 from blueprints.gate import caller
+from gateways.addresses import address_of
 from models.merchant import Merchant
 from schemas.contract import AUTH, NONCE
 from schemas.strict_json import Literal, Malformed, parse, parse_query
 from services import directory, refused_lately, replay, signing, vault
-from services.addresses import address_of
 from services.directory import Known
 from services.errors import Refused
 from services.rates import Rate

@@ -13,8 +13,8 @@ from flask import Flask, request
 from werkzeug.wsgi import host_is_trusted
 
 import settings
+from gateways.addresses import address_of
 from services import proxy
-from services.addresses import address_of
 from services.errors import Refused
 from services.rates import Rate
 

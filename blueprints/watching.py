@@ -11,8 +11,8 @@ from flask import Blueprint, Response, request
 
 import settings
 from blueprints.operations import OPERATIONS
+from gateways.addresses import address_of
 from services import metrics, traces
-from services.addresses import address_of
 from services.errors import Refused
 
 log = logging.getLogger("access")

@@ -12,6 +12,7 @@ from typing import Any
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 
+from gateways.addresses import is_public
 from gateways.metered import MeteredResponse
 
 log = logging.getLogger(__name__)
@@ -160,6 +161,21 @@ class Bounded:
         super().request(*arguments, **named)  # type: ignore[misc]
         if limit:
             limit.watch(self)
+
+
+class AddressRefused(ValueError):
+    """The name leads to an address that the service does not call for others."""
+
+
+class Guarded(Bounded):
+    """A connection to public addresses only, unless private ones are allowed."""
+
+    private_allowed = False
+
+    def check(self, address: str) -> None:
+        """Raise AddressRefused for an address that is not public."""
+        if not self.private_allowed and not is_public(address):
+            raise AddressRefused(f"{address} is not a public address")
 
 
 def pools(kind: type[Bounded], **facts: Any) -> dict[str, Any]:

@@ -17,13 +17,13 @@ from urllib3.exceptions import HTTPError
 
 import settings
 from gateways.base import N_, BadNotice, ChannelUnknown, Finding
-from gateways.bounded import Bounded, Deadline, pools
+from gateways.bounded import AddressRefused, Deadline, Guarded, pools
 
 # Seconds: for a connection, for each read, and for one call as a whole.
 CONNECT, READ, WHOLE = 5.0, 10.0, 12.0
 CLOCKS_DIFFER = 60  # seconds that this machine's clock may be off an upstream's
 USER_AGENT = f"merchant-orders/{settings.VERSION}"
-POOLS = pools(Bounded)
+
 FORM = "application/x-www-form-urlencoded"
 # Schemes that a browser would not hand to an app, but run or show itself.
 NO_APPS = ("", "about", "blob", "data", "file", "javascript", "vbscript", "view-source")
@@ -52,6 +52,18 @@ class Reply:
         if not isinstance(value, dict):
             raise ChannelUnknown(f"status {self.status} and no JSON object")
         return value
+
+
+class _ToChannel(Guarded):
+    """Operators enter the addresses of channels and proxies: private ones only where the settings allow them."""
+
+    @property
+    def private_allowed(self) -> bool:  # type: ignore[override]
+        """Do the settings allow them?"""
+        return settings.active().private_channels_allowed
+
+
+POOLS = pools(_ToChannel)
 
 
 class _Adapter(HTTPAdapter):
@@ -97,7 +109,8 @@ class Upstream:
         """One request and its whole answer, whatever its status.
 
         Raises:
-            ChannelUnknown: no answer, or none in time. Its text names the host only: addresses may hold a key.
+            ChannelUnknown: no answer, or none in time, or the address is private and must not be called. Its text
+                names the host only: addresses may hold a key.
         """
         all_headers = {"User-Agent": USER_AGENT, "Accept-Encoding": "identity", **(headers or {})}
         if form is not None:
@@ -111,6 +124,8 @@ class Upstream:
             ):
                 self._date, self._heard = answer.headers.get("Date", ""), time.time()
                 return Reply(answer.status_code, answer.headers, self._body(answer))
+        except AddressRefused as refusal:
+            raise ChannelUnknown(f"{self._host} was not called: {refusal}, and private_channels is off") from None
         except (OSError, ValueError, HTTPError, HTTPException) as error:  # requests' own are OSErrors
             raise ChannelUnknown(f"no answer from {self._host}: {type(error).__name__}") from None
 

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from peewee import IntegrityError
 
 import business_clock
+from gateways.addresses import network_of
 from models.account import ReceivingAccount
 from models.base import database
 from models.faults import first_line
@@ -21,7 +22,6 @@ from models.ledger import AVAILABLE, COMMISSION, FEES, HELD
 from models.merchant import Merchant
 from models.writer import after_commit, transaction
 from services import directory, ledger, links, marks, masking, vault
-from services.addresses import network_of
 from services.errors import N_, NotPossible
 from services.postings import OPERATOR
 from services.signing import WEBHOOK_PREFIX

@@ -7,9 +7,9 @@ import secrets
 import time
 from typing import Any
 
+from gateways.addresses import address_of
 from schemas.strict_json import parse
 from services import signing
-from services.addresses import address_of
 from services.seeding import MERCHANTS, OPERATORS
 
 

@@ -11,11 +11,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from gateways.addresses import Network, network_of
 from models.channel import Channel
 from models.merchant import Merchant
 from models.revision import revision
 from services import sandbox_guard
-from services.addresses import Network, network_of
 
 FRESH = 0.02  # seconds until the database is asked again whether anything changed
 

@@ -9,29 +9,14 @@ import requests
 from requests.adapters import HTTPAdapter
 
 import settings
-from gateways.bounded import Bounded, pools
-from services import addresses, masking
+from gateways.bounded import Guarded, pools
+from services import masking
 
 _local = threading.local()
 USER_AGENT = f"merchant-orders/{settings.VERSION}"
 
 
-class AddressRefused(ValueError):
-    """The name leads to an address that the service does not call for others."""
-
-
-class _Guarded(Bounded):
-    """A connection that goes nowhere private."""
-
-    private_allowed = False
-
-    def check(self, address: str) -> None:
-        """Raises AddressRefused."""
-        if not self.private_allowed and not addresses.is_public(address):
-            raise AddressRefused(f"{address} is not a public address")
-
-
-POOLS = {private_allowed: pools(_Guarded, private_allowed=private_allowed) for private_allowed in (False, True)}
+POOLS = {private_allowed: pools(Guarded, private_allowed=private_allowed) for private_allowed in (False, True)}
 
 
 def _adapter(private_allowed: bool) -> HTTPAdapter:
@@ -51,7 +36,7 @@ def post(url: str, body: bytes, headers: dict[str, str], *, timeout: float, priv
 
     Args:
         timeout: seconds for connecting and for each read.
-        private_allowed: else only public addresses are called (services/addresses.py).
+        private_allowed: else only public addresses are called (gateways/addresses.py).
 
     Raises:
         AddressRefused, requests.RequestException, ValueError: no answer, or no usable address.

@@ -7,7 +7,7 @@ import threading
 from ipaddress import ip_network
 
 import settings
-from services.addresses import address_of
+from gateways.addresses import address_of
 
 log = logging.getLogger(__name__)
 

@@ -182,6 +182,17 @@ def test_a_channel_or_merchant_that_is_not_there_is_refused(refuses, arguments, 
 
 
 @pytest.mark.parametrize("settings_of_app", [{"demo": False}])
+@pytest.mark.usefixtures("trial")
+def test_a_check_of_a_channel_at_a_private_address_names_the_setting(flask, refuses):
+    config = {"base_url": "http://127.0.0.1:9/", "pid": "1000", "key": "secret", "version": "1"}
+    pairs = [part for name, value in config.items() for part in ("--config", f"{name}={value}")]
+    number = flask("channel", "add", "--category", "gateway_b", "--driver", "epay", "--name", "A", *pairs, "--json")
+    said = refuses("channel", "check", json.loads(number.stdout)["id"])
+    assert "127.0.0.1 was not called" in said
+    assert "private_channels is off" in said
+
+
+@pytest.mark.parametrize("settings_of_app", [{"demo": False}])
 def test_a_sandbox_channel_outside_demo_mode_is_neither_added_nor_enabled(flask, refuses):
     base = ("channel", "add", "--category", "gateway_b", "--name", "New")
     assert "demo mode only" in refuses(*base, "--driver", "sandbox")

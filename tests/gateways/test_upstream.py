@@ -10,10 +10,23 @@ import time
 
 import pytest
 
+import settings
 from gateways import upstream
 from gateways.base import ChannelUnknown
 from gateways.upstream import Upstream
 from tests.upstreams.epay import KEY, EpayPlatform
+
+
+@pytest.fixture(autouse=True)
+def chosen(monkeypatch):
+    """`chosen(private_channels=False)`: the settings of this process; at first private addresses are allowed."""
+
+    def use(**wanted):
+        monkeypatch.setattr(settings, "_active", [settings.Settings(**wanted)])
+
+    use(private_channels=True)
+    return use
+
 
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
 
@@ -189,3 +202,43 @@ def test_a_malformed_header_puts_no_address_into_a_log(app, web_server, add_chan
     Upstream(base).get("api.php", {"key": KEY})
     assert KEY not in caplog.text
     assert "api.php" not in caplog.text
+
+
+AT_HOME = ("127.0.0.1", "localhost", "[::1]", "[::ffff:127.0.0.1]", "0.0.0.0", "2130706433")
+
+
+@pytest.mark.parametrize("host", AT_HOME)
+def test_a_private_address_is_called_only_where_the_settings_allow_it(serving, chosen, host):
+    heard = []
+    port = serving(lambda client, _: (heard.append(client), client.sendall(ANSWER)))
+    chosen(private_channels=False)
+    with pytest.raises(
+        ChannelUnknown, match=r"was not called: .* is not a public address, and private_channels is off"
+    ):
+        Upstream(f"http://{host}:{port}").get("api.php", {"key": "secret"})
+    assert heard == []
+
+
+@pytest.mark.parametrize("wanted", [{"private_channels": True}, {"demo": True}])
+def test_the_demo_and_a_setting_allow_private_addresses(serving, chosen, wanted):
+    port = serving(lambda client, _: client.sendall(ANSWER))
+    chosen(**wanted)
+    assert Upstream(f"http://127.0.0.1:{port}").get("api.php", {}).status == 200
+
+
+def test_a_name_with_one_private_address_is_not_called(serving, chosen, monkeypatch):
+    port = serving(lambda client, _: client.sendall(ANSWER))
+    found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port)) for address in ("93.184.215.14", "127.0.0.1")]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
+    chosen()
+    with pytest.raises(ChannelUnknown, match=r"pay\.example was not called: 127\.0\.0\.1"):
+        Upstream(f"http://pay.example:{port}").get("api.php", {})
+
+
+def test_a_private_proxy_is_not_called_either(serving, chosen):
+    heard = []
+    port = serving(lambda client, _: (heard.append(client), client.sendall(ANSWER)))
+    chosen()
+    with pytest.raises(ChannelUnknown, match="private_channels is off"):
+        Upstream("http://pay.example", f"http://127.0.0.1:{port}").get("api.php", {})
+    assert heard == []

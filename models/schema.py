@@ -15,7 +15,7 @@ from models.base import database, first_ids
 from models.channel import Channel, ChannelLink
 from models.ledger import Entry, LedgerAccount, Posting
 from models.merchant import Merchant
-from models.operator import AuditEntry, Operator
+from models.operator import AuditEntry, Operator, Session
 from models.order import History, Order, PaymentException
 from models.outbox import Callback, CallbackAttempt, WebhookKey
 from models.replay import IdempotencyKey, Nonce
@@ -53,6 +53,7 @@ TABLES = [
     Restoration,
     UnknownNotice,
     Attempt,
+    Session,
 ]
 # How a row is recognised that must neither change nor go, not even by REPLACE, which fires no DELETE trigger.
 APPEND_ONLY = {

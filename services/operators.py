@@ -12,6 +12,7 @@ import business_clock
 from models.base import database
 from models.operator import OPERATOR, ROLES, VIEWER, Operator
 from models.writer import transaction
+from services import sessions
 from services.errors import N_, NotPossible
 
 NAME = re.compile(r"[A-Za-z0-9_.@-]{1,64}")
@@ -112,6 +113,7 @@ def end_sessions(operator: Operator) -> None:
 def _change(operator: Operator, **facts: object) -> None:
     facts |= {"session": secrets.token_hex(16), "updatetime": business_clock.now()}
     Operator.update(facts).where(Operator.id == operator.id).execute()
+    sessions.end_all(operator)
     for name, value in facts.items():
         setattr(operator, name, value)
 
@@ -126,8 +128,3 @@ def sign_in(name: str, password: str) -> Operator | None:
     found = Operator.get_or_none(Operator.name == name)
     holds = check_password_hash(found.password if found else _nobody(), password[:MOST_CHARACTERS])
     return found if found and holds and found.enabled else None
-
-
-def of_session(session: str) -> Operator | None:
-    """The account whose sessions carry this text; None where that has ended, or it is switched off."""
-    return Operator.get_or_none(Operator.session == session, Operator.enabled)

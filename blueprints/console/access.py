@@ -1,9 +1,8 @@
-"""Who may do what in the console: signing in and out, roles, and what a session is worth."""
+"""Who may do what in the console: signing in and out, and roles."""
 
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -19,21 +18,19 @@ import settings
 from blueprints.console import local
 from blueprints.console.forms import told
 from blueprints.gate import caller
-from models.operator import OPERATOR, Operator
-from services import audit, operators
+from models.operator import OPERATOR, Operator, Session
+from services import audit, operators, sessions
 from services.errors import N_, NotPossible, Refused
 from services.rates import Rate
 
 log = logging.getLogger(__name__)
 
-IDLE_SECONDS = 3_600  # without a request, until a session ends
-LONGEST_SECONDS = 12 * 3_600  # until it ends in any case
 WINDOW = 300  # seconds
 TRIES, TRIES_OF_ALL = 10, 120  # that fail in a window: of one address, and together, for each costs some 60 ms
 
 access = Blueprint("access", __name__)
 OPEN = {"static", "language", "access.login", "access.sign_in"}  # what needs no session
-OWN = {"access.logout", "access.everywhere", "access.password"}  # what a viewer may send, too
+OWN = {"access.logout", "access.everywhere", "access.password", "sessions.end", "sessions.others"}  # for viewers, too
 
 
 def _changes_nothing(endpoint: str | None) -> bool:
@@ -42,14 +39,14 @@ def _changes_nothing(endpoint: str | None) -> bool:
 
 
 class User(UserMixin):
-    """The account behind a request."""
+    """The account behind a request, with its session or, when that begins, the token for its cookie."""
 
-    def __init__(self, operator: Operator):
-        self.operator, self.name = operator, operator.name
+    def __init__(self, operator: Operator, session: Session | None = None, token: str = ""):
+        self.operator, self.name, self.session, self._token = operator, operator.name, session, token
 
     def get_id(self) -> str:
-        """What the session carries."""
-        return str(self.operator.session)
+        """The token that the cookie carries."""
+        return self._token
 
     @property
     def may_act(self) -> bool:
@@ -140,17 +137,25 @@ def sign_in() -> Any:
         return _form(form, 401, gettext("Name or password are wrong."))
     take_back()
     audit.record(audit.Actor(found.name, request.remote_addr or ""), "sign in")  # else there is no session
+    return _begun(form, found)
+
+
+def _begun(form: FlaskForm, found: Operator) -> Any:
+    token = sessions.begin(found, request.remote_addr or "", request.user_agent.string)
+    if token is None:
+        return _form(form, 401, gettext("This account has just been changed. Sign in again."))
     session.clear()  # a token or a name from before must not live on
-    login_user(User(found))
+    login_user(User(found, token=token))
     session.permanent = True
-    session["since"] = int(time.time())
     return redirect(own(request.args.get("next", "")))
 
 
 @access.post("/logout")
 def logout() -> Any:
     """End this session."""
-    me, answer = actor(), _ended()  # also where nothing can be written down
+    me, operator, this = actor(), current_user.operator, current_user.session.id
+    answer = _ended()
+    sessions.end(operator, this)  # before the entry, so that it ends even if the audit log can't be written
     audit.record(me, "sign out")
     return answer
 
@@ -192,10 +197,9 @@ def password() -> Any:
     return answer
 
 
-def _load(session_text: str) -> User | None:
-    found = operators.of_session(session_text)
-    recent = session.get("since", 0) > time.time() - LONGEST_SECONDS
-    return User(found) if found and recent else None
+def _load(token: str) -> User | None:
+    found = sessions.find(token)
+    return User(found.operator, found) if found else None
 
 
 def _check() -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from peewee import BooleanField, Check, TextField
+from peewee import BooleanField, Check, ForeignKeyField, TextField
 
 from models.base import Table, Timestamp
 
@@ -10,7 +10,7 @@ VIEWER, OPERATOR = ROLES = ("viewer", "operator")
 
 
 class Operator(Table):
-    """One account. `password` is a hash; `session` is what its sessions carry, so that a new one ends them all."""
+    """One account. `password` is a hash; `session` changes whenever its sessions end."""
 
     name = TextField(unique=True)
     password = TextField()
@@ -19,6 +19,21 @@ class Operator(Table):
     enabled = BooleanField(default=True)
     createtime = Timestamp()
     updatetime = Timestamp()
+
+
+class Session(Table):
+    """One sign-in. `key` is the SHA-256 of the token in its cookie.
+
+    `seentime` is the time of the last request, to the minute; `confirmtime` that of the last confirmation, 0 for none.
+    """
+
+    key = TextField(unique=True)
+    operator = ForeignKeyField(Operator)
+    createtime = Timestamp()
+    seentime = Timestamp()
+    confirmtime = Timestamp()
+    address = TextField()
+    browser = TextField()
 
 
 class AuditEntry(Table):

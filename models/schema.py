@@ -16,7 +16,7 @@ from models.channel import Channel, ChannelLink
 from models.erasure import ErasureDelayed, ErasureProgress
 from models.ledger import Entry, LedgerAccount, Posting
 from models.merchant import Merchant
-from models.operator import AuditEntry, Operator
+from models.operator import AuditEntry, Operator, Session
 from models.order import History, Order, PaymentException
 from models.outbox import Callback, CallbackAttempt, WebhookKey
 from models.replay import IdempotencyKey, Nonce
@@ -58,6 +58,7 @@ TABLES = [
     PayoutRequest,
     ErasureProgress,
     ErasureDelayed,
+    Session,
 ]
 # How a row is recognised that must neither change nor go, not even by REPLACE, which fires no DELETE trigger.
 APPEND_ONLY = {

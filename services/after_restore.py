@@ -14,10 +14,10 @@ from peewee import DatabaseError
 import business_clock
 from models import schema
 from models.base import database, forget_constants
-from models.operator import AuditEntry
+from models.operator import AuditEntry, Session
 from models.restoration import Restoration, paused_since
 from models.writer import transaction
-from services import audit
+from services import audit, sessions
 from services.errors import NotPossible
 
 log = logging.getLogger(__name__)
@@ -68,6 +68,8 @@ def mark(replaced: Ids | None = None) -> None:
     schema.continue_ids()
     if AuditEntry.table_exists():  # not in a backup of a release up to 0.3.0
         audit.record(HERE, "restore", "database")
+    if Session.table_exists():  # not in a backup of a release up to 0.3.0
+        sessions.forget()
 
 
 @transaction

@@ -10,7 +10,7 @@ import business_clock
 from models.base import database
 from models.operator import OPERATOR, ROLES, VIEWER, Operator
 from models.writer import transaction
-from services import passwords
+from services import passwords, sessions
 from services.errors import N_, NotPossible
 
 NAME = re.compile(r"[A-Za-z0-9_.@-]{1,64}")
@@ -98,6 +98,7 @@ def end_sessions(operator: Operator) -> None:
 def _change(operator: Operator, **facts: object) -> None:
     facts |= {"session": secrets.token_hex(16), "updatetime": business_clock.now()}
     Operator.update(facts).where(Operator.id == operator.id).execute()
+    sessions.end_all(operator)
     for name, value in facts.items():
         setattr(operator, name, value)
 
@@ -137,8 +138,3 @@ def mark(name: str) -> str:
     """What a device remembers of an account, until its password changes; empty if there is no such account."""
     stored = Operator.select(Operator.password).where(Operator.name == name).scalar()
     return hashlib.sha256(f"{name} {stored}".encode()).hexdigest()[:32] if stored else ""
-
-
-def of_session(session: str) -> Operator | None:
-    """The account whose sessions carry this text; None where that has ended, or it is switched off."""
-    return Operator.get_or_none(Operator.session == session, Operator.enabled)

@@ -53,6 +53,7 @@ CONSOLE = """
 /channel/<int:channel_id> GET POST
 /channel/<int:channel_id>/try POST
 /channel/new GET POST
+/confirm GET POST
 /language/<language_name> GET
 /ledger/ GET
 /ledger/heads.json GET
@@ -71,6 +72,9 @@ CONSOLE = """
 /operators/ GET POST
 /operators/<int:operator_id>/<word> POST
 /operators/<int:operator_id>/password GET POST
+/sessions/ GET
+/sessions/<int:session_id>/end POST
+/sessions/others POST
 /order/ GET
 /order/<order_no> GET
 /order/<order_no>/act POST

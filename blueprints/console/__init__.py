@@ -22,6 +22,7 @@ from blueprints.console import (
     books,
     callback,
     channels,
+    confirm,
     ledger,
     lists,
     local,
@@ -29,9 +30,10 @@ from blueprints.console import (
     merchants,
     operators,
     order,
+    own_sessions,
 )
 from blueprints.console.dashboard import Dashboard
-from services import storage, vault
+from services import sessions, storage, vault
 from services.errors import ERRORS, Refused
 
 PREFIX = "/console"
@@ -127,7 +129,7 @@ def create() -> Flask:
         SESSION_COOKIE_PATH=PREFIX,
         SESSION_COOKIE_HTTPONLY=True,
         SESSION_COOKIE_SAMESITE="Lax",
-        PERMANENT_SESSION_LIFETIME=access.IDLE_SECONDS,
+        PERMANENT_SESSION_LIFETIME=sessions.IDLE_SECONDS,
         WTF_CSRF_TIME_LIMIT=None,  # the session's own end is the token's
         BABEL_TRANSLATION_DIRECTORIES=str(settings.ROOT / "blueprints" / "translations"),
     )
@@ -139,6 +141,8 @@ def create() -> Flask:
     app.register_error_handler(HTTPException, _http)
     app.register_error_handler(Exception, _unexpected)
     access.init(app)
+    confirm.init(app)
+    app.register_blueprint(own_sessions.pages)
     local.init(app)
     theme = BootstrapTheme(folder="bootstrap4", base_template="console/base.html")
     admin = Admin(app, name="console", url="/", index_view=Dashboard(), theme=theme, static_url_path="/static")

@@ -1,9 +1,8 @@
-"""Who may do what in the console: signing in and out, roles, and what a session is worth."""
+"""Who may do what in the console: signing in and out, and roles."""
 
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -19,22 +18,20 @@ import settings
 from blueprints.console import devices, local
 from blueprints.console.forms import told
 from blueprints.gate import caller, network
-from models.operator import OPERATOR, Operator
-from services import audit, operators, passwords
+from models.operator import OPERATOR, Operator, Session
+from services import audit, operators, passwords, sessions
 from services.errors import N_, NotPossible, Refused
 from services.rates import Rate
 
 log = logging.getLogger(__name__)
 
-IDLE_SECONDS = 3_600  # without a request, until a session ends
-LONGEST_SECONDS = 12 * 3_600  # until it ends in any case
 WINDOW = 300  # seconds
 # Tries that fail in a window: of one address or known device, of one /48 of IPv6, and of all strangers together.
 TRIES, TRIES_OF_SITE, TRIES_OF_ALL = 10, 40, 120
 
 access = Blueprint("access", __name__)
 OPEN = {"static", "language", "access.login", "access.sign_in"}  # what needs no session
-OWN = {"access.logout", "access.everywhere", "access.password"}  # what a viewer may send, too
+OWN = {"access.logout", "access.everywhere", "access.password", "sessions.end", "sessions.others"}  # for viewers, too
 
 
 def _changes_nothing(endpoint: str | None) -> bool:
@@ -43,14 +40,14 @@ def _changes_nothing(endpoint: str | None) -> bool:
 
 
 class User(UserMixin):
-    """The account behind a request."""
+    """The account behind a request, with its session or, when that begins, the token for its cookie."""
 
-    def __init__(self, operator: Operator):
-        self.operator, self.name = operator, operator.name
+    def __init__(self, operator: Operator, session: Session | None = None, token: str = ""):
+        self.operator, self.name, self.session, self._token = operator, operator.name, session, token
 
     def get_id(self) -> str:
-        """What the session carries."""
-        return str(self.operator.session)
+        """The token that the cookie carries."""
+        return self._token
 
     @property
     def may_act(self) -> bool:
@@ -84,7 +81,7 @@ class NewPassword(FlaskForm):
 _rates: dict[str, Rate] = {}
 
 
-def _count_try(own: str = "") -> Callable[[], None]:
+def count_try(own: str = "") -> Callable[[], None]:
     """Count a try before it is made, so that many at once are not more; what is returned takes it back.
 
     Args:
@@ -139,7 +136,7 @@ def sign_in() -> Any:
     name = form.name.data or ""
     device = devices.known_to(name)
     try:
-        take_back = _count_try(own=device)
+        take_back = count_try(own=device)
         found = _signed_in(name, form.password.data or "", device, take_back)
     except Refused as refusal:
         seconds = refusal.retry_after or 1
@@ -150,10 +147,16 @@ def sign_in() -> Any:
         return _form(form, 401, gettext("Name or password are wrong."))
     take_back()
     audit.record(audit.Actor(found.name, request.remote_addr or ""), "sign in")  # else there is no session
+    return _begun(form, found)
+
+
+def _begun(form: FlaskForm, found: Operator) -> Any:
+    token = sessions.begin(found, request.remote_addr or "", request.user_agent.string)
+    if token is None:
+        return _form(form, 401, gettext("This account has just been changed. Sign in again."))
     session.clear()  # a token or a name from before must not live on
-    login_user(User(found))
+    login_user(User(found, token=token))
     session.permanent = True
-    session["since"] = int(time.time())
     response = redirect(own(request.args.get("next", "")), 302)
     devices.remember(response, found.name)
     return response
@@ -170,7 +173,9 @@ def _signed_in(name: str, password: str, device: str, take_back: Callable[[], No
 @access.post("/logout")
 def logout() -> Any:
     """End this session."""
-    me, answer = actor(), _ended()  # also where nothing can be written down
+    me, operator, this = actor(), current_user.operator, current_user.session.id
+    answer = _ended()
+    sessions.end(operator, this)  # before the entry, so that it ends even if the audit log can't be written
     audit.record(me, "sign out")
     return answer
 
@@ -196,7 +201,7 @@ def password() -> Any:
     if not form.validate_on_submit():
         return render_template("console/password.html", form=form)
     me = current_user.operator
-    take_back = _count_try(own=f"account {me.name}")
+    take_back = count_try(own=f"account {me.name}")
     try:
         if not operators.password_holds(me, form.present.data or ""):
             raise NotPossible(N_("the present password is another one"))
@@ -212,10 +217,9 @@ def password() -> Any:
     return answer
 
 
-def _load(session_text: str) -> User | None:
-    found = operators.of_session(session_text)
-    recent = session.get("since", 0) > time.time() - LONGEST_SECONDS
-    return User(found) if found and recent else None
+def _load(token: str) -> User | None:
+    found = sessions.find(token)
+    return User(found.operator, found) if found else None
 
 
 def _check() -> Any:

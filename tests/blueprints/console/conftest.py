@@ -2,23 +2,30 @@
 
 import pytest
 
+from models.operator import Operator, Session
 from services import seeding
 from tests.blueprints.console.acting import Desk
 from tests.blueprints.console.reading import Shown
 
 PASSWORD = "-password"
+LATER = 2**40  # after any time that a test sets
 
 
 @pytest.fixture
 def sign_in(app):
-    """`sign_in(name)`: Flask's test client with a session of this account of the demo."""
+    """`sign_in(name)`: Flask's test client with a session of this account of the demo.
+
+    The session is confirmed, so that no action asks for the password again, unless `confirmed` is false.
+    """
     seeding.seed_operators()
 
-    def signed_in(name):
+    def signed_in(name, confirmed=True):
         client = app.test_client()
         token = Shown(client.get("/console/login").text).fields["csrf_token"]
         form = {"csrf_token": token, "name": name, "password": name + PASSWORD}
         assert client.post("/console/login", data=form).status_code == 302
+        if confirmed:
+            Session.update(confirmtime=LATER).where(Session.operator == Operator.get(name=name)).execute()
         return client
 
     return signed_in

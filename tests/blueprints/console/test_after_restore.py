@@ -6,9 +6,9 @@ LOST = "202611230000000000000001"
 
 
 @pytest.fixture
-def told(page):
-    """`told(text)`: does the first page say that?"""
-    return lambda text: text in page().html
+def told(page, sign_in):
+    """`told(text)`: does the first page say that? Signs in each time, since a restore ends sessions."""
+    return lambda text: text in page(client=sign_in("demo")).html
 
 
 def test_the_first_page_says_what_is_paused_until_the_operator_resumes(flask, told):

@@ -16,7 +16,7 @@ from models import schema, sqlite, writer
 from models.base import open_database, open_postgres
 from models.channel import Channel
 from models.merchant import Merchant
-from services import clock_offset, directory, logs, statistics, storage, vault, verification
+from services import clock_offset, directory, logs, permissions, statistics, storage, vault, verification
 
 
 class Service(Flask):
@@ -31,6 +31,7 @@ def _open(chosen: settings.Settings) -> None:
     """Bring the process's database and vault up. Raises VaultLocked, NoDriver, DatabaseError or OSError."""
     settings.use(chosen)
     chosen.instance.mkdir(mode=0o700, parents=True, exist_ok=True)
+    permissions.secure(chosen)
     writer.stop()
     directory.forget()
     storage.trial.forget()

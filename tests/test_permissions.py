@@ -1,0 +1,82 @@
+"""Keys, settings and data that other users could read: narrowed at start, with a warning, or refused."""
+
+import os
+import shutil
+import stat
+
+import pytest
+
+import app
+from models.base import database
+from tests.databases import settings_of
+
+FILES = ("vault.key", "config.toml", "orders.sqlite")
+
+pytestmark = pytest.mark.sqlite
+
+
+@pytest.fixture
+def wide(instance):
+    """An instance folder that other users may read, with a config.toml."""
+    (instance / "config.toml").write_text("", "utf-8")
+    for path in (instance, *(instance / name for name in FILES)):
+        path.chmod(0o755 if path.is_dir() else 0o644)
+    return instance
+
+
+def modes(folder):
+    return {path.name: oct(stat.S_IMODE(path.stat().st_mode)) for path in (folder, *(folder / name for name in FILES))}
+
+
+def start(folder):
+    app.begin(settings_of(folder, demo=True))
+    database.close()
+
+
+def test_what_other_users_could_read_is_narrowed_and_warned_of(wide, caplog):
+    start(wide)
+    assert modes(wide) == {wide.name: "0o700"} | dict.fromkeys(FILES, "0o600")
+    (line,) = [record.message for record in caplog.records if "Other users" in record.message]
+    assert all(name in line for name in FILES)
+    assert "flask vault rotate" in line
+    caplog.clear()
+    start(wide)
+    assert not [record.message for record in caplog.records if "Other users" in record.message]
+
+
+def test_in_a_folder_of_its_own_a_file_is_narrowed_without_a_warning(wide, caplog):
+    wide.chmod(0o700)
+    start(wide)
+    assert modes(wide) == {wide.name: "0o700"} | dict.fromkeys(FILES, "0o600")
+    assert not [record.message for record in caplog.records if "Other users" in record.message]
+
+
+def test_a_group_may_read_a_mounted_key(wide, caplog):
+    wide.chmod(0o750)
+    (wide / "vault.key").chmod(0o640)
+    start(wide)
+    assert modes(wide)["vault.key"] == "0o640"
+
+
+@pytest.mark.parametrize("name", ["vault.key", "config.toml"])
+def test_a_wide_file_of_another_user_is_refused_in_one_line(wide, name, monkeypatch, capsys):
+    """As another user's file would be: these tests may run as root, who may change any."""
+    chmod = os.chmod
+
+    def refuse(path, mode, **how):
+        if os.fspath(path).endswith(name):
+            raise PermissionError(1, "Operation not permitted")
+        chmod(path, mode, **how)
+
+    monkeypatch.setattr(os, "chmod", refuse)
+    with pytest.raises(SystemExit) as end:
+        app.begin(settings_of(wide, demo=True))
+    assert end.value.code == 2
+    assert f"other users may read or write {wide / name}" in capsys.readouterr().err
+
+
+def test_the_backups_are_narrowed_too(wide):
+    shutil.rmtree(wide / "backups", ignore_errors=True)
+    (wide / "backups").mkdir(mode=0o755)
+    start(wide)
+    assert stat.S_IMODE((wide / "backups").stat().st_mode) == 0o700

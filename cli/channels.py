@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import sys
-from pathlib import Path
 from typing import Any, BinaryIO
 
 import click
 
+from cli import sensitive
 from cli.output import PERCENT, ROW_ID, YUAN, Commands, PercentType, YuanType, facts, given_of, json_option, show, table
 from gateways import registry
 from models.channel import CATEGORIES, Channel, ChannelLink
@@ -45,7 +45,8 @@ def _settable(command: Any) -> Any:
             "pairs",
             multiple=True,
             metavar="NAME=VALUE",
-            help="One field of the driver's config; NAME=@FILE for what is in a file, such as a key.",
+            help="One field of the driver's config; NAME=@FILE for what is in a file, such as a key, or NAME=- for standard "
+            "input.",
         ),
         click.option("--config-file", type=click.File("rb"), help="The driver's config as JSON; - for standard input."),
     )
@@ -57,20 +58,14 @@ def _settable(command: Any) -> Any:
 def _config(pairs: tuple[str, ...], file: BinaryIO | None) -> dict[str, Any]:
     try:
         config = json.loads(file.read()) if file else {}
-        return config | {name: _value(name, value) for name, value in (pair.split("=", 1) for pair in pairs)}
+        given = [pair.split("=", 1) for pair in pairs]
+        config |= dict(given)
     except (ValueError, TypeError):
         raise NotPossible("the config is NAME=VALUE pairs or a file with one JSON object") from None
-
-
-def _value(name: str, text: str) -> str:
-    if not text.startswith("@"):
-        return text
     try:
-        return Path(text[1:]).expanduser().read_text("utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        # Without the name of the file: what begins with @ may be a password that was meant literally.
-        reason = getattr(error, "strerror", None) or "is not UTF-8 text"
-        raise NotPossible(f"the file for {name} can't be read: {reason}") from None
+        return config | {name: sensitive.read(value, name) for name, value in given}
+    except ValueError as error:
+        raise NotPossible(str(error)) from None
 
 
 @channel.command("add")

@@ -10,6 +10,7 @@ import click
 
 import settings
 from cli.output import Commands, refusal, when
+from cli.sensitive import SENSITIVE
 from models import schema
 from models.base import database
 from services import after_restore, demo, instance_lock, seeded_orders, seeding
@@ -96,9 +97,12 @@ def resume() -> None:
 
 
 @db.command("copy")
-@click.argument("url")
+@click.argument("url", type=SENSITIVE)
 def copy(url: str) -> None:
-    """Copy the SQLite database into Postgres, and compare. URL names an empty database. Stop the service before."""
+    """Copy the SQLite database into Postgres, and compare. Stop the service before.
+
+    URL names an empty database; if it has a password, use @FILE, or - for standard input.
+    """
     schema.check()
     copy_to_postgres(url, 2, lambda name, rows: click.echo(f"{name:20} {rows:>12} rows, sums compared"))
     click.echo("the copy is complete and its books verify; now set, on each host:")

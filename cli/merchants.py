@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from cli.output import PERCENT, Commands, facts, given_of, json_option, show, table, when
+from cli.sensitive import SENSITIVE
 from models.channel import ChannelLink
 from models.merchant import Merchant
 from schemas.views import hundredths
@@ -24,7 +25,11 @@ def _settable(command: Any) -> Any:
     """The options that `add` and `set` share."""
     options = (
         click.option("--name", help="Name that payers see."),
-        click.option("--callback-url", help="Where callbacks go; empty for nowhere."),
+        click.option(
+            "--callback-url",
+            type=SENSITIVE,
+            help="Where callbacks go; empty for nowhere; @FILE, or - for stdin.",
+        ),
         click.option(
             "--events", help="Events besides the results: paid, confirmed, credited, refunded; joined by commas."
         ),
@@ -124,8 +129,8 @@ def rotate(key: str, callback: bool, keep_hours: int, as_json: bool) -> None:
 @click.argument("key")
 @click.option("--bank", default="", help="Bank.")
 @click.option("--sub-bank", default="", help="Branch.")
-@click.option("--card-number", required=True, help="Card or account number.")
-@click.option("--real-name", required=True, help="Holder's name.")
+@click.option("--card-number", required=True, type=SENSITIVE, help="Card or account number, @FILE, or -.")
+@click.option("--real-name", required=True, type=SENSITIVE, help="Holder's name, @FILE, or - for standard input.")
 @json_option
 def add_account(key: str, as_json: bool, **details: str) -> None:
     """Put a receiving account on file for merchant KEY. Withdrawals go to the newest."""

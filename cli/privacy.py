@@ -3,37 +3,24 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import click
 
 from cli.orders import everything
 from cli.output import Commands, table
+from cli.sensitive import SENSITIVE
 from services import attempts, privacy
 from services.errors import NotPossible
 
 privacy_commands = Commands("privacy", help="Personal data of one person: export it, erase it.")
 
 
-def _read(_: click.Context, option: click.Parameter, text: str) -> str:
-    """The value itself, or that in @FILE, or on standard input for `-`."""
-    if text == "-":
-        return sys.stdin.readline().strip()
-    if not text.startswith("@"):
-        return text.strip()
-    try:
-        return Path(text[1:]).read_text("utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise click.BadParameter(f"{text[1:]} cannot be read: {error}", param=option) from None
-
-
 def _of_a_person(command: Callable[..., None]) -> Callable[..., None]:
     for option in (
-        click.option("--card", default="", callback=_read, help="Exact card number, @FILE, or - for standard input."),
-        click.option("--name", default="", callback=_read, help="Exact name, @FILE, or - for standard input."),
+        click.option("--card", default="", type=SENSITIVE, help="Exact card number, @FILE, or - for standard input."),
+        click.option("--name", default="", type=SENSITIVE, help="Exact name, @FILE, or - for standard input."),
         click.argument("numbers", metavar="[ORDER_NOS]", nargs=-1),
     ):
         command = option(command)

@@ -97,4 +97,4 @@ def test_an_order_that_has_not_ended_is_refused_and_nothing_is_erased(ended, api
 def test_a_command_without_a_person_or_with_an_unknown_order_says_so(refuses, tmp_path):
     assert "order numbers, --name or --card" in refuses("privacy", "export")
     assert "no order 1" in refuses("privacy", "erase", "1")
-    assert "cannot be read" in refuses("privacy", "export", "--name", f"@{tmp_path}/none")
+    assert "can't be read" in refuses("privacy", "export", "--name", f"@{tmp_path}/none")

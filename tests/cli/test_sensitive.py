@@ -1,0 +1,69 @@
+"""No secret and no personal data has to be on a command line."""
+
+import click
+import pytest
+
+import cli
+from cli.sensitive import Sensitive
+
+SECRET = ("secret", "password", "card", "callback_url", "real_name", "theirs")
+NO_SECRET = ("scenario run callback_url",)  # a demo's
+
+
+def parameters(group, path=()):
+    """Each parameter of each command, by command and name."""
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        if isinstance(command, click.Group):
+            yield from parameters(command, (*path, name))
+        else:
+            yield from ((" ".join((*path, name)), each) for each in command.params)
+
+
+def test_each_parameter_that_may_be_a_secret_can_come_from_a_file(app):
+    commands = cli.commands(serve="web:serve")
+    found = {f"{command} {each.name}": each for command, each in parameters(commands)}
+    secret = {
+        name: each
+        for name, each in found.items()
+        if any(word in name.rsplit(" ", 1)[1] for word in SECRET) or name in ("db copy url", "privacy export name")
+    }
+    for name in NO_SECRET:
+        del secret[name]
+    assert len(secret) >= 8
+    wrong = [
+        name
+        for name, each in secret.items()
+        if not isinstance(each.type, (Sensitive, click.File, click.Path)) and not getattr(each, "is_flag", False)
+    ]
+    assert wrong == []
+
+
+@pytest.fixture
+def file(tmp_path):
+    def write(text):
+        path = tmp_path / "value.txt"
+        path.write_text(f"{text}\n", "utf-8")
+        return f"@{path}"
+
+    return write
+
+
+def test_a_callback_url_comes_from_a_file_or_from_standard_input(flask, flask_json, file):
+    flask("merchant", "set", "demo", "--callback-url", file("https://shop.example/hook?key=one"))
+    assert flask_json("merchant", "show", "demo")["callback_url"] == "https://shop.example/hook?key=one"
+    flask("merchant", "set", "demo", "--callback-url", "-", typed="https://shop.example/hook?key=two\n")
+    assert flask_json("merchant", "show", "demo")["callback_url"] == "https://shop.example/hook?key=two"
+
+
+def test_an_account_comes_from_a_file_and_from_standard_input(flask, flask_json, file):
+    card = file("6222020000000000999")
+    flask("account", "add", "demo", "--card-number", card, "--real-name", "-", typed="李四光\n")
+    assert [row["card_number"][-4:] for row in flask_json("account", "list", "demo")].count("0999") == 1
+
+
+def test_a_file_that_cannot_be_read_is_refused_without_its_name(flask):
+    said = flask("merchant", "set", "demo", "--callback-url", "@n0where", fails=True).output
+    assert "can't be read" in said
+    assert "n0where" not in said

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from flask import Flask
@@ -27,8 +28,11 @@ class Service(Flask):
         return func
 
 
-def _open(chosen: settings.Settings) -> None:
-    """Bring the process's database and vault up. Raises VaultLocked, NoDriver, DatabaseError or OSError."""
+def _open(chosen: settings.Settings) -> settings.Settings:
+    """Bring the process's database and vault up. Raises VaultLocked, NoDriver, DatabaseError or OSError.
+
+    Returns: the settings, in demo mode for a command on the demo's database, which is never served outside it.
+    """
     settings.use(chosen)
     chosen.instance.mkdir(mode=0o700, parents=True, exist_ok=True)
     permissions.secure(chosen)
@@ -49,6 +53,10 @@ def _open(chosen: settings.Settings) -> None:
     if sealed is not None:
         vault.unseal(sealed)  # the right key?
     clock_offset.recall(knows_demo=not lacking)
+    if not lacking and cli.is_all_that_runs(sys.argv) and Merchant.any_demo():
+        chosen = replace(chosen, demo=True)
+        settings.use(chosen)
+    return chosen
 
 
 def begin(chosen: settings.Settings | None = None) -> settings.Settings:
@@ -61,7 +69,7 @@ def begin(chosen: settings.Settings | None = None) -> settings.Settings:
         if cli.needs_no_database(sys.argv):
             settings.use(chosen)
         else:
-            _open(chosen)
+            chosen = _open(chosen)
     logs.begin(chosen)
     return chosen
 

@@ -28,6 +28,7 @@ from services.channels import driver_of
 from tests import applications, contract, databases, postgres, scratch, tiers
 from tests.browser import chromium
 from tests.support import NOON, Api, InlinePool, Receiver, Service, through_flask
+from tests.trial_service import Trial
 
 METHOD, CHEAP = passwords.METHOD, "scrypt:1024:8:1"  # of production, and of the tests
 
@@ -113,16 +114,13 @@ def app(instance: Path, settings_of_app: dict[str, Any]) -> Iterator[Any]:
 def trial(app: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The demo's channels work outside demo mode as well: by a driver of the tests, played without an endpoint."""
 
-    class Trial(SandboxDriver):
-        name = "trial"
-
     def play(_: Api, order_no: str, outcome: str) -> None:
         order = Order.get(Order.order_no == order_no)
         simulation.play(order, driver_of(order.channel), outcome)  # type: ignore[arg-type]
 
     if not settings.active().demo:
-        monkeypatch.setitem(registry.DRIVERS, "trial", Trial)
-        Channel.update(driver="trial").where(Channel.driver == SandboxDriver.name).execute()
+        monkeypatch.setitem(registry.DRIVERS, Trial.name, Trial)
+        Channel.update(driver=Trial.name).where(Channel.driver == SandboxDriver.name).execute()
         monkeypatch.setattr(Api, "play", play)
 
 

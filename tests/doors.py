@@ -191,6 +191,7 @@ def look_through_all_lists(client):
     token = re.search(r'name="csrf_token"[^>]*value="([^"]+)"', client.get("/console/login").text)[1]
     form = {"csrf_token": token, "name": "demo", "password": "demo-password"}
     assert client.post("/console/login", data=form).status_code == 302
+    token = re.search(r'name="csrf_token"[^>]*value="([^"]+)"', client.get("/console/password").text)[1]
     for name, filters in LISTS.items():
         singles = ["", *filters, *TIMES] if name not in ("merchants", "channels", "accounts") else ["", *filters]
         pairs = ["&".join(pair) for pair in itertools.combinations(singles[1:], 2)]

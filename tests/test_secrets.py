@@ -8,10 +8,13 @@ from types import SimpleNamespace
 import pytest
 
 from app import create_app
+from gateways import registry
 from models import writer
 from models.base import database
+from services import channel_setup
 from tests.databases import settings_of
-from tests.support import CARD, PERSON, Api, Receiver, Service, signed, until
+from tests.support import CARD, PERSON, Api, Receiver, signed, until
+from tests.trial_service import Trial, TrialService
 
 pytestmark = [pytest.mark.sqlite, pytest.mark.usefixtures("slow")]
 
@@ -60,7 +63,7 @@ def _set_up(command, receiver):
 
     shop = made("merchant", "add", "shop", "--callback-url", receiver.url)
     new = ("channel", "add", "--name", "New")
-    made(*new, "--category", "gateway_a", "--driver", "sandbox", "--config", f"secret={CHANNEL_SECRET}")
+    channel_setup.add_channel("gateway_a", Trial.name, "New", config={"secret": CHANNEL_SECRET})
     pairs = [part for name, value in PAYEE.items() for part in ("--config", f"{name}={value}")]
     made(*new, "--category", "gateway_c", "--driver", "manual", *pairs)
     for channel in ("1", "2"):
@@ -75,7 +78,7 @@ def _set_up(command, receiver):
 def _walk(command, api):
     """Money in, money out, on both channels."""
     deposit = api.buy("20.00", channel=1, customer_name=PERSONAL["the payer's name"]).data["order_no"]
-    assert api.play(deposit, "success").status == 200
+    assert api.notice(deposit, 2_000, secret=CHANNEL_SECRET).status == 200
     payouts = [api.sell("10.00", **SELL_A).data["order_no"], api.sell("10.00", channel=2).data["order_no"]]
     for order_no in payouts:
         command("order", "accept", order_no)
@@ -83,7 +86,7 @@ def _walk(command, api):
     until(lambda: {api.status(order_no) for order_no in [deposit, *payouts]} == {"completed"})
     by_hand = api.buy("20.00", channel=2, customer_name=PERSONAL["the payer's name"]).data["order_no"]
     assert PAYEE["account"] in api.send("GET", f"/addons/paychannel/pay/index?order_no={by_hand}").text
-    return deposit
+    return deposit, payouts[0]
 
 
 def _errors(api, deposit):
@@ -108,16 +111,23 @@ def _errors(api, deposit):
 
 
 @pytest.fixture(scope="module")
-def walked(tmp_path_factory, _web_server):
+def monkeypatch():
+    with pytest.MonkeyPatch.context() as patched:
+        yield patched
+
+
+@pytest.fixture(scope="module")
+def walked(tmp_path_factory, _web_server, monkeypatch):
     """A real process outside demo mode at DEBUG level: its files, its log and its errors after a full walk."""
     folder = tmp_path_factory.mktemp("secrets")
     receiver = Receiver(_web_server, f"/{folder.name}", "")  # its own path: this may be set up twice in a process
-    service = Service(folder, ORDERS_DEMO="0", ORDERS_PRIVATE_CALLBACKS="1", ORDERS_LOG_LEVEL="DEBUG")
+    monkeypatch.setitem(registry.DRIVERS, Trial.name, Trial)
+    service = TrialService(folder, ORDERS_DEMO="0", ORDERS_PRIVATE_CALLBACKS="1", ORDERS_LOG_LEVEL="DEBUG")
     command = _command(folder)
     shop = _set_up(command, receiver)
     service.start()
     service.api = api = Api(service.api.send, "shop", shop["secret"])
-    deposit = _walk(command, api)
+    deposit, payout = _walk(command, api)
     until(lambda: len(receiver.got) >= 3)
     rotated = [command("merchant", "rotate", "shop", *more, "--json") for more in ((), ("--callback",))]
     renewed = Api(api.send, "shop", rotated[0]["secret"])
@@ -132,7 +142,11 @@ def walked(tmp_path_factory, _web_server):
     secrets |= {"new secret": rotated[0]["secret"], "new callback secret": rotated[1]["callback_secret"]}
     key = (folder / "vault.key").read_text().strip()
     return SimpleNamespace(
-        folder=folder, deposit=deposit, errors=errors, log=service.log.read_bytes(), secrets=secrets | {"key": key}
+        folder=folder,
+        orders={"orders.sqlite": deposit, "sandbox.sqlite": payout},
+        errors=errors,
+        log=service.log.read_bytes(),
+        secrets=secrets | {"key": key},
     )
 
 
@@ -150,7 +164,7 @@ def _found(walked, data):
 @pytest.mark.parametrize("file", ["orders.sqlite", "sandbox.sqlite"])
 def test_nothing_secret_stands_in_a_file(walked, file):
     data = (walked.folder / file).read_bytes()
-    assert walked.deposit.encode() in data  # the file is the one, and it is readable
+    assert walked.orders[file].encode() in data  # the file is the one, and it is readable
     assert _found(walked, data) == []
 
 

@@ -45,8 +45,7 @@ def _settable(command: Any) -> Any:
             "pairs",
             multiple=True,
             metavar="NAME=VALUE",
-            help="One field of the driver's config; NAME=@FILE for what is in a file, such as a key, or NAME=- for standard "
-            "input.",
+            help="One field of the driver's config; NAME=@FILE for what is in a file, such as a key, NAME=- for stdin.",
         ),
         click.option("--config-file", type=click.File("rb"), help="The driver's config as JSON; - for standard input."),
     )

@@ -371,11 +371,12 @@ class Service:
         return self.process.wait(40)
 
     def refused(self) -> str:
-        """A start that must end at once: the one line on standard error that says why."""
+        """A start that must end at once: the one line on standard error that says why, besides permissions narrowed."""
         command = [sys.executable, "app.py"]
         done = subprocess.run(command, cwd=ROOT, env=self.environ, capture_output=True, text=True, timeout=20)
-        assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
-        return done.stderr
+        said = [line for line in done.stderr.splitlines() if not line.startswith("Other users could read")]
+        assert (done.returncode, len(said)) == (2, 1), done.stderr
+        return said[0]
 
     def flask(self, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
         """Run one of the operator's commands in this process; the service may run."""

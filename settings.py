@@ -115,6 +115,12 @@ class Settings:
         _whole(0, 366 * 86400),
         "seconds until a deposit that its payer only claims to have paid is cancelled; 0: never",
     )
+    second_factor_required: bool = _setting(
+        False, _flag, "an account of the console can do nothing before it has set up a second factor"
+    )
+    confirm_above: int = _setting(
+        0, _yuan, "yuan above which a payout needs the second factor or password again, stored in fen; 0: never"
+    )
     second_operator_above: int = _setting(
         0, _yuan, "yuan above which a payout needs a second operator, stored in fen; 0: never"
     )

@@ -9,7 +9,7 @@ import click
 
 from cli.output import Commands, json_option, show, table, when
 from models.operator import OPERATOR, ROLES
-from services import audit, operators
+from services import audit, operators, second_factor
 
 operator = Commands("operator", help="Accounts of the console, and what each may do.")
 HERE = audit.Actor("command line")
@@ -55,12 +55,28 @@ def change(name: str, role: str | None, enabled: bool | None) -> None:
     click.echo(f"{name} is changed, and signed out everywhere")
 
 
+@operator.command("reset-factor")
+@click.argument("name")
+def reset_factor(name: str) -> None:
+    """Turn two-factor authentication off for NAME. Its sessions end."""
+    found = operators.find(name)
+    audit.act(HERE, "remove second factor", "operator", name, lambda: second_factor.reset(found))
+    click.echo(f"{name} now signs in with the password only, and is signed out everywhere")
+
+
 @operator.command("list")
 @json_option
 def every(as_json: bool) -> None:
     """List the accounts."""
+    with_factor = second_factor.of_all()
     views: list[dict[str, Any]] = [
-        {"name": row.name, "role": row.role, "enabled": bool(row.enabled), "createtime": row.createtime}
+        {
+            "name": row.name,
+            "role": row.role,
+            "enabled": bool(row.enabled),
+            "second_factor": row.id in with_factor,
+            "createtime": row.createtime,
+        }
         for row in operators.every()
     ]
     show(

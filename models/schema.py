@@ -25,6 +25,7 @@ from models.revision import OF_TABLES, REVISED, Revision
 from models.schema_postgres import statements as postgres_statements
 from models.search import SearchProgress
 from models.search import create as search_statements
+from models.second_factor import RecoveryCode, SecondFactor
 from models.second_operator import PayoutRequest
 from models.tally import TRIGGERS, Tally
 from models.unknown_notice import UnknownNotice
@@ -59,6 +60,8 @@ TABLES = [
     ErasureProgress,
     ErasureDelayed,
     Session,
+    SecondFactor,
+    RecoveryCode,
 ]
 # How a row is recognised that must neither change nor go, not even by REPLACE, which fires no DELETE trigger.
 APPEND_ONLY = {

@@ -154,6 +154,20 @@ def perform(order: Order, key: str, seal: str, given: Given, actor: Actor) -> tu
     return audit.act(actor, verb, about, of, do, _detail(action, given))
 
 
+def payout(order: Order, key: str, given: Given) -> int:
+    """How much the action with this key pays out, or is a step to paying out, in fen; 0 if it is another action."""
+    if order.is_buy or key not in (*PAYING_OUT, "approve"):
+        return 0
+    request = second_operator.waiting(order)
+    if key == "approve" and request is not None:
+        given = Given(**request.asked)
+    amount: int = order.amount
+    try:
+        return max(amount, given.fen() or 0)
+    except NotPossible:  # the act itself says what is wrong with the amount
+        return amount
+
+
 def _is_requested(order: Order, action: Action, given: Given) -> bool:
     """Is it only requested, because another operator must approve it? So is a larger amount than the order's."""
     if action.name not in PAYING_OUT:

@@ -11,6 +11,7 @@ from models.account import ReceivingAccount
 from models.channel import Channel
 from models.merchant import Merchant
 from models.order import Order
+from models.second_factor import SecondFactor
 from services.vault import Ring, VaultLocked
 
 # Where the service can't answer anybody without it comes first.
@@ -22,6 +23,7 @@ COLUMNS = (
     Channel.config,
     ReceivingAccount.details,
     Order.customer_name,
+    SecondFactor.secret,
 )
 STEP = 200
 

@@ -53,12 +53,16 @@ CONSOLE = """
 /channel/<int:channel_id> GET POST
 /channel/<int:channel_id>/try POST
 /channel/new GET POST
-/confirm GET POST
+/confirm POST
+/factor GET POST
+/factor/remove POST
+/factor/renew POST
 /language/<language_name> GET
 /ledger/ GET
 /ledger/heads.json GET
 /ledger/verify POST
 /login GET POST
+/login/code GET POST
 /logout POST
 /logout/everywhere POST
 /merchant/ GET

@@ -76,6 +76,8 @@ def test_a_wrong_setting_in_the_file_ends_like_one_in_the_environment(tmp_path):
 
 
 BAD_VALUES = [
+    *(("confirm_above", text) for text in ("1.234", "-1", "1e5", "ten")),
+    ("second_factor_required", "maybe"),
     *(("second_operator_above", text) for text in ("1.234", "-1", "1e5", "ten")),
     ("metrics_from", "everybody"),
     ("log_format", "xml"),
@@ -141,6 +143,8 @@ GOOD_VALUES = [
     ("trusted_proxies", "1", 1),
     ("buy_expiry", "60", 60),
     ("claim_expiry", "86400", 86400),
+    ("confirm_above", "50000.50", 5_000_050),
+    ("second_factor_required", "1", True),
     ("second_operator_above", "50000.50", 5_000_050),
     ("erase_after_days", "30", 30),
     ("requests_per_second", "5", 5),

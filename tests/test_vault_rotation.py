@@ -9,12 +9,13 @@ from contextlib import closing
 from itertools import chain
 from pathlib import Path
 
+import pyotp
 import pytest
 from cryptography.fernet import Fernet, InvalidToken
 
 from app import create_app
 from models.base import database
-from services import files, rotation, sealed, vault
+from services import files, operators, rotation, sealed, second_factor, seeding, vault
 from tests import databases, postgres
 from tests.support import CARD, PERSON, ROOT, Service, until
 
@@ -28,6 +29,9 @@ def sealed_rows(api, flask):
     """Something is sealed in every column; what opens there, by column and row."""
     flask("merchant", "rotate", "other")
     flask("merchant", "rotate", "other", "--callback")
+    seeding.seed_operators()
+    secret = second_factor.new_secret()
+    second_factor.set_up(operators.find("demo"), secret, pyotp.TOTP(secret).now(), session_id=0)
     for number in range(3):
         assert api.buy(customer_name=f"客户{number}").code == 1
         assert api.sell("1.00", **GATEWAY_A).code == 1

@@ -23,6 +23,7 @@ from blueprints.console import (
     callback,
     channels,
     confirm,
+    factor,
     ledger,
     lists,
     local,
@@ -141,6 +142,7 @@ def create() -> Flask:
     app.register_error_handler(HTTPException, _http)
     app.register_error_handler(Exception, _unexpected)
     access.init(app)
+    factor.init(app)
     confirm.init(app)
     app.register_blueprint(own_sessions.pages)
     local.init(app)

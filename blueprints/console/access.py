@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -19,7 +20,7 @@ from blueprints.console import devices, local
 from blueprints.console.forms import told
 from blueprints.gate import caller, network
 from models.operator import OPERATOR, Operator, Session
-from services import audit, operators, passwords, sessions
+from services import audit, operators, passwords, second_factor, sessions
 from services.errors import N_, NotPossible, Refused
 from services.rates import Rate
 
@@ -28,10 +29,16 @@ log = logging.getLogger(__name__)
 WINDOW = 300  # seconds
 # Tries that fail in a window: of one address or known device, of one /48 of IPv6, and of all strangers together.
 TRIES, TRIES_OF_SITE, TRIES_OF_ALL = 10, 40, 120
+# Codes of the second factor that fail in a window, for an account: whoever tries one knows the password.
+CODES, CODE_WINDOW = 10, 3_600
+PENDING_SECONDS = 300  # between the password and the code
 
 access = Blueprint("access", __name__)
-OPEN = {"static", "language", "access.login", "access.sign_in"}  # what needs no session
-OWN = {"access.logout", "access.everywhere", "access.password", "sessions.end", "sessions.others"}  # for viewers, too
+OPEN = {"static", "language", "access.login", "access.sign_in", "factor.code"}  # what needs no session
+# What an account without the second factor that is required may do.
+FIRST = {"access.logout", "access.everywhere", "access.password", "factor.index"}
+# What viewers may send.
+OWN = FIRST | {"sessions.end", "sessions.others", "factor.renew", "factor.remove", "confirm.check"}
 
 
 def _changes_nothing(endpoint: str | None) -> bool:
@@ -81,24 +88,26 @@ class NewPassword(FlaskForm):
 _rates: dict[str, Rate] = {}
 
 
-def count_try(own: str = "") -> Callable[[], None]:
+def count_try(own: str = "", code: str = "") -> Callable[[], None]:
     """Count a try before it is made, so that many at once are not more; what is returned takes it back.
 
     Args:
         own: what counts instead of the address: a known device, or the account of the session.
+        code: the same of a code of the second factor.
 
     Raises:
         Refused: 42900.
     """
     address = request.remote_addr or ""
     strangers = {"address": caller(address), "site": network(address), "all": "all"}
+    own_kind = {"code": code} if code else {"own": own} if own else {}
     counted: list[tuple[Rate, str]] = []
 
     def take_back() -> None:
         for rate, who in counted:
             rate.take_back(who)
 
-    for kind, who in ({"own": own} if own else strangers).items():
+    for kind, who in (own_kind or strangers).items():
         if kind == "site" and not who:
             continue
         if not _rates[kind].hit(who):
@@ -146,14 +155,31 @@ def sign_in() -> Any:
         log.warning("console: somebody at %s could not sign in", request.remote_addr)
         return _form(form, 401, gettext("Name or password are wrong."))
     take_back()
+    if second_factor.of(found) is None:
+        return begin_session(found)
+    session.clear()
+    session["pending"] = [found.id, found.session, int(time.time())]
+    return redirect(url_for("factor.code", next=request.args.get("next")))
+
+
+def pending() -> Operator | None:
+    """The account whose password was given a moment ago, and which must still give a code."""
+    try:
+        operator_id, mark, at = session.get("pending", [])
+    except ValueError:
+        return None
+    found: Operator | None = Operator.get_or_none(
+        Operator.id == operator_id, Operator.session == mark, Operator.enabled
+    )
+    return found if at > time.time() - PENDING_SECONDS else None
+
+
+def begin_session(found: Operator) -> Any:
+    """Begin the session of an account that has proven who it is, and lead to the page that was wanted."""
     audit.record(audit.Actor(found.name, request.remote_addr or ""), "sign in")  # else there is no session
-    return _begun(form, found)
-
-
-def _begun(form: FlaskForm, found: Operator) -> Any:
     token = sessions.begin(found, request.remote_addr or "", request.user_agent.string)
     if token is None:
-        return _form(form, 401, gettext("This account has just been changed. Sign in again."))
+        return _form(SignIn(formdata=None), 401, gettext("This account has just been changed. Sign in again."))
     session.clear()  # a token or a name from before must not live on
     login_user(User(found, token=token))
     session.permanent = True
@@ -230,6 +256,8 @@ def _check() -> Any:
         if request.method != "GET":
             return redirect(url_for("access.login"))
         return redirect(url_for("access.login", next=request.full_path.rstrip("?")))
+    if request.endpoint not in FIRST and second_factor.is_missing(current_user.operator):
+        return redirect(url_for("factor.index"))
     if request.method not in ("GET", "HEAD") and not _changes_nothing(request.endpoint) and not current_user.may_act:
         raise Forbidden
     return None
@@ -245,6 +273,7 @@ def begin() -> None:
     """Count the tries from nothing."""
     most = {"own": TRIES, "address": TRIES, "site": TRIES_OF_SITE, "all": TRIES_OF_ALL}
     _rates.update((kind, Rate(tries, WINDOW)) for kind, tries in most.items())
+    _rates["code"] = Rate(CODES, CODE_WINDOW)
 
 
 def init(app: Flask) -> None:

@@ -1,38 +1,42 @@
-"""Requests that need the password again: which they are, and the page that asks for it."""
+"""Requests that need the second factor or the password again: which they are, and the page that asks for it."""
 
 from __future__ import annotations
 
 import logging
 from typing import Any
 
-from flask import Blueprint, Flask, current_app, flash, redirect, render_template, request, url_for
-from flask_babel import gettext, lazy_gettext
+from flask import Blueprint, Flask, redirect, render_template, request, url_for
+from flask_babel import lazy_gettext
 from flask_login import current_user
 from flask_wtf import FlaskForm
-from wtforms import PasswordField
+from wtforms import PasswordField, StringField
 from wtforms.validators import InputRequired, Length
 
-from blueprints.console import access
-from services import audit, operators, passwords, sessions
-from services.errors import Refused
+from blueprints.console import access, factor, order
+from blueprints.console.forms import told
+from models.operator import Operator
+from services import audit, operators, passwords, second_factor, sessions
+from services.errors import NotPossible, Refused
 
 log = logging.getLogger(__name__)
 
-# What needs a confirmation of the last five minutes, and the page to return to once there is one. Accounts are among
-# them because a new account, or another one's password, would be a way around the question.
+# Forms that need a confirmation of the last five minutes. Accounts are among them because a new account, or another
+# one's password, would be a way around the question; channels, because their keys decide where money goes.
 NEEDED = {
-    ("POST", "order.reveal"): "order.show",
-    ("POST", "merchant.reveal"): "merchant.show",
-    ("POST", "merchant.rotate"): "merchant.show",
-    ("GET", "merchant.adjust"): "merchant.adjust",
-    ("POST", "merchant.adjust"): "merchant.adjust",
-    ("GET", "merchant.account"): "merchant.account",
-    ("POST", "merchant.account"): "merchant.account",
-    ("POST", "operators.index"): "operators.index",
-    ("POST", "operators.change"): "operators.index",
-    ("GET", "operators.password"): "operators.password",
-    ("POST", "operators.password"): "operators.password",
+    "channel.new",
+    "channel.show",
+    "factor.remove",
+    "factor.renew",
+    "merchant.account",
+    "merchant.adjust",
+    "merchant.reveal",
+    "merchant.rotate",
+    "operators.change",
+    "operators.index",
+    "operators.password",
+    "order.reveal",
 }
+OWN = "confirm-"  # how the names of this page's own fields begin
 
 pages = Blueprint("confirm", __name__)
 
@@ -40,54 +44,72 @@ pages = Blueprint("confirm", __name__)
 class PasswordAgain(FlaskForm):
     """The account's own password."""
 
-    password = PasswordField(lazy_gettext("Password"), [InputRequired(), Length(max=passwords.LONGEST)])
+    answer = PasswordField(lazy_gettext("Password"), [InputRequired(), Length(max=passwords.LONGEST)])
 
 
-@pages.get("/confirm")
-def form() -> Any:
-    """The form."""
-    return _page(PasswordAgain(), 200)
+class CodeAgain(FlaskForm):
+    """A code of the account's second factor."""
+
+    answer = StringField(lazy_gettext("Code"), [InputRequired(), Length(max=40)])
 
 
-def _page(form: FlaskForm, status: int, problem: str = "") -> Any:
-    return render_template("console/confirm.html", form=form, problem=problem), status
+def _form(operator: Operator) -> FlaskForm:
+    return (CodeAgain if second_factor.of(operator) else PasswordAgain)(prefix=OWN)
+
+
+def _page(form: FlaskForm, to: str, status: int, problem: str = "") -> Any:
+    """The form, which carries along what was sent, so that it can be sent again by itself."""
+    carried = [(name, value) for name, value in request.form.items(multi=True) if not name.startswith(OWN)]
+    return render_template(
+        "console/confirm.html",
+        **{"form": form, "problem": problem, "carried": carried, "by_code": isinstance(form, CodeAgain)},
+        url=url_for("confirm.check", to=to),
+    ), status
 
 
 @pages.post("/confirm")
 def check() -> Any:
-    """Check the password and return to the page that needed it."""
-    form = PasswordAgain()
+    """Check the answer, and repeat what needed it: 307 has the browser send the same form there."""
+    me, to = current_user.operator, request.args.get("to", "")
+    form = _form(me)
     if not form.validate_on_submit():
-        return _page(form, 422)
-    me = current_user.operator
+        return _page(form, to, 422)
     try:
-        take_back = access.count_try(own=f"account {me.name}")
-        holds = operators.password_holds(me, form.password.data or "")
+        if isinstance(form, CodeAgain):
+            if factor.check(me, form.answer.data or ""):
+                factor.tell_left(me)
+        else:
+            _check_password(me, form.answer.data or "")
     except Refused as refusal:
-        seconds = refusal.retry_after or 1
-        return _page(form, 429, gettext("Too many tries. Try again in %(seconds)s seconds.", seconds=seconds))
-    if not holds:
-        log.warning("Console: %s at %s gave a wrong password", current_user.name, request.remote_addr)
-        return _page(form, 401, gettext("The password is incorrect."))
-    take_back()
+        return _page(form, to, 429, factor.too_many(refusal))
+    except NotPossible as refusal:
+        return _page(form, to, 401, told(refusal))
     audit.record(access.actor(), "confirm identity")
     sessions.confirm(current_user.session)
-    flash(gettext("Confirmed for five minutes. Now repeat the action."), "good")
-    return redirect(access.own(request.args.get("next", "")), 303)
+    return redirect(access.own(to), 307)
 
 
-def ask(endpoint: str, **arguments: Any) -> Any:
-    """Lead to the form, and from there to this page."""
-    page = url_for(endpoint, **arguments).removeprefix(request.script_root)
-    return redirect(url_for("confirm.form", next=page), 303)
+def _check_password(me: Operator, password: str) -> None:
+    """Count a try, and check the password. Raises NotPossible, or Refused 42900."""
+    take_back = access.count_try(own=f"account {me.name}")
+    if not operators.password_holds(me, password):
+        log.warning("Console: %s at %s gave a wrong password", me.name, request.remote_addr)
+        raise NotPossible(factor.WRONG_PASSWORD)
+    take_back()
+
+
+def _is_needed() -> bool:
+    if request.method != "POST":
+        return False
+    if request.endpoint == "order.act":
+        return order.is_large_payout(str((request.view_args or {})["order_no"]))
+    return request.endpoint in NEEDED
 
 
 def _check() -> Any:
-    page = NEEDED.get((request.method, str(request.endpoint)))
-    if page is None or not current_user.may_act or sessions.is_confirmed(current_user.session):
+    if not _is_needed() or sessions.is_confirmed(current_user.session):
         return None
-    taken = next(current_app.url_map.iter_rules(page)).arguments
-    return ask(page, **{name: value for name, value in (request.view_args or {}).items() if name in taken})
+    return _page(_form(current_user.operator), request.full_path.rstrip("?"), 403)
 
 
 def init(app: Flask) -> None:

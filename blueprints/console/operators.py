@@ -18,7 +18,7 @@ from blueprints.console.forms import refuse, told
 from blueprints.console.frame import Page
 from models.base import LARGEST_ID
 from models.operator import OPERATOR, VIEWER, Operator
-from services import audit, operators, passwords
+from services import audit, operators, passwords, second_factor
 from services.errors import NotPossible
 
 ACCOUNT = f"/<int(max={LARGEST_ID}):operator_id>"
@@ -79,7 +79,11 @@ class OperatorsPage(Page):
                 return self._added(form)
             except NotPossible as refusal:
                 refuse(form, refusal)
-        page = self.render("console/operators.html", form=form, rows=operators.every(), me=current_user.name)
+        page = self.render(
+            "console/operators.html",
+            **{"form": form, "rows": operators.every(), "me": current_user.name},
+            with_factor=second_factor.of_all(),
+        )
         return page, 422 if form.errors else 200
 
     def _added(self, form: NewOperatorForm) -> Any:

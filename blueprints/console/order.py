@@ -7,6 +7,7 @@ from typing import Any
 from flask import abort, flash, redirect, request, url_for
 from flask_admin import expose
 
+import settings
 from blueprints.console import access, action_words, order_words, words
 from blueprints.console.forms import told
 from blueprints.console.frame import Page
@@ -28,12 +29,21 @@ def found(order_no: str) -> Order:
         abort(404)
 
 
+def _given() -> acting.Given:
+    return acting.Given(**{name: request.form.get(name, "") for name in ("reason", "amount", "reference", "shared")})
+
+
+def is_large_payout(order_no: str) -> bool:
+    """Return whether the form pays out more than `confirm_above`. Raises NotFound."""
+    limit = settings.active().confirm_above
+    return bool(limit) and acting.payout(found(order_no), request.form.get("action", ""), _given()) > limit
+
+
 def act_on(order: Order) -> None:
     """Do what the form says, and flash what came of it, or why nothing did."""
-    given = acting.Given(**{name: request.form.get(name, "") for name in ("reason", "amount", "reference", "shared")})
     key, seal = request.form.get("action", ""), request.form.get("seal", "")
     try:
-        action, result = acting.perform(order, key, seal, given, access.actor())
+        action, result = acting.perform(order, key, seal, _given(), access.actor())
     except NotPossible as refusal:
         flash(told(refusal), "bad")
     else:

@@ -26,7 +26,7 @@ PROMISED = """serve seed reconcile sign
     order: list show accept reject paid not-received settle
     callback: list show redeliver
     ledger: balances heads verify adjust remove-sandbox
-    operator: add list password set
+    operator: add list password reset-factor set
     db: migrate backup restore copy
     vault: rotate
     privacy: export erase"""

@@ -23,7 +23,7 @@ class Forms(Shown):
         facts = dict(attrs)
         if tag == "form" and facts.get("method") == "post":
             self._form = Form()
-            self._form.url = facts["action"]
+            self._form.url = facts.get("action", "")
             self.forms.append(self._form)
         if facts.get("type") == "checkbox" and "checked" not in facts:
             return

@@ -1,22 +1,25 @@
-"""What shows or changes secrets, balances or accounts needs the password again, once every five minutes."""
+"""What shows or changes secrets, balances, accounts or channels needs the password again, once every five minutes."""
 
 import pytest
 
 from models.operator import AuditEntry, Session
+from services import operators
+from tests.blueprints.console.acting import Forms
 
-OWN = "demo-password"
+PASSWORD = "demo-password"
 NEEDED = [
-    ("POST", "merchant/demo/reveal", "merchant/demo"),
-    ("POST", "merchant/demo/rotate/api", "merchant/demo"),
-    ("POST", "merchant/demo/rotate/callback", "merchant/demo"),
-    ("GET", "merchant/demo/adjust", "merchant/demo/adjust"),
-    ("POST", "merchant/demo/adjust", "merchant/demo/adjust"),
-    ("GET", "merchant/demo/account", "merchant/demo/account"),
-    ("POST", "merchant/demo/account", "merchant/demo/account"),
-    ("POST", "operators/", "operators/"),
-    ("POST", "operators/2/operator", "operators/"),
-    ("GET", "operators/2/password", "operators/2/password"),
-    ("POST", "operators/2/password", "operators/2/password"),
+    "channel/1",
+    "channel/new?driver=manual",
+    "factor/remove",
+    "factor/renew",
+    "merchant/demo/account",
+    "merchant/demo/adjust",
+    "merchant/demo/reveal",
+    "merchant/demo/rotate/api",
+    "merchant/demo/rotate/callback",
+    "operators/",
+    "operators/2/operator",
+    "operators/2/password",
 ]
 
 
@@ -27,67 +30,177 @@ def console(sign_in):
 
 
 @pytest.fixture
-def confirm(send):
-    """`confirm(password)`: the answer to the form."""
-    return lambda password=OWN, page="/": send(f"confirm?next={page}", password=password)
+def asked(send):
+    """`asked(path, **fields)`: the form that asks for the password, in the place of what was sent."""
+
+    def ask(path="merchant/demo/reveal", **fields):
+        answer = send(path, **fields)
+        assert answer.status_code == 403
+        return next(form for form in Forms(answer.text).forms if "confirm-answer" in form)
+
+    return ask
+
+
+@pytest.fixture
+def confirm(console, asked):
+    """`confirm(password)`: the answer to that form."""
+
+    def confirmed(password=PASSWORD, path="merchant/demo/reveal", **fields):
+        form = asked(path, **fields)
+        return console.post(form.url, data=form | {"confirm-answer": password})
+
+    return confirmed
+
+
+def confirmed(console, asked):
+    """Give the password to this form; what the browser, on 307, sends again, and the answer to that."""
+    sent = asked | {"confirm-answer": PASSWORD}
+    answer = console.post(asked.url, data=sent)
+    assert answer.status_code == 307
+    return console.post(answer.location, data=sent)
 
 
 def entries():
     return [row.action for row in AuditEntry.select().order_by(AuditEntry.id)]
 
 
-@pytest.mark.parametrize(("method", "path", "back"), NEEDED)
-def test_it_asks_for_the_password_first_and_leads_back_to_the_page(method, path, back, console, send, confirm):
-    asked = console.get(f"/console/{path}") if method == "GET" else send(path)
-    assert (asked.status_code, asked.location) == (303, f"/console/confirm?next=/{back}")
-    assert entries() == ["sign in"], "nothing was done"
-    there = confirm(page=f"/{back}")
-    assert (there.status_code, there.location) == (303, f"/console/{back}")
-    again = console.get(f"/console/{path}") if method == "GET" else send(path)
-    assert "/confirm" not in (again.location or "")
+@pytest.mark.parametrize("path", NEEDED)
+def test_it_asks_for_the_password_and_does_nothing_before(path, asked):
+    assert asked(path).url
+    assert entries() == ["sign in"]
 
 
-def test_an_orders_personal_data_is_revealed_only_after_a_confirmation(api, console, send, confirm):
+@pytest.mark.parametrize("path", NEEDED)
+def test_the_password_leads_back_to_what_was_sent_which_the_browser_repeats(path, confirm):
+    answer = confirm(path=path)
+    assert (answer.status_code, answer.location) == (307, f"/console/{path}")
+    assert entries() == ["sign in", "confirm identity"]
+
+
+def test_what_was_typed_is_carried_along_and_then_counts(console, asked, balances):
+    page = Forms(console.get("/console/merchant/demo/adjust").text)
+    form = next(form for form in page.forms if "amount" in form)
+    typed = {"amount": "12.50", "reason": "a gift", "channel": "", "sure": "1"}
+    form = asked("merchant/demo/adjust", **form | typed)
+    before, _ = balances()
+    assert confirmed(console, form).location == "/console/merchant/demo"
+    assert balances()[0] == before + 1_250
+
+
+def test_an_orders_personal_data_is_revealed_once_the_password_is_given(api, console, asked):
     order_no = api.buy(customer_name="Zhang San").data["order_no"]
-    asked = send(f"order/{order_no}/reveal")
-    assert asked.location == f"/console/confirm?next=/order/{order_no}"
-    confirm()
-    assert "Zhang San" in send(f"order/{order_no}/reveal").text
+    form = asked(f"order/{order_no}/reveal")
+    assert "Zhang San" in confirmed(console, form).text
     assert entries()[-2:] == ["confirm identity", "reveal"]
 
 
-def test_a_wrong_password_confirms_nothing(console, send, confirm):
+def test_a_wrong_password_confirms_nothing_and_may_be_corrected(console, confirm, asked):
     refused = confirm("wrong-password")
     assert refused.status_code == 401
     assert "The password is incorrect." in refused.text
-    assert "/confirm" in send("merchant/demo/reveal").location
+    assert asked()
+    form = next(form for form in Forms(refused.text).forms if "confirm-answer" in form)
+    assert console.post(form.url, data=form | {"confirm-answer": PASSWORD}).status_code == 307
 
 
-def test_guesses_are_counted_with_those_at_the_sign_in(console, confirm):
+def test_guesses_are_counted_with_those_at_the_sign_in(confirm):
     assert [confirm(f"guess-{number}").status_code for number in range(11)] == [401] * 10 + [429]
     assert confirm().status_code == 429
 
 
-def test_a_confirmation_ends_after_five_minutes(console, send, confirm, ahead):
+def test_a_confirmation_ends_after_five_minutes(send, asked, confirm, ahead):
     confirm()
     ahead(290)
     assert send("merchant/demo/reveal").status_code == 200
     ahead(20)
-    assert "/confirm" in send("merchant/demo/reveal").location
+    assert asked()
 
 
-def test_a_confirmation_is_valid_for_its_own_session_only(sign_in, console, send, confirm):
+def test_a_confirmation_is_valid_for_its_own_session_only(sign_in, send, confirm):
     elsewhere = sign_in("demo", confirmed=False)
     confirm()
-    assert "/confirm" in send("merchant/demo/reveal", client=elsewhere).location
+    assert send("merchant/demo/reveal", client=elsewhere).status_code == 403
     assert Session.select().where(Session.confirmtime > 0).count() == 1
 
 
-def test_it_leads_to_no_other_site(console, confirm):
-    for page in ("https://evil.example", "//evil.example", "/%5Cevil.example"):
-        assert confirm(page=page).location == "/console/"
+@pytest.mark.parametrize("to", ["https://evil.example", "//evil.example", "/%5Cevil.example"])
+def test_it_leads_to_no_other_site(to, console, asked):
+    sent = asked() | {"confirm-answer": PASSWORD}
+    assert console.post(f"/console/confirm?to={to}", data=sent).location == "/console/"
 
 
 def test_a_viewer_is_refused_and_not_asked(viewer, send):
-    assert send("merchant/demo/reveal", client=viewer).status_code == 403
+    refused = send("merchant/demo/reveal", client=viewer)
+    assert refused.status_code == 403
+    assert "confirm-answer" not in refused.text
     assert viewer.get("/console/merchant/demo/adjust").status_code == 403
+
+
+class TestLargePayouts:
+    """`confirm_above`: payouts above an amount."""
+
+    @pytest.fixture
+    def settings_of_app(self):
+        return {"confirm_above": 5_000}
+
+    @pytest.fixture
+    def accept(self, console, api):
+        """`accept(amount)`: the answer to the button that accepts a new withdrawal of so much, and its number."""
+
+        def accepted(amount):
+            order_no = api.sell(amount, channel=3).data["order_no"]
+            form = Forms(console.get(f"/console/order/{order_no}").text).actions["accept"]
+            return console.post(form.url, data=form), order_no
+
+        return accepted
+
+    def test_above_the_amount_the_password_is_needed_again(self, console, accept, api):
+        asked, order_no = accept("50.01")
+        assert (asked.status_code, api.status(order_no)) == (403, "pending")
+        form = next(form for form in Forms(asked.text).forms if "confirm-answer" in form)
+        confirmed(console, form)
+        assert api.status(order_no) == "confirmed"
+
+    def test_up_to_the_amount_it_is_not(self, accept, api):
+        answer, order_no = accept("50.00")
+        assert (answer.status_code, api.status(order_no)) == (303, "confirmed")
+
+    def test_marking_as_paid_counts_by_the_larger_amount(self, console, accept, api):
+        _, order_no = accept("50.00")
+        form = Forms(console.get(f"/console/order/{order_no}").text).actions["paid"]
+        assert console.post(form.url, data=form | {"amount": "50.01"}).status_code == 403
+        assert console.post(form.url, data=form | {"amount": "no amount"}).status_code == 303
+        assert console.post(form.url, data=form | {"amount": "50.00"}).status_code == 303
+        assert api.status(order_no) == "completed"
+
+    def test_rejecting_needs_none(self, console, api):
+        order_no = api.sell("50.01", channel=3).data["order_no"]
+        form = Forms(console.get(f"/console/order/{order_no}").text).actions["reject"]
+        assert console.post(form.url, data=form | {"reason": "no"}).status_code == 303
+        assert api.status(order_no) == "cancelled"
+
+    def test_a_foreign_order_number_is_not_found(self, send):
+        assert send("order/000000000000000000000000/act", action="accept").status_code == 404
+
+
+class TestLargePayoutsOfTwo:
+    """The same with a second operator, whose approval pays out."""
+
+    @pytest.fixture
+    def settings_of_app(self):
+        return {"confirm_above": 6_000, "second_operator_above": 5_000}
+
+    def test_an_approval_counts_by_what_was_requested(self, sign_in, console, api):
+        operators.add("second", "second-password")
+        order_no = api.sell("50.01", channel=3).data["order_no"]
+        second = sign_in("second", confirmed=False)
+
+        def act(client, key, **given):
+            form = Forms(client.get(f"/console/order/{order_no}").text).actions[key]
+            return client.post(form.url, data=form | given).status_code
+
+        assert act(console, "accept") == 303
+        assert act(second, "approve") == 303
+        assert act(sign_in("demo"), "paid", amount="60.01") == 303, "this session has confirmed"
+        assert act(second, "approve") == 403
+        assert api.status(order_no) == "confirmed"

@@ -378,11 +378,11 @@ class Service:
         assert (done.returncode, len(said)) == (2, 1), done.stderr
         return said[0]
 
-    def flask(self, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+    def flask(self, *arguments: str, check: bool = True, stdin: str = "") -> subprocess.CompletedProcess[str]:
         """Run one of the operator's commands in this process; the service may run."""
         typed = ["flask", *arguments]  # what is imported, and whether there is a database, depends on it
         with patch.dict(os.environ, self.environ, clear=True), patch.object(sys, "argv", typed):
-            done = CliRunner().invoke(FlaskGroup(create_app=create_app), arguments, prog_name="flask")
+            done = CliRunner().invoke(FlaskGroup(create_app=create_app), arguments, stdin, prog_name="flask")
         databases.disconnect()
         assert done.exception is None or isinstance(done.exception, SystemExit), repr(done.exception)  # a traceback
         assert not check or done.exit_code == 0, done.stderr

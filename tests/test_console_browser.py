@@ -4,6 +4,7 @@ import csv
 import io
 from pathlib import Path
 
+import pyotp
 import pytest
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
@@ -111,6 +112,35 @@ def test_an_operator_signs_in_and_out(chrome, running):
     one.is_at("Console")
     one.goes_to("orders/")
     one.is_at("Console")
+
+
+def test_a_second_factor_is_set_up_and_then_asked_for(operator, running):
+    running.flask("operator", "add", "anna", stdin="four words not together\n")
+    operator.chrome.delete_all_cookies()
+    operator.signs_in("anna", "four words not together")
+    operator.goes_to("factor")
+    app = pyotp.TOTP(operator.find("[name=secret]").get_attribute("value"))
+    operator.find("#code").send_keys(app.now())
+    operator.find("#password").send_keys("four words not together", Keys.ENTER)
+    operator.is_at("Recovery codes")
+    first, second, *_ = operator.find("#recovery-codes").text.split()
+    operator.chrome.delete_all_cookies()
+    operator.goes_to("login")
+    operator.find("#name").send_keys("anna")
+    operator.find("#password").send_keys("four words not together", Keys.ENTER)
+    operator.is_at("Enter your code")
+    operator.find("#code").send_keys(first, Keys.ENTER)
+    operator.is_at("Overview")
+    operator.goes_to("channel/3")
+    operator.find("#name").clear()
+    operator.find("#name").send_keys("人工 & <b>")
+    operator.presses("Save")
+    operator.is_at("Confirm that it is you")
+    operator.find("#confirm-answer").send_keys(second, Keys.ENTER)
+    operator.reads("Saved.")
+    assert operator.find("#name").get_attribute("value") == "人工 & <b>", "what was typed is not lost"
+    assert "8 recovery codes left." in operator.text
+    assert [each for each in operator.complaints() if "403" not in each] == []
 
 
 @SIZES
@@ -225,8 +255,8 @@ def test_every_page_fits_the_screen_and_keeps_to_the_policy(size, language, oper
     placed = running.api.sell("1.00", **GATEWAY_A).data
     operator.sits_at(size, language)
     pages = ["", "orders/", "payouts/", "exceptions/", "callbacks/", "ledger/", "entries/", "merchants/", "channels/"]
-    pages += ["accounts/", "operators/", "audit/", "password", "merchant/demo", "merchant/new", "channel/1"]
-    pages += ["channel/new", "channel/new?driver=wechatpay", order_page(placed), "nothing"]
+    pages += ["accounts/", "operators/", "audit/", "password", "factor", "sessions/", "merchant/demo"]
+    pages += ["merchant/new", "channel/1", "channel/new", "channel/new?driver=wechatpay", order_page(placed), "nothing"]
     for page in pages:
         operator.goes_to(page)
         assert operator.find("h1").is_displayed(), page

@@ -53,12 +53,13 @@ class CodeAgain(FlaskForm):
     answer = StringField(lazy_gettext("Code"), [InputRequired(), Length(max=40)])
 
 
-def _form(operator: Operator) -> FlaskForm:
+def _form(operator: Operator) -> PasswordAgain | CodeAgain:
     return (CodeAgain if second_factor.of(operator) else PasswordAgain)(prefix=OWN)
 
 
-def _page(form: FlaskForm, to: str, status: int, problem: str = "") -> Any:
+def _page(form: PasswordAgain | CodeAgain, to: str, status: int, problem: str = "") -> Any:
     """The form, which carries along what was sent, so that it can be sent again by itself."""
+    form.answer.data = ""
     carried = [(name, value) for name, value in request.form.items(multi=True) if not name.startswith(OWN)]
     return render_template(
         "console/confirm.html",

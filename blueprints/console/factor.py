@@ -94,6 +94,7 @@ def code() -> Any:
             problem, status = too_many(refusal), 429
     elif form.is_submitted():
         status = 422
+    form.code.data = ""
     return render_template("console/code.html", form=form, problem=problem, name=operator.name), status
 
 

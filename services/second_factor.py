@@ -94,7 +94,8 @@ def set_up(operator: Operator, secret: str, typed: str, session_id: int) -> list
 
 @transaction
 def _set_up(operator: Operator, secret: str, timecode: int, session_id: int) -> list[str]:
-    Operator.update(session=Operator.session).where(Operator.id == operator.id).execute()  # one at a time
+    # Locks the row, and voids a sign-in that has found no second factor but has not begun its session.
+    Operator.update(session=secrets.token_hex(16)).where(Operator.id == operator.id).execute()
     if of(operator) is not None:
         raise NotPossible(N_("This account already uses two-factor authentication."))
     facts = {"secret": vault.seal(secret), "timecode": timecode, "createtime": int(time.time())}
@@ -161,6 +162,6 @@ def remove(operator: Operator) -> None:
 
 @transaction
 def reset(operator: Operator) -> None:
-    """Remove the second factor of somebody who lost the device, and end all sessions. Raises NotPossible."""
+    """Remove the second factor after a device was lost, and end all sessions. Raises NotPossible: there is none."""
     remove(operator)
     operators.end_sessions(operator)

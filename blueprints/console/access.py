@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 WINDOW = 300  # seconds
 # Tries that fail in a window: of one address or known device, of one /48 of IPv6, and of all strangers together.
 TRIES, TRIES_OF_SITE, TRIES_OF_ALL = 10, 40, 120
-# Codes of the second factor that fail in a window, for an account: whoever tries one knows the password.
+# Codes of the second factor that fail in a window, of an account or known device: only someone with the password tries.
 CODES, CODE_WINDOW = 10, 3_600
 PENDING_SECONDS = 300  # between the password and the code
 
@@ -88,26 +88,25 @@ class NewPassword(FlaskForm):
 _rates: dict[str, Rate] = {}
 
 
-def count_try(own: str = "", code: str = "") -> Callable[[], None]:
+def count_try(own: str = "", kind: str = "own") -> Callable[[], None]:
     """Count a try before it is made, so that many at once are not more; what is returned takes it back.
 
     Args:
-        own: what counts instead of the address: a known device, or the account of the session.
-        code: the same of a code of the second factor.
+        own: what counts instead of the address: a known device, or the account.
+        kind: `own` for a password, `code` for a code of the second factor.
 
     Raises:
         Refused: 42900.
     """
     address = request.remote_addr or ""
     strangers = {"address": caller(address), "site": network(address), "all": "all"}
-    own_kind = {"code": code} if code else {"own": own} if own else {}
     counted: list[tuple[Rate, str]] = []
 
     def take_back() -> None:
         for rate, who in counted:
             rate.take_back(who)
 
-    for kind, who in (own_kind or strangers).items():
+    for kind, who in ({kind: own} if own else strangers).items():
         if kind == "site" and not who:
             continue
         if not _rates[kind].hit(who):

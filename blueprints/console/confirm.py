@@ -58,7 +58,7 @@ def _form(operator: Operator) -> PasswordAgain | CodeAgain:
 
 
 def _page(form: PasswordAgain | CodeAgain, to: str, status: int, problem: str = "") -> Any:
-    """The form, which carries along what was sent, so that it can be sent again by itself."""
+    """The form. It carries the fields that were sent, so that the browser can send them again."""
     form.answer.data = ""
     carried = [(name, value) for name, value in request.form.items(multi=True) if not name.startswith(OWN)]
     return render_template(

@@ -46,11 +46,11 @@ def check(operator: Operator, typed: str) -> bool:
         whether it was a recovery code.
 
     Raises:
-        NotPossible: it is incorrect, which the audit log records, since whoever tries it knows the password.
+        NotPossible: it is incorrect, which the audit log records, because only someone with the password gets this far.
         Refused: 42900.
     """
     actor = audit.Actor(operator.name, request.remote_addr or "")
-    take_back = access.count_try(code=devices.known_to(operator.name) or f"account {operator.name}")
+    take_back = access.count_try(devices.known_to(operator.name) or f"account {operator.name}", "code")
     try:
         is_recovery = second_factor.check(operator, typed)
     except NotPossible:

@@ -7,7 +7,7 @@ import pytest
 
 from models.operator import AuditEntry, Operator, Session
 from models.second_factor import RecoveryCode, SecondFactor
-from services import seeding
+from services import seeding, sessions
 from tests.blueprints.console.acting import Forms
 from tests.conftest import NOON
 
@@ -68,7 +68,7 @@ class Person:
 
 @pytest.fixture
 def stranger(app, clock):
-    """Somebody who has not signed in."""
+    """A person who has not signed in."""
     seeding.seed_operators()
     return Person(app, clock)
 
@@ -141,6 +141,12 @@ class TestSettingUp:
         stranger.set_up()
         assert stranger.is_in()
         assert elsewhere.get("/console/orders/").status_code == 302
+
+    def test_a_sign_in_that_found_none_a_moment_ago_begins_no_session(self, stranger):
+        found = Operator.get(name="demo")
+        stranger.give_password()
+        stranger.set_up()
+        assert sessions.begin(found, "192.0.2.1", "") is None
 
     def test_a_second_one_cannot_replace_it_from_a_page_that_was_open(self, stranger):
         stranger.give_password()

@@ -106,13 +106,13 @@ def count_try(own: str = "", kind: str = "own") -> Callable[[], None]:
         for rate, who in counted:
             rate.take_back(who)
 
-    for kind, who in ({kind: own} if own else strangers).items():
-        if kind == "site" and not who:
+    for name, who in ({kind: own} if own else strangers).items():
+        if name == "site" and not who:
             continue
-        if not _rates[kind].hit(who):
+        if not _rates[name].hit(who):
             take_back()  # it is not made
-            raise Refused(42900, retry_after=_rates[kind].retry_after(who))
-        counted.append((_rates[kind], who))
+            raise Refused(42900, retry_after=_rates[name].retry_after(who))
+        counted.append((_rates[name], who))
     return take_back
 
 

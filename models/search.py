@@ -7,11 +7,11 @@ behind, and what it has not reached yet (the tail) is looked through row by row.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from peewee import IntegerField, OperationalError, fn
+from peewee import SQL, IntegerField, OperationalError, fn
 
 from models.base import LARGEST_ID, Statement, Table, database
 from models.faults import LOCKED, fault_of
@@ -26,6 +26,7 @@ LONGEST = 0.9  # seconds that one run of the job takes at most, so that it holds
 RARE = 2_000  # orders named by the index, up to which each of them is looked at
 MOMENT = 50  # ms that orders on their way are waited for
 MOST_TRIGRAMS = 32  # the rest of a long text is compared, not looked up
+SOUGHT, SAMPLE = 3, 100  # trigrams that are looked up, the rarest among so many orders
 
 
 Ids = tuple[list[int], int]
@@ -159,10 +160,28 @@ def catch_up() -> None:
         time.sleep(3 * (time.monotonic() - started))
 
 
-def _trigrams(text: str) -> Iterator[str]:
-    for start in range(len(text) - LEAST + 1):
-        escaped = text[start : start + LEAST].replace('"', '""')
-        yield f'"{escaped}"'
+def _rarest(text: str) -> list[str]:
+    """The trigrams of a text that are in the fewest orders, of a sample spread over all of them.
+
+    SQLite reads the list of each trigram that it is given, and that of a prefix which all numbers share is as long as
+    the table.
+    """
+    trigrams = dict.fromkeys(text[start : start + LEAST] for start in range(len(text) - LEAST + 1))
+    if len(trigrams) <= SOUGHT:
+        return list(trigrams)
+    reached = _indexed()
+    spread = _ids(list(range(1, reached + 1, reached // SAMPLE + 1)))
+    numbers = [row[0].lower() for row in Order.select(Order.merchant_order_no).where(Order.id.in_(spread)).tuples()]
+    return sorted(trigrams, key=lambda each: sum(each.lower() in number for number in numbers))[:SOUGHT]
+
+
+def _ids(ids: list[int]) -> SQL:
+    """Ids as they are in SQL: passing each as a parameter takes longer than to look it up."""
+    return SQL(f"({','.join(map(str, ids))})")
+
+
+def _phrases(trigrams: list[str]) -> str:
+    return " AND ".join('"{}"'.format(each.replace('"', '""')) for each in trigrams)
 
 
 def _candidates(text: str) -> list[int] | None:
@@ -173,7 +192,7 @@ def _candidates(text: str) -> list[int] | None:
     if len(text) < LEAST:
         return None
     start = text[: MOST_TRIGRAMS + LEAST - 1]
-    sought = start if database.is_shared else " AND ".join(_trigrams(start))
+    sought = start if database.is_shared else _phrases(_rarest(start))
     found = database.execute_sql(_index().find, (sought, RARE + 1)).fetchall()
     return [row[0] for row in found] if len(found) <= RARE else None
 
@@ -204,9 +223,9 @@ def containing(text: str, span: Span, cells: Cells, skip: int, limit: int, read_
         return read_all(lambda: ([row[0] for row in newest_first.tuples()], found.count()))
     # The sums keep the database from walking through the merchant's orders instead of going to the few named.
     wanted = _wanted(text, span, cells, Order.merchant + 0, Order.seq + 0)
-    named = Order.select(Order.seq, Order.id).where(*wanted, Order.id.in_(ids))
+    named = Order.select(Order.seq, Order.id).where(*wanted, Order.id.in_(_ids(ids)))
     tail = Order.select(Order.seq, Order.id).where(*wanted, Order.id > reached)
-    both = sorted({*named.tuples(), *tail.tuples()}, reverse=True)
+    both = sorted({*database.execute(named), *database.execute(tail)}, reverse=True)
     return [order_id for _, order_id in both[skip : skip + limit]], len(both)
 
 

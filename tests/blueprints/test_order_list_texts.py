@@ -5,6 +5,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from models import search
+from tests.plans import Heard
 
 MANY = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 CHARACTERS = "aAbBzZ09 äÄßſKéÉ订单𝒳İı%_\\\"'*^-+:(){}[]/.,~#\N{COMBINING ACUTE ACCENT}\N{ZERO WIDTH JOINER}"
@@ -135,3 +136,17 @@ def test_every_part_of_every_number_finds_it(api, number, start, length, upper, 
     part = number[start % len(number) :][:length]
     text = "".join(char.upper() if upper and char.isascii() else char for char in part)
     assert order_no in [order["order_no"] for order in api.listed(merchant_order_no=text, limit=1).data["list"]]
+
+
+@pytest.mark.sqlite
+def test_a_prefix_that_all_numbers_share_is_not_looked_up(api):
+    """Its list in the index is as long as the table, and would be read for each search by a whole number."""
+    for number in range(20):
+        api.buy(merchant_order_no=f"SHOP-{number * 27_919:06}")
+    search.index_more(100)
+    with Heard() as heard:
+        assert api.listed(merchant_order_no="shop-474623").data["total"] == 1
+    ((sought, _),) = (values for sql, values in heard.statements.items() if "MATCH" in sql)
+    assert "474" in sought
+    assert "sho" not in sought
+    assert max(len(values) for values in heard.statements.values()) < 20, "orders that it may be are no parameters"

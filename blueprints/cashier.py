@@ -13,7 +13,7 @@ from markupsafe import Markup
 import business_clock
 import settings
 from blueprints.envelope import ok
-from blueprints.gate import caller
+from blueprints.gate import STRANGERS_FORM, caller
 from gateways.base import ChannelError, Opened, Payer, Report, State
 from models.order import BUY, PENDING, Order
 from schemas.views import PAY_METHOD_TEXTS, hundredths
@@ -64,6 +64,7 @@ def begin() -> None:
 @pages.before_request
 def _limit() -> Response | None:
     """Tell an address that asks for too many pages to wait a moment; status checks and files cost little."""
+    request.max_content_length = STRANGERS_FORM
     who = caller(request.remote_addr or "")
     if not who or request.endpoint in ("pages.status", "pages.static") or _rate[0].hit(who):
         return None

@@ -18,7 +18,7 @@ from wtforms.validators import InputRequired, Length
 import settings
 from blueprints.console import devices, local
 from blueprints.console.forms import told
-from blueprints.gate import caller, network
+from blueprints.gate import STRANGERS_FORM, caller, network
 from models.operator import OPERATOR, Operator, Session
 from services import audit, operators, passwords, second_factor, sessions
 from services.errors import N_, NotPossible, Refused
@@ -250,6 +250,7 @@ def _load(token: str) -> User | None:
 def _check() -> Any:
     """Nothing without a session, and no change by a viewer."""
     if request.endpoint in OPEN:
+        request.max_content_length = STRANGERS_FORM
         return None
     if not current_user.is_authenticated:
         if request.method != "GET":

@@ -238,6 +238,13 @@ def test_an_address_that_views_too_many_payment_pages_is_told_to_wait_and_no_oth
     assert payer("203.0.113.7").status_code == 200
 
 
+@pytest.mark.parametrize("path", ["/addons/paychannel/pay/paid", "/addons/paychannel/pay/open", "/console/login"])
+def test_a_form_that_anybody_may_send_is_small(app, path):
+    """To read 64 KiB of fields takes a hundred times as long as to send them."""
+    sizes = {size: app.test_client().post(path, data={"order_no": "x" * size}).status_code for size in (4_000, 4_200)}
+    assert sizes == {4_000: 400 if "console" in path else 404, 4_200: 413}
+
+
 def test_a_qr_code_is_drawn_once_however_often_its_page_is_viewed(payer, monkeypatch):
     drawn = []
     make = segno.make

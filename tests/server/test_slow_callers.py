@@ -123,6 +123,13 @@ def test_a_flood_of_headers_is_refused(serve, raw, flood):
     assert raw(port).send(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").answer().startswith(b"HTTP/1.1 200")
 
 
+def test_a_head_is_as_large_as_proxies_pass_on_and_no_larger(serve, raw):
+    port = serve()
+    heads = {size: HEAD + b"Cookie: " + b"x" * size + b"\r\n\r\n" for size in (15_000, 17_000)}
+    answers = {size: raw(port).send(head).answer()[9:12] for size, head in heads.items()}
+    assert answers == {15_000: b"200", 17_000: b"431"}
+
+
 def test_a_header_with_an_underscore_is_not_taken_for_one_with_a_hyphen(serve, raw):
     said = raw(serve()).send(
         b"GET /a%20b%E9?q=%20 HTTP/1.1\r\nHost: x\r\nX_Forwarded_For: 1.2.3.4\r\nX-Twice: a\r\nX-Twice: b\r\n"

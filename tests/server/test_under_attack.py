@@ -143,6 +143,6 @@ def test_an_address_with_bytes_that_should_have_been_escaped_is_read_as_it_was_s
 
 
 def test_of_a_list_of_languages_only_the_beginning_is_read(running):
-    asked = [", ".join(["xx"] * most) + ", zh" for most in (10, 10_000)]
+    asked = [", ".join(["xx"] * most) + ", zh" for most in (10, 3_000)]
     answers = [running.api.send("GET", "/nowhere", headers={"Accept-Language": each}) for each in asked]
     assert [answer.json["msg"].isascii() for answer in answers] == [False, True]

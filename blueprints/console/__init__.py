@@ -121,6 +121,8 @@ def create() -> Flask:
     )
     app.session_interface = _Sessions()
     app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False
+    # Otherwise an address that is nearly right is redirected to one that is made of the Host header.
+    app.url_map.merge_slashes = app.url_map.strict_slashes = False
     newest, *others = _secrets()
     app.config.update(
         SECRET_KEY=newest,

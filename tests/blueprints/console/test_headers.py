@@ -117,6 +117,15 @@ def test_signing_in_leads_to_no_address_but_the_console_s(app, to):
     assert client.post(f"/console/login?next={to}", data=form).headers["Location"] == "/console/"
 
 
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [("", 200), ("/orders", 200), ("/orders?flt_type=buy", 200), ("/merchant/demo/", 200), ("//orders", 200)],
+)
+def test_no_redirect_is_made_of_the_host(sign_in, path, status):
+    answer = sign_in("demo").get(f"/console{path}")
+    assert (answer.status_code, answer.headers.get("Location")) == (status, None)
+
+
 @pytest.mark.parametrize("path", ["orders/edit/", "orders/new/", "orders/details/", "audit/edit/", "ledger/edit/"])
 def test_no_page_that_a_library_brings_along_redirects_elsewhere(sign_in, path):
     assert sign_in("demo").get(f"/console/{path}?url=https:evil.example").status_code == 404

@@ -307,6 +307,18 @@ def test_a_try_that_all_others_leave_no_room_for_is_not_counted(browser, clock):
     assert [guess(number, "203.0.113.7") for number in range(11)] == [401] * 10 + [429]
 
 
+def test_the_time_of_a_failed_try_does_not_tell_which_names_there_are(browser, monkeypatch):
+    compared, real = [], passwords.check_password_hash
+    monkeypatch.setattr(passwords, "check_password_hash", lambda *given: compared.append(given[0]) or real(*given))
+    for name, method in (("nobody", METHOD), ("demo", METHOD), ("demo", passwords.METHOD)):
+        monkeypatch.setattr(passwords, "METHOD", method)  # with the first, the account's hash is one of before
+        compared.clear()
+        passwords._of_nobody.cache_clear()
+        assert sign_in(browser(), name, "wrong-password").status_code == 401
+        assert [stored for stored in compared if stored.startswith(method)] == compared[-1:]
+    passwords._of_nobody.cache_clear()
+
+
 def test_passwords_are_kept_as_slow_hashes(browser, monkeypatch):
     """With the method of production; in the other tests it is a cheaper one."""
     monkeypatch.setattr(passwords, "METHOD", METHOD)

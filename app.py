@@ -31,7 +31,7 @@ class Service(Flask):
 def _open(chosen: settings.Settings) -> settings.Settings:
     """Bring the process's database and vault up. Raises VaultLocked, NoDriver, DatabaseError or OSError.
 
-    Returns: the settings, in demo mode for a command on the demo's database, which is never served outside it.
+    Returns: the settings; a command works in demo mode if the database is the demo's, and only then, as it is served.
     """
     settings.use(chosen)
     chosen.instance.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -53,8 +53,8 @@ def _open(chosen: settings.Settings) -> settings.Settings:
     if sealed is not None:
         vault.unseal(sealed)  # the right key?
     clock_offset.recall(knows_demo=not lacking)
-    if not lacking and cli.is_all_that_runs(sys.argv) and Merchant.any_demo():
-        chosen = replace(chosen, demo=True)
+    if not lacking and sealed is not None and cli.is_all_that_runs(sys.argv):
+        chosen = replace(chosen, demo=Merchant.any_demo())
         settings.use(chosen)
     return chosen
 

@@ -11,6 +11,7 @@ from models.writer import transaction
 from services import (
     after_restore,
     clock,
+    directory,
     in_flight,
     lifecycle,
     positions,
@@ -59,8 +60,7 @@ def accept(order: Order, who: str = "operator", why: Reason = ACCEPTED) -> None:
         NotPossible: it is no withdrawal, or not pending.
     """
     _unless(against_accepting(order))
-    if sandbox_guard.has_money(order.merchant_id):
-        raise NotPossible(sandbox_guard.NOT_REAL, key=order.merchant.key)
+    sandbox_guard.refuse_payout(order)
     keep_account(order.channel_id)
     if not lifecycle.move(order, CONFIRMED, who, why, due_at=business_clock.now()):
         raise NotPossible(N_("the withdrawal moved on just now"))
@@ -114,10 +114,11 @@ def mark_paid(
 
     Raises:
         NotPossible: the channel speaks for itself, the withdrawal is not accepted yet, or the reference is on record
-            for another order of the channel.
+            for another order of the channel; or the merchant of a withdrawal has money of a sandbox channel.
     """
     order, reference = Order.held(order.id), reference.strip()
     _unless(against_marking_paid(order))
+    sandbox_guard.refuse_payout(order)
     report = Report(State.PAID, order.amount if amount is None else amount, reference)
     if order.is_buy and not reference and _is_other_money(order, report.amount):
         raise NotPossible(N_("money without a reference is on record already: give this one its own (--reference)"))
@@ -165,7 +166,7 @@ def hand_over(order: Order) -> Report:
     report = shown.call(driver.query_payout, order) if asks_first else Report(State.ABSENT)
     if is_known or report.state is not State.ABSENT:
         return report  # what the channel had once is not handed over again: an operator looks there
-    if paused:
+    if paused or directory.by_id(order.merchant_id).sandbox_money:
         return Report(State.OPEN, proven=False)
     if not _begins_to_hand_over(order, driver.shows_payouts_after):
         # It is left alone, what was handed over last may still be on its way, or another worker has it.

@@ -21,7 +21,7 @@ from models.ledger import AVAILABLE, CLEARING, HELD, Entry, LedgerAccount, Posti
 from models.merchant import Merchant
 from models.order import CONFIRMED, PENDING, SELL, Order
 from models.writer import transaction
-from services.errors import N_
+from services.errors import N_, NotPossible
 
 log = logging.getLogger(__name__)
 
@@ -134,6 +134,12 @@ def has_money(merchant_id: int) -> bool:
     if not ids:
         return False
     return bool(net(merchant_id, ids)) or _holding(ids).where(Order.merchant == merchant_id).exists()
+
+
+def refuse_payout(order: Order) -> None:
+    """Raise NotPossible if it is a withdrawal, and its merchant has such money."""
+    if not order.is_buy and has_money(order.merchant_id):
+        raise NotPossible(NOT_REAL, key=order.merchant.key)
 
 
 def with_money() -> list[Merchant]:

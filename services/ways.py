@@ -252,6 +252,8 @@ def find(order: Order, exception: PaymentException, resolution: str) -> Way:
         raise NotPossible(f"an exception of this order is settled by {' or '.join(known)}, not by {resolution}")
     if sandbox_guard.is_barred(order.channel):
         raise NotPossible(sandbox_guard.DEMO_ONLY)
+    if resolution == COMPLETE:
+        sandbox_guard.refuse_payout(order)
     way = _fitting(order, exception, resolution)
     if way is None:
         raise NotPossible(_UNFIT[order.is_buy, resolution].format(status=order.status))

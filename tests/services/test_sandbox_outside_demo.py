@@ -6,11 +6,14 @@ from types import SimpleNamespace
 import pytest
 
 from app import create_app
+from gateways import registry
+from gateways.simulator import books
 from models.channel import Channel
 from models.ledger import Posting
-from services import ledger, sandbox_guard
+from services import directory, ledger, sandbox_guard
 from tests import applications, databases
 from tests.support import Api, Service, through_flask
+from tests.trial_service import Trial
 
 CLAIM = b"order_no=%s&outcome=success"
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
@@ -104,6 +107,43 @@ def test_a_withdrawal_that_waits_is_not_accepted_either(earnest, paid, api):
     assert "flask ledger remove-sandbox demo" in said
 
 
+def test_one_that_was_accepted_before_is_not_handed_over_until_then(earnest, paid, api, flask, later, monkeypatch):
+    monkeypatch.setitem(registry.DRIVERS, Trial.name, Trial)
+    Channel.update(driver=Trial.name, config=Channel.get_by_id(1).config).where(Channel.id == 3).execute()
+    directory.forget()
+    order_no = api.sell("10.00", channel=3).data["order_no"]
+    flask("order", "accept", order_no)
+    production = earnest()
+    later(60, 4)
+    assert books().find(order_no) is None
+    assert production.api.status(order_no) == "confirmed"
+    production.run("ledger", "remove-sandbox", "demo", "--apply")
+    later(400, 2)
+    assert production.api.status(order_no) == "completed"
+
+
+@pytest.mark.parametrize("accepted", [True, False])
+def test_no_withdrawal_is_marked_as_paid_until_then(accepted, earnest, paid, api, flask):
+    order_no = api.sell("10.00", channel=3).data["order_no"]
+    flask("order", *(("accept", order_no) if accepted else ("reject", order_no, "--reason", "no")))
+    production = earnest()
+    said = production.run("order", "paid", order_no, "--reference", "R-1", fails=True).output
+    assert "flask ledger remove-sandbox demo" in said
+    production.run("ledger", "remove-sandbox", "demo", "--apply")
+    production.run("order", "paid", order_no, "--reference", "R-1")
+
+
+def test_no_exception_is_settled_as_paid_out_until_then(earnest, paid, api, flask):
+    order_no = api.sell("10.00", channel=3).data["order_no"]
+    flask("order", "reject", order_no, "--reason", "no")
+    flask("order", "paid", order_no, "--reference", "R-1")
+    production = earnest()
+    said = production.run("order", "settle", order_no, "--complete", fails=True).output
+    assert "flask ledger remove-sandbox demo" in said
+    production.run("ledger", "remove-sandbox", "demo", "--apply")
+    production.run("order", "settle", order_no, "--complete")
+
+
 def test_the_check_asks_the_database_nothing_for_each_order(earnest, paid, monkeypatch):
     production = earnest()
     production.run("ledger", "remove-sandbox", "--apply")
@@ -187,5 +227,7 @@ def test_an_instance_with_sandbox_channels_starts_and_disables_them(slow, any_da
         assert "demo mode only: its channels are disabled: 1 (Trial)" in service.log.read_text()
         assert '"enabled": false' in service.flask("channel", "list", "--json").stdout
         assert service.api.play("1", "success").status == 404
+        service.environ["ORDERS_DEMO"] = "1"  # of a command alone: the database is not the demo's
+        assert "demo mode only" in service.flask("channel", "set", "1", "--enabled", check=False).stderr
     finally:
         service.stop()

@@ -107,7 +107,7 @@ class Typed(click.ParamType):
         try:
             return self.field.deserialize(value)
         except ValidationError as error:
-            self.fail(f"{value!r}: {' '.join(error.messages)}", param, ctx)
+            self.fail(" ".join(error.messages), param, ctx)
 
 
 class YuanType(Typed):

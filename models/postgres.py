@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import select
 import threading
 from collections.abc import Iterable
@@ -27,6 +28,8 @@ try:
 except ImportError:  # only who uses Postgres needs it
     psycopg = None  # type: ignore[assignment]
 
+# What follows a @ or / in a password would be taken for a host or a name, and be in messages.
+_ADDRESS = re.compile(r"postgres(ql)?://([^/@]*@)?[^@]*")
 # What the address may say otherwise. Times of the server in ms, of the driver in seconds.
 CONNECTING = {
     "application_name": "merchant-orders",
@@ -97,9 +100,14 @@ class Postgres(PostgresqlDatabase):
         self._idle: list[Any] = []
         self._room = threading.BoundedSemaphore(connections)
         try:
-            given = conninfo_to_dict(url)
-        except psycopg.Error as error:
-            raise DatabaseError(f"the address can't be read: {error}") from None
+            given = conninfo_to_dict(url) if _ADDRESS.fullmatch(url) else None
+        except (psycopg.Error, ValueError):
+            given = None
+        if given is None:  # without the driver's words: they quote it
+            raise DatabaseError(
+                "the address can't be read: it must look like postgresql://user:password@host/database, with "
+                "@, / and % in the password written as %40, %2F and %25"
+            )
         options = [f"-c {name}={value}" for name, value in SESSION.items()]
         settings: dict[str, Any] = CONNECTING | given | {"options": " ".join([*options, str(given.get("options", ""))])}
         self._conninfo = make_conninfo("", **settings)

@@ -11,7 +11,7 @@ from marshmallow import ValidationError
 from models.order import Order, PaymentException
 from models.second_operator import PayoutRequest
 from schemas.fields import Yuan
-from services import audit, claims, payouts, reconciliation, redelivery, resolution, second_operator
+from services import audit, claims, masking, payouts, reconciliation, redelivery, resolution, second_operator
 from services.actions import PAYING_OUT, Action, possible
 from services.audit import Actor
 from services.errors import N_, NotPossible
@@ -33,8 +33,7 @@ class Given:
         try:
             return Yuan().deserialize(self.amount.strip()) if self.amount.strip() else None
         except ValidationError:
-            text = N_("%(typed)s is no amount: write it like 12.50")
-            raise NotPossible(text, typed=repr(self.amount[:40])) from None
+            raise NotPossible(N_("write the amount like 12.50")) from None
 
     def text(self, name: str) -> str:
         """The reason, or the reference. Raises NotPossible: it is too long, or can't be read."""
@@ -113,11 +112,20 @@ VERBS = {
 REQUEST = "request payout"
 
 
+def _recorded(given: Given, name: str) -> str:
+    """What was typed, as far as it is not refused: nobody knows what that is."""
+    try:
+        return given.amount if name == "amount" and given.fen() else given.text(name)
+    except NotPossible:
+        return masking.HIDDEN
+
+
 def _detail(action: Action, given: Given) -> str:
+    amount, reference, reason = (_recorded(given, name) for name in ("amount", "reference", "reason"))
     told: dict[str, list[Any]] = {
-        "reject": [given.reason],
-        "not-received": [given.reason],
-        "paid": [given.amount, given.reference, given.shared and "shared reference"],
+        "reject": [reason],
+        "not-received": [reason],
+        "paid": [amount, reference, given.shared and "shared reference"],
         "accept": [action.case == "request" and "accept"],
         "approve": [action.case],
         "settle": [action.exception and f"{action.exception.id} {action.exception.kind}", action.resolution],

@@ -10,6 +10,7 @@ from typing import TypeVar
 import business_clock
 from models.operator import AuditEntry
 from models.writer import transaction
+from services import masking
 from services.errors import NotPossible
 
 T = TypeVar("T")
@@ -56,6 +57,8 @@ def changes(
 @transaction
 def record(actor: Actor, action: str, about: str = "", key: str = "", detail: str = "") -> None:
     """Write one entry; `about` and `key` say what it is about, such as `order` and its number."""
+    if about in ("merchant", "operator"):
+        key = masking.name(key)  # it is recorded before it is refused
     AuditEntry.add(
         **{"who": actor.name, "action": action, "about": about, "key": key},
         **{"detail": detail, "address": actor.address, "at": business_clock.now()},

@@ -13,6 +13,7 @@ from services import vault
 
 HIDDEN = "***"
 _ODD = re.compile(r"[\s@;'\"\\]|//")  # in a path: the address is not what its author meant
+_NAME = re.compile(r"[A-Za-z0-9_.@-]{0,64}")
 _NETWORK = re.compile(r"[0-9A-Fa-f.:/\s]{0,64}")
 SHOWN_AT_THE_END = 4
 
@@ -85,6 +86,11 @@ def address(url: str) -> str:
     given = [part.partition("=") for part in parts.query.split("&")] if parts.query else []
     query = "&".join(f"{name}={HIDDEN}" if equals else HIDDEN for name, equals, _ in given)
     return urlunsplit((parts.scheme, f"{HIDDEN}@{host}" if at else host, parts.path, query, ""))
+
+
+def name(text: str) -> str:
+    """The name of a merchant or an operator; of a text that can be no such name, such as a mistyped one, nothing."""
+    return text if _NAME.fullmatch(text) else HIDDEN
 
 
 def networks(text: str) -> str:

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import fields
 from ipaddress import ip_network
 from pathlib import Path
 
@@ -63,7 +64,7 @@ def test_a_start_with_a_wrong_setting_ends_with_one_line_and_status_2(ends, name
 @pytest.mark.usefixtures("slow", "any_database")
 def test_a_command_with_a_wrong_setting_ends_like_a_start(tmp_path, command):
     status, lines = _end({"ORDERS_PORT": "x"}, tmp_path, command)
-    assert (status, lines) == (2, ["error: ORDERS_PORT: must be a whole number from 1 to 65535, not 'x'"])
+    assert (status, lines) == (2, ["error: ORDERS_PORT: must be a whole number from 1 to 65535"])
 
 
 @pytest.mark.usefixtures("slow", "any_database")
@@ -87,6 +88,7 @@ BAD_VALUES = [
         for text in ("ftp://a.example", "https://", "https://a.example/path", "https://a.example?x=1")
     ),
     *(("site_url", text) for text in ("https://a.example#x", "https://a.example:port", "http://[bad", "http://a b")),
+    *(("host", text) for text in ("http://127.0.0.1", "127.0.0.1/8")),
     *(("api_prefix", text) for text in ("api", "/a?b", "/<b>", "/a b", "/#")),
     *(("demo", text) for text in ("2", "ja", "none")),
     *(("private_callbacks", text) for text in ("2", "ja")),
@@ -120,10 +122,22 @@ def test_a_value_that_cannot_be_used_is_refused_and_named(tmp_path, name, text):
     assert "\n" not in str(refused.value)
 
 
-def test_a_password_in_an_address_is_not_told(tmp_path):
+@pytest.mark.parametrize(
+    "name",
+    [
+        each.name
+        for each in fields(Settings)
+        if each.name not in ("instance", "vault_key", "backup_folder")  # which take any text
+    ],
+)
+@pytest.mark.parametrize("in_file", [True, False])
+def test_a_password_in_a_value_that_is_refused_is_not_told(tmp_path, name, in_file):
+    text, given = "mysql://orders:c4n4ry@db/orders", {"ORDERS_INSTANCE": str(tmp_path)}
+    if in_file:
+        (tmp_path / "config.toml").write_text(f'{name} = "{text}"\n')
     with pytest.raises(WrongSetting) as refused:
-        settings.load({"ORDERS_INSTANCE": str(tmp_path), "ORDERS_DATABASE_URL": "mysql://orders:secret@db/orders"})
-    assert "secret" not in str(refused.value)
+        settings.load(given if in_file else given | {f"ORDERS_{name.upper()}": text})
+    assert "c4n4ry" not in str(refused.value)
 
 
 GOOD_VALUES = [

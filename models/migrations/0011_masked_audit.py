@@ -1,4 +1,4 @@
-"""After 0.3.0: passwords and keys of mistyped callback URLs are masked in the audit log."""
+"""After 0.3.0: what was mistyped, and may be a password or a key, is masked in the audit log."""
 
 import re
 
@@ -10,7 +10,12 @@ GUARD = {
     True: ('ALTER TABLE "audit_entry" ENABLE TRIGGER USER',),
 }
 
-URL = re.compile(r"callback_url: (.*?)(?=; (?:events|buy_rate|sell_rate|allowed_addresses|enabled|channels): |$)", re.S)
+NEXT = r"(.*?)(?=; (?:events|buy_rate|sell_rate|allowed_addresses|enabled|channels): |$)"
+URL = re.compile(f"callback_url: {NEXT}", re.S)
+NETWORKS = re.compile(f"allowed_addresses: {NEXT}", re.S)
+NETWORK = re.compile(r"[0-9A-Fa-f.:/\s-]{0,64}")
+REFUSED = re.compile(r"not done: .*(?= is no (?:IP address|amount)[,:])", re.S)
+NAME = re.compile(r"[A-Za-z0-9_.@-]{0,64}")
 USABLE = re.compile(r"-|https?://[A-Za-z0-9.:_\[\]-]+(/[^\s@;:'\"]*)?|/[^\s@;:'\"/][^\s@;:'\"]*")
 QUOTED = re.compile(r"(a callback URL is an address like \S+), not .*", re.S)
 VALUE = re.compile(r"([?&][^=&\s]+)=[^&\s]+")
@@ -21,10 +26,25 @@ def _shown(url):
     return text if USABLE.fullmatch(text) else "***"
 
 
-def masked(detail):
+def _networks(text):
+    return ",".join(part if NETWORK.fullmatch(part) else "***" for part in text.split(","))
+
+
+def _change(name, shown, values):
+    return f"{name}: " + " -> ".join(map(shown, values.split(" -> ")))
+
+
+def _masked(detail):
     """An entry's detail with what may be a password or key replaced by ***."""
-    detail = QUOTED.sub(r"\1", detail)
-    return URL.sub(lambda found: "callback_url: " + " -> ".join(map(_shown, found[1].split(" -> "))), detail)
+    detail = REFUSED.sub("not done: ***", QUOTED.sub(r"\1", detail))
+    detail = URL.sub(lambda found: _change("callback_url", _shown, found[1]), detail)
+    return NETWORKS.sub(lambda found: _change("allowed_addresses", _networks, found[1]), detail)
+
+
+def masked(about, key, detail):
+    """An entry's key and detail, as they are recorded now."""
+    is_name = about not in ("merchant", "operator") or NAME.fullmatch(key)
+    return key if is_name else "***", _masked(detail)
 
 
 def up(migrator, database):
@@ -33,14 +53,14 @@ def up(migrator, database):
     mark = "%s" if shared else "?"
     for statement in OPEN[shared]:
         database.execute_sql(statement)
-    find = (
-        f"""SELECT id, detail FROM "audit_entry" WHERE id > {mark} AND about = 'merchant' ORDER BY id LIMIT {BATCH}"""
-    )
+    find = f"""SELECT id, about, key, detail FROM "audit_entry" WHERE id > {mark} ORDER BY id LIMIT {BATCH}"""
     last = 0
     while rows := database.execute_sql(find, (last,)).fetchall():
-        for row, detail in rows:
-            if (new := masked(detail)) != detail:
-                database.execute_sql(f'UPDATE "audit_entry" SET detail = {mark} WHERE id = {mark}', (new, row))
+        for row, about, key, detail in rows:
+            if (new := masked(about, key, detail)) != (key, detail):
+                database.execute_sql(
+                    f'UPDATE "audit_entry" SET key = {mark}, detail = {mark} WHERE id = {mark}', (*new, row)
+                )
         last = rows[-1][0]
     for statement in GUARD[shared]:
         database.execute_sql(statement)

@@ -67,3 +67,22 @@ def test_a_file_that_cannot_be_read_is_refused_without_its_name(flask):
     said = flask("merchant", "set", "demo", "--callback-url", "@n0where", fails=True).output
     assert "can't be read" in said
     assert "n0where" not in said
+
+
+@pytest.mark.sqlite
+@pytest.mark.usefixtures("app")
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://orders:c4n@c4n4ry@127.0.0.1:1/orders",
+        "postgresql://orders:c4n/c4n4ry@127.0.0.1:1/orders",
+        "postgresql://orders:c4n%c4n4ry@127.0.0.1:1/orders",
+        "postgresql://orders:c4n=@c4n4ry@127.0.0.1:1/orders",
+        "mysql://orders:c4n4ry@127.0.0.1:1/orders",
+        "host=127.0.0.1 port=1 password=c4n c4n4ry",
+    ],
+)
+def test_a_password_in_an_address_that_is_refused_is_not_repeated(refuses, url):
+    said = refuses("db", "copy", url)
+    assert "postgresql://user:password@host/database" in said
+    assert "c4n4ry" not in said

@@ -57,6 +57,23 @@ def test_of_a_refused_network_nothing_is_recorded(fill, kept):
     assert kept() == []
 
 
+@pytest.mark.parametrize("typed", [f"pa ss/{SECRET}", f"me:{SECRET}@shop.example"])
+def test_of_a_refused_name_nothing_is_recorded(fill, flask, kept, typed):
+    assert fill("merchant/new", key=typed, name="Shop").status_code == 422
+    assert fill("operators/", name=typed, password="Long-enough-8472", role="viewer").status_code == 422
+    flask("operator", "add", typed, typed="Long-enough-8472\n", fails=True)
+    assert kept() == []
+
+
+@pytest.mark.parametrize("field", ["amount", "reference"])
+def test_of_what_is_refused_for_an_action_nothing_is_recorded(desk, api, kept, field):
+    order_no = api.buy(channel=3).data["order_no"]
+    desk.act(order_no, "paid", **{field: f"{SECRET} " * 40})
+    assert api.status(order_no) == "pending"
+    assert AuditEntry.select().where(AuditEntry.key == order_no).count() == 2
+    assert kept() == []
+
+
 def test_a_password_that_begins_like_a_file_is_not_repeated(refuses):
     said = refuses("channel", "set", "2", "--config", f"notice_secret=@{SECRET}")
     assert SECRET not in said
@@ -78,6 +95,15 @@ OLD = [
         "callback_url: - -> https://shop.example/hook?key=***",
     ),
     ("name: x -> y; callback_url: /a -> /b", "name: x -> y; callback_url: /a -> /b"),
+    (
+        f"name: x -> y; allowed_addresses: - -> 10.0.0.0/8,{SECRET}; enabled: yes -> no",
+        "name: x -> y; allowed_addresses: - -> 10.0.0.0/8,***; enabled: yes -> no",
+    ),
+    (
+        f"not done: {SECRET} is no IP address, and no network like 10.0.0.0/8",
+        "not done: *** is no IP address, and no network like 10.0.0.0/8",
+    ),
+    (f"not done: '{SECRET}' is no amount: write it like 12.50", "not done: *** is no amount: write it like 12.50"),
     ("balance 5.00", "balance 5.00"),
 ]
 
@@ -85,12 +111,16 @@ OLD = [
 def test_what_earlier_versions_recorded_is_masked_by_the_upgrade(flask):
     for detail, _ in OLD:
         AuditEntry.add(who="demo", action="set merchant", about="merchant", key="demo", address="", detail=detail, at=1)
+    for key in ("a.B_c@1-x", f"me:{SECRET}"):
+        AuditEntry.add(who="demo", action="add operator", about="operator", key=key, address="", detail="", at=2)
     step = "%s" if database.is_shared else "?"
     database.execute_sql(f"DELETE FROM schema_migration WHERE name = {step}", ("0011_masked_audit",))
     assert "0011_masked_audit" in flask("db", "migrate").output
     masked = [row.detail for row in AuditEntry.select().where(AuditEntry.at == 1).order_by(AuditEntry.id)]
     assert not [detail for detail in masked if SECRET in detail]
     assert [(after, wanted) for after, (_, wanted) in zip(masked, OLD, strict=True) if wanted and after != wanted] == []
+    keys = [row.key for row in AuditEntry.select().where(AuditEntry.at == 2).order_by(AuditEntry.id)]
+    assert keys == ["a.B_c@1-x", "***"]
     for statement in ("UPDATE audit_entry SET who = 'x'", "DELETE FROM audit_entry"):
         with pytest.raises(Exception, match="append-only"):
             database.execute_sql(statement)

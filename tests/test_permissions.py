@@ -1,5 +1,6 @@
 """Keys, settings and data that other users could read: narrowed at start, with a warning, or refused."""
 
+import errno
 import os
 import shutil
 import stat
@@ -10,15 +11,16 @@ import app
 from models.base import database
 from tests.databases import settings_of
 
-FILES = ("vault.key", "config.toml", "orders.sqlite")
+FILES = ("vault.key", "vault.key.before-20260101T000000.000000Z", "config.toml", "orders.sqlite")
 
 pytestmark = pytest.mark.sqlite
 
 
 @pytest.fixture
 def wide(instance):
-    """An instance folder that other users may read, with a config.toml."""
-    (instance / "config.toml").write_text("", "utf-8")
+    """An instance folder that other users may read, with a config.toml and the keys from before a rotation."""
+    for name in FILES[1:3]:
+        (instance / name).write_text("", "utf-8")
     for path in (instance, *(instance / name for name in FILES)):
         path.chmod(0o755 if path.is_dir() else 0o644)
     return instance
@@ -58,21 +60,22 @@ def test_a_group_may_read_a_mounted_key(wide, caplog):
     assert modes(wide)["vault.key"] == "0o640"
 
 
-@pytest.mark.parametrize("name", ["vault.key", "config.toml"])
-def test_a_wide_file_of_another_user_is_refused_in_one_line(wide, name, monkeypatch, capsys):
-    """As another user's file would be: these tests may run as root, who may change any."""
+@pytest.mark.parametrize("error", [errno.EPERM, errno.EROFS])
+@pytest.mark.parametrize("name", FILES[:3])
+def test_a_wide_file_that_cannot_be_narrowed_is_refused_in_one_line(wide, name, error, monkeypatch, capsys):
+    """As another user's file, or one on a read-only disk, would be: these tests may run as root, who may change any."""
     chmod = os.chmod
 
     def refuse(path, mode, **how):
         if os.fspath(path).endswith(name):
-            raise PermissionError(1, "Operation not permitted")
+            raise OSError(error, os.strerror(error))
         chmod(path, mode, **how)
 
     monkeypatch.setattr(os, "chmod", refuse)
     with pytest.raises(SystemExit) as end:
         app.begin(settings_of(wide, demo=True))
     assert end.value.code == 2
-    assert f"other users may read or write {wide / name}" in capsys.readouterr().err
+    assert f"other users may read or write {wide / name}, and it cannot be changed" in capsys.readouterr().err
 
 
 def test_the_backups_are_narrowed_too(wide):

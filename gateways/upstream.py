@@ -116,8 +116,8 @@ class Upstream:
         if form is not None:
             body = urlencode(form).encode()
             all_headers["Content-Type"] = FORM
-        request = requests.Request(method, self.address(path, query), all_headers, data=body or None).prepare()
         try:
+            request = requests.Request(method, self.address(path, query), all_headers, data=body or None).prepare()
             with (
                 Deadline(WHOLE),
                 self._adapter.send(request, stream=True, timeout=(CONNECT, READ), proxies=self._proxies) as answer,

@@ -242,3 +242,31 @@ def test_a_private_proxy_is_not_called_either(serving, chosen):
     with pytest.raises(ChannelUnknown, match="private_channels is off"):
         Upstream("http://pay.example", f"http://127.0.0.1:{port}").get("api.php", {})
     assert heard == []
+
+
+@pytest.mark.parametrize("status", [301, 302, 307])
+def test_a_redirect_is_an_answer_and_not_followed(serving, status):
+    heard = []
+    other = serving(lambda client, _: (heard.append(client), client.sendall(ANSWER)))
+    moved = f"HTTP/1.1 {status} Moved\r\nLocation: http://127.0.0.1:{other}/\r\nContent-Length: 0\r\n\r\n".encode()
+    port = serving(lambda client, _: client.sendall(moved))
+    assert Upstream(f"http://127.0.0.1:{port}").get("api.php", {}).status == status
+    assert heard == []
+
+
+def test_a_proxy_in_the_environment_is_not_called(serving, monkeypatch):
+    heard = []
+    proxy = serving(lambda client, _: (heard.append(client), client.sendall(ANSWER)))
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, f"http://127.0.0.1:{proxy}")
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    port = serving(lambda client, _: client.sendall(ANSWER))
+    assert Upstream(f"http://127.0.0.1:{port}").get("api.php", {}).status == 200
+    assert heard == []
+
+
+@pytest.mark.parametrize("host", ["①②⑦.0.0.1", "*.example", "a..example"])
+def test_a_host_that_cannot_be_one_is_no_answer(host):
+    with pytest.raises(ChannelUnknown, match="no answer from"):
+        Upstream(f"https://{host}").get("api.php", {"key": "secret"})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
@@ -60,6 +60,19 @@ FIELDS: dict[str, Callable[[str], str]] = {
 def masked(values: dict[str, Any]) -> dict[str, str]:
     """Values by field, each as far as it may be seen; empty ones stay empty."""
     return {name: FIELDS.get(name, lambda text: HIDDEN)(str(value)) if value else "" for name, value in values.items()}
+
+
+_QUOTABLE = {name.rpartition(".")[2] for name, mask in FIELDS.items() if mask is not _whole}
+
+
+def without(text: str, details: Mapping[str, Any]) -> str:
+    """A channel's words without what it quotes of a receiving account: `details` as `ReceivingAccount` has them."""
+    for name, value in details.items():
+        if isinstance(value, dict):
+            text = without(text, value)
+        elif name in _QUOTABLE and len(str(value)) > 1:
+            text = text.replace(str(value), HIDDEN)
+    return text
 
 
 def account(row: ReceivingAccount) -> dict[str, str]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
-from gateways.base import ChannelUnknown, Payout, Report
+from gateways.base import ChannelError, ChannelUnknown, Payout, Report
 from models.order import History, Order
 from models.writer import transaction
-from services import lifecycle, reasons
+from services import lifecycle, masking, reasons
 from services.channels import ask, payout_of
 from services.reasons import because
 
@@ -16,14 +17,22 @@ MOST = 5  # lines of history, each with other words
 
 
 def call(verb: Callable[[Payout], Report], order: Order) -> Report:
-    """Call the channel for a payout, and remember an unusable answer that shows that it has it. Raises ChannelError."""
+    """Call the channel for a payout, and remember an unusable answer that shows that it has it.
+
+    What the channel quotes of the receiving account is masked: history keeps its words, and cannot be changed.
+
+    Raises:
+        ChannelError.
+    """
+    payout = payout_of(order)
     try:
-        report: Report = ask(verb, payout_of(order))
-        return report
-    except ChannelUnknown as silence:
-        if silence.has_it:
-            remember(order, "", str(silence))
+        report: Report = ask(verb, payout)
+    except ChannelError as error:
+        error.args = (masking.without(str(error), payout.account),)
+        if isinstance(error, ChannelUnknown) and error.has_it:
+            remember(order, "", str(error))
         raise
+    return replace(report, detail=masking.without(report.detail, payout.account))
 
 
 @transaction

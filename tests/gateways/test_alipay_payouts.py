@@ -104,7 +104,7 @@ def test_a_payee_who_can_not_be_paid_gets_nothing_and_the_hold_returns(
     order_no = sell()
     later(1)
     assert (api.status(order_no), balances(), alipay.transfers) == ("cancelled", (START, 0), {})
-    assert story(order_no)["history"][-1]["why"] == f"refused: 收款账号有误 (40004 {reason})"
+    assert story(order_no)["history"][-1]["why"] == f"refused: 收款账号***有误 (40004 {reason})"
 
 
 def test_without_enough_money_the_hold_stays_until_there_is_some(api, alipay, sell, later, balances, why, exceptions):
@@ -161,6 +161,20 @@ def test_a_payout_that_fails_later_returns_the_hold(status, api, alipay, sell, l
     later(10)
     assert (api.status(order_no), balances()) == ("cancelled", (START, 0))
     assert story(order_no)["history"][-1]["why"] == "账户已注销 (PAYEE_CLOSED)"
+
+
+def test_of_the_payee_nothing_is_kept_that_a_failure_or_an_unclear_answer_quotes(alipay, sell, later, story, why):
+    """History cannot be changed, so an erasure could not remove what is in it."""
+    alipay.transfers_end = "DEALING"
+    alipay.errs("20000", f"isp.{PAYEE}")
+    order_no = sell()
+    later(1)
+    assert "isp.***" in why(order_no)[0]
+    later(301, times=3)
+    alipay.transfers[order_no] |= {"status": "FAIL", "error_code": "MISMATCH", "fail_reason": f"张三与{PAYEE}不符"}
+    later(301)
+    assert story(order_no)["history"][-1]["why"] == "***与***不符 (MISMATCH)"
+    assert not [text for text in ("张三", PAYEE) if text in str(story(order_no))]
 
 
 WRONG_TRANSFERS = {

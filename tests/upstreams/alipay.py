@@ -225,7 +225,7 @@ class Alipay(Loopback):
         if (content["product_code"], content["biz_scene"]) != ("TRANS_ACCOUNT_NO_PWD", "DIRECT_TRANSFER"):
             return self._no("INVALID_PARAMETER")
         if payee["identity"] in self.unpayable:
-            return self._no(self.unpayable[payee["identity"]], "收款账号有误")
+            return self._no(self.unpayable[payee["identity"]], f"收款账号{payee['identity']}有误")
         if number not in self.transfers:
             if amount > self.balance:
                 return self._no("PAYER_BALANCE_NOT_ENOUGH", "付款方余额不足")

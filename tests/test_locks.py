@@ -37,6 +37,12 @@ def test_each_dependency_is_pinned_with_its_hashes(file):
     assert names - set(requirements) == set()
 
 
+def test_each_install_checks_the_hashes():
+    installs = [line for line in (ROOT / "Makefile").read_text("utf-8").splitlines() if "pip install" in line]
+    assert len(installs) >= 3
+    assert [line for line in installs if "--require-hashes" not in line] == []
+
+
 def test_every_lock_file_is_known():
     assert {path.name for path in ROOT.glob("requirements*.txt")} == set(WANTED)
 

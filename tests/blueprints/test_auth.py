@@ -1,5 +1,7 @@
 """Signatures over HTTP: what they cover, whose secret they take, and what a refusal says."""
 
+import base64
+import hmac
 import json
 
 import pytest
@@ -32,6 +34,19 @@ def auth(key="demo", **more):
 def test_a_call_without_a_known_api_key_is_40101(api, endpoint, key):
     refused = api.call(endpoint, {"api_key": key})
     assert (refused.status, refused.code, refused.data) == (401, 40101, None)
+
+
+def test_signatures_are_compared_in_constant_time(api, monkeypatch):
+    compared, compare = [], hmac.compare_digest
+    monkeypatch.setattr(hmac, "compare_digest", lambda *two: compared.append(two[1]) or compare(*two))
+    forged = signed("getPayChannels", {}) | {"signature": "0" * 64}
+    assert api.post("getPayChannels", json.dumps(forged).encode()).code == 40102
+    assert b"0" * 64 in compared
+
+
+def test_an_api_secret_has_256_bits(flask_json):
+    secret = flask_json("merchant", "add", "shop")["secret"]
+    assert len(base64.urlsafe_b64decode(f"{secret}=")) == 32
 
 
 def _set(**changes):

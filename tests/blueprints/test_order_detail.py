@@ -1,5 +1,7 @@
 """Querying one order over HTTP."""
 
+from itertools import pairwise
+
 import pytest
 
 from models.order import Order
@@ -17,6 +19,11 @@ QUERIED = {
     "createtime": int,
     "updatetime": int,
 }
+
+
+def test_no_number_follows_from_another(api):
+    tails = sorted(int(api.buy("1.00").data["order_no"][8:]) for _ in range(8))
+    assert min(later - earlier for earlier, later in pairwise(tails)) > 10**6
 
 
 def id_of(order_no):

@@ -279,3 +279,7 @@ def test_a_call_that_comes_while_it_stops_is_done_too(there):
         finally:
             write("b")  # whoever waits goes on with it, so that the test ends
     assert there()[0] == "a"
+
+
+def test_a_commit_is_on_the_disk_before_it_returns(path):
+    assert database.execute_sql("PRAGMA synchronous").fetchone() == (2,), "FULL"

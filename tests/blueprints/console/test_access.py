@@ -88,6 +88,16 @@ def test_a_wrong_name_or_password_is_one_and_the_same_refusal(name, password, br
     assert not is_in(client)
 
 
+def test_an_unknown_name_costs_as_many_hashes_as_a_known_one(browser, monkeypatch):
+    compared, compare = [], passwords.check_password_hash
+    spy = lambda stored, typed: compared.append(stored.split("$")[0]) or compare(stored, typed)  # noqa: E731
+    monkeypatch.setattr(passwords, "check_password_hash", spy)
+    for name in ("demo", "nobody"):
+        assert sign_in(browser(), name, "wrong-password").status_code == 401
+    known, unknown = compared
+    assert known == unknown == passwords.METHOD
+
+
 def test_there_is_no_account_by_default_and_the_page_says_how_to_make_one(any_database, tmp_path):
     app = create_app(settings_of(tmp_path / "new"))
     page = app.test_client().get(LOGIN)
@@ -326,6 +336,7 @@ def test_passwords_are_kept_as_slow_hashes(browser, monkeypatch):
     kept = dict(database.execute_sql('SELECT name, password FROM "operator"').fetchall())
     assert kept["demo"].startswith("scrypt:131072:8:1$"), "a hash of before is replaced when the account signs in"
     assert kept["viewer"].startswith("scrypt:1024:8:1$")
+    assert kept["demo"].split("$")[1] != kept["viewer"].split("$")[1], "each has a salt of its own"
     assert sign_in(browser(), *DEMO).status_code == 302
     assert sign_in(browser(), "demo", "wrong-password").status_code == 401
 

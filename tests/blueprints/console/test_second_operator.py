@@ -85,6 +85,19 @@ def test_a_request_is_void_once_the_order_is_rejected(desk, second, large, api):
     assert "second operator" not in second.see("").text
 
 
+def test_an_approval_that_fails_leaves_the_request_and_the_order(desk, second, large, api, flask):
+    other = api.sell("1.00", channel=3).data["order_no"]
+    for order_no, first, last in ((large, desk, second), (other, desk, None)):
+        first.act(order_no, "accept")
+        if last:
+            last.act(order_no, "approve")
+    desk.act(large, "paid", reference="BANK-7")
+    flask("order", "paid", other, "--reference", "BANK-7")
+    assert second.act(large, "approve")[0] == "bad"
+    assert api.status(large) == "confirmed"
+    assert "approve" in offered(second, large)
+
+
 def test_it_is_shown_in_what_waits_for_people(desk, second, large):
     assert "awaits a second operator" not in second.see("").text
     desk.act(large, "accept")

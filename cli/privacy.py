@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from itertools import chain
 from typing import Any
 
 import click
@@ -32,14 +33,14 @@ def _of_a_person(command: Callable[..., None]) -> Callable[..., None]:
 def export(numbers: tuple[str, ...], name: str, card: str) -> None:
     """Print what is stored about one person as JSON.
 
-    That is about the orders ORDER_NOS, and about those with this name or card number.
+    That is about the orders ORDER_NOS, and about orders and accounts on file with this name or card number.
     """
-    found = privacy.find(numbers, name, card)
-    click.echo("[", nl=False)
-    for count, order_no in enumerate(found):
-        click.echo(",\n" if count else "\n", nl=False)
-        click.echo(json.dumps(_whole(order_no), ensure_ascii=False, indent=2), nl=False)
-    click.echo("\n]" if found else "]")
+    found = map(_whole, privacy.find(numbers, name, card))
+    between = "["
+    for each in chain(found, map(privacy.export_account, privacy.accounts(name, card))):
+        click.echo(f"{between}\n{json.dumps(each, ensure_ascii=False, indent=2)}", nl=False)
+        between = ","
+    click.echo("[]" if between == "[" else "\n]")
 
 
 def _whole(order_no: str) -> dict[str, Any]:
@@ -54,16 +55,22 @@ def _whole(order_no: str) -> dict[str, Any]:
 def erase(numbers: tuple[str, ...], name: str, card: str, yes: bool) -> None:
     """Erase names, certificates and cards of one person.
 
-    That is of the orders ORDER_NOS, and of those with this name or card number. Orders that have not ended are
-    refused, and then nothing is erased.
+    That is of the orders ORDER_NOS, and of orders and accounts on file with this name or card number. Orders that have
+    not ended are refused, and then nothing is erased. The account that a merchant's withdrawals go to now is kept.
     """
-    found = privacy.find(numbers, name, card)
+    found, on_file = privacy.find(numbers, name, card), privacy.accounts(name, card)
     if yes:
-        click.echo(f"personal data erased: {privacy.erase(found)} of {len(found)} orders")
+        click.echo(f"personal data erased: {privacy.erase(found, on_file)} of {len(found)} orders")
+    for account in on_file:
+        key, state = account.merchant.key, "erased" if yes else "is erased"
+        if privacy.is_current(account):
+            state = "is kept: withdrawals go to it until `flask account add` puts another one on file"
+        click.echo(f"account {account.id} on file of {key}: {state}")
+    if yes:
         return
     rows = privacy.survey(found)
     table(rows, nothing="no orders found")
     if any(row["refused"] for row in rows):
         raise NotPossible("orders that have not ended cannot be erased")
-    if rows:
+    if rows or on_file:
         click.echo("nothing was erased yet: repeat the command with --yes")

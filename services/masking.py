@@ -76,9 +76,9 @@ def without(text: str, details: Mapping[str, Any]) -> str:
 
 
 def account(row: ReceivingAccount) -> dict[str, str]:
-    """A receiving account on file: bank, sub_bank, card_number, real_name."""
-    details = json.loads(vault.unseal(row.details))
-    return masked({name: details[name] for name in ("bank", "sub_bank", "card_number", "real_name")})
+    """A receiving account on file: bank, sub_bank, card_number, real_name; empty once they were erased."""
+    details = json.loads(vault.unseal(row.details)) if row.details else {}
+    return masked({name: details.get(name, "") for name in ("bank", "sub_bank", "card_number", "real_name")})
 
 
 def address(url: str) -> str:

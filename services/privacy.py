@@ -1,14 +1,15 @@
-"""The personal data of one person: which orders have it, and its erasure on request."""
+"""The personal data of one person: which orders and accounts on file have it, and its erasure on request."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from models.account import ReceivingAccount
 from models.order import Order
 from models.writer import transaction
-from services import audit, erasure, ordering, story
+from services import audit, erasure, ordering, story, vault
 from services.after_restore import HERE
 from services.errors import NotPossible
 
@@ -43,11 +44,40 @@ def _matching(name: str, card: str) -> Iterator[str]:
     every = Order.select(Order, ReceivingAccount).left_outer_join(ReceivingAccount).where(stored).order_by(Order.id)
     while (name or card) and (page := list(every.where(Order.id > last).limit(STEP))):
         for order in page:
-            values = values_of(order)
-            is_named = name and name in (values.get(field) for field in NAMES)
-            if is_named or (card and card in (values.get(field) for field in CARDS)):
+            if _is_of(values_of(order), name, card):
                 yield order.order_no
         last = page[-1].id
+
+
+def _is_of(values: dict[str, Any], name: str, card: str) -> bool:
+    """Have these values exactly this name, or this card number?"""
+    is_named = name and name in (values.get(field) for field in NAMES)
+    return bool(is_named or (card and card in (values.get(field) for field in CARDS)))
+
+
+def details_of(account: ReceivingAccount) -> dict[str, Any]:
+    """An account on file, decrypted."""
+    details: dict[str, Any] = json.loads(vault.unseal(account.details))
+    return details
+
+
+def accounts(name: str, card: str) -> list[ReceivingAccount]:
+    """The accounts on file with exactly this name or card number, by id."""
+    stored = ReceivingAccount.on_file & (ReceivingAccount.details != "")
+    rows = ReceivingAccount.select().where(stored).order_by(ReceivingAccount.id) if name or card else []
+    return [row for row in rows if _is_of(details_of(row), name, card)]
+
+
+def is_current(account: ReceivingAccount) -> bool:
+    """Do the merchant's withdrawals go to it now?"""
+    return bool(ReceivingAccount.of(account.merchant) == account)
+
+
+def export_account(account: ReceivingAccount) -> dict[str, Any]:
+    """All about an account on file, once the audit log says that it was exported."""
+    audit.record(HERE, "export personal data", "account", str(account.id))
+    facts = {"account": account.id, "merchant": account.merchant.key, "createtime": account.createtime}
+    return facts | {"current": is_current(account), "personal_data": details_of(account)}
 
 
 def export(order_no: str) -> Order:
@@ -74,8 +104,12 @@ def survey(numbers: list[str]) -> list[dict[str, Any]]:
 
 
 @transaction
-def erase(numbers: list[str]) -> int:
+def erase(numbers: list[str], on_file: Iterable[ReceivingAccount] = ()) -> int:
     """Erase the personal data of all these orders or of none; how many had any.
+
+    Args:
+        on_file: accounts to erase with them, except those that withdrawals go to now. Orders to them have their name
+            and card, so they are among `numbers` if both were found by those.
 
     Raises:
         NotPossible: some have not ended; the text lists them.
@@ -88,4 +122,8 @@ def erase(numbers: list[str]) -> int:
     erased = erasure.clear(orders)
     for order in erased:
         audit.record(HERE, "erase", "order", order.order_no)
+    for account in on_file:
+        if not is_current(account):
+            ReceivingAccount.update(details="").where(ReceivingAccount.id == account.id).execute()
+            audit.record(HERE, "erase", "account", str(account.id))
     return len(erased)

@@ -182,6 +182,7 @@ ABOUT = _as_they_are(
     N_("list"),
     N_("database"),
     N_("orders"),
+    N_("account"),
 )
 OPERATOR = "operator "
 WHO = {

@@ -5,6 +5,8 @@ import json
 import pytest
 
 from models.operator import AuditEntry
+from models.order import Order
+from models.outbox import Callback
 from tests.doors import GATEWAY_A
 from tests.support import CARD, PERSON
 
@@ -44,7 +46,7 @@ def test_orders_are_found_by_exact_name_and_card_which_need_not_be_on_the_comman
     (tmp_path / "card").write_text(CARD["card_no"] + "\n")
 
     def numbers(*arguments, **typed):
-        return [order["order_no"] for order in exported(*arguments, **typed)]
+        return [order["order_no"] for order in exported(*arguments, **typed) if "order_no" in order]
 
     assert numbers("--name", NAME) == numbers("--name", "-", typed=f"{NAME}\n") == [ended[0]]
     assert numbers("--card", CARD["card_no"]) == numbers("--card", f"@{tmp_path}/card") == [ended[1]]
@@ -76,7 +78,9 @@ def test_erasing_only_shows_what_it_would_do_unless_told_yes(ended, flask, expor
 
 def test_after_erasing_the_search_finds_nothing(ended, flask, exported):
     assert "2 of 2" in flask("privacy", "erase", *ended, "--yes").stdout
-    assert exported("--name", NAME) == exported("--name", PERSON["name"]) == exported("--card", CARD["card_no"]) == []
+    assert exported("--name", NAME) == []
+    (on_file,) = exported("--name", PERSON["name"], "--card", CARD["card_no"])
+    assert on_file["current"], "the demo's own account"
     assert [order["personal_data"] for order in exported(*ended)] == [{}, {}]
     entries = [(each.who, each.key) for each in AuditEntry.select().where(AuditEntry.action == "erase")]
     assert entries == [("command line", order_no) for order_no in ended]
@@ -98,3 +102,50 @@ def test_a_command_without_a_person_or_with_an_unknown_order_says_so(refuses, tm
     assert "order numbers, --name or --card" in refuses("privacy", "export")
     assert "no order 1" in refuses("privacy", "erase", "1")
     assert "can't be read" in refuses("privacy", "export", "--name", f"@{tmp_path}/none")
+
+
+OLD, NEW = "6222020000000000777", "6222020000000000888"
+
+
+@pytest.fixture
+def on_file(flask_json):
+    """The ids of two accounts on file of the merchant `other`: a replaced one, and the one that counts."""
+    names = (("--card-number", OLD, "--real-name", NAME), ("--card-number", NEW, "--real-name", NAME))
+    return [flask_json("account", "add", "other", *given)["id"] for given in names]
+
+
+def test_an_account_on_file_is_exported_without_any_order(on_file, exported):
+    first, second = exported("--name", NAME)
+    assert (first["account"], first["merchant"], first["current"]) == (on_file[0], "other", False)
+    assert (first["personal_data"]["card_number"], first["personal_data"]["real_name"]) == (OLD, NAME)
+    assert (second["account"], second["current"]) == (on_file[1], True)
+    assert [row["account"] for row in exported("--card", OLD)] == on_file[:1]
+
+
+def test_an_account_that_was_replaced_is_erased_and_the_present_one_is_kept(on_file, exported, flask, flask_json):
+    assert "is erased" in flask("privacy", "erase", "--name", NAME).stdout
+    assert len(exported("--name", NAME)) == 2
+    told = flask("privacy", "erase", "--name", NAME, "--yes").stdout
+    assert f"account {on_file[0]} on file of other: erased" in told
+    assert f"account {on_file[1]} on file of other: is kept" in told
+    assert [row["account"] for row in exported("--name", NAME)] == on_file[1:]
+    listed = {row["id"]: row["card_number"] for row in flask_json("account", "list", "other")}
+    assert listed == {on_file[0]: "", on_file[1]: "***************0888"}
+    erased = AuditEntry.select().where(AuditEntry.action == "erase")
+    assert [(each.about, each.key) for each in erased] == [("account", str(on_file[0]))]
+
+
+def test_an_order_to_an_erased_account_on_file_is_read_as_before(on_file, other, flask, due):
+    flask("ledger", "adjust", "other", "100", "--reason", "money")
+    flask("channel", "link", "3", "other")
+    order_no = other.sell("1.00", channel=3).data["order_no"]
+    flask("account", "add", "other", "--card-number", OLD, "--real-name", "王五")
+    refused = flask("privacy", "erase", "--name", NAME, "--yes", fails=True).output
+    assert f"{order_no}: its status is pending" in refused
+    flask("order", "reject", order_no, "--reason", "no")
+    due()
+    Order.update(due_at=None).execute()
+    Callback.update(state="delivered", due_at=None).execute()
+    flask("privacy", "erase", "--name", NAME, "--yes")
+    assert other.status(order_no) == "cancelled"
+    assert set(json.loads(flask("order", "show", order_no, "--reveal", "--json").stdout)["account"].values()) == {""}

@@ -21,6 +21,7 @@ from models.faults import fault_of
 from models.postgres import CommitLost, NoDriver
 from schemas.fields import Percent, Sum
 from services.errors import NotPossible
+from services.masking import HIDDEN
 from services.vault import VaultLocked
 from settings import WrongSetting
 
@@ -62,7 +63,23 @@ def ends_in_one_line() -> Iterator[None]:
     sys.exit(2)
 
 
-class _EndsInOneLine(click.Command):
+class _Discreet(click.Command):
+    """Repeats no value that it refuses: it may be a password that was meant for another place."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Raises UsageError."""
+        typed = [text for each in args if (text := each.partition("=")[2] if each.startswith("-") else each)]
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            for text in typed:
+                error.message = error.message.replace(repr(text), HIDDEN)
+            if "unexpected extra argument" in error.message:
+                error.message = error.message.partition(" (")[0]
+            raise
+
+
+class _EndsInOneLine(_Discreet):
     """Ends with one line where something can't be done."""
 
     any_schema = False
@@ -89,6 +106,8 @@ class _EndsInOneLine(click.Command):
 
 class Commands(_EndsInOneLine, LazyGroup):
     """A group whose commands end with one line where something can't be done."""
+
+    command_class = _Discreet
 
 
 class Command(_EndsInOneLine):

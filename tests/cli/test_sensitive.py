@@ -86,3 +86,24 @@ def test_a_password_in_an_address_that_is_refused_is_not_repeated(refuses, url):
     said = refuses("db", "copy", url)
     assert "postgresql://user:password@host/database" in said
     assert "c4n4ry" not in said
+
+
+@pytest.mark.usefixtures("app")
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("order", "list", "--limit", "c4n4ry"),
+        ("order", "list", "--limit=c4n4ry"),
+        ("order", "list", "--status", "c4n4ry"),
+        ("callback", "redeliver", "--since", "c4n4ry"),
+        ("merchant", "set", "demo", "--buy-rate", "c4n4ry"),
+        ("ledger", "verify", "--against", "c4n4ry"),
+        ("db", "restore", "c4n4ry"),
+        ("reconcile", "c4n4ry", "-"),
+        ("sign", "createOrder", "--body", "c4n4ry"),
+        ("vault", "rotate", "c4n4ry"),
+    ],
+    ids=" ".join,
+)
+def test_a_value_that_is_refused_is_not_repeated(refuses, command):
+    assert "c4n4ry" not in refuses(*command)

@@ -91,6 +91,18 @@ def test_open_payouts_there_are_not_run(earnest, api, flask, due):
     assert production.api.status(order_no) == "confirmed"
 
 
+def test_a_deposit_there_that_matures_later_credits_nothing(earnest, api, flask, later, balances, due):
+    flask("channel", "set", "2", "--settlement-days", "1")
+    order_no = api.buy("500.00", channel=2).data["order_no"]
+    api.play(order_no, "success")
+    assert api.status(order_no) == "confirmed"
+    before, production = balances(), earnest()
+    for command in ("ask", "paid"):
+        production.run("order", command, order_no, fails=True)
+    later(2 * 86_400, 2)
+    assert (production.api.status(order_no), balances()) == ("confirmed", before)
+
+
 def test_a_merchant_with_its_money_cannot_withdraw_until_it_is_removed(earnest, paid):
     production = earnest()
     answer = production.api.sell("10.00", channel=3)

@@ -56,7 +56,7 @@ def ends_in_one_line() -> Iterator[None]:
     except DatabaseError as error:
         fault = fault_of(error)
         meaning = f"{fault.text} ({error})" if fault else str(error)
-        text = f"{database.database}: {' '.join(meaning.split())}"
+        text = f"{database.database or 'database_url'}: {' '.join(meaning.split())}"
     else:
         return
     click.echo(f"error: {text}", err=True)

@@ -21,6 +21,10 @@ WRONG = {
     "a host that is nowhere": ({"ORDERS_HOST": "nowhere.invalid"}, "nowhere.invalid"),
     "an address of another machine": ({"ORDERS_HOST": "192.0.2.1"}, "192.0.2.1"),
     "a site without a scheme": ({"ORDERS_SITE_URL": "pay.example.com"}, "ORDERS_SITE_URL"),
+    "a password with an @": (
+        {"ORDERS_DATABASE_URL": "postgresql://orders:x@my-secret-key@127.0.0.1:1/orders"},
+        "database_url: the address can't be read",
+    ),
     "a flag that is neither": ({"ORDERS_DEMO": "maybe"}, "ORDERS_DEMO"),
     "a folder that is a file": ({"ORDERS_INSTANCE": "/dev/null"}, "/dev/null"),
     "the home of nobody": ({"ORDERS_INSTANCE": "~nobody-of-that-name/x"}, "ORDERS_INSTANCE"),

@@ -8,7 +8,9 @@ from gateways.sandbox import SandboxDriver
 from models.base import database
 from models.operator import AuditEntry
 from models.order import History, Order
+from models.outbox import Callback
 from tests.blueprints.console.acting import Desk, flashed
+from tests.doors import LISTS
 from tests.services import walks
 from tests.support import CARD, PERSON
 from tests.turns import writer_held_up
@@ -359,3 +361,23 @@ def test_the_page_of_an_erased_withdrawal_says_that_its_account_was_erased(perso
     shown = page(f"order/{personal}").text
     assert "was erased as personal data" in shown
     assert not [text for text in SECRETS.values() if text in shown]
+
+
+def test_all_pages_exports_and_queries_go_on_with_erased_orders(personal, api, http, flask, page, export, due, shop):
+    named = api.buy(customer_name="诸葛亮").data["order_no"]
+    api.play(named, "success")
+    flask("order", "reject", personal, "--reason", "no")
+    due()
+    Order.update(due_at=None).execute()
+    flask("privacy", "erase", personal, named, "--yes")
+    webhooks = [row.webhook_id for row in Callback.select()]
+    shown = [page(path).text for path in ("", *(f"{name}/" for name in LISTS))]
+    shown += [page(f"order/{number}").text for number in (personal, named)]
+    shown += [page(f"callback/{webhook}").text for webhook in webhooks]
+    shown += [export(f"{name}/export").text for name in LISTS]
+    shown += [flask("order", "show", number, "--reveal").output for number in (personal, named)]
+    shown += [http("GET", f"/addons/paychannel/pay/index?order_no={named}").text]
+    shown += [str(api.detail(order_no=number).data) for number in (personal, named)]
+    assert len(webhooks) == 2
+    assert api.listed().code == 1
+    assert not [text for text in ("诸葛亮", *SECRETS.values()) if text in "\n".join(shown)]

@@ -292,3 +292,9 @@ def test_on_a_socket_of_both_kinds_an_allow_list_knows_ipv4_callers(instance):
 def test_a_demo_that_other_machines_can_reach_is_warned_of(tmp_path, start, host, is_warned):
     service = start(tmp_path, ORDERS_HOST=host)
     assert ("anyone who reaches it can sign in" in service.log.read_text()) is is_warned
+
+
+@pytest.mark.parametrize(("proxies", "is_warned"), [("0", True), ("1", False)])
+def test_a_proxy_for_https_that_is_not_counted_is_warned_of_at_start(tmp_path, start, proxies, is_warned):
+    service = start(tmp_path, ORDERS_SITE_URL="https://pay.example.com", ORDERS_TRUSTED_PROXIES=proxies)
+    assert ("trusted_proxies is 0" in service.log.read_text()) is is_warned

@@ -63,6 +63,7 @@ def test_passwords_are_hashed_one_at_a_time_and_most_of_a_flood_is_refused_at_on
         let_in = [each.result().status_code for each in tries]
     assert let_in.count(302) == passwords.MOST_WAITING
     assert hashing.most == 1
+    assert [guess(browser(), number) for number in range(10)] == [401] * 10, "what was refused is no try"
 
 
 def test_an_operator_on_a_known_device_has_a_place_of_its_own_in_the_queue(browser, monkeypatch):

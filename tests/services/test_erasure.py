@@ -10,7 +10,7 @@ from models.operator import AuditEntry
 from models.order import Order
 from services import erasure
 from tests.doors import GATEWAY_A
-from tests.support import CARD, PERSON
+from tests.support import CARD, PERSON, Service, until
 
 DAY = 86_400
 NAME = "李四光"
@@ -173,3 +173,17 @@ def test_no_table_has_the_data_after_it_was_erased(paid_out, paid_by_name, deliv
     assert not [text for text in (NAME, CARD["card_no"], PERSON["cert_no"], PERSON["mobile_no"]) if text in stored]
     sealed = database.execute_sql("SELECT COUNT(*) FROM receiving_account WHERE NOT on_file AND details <> ''")
     assert sealed.fetchone()[0] == 0
+
+
+def test_a_running_service_erases_by_its_setting(slow, instance):
+    service = Service(instance, ORDERS_ERASE_AFTER_DAYS="30").start()
+    try:
+        order_no = service.api.buy(customer_name=NAME, channel=3).data["order_no"]
+        stored = lambda: NAME in service.flask("order", "show", order_no, "--reveal").stdout  # noqa: E731
+        service.api.send("POST", "/sandbox/clock", b"seconds=1000", FORM)
+        until(lambda: service.api.status(order_no) == "cancelled")
+        assert stored()
+        service.api.send("POST", "/sandbox/clock", b"seconds=%d" % (31 * DAY), FORM)
+        until(lambda: not stored())
+    finally:
+        service.stop()

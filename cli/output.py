@@ -68,7 +68,8 @@ class _Discreet(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Raises UsageError."""
-        typed = [text for each in args if (text := each.partition("=")[2] if each.startswith("-") else each)]
+        given = list(map(str, args))
+        typed = [text for each in given if (text := each.partition("=")[2] if each.startswith("-") else each)]
         try:
             return super().parse_args(ctx, args)
         except click.UsageError as error:

@@ -24,6 +24,8 @@ METHOD = "scrypt:131072:8:1"
 SHORTEST, LONGEST = 10, 200  # characters
 JUDGED = 40  # characters that are judged; more make no password weaker
 STRONG = 3  # of zxcvbn's scores 0 to 4: more than 10^8 guesses
+# Parts of common passwords that zxcvbn's English lists lack or take for rare.
+COMMON = ("woaini", "woaiwojia", "5201314", "1314520", "1314", "520", "admin", "administrator", "console", "operator")
 MOST_WAITING = 4  # callers whose password is hashed or waits for that, of strangers and of others
 
 _hashing = threading.Lock()
@@ -59,7 +61,7 @@ def check_strength(password: str, name: str) -> None:
     if not SHORTEST <= len(password) <= LONGEST:
         said = N_("a password has %(least)s to %(most)s characters")
         raise NotPossible(said, {"password": [said]}, least=str(SHORTEST), most=str(LONGEST))
-    if zxcvbn(password[:JUDGED], user_inputs=[name])["score"] < STRONG:
+    if zxcvbn(password[:JUDGED], user_inputs=[name, *COMMON])["score"] < STRONG:
         said = N_("this password is easy to guess: use a longer one, such as four words that do not belong together")
         raise NotPossible(said, {"password": [said]})
 

@@ -204,6 +204,8 @@ def test_a_new_password_ends_every_session_and_the_old_password(browser):
         ({"new": "demo-12345", "again": "demo-12345"}, "easy to guess"),
         ({"new": "aaaaaaaaaaaa", "again": "aaaaaaaaaaaa"}, "easy to guess"),
         ({"new": "password12345", "again": "password12345"}, "easy to guess"),
+        ({"new": "woaini1314520", "again": "woaini1314520"}, "easy to guess"),
+        ({"new": "admin@12345", "again": "admin@12345"}, "easy to guess"),
         ({"new": "q1w2e3r4t5y6", "again": "q1w2e3r4t5y6"}, "easy to guess"),
         ({"new": "short", "again": "short"}, "between 10 and 200"),
     ],

@@ -18,10 +18,12 @@ from services import (
     reconciliation,
     redelivery,
     resolution,
+    sandbox_guard,
     second_operator,
     ways,
 )
 from services.channels import driver_of
+from services.positions import COMPLETE
 from services.postings import Lines
 
 
@@ -192,5 +194,7 @@ def _by_two(order: Order, found: list[Action]) -> Iterator[Action]:
 def possible(order: Order) -> list[Action]:
     """What an operator may do to an order now."""
     found = [action for rule in RULES for action in rule(order)]
+    if sandbox_guard.withholds(order):
+        found = [action for action in found if action.name not in PAYING_OUT and action.resolution != COMPLETE]
     by_two = second_operator.is_needed(order) or second_operator.waiting(order)
     return list(_by_two(order, found)) if by_two else found

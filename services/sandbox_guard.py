@@ -136,9 +136,14 @@ def has_money(merchant_id: int) -> bool:
     return bool(net(merchant_id, ids)) or _holding(ids).where(Order.merchant == merchant_id).exists()
 
 
+def withholds(order: Order) -> bool:
+    """Is it a withdrawal whose merchant has such money?"""
+    return not order.is_buy and has_money(order.merchant_id)
+
+
 def refuse_payout(order: Order) -> None:
-    """Raise NotPossible if it is a withdrawal, and its merchant has such money."""
-    if not order.is_buy and has_money(order.merchant_id):
+    """Raise NotPossible if it is a withdrawal whose merchant has such money."""
+    if withholds(order):
         raise NotPossible(NOT_REAL, key=order.merchant.key)
 
 

@@ -13,7 +13,7 @@ from blueprints.console.forms import told
 from blueprints.console.frame import Page
 from models.order import Order
 from schemas.views import hundredths
-from services import acting, actions, revealing, second_operator, story
+from services import acting, actions, revealing, sandbox_guard, second_operator, story
 from services.channels import driver_of
 from services.errors import NotPossible
 
@@ -90,7 +90,7 @@ class OrderPage(Page):
             **{"order": order, "story": its_story},
             **{"sensitive": sensitive, "revealed": revealed, "account": revealing.account_ending(order)},
             **{"actions": possible, "decisions": [action for action in possible if action.exception]},
-            **{"payout_request": second_operator.waiting(order)},
+            **{"payout_request": second_operator.waiting(order), "withheld": sandbox_guard.withholds(order)},
             **{"by_hand": driver_of(order.channel).by_hand, "plain_amount": hundredths(order.amount)},
         )
 

@@ -10,8 +10,9 @@ from gateways import registry
 from gateways.simulator import books
 from models.channel import Channel
 from models.ledger import Posting
-from services import directory, ledger, sandbox_guard
+from services import directory, ledger, operators, sandbox_guard
 from tests import applications, databases
+from tests.blueprints.console.acting import Forms
 from tests.support import Api, Service, through_flask
 from tests.trial_service import Trial
 
@@ -34,7 +35,7 @@ def earnest(app, instance):
             assert (result.exit_code != 0) is fails, f"{result.output}\n{result.exception!r}"
             return result
 
-        return SimpleNamespace(api=Api(http), http=http, run=run)
+        return SimpleNamespace(api=Api(http), http=http, run=run, browser=application.test_client)
 
     return begin
 
@@ -143,6 +144,24 @@ def test_no_withdrawal_is_marked_as_paid_until_then(accepted, earnest, paid, api
     assert "flask ledger remove-sandbox demo" in said
     production.run("ledger", "remove-sandbox", "demo", "--apply")
     production.run("order", "paid", order_no, "--reference", "R-1")
+
+
+def test_the_console_offers_no_payout_and_gives_the_reason_until_then(earnest, paid, api, flask):
+    waiting, accepted = (api.sell("10.00", channel=3).data["order_no"] for _ in range(2))
+    flask("order", "accept", accepted)
+    operators.add("anna", "four words not together")
+    production = earnest()
+    client = production.browser()
+    form = Forms(client.get("/console/login").text).forms[-1] | {"name": "anna", "password": "four words not together"}
+    client.post("/console/login", data=form)
+
+    def page(order_no):
+        return Forms(client.get(f"/console/order/{order_no}").text)
+
+    assert [set(page(each).actions) for each in (waiting, accepted)] == [{"reject"}, {"reject"}]
+    assert "flask ledger remove-sandbox demo" in page(accepted).text
+    production.run("ledger", "remove-sandbox", "demo", "--apply")
+    assert [set(page(each).actions) for each in (waiting, accepted)] == [{"reject", "accept"}, {"reject", "paid"}]
 
 
 def test_no_exception_is_settled_as_paid_out_until_then(earnest, paid, api, flask):

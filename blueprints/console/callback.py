@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from flask import abort, redirect, url_for
+from flask import abort, redirect, request, url_for
 from flask_admin import expose
 
 from blueprints.console.frame import Page
@@ -48,7 +48,11 @@ class CallbackPage(Page):
     @expose("/<webhook_id>/act", methods=["POST"])
     def act(self, webhook_id: str) -> Any:
         """Deliver it again."""
-        act_on(found(_found(webhook_id).callback.order.order_no))
+        callback = _found(webhook_id).callback
+        # The order's other actions are refused here: its own page may ask for a confirmation first.
+        if request.form.get("action") != f"redeliver-{callback.id}":
+            abort(404)
+        act_on(found(callback.order.order_no))
         return redirect(url_for(".show", webhook_id=webhook_id), 303)
 
 

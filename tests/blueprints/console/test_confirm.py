@@ -3,6 +3,7 @@
 import pytest
 
 from models.operator import AuditEntry, Session
+from models.outbox import Callback
 from services import operators
 from tests.blueprints.console.acting import Forms
 
@@ -178,6 +179,14 @@ class TestLargePayouts:
         form = Forms(console.get(f"/console/order/{order_no}").text).actions["reject"]
         assert console.post(form.url, data=form | {"reason": "no"}).status_code == 303
         assert api.status(order_no) == "cancelled"
+
+    def test_the_page_of_a_callback_pays_nothing_out(self, console, accept, api, flask):
+        flask("merchant", "set", "demo", "--events", "confirmed")
+        _, order_no = accept("50.00")
+        form = Forms(console.get(f"/console/order/{order_no}").text).actions["paid"]
+        url = f"/console/callback/{Callback.get().webhook_id}/act"
+        assert console.post(url, data=form | {"amount": "50.01"}).status_code == 404
+        assert api.status(order_no) == "confirmed"
 
     def test_a_foreign_order_number_is_not_found(self, send):
         assert send("order/000000000000000000000000/act", action="accept").status_code == 404

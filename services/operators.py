@@ -9,6 +9,7 @@ import secrets
 import business_clock
 from models.base import database
 from models.operator import OPERATOR, ROLES, VIEWER, Operator
+from models.second_factor import SecondFactor
 from models.writer import transaction
 from services import passwords, sessions
 from services.errors import N_, NotPossible
@@ -135,6 +136,11 @@ def _store_again(operator: Operator, stored: str) -> None:
 
 
 def mark(name: str) -> str:
-    """What a device remembers of an account, until its password changes; empty if there is no such account."""
-    stored = Operator.select(Operator.password).where(Operator.name == name).scalar()
-    return hashlib.sha256(f"{name} {stored}".encode()).hexdigest()[:32] if stored else ""
+    """What a device remembers of an account; empty if there is no such account.
+
+    It changes with the password, and once a second factor is set up: a sign-in before that took the password only.
+    """
+    query = Operator.select(Operator.password, SecondFactor.createtime).left_outer_join(SecondFactor)
+    for password, since in query.where(Operator.name == name).tuples():
+        return hashlib.sha256(f"{name} {password}{since or ''}".encode()).hexdigest()[:32]
+    return ""

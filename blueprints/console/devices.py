@@ -22,7 +22,7 @@ def _serializer() -> URLSafeTimedSerializer:
 
 
 def known_to(name: str) -> str:
-    """The id of this device, if the account has signed in here since its password was set; otherwise empty."""
+    """The id of this device, if the account has signed in here since its password or second factor was set up."""
     try:
         device, mark = _serializer().loads(request.cookies.get(COOKIE, ""), max_age=LONGEST_SECONDS)
     except (BadSignature, TypeError, ValueError):
@@ -31,7 +31,7 @@ def known_to(name: str) -> str:
 
 
 def remember(response: Response, name: str) -> None:
-    """Have this browser count as a known device of the account, which has just signed in."""
+    """Have this browser count as a known device of the account, which has just proven who it is."""
     told = _serializer().dumps([known_to(name) or secrets.token_hex(8), operators.mark(name)])
     secure = current_app.session_interface.get_cookie_secure(current_app)
     path = current_app.config["SESSION_COOKIE_PATH"]

@@ -6,7 +6,7 @@ import logging
 from typing import Any
 
 import segno
-from flask import Blueprint, Flask, flash, redirect, render_template, request, url_for
+from flask import Blueprint, Flask, flash, make_response, redirect, render_template, request, url_for
 from flask_babel import gettext, lazy_gettext, ngettext
 from flask_login import current_user
 from flask_wtf import FlaskForm
@@ -108,7 +108,9 @@ def index() -> Any:
     form = SetUpForm()
     if form.validate_on_submit():
         try:
-            return _codes(_set_up(me, form))
+            answer = make_response(_codes(_set_up(me, form)))
+            devices.remember(answer, me.name)
+            return answer
         except NotPossible as refusal:
             refuse(form, refusal)
         except Refused as refusal:

@@ -260,6 +260,34 @@ class TestSigningIn:
         owner.give_password()
         assert owner.give_code(owner.app_code()).status_code == 302
 
+    def test_browsers_from_before_it_was_set_up_are_no_known_devices(self, stranger):
+        before = []
+        for _ in range(2):
+            stranger.new_browser()
+            stranger.give_password()
+            before.append(stranger.client)
+        stranger.new_browser()
+        stranger.give_password()
+        stranger.set_up()
+        statuses = []
+        for stranger.client in before:
+            stranger.give_password()
+            statuses += [stranger.give_code(f"{number:06}").status_code for number in range(6)]
+        assert statuses == [401] * 10 + [429] * 2
+
+    def test_the_browser_that_set_it_up_is_still_a_known_device(self, stranger):
+        stranger.give_password()
+        stranger.set_up()
+        known = stranger.client
+        stranger.new_browser()
+        stranger.wait(60)
+        stranger.give_password()
+        assert [stranger.give_code(f"{number:06}").status_code for number in range(11)][-1] == 429
+        stranger.client = known
+        known.post("/console/logout", data=Forms(known.get("/console/").text).forms[0])
+        stranger.give_password()
+        assert stranger.give_code(stranger.app_code()).status_code == 302
+
 
 class TestRecoveryCodes:
     def test_each_signs_in_once(self, owner):

@@ -1,13 +1,14 @@
 """The second factor of operators: setting it up, signing in with it, recovery codes, and losing the device."""
 
 import re
+from concurrent.futures import ThreadPoolExecutor
 
 import pyotp
 import pytest
 
 from models.operator import AuditEntry, Operator, Session
 from models.second_factor import RecoveryCode, SecondFactor
-from services import seeding, sessions
+from services import second_factor, seeding, sessions
 from tests.blueprints.console.acting import Forms
 from tests.conftest import NOON
 
@@ -319,6 +320,13 @@ class TestRecoveryCodes:
         owner.give_password()
         assert owner.give_code(old[0]).status_code == 401
         assert owner.give_code(new[0]).status_code == 302
+
+    @pytest.mark.usefixtures("owner")
+    def test_renewed_several_times_at_once_only_ten_are_left(self):
+        demo = Operator.get(name="demo")
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(second_factor.renew_codes, [demo] * 20))
+        assert RecoveryCode.select().count() == 10
 
 
 def confirmed(owner, url, **given):

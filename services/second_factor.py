@@ -87,7 +87,8 @@ def set_up(operator: Operator, secret: str, typed: str, session_id: int) -> list
         the recovery codes, which are stored as hashes only.
 
     Raises:
-        NotPossible: the code is not of this secret, or the account has a second factor.
+        NotPossible: the code is not of this secret, the account has a second factor, or it has been changed since
+            `operator` was read.
     """
     return _set_up(operator, secret, _timecode(secret, _plain(typed)), session_id)
 
@@ -95,7 +96,9 @@ def set_up(operator: Operator, secret: str, typed: str, session_id: int) -> list
 @transaction
 def _set_up(operator: Operator, secret: str, timecode: int, session_id: int) -> list[str]:
     # Locks the row, and voids a sign-in that has found no second factor but has not begun its session.
-    Operator.update(session=secrets.token_hex(16)).where(Operator.id == operator.id).execute()
+    same = (Operator.id == operator.id) & (Operator.session == operator.session)
+    if not Operator.update(session=secrets.token_hex(16)).where(same).execute():
+        raise NotPossible(N_("This account has just been changed. Sign in again."))
     if of(operator) is not None:
         raise NotPossible(N_("This account already uses two-factor authentication."))
     facts = {"secret": vault.seal(secret), "timecode": timecode, "createtime": int(time.time())}

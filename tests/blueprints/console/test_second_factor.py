@@ -8,7 +8,8 @@ import pytest
 
 from models.operator import AuditEntry, Operator, Session
 from models.second_factor import RecoveryCode, SecondFactor
-from services import second_factor, seeding, sessions
+from services import operators, second_factor, seeding, sessions
+from services.errors import NotPossible
 from tests.blueprints.console.acting import Forms
 from tests.conftest import NOON
 
@@ -160,6 +161,13 @@ class TestSettingUp:
         stranger.wait(60)
         stranger.give_password()
         assert stranger.give_code(stranger.app_code()).status_code == 302
+
+    def test_an_account_that_was_changed_meanwhile_gets_none(self, stranger):
+        found, secret = Operator.get(name="demo"), second_factor.new_secret()
+        operators.end_sessions(Operator.get(name="demo"))
+        with pytest.raises(NotPossible, match="just been changed"):
+            second_factor.set_up(found, secret, pyotp.TOTP(secret).at(NOON), session_id=1)
+        assert SecondFactor.select().count() == 0
 
     def test_viewers_have_one_too(self, stranger):
         stranger.give_password("viewer")

@@ -31,6 +31,7 @@ WINDOW = 300  # seconds
 TRIES, TRIES_OF_SITE, TRIES_OF_ALL = 10, 40, 120
 # Codes of the second factor that fail in a window, of an account or known device: only someone with the password tries.
 CODES, CODE_WINDOW = 10, 3_600
+WRONG_PASSWORD = N_("The password is incorrect.")
 PENDING_SECONDS = 300  # between the password and the code
 
 access = Blueprint("access", __name__)
@@ -114,6 +115,25 @@ def count_try(own: str = "", kind: str = "own") -> Callable[[], None]:
             raise Refused(42900, retry_after=_rates[name].retry_after(who))
         counted.append((_rates[name], who))
     return take_back
+
+
+def check_password(operator: Operator, password: str) -> None:
+    """Check the password of the account that is signed in, and count a try that fails.
+
+    Raises:
+        NotPossible: it is incorrect.
+        Refused: 42900, too many tries, or too many wait for the hash of theirs, which is no try.
+    """
+    take_back = count_try(f"account {operator.name}")
+    try:
+        holds = operators.password_holds(operator, password)
+    except Refused:
+        take_back()
+        raise
+    if not holds:
+        log.warning("Console: %s at %s gave a wrong password", operator.name, request.remote_addr)
+        raise NotPossible(WRONG_PASSWORD, {"password": [WRONG_PASSWORD]})
+    take_back()
 
 
 def own(path: str) -> str:
@@ -226,11 +246,8 @@ def password() -> Any:
     if not form.validate_on_submit():
         return render_template("console/password.html", form=form)
     me = current_user.operator
-    take_back = count_try(own=f"account {me.name}")
     try:
-        if not operators.password_holds(me, form.present.data or ""):
-            raise NotPossible(N_("the present password is another one"))
-        take_back()
+        check_password(me, form.present.data or "")
         if form.new.data != form.again.data:
             raise NotPossible(N_("the new passwords differ"))
         audit.act(actor(), "set password", "operator", me.name, lambda: operators.set_password(me, form.new.data or ""))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from typing import Any
 
 from flask import Blueprint, Flask, redirect, render_template, request, url_for
@@ -15,10 +14,8 @@ from wtforms.validators import InputRequired, Length
 from blueprints.console import access, factor, order
 from blueprints.console.forms import told
 from models.operator import Operator
-from services import audit, operators, passwords, second_factor, sessions
+from services import audit, passwords, second_factor, sessions
 from services.errors import NotPossible, Refused
-
-log = logging.getLogger(__name__)
 
 # Forms that need a confirmation of the last five minutes. Accounts are among them because a new account, or another
 # one's password, would be a way around the question; channels, because their keys decide where money goes.
@@ -80,7 +77,7 @@ def check() -> Any:
             if factor.check(me, form.answer.data or ""):
                 factor.tell_left(me)
         else:
-            _check_password(me, form.answer.data or "")
+            access.check_password(me, form.answer.data or "")
     except Refused as refusal:
         return _page(form, to, 429, factor.too_many(refusal))
     except NotPossible as refusal:
@@ -88,15 +85,6 @@ def check() -> Any:
     audit.record(access.actor(), "confirm identity")
     sessions.confirm(current_user.session)
     return redirect(access.own(to), 307)
-
-
-def _check_password(me: Operator, password: str) -> None:
-    """Count a try, and check the password. Raises NotPossible, or Refused 42900."""
-    take_back = access.count_try(own=f"account {me.name}")
-    if not operators.password_holds(me, password):
-        log.warning("Console: %s at %s gave a wrong password", me.name, request.remote_addr)
-        raise NotPossible(factor.WRONG_PASSWORD)
-    take_back()
 
 
 def _is_needed() -> bool:

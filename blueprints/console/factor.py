@@ -16,12 +16,10 @@ from wtforms.validators import InputRequired, Length, Regexp
 from blueprints.console import access, devices
 from blueprints.console.forms import refuse, told
 from models.operator import Operator
-from services import audit, operators, passwords, second_factor
-from services.errors import N_, NotPossible, Refused
+from services import audit, passwords, second_factor
+from services.errors import NotPossible, Refused
 
 log = logging.getLogger(__name__)
-
-WRONG_PASSWORD = N_("The password is incorrect.")
 
 pages = Blueprint("factor", __name__)
 
@@ -119,10 +117,7 @@ def index() -> Any:
 
 
 def _set_up(me: Operator, form: SetUpForm) -> list[str]:
-    take_back = access.count_try(own=f"account {me.name}")
-    if not operators.password_holds(me, form.password.data or ""):
-        raise NotPossible(WRONG_PASSWORD, {"password": [WRONG_PASSWORD]})
-    take_back()
+    access.check_password(me, form.password.data or "")
     secret, typed, this = str(form.secret.data), form.code.data or "", current_user.session.id
     return audit.act(
         *(access.actor(), "set up second factor", "operator", me.name),

@@ -199,7 +199,7 @@ def test_a_new_password_ends_every_session_and_the_old_password(browser):
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
-        ({"present": "wrong-password"}, "the present password is another one"),
+        ({"present": "wrong-password"}, "The password is incorrect."),
         ({"again": "something else"}, "the new passwords differ"),
         ({"new": "demo-12345", "again": "demo-12345"}, "easy to guess"),
         ({"new": "aaaaaaaaaaaa", "again": "aaaaaaaaaaaa"}, "easy to guess"),

@@ -40,6 +40,9 @@ class Hashing:
     def go_on(self):
         self._go.set()
 
+    def hold(self):
+        self._go.clear()
+
 
 @pytest.fixture
 def hashing(monkeypatch):
@@ -64,6 +67,24 @@ def test_passwords_are_hashed_one_at_a_time_and_most_of_a_flood_is_refused_at_on
     assert let_in.count(302) == passwords.MOST_WAITING
     assert hashing.most == 1
     assert [guess(browser(), number) for number in range(10)] == [401] * 10, "what was refused is no try"
+
+
+def test_a_session_s_password_that_finds_no_place_is_no_try_either(browser, hashing, clock):
+    hashing.go_on()
+    clients = [browser() for _ in range(FLOOD)]
+    assert {sign_in(client, *DEMO).status_code for client in clients} == {302}
+    hashing.hold()
+
+    def change(client):
+        return send(client, PASSWORD, present="a wrong one", new="x" * 12, again="x" * 12).status_code
+
+    with ThreadPoolExecutor(FLOOD) as pool:
+        tries = [pool.submit(change, client) for client in clients]
+        until(lambda: sum(each.done() for each in tries) == FLOOD - passwords.MOST_WAITING)
+        hashing.go_on()
+    assert sorted(each.result() for each in tries) == [422] * passwords.MOST_WAITING + [429] * (FLOOD - 4)
+    rest = 10 - passwords.MOST_WAITING
+    assert [change(clients[0]) for _ in range(rest + 1)] == [422] * rest + [429]
 
 
 def test_an_operator_on_a_known_device_has_a_place_of_its_own_in_the_queue(browser, monkeypatch):

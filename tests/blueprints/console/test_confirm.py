@@ -104,6 +104,15 @@ def test_a_wrong_password_confirms_nothing_and_may_be_corrected(console, confirm
     assert console.post(form.url, data=form | {"confirm-answer": PASSWORD}).status_code == 307
 
 
+def test_a_repeated_name_is_carried_with_each_value(send):
+    answer = send("channel/1", methods=["wxpay", "alipay"])
+    assert [answer.text.count(f'name="methods" value="{each}"') for each in ("wxpay", "alipay")] == [1, 1]
+
+
+def test_what_was_typed_as_the_password_is_not_in_the_page(confirm):
+    assert "wrong-password" not in confirm("wrong-password").text
+
+
 def test_guesses_are_counted_with_those_at_the_sign_in(confirm):
     assert [confirm(f"guess-{number}").status_code for number in range(11)] == [401] * 10 + [429]
     assert confirm().status_code == 429

@@ -124,6 +124,13 @@ class TestSettingUp:
         assert SecondFactor.select().count() == 0
         assert stranger.filled(refused)["secret"] == stranger.secret
 
+    def test_guesses_of_the_password_are_limited(self, stranger):
+        stranger.give_password()
+        for _ in range(10):
+            stranger.set_up(password="another-password")
+        assert "Too many tries. Try again in" in stranger.set_up().text
+        assert SecondFactor.select().count() == 0
+
     def test_a_secret_that_the_page_never_made_is_replaced(self, stranger):
         stranger.give_password()
         refused = stranger.set_up(secret="ABC")
@@ -229,7 +236,7 @@ class TestSigningIn:
     def test_the_code_must_follow_the_password_within_five_minutes(self, owner):
         owner.give_password()
         owner.wait(301)
-        assert owner.client.get(CODE).location == LOGIN
+        assert owner.client.get(f"{CODE}?next=/orders/").location == f"{LOGIN}?next=/orders/"
 
     def test_a_new_password_ends_a_sign_in_that_is_half_done(self, owner, flask):
         owner.give_password()
@@ -246,7 +253,29 @@ class TestSigningIn:
         statuses = [owner.give_code(f"{number:06}").status_code for number in range(11)]
         assert statuses == [401] * 10 + [429]
         assert entries().count("enter incorrect code") == 10
-        assert owner.give_code(owner.app_code()).status_code == 429
+        refused = owner.give_code(owner.app_code())
+        assert refused.status_code == 429
+        assert "Too many tries. Try again in" in refused.text
+
+    def test_correct_codes_are_not_limited(self, owner):
+        for _ in range(11):
+            owner.new_browser()
+            owner.wait(30)
+            owner.give_password()
+            assert owner.give_code(owner.app_code()).status_code == 302
+
+    def test_the_password_of_another_account_signs_the_browser_out(self, owner):
+        owner.give_password("viewer")
+        token = Forms(owner.client.get("/console/").text).forms[0]["csrf_token"]
+        sent = {"csrf_token": token, "name": "demo", "password": PASSWORD}
+        assert owner.client.post(LOGIN, data=sent).location == CODE
+        assert not owner.is_in()
+
+    def test_a_token_from_before_is_not_valid_afterwards(self, owner):
+        owner.give_password()
+        form = owner.form(CODE)
+        owner.client.post(CODE, data=form | {"code": owner.app_code()})
+        assert owner.client.post("/console/logout", data={"csrf_token": form["csrf_token"]}).status_code == 400
 
     def test_a_new_browser_makes_no_more_tries(self, owner):
         owner.give_password()
@@ -379,10 +408,20 @@ class TestConfirming:
         owner.new_browser()
         assert owner.give_password().location == "/console/"
 
-    def test_a_viewer_may_remove_their_own(self, stranger):
+    def test_a_recovery_code_confirms_too_and_the_page_says_how_many_are_left(self, owner):
+        owner.give_password()
+        owner.give_code(owner.app_code())
+        token = Forms(owner.client.get("/console/").text).forms[0]["csrf_token"]
+        form = owner.filled(owner.client.post("/console/merchant/demo/reveal", data={"csrf_token": token}))
+        assert owner.client.post(form.url, data=form | {"confirm-answer": owner.recovery[0]}).status_code == 307
+        assert "9 recovery codes left." in owner.client.get("/console/").text
+
+    def test_a_viewer_may_renew_and_remove_their_own(self, stranger):
         stranger.give_password("viewer")
         stranger.set_up(password="viewer-password")
         stranger.wait(60)
+        assert confirmed(stranger, f"{FACTOR}/renew").status_code == 200
+        stranger.wait(301)
         assert confirmed(stranger, f"{FACTOR}/remove").location == FACTOR
         assert SecondFactor.select().count() == 0
 

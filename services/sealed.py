@@ -50,6 +50,8 @@ def check(ring: Ring) -> Iterator[str]:
         VaultLocked: something does not open with the keys of this ring.
     """
     for column in COLUMNS:
+        if not column.model.table_exists():  # a backup of an older release
+            continue
         yield name_of(column)
         for step in batches(column):
             for row, token in step:

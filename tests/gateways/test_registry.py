@@ -11,7 +11,8 @@ from marshmallow import fields, validate
 from gateways import registry
 from gateways.base import METHODS, BadNotice, Driver, Notice, Opened, Report, State
 from gateways.config import UpstreamConfig
-from services import channel_setup, seeding
+from models.operator import Session
+from services import channel_setup, seeding, sessions
 from tests.blueprints.console.setting_up.filling import Page
 from tests.support import ROOT
 
@@ -102,6 +103,7 @@ def test_the_console_has_a_form_for_it_and_shows_no_value_that_it_was_told_nothi
     client = app.test_client()
     sign_in = Page(client.get("/console/login").text).form().fill({"name": "demo", "password": "demo-password"})
     client.post("/console/login", data=sign_in)
+    sessions.confirm(Session.get())
     assert 'value="new"' in client.get("/console/channel/new").text
     address = "/console/channel/new?driver=new"
     form = Page(client.get(address).text).form()

@@ -33,7 +33,7 @@ setup: .venv/.development $(TRANSLATIONS) ## Make .venv with everything, for dev
 run: .venv/.service $(TRANSLATIONS) ## Serve the seeded demo on 127.0.0.1:8000.
 	ORDERS_DEMO=1 exec $(BIN)/python app.py
 
-test: setup ## Run the fast tests: no process, no browser, no Postgres. Two to three minutes.
+test: setup ## Run the fast tests: no process, no browser, no Postgres. Three to four minutes.
 	$(PYTEST) -m "not slow" --durations=10 --durations-min=3
 
 test-slow: setup ## Run the other tests on SQLite: processes, browsers, the HTTP server.

@@ -28,7 +28,7 @@ try:
 except ImportError:  # only who uses Postgres needs it
     psycopg = None  # type: ignore[assignment]
 
-# What follows a @ or / in a password would be taken for a host or a name, and be in messages.
+# An unescaped @ or / in a password would make its rest a host or database name, which messages repeat.
 _ADDRESS = re.compile(r"postgres(ql)?://([^/@]*@)?[^@]*")
 # What the address may say otherwise. Times of the server in ms, of the driver in seconds.
 CONNECTING = {

@@ -113,7 +113,7 @@ REQUEST = "request payout"
 
 
 def _recorded(given: Given, name: str) -> str:
-    """What was typed, as far as it is not refused: nobody knows what that is."""
+    """What was typed; *** if it is refused, since it may be a password."""
     try:
         return given.amount if name == "amount" and given.fen() else given.text(name)
     except NotPossible:

@@ -22,6 +22,7 @@ WINDOW = 1  # steps of 30 s that a phone's clock may differ
 RECOVERY_CODES = 10
 _DIGITS = 20  # of a recovery code: 66 bits, so its plain hash cannot be guessed
 _APP_CODE = re.compile(r"[0-9]{6}", re.ASCII)
+NONE = N_("This account does not use two-factor authentication.")
 INCORRECT = N_("The code is incorrect or was used before. Wait for the next one.")
 
 
@@ -113,7 +114,7 @@ def renew_codes(operator: Operator) -> list[str]:
     # Locks the row: on Postgres, the codes of a renewal at the same time would stay valid beside these.
     same = SecondFactor.update(timecode=SecondFactor.timecode).where(SecondFactor.operator == operator.id)
     if not same.execute():
-        raise NotPossible(N_("This account does not use two-factor authentication."))
+        raise NotPossible(NONE)
     return _new_codes(operator)
 
 
@@ -135,7 +136,7 @@ def check(operator: Operator, typed: str) -> bool:
     """
     code, factor = _plain(typed), of(operator)
     if factor is None:
-        raise NotPossible(N_("This account does not use two-factor authentication."))
+        raise NotPossible(NONE)
     if len(code) == _DIGITS:
         _use_recovery_code(operator, code)
         return True
@@ -162,7 +163,7 @@ def remove(operator: Operator) -> None:
     """Remove the account's second factor and recovery codes. Raises NotPossible: it has none."""
     RecoveryCode.delete().where(RecoveryCode.operator == operator.id).execute()
     if not SecondFactor.delete().where(SecondFactor.operator == operator.id).execute():
-        raise NotPossible(N_("This account does not use two-factor authentication."))
+        raise NotPossible(NONE)
 
 
 @transaction

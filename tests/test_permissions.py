@@ -63,7 +63,7 @@ def test_a_group_may_read_a_mounted_key(wide, caplog):
 @pytest.mark.parametrize("error", [errno.EPERM, errno.EROFS])
 @pytest.mark.parametrize("name", FILES[:3])
 def test_a_wide_file_that_cannot_be_narrowed_is_refused_in_one_line(wide, name, error, monkeypatch, capsys):
-    """As another user's file, or one on a read-only disk, would be: these tests may run as root, who may change any."""
+    """Simulates another user's file or a read-only disk, since these tests may run as root."""
     chmod = os.chmod
 
     def refuse(path, mode, **how):

@@ -117,6 +117,11 @@ def count_try(own: str = "", kind: str = "own") -> Callable[[], None]:
     return take_back
 
 
+def too_many(refusal: Refused) -> str:
+    """What a page says of a 42900."""
+    return gettext("Too many tries. Try again in %(seconds)s seconds.", seconds=refusal.retry_after or 1)
+
+
 def check_password(operator: Operator, password: str) -> None:
     """Check the password of the account that is signed in, and count a try that fails.
 
@@ -167,9 +172,8 @@ def sign_in() -> Any:
         take_back = count_try(own=device)
         found = _signed_in(name, form.password.data or "", device, take_back)
     except Refused as refusal:
-        seconds = refusal.retry_after or 1
-        page, status = _form(form, 429, gettext("Too many tries. Try again in %(seconds)s seconds.", seconds=seconds))
-        return page, status, {"Retry-After": str(seconds)}
+        page, status = _form(form, 429, too_many(refusal))
+        return page, status, {"Retry-After": str(refusal.retry_after or 1)}
     if found is None:
         log.warning("console: somebody at %s could not sign in", request.remote_addr)
         return _form(form, 401, gettext("Name or password are wrong."))

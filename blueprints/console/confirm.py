@@ -79,7 +79,7 @@ def check() -> Any:
         else:
             access.check_password(me, form.answer.data or "")
     except Refused as refusal:
-        return _page(form, to, 429, factor.too_many(refusal))
+        return _page(form, to, 429, access.too_many(refusal))
     except NotPossible as refusal:
         return _page(form, to, 401, told(refusal))
     audit.record(access.actor(), "confirm identity")

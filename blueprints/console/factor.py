@@ -67,11 +67,6 @@ def tell_left(operator: Operator) -> None:
     flash(ngettext("%(num)s recovery code left.", "%(num)s recovery codes left.", left), "warn")
 
 
-def too_many(refusal: Refused) -> str:
-    """What a page says of a 42900."""
-    return gettext("Too many tries. Try again in %(seconds)s seconds.", seconds=refusal.retry_after or 1)
-
-
 @pages.route("/login/code", methods=["GET", "POST"])
 def code() -> Any:
     """Ask for the code of an account whose password was given, and begin its session."""
@@ -89,7 +84,7 @@ def code() -> Any:
         except NotPossible as refusal:
             problem, status = told(refusal), 401
         except Refused as refusal:
-            problem, status = too_many(refusal), 429
+            problem, status = access.too_many(refusal), 429
     elif form.is_submitted():
         status = 422
     form.code.data = ""
@@ -112,7 +107,7 @@ def index() -> Any:
         except NotPossible as refusal:
             refuse(form, refusal)
         except Refused as refusal:
-            flash(too_many(refusal), "bad")
+            flash(access.too_many(refusal), "bad")
     return _set_up_page(form), 422 if form.is_submitted() else 200
 
 

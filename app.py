@@ -13,11 +13,17 @@ from flask.cli import FlaskGroup
 import cli
 import settings
 from cli.output import ends_in_one_line
-from models import schema, sqlite, writer
-from models.base import open_database, open_postgres
-from models.channel import Channel
-from models.merchant import Merchant
-from services import clock_offset, directory, logs, permissions, statistics, storage, vault, verification
+from models import schema
+from models.db import sqlite, writer
+from models.db.base import open_database, open_postgres
+from models.tables.channel import Channel
+from models.tables.merchant import Merchant
+from services.console import statistics
+from services.ledger import scheduled_checks
+from services.merchants import cache
+from services.platform import logs, permissions, storage_health
+from services.sandbox import clock_offset
+from services.security import vault
 
 
 class Service(Flask):
@@ -37,10 +43,10 @@ def _open(chosen: settings.Settings) -> settings.Settings:
     chosen.instance.mkdir(mode=0o700, parents=True, exist_ok=True)
     permissions.secure(chosen)
     writer.stop()
-    directory.forget()
-    storage.trial.forget()
+    cache.forget()
+    storage_health.trial.forget()
     statistics.kept.forget()
-    verification.allow()
+    scheduled_checks.allow()
     if chosen.database_url:
         open_postgres(chosen.database_url, chosen.database_connections)
     else:

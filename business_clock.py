@@ -33,6 +33,6 @@ def ahead() -> int:
 
 
 def put_ahead(seconds: int) -> None:
-    """From now on it is so far ahead of the machine's (services/clock_offset.py)."""
+    """From now on it is so far ahead of the machine's (services/sandbox/clock_offset.py)."""
     global _ahead
     _ahead = seconds

@@ -16,42 +16,33 @@ from flask_babel import Babel
 from werkzeug.middleware.proxy_fix import ProxyFix
 
 import settings
-from blueprints import auth, cashier, envelope, gate
-from blueprints.cashier import pages
+from blueprints.api import auth, envelope, rate_limits
+from blueprints.api.health import health
+from blueprints.api.merchant import merchant_api
+from blueprints.api.metrics import Watched, WatchedRefusals, watching
+from blueprints.api.notices import notices
+from blueprints.api.regions import regions
+from blueprints.checkout import payment_page
+from blueprints.checkout.payment_page import pages
 from blueprints.console import Mounted, access
-from blueprints.docs import docs
-from blueprints.health import health
-from blueprints.merchant import merchant_api
-from blueprints.notices import notices
-from blueprints.regions import regions
+from blueprints.openapi.pages import docs
 from blueprints.sandbox import recording as sandbox_recording
 from blueprints.sandbox import sandbox
-from blueprints.sandbox_sign import sandbox_sign
-from blueprints.watching import Watched, WatchedRefusals, watching
+from blueprints.sandbox.signature_help import sandbox_sign
 from cli.output import ends_in_one_line
-from models import schema, writer
-from models.base import database
-from models.merchant import Merchant
+from models import schema
+from models.db import writer
+from models.db.base import database
+from models.tables.merchant import Merchant
 from server import Server, core_of_its_own, may_have, on_any_core, staying_on, until_asked
-from services import (
-    after_restore,
-    beats,
-    clock,
-    demo,
-    instance_lock,
-    jobs,
-    metrics,
-    order_search,
-    proxy,
-    recording,
-    refused_lately,
-    replay,
-    sandbox_guard,
-    seeding,
-    unknown_notices,
-)
+from services import jobs, metrics
 from services.errors import NotPossible
-from services.inbox import inbox
+from services.merchants import order_search
+from services.orders import after_restore, unknown_notices
+from services.platform import clock, heartbeats, instance_lock, proxy
+from services.sandbox import demo, recording, rejected_signatures, seeding
+from services.sandbox.inbox import inbox
+from services.security import replay, sandbox_guard
 
 log = logging.getLogger(__name__)
 
@@ -76,18 +67,18 @@ def register(app: Flask, api_prefix: str, demo: bool = True) -> None:
 def begin() -> None:
     """Count and remember from nothing, by the settings' limits."""
     metrics.begin()
-    beats.forget()
+    heartbeats.forget()
     auth.begin()
-    gate.begin()
+    rate_limits.begin()
     unknown_notices.begin()
     access.begin()
     clock.seen.begin()
     replay.memory.forget()
     inbox.begin()
     recording.begin()
-    refused_lately.forget()
+    rejected_signatures.forget()
     order_search.begin()
-    cashier.begin()
+    payment_page.begin()
     proxy.begin()
 
 
@@ -98,10 +89,10 @@ def init(app: Flask, chosen: settings.Settings) -> None:
     app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False  # it would be an answer without an envelope
     app.config["BABEL_TRANSLATION_DIRECTORIES"] = str(settings.ROOT / "blueprints" / "translations")
     Babel(app, default_locale=chosen.language, locale_selector=envelope.language)
-    served = gate.ValidHosts(Mounted(app.wsgi_app), refusing=app.wsgi_app)
+    served = rate_limits.ValidHosts(Mounted(app.wsgi_app), refusing=app.wsgi_app)
     app.wsgi_app = _watched(served, chosen)  # type: ignore[method-assign]
     envelope.init(app)
-    gate.init(app)
+    rate_limits.init(app)
     register(app, chosen.api_prefix, chosen.demo)
     if chosen.demo:
         sandbox_recording.listen(app)

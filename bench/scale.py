@@ -20,7 +20,9 @@ DEMO_SHARE = 0.9  # of the seeded orders belong to the merchant `demo`
 
 def _stamp() -> str:
     """A digest of what decides how a seeded file looks."""
-    files = sorted([*ROOT.glob("models/**/*.py"), *ROOT.glob("services/seed*.py"), *ROOT.glob("services/fees.py")])
+    files = sorted(
+        [*ROOT.glob("models/**/*.py"), *ROOT.glob("services/sandbox/seed*.py"), ROOT / "services/ledger/fees.py"]
+    )
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
 

@@ -8,8 +8,10 @@ from typing import Any
 import click
 
 from cli.output import Commands, facts, json_option, show, table, when
-from models.outbox import CALLBACK_STATES, Callback
-from services import administration, overview, redelivery, story
+from models.tables.outbox import CALLBACK_STATES, Callback
+from services.callbacks import redelivery
+from services.console import overview, timeline
+from services.merchants import merchant_setup
 
 callback = Commands("callback", help="Callbacks to merchants and every attempt to deliver them.")
 WHEN = click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%S"])
@@ -39,7 +41,7 @@ def _times(view: dict[str, Any]) -> dict[str, Any]:
 @json_option
 def every(key: str | None, state: str | None, limit: int, as_json: bool) -> None:
     """List callbacks, newest first."""
-    merchants = administration.merchants(key)
+    merchants = merchant_setup.merchants(key)
     keys = {merchant.id: merchant.key for merchant in merchants}
     rows = overview.callbacks(merchants, state, limit)
     show(
@@ -54,7 +56,7 @@ def every(key: str | None, state: str | None, limit: int, as_json: bool) -> None
 @json_option
 def one(webhook_id: str, as_json: bool) -> None:
     """Show the callback WEBHOOK_ID, its body and every attempt."""
-    whole = story.of_callback(webhook_id)
+    whole = timeline.of_callback(webhook_id)
     row = whole.callback
     names = ("at", "status", "milliseconds", "answer")
     view = _view(row, row.merchant.key) | {
@@ -83,7 +85,7 @@ def redeliver(
     if bool(webhook_id) == bool(key):
         raise click.UsageError("name one callback, or --merchant")
     if key:
-        merchant = administration.find_merchant(key)
+        merchant = merchant_setup.find_merchant(key)
         first, last = (int(moment.timestamp()) if moment else None for moment in (since, until))
         count = redelivery.redeliver_all(merchant, state, first, last)
     else:

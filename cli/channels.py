@@ -11,11 +11,13 @@ import click
 from cli import sensitive
 from cli.output import PERCENT, ROW_ID, YUAN, Commands, PercentType, YuanType, facts, given_of, json_option, show, table
 from gateways import registry
-from models.channel import CATEGORIES, Channel, ChannelLink
-from models.merchant import Merchant
+from models.tables.channel import CATEGORIES, Channel, ChannelLink
+from models.tables.merchant import Merchant
 from schemas.views import hundredths
-from services import administration, channel_setup, links, sandbox_guard
+from services.channels import channel_setup
 from services.errors import NotPossible
+from services.merchants import links, merchant_setup
+from services.security import sandbox_guard
 
 channel = Commands("channel", help="Payment channels, and which merchants may use them.")
 
@@ -127,7 +129,7 @@ def check(channel_id: int, as_json: bool) -> None:
 @click.argument("merchant_key")
 def link(channel_id: int, merchant_key: str) -> None:
     """Let merchant MERCHANT_KEY use channel CHANNEL_ID."""
-    links.link(channel_setup.find_channel(channel_id), administration.find_merchant(merchant_key))
+    links.link(channel_setup.find_channel(channel_id), merchant_setup.find_merchant(merchant_key))
     click.echo(f"{merchant_key} may use channel {channel_id}")
 
 
@@ -136,7 +138,7 @@ def link(channel_id: int, merchant_key: str) -> None:
 @click.argument("merchant_key")
 def unlink(channel_id: int, merchant_key: str) -> None:
     """Take channel CHANNEL_ID from merchant MERCHANT_KEY. Its open orders go on."""
-    links.unlink(channel_setup.find_channel(channel_id), administration.find_merchant(merchant_key))
+    links.unlink(channel_setup.find_channel(channel_id), merchant_setup.find_merchant(merchant_key))
     click.echo(f"{merchant_key} may no longer use channel {channel_id}")
 
 

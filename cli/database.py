@@ -12,12 +12,14 @@ import settings
 from cli.output import Commands, refusal, when
 from cli.sensitive import SENSITIVE
 from models import schema
-from models.base import database
-from services import after_restore, demo, instance_lock, seeded_orders, seeding
-from services.backup import backup as copy_database
+from models.db.base import database
+from services.backups.backup import backup as copy_database
+from services.backups.copy_to_postgres import copy as copy_to_postgres
+from services.backups.restore import restore as put_back
 from services.errors import NotPossible
-from services.moving import copy as copy_to_postgres
-from services.restore import restore as put_back
+from services.orders import after_restore
+from services.platform import instance_lock
+from services.sandbox import demo, seeded_orders, seeding
 
 
 class AnySchema(Commands):

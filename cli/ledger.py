@@ -10,11 +10,14 @@ import click
 from peewee import DatabaseError
 
 from cli.output import ROW_ID, Commands, YuanType, json_option, show, table
-from models.ledger import AVAILABLE, HELD
-from models.merchant import Merchant
+from models.tables.ledger import AVAILABLE, HELD
+from models.tables.merchant import Merchant
 from schemas.views import hundredths
-from services import administration, channel_setup, proof, sandbox_removal, verification
-from services import ledger as books
+from services.channels import channel_setup
+from services.console import sandbox_removal
+from services.ledger import accounts as books
+from services.ledger import integrity, scheduled_checks
+from services.merchants import merchant_setup
 
 ledger = Commands("ledger", help="The double-entry ledger: balances, proof, corrections.")
 
@@ -44,7 +47,7 @@ def heads(as_json: bool) -> None:
         merchants = [keys.get(row["owner"]) if row["kind"] in (AVAILABLE, HELD) else None for row in rows]
         table([row | {"merchant": key} for row, key in zip(rows, merchants, strict=True)])
 
-    show(proof.head_rows(), as_json, tell)
+    show(integrity.head_rows(), as_json, tell)
 
 
 @ledger.command("verify")
@@ -52,11 +55,11 @@ def heads(as_json: bool) -> None:
 @json_option
 def verify(against: IO[str] | None, as_json: bool) -> None:
     """Recompute every balance and every entry's hash. Status 1 where anything is off. It is kept on record."""
-    kept = proof.read_heads(against) if against else None
+    kept = integrity.read_heads(against) if against else None
     began = time.monotonic()
     found: dict[str, list[str]] = {}
     with click.progressbar(
-        proof.verify(kept), length=len(proof.checks(kept)), label="Checking", file=sys.stderr
+        integrity.verify(kept), length=len(integrity.checks(kept)), label="Checking", file=sys.stderr
     ) as checks:
         for name, off in checks:
             found[name] = off
@@ -69,7 +72,7 @@ def verify(against: IO[str] | None, as_json: bool) -> None:
 
     show(found, as_json, tell)
     try:
-        verification.record("command", found, time.monotonic() - began)
+        scheduled_checks.record("command", found, time.monotonic() - began)
     except DatabaseError as error:  # of a database that can't be written to, say: what was found is said all the same
         click.echo(f"not put on record: {error}", err=True)
     sys.exit(1 if any(found.values()) else 0)
@@ -89,7 +92,7 @@ def adjust(key: str, amount: int, reason: str, channel_id: int | None, again: bo
     The same amount for the same reason is refused for 10 minutes, so that a repeated command does not count twice.
     """
     through: Any = channel_setup.find_channel(channel_id) if channel_id is not None else None
-    books.adjust(administration.find_merchant(key), amount, reason, channel=through, once=not again)
+    books.adjust(merchant_setup.find_merchant(key), amount, reason, channel=through, once=not again)
     click.echo(f"{key} has {hundredths(books.balances()[key]['available'])} available")
 
 
@@ -104,7 +107,7 @@ def remove_sandbox(key: str | None, apply: bool, book_loss: bool, as_json: bool)
     Their open sandbox orders are cancelled. Without --apply it shows what would be posted. Each merchant is one
     transaction; running it again posts nothing.
     """
-    merchants = sandbox_removal.affected(administration.find_merchant(key) if key else None)
+    merchants = sandbox_removal.affected(merchant_setup.find_merchant(key) if key else None)
     if apply:
         removals = [sandbox_removal.remove(merchant, book_loss=book_loss) for merchant in merchants]
     else:

@@ -8,10 +8,12 @@ import click
 
 from cli.output import PERCENT, Commands, facts, given_of, json_option, show, table, when
 from cli.sensitive import SENSITIVE
-from models.channel import ChannelLink
-from models.merchant import Merchant
+from models.tables.channel import ChannelLink
+from models.tables.merchant import Merchant
 from schemas.views import hundredths
-from services import administration, masking, overview, vault
+from services.console import overview
+from services.merchants import merchant_setup
+from services.security import masking, vault
 
 merchant = Commands(
     "merchant",
@@ -52,7 +54,7 @@ def _settable(command: Any) -> Any:
 def add(key: str, as_json: bool, **options: Any) -> None:
     """Add a merchant with the API key KEY. Its secrets are printed once."""
     given = {"name": key} | given_of(options)
-    made, secret = administration.add_merchant(key, **given)
+    made, secret = merchant_setup.add_merchant(key, **given)
     callback_secret = vault.unseal(made.callback_secret)
     show({"key": key, "secret": secret, "callback_secret": callback_secret}, as_json, facts)
 
@@ -64,7 +66,7 @@ def change(key: str, **options: Any) -> None:
     """Change merchant KEY; orders that are there keep their rates."""
     if not given_of(options):
         raise click.UsageError("say what to change")
-    administration.set_merchant(administration.find_merchant(key), **given_of(options))
+    merchant_setup.set_merchant(merchant_setup.find_merchant(key), **given_of(options))
     click.echo(f"{key} is changed")
 
 
@@ -86,7 +88,7 @@ def _view(row: Merchant) -> dict[str, Any]:
 @json_option
 def one(key: str, as_json: bool) -> None:
     """Show merchant KEY, its channels and its callback secret. The API secret is never shown."""
-    row = administration.find_merchant(key)
+    row = merchant_setup.find_merchant(key)
     linked = [
         channel for (channel,) in ChannelLink.select(ChannelLink.channel).where(ChannelLink.merchant == row).tuples()
     ]
@@ -120,7 +122,7 @@ def every(as_json: bool) -> None:
 @json_option
 def rotate(key: str, callback: bool, keep_hours: int, as_json: bool) -> None:
     """Give merchant KEY a new secret, printed once. The old one stays valid for a while."""
-    new = administration.rotate(administration.find_merchant(key), callback=callback, keep_hours=keep_hours)
+    new = merchant_setup.rotate(merchant_setup.find_merchant(key), callback=callback, keep_hours=keep_hours)
     name = "callback_secret" if callback else "secret"
     show({"key": key, name: new, "old_one_valid_hours": keep_hours}, as_json, facts)
 
@@ -134,7 +136,7 @@ def rotate(key: str, callback: bool, keep_hours: int, as_json: bool) -> None:
 @json_option
 def add_account(key: str, as_json: bool, **details: str) -> None:
     """Put a receiving account on file for merchant KEY. Withdrawals go to the newest."""
-    made = administration.add_account(administration.find_merchant(key), **details)
+    made = merchant_setup.add_account(merchant_setup.find_merchant(key), **details)
     show({"id": made.id, "merchant": key}, as_json, facts)
 
 
@@ -145,6 +147,6 @@ def accounts(key: str | None, as_json: bool) -> None:
     """List the receiving accounts on file, numbers masked. Only merchant KEY's where it is given."""
     views = [
         {"id": row.id, "merchant": row.merchant.key, **masking.account(row), "createtime": row.createtime}
-        for row in overview.accounts(administration.merchants(key))
+        for row in overview.accounts(merchant_setup.merchants(key))
     ]
     show(views, as_json, lambda views: table([view | {"createtime": when(view["createtime"])} for view in views]))

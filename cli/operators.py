@@ -8,8 +8,8 @@ from typing import Any
 import click
 
 from cli.output import Commands, json_option, show, table, when
-from models.operator import OPERATOR, ROLES
-from services import audit, operators, second_factor
+from models.tables.operator import OPERATOR, ROLES
+from services.security import audit, operators, second_factor
 
 operator = Commands("operator", help="Accounts of the console, and what each may do.")
 HERE = audit.Actor("command line")

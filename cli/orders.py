@@ -8,22 +8,13 @@ import click
 
 from cli.output import ROW_ID, YUAN, Commands, facts, json_option, show, table, when
 from gateways.base import State
-from models.order import BUY, SELL, STATUSES, History, Order
+from models.tables.order import BUY, SELL, STATUSES, History, Order
 from schemas.views import hundredths, order_view
-from services import (
-    actions,
-    administration,
-    claims,
-    ordering,
-    overview,
-    payouts,
-    reasons,
-    reconciliation,
-    resolution,
-    second_operator,
-    story,
-    unknown_notices,
-)
+from services.console import available_actions, overview, timeline
+from services.merchants import merchant_setup
+from services.orders import claims, create, due, payouts, reasons, unknown_notices
+from services.orders import exceptions as resolution
+from services.security import second_operator
 
 order = Commands("order", help="Orders, their exceptions, and what an operator decides.")
 TYPES = {"buy": BUY, "sell": SELL}
@@ -52,7 +43,7 @@ def _row(found: Any, merchant: str, exceptions: list[str]) -> dict[str, Any]:
 @json_option
 def every(key: str | None, status: str | None, kind: str | None, exceptions: bool, limit: int, as_json: bool) -> None:
     """List orders, newest first."""
-    merchants = administration.merchants(key)
+    merchants = merchant_setup.merchants(key)
     filters = {name: value for name, value in (("status", status), ("order_type", TYPES.get(kind or ""))) if value}
     kinds = overview.open_exceptions()
     rows = (
@@ -72,7 +63,7 @@ def _line(line: History) -> dict[str, Any]:
 
 def everything(found: Order) -> dict[str, Any]:
     """Everything about one order that is no secret."""
-    whole = story.of(found)
+    whole = timeline.of(found)
     return order_view.dump(found) | {
         "id": found.id,
         "merchant": found.merchant.key,
@@ -155,20 +146,20 @@ def unknown(limit: int, as_json: bool) -> None:
 @json_option
 def one(order_no: str, reveal: bool, as_json: bool) -> None:
     """Show the whole story of order ORDER_NO. That is its states, money, exceptions and callbacks."""
-    found = story.find(order_no)
-    show(everything(found) | (ordering.personal_data(found) if reveal else {}), as_json, _tell)
+    found = timeline.find(order_no)
+    show(everything(found) | (create.personal_data(found) if reveal else {}), as_json, _tell)
 
 
 def _say(order_no: str) -> None:
-    click.echo(f"order {order_no} is {story.find(order_no).status}")
+    click.echo(f"order {order_no} is {timeline.find(order_no).status}")
 
 
 @order.command("ask")
 @click.argument("order_no")
 def ask(order_no: str) -> None:
     """Ask the channel about order ORDER_NO now. Its answer counts, whatever the order's state."""
-    found = story.find(order_no)
-    for report in reconciliation.ask_now(found):
+    found = timeline.find(order_no)
+    for report in due.ask_now(found):
         amount = f" {hundredths(report.amount)}" if report.state is State.PAID else ""
         click.echo(f"the channel says: {report.state.value}{amount}")
     _tell_exceptions(found)
@@ -184,7 +175,7 @@ def _tell_exceptions(found: Order) -> None:
 @click.argument("order_no")
 def accept(order_no: str) -> None:
     """Accept the pending withdrawal ORDER_NO. The service hands it to its channel."""
-    found = story.find(order_no)
+    found = timeline.find(order_no)
     second_operator.alone(found, "accept order", lambda: payouts.accept(found))
     _say(order_no)
 
@@ -197,7 +188,7 @@ def reject(order_no: str, reason: str) -> None:
 
     Where it was accepted, its channel is asked first and must not have it.
     """
-    payouts.reject(story.find(order_no), reason)
+    payouts.reject(timeline.find(order_no), reason)
     _say(order_no)
 
 
@@ -208,7 +199,7 @@ def reject(order_no: str, reason: str) -> None:
 @click.option("--shared-reference", "shared", is_flag=True, help="This transfer is for other orders, too.")
 def paid(order_no: str, amount: int | None, reference: str, shared: bool) -> None:
     """Say that the money of order ORDER_NO came, or was sent. For deposits and withdrawals on manual channels."""
-    found = story.find(order_no)
+    found = timeline.find(order_no)
 
     def mark() -> bool:
         return payouts.mark_paid(found, amount=amount, reference=reference, shared=shared)
@@ -227,13 +218,13 @@ def not_received(order_no: str, reason: str) -> None:
 
     A channel that can be asked is asked first.
     """
-    claims.dismiss(story.find(order_no), reason)
+    claims.dismiss(timeline.find(order_no), reason)
     _say(order_no)
 
 
-def _one_action(found: Order, resolution: str, exception_id: int | None) -> actions.Action | None:
+def _one_action(found: Order, resolution: str, exception_id: int | None) -> available_actions.Action | None:
     """The action that settles by this way, if there is exactly one."""
-    possible = [each for each in actions.possible(found) if each.resolution == resolution]
+    possible = [each for each in available_actions.possible(found) if each.resolution == resolution]
     named = [each for each in possible if each.exception and exception_id in (None, each.exception.id)]
     return named[0] if len(named) == 1 else None
 
@@ -254,7 +245,7 @@ def settle(order_no: str, exception_id: int | None, yes: bool, **ways: bool) -> 
     chosen = [way for way, wanted in ways.items() if wanted]
     if len(chosen) != 1:
         raise click.UsageError("say how, by one of --credit, --refund, --complete, --cancel")
-    found = story.find(order_no)
+    found = timeline.find(order_no)
     action = _one_action(found, chosen[0], exception_id)
     if action and action.sends and not yes:
         received = action.exception.amount if action.exception else 0

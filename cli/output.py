@@ -16,13 +16,13 @@ from peewee import DatabaseError, OperationalError
 
 from cli.lazy import LazyGroup
 from models import schema
-from models.base import LARGEST_ID, database
-from models.faults import fault_of
-from models.postgres import CommitLost, NoDriver
+from models.db.base import LARGEST_ID, database
+from models.db.errors import fault_of
+from models.db.postgres import CommitLost, NoDriver
 from schemas.fields import Percent, Sum
 from services.errors import NotPossible
-from services.masking import HIDDEN
-from services.vault import VaultLocked
+from services.security.masking import HIDDEN
+from services.security.vault import VaultLocked
 from settings import WrongSetting
 
 # How to find out whether a command counted whose commit was lost; only those that would count twice.

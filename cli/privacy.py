@@ -12,8 +12,9 @@ import click
 from cli.orders import everything
 from cli.output import Commands, table
 from cli.sensitive import SENSITIVE
-from services import attempts, privacy
+from services.console import privacy
 from services.errors import NotPossible
+from services.orders import attempts
 
 privacy_commands = Commands("privacy", help="Personal data of one person: export it, erase it.")
 

@@ -14,11 +14,13 @@ from gateways import registry
 from gateways.base import CHINA
 from gateways.statement import Layout
 from schemas.views import hundredths
-from services import channel_setup, comparison, statements
-from services.comparison import Comparison
+from services.channels import channel_setup
 from services.errors import NotPossible
-from services.recorded import Days
-from services.statements import Line
+from services.statements import parse
+from services.statements import reconcile as comparison
+from services.statements.book_side import Days
+from services.statements.parse import Line
+from services.statements.reconcile import Comparison
 
 DAY = click.DateTime(["%Y-%m-%d"])
 DIFFERENT = 3  # the status that says so; 1 and 2 say that nothing was compared
@@ -35,9 +37,9 @@ def _given(pairs: tuple[str, ...]) -> dict[str, list[str]]:
 
 
 def _lines(layout: Layout, file: BinaryIO, given: dict[str, list[str]], with_fees: bool) -> list[Line]:
-    raw = file.read(statements.MOST_BYTES + 1)
-    layout = statements.overridden(layout, given)
-    return statements.read(raw, layout, {*given, *(["fee"] if with_fees else [])})
+    raw = file.read(parse.MOST_BYTES + 1)
+    layout = parse.overridden(layout, given)
+    return parse.read(raw, layout, {*given, *(["fee"] if with_fees else [])})
 
 
 def _days(lines: list[Line], since: datetime | None, until: datetime | None) -> tuple[date, date]:

@@ -19,9 +19,9 @@ import click
 
 import settings
 from cli.output import Commands
-from schemas.scenario import WrongScenario, load
+from schemas.sandbox.scenario import WrongScenario, load
 from services.errors import NotPossible
-from services.scenarios import Demo, Failed, Run, told
+from services.sandbox.scenarios import Demo, Failed, Run, told
 
 START_SECONDS = 60
 STOP_SECONDS = 40

@@ -7,7 +7,8 @@ import sys
 import click
 
 from cli.output import facts, json_option, show
-from services import administration, trial
+from services.callbacks import test_callback as trial
+from services.merchants import merchant_setup
 
 
 @click.command("test-callback")
@@ -15,7 +16,7 @@ from services import administration, trial
 @json_option
 def test_callback(key: str, as_json: bool) -> None:
     """Send merchant KEY a callback of type `test` now. It is signed as all are, and not stored."""
-    outcome = trial.callback(administration.find_merchant(key))
+    outcome = trial.callback(merchant_setup.find_merchant(key))
     view = {
         "id": outcome.webhook_id,
         "delivered": outcome.delivered,

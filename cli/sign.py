@@ -9,12 +9,13 @@ import click
 
 import settings
 from cli.output import Command, facts, json_option, show, table
-from services import administration, explaining
 from services.errors import NotPossible
-from services.explaining import Explanation
-from services.explaining.received import ENDPOINTS
-from services.explaining.recipe import Keys
-from services.explaining.texts import SAME, name_of, visible
+from services.merchants import merchant_setup
+from services.sandbox import signature_help
+from services.sandbox.signature_help import Explanation
+from services.sandbox.signature_help.received import ENDPOINTS
+from services.sandbox.signature_help.recipe import Keys
+from services.sandbox.signature_help.texts import SAME, name_of, visible
 
 FILE = click.File("rb")
 
@@ -27,8 +28,8 @@ def _secrets(merchant: str | None, secret_file: Any) -> tuple[Keys, bool]:
             raise NotPossible("the file has no secret in it")
         return Keys(api=(secret,)), True
     if merchant:
-        keys = explaining.keys_of(administration.find_merchant(merchant))
-        return keys, explaining.is_public(keys)
+        keys = signature_help.keys_of(merchant_setup.find_merchant(merchant))
+        return keys, signature_help.is_public(keys)
     return Keys(), False
 
 
@@ -148,7 +149,7 @@ def sign(
     if name not in ENDPOINTS:
         raise click.UsageError(f"ENDPOINT must be one of {', '.join(ENDPOINTS)}")
     keys, reveal = _secrets(merchant, secret_file)
-    told = explaining.explain(
+    told = signature_help.explain(
         endpoint if endpoint.startswith("/") else f"{settings.active().api_prefix}/merchant/{name}",
         body.read() if body else b"",
         query.removeprefix("?"),

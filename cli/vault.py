@@ -6,8 +6,8 @@ import click
 
 import settings
 from cli.output import Commands
-from services import rotation
 from services.errors import NotPossible
+from services.security import key_rotation
 
 vault = Commands("vault", help="The key that opens secrets and personal data.")
 
@@ -16,7 +16,7 @@ vault = Commands("vault", help="The key that opens secrets and personal data.")
 @click.option("--keep-old", is_flag=True, help="Leave the old keys in the file, behind the new one.")
 @click.option(
     "--wait",
-    default=rotation.IN_FLIGHT,
+    default=key_rotation.IN_FLIGHT,
     show_default=True,
     type=click.IntRange(0, 3600),
     help="Seconds for what the service has under way; 0 where it is stopped.",
@@ -25,7 +25,7 @@ vault = Commands("vault", help="The key that opens secrets and personal data.")
 def rotate(keep_old: bool, wait: int, only_host: bool) -> None:
     """Seal everything with a new key. The service may run; what broke off goes on when it is repeated."""
     try:
-        for done in rotation.rotate(settings.active().instance, keep_old=keep_old, wait=wait, only_host=only_host):
+        for done in key_rotation.rotate(settings.active().instance, keep_old=keep_old, wait=wait, only_host=only_host):
             click.echo(done)
     except OSError as error:
         raise NotPossible(f"{error.filename}: {error.strerror}; repeat it once that is mended") from None

@@ -9,7 +9,7 @@ from gateways.alipay import AlipayDriver
 from gateways.base import Driver
 from gateways.epay import EpayDriver
 from gateways.manual import ManualDriver
-from gateways.sandbox import SandboxDriver
+from gateways.sandbox.driver import SandboxDriver
 from gateways.wechatpay import WechatpayDriver
 
 DRIVERS: dict[str, type[Driver]] = {

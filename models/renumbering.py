@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from peewee import SQL, fn
 
-from models.base import database
-from models.order import Order
-from models.tally import BUCKET, Tally
-from models.writer import transaction
+from models.db.base import database
+from models.db.writer import transaction
+from models.tables.order import Order
+from models.tables.order_counts import BUCKET, Tally
 
 
 def _in_order() -> bool:

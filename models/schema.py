@@ -9,27 +9,27 @@ from pathlib import Path
 from peewee import AutoField
 from playhouse.migrations import Runner
 
-from models.account import ReceivingAccount
-from models.attempt import Attempt
-from models.base import database, first_ids
-from models.channel import Channel, ChannelLink
-from models.erasure import ErasureDelayed, ErasureProgress
-from models.ledger import Entry, LedgerAccount, Posting
-from models.merchant import Merchant
-from models.operator import AuditEntry, Operator, Session
-from models.order import History, Order, PaymentException
-from models.outbox import Callback, CallbackAttempt, WebhookKey
-from models.replay import IdempotencyKey, Nonce
-from models.restoration import Restoration
-from models.revision import OF_TABLES, REVISED, Revision
+from models.db.base import database, first_ids
+from models.queries.search import SearchProgress
+from models.queries.search import create as search_statements
 from models.schema_postgres import statements as postgres_statements
-from models.search import SearchProgress
-from models.search import create as search_statements
-from models.second_factor import RecoveryCode, SecondFactor
-from models.second_operator import PayoutRequest
-from models.tally import TRIGGERS, Tally
-from models.unknown_notice import UnknownNotice
-from models.verification import Verification
+from models.tables.account import ReceivingAccount
+from models.tables.attempt import Attempt
+from models.tables.channel import Channel, ChannelLink
+from models.tables.erasure import ErasureDelayed, ErasureProgress
+from models.tables.ledger import Entry, LedgerAccount, Posting
+from models.tables.merchant import Merchant
+from models.tables.operator import AuditEntry, Operator, Session
+from models.tables.order import History, Order, PaymentException
+from models.tables.order_counts import TRIGGERS, Tally
+from models.tables.outbox import Callback, CallbackAttempt, WebhookKey
+from models.tables.replay import IdempotencyKey, Nonce
+from models.tables.restoration import Restoration
+from models.tables.revision import OF_TABLES, REVISED, Revision
+from models.tables.second_factor import RecoveryCode, SecondFactor
+from models.tables.second_operator import PayoutRequest
+from models.tables.unknown_notice import UnknownNotice
+from models.tables.verification import Verification
 
 TABLES = [
     Merchant,
@@ -141,7 +141,7 @@ def create(fill: Callable[[], None] = _first_rows) -> bool:
 def continue_ids() -> None:
     """Have the next row of each table follow the last, or begin where a restore says."""
     if not database.is_shared:
-        return  # SQLite goes by the rows themselves, and models/base.py by the restore
+        return  # SQLite goes by the rows themselves, and models/db/base.py by the restore
     for table in NUMBERED:
         name = f'"{table._meta.table_name}"'
         least = first_ids().get(table._meta.table_name, 1) - 1  # below 1 there is none

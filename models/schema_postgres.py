@@ -1,6 +1,6 @@
 """What Postgres needs beside the tables: triggers that guard, count and tell, as functions of its own language."""
 
-from models.tally import BUCKET
+from models.tables.order_counts import BUCKET
 
 # A percent sign is written twice: the driver looks for places of values in every statement.
 _GUARD = """CREATE FUNCTION refuse_change() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN

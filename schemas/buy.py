@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from marshmallow import validate
 
-from models.base import LARGEST_ID
-from models.channel import PAY_METHODS
-from models.order import BUY
+from models.db.base import LARGEST_ID
+from models.tables.channel import PAY_METHODS
+from models.tables.order import BUY
 from schemas.fields import Request, Text, Whole, Yuan
 
 

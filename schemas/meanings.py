@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from models.base import LARGEST_ID
+from models.db.base import LARGEST_ID
 from schemas.fields import LARGEST_TIME, MOST_FEN
 
 YUAN, FEN, PERCENT, POINTS = "yuan", "fen", "percent", "basis points"

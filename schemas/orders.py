@@ -7,8 +7,8 @@ from typing import Any
 
 from marshmallow import EXCLUDE, Schema, ValidationError
 
-from models.channel import Channel
-from models.order import BUY, SELL
+from models.tables.channel import Channel
+from models.tables.order import BUY, SELL
 from schemas.buy import BuyOrder, NewOrder
 from schemas.sell import SELL_SCHEMAS
 from schemas.views import hundredths

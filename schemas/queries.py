@@ -6,9 +6,9 @@ from typing import Any
 
 from marshmallow import ValidationError, validate, validates_schema
 
-from models.base import LARGEST_ID
-from models.channel import CATEGORIES
-from models.order import STATUSES
+from models.db.base import LARGEST_ID
+from models.tables.channel import CATEGORIES
+from models.tables.order import STATUSES
 from schemas.fields import LARGEST_TIME, Request, Text, Whole
 
 BY = ("id", "order_no", "merchant_order_no")

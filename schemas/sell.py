@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from models.order import SELL
+from models.tables.order import SELL
 from schemas.buy import NewOrder
 from schemas.fields import Whole
 from schemas.gateway_a import GatewayAFields

@@ -8,8 +8,8 @@ from typing import Any
 
 from marshmallow import Schema, fields, validate
 
-from models.channel import CATEGORIES
-from models.order import BUY, SELL, STATUSES
+from models.tables.channel import CATEGORIES
+from models.tables.order import BUY, SELL, STATUSES
 
 N_ = str  # marks a text for translation where it is shown
 

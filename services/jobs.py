@@ -13,23 +13,16 @@ from apscheduler.executors.pool import ThreadPoolExecutor
 from apscheduler.jobstores.base import JobLookupError
 from apscheduler.schedulers.background import BackgroundScheduler
 
-from models import search
-from services import (
-    aside,
-    beats,
-    callbacks,
-    claims,
-    clock,
-    erasure,
-    moving_clock,
-    reconciliation,
-    replay,
-    scheduled_backups,
-    simulation,
-    storage,
-    verification,
-)
-from services.fairpool import FairPool
+from models.queries import search
+from services.backups import scheduled
+from services.callbacks import outbox
+from services.console import erasure
+from services.ledger import scheduled_checks
+from services.orders import claims, due
+from services.platform import clock, cpu_affinity, heartbeats, storage_health
+from services.platform.fair_pool import FairPool
+from services.sandbox import adjustable_clock, simulator
+from services.security import replay
 from settings import Settings
 
 SWEEP_SECONDS = 0.5
@@ -45,7 +38,7 @@ def start(chosen: Settings, for_long_work: Callable[[Any], Any] = lambda job: jo
     Args:
         for_long_work: wraps a job that takes long.
     """
-    aside.use(for_long_work)
+    cpu_affinity.use(for_long_work)
     senders = FairPool(chosen.callback_workers, "callback")
     askers = FairPool(chosen.channel_workers, "channel")
     jobs = ThreadPoolExecutor()
@@ -55,31 +48,33 @@ def start(chosen: Settings, for_long_work: Callable[[Any], Any] = lambda job: jo
         job_defaults={"max_instances": 1, "coalesce": True, "misfire_grace_time": None},
     )
     for name, job, arguments, seconds, limit in (
-        ("callbacks", callbacks.sweep, [senders], SWEEP_SECONDS, beats.SHORT),
-        ("orders", reconciliation.sweep, [askers], SWEEP_SECONDS, beats.SHORT),
-        ("purge", replay.purge, [], PURGE_SECONDS, beats.SHORT),
-        ("search", search.catch_up, [], SEARCH_SECONDS, beats.LONG),
+        ("callbacks", outbox.sweep, [senders], SWEEP_SECONDS, heartbeats.SHORT),
+        ("orders", due.sweep, [askers], SWEEP_SECONDS, heartbeats.SHORT),
+        ("purge", replay.purge, [], PURGE_SECONDS, heartbeats.SHORT),
+        ("search", search.catch_up, [], SEARCH_SECONDS, heartbeats.LONG),
     ):
-        surviving = storage.surviving(beats.beating(name, job, limit))
+        surviving = storage_health.surviving(heartbeats.beating(name, job, limit))
         scheduler.add_job(surviving, "interval", arguments, seconds=seconds, id=name)
     stopping = threading.Event()
     if chosen.backup_every:
-        back_up = for_long_work(beats.beating("backups", scheduled_backups.run, beats.LONG))
+        back_up = for_long_work(heartbeats.beating("backups", scheduled.run, heartbeats.LONG))
         first, its = datetime.now(UTC), [chosen, stopping]
         scheduler.add_job(back_up, "interval", its, seconds=BACKUP_SECONDS, next_run_time=first, id="backups")
     if chosen.verify_every:
-        verify = storage.surviving(beats.beating("verification", verification.run_if_due, beats.LONG))
+        verify = storage_health.surviving(
+            heartbeats.beating("verification", scheduled_checks.run_if_due, heartbeats.LONG)
+        )
         scheduler.add_job(verify, "interval", [chosen], seconds=VERIFY_SECONDS, id="verification")
     if chosen.claim_expiry:
-        take_up = storage.surviving(beats.beating("claims", claims.take_up, beats.LONG))
+        take_up = storage_health.surviving(heartbeats.beating("claims", claims.take_up, heartbeats.LONG))
         scheduler.add_job(
             take_up, "interval", seconds=claims.TAKE_UP_SECONDS, next_run_time=datetime.now(UTC), id="claims"
         )
     if chosen.erase_after_days:
-        erase = storage.surviving(beats.beating("erasure", erasure.run, beats.LONG))
+        erase = storage_health.surviving(heartbeats.beating("erasure", erasure.run, heartbeats.LONG))
         scheduler.add_job(erase, "interval", [chosen.erase_after_days], seconds=erasure.EVERY, id="erasure")
     if chosen.demo:
-        planned = storage.surviving(beats.beating("planned", simulation.play_planned, beats.SHORT))
+        planned = storage_health.surviving(heartbeats.beating("planned", simulator.play_planned, heartbeats.SHORT))
         scheduler.add_job(planned, "interval", seconds=SWEEP_SECONDS, id="planned")
     scheduler.start()
 
@@ -95,26 +90,26 @@ def start(chosen: Settings, for_long_work: Callable[[Any], Any] = lambda job: jo
         for job in scheduler.get_jobs():  # they wait for the time that it was
             with suppress(JobLookupError):
                 job.modify(next_run_time=datetime.now(UTC))
-        callbacks.release()
-        reconciliation.release(ceil(max(ahead, 0)))
+        outbox.release()
+        due.release(ceil(max(ahead, 0)))
 
     watch = clock.Watch(clock_set)
     watch.start()
-    callbacks.when_enqueued(wake)
-    moving_clock.use(moving_clock.Sweeps(hurry, (askers, senders)) if chosen.demo else None)
+    outbox.when_enqueued(wake)
+    adjustable_clock.use(adjustable_clock.Sweeps(hurry, (askers, senders)) if chosen.demo else None)
 
     def stop() -> None:
         stopping.set()
-        beats.forget()
-        verification.stop()
-        callbacks.when_enqueued(None)
-        moving_clock.use(None)
+        heartbeats.forget()
+        scheduled_checks.stop()
+        outbox.when_enqueued(None)
+        adjustable_clock.use(None)
         watch.stop()
         # While it waits for jobs it holds a lock that `wake` needs; they may wait for the writer, which calls `wake`.
         scheduler.shutdown(wait=False)
         jobs.shutdown()
         senders.stop()
         askers.stop()
-        aside.use(None)
+        cpu_affinity.use(None)
 
     return stop

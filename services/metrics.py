@@ -17,12 +17,14 @@ from prometheus_client.registry import Collector
 
 import business_clock
 import settings
-from models.merchant import Merchant
-from models.order import STATUSES, TYPES, PaymentException
-from models.outbox import DEAD, Callback
-from models.tally import Tally
-from models.verification import HOLDS
-from services import beats, clock, scheduled_backups, storage, verification
+from models.tables.merchant import Merchant
+from models.tables.order import STATUSES, TYPES, PaymentException
+from models.tables.order_counts import Tally
+from models.tables.outbox import DEAD, Callback
+from models.tables.verification import HOLDS
+from services.backups import scheduled
+from services.ledger import scheduled_checks
+from services.platform import clock, heartbeats, storage_health
 
 log = logging.getLogger(__name__)
 
@@ -58,9 +60,9 @@ def _callbacks() -> Iterator[Family]:
 
 
 def _ledger() -> Iterator[Family]:
-    overdue = verification.overdue(settings.active().verify_every)
+    overdue = scheduled_checks.overdue(settings.active().verify_every)
     yield "orders_ledger_overdue", "are there books that were not verified for too long?", (), [((), overdue)]
-    newest = verification.last()
+    newest = scheduled_checks.last()
     if newest is not None:
         faults = 0 if newest.outcome == HOLDS else sum(len(lines) for lines in newest.off.values())
         ended = newest.started + (newest.milliseconds or 0) / 1000
@@ -81,7 +83,7 @@ def _of_database() -> list[Family]:
 
 def _free(folder: Path) -> int | None:
     try:
-        return storage.free(folder)
+        return storage_health.free(folder)
     except OSError:
         return None
 
@@ -93,10 +95,10 @@ def _of_machine(load: Callable[[], tuple[int, int]]) -> Iterator[Family]:
     left: Rows = [((name,), number) for name, number in free.items() if number is not None]
     yield "orders_disk_free_bytes", "room on the disk of a folder", ("folder",), left
     if chosen.backup_every:
-        yield "orders_backup_failed", "did the last scheduled backup fail?", (), [((), scheduled_backups.has_failed())]
-        if made := scheduled_backups.newest(chosen):
+        yield "orders_backup_failed", "did the last scheduled backup fail?", (), [((), scheduled.has_failed())]
+        if made := scheduled.newest(chosen):
             yield "orders_backup_age_seconds", "since the newest scheduled backup", (), [((), time.time() - made)]
-    jobs: Rows = [((name,), age) for name, age in beats.ages().items()]
+    jobs: Rows = [((name,), age) for name, age in heartbeats.ages().items()]
     yield "orders_job_age_seconds", "since a job last ran to its end", ("job",), jobs
     running, waiting = load()
     yield "orders_requests_running", "requests that are being answered", (), [((), running)]
@@ -119,9 +121,9 @@ class _Looked(Collector):
         with self._lock:
             if clock.steady() - self._at >= FRESH:
                 try:
-                    self._known = None if storage.trial() else _of_database()
+                    self._known = None if storage_health.trial() else _of_database()
                 except (DatabaseError, sqlite3.Error, OSError) as error:
-                    storage.report(error)
+                    storage_health.report(error)
                     self._known = None
                 self._at = clock.steady()
             return self._known
@@ -182,7 +184,7 @@ class Metrics:
         self._calls.labels(driver, call, result).inc()
 
     def unknown_notice(self, result: str) -> None:
-        """Count a notice about an order that the database does not have (services/unknown_notices.py)."""
+        """Count a notice about an order that the database does not have (services/orders/unknown_notices.py)."""
         self._unknown_notices.labels(result).inc()
 
     def text(self) -> bytes:

@@ -7,27 +7,28 @@ import time
 from peewee import DatabaseError
 
 import settings
-from models.base import database
-from services import beats, clock, proxy, replay, storage
+from models.db.base import database
+from services.platform import clock, heartbeats, proxy, storage_health
+from services.security import replay
 
 LEAST_FREE = 16 * 1024 * 1024  # bytes: some minutes of orders
 MOST_OFF = 60  # seconds between this machine's clock and Postgres's
 
 
 def _database() -> str:
-    fault = storage.trial()
+    fault = storage_health.trial()
     return fault.word if fault else ""
 
 
 def _scheduler() -> str:
-    if not beats.ages():
+    if not heartbeats.ages():
         return "not running"
-    return " ".join(f"{name} is late" for name in beats.late())
+    return " ".join(f"{name} is late" for name in heartbeats.late())
 
 
 def _disk() -> str:
     try:
-        free = storage.free(settings.active().instance)
+        free = storage_health.free(settings.active().instance)
     except OSError as error:
         return error.strerror or "unknown"
     return "" if free >= LEAST_FREE else "less than 16 MiB free"
@@ -37,12 +38,12 @@ def _clock() -> str:
     now = int(time.time())
     if clock.seen.is_lost(now, replay.WINDOW + 1, replay.GOOD_FOR):
         return "it was set back: nonces of this time are forgotten"
-    if not database.is_shared or storage.trial():
+    if not database.is_shared or storage_health.trial():
         return ""
     try:
         (theirs,) = database.execute_sql("SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) AS bigint)").fetchone()
     except DatabaseError as error:
-        storage.report(error)
+        storage_health.report(error)
         return ""  # it is the database that is not well
     off = time.time() - float(theirs)
     return f"{off:+.0f} seconds off the database's" if abs(off) > MOST_OFF else ""

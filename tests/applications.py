@@ -10,7 +10,7 @@ from flask import Flask
 
 import app
 import web
-from services import vault
+from services.security import vault
 from settings import Settings
 
 _built: dict[Any, Flask] = {}

@@ -17,14 +17,18 @@ import settings
 from app import Service as Application
 from app import create_app
 from gateways import registry
-from gateways.sandbox import SandboxDriver
+from gateways.sandbox.driver import SandboxDriver
 from models import schema
-from models.base import database
-from models.channel import Channel
-from models.order import Order
-from services import callbacks, ledger, passwords, proof, reconciliation, seeding, simulation
-from services import clock as service_clock
-from services.channels import driver_of
+from models.db.base import database
+from models.tables.channel import Channel
+from models.tables.order import Order
+from services.callbacks import outbox
+from services.channels.calls import driver_of
+from services.ledger import accounts, integrity
+from services.orders import due as reconciliation
+from services.platform import clock as service_clock
+from services.sandbox import seeding, simulator
+from services.security import passwords
 from tests import applications, contract, databases, postgres, scratch, tiers
 from tests.browser import chromium
 from tests.support import NOON, Api, InlinePool, Receiver, Service, through_flask
@@ -116,7 +120,7 @@ def trial(app: Any, monkeypatch: pytest.MonkeyPatch) -> None:
 
     def play(_: Api, order_no: str, outcome: str) -> None:
         order = Order.get(Order.order_no == order_no)
-        simulation.play(order, driver_of(order.channel), outcome)  # type: ignore[arg-type]
+        simulator.play(order, driver_of(order.channel), outcome)  # type: ignore[arg-type]
 
     if not settings.active().demo:
         monkeypatch.setitem(registry.DRIVERS, Trial.name, Trial)
@@ -151,7 +155,7 @@ def due(app: Any) -> Any:
             return reconciliation.sweep(InlinePool(**interruption))  # type: ignore[arg-type]
 
         def callbacks(self) -> int:
-            return callbacks.sweep(InlinePool())  # type: ignore[arg-type]
+            return outbox.sweep(InlinePool())  # type: ignore[arg-type]
 
         def __call__(self) -> int:
             return self.orders() + self.callbacks()
@@ -202,7 +206,7 @@ def balances(app: Any) -> Any:
     """`balances()` of the merchant `demo`, or of another: available and held, in fen."""
 
     def read(key: str = "demo") -> tuple[int, int]:
-        row = ledger.balances()[key]
+        row = accounts.balances()[key]
         return row["available"], row["held"]
 
     return read
@@ -362,7 +366,7 @@ def _the_ledger_holds(request: pytest.FixtureRequest, _database_goes: None) -> I
     """After every test that used the application, the ledger must verify."""
     yield
     if "app" in request.fixturenames and "breaks_the_ledger" not in request.keywords:
-        off = {name: found for name, found in proof.verify() if found}
+        off = {name: found for name, found in integrity.verify() if found}
         assert not off
 
 

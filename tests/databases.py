@@ -13,8 +13,8 @@ from typing import Any
 
 import psycopg
 
-from models import writer
-from models.base import database, open_database
+from models.db import writer
+from models.db.base import database, open_database
 from settings import Settings
 from tests import postgres, tiers
 

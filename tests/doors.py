@@ -7,8 +7,8 @@ from urllib.parse import urlencode
 
 import pyotp
 
-from models.order import STATUSES
-from services import operators, second_factor
+from models.tables.order import STATUSES
+from services.security import operators, second_factor
 from tests.pages import CASHIER, CLAIM, FORM, GO, OPEN, STATUS
 from tests.support import CARD, PERSON, completed
 

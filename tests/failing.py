@@ -7,8 +7,8 @@ from contextlib import contextmanager, suppress
 import psycopg
 from psycopg.pq import TransactionStatus
 
-from models import writer
-from models.base import database
+from models.db import writer
+from models.db.base import database
 
 
 def refused(cursor, sql, *parameters):

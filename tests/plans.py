@@ -2,7 +2,7 @@
 
 import re
 
-from models.base import database
+from models.db.base import database
 
 # Tables that grow with the orders; of merchants, channels and ledger accounts there are as many as an operator made.
 # An index of what is due grows, too, where a channel or a merchant's server is down.

@@ -17,11 +17,12 @@ from peewee import fn
 
 from gateways import registry
 from gateways.base import Notice, Report, State
-from models.base import database
-from models.ledger import AVAILABLE, CLEARING, HELD, Entry, LedgerAccount, Posting
-from models.order import CANCELLED, CONFIRMED, MONEY_IN, REVERSED, UNKNOWN_OUTCOME, Order, PaymentException
-from models.outbox import Callback
-from services import proof, reconciliation
+from models.db.base import database
+from models.tables.ledger import AVAILABLE, CLEARING, HELD, Entry, LedgerAccount, Posting
+from models.tables.order import CANCELLED, CONFIRMED, MONEY_IN, REVERSED, UNKNOWN_OUTCOME, Order, PaymentException
+from models.tables.outbox import Callback
+from services.ledger import integrity
+from services.orders import due
 from tests import applications
 from tests.backups import Backup
 from tests.databases import copied, remove, settings_of
@@ -126,7 +127,7 @@ class Reports(RuleBasedStateMachine):
         self.app = applications.with_settings(settings_of(self.instance, demo=True))
         self.api = Api(through_flask(self.app.test_client()))
         self.commands = self.app.test_cli_runner()
-        reconciliation.release()
+        due.release()
 
     @initialize()
     def channels_are_set_up(self) -> None:
@@ -336,7 +337,7 @@ class Reports(RuleBasedStateMachine):
 
     @staticmethod
     def _sweep() -> None:
-        reconciliation.sweep(InlinePool())  # type: ignore[arg-type]
+        due.sweep(InlinePool())  # type: ignore[arg-type]
 
     @staticmethod
     def _exists(order_no: str) -> bool:
@@ -357,7 +358,7 @@ class Reports(RuleBasedStateMachine):
 
     @invariant()
     def the_ledger_holds(self) -> None:
-        assert not {name: off for name, off in proof.verify() if off}
+        assert not {name: off for name, off in integrity.verify() if off}
 
     @invariant()
     def the_channel_s_money_is_in_the_books_or_in_an_exception(self) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from models.base import database
+from models.db.base import database
 from tests import postgres
 from tests.backups import Backup
 from tests.support import Service, completed

@@ -4,7 +4,7 @@ import pytest
 from pytest_httpserver import HTTPServer
 from selenium.webdriver.common.by import By
 
-from services import seeding
+from services.sandbox import seeding
 from tests.browser import DESKTOP, NEEDS_CHROMIUM, PHONE, Person
 from tests.databases import copied
 from tests.support import Api, Receiver, Service, until

@@ -8,11 +8,14 @@ from datetime import UTC, datetime
 import pytest
 
 import settings
-from models.order import Order
-from models.outbox import Callback
-from models.replay import IdempotencyKey
-from services import callbacks, jobs, reconciliation, replay
-from services import clock as service_clock
+from models.tables.order import Order
+from models.tables.outbox import Callback
+from models.tables.replay import IdempotencyKey
+from services import jobs
+from services.callbacks import outbox
+from services.orders import due as reconciliation
+from services.platform import clock as service_clock
+from services.security import replay
 from tests.services.walks import buy_confirmed
 from tests.support import NOON, completed, signed, until
 
@@ -172,16 +175,16 @@ def test_waits_that_can_be_and_dates_stay_what_they_are(world, api, shop, due):
         return [list(table.select(table.id, table.due_at).tuples()) for table in (Order, Callback)]
 
     due_before = waiting()
-    assert (callbacks.release(), reconciliation.release()) == (0, 0)
+    assert (outbox.release(), reconciliation.release()) == (0, 0)
     assert waiting() == due_before
 
 
 def test_a_host_that_starts_leaves_alone_what_one_whose_clock_is_a_little_ahead_is_sending(api, shop, due, clock):
     completed(api)
     clock(3)
-    sending = callbacks.DUE.claim(1, 1, callbacks.LEASE)[0]
+    sending = outbox.DUE.claim(1, 1, outbox.LEASE)[0]
     assert len(sending) == 1
     clock(0)
-    assert callbacks.release() == 0
+    assert outbox.release() == 0
     clock(-10)
-    assert callbacks.release() == 1
+    assert outbox.release() == 1

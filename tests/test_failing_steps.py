@@ -5,13 +5,14 @@ from itertools import count
 import pytest
 from peewee import OperationalError
 
-from gateways.sandbox import SandboxDriver
-from models.base import database
-from models.ledger import Posting
-from models.order import History, Order, PaymentException
-from models.outbox import Callback
-from models.replay import Nonce
-from services import proof, reconciliation
+from gateways.sandbox.driver import SandboxDriver
+from models.db.base import database
+from models.tables.ledger import Posting
+from models.tables.order import History, Order, PaymentException
+from models.tables.outbox import Callback
+from models.tables.replay import Nonce
+from services.ledger import integrity
+from services.orders import due
 from tests.failing import Killed, done_but_not_told, dying, failing, failing_connections, refused, rolled_back
 from tests.services import walks
 from tests.support import InlinePool
@@ -57,13 +58,13 @@ def _count(table):
 
 
 def _books_hold():
-    assert not [off for _, off in proof.verify() if off]
+    assert not [off for _, off in integrity.verify() if off]
 
 
 def _sweep():
     """Do what is due; False where the database failed."""
     try:
-        reconciliation.sweep(InlinePool())
+        due.sweep(InlinePool())
     except OperationalError:
         return False
     return True

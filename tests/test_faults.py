@@ -9,11 +9,11 @@ from contextlib import closing, contextmanager
 
 import pytest
 
-from models import writer
-from models.base import database
-from models.faults import DAMAGED, FULL, LOCKED, MISSING, READ_ONLY
-from models.writer import transaction
-from services import storage
+from models.db import writer
+from models.db.base import database
+from models.db.errors import DAMAGED, FULL, LOCKED, MISSING, READ_ONLY
+from models.db.writer import transaction
+from services.platform import storage_health
 from tests.support import Service, completed, until
 
 pytestmark = pytest.mark.sqlite
@@ -63,8 +63,8 @@ FAULTS = pytest.mark.parametrize(("broken", "fault"), [(full, FULL), (read_only,
 
 @pytest.fixture(autouse=True)
 def _nothing_said_before(monkeypatch):
-    monkeypatch.setattr(storage, "_said", {})
-    monkeypatch.setattr(storage, "FRESH", 0)
+    monkeypatch.setattr(storage_health, "_said", {})
+    monkeypatch.setattr(storage_health, "FRESH", 0)
 
 
 @pytest.fixture
@@ -164,7 +164,7 @@ def test_the_log_says_it_in_one_line_however_often_it_happens(instance, api, cap
 @pytest.mark.parametrize("broken", [read_only, locked])
 def test_a_job_gives_up_until_its_next_turn_and_then_does_what_is_due(instance, api, due, caplog, broken):
     order_no = completed(api)
-    sweep = storage.surviving(due.callbacks)
+    sweep = storage_health.surviving(due.callbacks)
     with broken(instance):
         assert sweep() is None
     assert sweep() == 1
@@ -174,7 +174,7 @@ def test_a_job_gives_up_until_its_next_turn_and_then_does_what_is_due(instance, 
 
 def test_a_job_s_own_errors_are_not_taken_for_the_disk_s():
     with pytest.raises(ZeroDivisionError):
-        storage.surviving(lambda: 1 // 0)()
+        storage_health.surviving(lambda: 1 // 0)()
 
 
 @pytest.mark.parametrize("replaced", [False, True])
@@ -209,7 +209,7 @@ def test_a_command_beside_the_log_of_a_file_that_was_moved_leaves_both_alone(ins
 
 
 def test_health_says_so_where_a_write_does_not_come_to_an_end(instance, http, monkeypatch):
-    monkeypatch.setattr(storage, "HANGS", 0.5)
+    monkeypatch.setattr(storage_health, "HANGS", 0.5)
     with waiting(instance):
         sick = _health(http, 503)
         assert "hanging" in sick.json["msg"]

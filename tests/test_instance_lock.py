@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from services import instance_lock
 from services.errors import NotPossible
+from services.platform import instance_lock
 from tests.support import Service
 
 pytestmark = pytest.mark.sqlite

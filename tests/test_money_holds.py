@@ -24,20 +24,22 @@ from hypothesis.stateful import (
 )
 from peewee import fn
 
-from gateways.simulator import OUTCOMES
-from models.base import database
-from models.ledger import Entry, LedgerAccount, Posting
-from models.order import CANCELLED, COMPLETED, PAYOUT_CONFLICT, Order, PaymentException
-from services import callbacks, ledger, lifecycle, proof, reconciliation
-from services.ways import COMPLETE, CREDIT
+from gateways.sandbox.simulator import OUTCOMES
+from models.db.base import database
+from models.tables.ledger import Entry, LedgerAccount, Posting
+from models.tables.order import CANCELLED, COMPLETED, PAYOUT_CONFLICT, Order, PaymentException
+from services.callbacks import outbox
+from services.ledger import accounts, integrity
+from services.orders import due, lifecycle
+from services.orders.resolutions import COMPLETE, CREDIT
 from tests import applications
 from tests.databases import copied, settings_of
 from tests.support import Api, InlinePool, through_flask
 
 STEPS = {
-    "the ledger": (ledger, "post"),
+    "the ledger": (accounts, "post"),
     "the history": (lifecycle, "History"),
-    "the callback": (callbacks, "enqueue"),
+    "the callback": (outbox, "enqueue"),
     "the order": (Order, "advance"),
 }
 ACTS = ("play", "sweep", "accept", "reject", "paid")
@@ -153,13 +155,13 @@ class Money(RuleBasedStateMachine):
                 with suppress(Crash):  # as the pool of workers does: the claim runs out
                     work(item)
 
-        reconciliation.sweep(Pool())  # type: ignore[arg-type]
+        due.sweep(Pool())  # type: ignore[arg-type]
 
     # --- what holds
 
     @invariant()
     def every_check_of_the_ledger_passes(self) -> None:
-        assert not {name: off for name, off in proof.verify() if off}
+        assert not {name: off for name, off in integrity.verify() if off}
         assert (Entry.select(fn.SUM(Entry.amount)).scalar() or 0) == 0
         assert LedgerAccount.select(fn.SUM(LedgerAccount.balance)).scalar() == 0
 
@@ -177,7 +179,7 @@ class Money(RuleBasedStateMachine):
             .where(Posting.purpose.startswith("exception "), LedgerAccount.kind == "available")
             .scalar()
         )
-        row = ledger.balances()["demo"]
+        row = accounts.balances()["demo"]
         assert row["available"] + row["held"] == 1_000_000 + credited - spent + by_hand
         out_after_all = (PaymentException.kind == PAYOUT_CONFLICT) & (Order.status == CANCELLED)
         moves = (PaymentException.resolution == CREDIT) | ((PaymentException.resolution == COMPLETE) & out_after_all)
@@ -188,7 +190,7 @@ class Money(RuleBasedStateMachine):
     def what_is_held_is_that_of_open_withdrawals(self) -> None:
         is_open = Order.status.not_in([COMPLETED, CANCELLED])
         held = Order.select(fn.SUM(Order.merchant_actual_amount + Order.deposit_amount))
-        assert ledger.balances()["demo"]["held"] == (held.where(Order.order_type == 2, is_open).scalar() or 0)
+        assert accounts.balances()["demo"]["held"] == (held.where(Order.order_type == 2, is_open).scalar() or 0)
 
 
 @pytest.fixture

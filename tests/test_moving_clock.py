@@ -8,7 +8,7 @@ import pytest
 
 import business_clock
 from app import create_app
-from models.base import database
+from models.db.base import database
 from tests.databases import settings_of
 from tests.support import Service, completed, through_flask, until
 

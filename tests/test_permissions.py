@@ -8,7 +8,7 @@ import stat
 import pytest
 
 import app
-from models.base import database
+from models.db.base import database
 from tests.databases import settings_of
 
 FILES = ("vault.key", "vault.key.before-20260101T000000.000000Z", "config.toml", "orders.sqlite")

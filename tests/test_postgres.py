@@ -13,10 +13,10 @@ from cryptography.fernet import Fernet
 from werkzeug import Response
 
 from app import create_app
-from models import search
-from models.base import database
-from models.postgres import lock_key
-from services import storage
+from models.db.base import database
+from models.db.postgres import lock_key
+from models.queries import search
+from services.platform import storage_health
 from settings import Settings
 from tests import postgres
 from tests.support import Api, Receiver, Service, signed, through_http, until
@@ -288,10 +288,10 @@ def test_an_order_that_hangs_on_its_way_holds_up_the_search_index_and_no_other_o
 
 
 def test_a_host_whose_own_disk_is_full_is_well_for_the_database_is_elsewhere(postgres_url, tmp_path, monkeypatch):
-    monkeypatch.setattr(storage, "LEAST_FREE", 2**80)
+    monkeypatch.setattr(storage_health, "LEAST_FREE", 2**80)
     create_app(Settings(instance=tmp_path, database_url=postgres_url, vault_key=KEY))
-    storage.trial._run()
-    assert storage.trial() is None
+    storage_health.trial._run()
+    assert storage_health.trial() is None
     database.close_all()
 
 

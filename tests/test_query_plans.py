@@ -11,8 +11,10 @@ import click
 import pytest
 from flask import request, request_started
 
-from models import search
-from services import erasure, replay, seeding
+from models.queries import search
+from services.console import erasure
+from services.sandbox import seeding
+from services.security import replay
 from tests import doors
 from tests.plans import Heard, in_short, in_triggers, plan, told
 from tests.services import walks

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from app import create_app
-from services import backup, scheduled_backups
+from services.backups import backup, scheduled
 from settings import Settings
 from tests.support import Service, until
 
@@ -35,7 +35,7 @@ def look(chosen):
 
     def run(**changed):
         now = dataclasses.replace(chosen, **changed)
-        scheduled_backups.run(now, threading.Event())
+        scheduled.run(now, threading.Event())
         return sorted(os.listdir(now.backups)) if now.backups.exists() else []
 
     return run
@@ -47,7 +47,7 @@ def _name(at):
 
 def test_a_backup_that_fails_is_told_until_one_is_made(look, chosen, http):
     chosen.backups.write_text("a file where the folder should be")
-    scheduled_backups.run(chosen, threading.Event())
+    scheduled.run(chosen, threading.Event())
     assert "orders_backup_failed 1.0" in http("GET", "/metrics").text
     chosen.backups.unlink()
     look()
@@ -170,14 +170,14 @@ def test_one_under_way_is_given_up_when_the_service_stops(chosen, flask, monkeyp
             self.asked += 1
             return self.asked > steps
 
-    scheduled_backups.run(chosen, Stopping())
+    scheduled.run(chosen, Stopping())
     assert os.listdir(chosen.backups) == []
 
 
 def test_nothing_is_copied_before_there_is_a_merchant(tmp_path, caplog):
     chosen = Settings(instance=tmp_path / "new", backup_every=1)
     create_app(chosen)
-    scheduled_backups.run(chosen, threading.Event())
+    scheduled.run(chosen, threading.Event())
     assert os.listdir(chosen.backups) == []
     assert not caplog.records
 

@@ -9,9 +9,9 @@ import pytest
 
 from app import create_app
 from gateways import registry
-from models import writer
-from models.base import database
-from services import channel_setup
+from models.db import writer
+from models.db.base import database
+from services.channels import channel_setup
 from tests.databases import settings_of
 from tests.support import CARD, PERSON, Api, Receiver, signed, until
 from tests.trial_service import Trial, TrialService

@@ -14,8 +14,10 @@ import pytest
 from cryptography.fernet import Fernet, InvalidToken
 
 from app import create_app
-from models.base import database
-from services import files, operators, rotation, sealed, second_factor, seeding, vault
+from models.db.base import database
+from services.platform import files
+from services.sandbox import seeding
+from services.security import encrypted_columns, key_rotation, operators, second_factor, vault
 from tests import databases, postgres
 from tests.support import CARD, PERSON, ROOT, Service, until
 
@@ -41,9 +43,9 @@ def sealed_rows(api, flask):
 def _opened(ring):
     """All that is sealed, opened by a ring: `{(column, row): text}`."""
     return {
-        (sealed.name_of(column), row): ring.open(token)
-        for column in sealed.COLUMNS
-        for step in sealed.batches(column)
+        (encrypted_columns.name_of(column), row): ring.open(token)
+        for column in encrypted_columns.COLUMNS
+        for step in encrypted_columns.batches(column)
         for row, token in step
     }
 
@@ -70,7 +72,7 @@ def test_every_sealed_column_is_known(sealed_rows):
             query = f'SELECT 1 FROM "{table}" WHERE substr(CAST("{column.name}" AS TEXT), 1, 6) = \'gAAAAA\''
             if table != "order_search" and database.execute_sql(query).fetchone():
                 found.add(f"{table}.{column.name}")
-    assert found == {sealed.name_of(column) for column in sealed.COLUMNS}
+    assert found == {encrypted_columns.name_of(column) for column in encrypted_columns.COLUMNS}
     assert found == {column for column, _ in sealed_rows}
 
 
@@ -124,8 +126,8 @@ def test_the_moment_of_sealing_is_kept(sealed_rows, flask):
     def moments():
         return [
             Fernet(vault.current().keys[0]).extract_timestamp(token)
-            for column in sealed.COLUMNS
-            for step in sealed.batches(column)
+            for column in encrypted_columns.COLUMNS
+            for step in encrypted_columns.batches(column)
             for _, token in step
         ]
 
@@ -143,9 +145,9 @@ class _Interruption:
 
     def __init__(self, monkeypatch, passing):
         self.left, self.ended = passing, False
-        for module, name in ((files, "settle"), (rotation, "_store"), (rotation.time, "sleep")):
+        for module, name in ((files, "settle"), (key_rotation, "_store"), (key_rotation.time, "sleep")):
             monkeypatch.setattr(module, name, self._counted(getattr(module, name)))
-        monkeypatch.setattr(sealed, "STEP", 2)
+        monkeypatch.setattr(encrypted_columns, "STEP", 2)
 
     def _counted(self, function):
         def run(*arguments):
@@ -168,13 +170,13 @@ def test_it_may_be_killed_at_each_step_and_goes_on_when_it_is_repeated(sealed_ro
         with monkeypatch.context() as patch:
             interruption = _Interruption(patch, passing)
             try:
-                for _ in rotation.rotate(folder, wait=0.001, only_host=True):
+                for _ in key_rotation.rotate(folder, wait=0.001, only_host=True):
                     pass
             except Killed:
                 pass
         assert _opened(vault.current()) == sealed_rows  # after a restart, or in a service that reads the file again
         ends.add(len(_keys(folder / "vault.key")))
-        list(rotation.rotate(folder, wait=0, only_host=True))
+        list(key_rotation.rotate(folder, wait=0, only_host=True))
         assert _opened(vault.Ring(_keys(folder / "vault.key")[0])) == sealed_rows
         assert len(_keys(folder / "vault.key")) == 1
         assert running.keys[0] in chain(*_old_keys(folder))
@@ -191,14 +193,14 @@ def test_it_may_be_killed_at_each_step_and_goes_on_when_it_is_repeated(sealed_ro
 
 def test_what_is_changed_meanwhile_is_not_overwritten(flask, sealed_rows, monkeypatch, key_file):
     """A merchant's secret is changed between the moment it is read and the moment it would be stored."""
-    store, new = rotation._store, []
+    store, new = key_rotation._store, []
 
     def change_first(column, changes):
         if not new:
             new.append(json.loads(flask("merchant", "rotate", "demo", "--keep-hours", "0", "--json").stdout)["secret"])
         store(column, changes)
 
-    monkeypatch.setattr(rotation, "_store", change_first)
+    monkeypatch.setattr(key_rotation, "_store", change_first)
     flask(*ROTATE, "--wait", 0)
     assert _opened(vault.Ring(_keys(key_file)[0]))["merchant.secret", 1] == new[0]
 
@@ -216,7 +218,7 @@ def test_what_none_of_the_keys_opens_ends_it_and_no_key_is_dropped(refuses, seal
 
 
 def test_two_rotations_at_once_are_one_too_many(refuses, instance):
-    with rotation._alone(instance):
+    with key_rotation._alone(instance):
         assert "is at work" in refuses(*ROTATE)
 
 

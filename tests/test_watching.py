@@ -9,8 +9,8 @@ import pytest
 import requests
 from prometheus_client.parser import text_string_to_metric_families
 
-from blueprints import envelope
-from services import beats
+from blueprints.api import envelope
+from services.platform import heartbeats
 from tests.support import ROOT, Service, until
 
 DASHBOARD = json.loads((ROOT / "deploy/grafana/orders.json").read_text("utf-8"))
@@ -110,10 +110,10 @@ def test_a_line_of_the_log_is_one_whatever_a_caller_sends(instance):
 
 
 def test_a_job_that_hangs_makes_it_not_ready(http, clock):
-    beats.beating("orders", list)
-    clock(beats.SHORT + 1)
+    heartbeats.beating("orders", list)
+    clock(heartbeats.SHORT + 1)
     assert http("GET", "/readyz").data["scheduler"] == "orders is late"
-    beats.forget()
+    heartbeats.forget()
 
 
 @pytest.mark.usefixtures("slow")

@@ -4,7 +4,7 @@ from flask.cli import FlaskGroup
 
 from app import create_app
 from gateways import registry
-from gateways.sandbox import SandboxDriver
+from gateways.sandbox.driver import SandboxDriver
 from tests.support import Service
 
 

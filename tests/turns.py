@@ -6,11 +6,11 @@ from contextlib import contextmanager
 
 import psycopg
 
-from models import one_at_a_time, writer
-from models.base import database
-from models.one_at_a_time import MOST_IN_LINE
-from models.postgres import HURRIED_WAIT
-from models.writer import transaction
+from models.db import keyed_mutex, writer
+from models.db.base import database
+from models.db.keyed_mutex import MOST_IN_LINE
+from models.db.postgres import HURRIED_WAIT
+from models.db.writer import transaction
 from tests.support import until
 
 
@@ -30,7 +30,7 @@ class Callers:
 
 def _waiting_on_postgres():
     """How many calls are in line of a party, or wait for a lock for longer than work for many does (HURRIED_WAIT)."""
-    in_line = [MOST_IN_LINE - turn.line._value for turn in one_at_a_time._turns.values()]
+    in_line = [MOST_IN_LINE - turn.line._value for turn in keyed_mutex._turns.values()]
     with psycopg.connect(database._conninfo) as server:
         ((for_locks,),) = server.execute(
             "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"

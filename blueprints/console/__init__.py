@@ -16,26 +16,25 @@ from flask_babel import Babel, gettext
 from werkzeug.exceptions import HTTPException
 
 import settings
-from blueprints import envelope, gate
-from blueprints.console import (
-    access,
-    books,
+from blueprints.api import envelope, rate_limits
+from blueprints.console import access, locale, menu
+from blueprints.console.pages import (
     callback,
     channels,
     confirm,
-    factor,
     ledger,
-    lists,
-    local,
-    menu,
     merchants,
     operators,
     order,
-    own_sessions,
+    orders,
+    records,
+    second_factor,
 )
-from blueprints.console.dashboard import Dashboard
-from services import sessions, storage, vault
+from blueprints.console.pages import sessions as own_sessions
+from blueprints.console.pages.dashboard import Dashboard
 from services.errors import ERRORS, Refused
+from services.platform import storage_health
+from services.security import sessions, vault
 
 PREFIX = "/console"
 FORM_LIMIT = 64 * 1024
@@ -75,7 +74,7 @@ def _refusal(status: int, text: str) -> tuple[str, int]:
 def _failure(status: int, text: str) -> tuple[str, int]:
     """A page that asks nobody anything: render_template would ask the database who looks at it."""
     template = current_app.jinja_env.get_template("console/failure.html")
-    return template.render(status=status, text=text, language=local.tag()), status
+    return template.render(status=status, text=text, language=locale.tag()), status
 
 
 def _http(error: HTTPException) -> Any:
@@ -99,7 +98,7 @@ def _refused(refusal: Refused) -> Any:
 
 
 def _unexpected(error: Exception) -> Any:
-    fault = storage.report(error)
+    fault = storage_health.report(error)
     if not fault:
         envelope.log.exception("%s %r failed", request.method, request.path)
     return _failure(
@@ -136,24 +135,24 @@ def create() -> Flask:
         WTF_CSRF_TIME_LIMIT=None,  # the session's own end is the token's
         BABEL_TRANSLATION_DIRECTORIES=str(settings.ROOT / "blueprints" / "translations"),
     )
-    Babel(app, default_locale=settings.active().language, locale_selector=local.language)
+    Babel(app, default_locale=settings.active().language, locale_selector=locale.language)
     app.before_request(_draining)
-    app.before_request(gate.check)
+    app.before_request(rate_limits.check)
     app.after_request(_strict)
     app.register_error_handler(Refused, _refused)
     app.register_error_handler(HTTPException, _http)
     app.register_error_handler(Exception, _unexpected)
     access.init(app)
-    factor.init(app)
+    second_factor.init(app)
     confirm.init(app)
     app.register_blueprint(own_sessions.pages)
-    local.init(app)
+    locale.init(app)
     theme = BootstrapTheme(folder="bootstrap4", base_template="console/base.html")
     admin = Admin(app, name="console", url="/", index_view=Dashboard(), theme=theme, static_url_path="/static")
     # In the order of the menu; those of one thing alone are not in it.
-    admin.add_views(*lists.daily_work())
-    admin.add_views(*ledger.views(), *books.money())
-    admin.add_views(*books.set_up(), *operators.views(), *books.log())
+    admin.add_views(*orders.daily_work())
+    admin.add_views(*ledger.views(), *records.money())
+    admin.add_views(*records.set_up(), *operators.views(), *records.log())
     admin.add_views(*order.views(), *callback.views(), *merchants.views(), *channels.views())
     menu.init(app, admin)
     return app

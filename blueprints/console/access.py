@@ -16,13 +16,13 @@ from wtforms import PasswordField, StringField
 from wtforms.validators import InputRequired, Length
 
 import settings
-from blueprints.console import devices, local
+from blueprints.api.rate_limits import STRANGERS_FORM, caller, network
+from blueprints.console import devices, locale
 from blueprints.console.forms import told
-from blueprints.gate import STRANGERS_FORM, caller, network
-from models.operator import OPERATOR, Operator, Session
-from services import audit, operators, passwords, second_factor, sessions
+from models.tables.operator import OPERATOR, Operator, Session
 from services.errors import N_, NotPossible, Refused
-from services.rates import Rate
+from services.platform.rate_limits import Rate
+from services.security import audit, operators, passwords, second_factor, sessions
 
 log = logging.getLogger(__name__)
 
@@ -143,7 +143,7 @@ def check_password(operator: Operator, password: str) -> None:
 
 def own(path: str) -> str:
     """An address of the console's own, whatever somebody asks for; the first page where that is none."""
-    return local.own(path) or url_for("admin.index")
+    return locale.own(path) or url_for("admin.index")
 
 
 @access.get("/login")

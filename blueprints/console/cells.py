@@ -9,7 +9,7 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-from blueprints.console.local import local_time, time_tag, yuan
+from blueprints.console.locale import local_time, time_tag, yuan
 from schemas.views import hundredths
 
 LONG = 40  # characters, above which a text is cut short on the page and whole when pointed at

@@ -7,7 +7,7 @@ from typing import Any
 from flask import url_for
 from flask_babel import lazy_gettext
 
-from blueprints.console import words
+from blueprints.console import labels
 from blueprints.console.cells import Column
 
 
@@ -28,7 +28,7 @@ def channel_link(channel: Any) -> str:
 
 def status_of(order: Any) -> tuple[str, Any]:
     """The state of an order, as a tag."""
-    return order.status, words.word(words.STATUSES, order.status)
+    return order.status, labels.word(labels.STATUSES, order.status)
 
 
 def merchant_columns(of: Any = lambda row: row) -> list[Column]:

@@ -10,7 +10,7 @@ import secrets
 from flask import Response, current_app, request
 from itsdangerous import BadSignature, URLSafeTimedSerializer
 
-from services import operators
+from services.security import operators
 
 COOKIE = "console_device"
 LONGEST_SECONDS = 365 * 86_400

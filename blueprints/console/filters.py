@@ -11,11 +11,11 @@ from flask import request
 from flask_babel import gettext, lazy_gettext
 from marshmallow import ValidationError
 
-from blueprints.console import words
+from blueprints.console import labels
 from blueprints.console.cells import printable
-from blueprints.console.local import zone
-from models.channel import Channel
-from models.merchant import Merchant
+from blueprints.console.locale import zone
+from models.tables.channel import Channel
+from models.tables.merchant import Merchant
 from schemas.fields import LARGEST_TIME, Yuan
 
 LONGEST, LONGEST_LABEL = 255, 60
@@ -137,7 +137,9 @@ _CLEAN: dict[str, Callable[[Filter, str], tuple[Any, str]]] = {
 MERCHANT = Filter("merchant", lazy_gettext("Merchant"), choices=merchant_choices)
 CHANNEL = Filter("channel", lazy_gettext("Channel"), choices=channel_choices)
 TYPE = Filter(
-    "type", lazy_gettext("Type"), choices=lambda: [Choice("buy", words.TYPES[1], 1), Choice("sell", words.TYPES[2], 2)]
+    "type",
+    lazy_gettext("Type"),
+    choices=lambda: [Choice("buy", labels.TYPES[1], 1), Choice("sell", labels.TYPES[2], 2)],
 )
 SINCE = Filter("since", lazy_gettext("From"), "since")
 UNTIL = Filter("until", lazy_gettext("Until"), "until")

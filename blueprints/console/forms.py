@@ -11,7 +11,7 @@ from marshmallow import ValidationError, fields
 from wtforms import BooleanField, Field, SelectMultipleField, StringField
 from wtforms.validators import StopValidation
 
-from blueprints.console import words
+from blueprints.console import labels
 from services.errors import N_, NotPossible
 
 # What marshmallow itself says.
@@ -39,7 +39,7 @@ def told(refusal: NotPossible) -> str:
 
 
 def _values(refusal: NotPossible) -> dict[str, str]:
-    return {name: words.inside(name, value) for name, value in refusal.values.items()}
+    return {name: labels.inside(name, value) for name, value in refusal.values.items()}
 
 
 def number(text: Any) -> int:

@@ -9,13 +9,14 @@ from flask_wtf import FlaskForm
 from wtforms import BooleanField, HiddenField, SelectChoice, StringField
 from wtforms.validators import DataRequired, Length
 
-from blueprints.console import words
+from blueprints.console import labels
 from blueprints.console.forms import Read, Several, number
 from schemas.fields import Percent, Whole
-from services import administration, channel_setup
+from services.channels import channel_setup
+from services.merchants import merchant_setup
 
 LONGEST_KEEP = 720  # hours
-MORE_EVENTS = [event for event in administration.EVENTS if event not in administration.RESULTS]
+MORE_EVENTS = [event for event in merchant_setup.EVENTS if event not in merchant_setup.RESULTS]
 
 
 class MerchantForm(FlaskForm):
@@ -27,7 +28,7 @@ class MerchantForm(FlaskForm):
     callback_url = StringField(lazy_gettext("Callback URL"), [Length(max=2000)])
     events = Several(
         lazy_gettext("Callbacks besides the results"),
-        choices=[SelectChoice(each, words.EVENTS[f"order.{each}"]) for each in MORE_EVENTS],
+        choices=[SelectChoice(each, labels.EVENTS[f"order.{each}"]) for each in MORE_EVENTS],
     )
     buy_rate = Read(lazy_gettext("Fee on deposits"), Percent(), default="0.00")
     sell_rate = Read(lazy_gettext("Fee on withdrawals"), Percent(), default="0.00")

@@ -9,12 +9,12 @@ from typing import Any
 from flask import Blueprint, Response, redirect, request, url_for
 from marshmallow import Schema, ValidationError
 
-from blueprints.cashier import POLICY
-from blueprints.envelope import ok
-from models.order import Order
-from schemas.sandbox import PlayForm
-from services import recording, simulation
+from blueprints.api.envelope import ok
+from blueprints.checkout.payment_page import POLICY
+from models.tables.order import Order
+from schemas.sandbox.forms import PlayForm
 from services.errors import NotPossible, Refused
+from services.sandbox import recording, simulator
 
 sandbox = Blueprint("sandbox", __name__, url_prefix="/sandbox")
 
@@ -88,13 +88,13 @@ def pay() -> Any:
     """
     form = form_of(PlayForm())
     order = Order.get_or_none(Order.order_no == form["order_no"])
-    driver = simulation.sandbox_driver(order) if order else None
+    driver = simulator.sandbox_driver(order) if order else None
     if order is None or driver is None:
         raise Refused(40401)
     if form["after"]:
-        simulation.plan(order, form["outcome"], form["after"])
+        simulator.plan(order, form["outcome"], form["after"])
     else:
-        simulation.play(order, driver, form["outcome"])
+        simulator.play(order, driver, form["outcome"])
     after = {"after": form["after"]} if form["after"] else {}
     recording.note({"do": "pay", "outcome": form["outcome"], **after}, order.order_no)
     said = {"order_no": order.order_no, "outcome": form["outcome"], "status": Order.get_by_id(order.id).status}

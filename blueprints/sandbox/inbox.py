@@ -10,15 +10,16 @@ from flask_babel import gettext
 from marshmallow import ValidationError
 
 import settings
-from blueprints.envelope import ok
+from blueprints.api.envelope import ok
 from blueprints.sandbox.doors import done, explained, form_of, sandbox, wants_json
-from models.order import Order
-from models.outbox import Callback
-from schemas.sandbox import ANSWERS, CallbackForm, FailureForm
-from services import recording, redelivery, simulation
+from models.tables.order import Order
+from models.tables.outbox import Callback
+from schemas.sandbox.forms import ANSWERS, CallbackForm, FailureForm
+from services.callbacks import redelivery
 from services.errors import N_, Refused
-from services.inbox import LONG_HEAD, SLOW, Behaviour, inbox
-from services.seeding import INBOX
+from services.sandbox import recording, simulator
+from services.sandbox.inbox import LONG_HEAD, SLOW, Behaviour, inbox
+from services.sandbox.seeding import INBOX
 
 NO_ANSWER = 444  # the server hangs up instead
 LABELS = {
@@ -73,7 +74,7 @@ def show_inbox() -> Any:
     return render_template(
         "inbox.html",
         items=inbox.arrivals(order_no),
-        elsewhere=[merchant for merchant in simulation.merchants() if merchant.callback_url != INBOX],
+        elsewhere=[merchant for merchant in simulator.merchants() if merchant.callback_url != INBOX],
         order_no=order_no,
         url=f"{settings.active().public_url}/sandbox/inbox",
         demo=settings.active().demo,

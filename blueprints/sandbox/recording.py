@@ -9,7 +9,7 @@ from typing import Any
 from flask import Flask, Response, request
 
 from blueprints.sandbox.doors import done, explained, sandbox
-from services import recording
+from services.sandbox import recording
 
 CREATE = "/merchant/createOrder"
 

@@ -8,18 +8,22 @@ from flask import Response, render_template
 from flask_babel import gettext
 
 import business_clock
-from blueprints.cashier import OUTCOMES
-from blueprints.envelope import ok
+from blueprints.api.envelope import ok
+from blueprints.checkout.payment_page import OUTCOMES
 from blueprints.sandbox.doors import done, explained, form_of, sandbox, wants_page
 from blueprints.sandbox.inbox import LABELS
-from gateways.sandbox import PAYOUT_OUTCOMES
-from models.order import Order
-from schemas.sandbox import OPEN, ChannelForm, ClockForm, MerchantForm, OrderForm
+from gateways.sandbox.driver import PAYOUT_OUTCOMES
+from models.tables.order import Order
+from schemas.sandbox.forms import OPEN, ChannelForm, ClockForm, MerchantForm, OrderForm
 from schemas.views import hundredths
-from services import administration, channel_setup, ledger, moving_clock, payouts, recording, simulation
+from services.channels import channel_setup
 from services.errors import N_, NotPossible, Refused
-from services.inbox import inbox
-from services.seeding import INBOX
+from services.ledger import accounts
+from services.merchants import merchant_setup
+from services.orders import payouts
+from services.sandbox import adjustable_clock, recording, simulator
+from services.sandbox.inbox import inbox
+from services.sandbox.seeding import INBOX
 
 SHOWN = 30
 MOVES = (
@@ -48,18 +52,18 @@ def _page(wrong: str = "") -> str:
         "simulator.html",
         now=business_clock.now(),
         ahead=business_clock.ahead(),
-        next_due=moving_clock.next_due(),
+        next_due=adjustable_clock.next_due(),
         moves=[(seconds, gettext(text)) for seconds, text in MOVES],
         delays=[(0, gettext("at once")), *((seconds, gettext(text)) for seconds, text in MOVES)],
-        orders=[(order, hundredths(order.amount)) for order in simulation.open_orders(SHOWN)],
-        planned={plan.order_no: plan for plan in simulation.planned()},
+        orders=[(order, hundredths(order.amount)) for order in simulator.open_orders(SHOWN)],
+        planned={plan.order_no: plan for plan in simulator.planned()},
         outcomes=chosen,
         payouts=PAYOUT_OUTCOMES,
         opens=OPEN,
-        merchants=simulation.merchants(),
+        merchants=simulator.merchants(),
         inbox=INBOX,
         wrong=wrong,
-        channels=[(channel, channel_setup.config_of(channel)) for channel in simulation.channels()],
+        channels=[(channel, channel_setup.config_of(channel)) for channel in simulator.channels()],
         failing=gettext(LABELS[now.answer]) if now.answer != "200" else "",
         recorded=recording.count(),
     )
@@ -69,7 +73,7 @@ def _page(wrong: str = "") -> str:
 @explained
 def clock() -> Response:
     """The demo's time, how far it is ahead of the machine's, and when the next thing is due."""
-    return ok({"now": business_clock.now(), "ahead": business_clock.ahead(), "next": moving_clock.next_due()})
+    return ok({"now": business_clock.now(), "ahead": business_clock.ahead(), "next": adjustable_clock.next_due()})
 
 
 @sandbox.post("/clock")
@@ -77,7 +81,7 @@ def clock() -> Response:
 def move_clock() -> Any:
     """Move it ahead by `seconds`, or `to` = next; answers once what was due by then is done."""
     form = form_of(ClockForm())
-    moved = moving_clock.move(form["seconds"]) if "seconds" in form else moving_clock.move_to_next()
+    moved = adjustable_clock.move(form["seconds"]) if "seconds" in form else adjustable_clock.move_to_next()
     return done(vars(moved))
 
 
@@ -93,7 +97,7 @@ def _order(order_no: str) -> Order:
 def accept() -> Any:
     """Accept a withdrawal of the sandbox, as an operator would; one on any other channel might pay real money."""
     order = _order(form_of(OrderForm())["order_no"])
-    if simulation.sandbox_driver(order) is None:
+    if simulator.sandbox_driver(order) is None:
         raise Refused(40401)
     payouts.accept(order)
     recording.note({"do": "accept"}, order.order_no)
@@ -105,7 +109,7 @@ def accept() -> Any:
 def set_channel() -> Any:
     """Choose how a sandbox channel behaves: `open`, `payout`."""
     form = form_of(ChannelForm())
-    channel = next((each for each in simulation.channels() if each.id == form["channel"]), None)
+    channel = next((each for each in simulator.channels() if each.id == form["channel"]), None)
     if channel is None:
         raise Refused(40403)
     wanted = {name: form[name] for name in ("open", "payout") if name in form}
@@ -119,12 +123,12 @@ def set_channel() -> Any:
 def set_merchant() -> Any:
     """Where a demo merchant's callbacks go: `key`, `callback_url`, empty for the inbox."""
     form = form_of(MerchantForm())
-    merchant = administration.find_merchant(form["key"])
+    merchant = merchant_setup.find_merchant(form["key"])
     if not merchant.demo:
         raise Refused(40404)
     before = merchant.callback_url
     try:
-        administration.set_merchant(merchant, callback_url=form["callback_url"])
+        merchant_setup.set_merchant(merchant, callback_url=form["callback_url"])
     except NotPossible as error:
         if not wants_page():
             raise
@@ -144,5 +148,5 @@ def order_story(order_no: str) -> Response:
 @explained
 def balances() -> Response:
     """Each merchant's money in yuan, by its key: available and held."""
-    found = ledger.balances()
+    found = accounts.balances()
     return ok({key: {name: hundredths(row[name]) for name in ("available", "held")} for key, row in found.items()})

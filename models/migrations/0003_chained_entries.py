@@ -1,6 +1,6 @@
-"""After 0.3.0: the entries of each account are numbered and chain by hash (models/chain.py)."""
+"""After 0.3.0: the entries of each account are numbered and chain by hash (models/tables/chain.py)."""
 
-from models.chain import Chain, Facts
+from models.tables.chain import Chain, Facts
 
 BATCH = 10_000
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from gateways.sandbox import SandboxDriver
+from gateways.sandbox.driver import SandboxDriver
 from tests.pages import CASHIER, CLAIM, FORM, STATUS, Seen
 
 HEADINGS = {

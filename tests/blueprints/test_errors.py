@@ -7,9 +7,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from blueprints import envelope
-from models.merchant import Merchant
-from models.replay import IdempotencyKey
+from blueprints.api import envelope
+from models.tables.merchant import Merchant
+from models.tables.replay import IdempotencyKey
 from tests.databases import impatient, orders_held_up
 from tests.support import Api, signed
 

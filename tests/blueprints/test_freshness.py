@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from app import create_app
-from models.base import database
-from services import replay
+from models.db.base import database
+from services.security import replay
 from tests.databases import settings_of
 from tests.support import NOON, Api, signed, through_flask
 

@@ -5,9 +5,9 @@ from collections import Counter
 
 import pytest
 
-from gateways.sandbox import SandboxDriver
-from models.base import database
-from models.order import Order
+from gateways.sandbox.driver import SandboxDriver
+from models.db.base import database
+from models.tables.order import Order
 from tests.blueprints.test_idempotency import KEY, is_replay
 from tests.support import Api, through_flask
 

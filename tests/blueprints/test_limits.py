@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 import pytest
 import segno
 
-from models import search
-from services import aside, rates
+from models.queries import search
+from services.platform import cpu_affinity, rate_limits
 from tests.support import Api, through_flask
 
 ENDPOINTS = ("createOrder", "orderQueryDetail", "orderQueryList", "getPayChannels")
@@ -171,8 +171,8 @@ def test_behind_a_proxy_the_address_is_the_one_that_it_names(clock, from_address
 
 
 def test_a_flood_of_addresses_is_not_remembered_without_end(monkeypatch, clock):
-    monkeypatch.setattr(rates, "REMEMBERED", 100)
-    rate = rates.Rate(1, seconds=60)
+    monkeypatch.setattr(rate_limits, "REMEMBERED", 100)
+    rate = rate_limits.Rate(1, seconds=60)
     assert all(rate.hit(str(number)) for number in range(1_000))
     assert not rate.hit("999")
     assert len(rate._now) + len(rate._before) <= 200
@@ -205,7 +205,7 @@ def test_one_search_at_a_time_reads_all_orders_of_a_merchant(api, other, monkeyp
             found.append(searched(other, "abc").code)
         return work()
 
-    monkeypatch.setattr(aside, "do", during)
+    monkeypatch.setattr(cpu_affinity, "do", during)
     assert searched(api, "abc").code == 1
     assert found == ["first", 42900, 42900, 1, 1]
     assert searched(api, "abc").code == 1

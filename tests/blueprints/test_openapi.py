@@ -9,10 +9,11 @@ from jsonschema import Draft202012Validator
 from openapi_spec_validator import validate
 
 import settings
-from blueprints.operations import LEFT_OUT
+from blueprints.api.operations import LEFT_OUT
 from schemas.meanings import PERCENT, YUAN
-from services import administration, trial
+from services.callbacks import test_callback
 from services.errors import ERRORS
+from services.merchants import merchant_setup
 from tests.support import CARD, PERSON, Api, signed, through_flask
 
 BUY = {"order_type": 1, "cny_amount": "1.00", "paychannel_id": 2, "paychannel_paymethod": "wxpay"}
@@ -198,7 +199,7 @@ def test_a_region_that_is_not_there_is_refused_by_a_code_that_its_field_names(ap
 
 def test_the_callbacks_are_those_that_the_service_sends(app):
     names = [*served(app)["webhooks"]]
-    assert sorted(names) == sorted([*(f"order.{event}" for event in administration.EVENTS), trial.TYPE])
+    assert sorted(names) == sorted([*(f"order.{event}" for event in merchant_setup.EVENTS), test_callback.TYPE])
 
 
 NO_END = {name: value for name, value in PERSON.items() if name != "cert_end_date"}

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from models.order import Order
+from models.tables.order import Order
 from tests.support import types_of
 
 QUERIED = {

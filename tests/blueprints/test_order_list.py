@@ -2,7 +2,7 @@
 
 import pytest
 
-from models.order import STATUSES
+from models.tables.order import STATUSES
 from tests.blueprints.test_order_detail import QUERIED
 from tests.support import types_of
 

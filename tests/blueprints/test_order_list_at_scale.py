@@ -8,11 +8,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from app import create_app
-from models import cells, schema
-from models.base import database
-from models.order import STATUSES
+from models import schema
+from models.db.base import database
+from models.queries import count_buckets
 from models.schema_postgres import statements as postgres_statements
-from services import seeded_orders, seeding
+from models.tables.order import STATUSES
+from services.sandbox import seeded_orders, seeding
 from tests import postgres
 from tests.databases import raw as connected
 from tests.databases import settings_of
@@ -30,7 +31,7 @@ def app(any_database, tmp_path_factory):
     """The application with thousands of orders, which all tests here share."""
     folder = tmp_path_factory.mktemp("thousands")
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(cells, "BUCKET", BUCKET)
+        patched.setattr(count_buckets, "BUCKET", BUCKET)
 
         def smaller(statements):
             return [text.replace("8192", str(BUCKET)) for text in statements]

@@ -8,8 +8,8 @@ import pytest
 from standardwebhooks import Webhook
 
 from app import create_app
-from models.base import database
-from services import seeding
+from models.db.base import database
+from services.sandbox import seeding
 from tests.databases import settings_of
 from tests.support import through_flask
 

@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from services.explaining.mistakes import MISTAKES
+from services.sandbox.signature_help.mistakes import MISTAKES
 from tests.pages import FORM, Seen
 from tests.support import Api, signed
 from tests.wrong_signers import ENDPOINT, QUERY, SECRET, SIGNERS, TEXTS, Mistaken, hexed

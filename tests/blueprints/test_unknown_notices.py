@@ -4,9 +4,9 @@ import logging
 
 import pytest
 
-from models import unknown_notice
-from models.base import database
-from services import unknown_notices
+from models.db.base import database
+from models.tables import unknown_notice
+from services.orders import unknown_notices
 from tests.support import sandbox_notice
 
 LOST = "202611230000000000000001"

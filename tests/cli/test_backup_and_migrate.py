@@ -12,8 +12,8 @@ from flask.cli import FlaskGroup
 
 from app import create_app
 from models import schema
-from models.base import database
-from services import backup
+from models.db.base import database
+from services.backups import backup
 from tests.cli import test_help as cli_help
 from tests.databases import settings_of
 from tests.support import Api, Service, through_flask

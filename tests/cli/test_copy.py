@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
-from services import moving
+from services.backups import copy_to_postgres
 from tests import doors, postgres
 from tests.support import ROOT, Service, completed
 
@@ -98,7 +98,7 @@ def test_while_the_service_runs_it_is_refused_even_if_nobody_writes(service, pos
 
 def test_however_long_a_table_is_looked_through_on_the_one_side_the_other_side_waits(api, postgres_url, tables):
     impatient = f"{postgres_url}&options={quote('-c idle_in_transaction_session_timeout=200')}"
-    moving.copy(impatient, 2, lambda name, rows: time.sleep(0.5 if name == "merchant" else 0))
+    copy_to_postgres.copy(impatient, 2, lambda name, rows: time.sleep(0.5 if name == "merchant" else 0))
     assert "order" in tables()
 
 

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from models.operator import AuditEntry
-from models.order import Order
-from models.outbox import Callback
+from models.tables.operator import AuditEntry
+from models.tables.order import Order
+from models.tables.outbox import Callback
 from tests.doors import GATEWAY_A
 from tests.support import CARD, PERSON
 
@@ -56,7 +56,7 @@ def test_orders_are_found_by_exact_name_and_card_which_need_not_be_on_the_comman
 
 
 def test_a_search_finds_every_order_of_several_pages(api, exported, monkeypatch):
-    monkeypatch.setattr("services.privacy.STEP", 3)
+    monkeypatch.setattr("services.console.privacy.STEP", 3)
     placed = [api.buy(customer_name=name).data["order_no"] for name in [NAME, "王五"] * 4]
     assert [order["order_no"] for order in exported("--name", NAME)] == placed[::2]
 

@@ -8,9 +8,9 @@ from datetime import datetime, timedelta, timezone
 import pytest
 
 from gateways.base import Driver
-from gateways.sandbox import SandboxDriver
+from gateways.sandbox.driver import SandboxDriver
 from gateways.statement import Layout
-from models.base import database
+from models.db.base import database
 from tests.cli.conftest import MANUAL
 from tests.pages import CLAIM, FORM
 from tests.support import completed
@@ -803,7 +803,7 @@ def test_a_rate_wants_a_column_for_the_fee(refused):
 
 
 def test_a_file_that_would_fill_the_memory_is_refused(refused, monkeypatch):
-    monkeypatch.setattr("services.statements.MOST_BYTES", 100)
+    monkeypatch.setattr("services.statements.parse.MOST_BYTES", 100)
     assert "larger than" in refused(csv_of(line("1"), line("2")))
 
 

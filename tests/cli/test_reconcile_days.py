@@ -5,7 +5,7 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from models.order import Order
+from models.tables.order import Order
 from tests.support import completed
 from tests.upstreams.money_moves import Epay2
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from cryptography.fernet import Fernet
 
-from services import files
-from services import restore as restoring
+from services.backups import restore as restoring
+from services.platform import files
 from settings import Settings
 from tests.support import ROOT, Service
 

@@ -8,10 +8,11 @@ import pytest
 
 from app import create_app
 from models import schema
-from models.base import database
-from models.order import STATUSES, Order
-from models.outbox import WebhookKey
-from services import seeded_orders, seeding, vault
+from models.db.base import database
+from models.tables.order import STATUSES, Order
+from models.tables.outbox import WebhookKey
+from services.sandbox import seeded_orders, seeding
+from services.security import vault
 from tests.databases import settings_of
 
 SEALED = {"secret", "callback_secret", "config", "details", "customer_name"}

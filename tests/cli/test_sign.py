@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from services.explaining.mistakes import MISTAKES
+from services.sandbox.signature_help.mistakes import MISTAKES
 from tests.support import ROOT
 from tests.wrong_signers import ENDPOINT, QUERY, SECRET, SIGNERS, TEXTS, Mistaken, hexed
 

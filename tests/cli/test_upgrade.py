@@ -11,10 +11,10 @@ from peewee import DatabaseError
 
 from app import create_app
 from models import schema
-from models.base import database
-from models.order import STATUSES, TYPES
-from models.search import index_more
-from models.tally import BUCKET
+from models.db.base import database
+from models.queries.search import index_more
+from models.tables.order import STATUSES, TYPES
+from models.tables.order_counts import BUCKET
 from tests.databases import settings_of
 from tests.support import ROOT, Service
 

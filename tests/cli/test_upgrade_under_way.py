@@ -6,7 +6,7 @@ from contextlib import closing
 
 import pytest
 
-from models.base import database, open_database
+from models.db.base import database, open_database
 from settings import Settings
 from tests import applications, postgres
 from tests.databases import disconnect

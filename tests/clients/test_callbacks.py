@@ -7,8 +7,8 @@ import pytest
 import requests
 from standardwebhooks import Webhook
 
-from services import seeding
-from services.signing import sign_webhook
+from services.sandbox import seeding
+from services.security.signing import sign_webhook
 from tests.clients.languages import LANGUAGES
 from tests.support import completed, free_port, until
 

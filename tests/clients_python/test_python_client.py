@@ -20,7 +20,7 @@ from merchant_orders import (
     verify,
 )
 
-from services import seeding
+from services.sandbox import seeding
 from tests.support import CARD, PERSON, ROOT, until
 
 CLIENT = ROOT / "clients" / "python"

@@ -5,8 +5,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from gateways.epay import EpayV1, EpayV2
-from models.order import Order
-from services import payouts
+from models.tables.order import Order
+from services.orders import payouts
 from tests import postgres
 from tests.databases import orders_held_up, raw
 from tests.support import until

@@ -7,8 +7,8 @@ import pytest
 from werkzeug import Response
 
 from gateways.base import State
-from models.order import Order
-from services import payouts, reconciliation
+from models.tables.order import Order
+from services.orders import due, payouts
 from tests.upstreams.epay import EpayPlatform
 
 START = 1_000_000
@@ -93,7 +93,7 @@ def test_a_worker_that_was_overtaken_hands_nothing_over(placed, platform, later,
     order_no = placed()
     later(1)
     order = Order.get(Order.order_no == order_no)
-    order.claim(int(time.time()) + reconciliation.LEASE)
+    order.claim(int(time.time()) + due.LEASE)
     Order.update(due_at=int(time.time()) - 1).where(Order.id == order.id).execute()  # another one has it by now
     assert payouts.hand_over(order).state is State.OPEN
     assert platform.payouts == {}
@@ -334,7 +334,7 @@ def test_a_payout_that_the_platform_has_can_not(placed, api, platform, later, re
     assert "is open there" in refuses("order", "reject", order_no, "--reason", "changed my mind")
     assert (api.status(order_no), balances()) == ("confirmed", HELD)
     platform.transfers_end = "1"
-    later(2 * reconciliation.LEASE)
+    later(2 * due.LEASE)
     assert (api.status(order_no), balances()) == ("completed", SPENT)
 
 
@@ -351,7 +351,7 @@ def test_a_payout_that_the_service_is_at_can_not(placed, platform, later, refuse
     order_no = placed()
     later(1)
     order = Order.get(Order.order_no == order_no)
-    assert order.claim(int(time.time()) + reconciliation.LEASE)  # as the sweep does
+    assert order.claim(int(time.time()) + due.LEASE)  # as the sweep does
     assert "repeat this in a minute" in refuses("order", "reject", order_no, "--reason", "changed my mind")
     assert balances() == HELD
 

@@ -7,8 +7,10 @@ from datetime import UTC, datetime
 import pytest
 
 import settings
-from models.order import Order
-from services import clock, jobs, payouts, reconciliation
+from models.tables.order import Order
+from services import jobs
+from services.orders import due, payouts
+from services.platform import clock
 from tests.support import until
 from tests.upstreams.epay import EpayPlatform
 
@@ -46,7 +48,7 @@ def stuck(api, add_channel, platform, later):
 @pytest.fixture
 def promised(stuck, refuses, later, handed_over, ahead):
     """The same, and an operator was told that it is left alone from now on."""
-    ahead(reconciliation.LEASE)
+    ahead(due.LEASE)
     assert "not long ago" in refuses("order", "reject", stuck, *REASON)
     assert handed_over() == 2
     return stuck
@@ -54,7 +56,7 @@ def promised(stuck, refuses, later, handed_over, ahead):
 
 def restart():
     """What a service does when it starts, or when the clock was set back."""
-    reconciliation.release()
+    due.release()
 
 
 def wake(order_no):
@@ -77,7 +79,7 @@ def test_a_promise_survives_restarts(promised, api, later, handed_over, balances
 def test_the_operator_can_reject_after_a_restart(promised, api, later, flask, balances, platform):
     later(SHOWN)
     restart()
-    later(reconciliation.LEASE)
+    later(due.LEASE)
     flask("order", "reject", promised, *REASON)
     assert (api.status(promised), balances()) == ("cancelled", BACK)
     later(OVER)
@@ -110,9 +112,9 @@ def test_a_clock_that_was_set_back_neither_ends_the_promise_nor_makes_it_longer(
     later(HOUR)  # ten minutes are left
     ahead(-back)
     restart()
-    later(reconciliation.LEASE + 1)
+    later(due.LEASE + 1)
     assert (handed_over(), balances()) == (2, HELD)
-    later(OVER - reconciliation.LEASE)
+    later(OVER - due.LEASE)
     later(30, times=3)
     assert (handed_over(), api.status(promised), balances()) == (3, "completed", SPENT)
 
@@ -123,7 +125,7 @@ def test_after_the_clock_was_set_back_the_operator_can_reject_in_that_hour(
 ):
     ahead(-back)
     restart()
-    later(reconciliation.LEASE + 1)
+    later(due.LEASE + 1)
     later(SHOWN)
     flask("order", "reject", promised, *REASON)
     assert (api.status(promised), balances()) == ("cancelled", BACK)
@@ -135,7 +137,7 @@ def test_what_a_channel_may_not_show_yet_waits_no_longer_because_the_clock_was_s
 ):
     ahead(-back)
     restart()
-    later(reconciliation.LEASE + 1)
+    later(due.LEASE + 1)
     assert handed_over() == 2  # it may be on its way
     later(SHOWN)
     later(30, times=3)
@@ -148,7 +150,7 @@ def test_a_promise_keeps_its_real_length_when_the_clock_is_set_ahead(
 ):
     later(HOUR)  # ten minutes are left
     ahead(jump)
-    reconciliation.release(jump)
+    due.release(jump)
     wake(promised)
     later(0)
     later(500)
@@ -160,7 +162,7 @@ def test_a_promise_keeps_its_real_length_when_the_clock_is_set_ahead(
 
 def test_what_a_channel_may_not_show_yet_keeps_its_real_length_too(stuck, later, ahead, handed_over):
     ahead(HOUR)
-    reconciliation.release(HOUR)
+    due.release(HOUR)
     later(500)
     assert handed_over() == 2
     later(301)
@@ -170,7 +172,7 @@ def test_what_a_channel_may_not_show_yet_keeps_its_real_length_too(stuck, later,
 def test_a_promise_that_had_passed_is_not_renewed_when_the_clock_is_set(promised, ahead, handed_over, later):
     ahead(OVER + 1)
     ahead(DAY)
-    reconciliation.release(DAY)
+    due.release(DAY)
     later(0)
     assert handed_over() == 3
 
@@ -200,7 +202,7 @@ def test_nothing_is_handed_over_between_a_jump_and_what_follows_from_it(promised
             assert order.claim(int(time.time()))
             payouts.hand_over(order)
             raise RuntimeError("this once")
-        reconciliation.release(round(max(by, 0)))
+        due.release(round(max(by, 0)))
 
     with _watched(fails_at_first):
         ahead(DAY)

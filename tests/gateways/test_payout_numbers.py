@@ -2,7 +2,7 @@
 
 import pytest
 
-from models.order import Order
+from models.tables.order import Order
 from tests import postgres
 from tests.databases import raw
 from tests.upstreams.epay import EpayPlatform

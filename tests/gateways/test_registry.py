@@ -11,8 +11,10 @@ from marshmallow import fields, validate
 from gateways import registry
 from gateways.base import METHODS, BadNotice, Driver, Notice, Opened, Report, State
 from gateways.config import UpstreamConfig
-from models.operator import Session
-from services import channel_setup, seeding, sessions
+from models.tables.operator import Session
+from services.channels import channel_setup
+from services.sandbox import seeding
+from services.security import sessions
 from tests.blueprints.console.setting_up.filling import Page
 from tests.support import ROOT
 

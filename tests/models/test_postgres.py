@@ -7,10 +7,10 @@ import psycopg
 import pytest
 from peewee import DatabaseError, IntegrityError, OperationalError, __exception_wrapper__
 
-from models import writer
-from models.base import database, open_postgres
-from models.postgres import Postgres
-from models.writer import after_commit, grouped, transaction
+from models.db import writer
+from models.db.base import database, open_postgres
+from models.db.postgres import Postgres
+from models.db.writer import after_commit, grouped, transaction
 from tests import postgres
 from tests.support import until
 
@@ -49,7 +49,7 @@ def test_many_threads_share_few_connections(there):
 
 
 def test_where_no_connection_becomes_free_it_fails_and_the_next_call_is_done(there, monkeypatch):
-    monkeypatch.setattr("models.postgres.LONGEST_WAIT", 0.2)
+    monkeypatch.setattr("models.db.postgres.LONGEST_WAIT", 0.2)
     go_on = threading.Event()
 
     @transaction

@@ -3,7 +3,7 @@
 import pytest
 
 from models import schema
-from models.base import database
+from models.db.base import database
 from tests import postgres
 
 OLDER = (

@@ -8,9 +8,9 @@ from contextlib import closing
 import pytest
 from peewee import IntegrityError, OperationalError
 
-from models import writer
-from models.base import database, open_database
-from models.writer import after_commit, grouped, transaction
+from models.db import writer
+from models.db.base import database, open_database
+from models.db.writer import after_commit, grouped, transaction
 from tests.support import until
 from tests.turns import together, writer_held_up
 

@@ -5,9 +5,10 @@ import logging
 import pytest
 import requests
 
-from blueprints import envelope
-from blueprints.watching import Watched, WatchedRefusals
-from services import metrics, traces
+from blueprints.api import envelope
+from blueprints.api.metrics import Watched, WatchedRefusals
+from services import metrics
+from services.platform import request_ids
 
 
 def _failing(environ, start_response):
@@ -35,7 +36,7 @@ def said(caplog):
     caplog.set_level(logging.INFO)
 
     def note(record):
-        record.request_id = traces.current.get()
+        record.request_id = request_ids.current.get()
         return True
 
     caplog.handler.addFilter(note)

@@ -6,8 +6,8 @@ import random
 import pytest
 
 from gateways.base import Report, State
-from gateways.sandbox import SandboxDriver
-from services.positions import RESOLUTIONS
+from gateways.sandbox.driver import SandboxDriver
+from services.orders.positions import RESOLUTIONS
 from tests.services.walks import SANDBOX, sell_accepted, sell_rejected
 
 LIVES = int(os.environ.get("REPORT_LIVES", "8"))

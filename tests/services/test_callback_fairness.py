@@ -9,11 +9,11 @@ import pytest
 from werkzeug import Response
 
 import settings
-from models.merchant import Merchant
-from models.order import Order
-from models.outbox import Callback
-from services import callbacks
-from services.fairpool import Due, FairPool
+from models.tables.merchant import Merchant
+from models.tables.order import Order
+from models.tables.outbox import Callback
+from services.callbacks import outbox
+from services.platform.fair_pool import Due, FairPool
 from tests import postgres
 from tests.support import Api, InlinePool, Receiver, completed, free_port, until
 
@@ -57,7 +57,7 @@ def sweep_until(pool, condition, seconds=20):
     """Sweep again and again, as the job does, until the condition holds."""
 
     def swept():
-        callbacks.sweep(pool)
+        outbox.sweep(pool)
         return condition()
 
     until(swept, seconds)
@@ -76,7 +76,7 @@ def test_a_slow_merchant_delays_no_other(api, other, shop, other_shop, pool, gat
 def test_merchants_that_always_answer_slowly_do_not_have_all_workers(
     api, other, shop, other_shop, newcomer, gate, monkeypatch
 ):
-    monkeypatch.setattr(callbacks, "SLOW", 0.5)
+    monkeypatch.setattr(outbox, "SLOW", 0.5)
     pool, slow, (quick, quick_shop) = FairPool(2, "test"), ((api, shop), (other, other_shop)), newcomer
     for merchant, server in slow:
         server.answer = lambda request: time.sleep(0.6) or Response("at last")
@@ -114,7 +114,7 @@ def test_two_merchants_that_were_quick_and_turn_slow_delay_no_third(api, other, 
 
 @pytest.mark.parametrize("headers", [{}, {"Content-Length": "2000"}])
 def test_a_merchant_that_drips_its_answer_is_given_up(headers, api, shop, pool, gate, tries, monkeypatch):
-    monkeypatch.setattr(callbacks, "TIMEOUT", 1.0)
+    monkeypatch.setattr(outbox, "TIMEOUT", 1.0)
 
     def drip():
         while not gate.opened.wait(0.2):
@@ -122,7 +122,7 @@ def test_a_merchant_that_drips_its_answer_is_given_up(headers, api, shop, pool, 
 
     shop.answer = lambda request: Response(drip(), 500, headers)
     completed(api)
-    callbacks.sweep(pool)
+    outbox.sweep(pool)
     until(tries)
 
 
@@ -140,14 +140,14 @@ def test_a_merchant_that_drips_its_headers_is_given_up(name_takes, api, flask, p
             while not gate.opened.wait(0.2):
                 self.wfile.write(b".")
 
-    monkeypatch.setattr(callbacks, "TIMEOUT", 1.0)
+    monkeypatch.setattr(outbox, "TIMEOUT", 1.0)
     monkeypatch.setattr(socket, "getaddrinfo", slowly)
     with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Drip) as server:
         server.daemon_threads = True
         threading.Thread(target=server.serve_forever, args=[0.05], daemon=True).start()
         flask("merchant", "set", "demo", "--callback-url", f"http://127.0.0.1:{server.server_address[1]}/")
         completed(api)
-        callbacks.sweep(pool)
+        outbox.sweep(pool)
         try:
             until(tries)
         finally:
@@ -171,7 +171,7 @@ def test_a_callback_that_its_worker_never_finished_is_taken_up_again(api, shop, 
             pass
 
     completed(api)
-    assert callbacks.sweep(Crashed()) == 1
+    assert outbox.sweep(Crashed()) == 1
     assert due.callbacks() == 0
     ahead(60)
     assert due.callbacks() == 1
@@ -206,11 +206,11 @@ def test_a_merchant_with_much_to_hear_has_no_more_than_a_quarter_of_the_workers(
 def test_one_sweep_tells_a_quick_merchant_all_that_waits_for_it(api, shop, pool):
     for _ in range(20):
         completed(api)
-    callbacks.sweep(pool)
+    outbox.sweep(pool)
 
     def told():
         if postgres.IN_USE:  # there a worker passes over the row that another one looks at, until the next sweep
-            callbacks.sweep(pool)
+            outbox.sweep(pool)
         return len(shop.got) == 20
 
     until(told)
@@ -270,14 +270,14 @@ def few_workers():
 def test_hundreds_of_dead_merchants_delay_none_that_is_well(
     restarted, how, silent, api, shop, dead_merchants, few_workers, monkeypatch
 ):
-    monkeypatch.setattr(callbacks, "TIMEOUT", 3.0)
+    monkeypatch.setattr(outbox, "TIMEOUT", 3.0)
     completed(api)
     if restarted:  # what went well is on record, and this pool has not seen it
-        callbacks.sweep(InlinePool())
+        outbox.sweep(InlinePool())
     else:
         sweep_until(few_workers, lambda: shop.got)
     dead_merchants(300, {"silent": silent, "refused": f"http://127.0.0.1:{free_port()}/"}.get(how, "http://x.invalid/"))
-    callbacks.sweep(few_workers)
+    outbox.sweep(few_workers)
     completed(api)
     sweep_until(few_workers, lambda: len(shop.got) == 2)
 
@@ -288,8 +288,8 @@ def test_how_a_merchants_callbacks_went_is_on_record_for_the_next_start(api, oth
     other_shop.answers(500)
     due.callbacks()
     ids = {key: Merchant.get(Merchant.key == key).id for key in ("demo", "other")}
-    assert callbacks.DUE.went_well([*ids.values(), 99]) == {ids["demo"]: True, ids["other"]: False}
+    assert outbox.DUE.went_well([*ids.values(), 99]) == {ids["demo"]: True, ids["other"]: False}
     other_shop.answers(200)
     ahead(60)
     due.callbacks()
-    assert callbacks.DUE.went_well([ids["other"]]) == {ids["other"]: True}
+    assert outbox.DUE.went_well([ids["other"]]) == {ids["other"]: True}

@@ -2,9 +2,9 @@
 
 import pytest
 
-from models.order import Order
-from models.writer import transaction
-from services import callbacks
+from models.db.writer import transaction
+from models.tables.order import Order
+from services.callbacks import outbox
 from tests.support import completed
 
 
@@ -12,7 +12,7 @@ from tests.support import completed
 def enqueue(api):
     """`enqueue(event, about)`: write that event of a completed deposit into the outbox."""
     order = Order.get(Order.order_no == completed(api))
-    return transaction(lambda event="", about=None: callbacks.enqueue(order, event, about))
+    return transaction(lambda event="", about=None: outbox.enqueue(order, event, about))
 
 
 @pytest.fixture

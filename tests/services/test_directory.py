@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from models.merchant import Merchant
-from models.revision import revision
-from models.writer import transaction
-from services import directory
+from models.db.writer import transaction
+from models.tables.merchant import Merchant
+from models.tables.revision import revision
+from services.merchants import cache
 from tests.databases import raw
 from tests.plans import Heard
 from tests.support import Api, completed, until
@@ -16,13 +16,13 @@ from tests.support import Api, completed, until
 @pytest.fixture
 def only_told(monkeypatch):
     """The database is not asked whether anything changed: only what this process says of a change counts."""
-    monkeypatch.setattr(directory, "FRESH", 10**9)
+    monkeypatch.setattr(cache, "FRESH", 10**9)
 
 
 @pytest.fixture
 def always_asked(monkeypatch):
     """The database is asked each time, instead of every few milliseconds."""
-    monkeypatch.setattr(directory, "FRESH", -1)
+    monkeypatch.setattr(cache, "FRESH", -1)
 
 
 @pytest.fixture
@@ -128,20 +128,20 @@ def test_what_a_failed_transaction_changed_is_not_believed(always_asked, api):
     @transaction
     def fails():
         Merchant.update(buy_rate=100).execute()
-        assert directory.by_id(1).merchant.buy_rate == 100
+        assert cache.by_id(1).merchant.buy_rate == 100
         raise ValueError
 
     with pytest.raises(ValueError):  # noqa: PT011
         fails()
-    assert directory.by_id(1).merchant.buy_rate == 60
+    assert cache.by_id(1).merchant.buy_rate == 60
 
 
 def test_strangers_are_not_remembered(api, http):
     assert api.listed().code == 1
-    known = set(directory._current[0].known)
+    known = set(cache._current[0].known)
     for number in range(100):
         assert Api(http, f"stranger-{number}", "?").listed().code == 40101
-    assert set(directory._current[0].known) <= known
+    assert set(cache._current[0].known) <= known
 
 
 def test_in_the_running_service_a_command_s_change_counts(service):

@@ -5,9 +5,9 @@ from werkzeug import Response
 
 import business_clock
 from gateways.base import ChannelUnknown, Report, State
-from gateways.sandbox import SandboxDriver
-from models.order import Order
-from services import ledger, postings
+from gateways.sandbox.driver import SandboxDriver
+from models.tables.order import Order
+from services.ledger import accounts, postings
 from tests.services.walks import sell_accepted, sell_rejected
 from tests.upstreams.money_moves import DRIVERS
 
@@ -343,7 +343,7 @@ def test_a_rejected_withdrawal_in_progress_is_asked_about_until_the_channel_has_
     flask("order", "accept", order_no)
     world.later(0)
     Order.update(status="cancelled", due_at=business_clock.now()).where(Order.order_no == order_no).execute()
-    ledger.post("release", postings.release(Order.get()), who="operator", order=Order.get())
+    accounts.post("release", postings.release(Order.get()), who="operator", order=Order.get())
     for day in range(9):
         world.later(86_400)
         assert exceptions() == {order_no: "payout_in_progress"}, day

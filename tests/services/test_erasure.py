@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-from models.base import database
-from models.erasure import ErasureDelayed
-from models.operator import AuditEntry
-from models.order import Order
-from services import erasure
+from models.db.base import database
+from models.tables.erasure import ErasureDelayed
+from models.tables.operator import AuditEntry
+from models.tables.order import Order
+from services.console import erasure
 from tests.doors import GATEWAY_A
 from tests.support import CARD, PERSON, Service, until
 

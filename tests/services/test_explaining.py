@@ -5,8 +5,8 @@ import json
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from services.explaining import explain
-from services.explaining.recipe import Keys
+from services.sandbox.signature_help import explain
+from services.sandbox.signature_help.recipe import Keys
 from tests.wrong_signers import CALLBACK, SECRET, hexed
 
 KEYS = Keys("demo", (SECRET,), (CALLBACK,), ("ended",))

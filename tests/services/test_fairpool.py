@@ -6,9 +6,9 @@ from collections import Counter
 
 import pytest
 
-from models.base import database
-from services import callbacks
-from services.fairpool import FairPool, start_due
+from models.db.base import database
+from services.callbacks import outbox
+from services.platform.fair_pool import FairPool, start_due
 from tests.support import completed, until
 
 
@@ -95,14 +95,14 @@ def test_a_worker_that_tells_a_merchant_opens_no_database_connection(api, shop):
     pool, unconnected = FairPool(8, "test"), []
 
     def attempt(callback):
-        delivered = callbacks.attempt(callback)
+        delivered = outbox.attempt(callback)
         unconnected.append(database.is_closed())
         return delivered
 
     for _ in range(3):
         completed(api)
     time.sleep(0.1)  # what is known of the merchants is to be looked up again by now
-    start_due(pool, callbacks.DUE, attempt, lease=25)
+    start_due(pool, outbox.DUE, attempt, lease=25)
     until(lambda: len(unconnected) == 3)
     pool.stop()
     assert all(unconnected)

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.channel import Channel
-from models.merchant import Merchant
-from services import fees
+from models.tables.channel import Channel
+from models.tables.merchant import Merchant
+from services.ledger import fees
 
 START = 1_000_000
 FEN = st.integers(1, 100_000_000)

@@ -6,9 +6,9 @@ from contextlib import suppress
 import pytest
 from peewee import IntegrityError, OperationalError, PostgresqlDatabase
 
-from models.base import database
-from models.order import Order
-from services import ledger
+from models.db.base import database
+from models.tables.order import Order
+from services.ledger import accounts
 from tests.databases import ERRORS, raw, unguarded
 
 START = 1_000_000
@@ -87,13 +87,13 @@ def test_the_database_itself_refuses_a_negative_balance(app, books, kind):
 def test_a_second_posting_of_the_same_purpose_moves_nothing(orders, balances):
     order, before = Order.get(Order.order_no == orders["credited"]), balances()
     with pytest.raises(IntegrityError), database.atomic():
-        ledger.post("credit", {("available", 1): 100, ("clearing", 2): -100}, who="operator", order=order)
+        accounts.post("credit", {("available", 1): 100, ("clearing", 2): -100}, who="operator", order=order)
     assert balances() == before
 
 
 def test_a_posting_that_does_not_sum_to_zero_is_never_written(app, balances):
     with pytest.raises(ValueError, match="sum to zero"), database.atomic():
-        ledger.post("gift", {("available", 1): 100}, who="operator")
+        accounts.post("gift", {("available", 1): 100}, who="operator")
     assert balances() == (START, 0)
 
 

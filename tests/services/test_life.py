@@ -2,10 +2,10 @@
 
 import pytest
 
-from models.order import Order
-from models.writer import transaction
-from services import lifecycle
-from services.reasons import because, said
+from models.db.writer import transaction
+from models.tables.order import Order
+from services.orders import lifecycle
+from services.orders.reasons import because, said
 from tests.services.walks import (
     buy_claimed,
     buy_claimed_and_dismissed,

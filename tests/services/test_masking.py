@@ -2,7 +2,9 @@
 
 import pytest
 
-from services import masking, reconciliation, story
+from services.console import timeline
+from services.orders import due
+from services.security import masking
 
 
 @pytest.mark.parametrize(
@@ -58,4 +60,4 @@ def test_no_key_is_seen_in_what_a_failed_call_says():
 
 
 def test_the_story_has_a_word_for_everything_that_the_service_does_by_itself():
-    assert set(story.ACTS) == set(reconciliation.ACTS)
+    assert set(timeline.ACTS) == set(due.ACTS)

@@ -5,8 +5,8 @@ import functools
 import pytest
 
 from gateways.base import ChannelUnknown
-from gateways.sandbox import SandboxDriver
-from services import reconciliation
+from gateways.sandbox.driver import SandboxDriver
+from services.orders import due as reconciliation
 from tests.support import InlinePool
 
 START = 1_000_000

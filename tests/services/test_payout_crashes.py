@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from services import payouts, reconciliation
+from services.orders import due, payouts
 from tests.services.walks import sell_accepted
 from tests.support import InlinePool, until
 
@@ -30,9 +30,9 @@ class CrashesAfter(InlinePool):
 def test_a_crash_while_handing_over_loses_nothing_and_pays_once(world, api, ahead, balances, exceptions, pool, crashes):
     order_no = sell_accepted(world)
     for _ in range(crashes):
-        assert reconciliation.sweep(pool()) == 1
-        assert reconciliation.sweep(pool()) == 0  # it is in the dead worker's hands until its lease ends
-        ahead(reconciliation.LEASE + 1)
+        assert due.sweep(pool()) == 1
+        assert due.sweep(pool()) == 0  # it is in the dead worker's hands until its lease ends
+        ahead(due.LEASE + 1)
     world.later(10, times=3)
     assert (api.status(order_no), balances(), exceptions()) == ("completed", SPENT, {})
 

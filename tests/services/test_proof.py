@@ -6,9 +6,9 @@ import threading
 
 import pytest
 
-from models.base import database
-from models.chain import Chain, Facts
-from services import proof
+from models.db.base import database
+from models.tables.chain import Chain, Facts
+from services.ledger import integrity
 from tests.databases import unguarded
 
 CHAINED = "entries chain without a gap up to their account's head"
@@ -277,7 +277,7 @@ def test_a_file_that_is_not_there_is_refused(refuses, tmp_path):
 
 def test_many_entries_are_read_in_parts(flask, flask_json):
     flask("seed", "--orders", "2500")
-    assert database.execute_sql("SELECT COUNT(*) FROM entry").fetchone()[0] > proof.ENTRIES_AT_ONCE
+    assert database.execute_sql("SELECT COUNT(*) FROM entry").fetchone()[0] > integrity.ENTRIES_AT_ONCE
     assert not any(flask_json("ledger", "verify").values())
 
 
@@ -291,7 +291,7 @@ def test_the_books_are_proven_as_they_were_at_one_moment_while_others_write(api,
     writer.start()
     try:
         while writer.is_alive():
-            assert not [lines for _, lines in proof.verify() if lines]
+            assert not [lines for _, lines in integrity.verify() if lines]
     finally:
         writer.join()
     assert balances()[1] == 60 * 100

@@ -4,7 +4,7 @@ import secrets
 
 import pytest
 
-from services import replay
+from services.security import replay
 
 
 @pytest.fixture

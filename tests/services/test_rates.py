@@ -8,7 +8,7 @@ import time_machine
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.rates import Rate
+from services.platform.rate_limits import Rate
 from tests.support import NOON
 
 SECONDS, MOST = 10, 10

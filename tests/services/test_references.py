@@ -2,9 +2,9 @@
 
 import pytest
 
-from models.order import Order, PaymentException
-from models.writer import transaction
-from services import references
+from models.db.writer import transaction
+from models.tables.order import Order, PaymentException
+from services.channels import payment_numbers
 from tests.turns import together
 
 START = 1_000_000
@@ -133,7 +133,7 @@ def test_of_two_operators_with_the_same_reference_at_once_one_is_refused(deposit
 def test_the_oldest_order_with_a_number_is_found(api, deposit, paid):
     """For the channel's own reports; deposits and withdrawals, with their payment or with an exception."""
     orders = [Order.get(Order.order_no == deposit()) for _ in range(4)]
-    first_with = transaction(references.first_with)
+    first_with = transaction(payment_numbers.first_with)
     assert first_with(orders[3], "BANK-1") is None
     Order.update(channel_reference="BANK-1").where(Order.id == orders[2].id).execute()
     assert first_with(orders[3], "BANK-1") == orders[2]

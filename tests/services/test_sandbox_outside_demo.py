@@ -7,10 +7,12 @@ import pytest
 
 from app import create_app
 from gateways import registry
-from gateways.simulator import books
-from models.channel import Channel
-from models.ledger import Posting
-from services import directory, ledger, operators, sandbox_guard
+from gateways.sandbox.simulator import books
+from models.tables.channel import Channel
+from models.tables.ledger import Posting
+from services.ledger import accounts
+from services.merchants import cache
+from services.security import operators, sandbox_guard
 from tests import applications, databases
 from tests.blueprints.console.acting import Forms
 from tests.support import Api, Service, through_flask
@@ -123,7 +125,7 @@ def test_a_withdrawal_that_waits_is_not_accepted_either(earnest, paid, api):
 def test_one_that_was_accepted_before_is_not_handed_over_until_then(earnest, paid, api, flask, later, monkeypatch):
     monkeypatch.setitem(registry.DRIVERS, Trial.name, Trial)
     Channel.update(driver=Trial.name, config=Channel.get_by_id(1).config).where(Channel.id == 3).execute()
-    directory.forget()
+    cache.forget()
     order_no = api.sell("10.00", channel=3).data["order_no"]
     flask("order", "accept", order_no)
     production = earnest()
@@ -206,7 +208,7 @@ def test_every_account_is_brought_back_once_and_the_ledger_verifies(earnest, api
     production = earnest()
     production.run("ledger", "remove-sandbox", "--apply")
     assert balances() == (REAL, 0)
-    assert {name: fen for name, fen in ledger.operator_balances().items() if fen} == {"fees": -REAL}
+    assert {name: fen for name, fen in accounts.operator_balances().items() if fen} == {"fees": -REAL}
     assert {production.api.status(each) for each in (held, waiting)} == {"cancelled"}
     posted = Posting.select().count()
     assert "nothing to remove" in production.run("ledger", "remove-sandbox", "--apply").output

@@ -6,7 +6,7 @@ from urllib.parse import parse_qsl
 import pytest
 
 from schemas.strict_json import parse, parse_query
-from services import signing
+from services.security import signing
 from tests.support import ROOT, signature
 
 PUBLISHED = json.loads((ROOT / "docs" / "signature-vectors.json").read_text("utf-8"))

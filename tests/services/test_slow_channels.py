@@ -6,7 +6,7 @@ from contextlib import ExitStack
 import pytest
 
 from gateways.base import ChannelUnknown
-from services.queues import waiting_for
+from services.channels.bulkhead import waiting_for
 from tests.support import Api, through_flask, until
 from tests.upstreams.epay import EpayPlatform
 

@@ -5,16 +5,17 @@ import threading
 import pytest
 
 import settings
-from models import writer
-from models.writer import after_commit, transaction
-from services import callbacks, jobs
+from models.db import writer
+from models.db.writer import after_commit, transaction
+from services import jobs
+from services.callbacks import outbox
 from tests.support import until
 
 
 @pytest.mark.sqlite  # where one thread writes for all
 def test_a_commit_that_wakes_the_sweep_while_the_jobs_are_stopped_holds_nothing_up(app, api, monkeypatch):
     wakers, begun, go_on = [], threading.Event(), threading.Event()
-    monkeypatch.setattr(callbacks, "when_enqueued", wakers.append)
+    monkeypatch.setattr(outbox, "when_enqueued", wakers.append)
     api.buy()  # which the search index does not have yet
 
     @transaction

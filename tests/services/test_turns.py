@@ -2,7 +2,7 @@
 
 import pytest
 
-from services.turns import PACE, Turns
+from services.platform.fair_turns import PACE, Turns
 
 WORKERS = 8
 

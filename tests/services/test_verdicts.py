@@ -5,9 +5,9 @@ import json
 
 import pytest
 
-from models.order import TRANSITIONS
-from services.reasons import TEXTS
-from services.verdicts import TABLE, Books, Proof, Verdict
+from models.tables.order import TRANSITIONS
+from services.orders.reasons import TEXTS
+from services.orders.verdicts import TABLE, Books, Proof, Verdict
 from tests.services import walks
 
 STATUS_OF = {

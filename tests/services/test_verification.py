@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
-from models.verification import Verification
-from services import verification
+from models.tables.verification import Verification
 from services.errors import NotPossible
+from services.ledger import scheduled_checks
 from tests.databases import settings_of, unguarded
 from tests.support import ROOT, completed, until
 
@@ -20,13 +20,13 @@ BROKEN = "UPDATE ledger_account SET balance = balance + 1 WHERE kind = 'fees'"
 @pytest.fixture
 def states():
     """How each run on record stands, the newest first."""
-    return lambda: [verification.state(run) for run in verification.recent()]
+    return lambda: [scheduled_checks.state(run) for run in scheduled_checks.recent()]
 
 
 @pytest.fixture
 def job(instance):
     """The job as the service runs it each minute."""
-    return lambda every=24: verification.run_if_due(settings_of(instance, demo=True, verify_every=every))
+    return lambda every=24: scheduled_checks.run_if_due(settings_of(instance, demo=True, verify_every=every))
 
 
 @pytest.fixture
@@ -34,9 +34,9 @@ def asked(states):
     """Somebody asks for a run; once it has ended, the record of it."""
 
     def run(who="operator demo"):
-        verification.start(who)
+        scheduled_checks.start(who)
         until(lambda: "running" not in states())
-        return verification.recent()[0]
+        return scheduled_checks.recent()[0]
 
     return run
 
@@ -66,18 +66,18 @@ def test_what_is_off_is_on_record_and_in_the_log(app, api, instance, asked, capl
 
 @pytest.mark.usefixtures("slow")
 def test_there_are_never_two_runs_at_once(app, states):
-    verification.start("operator demo")
+    scheduled_checks.start("operator demo")
     with pytest.raises(NotPossible, match="just now"):
-        verification.start("operator demo")
+        scheduled_checks.start("operator demo")
     until(lambda: "running" not in states())
     assert len(states()) == 1
 
 
 @pytest.mark.usefixtures("slow")
 def test_a_run_that_was_killed_does_not_run_for_ever(app, ahead, asked, states):
-    verification._begin("operator demo")
+    scheduled_checks._begin("operator demo")
     assert states() == ["running"]
-    ahead(verification.SILENCE + 1)
+    ahead(scheduled_checks.SILENCE + 1)
     assert states() == ["killed"]
     assert asked().outcome == "holds"
     assert states() == ["holds", "killed"]
@@ -85,18 +85,18 @@ def test_a_run_that_was_killed_does_not_run_for_ever(app, ahead, asked, states):
 
 @pytest.mark.usefixtures("slow")
 def test_a_run_of_a_service_that_stops_is_put_down_as_that(app, states):
-    verification.start("operator demo")
-    verification.stop()
-    verification.allow()
+    scheduled_checks.start("operator demo")
+    scheduled_checks.stop()
+    scheduled_checks.allow()
     assert states() in (["failed"], ["holds"])  # it may have come to its end just before
 
 
 @pytest.mark.usefixtures("slow")
 def test_a_database_that_cannot_be_opened_is_no_verdict(app, instance, asked, monkeypatch, caplog):
-    monkeypatch.setattr(verification.settings, "active", lambda: settings_of(instance / "nowhere", database_url=""))
+    monkeypatch.setattr(scheduled_checks.settings, "active", lambda: settings_of(instance / "nowhere", database_url=""))
     run = asked()
     assert run.outcome == "failed"
-    assert verification.last() is None
+    assert scheduled_checks.last() is None
     assert "came to no end" in caplog.text
 
 
@@ -110,19 +110,19 @@ def test_the_job_runs_when_the_last_time_is_long_ago(app, ahead, job, states):
     ahead(HOUR)
     job()
     assert states() == ["holds", "holds"]
-    assert verification.last().who == "service"
+    assert scheduled_checks.last().who == "service"
 
 
 def test_the_job_leaves_a_run_that_is_under_way_alone(app, job, states):
-    verification._begin("operator demo")
+    scheduled_checks._begin("operator demo")
     job()
     assert states() == ["running"]
 
 
 @pytest.mark.usefixtures("slow")
 def test_a_run_that_came_to_no_end_is_repeated_in_an_hour(app, ahead, job, states):
-    run = verification._begin("service")
-    verification._end(run, "failed", {"the verification came to no end": ["no room"]}, 0)
+    run = scheduled_checks._begin("service")
+    scheduled_checks._end(run, "failed", {"the verification came to no end": ["no room"]}, 0)
     job()
     assert states() == ["failed"]
     ahead(HOUR)
@@ -141,15 +141,15 @@ def test_where_no_money_moved_there_is_nothing_to_verify(app, instance, job, sta
 
 def test_the_newest_hundred_are_kept(app, instance):
     for number in range(103):
-        verification.record(f"command {number}", {}, 0.1)
+        scheduled_checks.record(f"command {number}", {}, 0.1)
     assert Verification.select().count() == 100
-    assert [run.who for run in verification.recent(2)] == ["command 102", "command 101"]
+    assert [run.who for run in scheduled_checks.recent(2)] == ["command 102", "command 101"]
 
 
 def test_the_command_puts_its_runs_on_record(flask, api):
     completed(api)
     flask("ledger", "verify")
-    run = verification.last()
+    run = scheduled_checks.last()
     assert (run.who, run.outcome) == ("command", "holds")
 
 
@@ -159,7 +159,7 @@ def test_the_command_puts_on_record_what_is_off(flask, api, instance):
     with unguarded(instance) as books:
         books.execute(BROKEN)
     flask("ledger", "verify", fails=True)
-    assert verification.last().outcome == "off"
+    assert scheduled_checks.last().outcome == "off"
 
 
 @pytest.mark.parametrize(("every", "hours"), [(24, 48), (1, 2), (0, 7 * 24)])
@@ -167,13 +167,13 @@ def test_the_command_puts_on_record_what_is_off(flask, api, instance):
 def test_books_that_were_not_verified_for_long_are_overdue(app, ahead, asked, every, hours):
     asked()
     ahead(hours * HOUR - 60)
-    assert not verification.overdue(every)
+    assert not scheduled_checks.overdue(every)
     ahead(120)
-    assert verification.overdue(every)
+    assert scheduled_checks.overdue(every)
 
 
 def test_books_that_were_never_verified_are_overdue_once_they_are_old(app):
-    assert verification.overdue(24)  # the demo's first posting is of January
+    assert scheduled_checks.overdue(24)  # the demo's first posting is of January
 
 
 @pytest.mark.sqlite
@@ -181,7 +181,7 @@ def test_books_that_were_never_verified_are_overdue_once_they_are_old(app):
 def test_the_proof_makes_no_database_where_the_file_was_moved_just_now(tmp_path):
     gone, its_log = tmp_path / "orders.sqlite", tmp_path / "orders.sqlite-wal"
     its_log.write_bytes(b"orders that are nowhere else")
-    command = [sys.executable, "-m", "services.proof_apart"]
+    command = [sys.executable, "-m", "services.ledger.integrity_process"]
     given = json.dumps({"url": "", "file": str(gone)}) + "\n"
     done = subprocess.run(command, cwd=ROOT, input=given, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout) == (1, "")

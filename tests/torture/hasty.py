@@ -2,11 +2,12 @@
 
 import runpy
 
-from services import callbacks, reconciliation
+from services.callbacks import outbox
+from services.orders import due
 
 # Shorter than a lease may be in earnest: an act that takes longer is done twice, which must change nothing.
-callbacks.LEASE = reconciliation.LEASE = 2
-callbacks.PAUSES = (1, *callbacks.PAUSES[1:])
+outbox.LEASE = due.LEASE = 2
+outbox.PAUSES = (1, *outbox.PAUSES[1:])
 
 if __name__ == "__main__":
     runpy.run_path("app.py", run_name="__main__")

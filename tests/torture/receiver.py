@@ -11,7 +11,7 @@ from typing import Any
 
 from standardwebhooks import Webhook, WebhookVerificationError
 
-from services.seeding import CALLBACK_SECRETS
+from services.sandbox.seeding import CALLBACK_SECRETS
 
 # How a callback is met that comes for the first time; after that it is taken, for a second failure is
 # tried again minutes later.

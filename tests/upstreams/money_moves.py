@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
-from gateways import simulator
+from gateways.sandbox import simulator
 from tests.upstreams.alipay import Alipay
 from tests.upstreams.epay import EpayPlatform
 from tests.upstreams.loopback import Sent

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from gateways import simulator
-from models.order import Order
-from services.numbers import payout_number
+from gateways.sandbox import simulator
+from models.tables.order import Order
+from services.channels.order_numbers import payout_number
 from tests.upstreams.alipay import Alipay
 from tests.upstreams.epay import EpayPlatform
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from models.operator import Operator, Session
-from services import seeding
+from models.tables.operator import Operator, Session
+from services.sandbox import seeding
 from tests.blueprints.console.acting import Desk
 from tests.blueprints.console.reading import Shown
 

@@ -6,9 +6,10 @@ import pytest
 
 from app import create_app
 from models import schema
-from models.base import database
-from models.operator import AuditEntry
-from services import passwords, seeding
+from models.db.base import database
+from models.tables.operator import AuditEntry
+from services.sandbox import seeding
+from services.security import passwords
 from tests.conftest import METHOD
 from tests.databases import settings_of
 

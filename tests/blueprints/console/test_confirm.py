@@ -2,9 +2,9 @@
 
 import pytest
 
-from models.operator import AuditEntry, Session
-from models.outbox import Callback
-from services import operators
+from models.tables.operator import AuditEntry, Session
+from models.tables.outbox import Callback
+from services.security import operators
 from tests.blueprints.console.acting import Forms
 
 PASSWORD = "demo-password"

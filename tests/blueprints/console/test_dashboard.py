@@ -7,8 +7,9 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from models.base import database
-from services import statistics, verification
+from models.db.base import database
+from services.console import statistics
+from services.ledger import scheduled_checks
 from tests.databases import unguarded
 from tests.pages import CLAIM, FORM
 from tests.support import completed, until, words
@@ -205,7 +206,7 @@ def test_success_is_of_those_that_came_to_an_end(dashboard, api):
 @pytest.fixture
 def verified(app):
     """The ledger was verified just now."""
-    verification.record("command", {}, 0.1)
+    scheduled_checks.record("command", {}, 0.1)
 
 
 def test_where_nothing_waits_all_is_well(dashboard, verified, api):
@@ -282,7 +283,7 @@ def test_a_channel_that_fails_more_than_usual_is_named(dashboard, verified, api,
     ahead(3 * 86_400)
     for number in range(24):
         api.play(api.buy().data["order_no"], "fail" if number % 2 else "success")
-    verification.record("command", {}, 0.1)
+    scheduled_checks.record("command", {}, 0.1)
     text = verdict(dashboard())[1]
     assert "Sandbox B: 50% of the deposits since yesterday succeeded, 100% do usually." in text
 
@@ -290,7 +291,7 @@ def test_a_channel_that_fails_more_than_usual_is_named(dashboard, verified, api,
 def test_books_that_were_not_verified_are_told(dashboard, api, ahead):
     completed(api)
     assert "The ledger was never verified." in verdict(dashboard())[1]
-    verification.record("command", {}, 0.1)
+    scheduled_checks.record("command", {}, 0.1)
     ahead(3 * 86_400)
     assert "The ledger was not verified for 3 days." in verdict(dashboard())[1]
 
@@ -301,9 +302,9 @@ def test_a_damaged_ledger_turns_the_page_red_and_names_what_is_off(dashboard, ve
     completed(api)
     with unguarded(instance) as books:
         books.execute(BALANCE_OFF)
-    verification.start("operator demo")
-    until(verification.running)
-    until(lambda: not verification.running())
+    scheduled_checks.start("operator demo")
+    until(scheduled_checks.running)
+    until(lambda: not scheduled_checks.running())
     shown = dashboard()
     severity, text = verdict(shown)
     assert severity == "urgent"

@@ -6,9 +6,10 @@ from itertools import islice
 
 import pytest
 
-from models.base import database
-from models.order import Order
-from services import browsing, seeded_orders
+from models.db.base import database
+from models.tables.order import Order
+from services.console import lists
+from services.sandbox import seeded_orders
 from tests.support import completed
 
 HOSTILE = (
@@ -147,7 +148,7 @@ def test_the_audit_log_says_what_was_exported(exported, page):
 
 def test_an_export_reads_a_little_at_a_time_and_holds_nothing_meanwhile(export, app, monkeypatch):
     seeded_orders.seed_orders(300)
-    monkeypatch.setattr(browsing, "AT_ONCE", 20)
+    monkeypatch.setattr(lists, "AT_ONCE", 20)
     seen = []
     answer = export("orders/export", buffered=False)
     database.query_hooks.append(seen.append)

@@ -5,7 +5,7 @@ import logging
 import pytest
 
 from blueprints import console
-from services import seeding
+from services.sandbox import seeding
 from tests.blueprints.console.reading import Shown
 
 NO_HOSTS = ("a..b", ".", "x" * 64, f"{'x' * 64}.example", "é", "a b", "a,b", "a:99999", "[::1", "a/b", "user@a", "a\tb")

@@ -5,8 +5,8 @@ import re
 
 import pytest
 
-from models.operator import AuditEntry
-from services import verification
+from models.tables.operator import AuditEntry
+from services.ledger import scheduled_checks
 from tests.databases import unguarded
 from tests.support import completed, until, words
 
@@ -21,8 +21,8 @@ def told(page):
 
 def ended():
     """The newest run, once none is under way."""
-    until(lambda: not verification.running())
-    return verification.recent()[0]
+    until(lambda: not scheduled_checks.running())
+    return scheduled_checks.recent()[0]
 
 
 def test_balances_are_those_of_the_command(page, told, api, flask):
@@ -63,18 +63,18 @@ def test_an_operator_has_the_ledger_verified(send, told, page, api):
 
 
 def test_the_page_says_that_it_runs_and_offers_no_second_run(send, told, app):
-    verification._begin("operator demo")
+    scheduled_checks._begin("operator demo")
     text = told()
     assert "It is being verified" in text
     assert "Verify now" not in text
     send("ledger/verify")
     assert "Not done: the ledger is being verified just now." in told()
-    assert len(verification.recent()) == 1
+    assert len(scheduled_checks.recent()) == 1
 
 
 def test_a_run_that_was_killed_is_said_to_be(told, ahead, app):
-    verification._begin("operator demo")
-    ahead(verification.SILENCE + 1)
+    scheduled_checks._begin("operator demo")
+    ahead(scheduled_checks.SILENCE + 1)
     text = told()
     assert "was killed" in text
     assert "Verify now" in text
@@ -85,7 +85,7 @@ def test_a_viewer_sees_the_balances_and_may_not_verify(told, send, viewer, api):
     assert "The channel owes you 10,000.00." in text
     assert "Verify now" not in text
     assert send("ledger/verify", client=viewer).status_code == 403
-    assert verification.recent() == []
+    assert scheduled_checks.recent() == []
 
 
 @pytest.mark.breaks_the_ledger

@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from models.base import database
-from models.order import STATUSES
-from services import seeded_orders
+from models.db.base import database
+from models.tables.order import STATUSES
+from services.sandbox import seeded_orders
 from tests.databases import raw as connected
 from tests.support import completed
 
@@ -196,9 +196,9 @@ def test_filters_that_apply_are_shown_and_can_be_left_out_one_by_one(page, many)
 
 
 def test_where_nothing_indexes_a_filter_a_page_looks_through_a_part_and_goes_on_from_there(page, many, monkeypatch):
-    monkeypatch.setattr("models.walking.LOOKS_THROUGH", 100)
-    monkeypatch.setattr("models.walking.FIRST_STRETCH", 30)
-    monkeypatch.setattr("models.walking.LONGEST_STRETCH", 40)
+    monkeypatch.setattr("models.queries.keyset.LOOKS_THROUGH", 100)
+    monkeypatch.setattr("models.queries.keyset.FIRST_STRETCH", 30)
+    monkeypatch.setattr("models.queries.keyset.LONGEST_STRETCH", 40)
     found, pages, at = [], 0, "orders/?flt_least=1995"
     whole = 'SELECT order_no FROM "order" WHERE amount >= 199500 ORDER BY createtime DESC, id DESC'
     while at:

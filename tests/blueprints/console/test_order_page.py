@@ -4,11 +4,11 @@ import re
 
 import pytest
 
-from gateways.sandbox import SandboxDriver
-from models.base import database
-from models.operator import AuditEntry
-from models.order import History, Order
-from models.outbox import Callback
+from gateways.sandbox.driver import SandboxDriver
+from models.db.base import database
+from models.tables.operator import AuditEntry
+from models.tables.order import History, Order
+from models.tables.outbox import Callback
 from tests.blueprints.console.acting import Desk, flashed
 from tests.doors import LISTS
 from tests.services import walks

@@ -4,10 +4,10 @@ import inspect
 
 import pytest
 
-from models.ledger import Entry, LedgerAccount, Posting
-from models.order import Order, PaymentException
-from services import actions
-from services.ways import RESOLUTIONS
+from models.tables.ledger import Entry, LedgerAccount, Posting
+from models.tables.order import Order, PaymentException
+from services.console import available_actions
+from services.orders.resolutions import RESOLUTIONS
 from tests.services import walks
 
 NO_WALKS = (walks.claim, walks.played)
@@ -56,7 +56,7 @@ def w(world, ahead):
 
 
 def offered(order_no):
-    return {action.key: action for action in actions.possible(Order.get(Order.order_no == order_no))}
+    return {action.key: action for action in available_actions.possible(Order.get(Order.order_no == order_no))}
 
 
 def commands(order_no):

@@ -6,10 +6,11 @@ from concurrent.futures import ThreadPoolExecutor
 import pyotp
 import pytest
 
-from models.operator import AuditEntry, Operator, Session
-from models.second_factor import RecoveryCode, SecondFactor
-from services import operators, second_factor, seeding, sessions
+from models.tables.operator import AuditEntry, Operator, Session
+from models.tables.second_factor import RecoveryCode, SecondFactor
 from services.errors import NotPossible
+from services.sandbox import seeding
+from services.security import operators, second_factor, sessions
 from tests.blueprints.console.acting import Forms
 from tests.conftest import NOON
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from services import operators
+from services.security import operators
 from tests.blueprints.console.acting import Desk
 
 OTHER = "second"

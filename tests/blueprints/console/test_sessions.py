@@ -7,7 +7,7 @@ import zlib
 
 import pytest
 
-from models.operator import AuditEntry, Session
+from models.tables.operator import AuditEntry, Session
 from tests.blueprints.console.reading import Shown
 
 PATH = "/console/sessions/"

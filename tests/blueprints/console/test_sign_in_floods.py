@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from services import passwords
+from services.security import passwords
 from tests.blueprints.console.test_access import DEMO, PASSWORD, VIEWER, app, browser, is_in, send, sign_in
 from tests.support import until
 

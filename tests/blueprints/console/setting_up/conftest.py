@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from models.operator import AuditEntry
+from models.tables.operator import AuditEntry
 from tests.blueprints.console.setting_up.filling import Page
 
 SHOWN = re.compile(r'<code id="(\w+)">([^<]+)</code>')

@@ -4,8 +4,8 @@ import logging
 
 import pytest
 
-from models.base import database
-from models.operator import AuditEntry
+from models.db.base import database
+from models.tables.operator import AuditEntry
 
 SECRET = "c4n4ry"
 ADDRESSES = [

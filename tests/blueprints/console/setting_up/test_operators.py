@@ -2,8 +2,8 @@
 
 import pytest
 
-from services import operators
 from services.errors import NotPossible
+from services.security import operators
 from tests.blueprints.console.setting_up.filling import Page
 
 NEW = {"name": "cashier", "role": "operator", "password": "a long password", "again": "a long password"}

@@ -1,0 +1,180 @@
+"""Who calls, is it fresh, is it theirs: `@signed` on every /merchant endpoint (docs/signing.md)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from functools import wraps
+from typing import Any
+
+from flask import request
+from marshmallow import Schema, ValidationError
+from peewee import DatabaseError
+
+import settings
+from blueprints.api.rate_limits import caller
+from gateways.addresses import address_of
+from models.tables.merchant import Merchant
+from schemas.contract import AUTH, NONCE
+from schemas.strict_json import Literal, Malformed, parse, parse_query
+from services.errors import Refused
+from services.merchants import cache
+from services.merchants.cache import Known
+from services.platform.rate_limits import Rate
+from services.sandbox import rejected_signatures
+from services.security import replay, signing, vault
+from services.security.replay import Call
+
+_NONCE = re.compile(NONCE)
+_IDEMPOTENCY_KEY = re.compile(r"[\x21-\x7e]{1,255}")
+_TIMESTAMP = re.compile(r"[0-9]{1,12}")
+UNKNOWN = ["Unknown field."]
+
+
+_requests: list[Rate] = []
+_refused: list[Rate] = []
+
+
+def begin() -> None:
+    """Start counting from nothing, by the settings' limits."""
+    chosen = settings.active()
+    _requests[:] = [Rate(chosen.requests_per_second, seconds=1)]
+    _refused[:] = [Rate(chosen.refused_per_minute, seconds=60)]
+
+
+def _read(body_required: bool) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The JSON body and the query parameters.
+
+    Raises:
+        Refused: 40000 or 41500.
+    """
+    raw = request.get_data(cache=settings.active().demo)  # there it is looked at again where it is refused
+    if raw and request.mimetype != "application/json":
+        raise Refused(41500)
+    try:
+        body = parse(raw) if raw or body_required else {}
+        return body, parse_query(list(request.args.items(multi=True))) if request.query_string else {}
+    except Malformed as error:
+        raise Refused(40000, detail=str(error)) from None
+
+
+def _authenticate(endpoint: str, body: dict[str, Any], query: dict[str, Any], in_query: bool) -> tuple[Merchant, str]:
+    """The merchant whose signature this is, and the request's nonce, spent.
+
+    Raises:
+        Refused: 40101 to 40104, 40300 or 42900.
+    """
+    sent = query | body if in_query else body
+    auth = {name: sent[name] if isinstance(sent.get(name), str) else "" for name in AUTH}
+    known = cache.by_key(auth["api_key"])
+    if known is None:
+        raise Refused(40101)
+    merchant = known.merchant
+    text = signing.string_to_sign(endpoint, body, query)
+    if not signing.holds(auth["signature"], vault.valid_secrets(merchant, "secret"), text):
+        raise _bad_signature(merchant, text)
+    stamp = auth["timestamp"]
+    if not _TIMESTAMP.fullmatch(stamp) or not replay.is_fresh(int(stamp)):
+        raise Refused(40103)
+    _check_address(known)
+    if not _requests[0].hit(merchant.key):
+        raise Refused(42900, retry_after=_requests[0].retry_after(merchant.key))
+    if isinstance(auth["nonce"], Literal) or not _NONCE.fullmatch(auth["nonce"]):
+        raise Refused(40104)
+    replay.spend_nonce(merchant, auth["nonce"])
+    return merchant, auth["nonce"]
+
+
+def _bad_signature(merchant: Merchant, text: str) -> Refused:
+    """40102; in demo mode it tells the string to sign, and a demo merchant's request is kept to be explained."""
+    if not settings.active().demo:
+        return Refused(40102)
+    detail = f"the server's string to sign is {text!r}"
+    if merchant.demo:
+        query = request.query_string.decode(errors="replace")
+        number = rejected_signatures.keep(merchant.key, request.path, query, request.get_data())
+        detail += f"; line by line: {settings.active().public_url}/sandbox/sign?refused={number}"
+    return Refused(40102, detail=detail)
+
+
+def _check_address(known: Known) -> None:
+    """Refuse an address that is not on the merchant's allow list, where it has one. Raises Refused 40300."""
+    if not known.networks:
+        return
+    address = address_of(request.remote_addr or "")
+    if address is None or not any(address in network for network in known.networks):
+        raise Refused(40300)
+
+
+def _idempotency_key() -> str:
+    key: str | None = request.environ.get("HTTP_IDEMPOTENCY_KEY")
+    if key is None:
+        return ""
+    if not _IDEMPOTENCY_KEY.fullmatch(key):  # an empty one, too: who sends it believes that a retry is safe
+        raise ValidationError({"Idempotency-Key": ["Must be 1 to 255 printable ASCII characters."]})
+    return key
+
+
+def authenticated(endpoint: str, in_query: bool) -> Call:
+    """The call behind the present request, its payload without the four auth fields.
+
+    Args:
+        in_query: the endpoint's own parameters are in the query string, not in the body.
+
+    Raises:
+        Refused, ValidationError: as documented per code; refused authentications are counted.
+    """
+    address = caller(request.remote_addr or "")
+    if _refused[0].is_reached(address):
+        raise Refused(42900, retry_after=_refused[0].retry_after(address))
+    try:
+        body, query = _read(body_required=not in_query)
+        merchant, nonce = _authenticate(endpoint, body, query, in_query)
+    except Refused as refusal:
+        if refusal.code == 40000 or refusal.code // 100 == 401:
+            _refused[0].hit(address)
+        raise
+    request.environ["orders.merchant"] = merchant.key
+    payload, elsewhere = (query, body) if in_query else (body, query)
+    misplaced = {name: UNKNOWN for name in elsewhere if name not in AUTH}
+    if misplaced:
+        raise ValidationError(misplaced)
+    own = {name: value for name, value in payload.items() if name not in AUTH}
+    return Call(merchant, nonce, own)
+
+
+def _answered(handler: Callable[..., Any], call: Call) -> Any:
+    """What a handler answers that spends the nonce in the database by itself, as far as it gets there."""
+    try:
+        key = _idempotency_key()
+        return handler(replace(call, idempotency_key=key) if key else call)
+    except (Refused, ValidationError):
+        replay.keep_nonce(call.merchant, call.nonce)
+        raise
+    except Exception:
+        with suppress(Refused, DatabaseError):  # the caller is to hear of the error that came first
+            replay.keep_nonce(call.merchant, call.nonce)
+        raise
+
+
+def signed(schema: Schema | None = None, *, in_query: bool = False) -> Callable[..., Any]:
+    """Let only signed requests through to a handler.
+
+    With a schema the handler gets `(merchant, loaded fields)`; without one the whole `Call`, its Idempotency-Key too.
+    """
+
+    def decorate(handler: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(handler)
+        def checked() -> Any:
+            endpoint = request.path.rsplit("/", 1)[-1]
+            if schema is None:
+                return _answered(handler, authenticated(endpoint, in_query))
+            call = authenticated(endpoint, in_query)
+            replay.keep_nonce(call.merchant, call.nonce)
+            return handler(call.merchant, schema.load(call.payload))
+
+        return checked
+
+    return decorate

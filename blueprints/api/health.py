@@ -1,0 +1,32 @@
+"""Can the service serve? `/healthz`, for a supervisor, and `/readyz`, for who sends it requests."""
+
+from __future__ import annotations
+
+from flask import Blueprint, Response
+
+import settings
+from blueprints.api.envelope import ok
+from services import readiness
+from services.errors import Refused
+from services.platform import storage_health
+
+health = Blueprint("health", __name__)
+
+
+@health.get("/healthz")
+def healthz() -> Response:
+    """200 once requests can be answered; 50300 and a word while the database can't be read or written."""
+    fault = storage_health.trial()
+    if fault is not None:
+        raise Refused(50300, detail=fault.word, retry_after=fault.retry_after)
+    return ok({"version": settings.VERSION})
+
+
+@health.get("/readyz")
+def readyz() -> Response:
+    """200 while requests should come here, else 50300; `data` tells each check."""
+    found = readiness.look()
+    checks = {name: wrong or "ok" for name, wrong in (found | readiness.warnings()).items()}
+    if any(found.values()):
+        raise Refused(50300, checks)
+    return ok(checks)

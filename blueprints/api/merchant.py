@@ -1,0 +1,76 @@
+"""The /merchant handlers (docs/orders.md)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import Blueprint, Response
+from flask_babel import gettext
+
+from blueprints.api.auth import signed
+from blueprints.api.envelope import ok
+from models.queries import order_page
+from models.tables.merchant import Merchant
+from models.tables.order import BUY
+from schemas.orders import channel_id, load_new_order
+from schemas.queries import BY, ChannelListQuery, OrderDetailQuery, OrderListQuery
+from schemas.views import buy_view, channel_view, order_view, sell_view
+from services.channels.calls import account_details, driver_of, linked, pay_url
+from services.errors import N_, Refused
+from services.merchants import cache, order_search
+from services.orders import create
+from services.orders.create import Placed
+from services.security.replay import Call
+
+merchant_api = Blueprint("merchant", __name__, url_prefix="/merchant")
+
+
+def _place(call: Call) -> Placed:
+    wanted_channel = channel_id(call.payload)
+    channel = linked(call.merchant, wanted_channel) if wanted_channel else None
+    wanted = load_new_order(call.payload, channel, driver_of(channel).payout_methods if channel else ())
+    assert channel is not None  # a payload that names none has failed its schema
+    place = create.place_buy if wanted["order_type"] == BUY else create.place_sell
+    return place(call, channel, wanted)
+
+
+@merchant_api.post("/createOrder")
+@signed()
+def create_order(call: Call) -> Response:
+    """A buy or a sell order, by `order_type`."""
+    placed = create.placed_before(call) or _place(call)
+    order = placed.order
+    view = buy_view(order, pay_url(order.order_no)) if order.is_buy else sell_view(order, account_details(order))
+    response = ok(view, N_("order created"), time=str(order.createtime))
+    if placed.replayed:
+        response.headers["Idempotency-Replayed"] = "true"
+    return response
+
+
+@merchant_api.post("/orderQueryDetail")
+@signed(OrderDetailQuery())
+def order_query_detail(merchant: Merchant, query: dict[str, Any]) -> Response:
+    """One order: by id, else by order number, else the oldest with that merchant number."""
+    name = next(name for name in BY if name in query)
+    order = order_page.oldest(merchant.id, name, query[name])
+    if order is None:
+        raise Refused(40401)
+    return ok(order_view.of(order))
+
+
+@merchant_api.post("/orderQueryList")
+@signed(OrderListQuery())
+def order_query_list(merchant: Merchant, query: dict[str, Any]) -> Response:
+    """One page of the merchant's orders, newest first."""
+    page = order_search.page(merchant, query)
+    orders = [order_view.of(order) for order in page.orders]
+    return ok({"list": orders, "total": page.total, "page": query["page"], "limit": query["limit"]})
+
+
+@merchant_api.post("/getPayChannels")
+@signed(ChannelListQuery(), in_query=True)
+def get_pay_channels(merchant: Merchant, query: dict[str, Any]) -> Response:
+    """The channels that the merchant may use."""
+    channels = cache.by_id(merchant.id).channels.values()
+    found = [channel_view(each, gettext) for each in channels if query.get("category") in (None, each.category)]
+    return ok({"list": found, "total": len(found)})

@@ -1,0 +1,96 @@
+"""Each request's id, count, time and line in the log: around the whole application, the console too."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from flask import Blueprint, Response, request
+
+import settings
+from blueprints.api.operations import OPERATIONS
+from gateways.addresses import address_of
+from services import metrics
+from services.errors import Refused
+from services.platform import request_ids
+
+log = logging.getLogger("access")
+watching = Blueprint("watching", __name__)
+
+ENDPOINT, CODE, MERCHANT = "orders.endpoint", "orders.code", "orders.merchant"  # what is known, in the environ
+SINCE = "server.since"  # there, too, where the server refuses by itself: when the request came (monotonic)
+GIVEN = "HTTP_X_REQUEST_ID"
+NAMES = {(each.route, each.method.upper()): each.name for each in OPERATIONS}
+NAMES |= {(route, "HEAD"): name for (route, method), name in NAMES.items() if method == "GET"}
+
+
+def _endpoint(environ: dict[str, Any]) -> str:
+    route = environ.get(ENDPOINT)
+    if route is None:
+        return "console" if environ.get("SCRIPT_NAME") else "other"
+    return NAMES.get((route, environ["REQUEST_METHOD"]), route)
+
+
+class Watched:
+    """The application, each of whose requests has an id and is counted.
+
+    The id stays the context's: a part of the answer that is made later, or an error on its way, is logged with it.
+    """
+
+    def __init__(self, application: Callable[..., Iterable[bytes]], access_log: bool):
+        self._application, self._access_log = application, access_log
+
+    def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        return self._watch(environ, start_response, request_ids.of(environ.get(GIVEN)), time.monotonic())
+
+    def _watch(self, environ: dict[str, Any], start_response: Any, request_id: str, began: float) -> Iterable[bytes]:
+        request_ids.current.set(request_id)
+
+        def start(status: str, headers: list[tuple[str, str]], *error: Any) -> Any:
+            seconds, number = time.monotonic() - began, int(status[:3])
+            endpoint, code = _endpoint(environ), environ.get(CODE, 0)
+            metrics.active().answered(endpoint, number, code, seconds)
+            if self._access_log:
+                _say(environ, endpoint, number, code, seconds)
+            headers.append((request_ids.HEADER, request_id))
+            return start_response(status, headers, *error)
+
+        return self._application(environ, start)
+
+
+class WatchedRefusals(Watched):
+    """The application that gives the server's own refusals, watched as well."""
+
+    def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        known = request_ids.current.get()  # of a request that the application failed to answer
+        return self._watch(environ, start_response, known or request_ids.of(environ.get(GIVEN)), environ[SINCE])
+
+
+def _say(environ: dict[str, Any], endpoint: str, status: int, code: int, seconds: float) -> None:
+    """A line about a request: never its query string, body or headers."""
+    facts = {
+        "method": environ["REQUEST_METHOD"],
+        "endpoint": endpoint,
+        "status": status,
+        "code": code or None,
+        "duration_ms": round(seconds * 1000, 1),
+        "merchant": environ.get(MERCHANT),
+        "address": environ.get("REMOTE_ADDR"),
+    }
+    log.info(" ".join(f"{name}={value}" for name, value in facts.items() if value is not None), extra=facts)
+
+
+def may_watch() -> bool:
+    """Is the present caller one of those whom `metrics_from` names?"""
+    address = address_of(request.remote_addr or "")
+    return address is not None and any(address in network for network in settings.active().metrics_from)
+
+
+@watching.get("/metrics")
+def numbers() -> Response:
+    """All numbers, for Prometheus; nothing is here for whom `metrics_from` does not name."""
+    if not may_watch():
+        raise Refused(40404)
+    return Response(metrics.active().text(), content_type="text/plain; version=0.0.4; charset=utf-8")

@@ -1,0 +1,40 @@
+"""What channels tell us: `{site_url}/addons/paychannel/notify/<order_no>`."""
+
+from __future__ import annotations
+
+import logging
+
+from flask import Blueprint, Response, request
+
+from blueprints.api import rate_limits
+from gateways.base import BadNotice, Incoming
+from models.tables.order import Order
+from services.channels.calls import driver_of
+from services.errors import Refused
+from services.orders import settle, unknown_notices
+from services.security import sandbox_guard
+
+log = logging.getLogger(__name__)
+
+notices = Blueprint("notices", __name__, url_prefix="/addons/paychannel/notify")
+
+
+@notices.route("/<order_no>", methods=["GET", "POST"])
+def notify(order_no: str) -> Response:
+    """A channel's notice about one order: verified, settled, and only then acknowledged."""
+    order = Order.get_or_none(Order.order_no == order_no)
+    incoming = Incoming(request.method, request.query_string, request.headers, request.get_data(cache=False))
+    if order is None:
+        unknown_notices.take(order_no, incoming, rate_limits.caller(request.remote_addr or ""))
+        raise Refused(40401)
+    if sandbox_guard.is_barred(order.channel):
+        raise Refused(40401)
+    try:
+        settle.take_notice(order, incoming)
+        accepted = True
+    except BadNotice as error:
+        log.warning("refused a notice for order %s from %s: %s", order_no, request.remote_addr, error)
+        settle.notice_refused(order, str(error)[:200])
+        accepted = False
+    said = driver_of(order.channel).acknowledge(accepted)
+    return Response(said.body, said.status, content_type=said.content_type)

@@ -1,0 +1,201 @@
+"""What each endpoint takes and what it can answer with, for the OpenAPI document: one row an endpoint and method."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from marshmallow import Schema, fields
+
+from schemas import responses
+from schemas.buy import BuyOrder
+from schemas.contract import AUTH, OptionalAuth, signed
+from schemas.queries import ChannelListQuery, OrderDetailQuery, OrderListQuery
+from schemas.regions import CityQuery, DistrictQuery
+from schemas.sell import GatewayASellOrder, SellOrder
+from schemas.views import OrderView
+
+JSON, TEXT, HTML = "application/json", "text/plain", "text/html"
+FORM = "application/x-www-form-urlencoded"
+
+SIGNED = (40101, 40102, 40103, 40104, 40300, 41500, 42200)
+ORDERS, PAYMENT, REGIONS, SERVICE = "Orders", "Payment page and notices", "Regions", "Service"
+
+# How the routes begin that are no part of the interface: the pages' own files, and demo mode's tools (docs/sandbox.md).
+LEFT_OUT = ("pages.static", "sandbox")
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One endpoint by one method.
+
+    `route` is Flask's name of it. `body` has the schemas of the JSON body, one of which holds, each with the optional
+    fields that its example shows. `data` has the kinds of the success's `data`; `time` says that
+    the envelope has one. `others` are answers without an envelope: HTTP status, media type (empty for no body).
+    `codes` are the refusals besides those that any request can meet. `takes` are headers of the request, `sends`
+    those of the answers besides those that all have.
+    """
+
+    name: str
+    route: str
+    tag: str
+    codes: tuple[int, ...] = ()
+    method: str = "get"
+    body: dict[type[Schema], tuple[str, ...]] = field(default_factory=dict)
+    body_required: bool = True
+    form: tuple[str, ...] = ()
+    query: tuple[type[Schema], ...] = ()
+    query_texts: tuple[str, ...] = ()
+    takes: tuple[str, ...] = ()
+    sends: tuple[str, ...] = ()
+    data: tuple[fields.Field, ...] = ()
+    time: bool = False
+    others: tuple[tuple[int, str], ...] = ()
+
+
+PAGE = ("Content-Security-Policy", "Referrer-Policy", "Vary")
+REGION = ("Access-Control-Allow-Origin", "ETag", "Vary", "Content-Encoding")
+NOTICE: tuple[tuple[int, str], ...] = ((200, TEXT), (204, ""), (400, TEXT), (400, JSON))
+_A_CITY = {"val": "440100", "items": {"天河区": "440106"}}
+_A_TREE = {"广东省": {"val": "440000", "items": {"广州市": _A_CITY}}}
+
+OPERATIONS = (
+    Operation(
+        "createOrder",
+        "merchant.create_order",
+        ORDERS,
+        (*SIGNED, 40403, 40901, 40902, 40903, 42201, 50201),
+        method="post",
+        body={
+            signed(BuyOrder): ("merchant_order_no",),
+            signed(SellOrder): ("merchant_order_no",),
+            signed(GatewayASellOrder): ("merchant_order_no",),
+        },
+        takes=("Idempotency-Key",),
+        sends=("Idempotency-Replayed",),
+        data=(fields.Nested(responses.CreatedBuyOrder), fields.Nested(responses.CreatedSellOrder)),
+        time=True,
+    ),
+    Operation(
+        "orderQueryDetail",
+        "merchant.order_query_detail",
+        ORDERS,
+        (*SIGNED, 40401),
+        method="post",
+        body={signed(OrderDetailQuery): ("merchant_order_no",)},
+        data=(fields.Nested(OrderView),),
+    ),
+    Operation(
+        "orderQueryList",
+        "merchant.order_query_list",
+        ORDERS,
+        SIGNED,
+        method="post",
+        body={signed(OrderListQuery): ("page", "limit", "status")},
+        data=(fields.Nested(responses.OrderPage),),
+    ),
+    Operation(
+        "getPayChannels",
+        "merchant.get_pay_channels",
+        ORDERS,
+        SIGNED,
+        method="post",
+        body={OptionalAuth: AUTH},
+        body_required=False,
+        query=(ChannelListQuery, OptionalAuth),
+        data=(fields.Nested(responses.ChannelList),),
+    ),
+    Operation(
+        "regionData",
+        "regions.region_data",
+        REGIONS,
+        data=(fields.Dict(values=fields.Nested(responses.Province), metadata={"examples": [_A_TREE]}),),
+        takes=("If-None-Match",),
+        sends=REGION,
+        others=((304, ""),),
+    ),
+    Operation(
+        "provinceList",
+        "regions.province_list",
+        REGIONS,
+        data=(fields.List(fields.Nested(responses.Region)),),
+        takes=("If-None-Match",),
+        sends=REGION,
+        others=((304, ""),),
+    ),
+    Operation(
+        "cityList",
+        "regions.city_list",
+        REGIONS,
+        (40402, 42200),
+        query=(CityQuery,),
+        data=(fields.List(fields.Nested(responses.Region)),),
+        takes=("If-None-Match",),
+        sends=REGION,
+        others=((304, ""),),
+    ),
+    Operation(
+        "districtList",
+        "regions.district_list",
+        REGIONS,
+        (40402, 42200),
+        query=(DistrictQuery,),
+        data=(fields.List(fields.Nested(responses.Region)),),
+        takes=("If-None-Match",),
+        sends=REGION,
+        others=((304, ""),),
+    ),
+    Operation(
+        "paymentPage",
+        "pages.index",
+        PAYMENT,
+        query_texts=("order_no", "played"),
+        sends=PAGE,
+        others=((200, HTML), (404, HTML), (429, HTML)),
+    ),
+    Operation(
+        "paymentState",
+        "pages.status",
+        PAYMENT,
+        (40401,),
+        query_texts=("order_no",),
+        sends=PAGE,
+        data=(fields.Nested(responses.PaymentState),),
+    ),
+    Operation(
+        "paymentOpened",
+        "pages.open_now",
+        PAYMENT,
+        (40401,),
+        method="post",
+        form=("order_no", "again"),
+        sends=PAGE,
+        others=((303, HTML), (429, HTML)),
+    ),
+    Operation(
+        "paymentForm",
+        "pages.go",
+        PAYMENT,
+        (40401,),
+        query_texts=("order_no",),
+        sends=PAGE,
+        others=((200, HTML), (303, HTML), (429, HTML)),
+    ),
+    Operation(
+        "paymentSent",
+        "pages.claim",
+        PAYMENT,
+        (40401,),
+        method="post",
+        form=("order_no",),
+        sends=PAGE,
+        others=((303, HTML), (429, HTML)),
+    ),
+    # The acknowledgement is in the words of the channel's driver.
+    Operation("noticeByGet", "notices.notify", PAYMENT, (40401, 40404), others=NOTICE),
+    Operation("noticeByPost", "notices.notify", PAYMENT, (40401, 40404), method="post", others=NOTICE),
+    Operation("health", "health.healthz", SERVICE, data=(fields.Nested(responses.Health),)),
+    Operation("ready", "health.readyz", SERVICE, data=(fields.Nested(responses.Readiness),)),
+    Operation("metrics", "watching.numbers", SERVICE, (40404,), others=((200, TEXT),)),
+    Operation("openapi", "docs.openapi", SERVICE, sends=("Access-Control-Allow-Origin",), others=((200, JSON),)),
+    Operation("reference", "docs.reference", SERVICE, sends=PAGE, others=((200, HTML),)),
+)

@@ -1,0 +1,117 @@
+"""What is checked of every request before anything else: its Host header, and how often its address calls."""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from typing import Any
+from urllib.parse import urlsplit
+
+from flask import Flask, request
+from werkzeug.wsgi import host_is_trusted
+
+import settings
+from gateways.addresses import address_of
+from services.errors import Refused
+from services.platform import proxy
+from services.platform.rate_limits import Rate
+
+log = logging.getLogger(__name__)
+
+_ONE_CALLER = 64  # bits of an IPv6 address; whoever has one has all that begin alike
+_ONE_SITE = 48
+STRANGERS_FORM = 4 * 1024  # bytes of a form that anybody may send: to read 64 KiB of fields takes 50 ms
+_WRONG_HOST = "orders.wrong_host"  # in the environ: the Host header that was refused
+_rate: list[Rate] = []
+
+
+@lru_cache(maxsize=256)
+def _is_host(text: str) -> bool:
+    try:
+        text.partition(":")[0].encode("idna")  # labels of 1 to 63 characters
+    except UnicodeError:
+        return False
+    return host_is_trusted(text)
+
+
+def _is_known(host: str) -> bool:
+    """Can no stranger's domain lead here under this name?
+
+    The demo's keys are published and its callbacks may go to private addresses, so a page of a domain that is made to
+    resolve to this machine (DNS rebinding) must not reach it. That takes a public domain: a name with a dot.
+    """
+    chosen = settings.active()
+    name = (urlsplit(f"//{host}").hostname or "").rstrip(".")
+    own = {chosen.host.lower(), urlsplit(chosen.public_url).hostname, "localhost"}
+    return name in own or name.endswith(".localhost") or "." not in name or address_of(name) is not None
+
+
+class ValidHosts:
+    """The application, for requests with one valid Host header; `refusing` answers all others, with 400.
+
+    Werkzeug can neither route a request without a valid host nor build an address for it. HTTP/1.0 needs none.
+    """
+
+    def __init__(self, application: Callable[..., Iterable[bytes]], refusing: Callable[..., Iterable[bytes]]):
+        self._application, self._refusing = application, refusing
+
+    def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        given = environ.get("HTTP_HOST")
+        if _is_host(given) if given is not None else environ["SERVER_PROTOCOL"] != "HTTP/1.1":
+            return self._application(environ, start_response)
+        environ[_WRONG_HOST], environ["HTTP_HOST"] = given or "", "invalid"
+        return self._refusing(environ, start_response)
+
+
+def _check_host() -> None:
+    given = request.environ.get(_WRONG_HOST)
+    if given is not None:
+        log.info("Refused a request from %s: invalid Host header %r", request.remote_addr, given[:100])
+        raise Refused(40000, detail="exactly one valid Host header is required")
+    if settings.active().demo and not _is_known(request.host):
+        raise Refused(40000, detail="the demo does not know this Host: set site_url, or use an IP address")
+
+
+def network(address: str) -> str:
+    """The /48 of an IPv6 address, which one site has whole; empty for IPv4."""
+    try:
+        ip = ipaddress.ip_address(address)
+    except ValueError:
+        return ""
+    wide = ip.version == 6 and not ip.is_loopback and not getattr(ip, "ipv4_mapped", None)
+    return str(ipaddress.ip_network((int(ip), _ONE_SITE), strict=False)) if wide else ""
+
+
+@lru_cache(maxsize=4096)
+def caller(address: str) -> str:
+    """Who an address counts as: an IPv4 address for itself, an IPv6 one for its /64; empty for this very machine."""
+    try:
+        ip = ipaddress.ip_address(address)
+    except ValueError:  # a proxy's word for it
+        return address[:64]
+    ip = getattr(ip, "ipv4_mapped", None) or ip
+    if ip.is_loopback:
+        return ""
+    return str(ip) if ip.version == 4 else str(ipaddress.ip_network((int(ip), _ONE_CALLER), strict=False))
+
+
+def check() -> None:
+    """Count a request of its address, and check its Host header. Raises Refused 42900 or 40000."""
+    who = caller(request.remote_addr or "")
+    if who and not _rate[0].hit(who):
+        raise Refused(42900, retry_after=_rate[0].retry_after(who))
+    _check_host()
+    if "HTTP_X_FORWARDED_FOR" in request.environ:
+        proxy.notice(request.remote_addr or "")
+
+
+def begin() -> None:
+    """Count from nothing, by the settings' limit."""
+    _rate[:] = [Rate(settings.active().requests_per_address, seconds=1)]
+
+
+def init(app: Flask) -> None:
+    """Count the app's requests from now on."""
+    app.before_request(check)

@@ -1,0 +1,1 @@
+"""The payment page behind `pay_url`."""

@@ -1,0 +1,205 @@
+"""The cashier: the page behind `pay_url`, its live status, and the payer's word that the money was sent."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import segno
+from flask import Blueprint, Response, redirect, render_template, request, url_for
+from flask_babel import gettext
+from markupsafe import Markup
+
+import business_clock
+import settings
+from blueprints.api.envelope import ok
+from blueprints.api.rate_limits import STRANGERS_FORM, caller
+from gateways.base import ChannelError, Opened, Payer, Report, State
+from models.tables.order import BUY, PENDING, Order
+from schemas.views import PAY_METHOD_TEXTS, hundredths
+from services.channels.calls import driver_of, pay_url
+from services.errors import N_, Refused
+from services.orders import attempts, settle
+from services.orders.attempts import Shown
+from services.orders.exceptions import open_exceptions
+from services.orders.reasons import because
+from services.platform.rate_limits import Rate
+from services.sandbox import simulator
+from services.security import sandbox_guard
+
+pages = Blueprint("pages", __name__, static_folder="../static", static_url_path="/addons/paychannel/static")
+
+POLICY = (
+    "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+
+
+# Words in the name of a browser, by its kind; the first that fits counts. Any other is a computer's.
+BROWSERS = {
+    "wechat": ("MicroMessenger",),
+    "alipay": ("AlipayClient",),
+    "qq": (" QQ/",),
+    "mobile": ("Mobile", "Android", "iPhone", "iPad"),
+}
+
+# What the sandbox offers: outcome, label, what it does.
+OUTCOMES = (
+    ("success", N_("Pay"), N_("The money comes and the channel says so.")),
+    ("fail", N_("Fail"), N_("The channel refuses the payment.")),
+    ("silent", N_("Pay, no notice"), N_("The money comes, but no notice does: the service finds it when it asks.")),
+    ("duplicate", N_("Pay, notice twice"), N_("The same notice comes twice: it counts once.")),
+    ("late", N_("Pay too late"), N_("The order expires first, then the money comes.")),
+    ("wrong_amount", N_("Pay a wrong amount"), N_("One yuan too much comes: nothing is credited.")),
+    ("timeout", N_("Channel times out"), N_("The channel does not answer for a while.")),
+)
+
+
+_rate: list[Rate] = []
+
+
+def begin() -> None:
+    """Count views from nothing, by the settings' limit."""
+    _rate[:] = [Rate(settings.active().pages_per_address, seconds=1)]
+
+
+@pages.before_request
+def _limit() -> Response | None:
+    """Tell an address that asks for too many pages to wait a moment; status checks and files cost little."""
+    request.max_content_length = STRANGERS_FORM
+    who = caller(request.remote_addr or "")
+    if not who or request.endpoint in ("pages.status", "pages.static") or _rate[0].hit(who):
+        return None
+    page = Response(render_template("cashier_busy.html"), 429)
+    page.headers["Retry-After"] = str(_rate[0].retry_after(who))
+    return page
+
+
+@pages.after_request
+def _strict(response: Response) -> Response:
+    response.headers.setdefault("Content-Security-Policy", POLICY)
+    response.headers["Referrer-Policy"] = "strict-origin"  # WeChat's H5 payment wants the origin
+    response.headers["Vary"] = "Accept-Language"
+    return response
+
+
+def _deposit(order_no: str | None) -> Order:
+    """The deposit with this number. Raises Refused 40401."""
+    order = Order.get_or_none(Order.order_no == (order_no or ""), Order.order_type == BUY)
+    if order is None or sandbox_guard.is_barred(order.channel):
+        raise Refused(40401)
+    return order
+
+
+def _payer() -> Payer:
+    """Who looks at the page."""
+    agent = request.user_agent.string
+    browser = next((kind for kind, words in BROWSERS.items() if any(word in agent for word in words)), "pc")
+    return Payer(request.remote_addr or "", browser)
+
+
+def _live(order: Order, ready: bool) -> dict[str, Any]:
+    """What changes while the payer looks at the page."""
+    return {
+        "status": order.status,
+        "ready": ready,
+        "checking": any(exception.amount for exception in open_exceptions(order)),
+        "seconds_left": max(0, (order.expires_at or 0) - business_clock.now()),
+    }
+
+
+def _shown(order: Order) -> Shown:
+    """What the payer is to be shown; nothing where the order is over or the channel does not answer."""
+    try:
+        return attempts.shown_to(order, _payer().browser) if order.status == PENDING else Shown(Opened())
+    except ChannelError:
+        return Shown(Opened())
+
+
+@lru_cache(maxsize=512)
+def _qr(text: str) -> Markup | str:
+    """A QR code as an inline SVG, kept since drawing takes 8 ms.
+
+    segno's output is made of numbers and names of its own.
+    """
+    if not text:
+        return ""
+    return Markup(segno.make(text, error="m").svg_inline(scale=6, border=2, dark="#000", light="#fff", omitsize=True))
+
+
+@pages.get("/addons/paychannel/pay/index")
+def index() -> Response | tuple[str, int] | str:
+    """The page."""
+    try:
+        order = _deposit(request.args.get("order_no"))
+    except Refused:
+        return render_template("cashier_missing.html"), 404
+    shown, driver = _shown(order), driver_of(order.channel)
+    opened, by_hand = shown.opened or Opened(), driver.by_hand
+    sandbox = simulator.sandbox_driver(order) is not None
+    only_an_app = opened.scheme and not (opened.qr or opened.redirect)
+    return render_template(
+        "cashier.html",
+        order_no=order.order_no,
+        amount=hundredths(order.amount),
+        merchant=order.merchant.name,
+        method=order.payment_method,
+        method_text=gettext(PAY_METHOD_TEXTS[order.payment_method]),
+        expires_at=order.expires_at,
+        qr=_qr(opened.qr),
+        page_qr=_qr(pay_url(order.order_no)) if only_an_app else "",
+        redirect=url_for("pages.go", order_no=order.order_no) if opened.fields else opened.redirect,
+        scheme=opened.scheme,
+        lines=[(gettext(label), value) for label, value in opened.lines],
+        opens=driver.opens_on_view and not shown.is_ready,
+        open_url=url_for("pages.open_now"),
+        refusal=shown.refusal,
+        may_open=shown.may_open,
+        can_claim=by_hand,
+        claim_url=url_for("pages.claim"),
+        status_url=url_for("pages.status", order_no=order.order_no),
+        sandbox=sandbox,
+        no_real_money=sandbox or (settings.active().demo and by_hand),
+        sandbox_url="/sandbox/pay",
+        played=next((gettext(what) for value, _, what in OUTCOMES if value == request.args.get("played")), ""),
+        outcomes=[(value, gettext(label), gettext(what)) for value, label, what in OUTCOMES] if sandbox else [],
+        **_live(order, shown.is_ready),
+    )
+
+
+@pages.post("/addons/paychannel/pay/open")
+def open_now() -> Any:
+    """Have the payment opened for the browser that views the page; "again": also after a refusal."""
+    order = _deposit(request.form.get("order_no"))
+    attempts.open_for(order, _payer(), again=bool(request.form.get("again")))
+    return redirect(url_for("pages.index", order_no=order.order_no), 303)
+
+
+@pages.get("/addons/paychannel/pay/go")
+def go() -> Any:
+    """On to the channel's own page, by a form that is signed at this moment."""
+    order = _deposit(request.args.get("order_no"))
+    opened = _shown(order).opened
+    if opened is None or not opened.fields:
+        return redirect(url_for("pages.index", order_no=order.order_no), 303)
+    page = Response(render_template("cashier_go.html", address=opened.redirect, fields=opened.fields))
+    page.headers["Content-Security-Policy"] = POLICY.replace("form-action 'self'", "form-action https: http:")
+    return page
+
+
+@pages.get("/addons/paychannel/pay/status")
+def status() -> Response:
+    """The order's state, for the page to show without reloading."""
+    order = _deposit(request.args.get("order_no"))
+    ready = driver_of(order.channel).opens_locally or _shown(order).is_ready
+    return ok(_live(order, ready))
+
+
+@pages.post("/addons/paychannel/pay/paid")
+def claim() -> Any:
+    """The payer says that the money was sent; believed only so far as to tell the operator."""
+    order = _deposit(request.form.get("order_no"))
+    if not driver_of(order.channel).by_hand:
+        raise Refused(40401)
+    settle.settle(order, Report(State.PAID, order.amount, proven=False), "payer", because("claimed"))
+    return redirect(url_for("pages.index", order_no=order.order_no), 303)

@@ -1,0 +1,113 @@
+"""The reader's language and time zone: what the browser says, or what was chosen; and how amounts and times read."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from functools import lru_cache
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from babel import Locale
+from flask import Flask, Response, redirect, request
+from flask_babel import format_datetime, gettext
+from markupsafe import Markup
+
+import settings
+from blueprints.api import envelope
+from schemas.views import hundredths
+
+LANGUAGES = {"en": Locale("en"), "zh": Locale("zh", "CN", script="Hans")}
+NAMES = {"en": "English", "zh": "中文"}
+YEAR = 365 * 86_400
+_PATH = re.compile(r"/(?![/\\])[\x21-\x7e]*")  # browsers take // and /\ for the start of another host's address
+
+
+def language() -> Locale:
+    """The one that was chosen, else the browser's."""
+    chosen = request.cookies.get("console_language", "")
+    return LANGUAGES[chosen if chosen in LANGUAGES else envelope.language().language]
+
+
+def tag() -> str:
+    """The language as browsers name it."""
+    return {"zh": "zh-CN"}.get(language().language, "en")
+
+
+def sentences(*texts: Any) -> str:
+    """Sentences one after the other, as the reader's language puts them."""
+    return ("" if language().language == "zh" else " ").join(str(text) for text in texts if text)
+
+
+@lru_cache(maxsize=128)
+def _zone(name: str) -> ZoneInfo:
+    try:
+        return ZoneInfo(name)
+    except (LookupError, ValueError, OSError):  # no such zone; a name that no file may have; a folder
+        return ZoneInfo("UTC")
+
+
+def zone() -> ZoneInfo:
+    """The browser's time zone, which its first page told; UTC before."""
+    return _zone(request.cookies.get("console_zone", "UTC")[:64])
+
+
+def local_time(timestamp: int | None) -> datetime | None:
+    """A Unix time in the reader's zone."""
+    return datetime.fromtimestamp(timestamp, zone()) if timestamp else None
+
+
+def time_tag(timestamp: int | None) -> Markup:
+    """A Unix time as people read it in the reader's zone, to the second; empty for none."""
+    at = local_time(timestamp)
+    if at is None:
+        return Markup("")
+    return Markup('<time datetime="{}" title="{}">{}</time>').format(
+        at.isoformat(), f"{at:%Y-%m-%d %H:%M:%S} {at.tzname()}", f"{at:%Y-%m-%d %H:%M:%S}"
+    )
+
+
+def yuan(fen: int | None) -> str:
+    """An amount in fen as people read it: -1234567 -> "-12,345.67"."""
+    if fen is None:
+        return ""
+    whole, _, rest = hundredths(abs(fen)).partition(".")
+    return f"{'-' if fen < 0 else ''}{int(whole):,}.{rest}"
+
+
+def percent(points: int) -> str:
+    """A rate in basis points as people read it: 60 -> "0.60 %"."""
+    return f"{hundredths(points)} %"
+
+
+def own(path: str) -> str:
+    """The address of a page of the console, by its path there; empty if the text is no such path."""
+    return request.script_root + path if _PATH.fullmatch(path) else ""
+
+
+def _choose(language_name: str) -> Response:
+    """Keep the language, and go back to where it was chosen."""
+    response = redirect(own(request.args.get("to", "")) or f"{request.script_root}/")
+    if language_name in LANGUAGES:
+        response.set_cookie("console_language", language_name, max_age=YEAR, path=request.script_root, samesite="Lax")
+    return response  # type: ignore[return-value]
+
+
+def init(app: Flask) -> None:
+    """Give templates what they format with."""
+    app.add_url_rule("/language/<language_name>", "language", _choose)
+    app.jinja_env.filters.update(time=time_tag, yuan=yuan, percent=percent)
+
+    @app.context_processor
+    def _context() -> dict[str, Any]:
+        own = language().language
+        others = [(name, NAMES[name]) for name in LANGUAGES if name != own]
+        return {
+            "language": tag(),
+            "languages": others,
+            "zone": str(zone()),
+            "here": request.full_path.rstrip("?"),
+            "_": gettext,
+            "format_datetime": format_datetime,
+            "demo": settings.active().demo,
+        }

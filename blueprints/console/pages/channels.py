@@ -1,0 +1,227 @@
+"""The console's pages of one channel: choosing a driver, setting it up, trying it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import abort, flash, redirect, request, url_for
+from flask_admin import expose
+from flask_babel import gettext, lazy_gettext
+from flask_wtf import FlaskForm
+from wtforms import BooleanField, HiddenField, SelectChoice, SelectField, StringField
+from wtforms.validators import DataRequired, Length
+
+from blueprints.console import access, labels, provider_form
+from blueprints.console.forms import Read, Several, blame, refuse, said, texts
+from blueprints.console.layout import Page
+from gateways import registry
+from models.db.base import LARGEST_ID
+from models.tables.channel import LARGEST_AMOUNT, Channel
+from schemas.fields import Percent, Sum, Whole, Yuan
+from schemas.views import hundredths
+from services.channels import channel_setup
+from services.errors import N_, NotPossible
+from services.merchants import links, merchant_setup, versions
+from services.security import audit, sandbox_guard
+
+CHANNEL = f"/<int(max={LARGEST_ID}):channel_id>"
+AMOUNTS = ("min_amount", "max_amount", "passage_rate", "commission_rate", "deposit_rate", "auto_accept_max")
+NUMBERS = (*AMOUNTS, "settlement_days")
+FIELDS = ("name", "pay_method", *NUMBERS, "enabled", "merchants")
+
+
+ONLY_IN_DEMO = N_("The sandbox exists in demo mode only. This channel takes no orders and cannot be enabled.")
+
+
+class ChannelForm(FlaskForm):
+    """What every channel has, whatever its driver is; `mark` is of what the page showed."""
+
+    mark = HiddenField()
+
+    name = StringField(lazy_gettext("Name"), [DataRequired(), Length(max=100)])
+    pay_method = Several(lazy_gettext("Payment methods"))
+    min_amount = Read(lazy_gettext("Least amount of an order"), Yuan(), default="0.01")
+    max_amount = Read(lazy_gettext("Largest amount of an order"), Yuan(), default=hundredths(LARGEST_AMOUNT))
+    passage_rate = Read(lazy_gettext("Surcharge on withdrawals"), Percent(-100), default="0.00")
+    commission_rate = Read(lazy_gettext("Channel's commission on withdrawals"), Percent(), default="0.00")
+    deposit_rate = Read(lazy_gettext("Security on withdrawals"), Percent(), default="0.00")
+    settlement_days = Read(lazy_gettext("Days until a deposit is credited"), Whole(0, 365), default="0")
+    auto_accept_max = Read(lazy_gettext("Accept withdrawals by rule up to"), Sum(zero=True), default="0.00")
+    enabled = BooleanField(lazy_gettext("Enabled"), default=True)
+    merchants = Several(lazy_gettext("Merchants that may use it"), coerce=int)
+    same_account = BooleanField(lazy_gettext("It is the same account's new name"))
+
+    def __init__(self, driver: str, **options: Any):
+        super().__init__(**options)
+        self.pay_method.choices = [
+            SelectChoice(each, labels.word(labels.METHODS, each)) for each in registry.DRIVERS[driver].methods
+        ]
+        self.merchants.choices = [SelectChoice(row.id, f"{row.key} · {row.name}") for row in merchant_setup.merchants()]
+
+    def facts(self) -> dict[str, Any]:
+        """As `channels` takes them."""
+        numbers = {name: self[name].value for name in NUMBERS}
+        lists = {"pay_method": ",".join(self.pay_method.data or ()), "merchants": self.merchants.data or ()}
+        return {"name": (self.name.data or "").strip(), "enabled": self.enabled.data} | numbers | lists
+
+
+class NewChannelForm(ChannelForm):
+    """And what stays as it is."""
+
+    category = SelectField(
+        lazy_gettext("Category"),
+        [DataRequired()],
+        choices=[
+            SelectChoice("", lazy_gettext("choose one")),
+            *(SelectChoice(*each) for each in labels.CATEGORIES.items()),
+        ],
+    )
+
+    def facts(self) -> dict[str, Any]:
+        """As `channel_setup.add_channel` takes them."""
+        return super().facts() | {"category": self.category.data, "new_name": True}
+
+
+def _present(row: Channel) -> dict[str, Any]:
+    """What the form shows of a channel."""
+    numbers = {name: hundredths(getattr(row, name)) for name in AMOUNTS}
+    return numbers | {
+        "name": row.name,
+        "pay_method": row.pay_methods,
+        "settlement_days": str(row.settlement_days),
+        "enabled": bool(row.enabled),
+        "merchants": links.merchants_of(row),
+    }
+
+
+def _drivers() -> list[dict[str, str]]:
+    """What can be chosen from."""
+    return [
+        {"name": name, "title": said(driver.title) or name, "about": said(driver.about)}
+        for name, driver in registry.DRIVERS.items()
+        if name in channel_setup.drivers()
+    ]
+
+
+def _is_good(form: ChannelForm, driver: str, present: dict[str, Any]) -> bool:
+    """Can all of it be used? What can't is told at its fields, the driver's, too."""
+    good = form.validate()
+    wrong = channel_setup.wrong_config(driver, present | provider_form.changed(form, driver, present))
+    return not (blame(form, provider_form.emptied(form, driver, present) | wrong) or not good)
+
+
+class ChannelPage(Page):
+    """One channel, or a new one."""
+
+    def __init__(self) -> None:
+        super().__init__(name=lazy_gettext("Channel"), endpoint="channel", url="/channel")
+
+    def _found(self, channel_id: int) -> Channel:
+        try:
+            return channel_setup.find_channel(channel_id)
+        except NotPossible:
+            abort(404)
+
+    @expose("/")
+    def index(self) -> Any:
+        """The list of all is a page of its own."""
+        return redirect(url_for("channels.index_view"))
+
+    @expose("/new", methods=("GET", "POST"))
+    def new(self) -> Any:
+        """First the driver is chosen (`?driver=`), then there is one form for all."""
+        access.must_act()
+        driver = request.args.get("driver", "")
+        if driver not in channel_setup.drivers():
+            return self.render("console/channel_driver.html", drivers=_drivers())
+        form = provider_form.form_class(NewChannelForm, driver, {})(driver)
+        if not form.is_submitted():
+            form.pay_method.data = list(registry.DRIVERS[driver].methods)
+        elif _is_good(form, driver, {}):
+            try:
+                return self._added(form, driver)
+            except NotPossible as refusal:
+                refuse(form, refusal)
+        rows = provider_form.rows(form, driver, {})
+        facts = {
+            "driver": driver,
+            "title": labels.word(labels.DRIVERS, driver),
+        }
+        return self.render("console/channel_new.html", form=form, rows=rows, **facts), 422 if form.errors else 200
+
+    def _added(self, form: NewChannelForm, driver: str) -> Any:
+        given, facts = provider_form.changed(form, driver, {}), form.facts()
+        _, config = provider_form.changes(given, {})
+        detail = audit.changes({}, {"driver": driver, **texts(form, ("category", *FIELDS)), **config})
+        made = audit.act(
+            access.actor(),
+            "add channel",
+            "channel",
+            facts["name"],
+            lambda: channel_setup.add_channel(driver=driver, config=given, **facts),
+            detail,
+        )
+        flash(gettext("The channel is there. Try it before merchants use it."), "good")
+        return redirect(url_for("channel.show", channel_id=made.id), 303)
+
+    @expose(CHANNEL, methods=("GET", "POST"))
+    def show(self, channel_id: int) -> Any:
+        """A channel's page, with the form that changes it."""
+        row = self._found(channel_id)
+        present = channel_setup.config_of(row)
+        form = provider_form.form_class(ChannelForm, row.driver, present)(
+            row.driver, data=_present(row) | {"mark": versions.of(row)}
+        )
+        if form.is_submitted() and _is_good(form, row.driver, present):
+            try:
+                return self._changed(row, form, present)
+            except NotPossible as refusal:
+                refuse(form, refusal)
+        page = self.render(
+            "console/channel.html",
+            channel=row,
+            form=form,
+            rows=provider_form.rows(form, row.driver, present),
+            title=labels.word(labels.DRIVERS, row.driver),
+            warning=gettext(ONLY_IN_DEMO) if sandbox_guard.is_barred(row) else "",
+            category=labels.word(labels.CATEGORIES, row.category),
+            by_hand=registry.DRIVERS[row.driver].by_hand,
+        )
+        return page, 422 if form.errors else 200
+
+    def _changed(self, row: Channel, form: ChannelForm, present: dict[str, Any]) -> Any:
+        given, facts = provider_form.changed(form, row.driver, present), form.facts()
+        before = ChannelForm(row.driver, formdata=None, data=_present(row))
+        old, new = provider_form.changes(given, present)
+        detail = audit.changes(texts(before, FIELDS) | old, texts(form, FIELDS) | new)
+        if detail:
+            same = bool(form.same_account.data)
+            audit.act(
+                access.actor(),
+                "set channel",
+                "channel",
+                str(row.id),
+                lambda: channel_setup.set_channel(row, given, same_account=same, mark=form.mark.data, **facts),
+                detail + ("; the same account" if same else ""),
+            )
+        flash(gettext("Saved.") if detail else gettext("Nothing was changed."), "good")
+        return redirect(url_for("channel.show", channel_id=row.id), 303)
+
+    @expose(f"{CHANNEL}/try", methods=("POST",))
+    def attempt(self, channel_id: int) -> Any:
+        """Ask the channel about an order that is not there, and say how that went."""
+        row = self._found(channel_id)
+        try:
+            found = audit.act(access.actor(), "try channel", "channel", str(row.id), lambda: channel_setup.check(row))
+            rows = [(labels.word(labels.CHECKS, each.about), each.good, said(each.text, **each.args)) for each in found]
+        except NotPossible as refusal:
+            why = str(refusal).removeprefix(f"channel {row.id}: ")
+            text = gettext("%(why)s. Look at the address, the number and the keys.", why=why)
+            rows = [(labels.word(labels.CHECKS, "keys"), False, text)]
+        flash(rows, "found")
+        return redirect(url_for("channel.show", channel_id=channel_id, _anchor="check"), 303)
+
+
+def views() -> list[Any]:
+    """The pages of channels."""
+    return [ChannelPage()]

@@ -1,0 +1,109 @@
+"""Requests that need the second factor or the password again: which they are, and the page that asks for it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import Blueprint, Flask, redirect, render_template, request, url_for
+from flask_babel import lazy_gettext
+from flask_login import current_user
+from flask_wtf import FlaskForm
+from wtforms import PasswordField, StringField
+from wtforms.validators import InputRequired, Length
+
+from blueprints.console import access
+from blueprints.console.forms import told
+from blueprints.console.pages import order
+from blueprints.console.pages import second_factor as factor
+from models.tables.operator import Operator
+from services.errors import NotPossible, Refused
+from services.security import audit, passwords, second_factor, sessions
+
+# Forms that need a confirmation of the last five minutes. Accounts are among them because a new account, or another
+# one's password, would be a way around the question; channels, because their keys decide where money goes.
+NEEDED = {
+    "channel.new",
+    "channel.show",
+    "factor.remove",
+    "factor.renew",
+    "merchant.account",
+    "merchant.adjust",
+    "merchant.reveal",
+    "merchant.rotate",
+    "operators.change",
+    "operators.index",
+    "operators.password",
+    "order.reveal",
+}
+OWN = "confirm-"  # how the names of this page's own fields begin
+
+pages = Blueprint("confirm", __name__)
+
+
+class PasswordAgain(FlaskForm):
+    """The account's own password."""
+
+    answer = PasswordField(lazy_gettext("Password"), [InputRequired(), Length(max=passwords.LONGEST)])
+
+
+class CodeAgain(FlaskForm):
+    """A code of the account's second factor."""
+
+    answer = StringField(lazy_gettext("Code"), [InputRequired(), Length(max=40)])
+
+
+def _form(operator: Operator) -> PasswordAgain | CodeAgain:
+    return (CodeAgain if second_factor.of(operator) else PasswordAgain)(prefix=OWN)
+
+
+def _page(form: PasswordAgain | CodeAgain, to: str, status: int, problem: str = "") -> Any:
+    """The form. It carries the fields that were sent, so that the browser can send them again."""
+    form.answer.data = ""
+    carried = [(name, value) for name, value in request.form.items(multi=True) if not name.startswith(OWN)]
+    return render_template(
+        "console/confirm.html",
+        **{"form": form, "problem": problem, "carried": carried, "by_code": isinstance(form, CodeAgain)},
+        url=url_for("confirm.check", to=to),
+    ), status
+
+
+@pages.post("/confirm")
+def check() -> Any:
+    """Check the answer, and repeat what needed it: 307 has the browser send the same form there."""
+    me, to = current_user.operator, request.args.get("to", "")
+    form = _form(me)
+    if not form.validate_on_submit():
+        return _page(form, to, 422)
+    try:
+        if isinstance(form, CodeAgain):
+            if factor.check(me, form.answer.data or ""):
+                factor.tell_left(me)
+        else:
+            access.check_password(me, form.answer.data or "")
+    except Refused as refusal:
+        return _page(form, to, 429, access.too_many(refusal))
+    except NotPossible as refusal:
+        return _page(form, to, 401, told(refusal))
+    audit.record(access.actor(), "confirm identity")
+    sessions.confirm(current_user.session)
+    return redirect(access.own(to), 307)
+
+
+def _is_needed() -> bool:
+    if request.method != "POST":
+        return False
+    if request.endpoint == "order.act":
+        return order.is_large_payout(str((request.view_args or {})["order_no"]))
+    return request.endpoint in NEEDED
+
+
+def _check() -> Any:
+    if not _is_needed() or sessions.is_confirmed(current_user.session):
+        return None
+    return _page(_form(current_user.operator), request.full_path.rstrip("?"), 403)
+
+
+def init(app: Flask) -> None:
+    """Ask before what needs it; after the checks of sessions, roles and forms."""
+    app.before_request(_check)
+    app.register_blueprint(pages)

@@ -1,0 +1,158 @@
+"""The console's first page: is my shop all right?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+from babel.dates import format_skeleton
+from babel.numbers import format_compact_decimal
+from flask import url_for
+from flask_admin import AdminIndexView, expose
+from flask_babel import gettext, lazy_gettext
+
+import settings
+from blueprints.console import alert_texts, charts, locale
+from blueprints.console.pages.ledger import owed
+from models.tables.channel import Channel
+from models.tables.order import BUY, COMPLETED, SELL
+from schemas.views import PAY_METHOD_TEXTS
+from services.console import alerts, onboarding, statistics, to_do
+from services.console.statistics import Statistics, Sum
+from services.ledger import accounts as books
+from services.ledger import scheduled_checks
+
+MOST_ROWS = 8  # of success rates, before the rest is folded away
+
+
+@dataclass(frozen=True)
+class Volume:
+    """What a day, or all of them, brought in and paid out; addresses of the lists behind it."""
+
+    inward: Sum
+    outward: Sum
+    urls: dict[str, str]
+    day: date | None = None
+
+    @property
+    def orders(self) -> int:
+        """How many orders were placed."""
+        return self.inward.orders + self.outward.orders
+
+    @property
+    def fees(self) -> int:
+        """What the operator earned, in fen, before what channels took."""
+        return self.inward.fees + self.outward.fees
+
+    @property
+    def commission(self) -> int:
+        """What channels took of it, in fen."""
+        return self.inward.commission + self.outward.commission
+
+
+@dataclass(frozen=True)
+class Rate:
+    """How often one channel and method succeeds; `part` is from 0 to 1, None where too few came to an end."""
+
+    name: str
+    method: str
+    sums: Sum
+    part: float | None
+    urls: dict[str, str]
+
+
+def _orders(**filters: Any) -> str:
+    return url_for("orders.index_view", **{f"flt_{name}": value for name, value in filters.items()})
+
+
+def _between(first: date, last: date) -> dict[str, str]:
+    return {"since": f"{first}T00:00", "until": f"{last}T23:59"}
+
+
+def _volume(sums: dict[int, Sum], first: date, last: date) -> Volume:
+    span = _between(first, last)
+    urls = {
+        "in": _orders(type=alert_texts.TYPES[BUY], status=COMPLETED, **span),
+        "out": _orders(type=alert_texts.TYPES[SELL], status=COMPLETED, **span),
+        "orders": _orders(**span),
+    }
+    return Volume(sums.get(BUY, Sum()), sums.get(SELL, Sum()), urls, last if first == last else None)
+
+
+def _by_day(shown: Statistics) -> list[Volume]:
+    sums = shown.by(lambda cell: (cell.day, cell.order_type))
+    return [_volume({kind: sums.get((day, kind), Sum()) for kind in (BUY, SELL)}, day, day) for day in shown.days]
+
+
+def _rates(shown: Statistics, order_type: int, names: dict[int, str]) -> Iterator[Rate]:
+    sums = shown.by(lambda cell: (cell.channel, cell.method), lambda cell: cell.order_type == order_type)
+    span = _between(shown.days[0], shown.today)
+    for (channel, method), each in sorted(sums.items(), key=lambda item: -item[1].orders):
+        about = {"type": alert_texts.TYPES[order_type], "channel": channel, "method": method, **span}
+        urls = {
+            "all": _orders(**about),
+            "completed": _orders(status=COMPLETED, **about),
+            "cancelled": _orders(status="cancelled", **about),
+        }
+        text = gettext(PAY_METHOD_TEXTS.get(method, method))
+        yield Rate(names.get(channel, str(channel)), text, each, alerts.rate(each), urls)
+
+
+def _short(fen: int) -> str:
+    """A round amount in yuan, as short as the reader's language says it: 2M, 200万."""
+    return format_compact_decimal(fen // 100, locale=locale.language(), fraction_digits=1)
+
+
+def _label(day: date) -> str:
+    """A day without its year, as the reader's language writes it."""
+    return format_skeleton("MMMd", day, locale=locale.language())
+
+
+class Dashboard(AdminIndexView):
+    """The first page."""
+
+    def __init__(self) -> None:
+        super().__init__(name=lazy_gettext("Overview"), url="/", template="console/dashboard.html")
+
+    @expose("/")
+    def index(self) -> str:
+        """How the shop is doing."""
+        shown, waits = statistics.of(locale.zone()), to_do.all_of_it()
+        found = [alert_texts.told(each) for each in alerts.findings(shown, waits, settings.active().verify_every)]
+        steps = onboarding.steps()
+        facts = {} if not onboarding.is_over(steps) else self._numbers(shown)
+        return self.render(
+            "console/dashboard.html",
+            found=found,
+            steps=steps,
+            begun=onboarding.is_over(steps),
+            shown=shown,
+            waits=waits,
+            claims_url=alert_texts.claims_link(waits.by_hand),
+            dead_url=alert_texts.dead_link(list(waits.dead), waits.dead_since),
+            ago=alert_texts.ago,
+            **facts,
+        )
+
+    def _numbers(self, shown: Statistics) -> dict[str, Any]:
+        days = _by_day(shown)
+        names = dict(Channel.select(Channel.id, Channel.name).tuples())
+        plot = charts.mirrored(days, [day.inward.amount for day in days], [day.outward.amount for day in days])
+        rates = {kind: list(_rates(shown, kind, names)) for kind in (BUY, SELL)}
+        return {
+            "today": days[-1],
+            "month": _volume(shown.by(lambda cell: cell.order_type), shown.days[0], shown.today),
+            "days": days,
+            "plot": plot,
+            "short": _short,
+            "label": _label,
+            "owed": owed,
+            "rates": [(gettext("Deposits"), rates[BUY]), (gettext("Withdrawals"), rates[SELL])],
+            "most_rows": MOST_ROWS,
+            "least": alerts.ENOUGH,
+            "sheet": books.sheet(),
+            "last": scheduled_checks.last(),
+            "running": scheduled_checks.running(),
+        }

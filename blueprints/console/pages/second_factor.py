@@ -1,0 +1,172 @@
+"""The second factor in the console: the code at sign-in, and setting it up, renewing its codes and removing it."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import segno
+from flask import Blueprint, Flask, flash, make_response, redirect, render_template, request, url_for
+from flask_babel import gettext, lazy_gettext, ngettext
+from flask_login import current_user
+from flask_wtf import FlaskForm
+from wtforms import HiddenField, PasswordField, StringField
+from wtforms.validators import InputRequired, Length, Regexp
+
+from blueprints.console import access, devices
+from blueprints.console.forms import refuse, told
+from models.tables.operator import Operator
+from services.errors import NotPossible, Refused
+from services.security import audit, passwords, second_factor
+
+log = logging.getLogger(__name__)
+
+pages = Blueprint("factor", __name__)
+
+
+class CodeForm(FlaskForm):
+    """A code of the account's app, or a recovery code."""
+
+    code = StringField(lazy_gettext("Code"), [InputRequired(), Length(max=40)])
+
+
+class SetUpForm(CodeForm):
+    """A new app: the secret that the page shows, a first code, and the account's own password."""
+
+    secret = HiddenField(validators=[Regexp(r"\A[A-Z2-7]{32}\Z")])
+    password = PasswordField(lazy_gettext("Password"), [InputRequired(), Length(max=passwords.LONGEST)])
+
+
+def check(operator: Operator, typed: str) -> bool:
+    """Count a try, and check a code of this account.
+
+    Returns:
+        whether it was a recovery code.
+
+    Raises:
+        NotPossible: it is incorrect, which the audit log records, because only someone with the password gets this far.
+        Refused: 42900.
+    """
+    actor = audit.Actor(operator.name, request.remote_addr or "")
+    take_back = access.count_try(devices.known_to(operator.name) or f"account {operator.name}", "code")
+    try:
+        is_recovery = second_factor.check(operator, typed)
+    except NotPossible:
+        log.warning("Console: %s at %s gave an incorrect code", operator.name, request.remote_addr)
+        audit.record(actor, "enter incorrect code", "operator", operator.name)
+        raise
+    take_back()
+    if is_recovery:
+        audit.record(actor, "use recovery code", "operator", operator.name)
+    return is_recovery
+
+
+def tell_left(operator: Operator) -> None:
+    """Say how many recovery codes are left."""
+    left = second_factor.recovery_codes_left(operator)
+    flash(ngettext("%(num)s recovery code left.", "%(num)s recovery codes left.", left), "warn")
+
+
+@pages.route("/login/code", methods=["GET", "POST"])
+def code() -> Any:
+    """Ask for the code of an account whose password was given, and begin its session."""
+    operator = access.pending()
+    if operator is None:
+        return redirect(url_for("access.login", next=request.args.get("next")))
+    form, problem, status = CodeForm(), "", 200
+    if form.validate_on_submit():
+        try:
+            is_recovery = check(operator, form.code.data or "")
+            answer = access.begin_session(operator)
+            if is_recovery:
+                tell_left(operator)
+            return answer
+        except NotPossible as refusal:
+            problem, status = told(refusal), 401
+        except Refused as refusal:
+            problem, status = access.too_many(refusal), 429
+    elif form.is_submitted():
+        status = 422
+    form.code.data = ""
+    return render_template("console/code.html", form=form, problem=problem, name=operator.name), status
+
+
+@pages.route("/factor", methods=["GET", "POST"])
+def index() -> Any:
+    """The account's own second factor, or the form that sets one up."""
+    me = current_user.operator
+    if second_factor.of(me) is not None:
+        left = second_factor.recovery_codes_left(me)
+        return render_template("console/factor.html", left=left, required=second_factor.is_required())
+    form = SetUpForm()
+    if form.validate_on_submit():
+        try:
+            answer = make_response(_codes(_set_up(me, form)))
+            devices.remember(answer, me.name)
+            return answer
+        except NotPossible as refusal:
+            refuse(form, refusal)
+        except Refused as refusal:
+            flash(access.too_many(refusal), "bad")
+    return _set_up_page(form), 422 if form.is_submitted() else 200
+
+
+def _set_up(me: Operator, form: SetUpForm) -> list[str]:
+    access.check_password(me, form.password.data or "")
+    secret, typed, this = str(form.secret.data), form.code.data or "", current_user.session.id
+    return audit.act(
+        *(access.actor(), "set up second factor", "operator", me.name),
+        lambda: second_factor.set_up(me, secret, typed, this),
+    )
+
+
+def _set_up_page(form: SetUpForm) -> str:
+    if form.secret.errors or not form.secret.data:
+        form.secret.data = second_factor.new_secret()
+    secret, form.code.data = str(form.secret.data), ""
+    # Not kept in a cache, as the codes of payment pages are: it is a secret.
+    qr = segno.make(second_factor.address(secret, current_user.name), error="m")
+    picture = qr.svg_data_uri(scale=5, border=2, dark="#000", light="#fff", omitsize=True)
+    spaced = " ".join(secret[at : at + 4] for at in range(0, len(secret), 4))
+    required = second_factor.is_required()
+    return render_template("console/factor_new.html", form=form, picture=picture, secret=spaced, required=required)
+
+
+def _codes(codes: list[str]) -> str:
+    return render_template("console/recovery_codes.html", codes=codes)
+
+
+@pages.post("/factor/renew")
+def renew() -> Any:
+    """Show new recovery codes, this once; the ones from before are void."""
+    me = current_user.operator
+    try:
+        return _codes(
+            audit.act(
+                *(access.actor(), "renew recovery codes", "operator", me.name),
+                lambda: second_factor.renew_codes(me),
+            )
+        )
+    except NotPossible as refusal:
+        flash(told(refusal), "bad")
+        return redirect(url_for(".index"), 303)
+
+
+@pages.post("/factor/remove")
+def remove() -> Any:
+    """Remove the account's own second factor."""
+    me = current_user.operator
+    try:
+        audit.act(
+            *(access.actor(), "remove second factor", "operator", me.name),
+            lambda: second_factor.remove(me),
+        )
+        flash(gettext("Two-factor authentication is off."), "good")
+    except NotPossible as refusal:
+        flash(told(refusal), "bad")
+    return redirect(url_for(".index"), 303)
+
+
+def init(app: Flask) -> None:
+    """Serve these pages."""
+    app.register_blueprint(pages)

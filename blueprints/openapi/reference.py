@@ -1,0 +1,194 @@
+"""The OpenAPI document as rows and sections, for the page that shows it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from blueprints.api.operations import JSON
+from schemas.contract import AUTH, FILLED, PATTERNS
+
+TYPES = {"integer": "int", "number": "decimal", "string": "text", "array": "list", "boolean": "bool"}
+SAYS_NOTHING = {*PATTERNS.values(), FILLED}  # beside a field's type
+
+
+@dataclass(frozen=True)
+class Row:
+    """One field, as it is shown; `name` is its path: `card.no`, `list[].name`."""
+
+    name: str
+    kind: str
+    required: bool
+    about: str
+    unit: str
+    range: str
+    example: str
+    codes: list[int]
+
+
+@dataclass(frozen=True)
+class Part:
+    """One form of a body or of an answer's data: its rows and an example of the whole."""
+
+    title: str
+    rows: list[Row]
+    example: str
+
+
+def _shown(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _choices(shape: dict[str, Any]) -> list[str]:
+    values = [shape["const"]] if "const" in shape else shape.get("enum", [])
+    return [*dict.fromkeys(_shown(value) for value in values if value not in ("", None))]
+
+
+def _range(shape: dict[str, Any]) -> str:
+    """What a value may be, in a few words."""
+    if choices := _choices(shape):
+        return ", ".join(choices)
+    said = [" to ".join(shape["x-range"])] if "x-range" in shape else []
+    if "maximum" in shape:
+        above = f"more than {shape['exclusiveMinimum']}, up" if "exclusiveMinimum" in shape else shape["minimum"]
+        said.append(f"{above} to {shape['maximum']}")
+    elif "maxLength" in shape:
+        said.append(f"at most {shape['maxLength']} characters")
+    pattern = shape.get("pattern", "").removeprefix("^$|")
+    if pattern and pattern not in SAYS_NOTHING:
+        said.append(pattern)
+    if "format" in shape:
+        said.append(shape["format"])
+    return ", ".join(map(str, said))
+
+
+def _kind(shape: dict[str, Any]) -> str:
+    types = shape.get("type", "object")
+    types = [types] if isinstance(types, str) else types
+    first = next(TYPES.get(each, each) for each in types if each != "null")
+    return f"{first}, null" if types[1:] == ["null"] and "x-error-codes" not in shape else first
+
+
+def _row(name: str, shape: dict[str, Any], required: bool, about: str) -> Row:
+    examples = shape.get("examples", [])
+    example = _shown(examples[0]) if examples else ""
+    codes = shape.get("x-error-codes", [])
+    return Row(name, _kind(shape), required, about, shape.get("x-unit", ""), _range(shape), example, codes)
+
+
+class Reference:
+    """One document."""
+
+    def __init__(self, document: dict[str, Any]):
+        self.document, self.info = document, document["info"]
+        self.server = document["servers"][0]["url"]
+        self.about = self.info["description"].strip().split("\n\n")
+        self._schemas = document["components"]["schemas"]
+        self.operations = [
+            {"path": path, "method": method.upper(), **content}
+            for path, methods in document["paths"].items()
+            for method, content in methods.items()
+        ]
+
+    def groups(self) -> list[tuple[str, list[dict[str, Any]]]]:
+        """The operations by their tag."""
+        tags = dict.fromkeys(each["tags"][0] for each in self.operations)
+        return [(tag, [each for each in self.operations if each["tags"][0] == tag]) for tag in tags]
+
+    def _resolved(self, shape: dict[str, Any]) -> dict[str, Any]:
+        if "$ref" not in shape:
+            return shape
+        return self._schemas[shape["$ref"].rsplit("/", 1)[-1]] | {
+            name: value for name, value in shape.items() if name != "$ref"
+        }
+
+    def rows(self, shape: dict[str, Any], before: str = "") -> Iterator[Row]:
+        """The fields of an object, of what is in it, and of what its lists hold."""
+        shape = self._resolved(shape)
+        if "items" in shape and shape.get("type") == "array":
+            yield from self.rows(shape["items"], f"{before}[]")
+            return
+        for name, own in shape.get("properties", {}).items():
+            whole = self._resolved(own)
+            path = f"{before}.{name}" if before else name
+            yield _row(path, whole, name in shape.get("required", ()), whole.get("description", ""))
+            yield from self.rows(whole, path)
+        inside = shape.get("additionalProperties")
+        if isinstance(inside, dict):
+            yield from self.rows(inside, f"{before}.*" if before else "*")
+
+    def _part(self, shape: dict[str, Any], example: Any) -> Part:
+        title = self._resolved(shape).get("description", "")
+        shown = json.dumps(example, ensure_ascii=False, indent=2) if example else ""
+        return Part(title, [*self.rows(shape)], shown)
+
+    @staticmethod
+    def _values(content: dict[str, Any]) -> list[Any]:
+        return [each.get("value") for each in content.get("examples", {}).values()]
+
+    def parameters(self, operation: dict[str, Any], place: str) -> list[Row]:
+        """Those in the path, the query or the header; without the four that sign."""
+        return [
+            _row(each["name"], each["schema"], each["required"], each["description"])
+            for each in operation.get("parameters", ())
+            if each["in"] == place and each["name"] not in AUTH
+        ]
+
+    def signing(self) -> list[Row]:
+        """The four parameters that sign a request."""
+        return [row for row in self.rows({"$ref": "#/components/schemas/OptionalAuth"}) if row.name in AUTH]
+
+    def bodies(self, operation: dict[str, Any]) -> list[Part]:
+        """The forms of the request's body, without the four that sign."""
+        parts = []
+        for content in operation.get("requestBody", {}).get("content", {}).values():
+            shapes = content["schema"].get("oneOf", [content["schema"]])
+            examples = self._values(content) or [None] * len(shapes)
+            parts += [self._part(shape, example) for shape, example in zip(shapes, examples, strict=True)]
+        return [Part(each.title, [row for row in each.rows if row.name not in AUTH], each.example) for each in parts]
+
+    def results(self, operation: dict[str, Any]) -> list[Part]:
+        """The forms of the success's `data`."""
+        content = operation["responses"].get("200", {}).get("content", {}).get(JSON, {})
+        if "properties" not in content.get("schema", {}):
+            return []
+        data = content["schema"]["properties"]["data"]
+        shapes = data.get("oneOf", [data])
+        return [self._part(shape, value) for shape, value in zip(shapes, self._values(content), strict=True)]
+
+    def refusals(self, operation: dict[str, Any]) -> list[int]:
+        """The codes that an operation can refuse with."""
+        answers = operation["responses"].values()
+        found = [code for each in answers for code in each.get("content", {}).get(JSON, {}).get("examples", {})]
+        return sorted(int(code) for code in found if code.isdigit())
+
+    def others(self, operation: dict[str, Any]) -> list[tuple[str, str, str]]:
+        """The answers without an envelope: status, what it is, media type."""
+        return [
+            (status, answer["description"].split(".")[0], media)
+            for status, answer in operation["responses"].items()
+            for media, content in (answer.get("content") or {"": {}}).items()
+            if media != JSON or ("allOf" not in content["schema"] and "properties" not in content["schema"])
+        ]
+
+    def codes(self) -> list[tuple[int, str, list[str]]]:
+        """Each code, its text, and the operations that it comes from; none named where it is any."""
+        names = {each["operationId"]: self.refusals(each) for each in self.operations}
+        anywhere = self.refusals({"responses": self.document["x-elsewhere"]})
+        found = []
+        for code, example in self.document["components"]["examples"].items():
+            those = [name for name, codes in names.items() if int(code) in codes]
+            is_anywhere = len(those) == len(names) or int(code) in anywhere
+            found.append((int(code), example["summary"], [] if is_anywhere else those))
+        return found
+
+    def events(self) -> list[dict[str, Any]]:
+        """The callbacks, each with its name."""
+        return [{"name": name, **methods["post"]} for name, methods in self.document["webhooks"].items()]
+
+    def event(self) -> Part:
+        """The body that all callbacks share."""
+        content = self.events()[0]["requestBody"]["content"][JSON]
+        return self._part(content["schema"]["allOf"][0], content["example"])

@@ -1,0 +1,138 @@
+"""What an operation can answer with, for the OpenAPI document: envelopes, headers, refusals by the table of errors."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from http import HTTPStatus
+from typing import Any
+
+from apispec.ext.marshmallow import OpenAPIConverter
+
+from blueprints.api.operations import JSON, Operation
+from schemas.responses import NoticeRefused
+from services.errors import ERRORS, RETRY_AFTER
+
+# Statuses that any request can meet, before a handler is reached or while it works.
+ANYWHERE = {400, 408, 413, 429, 500, 503}
+CAN_WAIT = {*(code // 100 for code in RETRY_AFTER), 409, 429}
+ELSEWHERE = (40404, 40500)  # by an address or a method that the document does not have
+
+CODE = {"description": "The HTTP status followed by two digits.", "type": "integer"}
+MSG = {"description": "For people; don't compare it in code.", "type": "string"}
+FAILURE = {
+    "type": "object",
+    "description": "A refusal.",
+    "required": ["code", "msg", "data"],
+    "properties": {
+        "code": {**CODE, "examples": [42200], "enum": [*ERRORS]},
+        "msg": {**MSG, "examples": ["invalid fields"]},
+        "data": {
+            "description": "null, or {field: [messages]} nested as sent, in English.",
+            "type": ["object", "array", "null"],
+            "examples": [{"cny_amount": ["Must be greater than 0."]}],
+        },
+    },
+}
+
+
+def _header(text: str, example: Any, **schema: Any) -> dict[str, Any]:
+    return {"description": text, "schema": {"type": "string"} | schema, "example": example}
+
+
+HEADERS = {
+    "X-Service-Version": _header("The service's version.", "0.3.0"),
+    "X-Request-Id": _header(
+        "Names this request in the service's log: what you sent under this name, if it can be one, else a new one.",
+        "b6a7f3c1d2e4-1f",
+        pattern="^[A-Za-z0-9._-]{1,64}$",
+    ),
+    "X-Content-Type-Options": _header("The content type is the one that is said.", "nosniff", const="nosniff"),
+    "Cache-Control": _header("Whether and for how long the answer may be kept.", "no-store"),
+    "Retry-After": _header(
+        "Seconds to wait; with 40902, 42900, 50000, 50201 and 50300.", 1, type="integer", minimum=0, maximum=86_400
+    )
+    | {"x-unit": "seconds"},
+    "Idempotency-Replayed": _header("The first answer, given again.", "true", enum=["true"]),
+    "Allow": _header("The methods that this address takes.", "POST"),
+    "Location": _header("Where to go on.", "/addons/paychannel/pay/index?order_no=202601018899480685472049"),
+    "Access-Control-Allow-Origin": _header("Any page may read it.", "*", const="*"),
+    "ETag": _header("Names this answer, for `If-None-Match`.", '"0a1b2c3d"'),
+    "Vary": _header("The request's headers that the answer depends on.", "Accept-Encoding, Accept-Language"),
+    "Content-Encoding": _header("How it is packed, where the caller takes that.", "gzip", const="gzip"),
+    "Content-Security-Policy": _header("What the page may load: nothing from elsewhere.", "default-src 'none'"),
+    "Referrer-Policy": _header("What the page tells where its links lead.", "strict-origin"),
+}
+ON_ALL = ("X-Service-Version", "X-Request-Id", "X-Content-Type-Options", "Cache-Control")  # every answer has these
+for _name in ON_ALL:
+    HEADERS[_name]["required"] = True
+
+
+def headers(*names: str) -> dict[str, Any]:
+    """The headers of an answer: those that all have, and these."""
+    return {name: {"$ref": f"#/components/headers/{name}"} for name in (*ON_ALL, *names)}
+
+
+def failure(code: int) -> dict[str, Any]:
+    """The example of a refusal."""
+    data = {"cny_amount": ["Must have at most two decimals."]} if code == 42200 else None
+    return {"summary": ERRORS[code], "value": {"code": code, "msg": ERRORS[code], "data": data}}
+
+
+def _success(operation: Operation, converter: OpenAPIConverter) -> dict[str, Any]:
+    data = [converter.field2property(each) for each in operation.data]
+    properties: dict[str, Any] = {
+        "code": {**CODE, "description": "1 is success.", "const": 1},
+        "msg": {**MSG, "examples": ["order created" if operation.time else "success"]},
+        "data": {"description": "The result."} | (data[0] if len(data) == 1 else {"oneOf": data}),
+    }
+    if operation.time:
+        when = {"description": "When the order was created, as a text.", "x-unit": "Unix seconds"}
+        properties["time"] = {**when, "type": "string", "pattern": "^[0-9]{1,12}$", "examples": ["1767225600"]}
+    schema = {"type": "object", "required": list(properties), "properties": properties}
+    return {"description": "Success.", "headers": headers(*operation.sends), "content": {JSON: {"schema": schema}}}
+
+
+def refusals(codes: set[int], sends: tuple[str, ...] = ()) -> dict[str, dict[str, Any]]:
+    """A response for each HTTP status, with the codes that it can carry."""
+    by_status: dict[int, list[int]] = defaultdict(list)
+    for code in sorted(codes):
+        by_status[code // 100].append(code)
+    found = {}
+    for status, those in by_status.items():
+        only = {"type": "object", "properties": {"code": {**CODE, "enum": those, "examples": those[:1]}}}
+        found[str(status)] = {
+            "description": "; ".join(f"{code} {ERRORS[code]}" for code in those) + ".",
+            "headers": headers(*["Retry-After"] * (status in CAN_WAIT), *["Allow"] * (status == 405), *sends),
+            "content": {
+                JSON: {
+                    "schema": {"allOf": [{"$ref": "#/components/schemas/Failure"}, only]},
+                    "examples": {str(code): {"$ref": f"#/components/examples/{code}"} for code in those},
+                }
+            },
+        }
+    return found
+
+
+def _other(answer: dict[str, Any], status: int, media: str, converter: OpenAPIConverter) -> None:
+    """Add an answer without an envelope to what that status has."""
+    content = answer.setdefault("content", {})
+    if media == JSON and media in content:
+        content[media]["schema"] = {"anyOf": [content[media]["schema"], converter.resolve_nested_schema(NoticeRefused)]}
+    elif media:
+        content[media] = {"schema": {"type": "object" if media == JSON else "string"}}
+    if not content:
+        del answer["content"]
+    if status == HTTPStatus.SEE_OTHER:
+        answer["headers"] |= headers("Location")
+
+
+def responses(operation: Operation, converter: OpenAPIConverter) -> dict[str, Any]:
+    """All that an operation can answer with, by HTTP status."""
+    anywhere = {code for code in ERRORS if code // 100 in ANYWHERE}
+    found = refusals(anywhere | set(operation.codes), operation.sends)
+    if operation.data:
+        found["200"] = _success(operation, converter)
+    for status, media in operation.others:
+        whole = {"description": f"{HTTPStatus(status).phrase}.", "headers": headers(*operation.sends)}
+        _other(found.setdefault(str(status), whole), status, media, converter)
+    return dict(sorted(found.items()))

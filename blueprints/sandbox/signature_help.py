@@ -1,0 +1,131 @@
+"""In demo mode, `/sandbox/sign` explains a request's signature: of one that was refused lately, or of any other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+from flask import Blueprint, Response, render_template, request
+from flask_babel import gettext
+from marshmallow import ValidationError
+
+import settings
+from blueprints.checkout.payment_page import POLICY
+from models.tables.merchant import Merchant
+from services.errors import Refused
+from services.sandbox import demo, rejected_signatures, signature_help, simulator
+from services.sandbox.rejected_signatures import Unsigned
+from services.sandbox.signature_help import Explanation, Said
+from services.sandbox.signature_help.received import ENDPOINTS, WHY_LEFT_OUT
+from services.sandbox.signature_help.recipe import Keys
+from services.sandbox.signature_help.texts import STATES, name_of, visible
+
+sandbox_sign = Blueprint("sandbox_sign", __name__, url_prefix="/sandbox")
+
+
+@dataclass(frozen=True)
+class Form:
+    """What the form holds. The secret is read, and never put into a page."""
+
+    endpoint: str
+    body: str
+    query: str = ""
+    api_key: str = "demo"
+    theirs: str = ""
+    signature: str = ""
+
+
+@sandbox_sign.before_request
+def _only_in_demo_mode() -> None:
+    if not settings.active().demo:
+        raise Refused(40404)
+
+
+@sandbox_sign.after_request
+def _strict(response: Response) -> Response:
+    response.headers["Content-Security-Policy"] = POLICY
+    response.headers["Vary"] = "Accept-Language"
+    return response
+
+
+def _keys(api_key: str) -> Keys:
+    """The secrets of a demo merchant; those of any other are nobody's to try."""
+    merchant = Merchant.get_or_none(Merchant.key == api_key, Merchant.demo)
+    return signature_help.keys_of(merchant) if merchant else Keys()
+
+
+def _said(said: Said) -> str:
+    return gettext(said.text, **dict(said.values))
+
+
+def _char(char: str) -> str:
+    name, shown = name_of(char)
+    return " ".join(filter(None, (gettext(name) if name else "", shown)))
+
+
+def _pasted(text: str) -> str | None:
+    """A text out of a form, whose line ends browsers replace; or out of a message, in one line with `\\n` in it."""
+    text = text.replace("\r\n", "\n")
+    if "\n" not in text:
+        text = text.replace("\\r", "\r").replace("\\n", "\n")
+    return text or None
+
+
+def _of_refused(one: Unsigned) -> tuple[Form, Explanation]:
+    keys = _keys(one.api_key)
+    told = signature_help.explain(
+        one.path, one.body, one.query, keys, reveal=signature_help.is_public(keys), now=one.at
+    )
+    return Form(one.endpoint, one.body.decode(errors="replace"), one.query, one.api_key), told
+
+
+def _of_form() -> tuple[Form, Explanation]:
+    form = Form(**{field.name: request.form.get(field.name, "") for field in fields(Form)})
+    if form.endpoint not in ENDPOINTS:
+        raise ValidationError({"endpoint": [f"Must be one of: {', '.join(ENDPOINTS)}."]})
+    secret = request.form.get("secret", "").strip()
+    keys = Keys(api=(secret,)) if secret else _keys(form.api_key)
+    told = signature_help.explain(
+        f"{settings.active().api_prefix}/merchant/{form.endpoint}",
+        form.body.strip().encode(),
+        form.query.strip().removeprefix("?"),
+        keys,
+        theirs=_pasted(form.theirs),
+        signature=form.signature.strip() or None,
+        reveal=bool(secret) or signature_help.is_public(keys),
+    )
+    return form, told
+
+
+def _page(form: Form, told: Explanation | None, shown: Unsigned | None = None, lost: bool = False) -> str:
+    return render_template(
+        "sign.html",
+        form=form,
+        told=told,
+        shown=shown,
+        lost=lost,
+        lately=rejected_signatures.lately(),
+        endpoints=ENDPOINTS,
+        merchants=[merchant.key for merchant in simulator.merchants()],
+        said=_said,
+        char=_char,
+        visible=visible,
+        states=STATES,
+        why=WHY_LEFT_OUT,
+    )
+
+
+@sandbox_sign.get("/sign")
+def ask() -> str:
+    """The newest request that was refused, or that with the number `refused`, explained; and a form for any other."""
+    lately = rejected_signatures.lately()
+    wanted = request.args.get("refused", "")
+    shown = next((one for one in lately if not wanted or str(one.number) == wanted), None)
+    if shown is None:
+        return _page(Form("createOrder", demo.signed_wrongly()), None, lost=bool(wanted))
+    return _page(*_of_refused(shown), shown)
+
+
+@sandbox_sign.post("/sign")
+def tell() -> str:
+    """Explain what was pasted into the form. Nothing of it is kept."""
+    return _page(*_of_form())

@@ -1,0 +1,1 @@
+"""The sandbox driver and the simulated upstream that it calls."""

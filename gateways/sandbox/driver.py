@@ -1,0 +1,151 @@
+"""The sandbox driver: speaks to the simulator as the other drivers speak to their upstreams."""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+
+from marshmallow import Schema, ValidationError, fields, validate
+
+import business_clock
+from gateways.base import (
+    METHODS,
+    BadNotice,
+    ChannelRefused,
+    ChannelUnknown,
+    Driver,
+    Incoming,
+    Notice,
+    Opened,
+    Payment,
+    Payout,
+    Report,
+    State,
+)
+from gateways.config import N_, told
+from gateways.sandbox.simulator import (
+    LATE_PAYOUT_SECONDS,
+    OUTCOMES,
+    PAYOUT_SECONDS,
+    SIGNATURE_HEADER,
+    UNANSWERED,
+    Play,
+    Simulator,
+    books,
+    notice,
+    sign,
+)
+
+MOST_FEN = 10**15
+PAYOUT_OUTCOMES = tuple(outcome for outcome in OUTCOMES if outcome != "duplicate")
+
+
+class SandboxConfig(Schema):
+    """`open`: what becomes of new deposits; `payout`: what becomes of withdrawals nobody said anything about."""
+
+    secret = fields.String(
+        load_default=lambda: secrets.token_hex(16),
+        validate=validate.Length(min=8),
+        metadata=told(
+            N_("Notice secret"), N_("What the simulator signs its notices with. Made for you where empty."), secret=True
+        ),
+    )
+    open = fields.String(
+        load_default="accept",
+        validate=validate.OneOf(["accept", "refuse", "timeout"]),
+        metadata=told(
+            N_("New deposits"), N_("What the simulator does with each: accept it, refuse it, or not answer.")
+        ),
+    )
+    payout = fields.String(
+        load_default="success",
+        validate=validate.OneOf(PAYOUT_OUTCOMES),
+        metadata=told(N_("Withdrawals"), N_("What becomes of those that nobody told the simulator anything about.")),
+    )
+
+
+class SandboxNotice(Schema):
+    """A notice's body; `amount` in fen."""
+
+    order_no = fields.String(required=True)
+    state = fields.String(required=True, validate=validate.OneOf([state.value for state in State]))
+    amount = fields.Integer(required=True, strict=True, validate=validate.Range(0, MOST_FEN))
+    reference = fields.String(required=True, validate=validate.Length(1, 64))
+
+
+_notice = SandboxNotice()
+
+
+class SandboxDriver(Driver):
+    """Deposits are paid by a tester's click, withdrawals pay themselves out within seconds."""
+
+    name = "sandbox"
+    title = N_("Sandbox")
+    about = N_("A simulator inside the service, to try things out. No real money moves.")
+    config_schema = SandboxConfig
+    payout_methods = METHODS
+    shows_payouts_after = 0
+
+    @property
+    def opens_locally(self) -> bool:  # type: ignore[override]
+        """Yes, unless it is to behave like an upstream that does not open a deposit."""
+        return bool(self.config["open"] == "accept")
+
+    @property
+    def simulator(self) -> Simulator:
+        """The upstream."""
+        return books()
+
+    def open_payment(self, payment: Payment) -> Opened:
+        if self.config["open"] == "refuse":
+            raise ChannelRefused("the sandbox was told to refuse deposits")
+        if self.config["open"] == "timeout":
+            raise ChannelUnknown("the sandbox did not answer")
+        return Opened(qr=payment.pay_url)
+
+    def notices(self, order_no: str) -> list[Incoming]:
+        """The notices that the simulator sends for what it was told of a deposit."""
+        play = self.simulator.find(order_no)
+        times = {"silent": 0, "timeout": 0, "duplicate": 2}
+        if play is None:
+            return []
+        body, signature = notice(play, self.config["secret"])
+        return [Incoming("POST", b"", {SIGNATURE_HEADER: signature}, body)] * times.get(play.outcome, 1)
+
+    def read_notice(self, incoming: Incoming) -> Notice:
+        given = incoming.headers.get(SIGNATURE_HEADER, "")
+        if not hmac.compare_digest(sign(incoming.body, self.config["secret"]).encode(), given.encode()):
+            raise BadNotice("bad signature")
+        try:
+            said = _notice.loads(incoming.body)
+        except (ValidationError, ValueError) as error:
+            raise BadNotice(f"makes no sense: {error}") from None
+        return Notice(said["order_no"], Report(State(said["state"]), said["amount"], said["reference"]))
+
+    def _answer(self, play: Play) -> Report:
+        """What the simulator says when it is asked about an order with an outcome."""
+        if play.outcome == "timeout" and play.asked < UNANSWERED:
+            self.simulator.count_question(play.order_no)
+            raise ChannelUnknown("the sandbox did not answer")
+        state = State.FAILED if play.outcome == "fail" else State.PAID
+        return Report(state, play.reported_amount, f"SB{play.order_no}")
+
+    def query(self, payment: Payment) -> Report:
+        play = self.simulator.find(payment.order_no)
+        return self._answer(play) if play else Report(State.OPEN)
+
+    def close(self, payment: Payment) -> bool:
+        return True
+
+    def pay_out(self, payout: Payout) -> Report:
+        self.simulator.hand_in(payout.order_no, payout.amount, self.config["payout"])
+        return Report(State.OPEN)
+
+    def query_payout(self, payout: Payout) -> Report:
+        play = self.simulator.find(payout.order_no)
+        if play is None or play.payout_at is None:
+            return Report(State.ABSENT)
+        takes = LATE_PAYOUT_SECONDS if play.outcome == "late" else PAYOUT_SECONDS
+        if play.outcome == "silent" or 0 <= business_clock.exactly() - play.payout_at < takes:
+            return Report(State.OPEN)
+        return self._answer(play)

@@ -1,0 +1,1 @@
+"""The database: connections to SQLite or Postgres, transactions and errors."""

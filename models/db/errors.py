@@ -1,0 +1,94 @@
+"""What an error of the database or its disk means: a table, by the name that the database gives it."""
+
+from __future__ import annotations
+
+import errno
+from dataclasses import dataclass
+
+from peewee import InterfaceError, OperationalError, PeeweeException
+
+from models.db.keyed_mutex import NoTurn
+from models.db.postgres import sqlstate
+
+N_ = str  # marks a text for translation where it is shown
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Why nothing can be stored (or read) now: a word for machines, a text for the operator.
+
+    `retry_after`: seconds after which a caller may try again.
+    """
+
+    word: str
+    text: str
+    retry_after: int
+
+
+LOCKED = Fault("locked", N_("the database is locked by another process"), 1)
+FULL = Fault("disk_full", N_("no room is left on the disk of the database"), 5)
+READ_ONLY = Fault("read_only", N_("the database or its disk is read-only"), 5)
+FAILING = Fault("disk_error", N_("the disk of the database fails"), 5)
+MISSING = Fault("missing", N_("the database file is gone, replaced, or can't be opened"), 5)
+DAMAGED = Fault("damaged", N_("the database file is damaged: restore a backup"), 30)
+HANGING = Fault("hanging", N_("a write to the database does not come to an end"), 5)
+AWAY = Fault("unreachable", N_("Postgres can't be reached, is restarting, or has no connection left"), 2)
+
+# By how the extended name begins; the first that fits counts.
+SQLITE = {
+    "SQLITE_BUSY": LOCKED,
+    "SQLITE_LOCKED": LOCKED,
+    "SQLITE_PROTOCOL": LOCKED,
+    "SQLITE_FULL": FULL,
+    "SQLITE_READONLY_DBMOVED": MISSING,
+    "SQLITE_READONLY": READ_ONLY,
+    "SQLITE_IOERR": FAILING,
+    "SQLITE_CANTOPEN": MISSING,
+    "SQLITE_CORRUPT": DAMAGED,
+    "SQLITE_NOTADB": DAMAGED,
+}
+# By how the SQLSTATE begins; the first that fits counts.
+POSTGRES = {
+    "08": AWAY,
+    "57014": LOCKED,  # a statement took too long
+    "57": AWAY,
+    "53100": FULL,
+    "53": AWAY,
+    "25006": READ_ONLY,
+    "55P03": LOCKED,
+    "40": LOCKED,
+    "58": FAILING,
+    "XX": DAMAGED,
+}
+SYSTEM = {
+    errno.ENOSPC: FULL,
+    errno.EDQUOT: FULL,
+    errno.EFBIG: FULL,
+    errno.EROFS: READ_ONLY,
+    errno.EIO: FAILING,
+}
+
+
+def _named(names: dict[str, Fault], name: str) -> Fault | None:
+    return next((fault for start, fault in names.items() if name.startswith(start)), None)
+
+
+def fault_of(error: BaseException) -> Fault | None:
+    """The fault behind an error of peewee, of the database's driver, or of the system; None where there is none."""
+    if isinstance(error, NoTurn):
+        return LOCKED
+    state = sqlstate(error)
+    if state is not None:
+        if not state:  # the connection failed, or was lost
+            return AWAY if isinstance(error, (OperationalError, InterfaceError)) else None
+        return _named(POSTGRES, state)
+    while isinstance(error, PeeweeException) and hasattr(error, "orig"):
+        error = error.orig  # the driver's own; one that comes of connecting is wrapped twice
+    name = getattr(error, "sqlite_errorname", None)
+    known = _named(SQLITE, name) if name else None
+    return known or (SYSTEM.get(error.errno or 0) if isinstance(error, OSError) else None)
+
+
+def first_line(error: Exception) -> str:
+    """What a database says is wrong, without the row: Postgres adds all its values in further lines."""
+    return str(error).partition("\n")[0]

@@ -1,0 +1,50 @@
+"""Work that Postgres does one at a time anyway: who waits for a turn holds no connection, so others find some."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+from peewee import OperationalError
+
+from models.db.base import database
+from models.db.postgres import LONGEST_WAIT
+
+MOST_IN_LINE = 32  # of one party; each keeps a thread from all others
+
+
+class _Turn:
+    def __init__(self) -> None:
+        self.lock, self.line = threading.Lock(), threading.BoundedSemaphore(MOST_IN_LINE)
+
+
+_turns: dict[int, _Turn] = {}
+
+
+class NoTurn(OperationalError):
+    """The turn did not come in time."""
+
+
+@contextmanager
+def one_at_a_time(party: int) -> Iterator[None]:
+    """Be the only one of this process and party; on SQLite all wait for the writer.
+
+    Args:
+        party: a merchant's id.
+
+    Raises:
+        NoTurn: after LONGEST_WAIT, or at once where MOST_IN_LINE are in line.
+    """
+    if not database.is_shared:
+        yield
+        return
+    turn = _turns.setdefault(party, _Turn())
+    if not turn.line.acquire(blocking=False):
+        raise NoTurn(f"{MOST_IN_LINE} are in line already")
+    with ExitStack() as held:
+        held.callback(turn.line.release)
+        if not turn.lock.acquire(timeout=LONGEST_WAIT):
+            raise NoTurn(f"no turn for {LONGEST_WAIT:g} seconds")
+        held.callback(turn.lock.release)
+        yield

@@ -1,0 +1,1 @@
+"""Queries that stay fast at any number of orders: keyset pages, counts, search."""

@@ -1,0 +1,113 @@
+"""Pages of a merchant's orders of some types and statuses, found by the counts per bucket.
+
+The counts say how many there are and in which bucket a page begins. A bucket is of orders that are
+neighbours in time (models/tables/order_counts.py); only in those that a range of time cuts are rows counted.
+"""
+
+from __future__ import annotations
+
+from functools import cache, reduce
+from itertools import product
+from typing import Any
+
+from peewee import SQL, fn
+
+from models.db.base import Statement
+from models.queries.order_range import Cells, Span, of_cells
+from models.tables.order import Order
+from models.tables.order_counts import BUCKET, Tally
+
+
+@cache
+def _total(cells: Cells) -> Statement:
+    """How many of these cells are in the buckets from `low` to `high`."""
+    return Statement(
+        lambda v: Tally.select(fn.COALESCE(fn.SUM(Tally.count), 0)).where(
+            Tally.merchant == v.merchant, of_cells(Tally, cells), Tally.bucket.between(v.low, v.high)
+        )
+    )
+
+
+@cache
+def _counts(cells: Cells) -> Statement:
+    """How many of these cells are in each bucket from `low` to `high`, the highest first."""
+    return Statement(
+        lambda v: (
+            Tally.select(Tally.bucket, fn.SUM(Tally.count))
+            .where(Tally.merchant == v.merchant, of_cells(Tally, cells), Tally.bucket.between(v.low, v.high))
+            .group_by(Tally.bucket)
+            .order_by(Tally.bucket.desc())
+        )
+    )
+
+
+@cache
+def _count(cells: Cells) -> Statement:
+    """How many of these cells there are from `low` to `high`; a bucket at most, so that counting is quick."""
+    return Statement(
+        lambda v: Order.select(fn.COUNT(Order.seq)).where(
+            Order.merchant == v.merchant, of_cells(Order, cells), Order.seq.between(v.low, v.high)
+        )
+    )
+
+
+@cache
+def _cells_below(cells: Cells) -> Statement:
+    """Orders of these cells from `high` down: an ordered walk through the index for each cell, merged."""
+
+    def build(v: Any) -> Any:
+        walks = [
+            Order.select(Order.id, Order.seq).where(
+                Order.merchant == v.merchant,
+                Order.order_type == order_type,
+                Order.status == status,
+                Order.seq.between(v.low, v.high),
+            )
+            for order_type, status in product(*cells)
+        ]
+        merged = reduce(lambda left, right: left.union_all(right), walks)
+        return merged.order_by(SQL("seq").desc()).limit(v.limit).offset(v.skip)
+
+    return Statement(build)
+
+
+def in_cells(span: Span, cells: Cells, skip: int, limit: int) -> tuple[list[int], int]:
+    """The ids of a page of orders of these types and statuses, newest first, and how many there are in all."""
+    total = _tallied(span, cells, span.low // BUCKET, span.high // BUCKET)
+    high, left = (span.high, skip) if skip < BUCKET else _start(span, cells, skip)
+    found = _cells_below(cells).run(merchant=span.merchant, low=span.low, high=high, limit=limit, skip=left)
+    return [row[0] for row in found.fetchall()], total
+
+
+def _tallied(span: Span, cells: Cells, first: int, last: int) -> int:
+    """How many there are in the part of these buckets that lies in the span."""
+    total = _total(cells).run(merchant=span.merchant, low=first, high=last).fetchone()[0]
+    for edge in _cut(span) & {first, last}:
+        low, high = max(span.low, edge * BUCKET), min(span.high, edge * BUCKET + BUCKET - 1)
+        total += _count(cells).run(merchant=span.merchant, low=low, high=high).fetchone()[0]
+        total -= _total(cells).run(merchant=span.merchant, low=edge, high=edge).fetchone()[0]
+    return int(total)
+
+
+def _start(span: Span, cells: Cells, skip: int) -> tuple[int, int]:
+    """Where to begin so as to skip so many: at which `seq`, and how many are left to skip from there."""
+    last = span.high // BUCKET
+    top = _tallied(span, cells, last, last)
+    if skip < top:
+        return span.high, skip
+    skip -= top
+    for bucket, count in _counts(cells).run(merchant=span.merchant, low=span.low // BUCKET, high=last - 1).fetchall():
+        if skip < count:
+            return bucket * BUCKET + BUCKET - 1, skip
+        skip -= count
+    return span.low - 1, 0
+
+
+def _cut(span: Span) -> set[int]:
+    """The buckets of which a span holds only a part, so that their counts say too much."""
+    cut = set()
+    if span.low > 1 and span.low % BUCKET:
+        cut.add(span.low // BUCKET)
+    if span.high < span.newest and (span.high + 1) % BUCKET:
+        cut.add(span.high // BUCKET)
+    return cut

@@ -1,0 +1,157 @@
+"""Walking through rows in an order that indexes keep: pages from where the last one ended, and everything in turn.
+
+What is wanted may lie along several lines (each merchant's orders, each account's entries), which are walked side by
+side and merged. What no index serves is looked for along the way, a stretch at a time, so that a page may end where
+enough was looked through.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import Any
+
+from peewee import SQL, Tuple
+
+from models.db.base import LARGEST_ID
+
+Key = tuple[int, ...]
+
+FIRST, MOST = 51, 1_000  # rows that one statement reads along a line: at first, later on
+FIRST_STRETCH, LONGEST_STRETCH = 1_000, 20_000  # rows that one statement looks through for a condition
+LOOKS_THROUGH = 200_000  # rows for a page, and what the last stretches add
+
+
+@dataclass(frozen=True)
+class Line:
+    """Rows of `table` as an index has them.
+
+    Args:
+        part: conditions that are the beginning of an index; none for the table itself. None may be about the position:
+            of two bounds on the same side a database might go by the wrong one.
+        position: the columns by which the rows stand in the index.
+        key: the columns by which lines are merged; they rise with the position, and the last is the row's id.
+        above, below: positions between which the rows stand, themselves not included; None for no bound.
+        condition: what else is wanted of a row, and no index serves.
+    """
+
+    table: Any
+    part: list[Any]
+    position: tuple[Any, ...]
+    key: tuple[Any, ...]
+    above: Key | None = None
+    below: Key | None = None
+    condition: Any = None
+
+    def query(self, newer: bool, *also: Any) -> Any:
+        """Key and position of the rows, from one end or the other."""
+        columns = [each.alias(f"c{at}") for at, each in enumerate((*self.key, *self.position))]
+        wanted = [*self.part, *_bounds(self.position, self.above, self.below), *also]
+        rows = self.table.select(*columns)
+        named = [SQL(f"c{at}") for at in range(len(self.key), len(columns))]
+        return (rows.where(*wanted) if wanted else rows).order_by(
+            *[each.asc() if newer else each.desc() for each in named]
+        )
+
+    def split(self, row: tuple[int, ...]) -> tuple[Key, Key]:
+        """A row of the query as key and position."""
+        return row[: len(self.key)], row[len(self.key) :]
+
+    def beyond(self, position: Key, newer: bool) -> Line:
+        """What is left of it after a position."""
+        return replace(self, above=position) if newer else replace(self, below=position)
+
+
+@dataclass(frozen=True)
+class Step:
+    """A row that was found, or how far a line was looked through."""
+
+    key: Key
+    looked: int = 0
+
+
+@dataclass(frozen=True)
+class Page:
+    """The ids of some rows in the order of the walk, and whether there may be more; `reached` where looking ended."""
+
+    ids: list[int] = field(default_factory=list)
+    more: bool = False
+    reached: Key | None = None
+
+
+def _compared(columns: tuple[Any, ...], values: Key) -> tuple[Any, Any]:
+    return (columns[0], values[0]) if len(columns) == 1 else (Tuple(*columns), Tuple(*values))
+
+
+def _bounds(columns: tuple[Any, ...], above: Key | None, below: Key | None) -> Iterator[Any]:
+    if above is not None:
+        left, right = _compared(columns, above)
+        yield left > right
+    if below is not None:
+        left, right = _compared(columns, below)
+        yield left < right
+
+
+def _read(line: Line, newer: bool, size: int) -> tuple[list[Step], Line | None]:
+    rows = [line.split(row) for row in line.query(newer).limit(size).tuples()]
+    rest = line.beyond(rows[-1][1], newer) if len(rows) == size else None
+    return [Step(key) for key, _ in rows], rest
+
+
+def _end(line: Line, newer: bool) -> Key:
+    """Where the line ends, said even where nothing bounds it: a database plans a range otherwise than all rows."""
+    given = line.below if newer else line.above
+    return given or (LARGEST_ID if newer else 0,) * len(line.position)
+
+
+def _look_through(line: Line, newer: bool, size: int) -> tuple[list[Step], Line | None]:
+    """The rows of a stretch that fulfil the condition, and a step at its end."""
+    edge = line.query(newer).limit(1).offset(size - 1).tuples().first()
+    key, position = line.split(edge) if edge else ((), None)
+    end = _end(line, newer) if position is None else (*position[:-1], position[-1] + (1 if newer else -1))
+    stretch = replace(line, below=end) if newer else replace(line, above=end)
+    found = [Step(stretch.split(row)[0]) for row in stretch.query(newer, line.condition).tuples()]
+    if position is None:
+        return found, None
+    return [*found, Step(key, looked=size)], line.beyond(position, newer)
+
+
+def _steps(line: Line, newer: bool) -> Iterator[Step]:
+    if line.condition is None:
+        look, size, largest = _read, FIRST, MOST
+    else:
+        look, size, largest = _look_through, FIRST_STRETCH, LONGEST_STRETCH
+    left: Line | None = line
+    while left is not None:
+        steps, left = look(left, newer, size)
+        yield from steps
+        size = min(size * 4, largest)
+
+
+def _merged(lines: list[Line], newer: bool) -> Iterator[Step]:
+    return heapq.merge(*(_steps(line, newer) for line in lines), key=lambda step: step.key, reverse=not newer)
+
+
+def page(lines: list[Line], limit: int, newer: bool = False) -> Page:
+    """The first rows of some lines: the newest, or (`newer`) the oldest, of what lies between their bounds."""
+    ids: list[int] = []
+    looked = 0
+    for step in _merged(lines, newer):
+        if not step.looked:
+            if len(ids) == limit:
+                return Page(ids, more=True)
+            ids.append(step.key[-1])
+        else:
+            looked += step.looked
+            if looked >= LOOKS_THROUGH:
+                return Page(ids, more=True, reached=step.key)
+    return Page(ids)
+
+
+def every(lines: list[Line], at_once: int) -> Iterator[list[int]]:
+    """The ids of all rows, newest first, some at a time; nothing is held open in between."""
+    found = (step.key[-1] for step in _merged(lines, newer=False) if not step.looked)
+    while ids := list(islice(found, at_once)):
+        yield ids

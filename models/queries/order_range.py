@@ -1,0 +1,77 @@
+"""Which of a merchant's orders are meant: a range of their numbers, and types and statuses within it.
+
+A merchant's orders are numbered without a gap in the order of time (`Order.seq`), so a range of time
+is a range of numbers.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from models.db.base import Statement
+from models.tables.order import STATUSES, TYPES, Order
+
+Cells = tuple[tuple[int, ...], tuple[str, ...]]  # order types and statuses, each of the ones with each of the others
+EVERY_CELL: Cells = (TYPES, STATUSES)
+
+
+@dataclass(frozen=True)
+class Span:
+    """A merchant's orders whose `seq` is from `low` to `high`, both included, of those up to `newest`."""
+
+    merchant: int
+    low: int
+    high: int
+    newest: int
+
+
+_newest = Statement(
+    lambda v: (
+        Order.select(Order.seq, Order.createtime)
+        .where(Order.merchant == v.merchant)
+        .order_by(Order.seq.desc())
+        .limit(1)
+    )
+)
+_time = Statement(lambda v: Order.select(Order.createtime).where(Order.merchant == v.merchant, Order.seq == v.seq))
+
+
+@cache
+def _by_ids(count: int) -> Statement:
+    return Statement(lambda v: Order.select().where(Order.id.in_([getattr(v, f"id{at}") for at in range(count)])))
+
+
+def newest(merchant: int) -> tuple[int, int]:
+    """The `seq` and `createtime` of a merchant's newest order; zeros where there is none."""
+    return _newest.run(merchant=merchant).fetchone() or (0, 0)
+
+
+def between(merchant: int, since: int | None, until: int | None) -> Span:
+    """A merchant's orders of a range of Unix time, both ends included; empty where `low` is above `high`."""
+
+    def time_of(seq: int) -> int:
+        return int(_time.run(merchant=merchant, seq=seq).fetchone()[0])
+
+    # An index of times would find a range in two steps instead of some forty, and cost each order a write.
+    last, _ = newest(merchant)
+    numbers = range(1, last + 1)
+    low = 1 if since is None else 1 + bisect_left(numbers, since, key=time_of)
+    high = last if until is None else bisect_right(numbers, until, key=time_of)
+    return Span(merchant, low, high, last)
+
+
+def of_cells(table: Any, cells: Cells) -> Any:
+    """The condition that a row of `table` is of one of these types and statuses."""
+    types, statuses = cells
+    return table.order_type.in_(types) & table.status.in_(statuses)
+
+
+def rows(ids: list[int]) -> list[Any]:
+    """The orders of these ids, newest first."""
+    if not ids:
+        return []
+    found = _by_ids(len(ids)).all(**{f"id{at}": order_id for at, order_id in enumerate(ids)})
+    return sorted(found, key=lambda row: row.seq, reverse=True)

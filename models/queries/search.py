@@ -1,0 +1,234 @@
+"""Finding orders by a part of the merchant's own number: a trigram index that is filled after the fact.
+
+Indexing a number costs a third of what an order costs, so no order waits for it: `index_more` follows
+behind, and what it has not reached yet (the tail) is looked through row by row.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from peewee import SQL, IntegerField, OperationalError, fn
+
+from models.db.base import LARGEST_ID, Statement, Table, database
+from models.db.errors import LOCKED, fault_of
+from models.db.postgres import lock_key
+from models.db.writer import transaction
+from models.queries.order_range import EVERY_CELL, Cells, Span, of_cells
+from models.tables.order import Order
+
+LEAST = 3  # characters that a trigram index needs
+AT_ONCE = 250  # orders, so that one step holds up others for milliseconds
+LONGEST = 0.9  # seconds that one run of the job takes at most, so that it holds up no end of the service
+RARE = 2_000  # orders named by the index, up to which each of them is looked at
+MOMENT = 50  # ms that orders on their way are waited for
+MOST_TRIGRAMS = 32  # the rest of a long text is compared, not looked up
+SOUGHT, SAMPLE = 3, 100  # trigrams that are looked up, the rarest among so many orders
+
+
+Ids = tuple[list[int], int]
+ReadAll = Callable[[Callable[[], Ids]], Ids]
+
+
+def at_once(read: Callable[[], Ids]) -> Ids:
+    """Read all orders here and now."""
+    return read()
+
+
+@dataclass(frozen=True)
+class _Index:
+    """How a database keeps the index: what makes it, adds orders to it, and finds those that a text may be part of.
+
+    It names candidates, which are compared with the text itself.
+    """
+
+    create: tuple[str, ...]
+    add: str
+    find: str
+
+
+_SQLITE = _Index(
+    create=(  # contentless, and without positions
+        """CREATE VIRTUAL TABLE order_search USING fts5(
+    merchant_order_no, content='', columnsize=0, detail='none', tokenize='trigram')""",
+    ),
+    add="""INSERT INTO order_search (rowid, merchant_order_no)
+    SELECT id, merchant_order_no FROM "order" WHERE id > ? AND id <= ? AND merchant_order_no <> ''""",
+    find="SELECT rowid FROM order_search WHERE order_search MATCH ? LIMIT ?",
+)
+# A host that takes an id may commit after one that took a later id. `_settled` waits until no such order is on
+# its way, for which each INSERT shows itself.
+_LOCK = lock_key("orders")
+_POSTGRES = _Index(
+    create=(
+        "CREATE TABLE order_search (order_id BIGINT PRIMARY KEY, merchant_order_no TEXT NOT NULL)",
+        """CREATE FUNCTION trigrams(text) RETURNS text[] LANGUAGE sql IMMUTABLE STRICT AS $$
+    SELECT ARRAY(SELECT DISTINCT lower(substr($1, start, 3)) FROM generate_series(1, length($1) - 2) AS start) $$""",
+        "CREATE INDEX order_search_trigrams ON order_search USING gin (trigrams(merchant_order_no))",
+        f"""CREATE FUNCTION order_on_its_way() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    PERFORM pg_advisory_xact_lock_shared({_LOCK}, 0);
+    RETURN NULL;
+END $$""",
+        'CREATE TRIGGER order_on_its_way BEFORE INSERT ON "order" '
+        "FOR EACH STATEMENT EXECUTE FUNCTION order_on_its_way()",
+    ),
+    add="""INSERT INTO order_search (order_id, merchant_order_no)
+    SELECT id, merchant_order_no FROM "order" WHERE id > %s AND id <= %s AND merchant_order_no <> ''""",
+    find="SELECT order_id FROM order_search WHERE trigrams(merchant_order_no) @> trigrams(%s) LIMIT %s",
+)
+
+
+def _index() -> _Index:
+    return _POSTGRES if database.is_shared else _SQLITE
+
+
+def create() -> tuple[str, ...]:
+    """The statements that make the index, empty."""
+    return _index().create
+
+
+class SearchProgress(Table):
+    """One row: the last order that is in the index."""
+
+    order_id = IntegerField()
+
+
+_reached = Statement(lambda v: SearchProgress.select(SearchProgress.order_id))
+
+
+def _indexed() -> int:
+    """The id of the last order in the index; all up to it are there."""
+    return int(_reached.run().fetchone()[0])
+
+
+@transaction
+def _last_settled() -> int:
+    # Orders that come meanwhile wait behind this one: where one hangs on its way, no other is held up by it.
+    database.execute_sql(f"SET LOCAL lock_timeout = {MOMENT}")
+    database.alone("orders")
+    return Order.select(fn.MAX(Order.id)).scalar() or 0
+
+
+def _settled() -> int:
+    """The id of the last order that no order on its way can precede any more; of none, where one takes long."""
+    try:
+        return _last_settled()
+    except OperationalError as error:
+        if fault_of(error) is not LOCKED:
+            raise
+        return 0
+
+
+def index_more(most: int) -> int:
+    """Put up to `most` more orders into the index; how many it took. Nothing where another host is at it."""
+    if not Order.select().where(Order.id > _indexed()).exists():
+        return 0
+    return _add(most, _settled() if database.is_shared else LARGEST_ID)
+
+
+@transaction
+def _add(most: int, until: int) -> int:
+    reached = database.held(SearchProgress.select(), skip_locked=True).first()
+    if reached is None:
+        return 0
+    done = reached.order_id
+    last = Order.select(Order.id).where(Order.id > done, Order.id <= until).order_by(Order.id).limit(most).tuples()
+    ids = [row[0] for row in last]
+    if ids:
+        database.execute_sql(_index().add, (done, ids[-1]))
+        SearchProgress.update(order_id=ids[-1]).execute()
+    return len(ids)
+
+
+def index_all() -> None:
+    """Put all orders into an index that is empty, in the caller's transaction, while nobody places any."""
+    last = Order.select(fn.MAX(Order.id)).scalar() or 0
+    database.execute_sql(_index().add, (0, last))
+    SearchProgress.update(order_id=last).execute()
+
+
+def catch_up() -> None:
+    """Index what came since, a little at a time, and leave the writer to others for three quarters of it."""
+    until = time.monotonic() + LONGEST
+    while time.monotonic() < until:
+        started = time.monotonic()
+        if index_more(AT_ONCE) < AT_ONCE:
+            return
+        time.sleep(3 * (time.monotonic() - started))
+
+
+def _rarest(text: str) -> list[str]:
+    """The trigrams of a text that are in the fewest orders, of a sample spread over all of them.
+
+    SQLite reads the list of each trigram that it is given, and that of a prefix which all numbers share is as long as
+    the table.
+    """
+    trigrams = dict.fromkeys(text[start : start + LEAST] for start in range(len(text) - LEAST + 1))
+    if len(trigrams) <= SOUGHT:
+        return list(trigrams)
+    reached = _indexed()
+    spread = _ids(list(range(1, reached + 1, reached // SAMPLE + 1)))
+    numbers = [row[0].lower() for row in Order.select(Order.merchant_order_no).where(Order.id.in_(spread)).tuples()]
+    return sorted(trigrams, key=lambda each: sum(each.lower() in number for number in numbers))[:SOUGHT]
+
+
+def _ids(ids: list[int]) -> SQL:
+    """Ids as they are in SQL: passing each as a parameter takes longer than to look it up."""
+    return SQL(f"({','.join(map(str, ids))})")
+
+
+def _phrases(trigrams: list[str]) -> str:
+    return " AND ".join('"{}"'.format(each.replace('"', '""')) for each in trigrams)
+
+
+def _candidates(text: str) -> list[int] | None:
+    """The ids of indexed orders whose number may contain `text`; None where the index can't help.
+
+    It can't where the text is too short, or where more than `RARE` would be named.
+    """
+    if len(text) < LEAST:
+        return None
+    start = text[: MOST_TRIGRAMS + LEAST - 1]
+    sought = start if database.is_shared else _phrases(_rarest(start))
+    found = database.execute_sql(_index().find, (sought, RARE + 1)).fetchall()
+    return [row[0] for row in found] if len(found) <= RARE else None
+
+
+def named(text: str) -> tuple[list[int], int] | None:
+    """What the index says of a text: the ids of all merchants' orders that may contain it, and up to which id it knows.
+
+    None where it can't help.
+    """
+    reached = _indexed()
+    ids = _candidates(text)
+    return None if ids is None else (ids, reached)
+
+
+def containing(text: str, span: Span, cells: Cells, skip: int, limit: int, read_all: ReadAll) -> tuple[list[int], int]:
+    """The ids of a page of orders whose number contains `text`, newest first, and how many there are in all.
+
+    They are those that the index names, and those in the tail that it has not reached.
+
+    Args:
+        read_all: runs what must read all orders of the span, since the index can't help.
+    """
+    reached = _indexed()
+    ids = _candidates(text)
+    if ids is None:
+        found = Order.select(Order.id).where(*_wanted(text, span, cells, Order.merchant, Order.seq))
+        newest_first = found.order_by(Order.seq.desc()).limit(limit).offset(skip)
+        return read_all(lambda: ([row[0] for row in newest_first.tuples()], found.count()))
+    # The sums keep the database from walking through the merchant's orders instead of going to the few named.
+    wanted = _wanted(text, span, cells, Order.merchant + 0, Order.seq + 0)
+    named = Order.select(Order.seq, Order.id).where(*wanted, Order.id.in_(_ids(ids)))
+    tail = Order.select(Order.seq, Order.id).where(*wanted, Order.id > reached)
+    both = sorted({*database.execute(named), *database.execute(tail)}, reverse=True)
+    return [order_id for _, order_id in both[skip : skip + limit]], len(both)
+
+
+def _wanted(text: str, span: Span, cells: Cells, merchant: Any, seq: Any) -> list[Any]:
+    wanted = [merchant == span.merchant, seq.between(span.low, span.high), Order.merchant_order_no.contains(text)]
+    return wanted if cells == EVERY_CELL else [*wanted, of_cells(Order, cells)]

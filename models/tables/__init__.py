@@ -1,0 +1,1 @@
+"""Tables and the invariants that the database itself enforces."""

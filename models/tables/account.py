@@ -1,0 +1,32 @@
+"""Receiving accounts: where withdrawals are paid to. A correction is a new row."""
+
+from peewee import BooleanField, ForeignKeyField, TextField
+
+from models.db.base import Table, Timestamp
+from models.tables.merchant import Merchant
+
+
+class ReceivingAccount(Table):
+    """One receiving account. `details` is a sealed JSON object:
+
+    bank, sub_bank, card_number, real_name, and for gateway_a the personal and card data as sent.
+    Empty once it was erased (services/console/erasure.py); otherwise a row never changes.
+    """
+
+    merchant = ForeignKeyField(Merchant, index=False)
+    on_file = BooleanField()
+    details = TextField()
+    createtime = Timestamp()
+
+    @classmethod
+    def of(cls, merchant: Merchant):
+        """The account on file that gateway_b and gateway_c withdrawals go to: the newest, or None."""
+        return cls.select().where(cls.merchant == merchant, cls.on_file).order_by(cls.id.desc()).first()
+
+
+# Only those on file are ever looked for by their merchant; a gateway_a withdrawal brings one of its own.
+ReceivingAccount.add_index(
+    ReceivingAccount.index(
+        ReceivingAccount.merchant, ReceivingAccount.id, where=ReceivingAccount.on_file, name="receiving_account_on_file"
+    )
+)

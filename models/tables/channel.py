@@ -1,0 +1,55 @@
+"""Payment channels and which merchants are linked to them."""
+
+from __future__ import annotations
+
+from peewee import BooleanField, Check, CompositeKey, ForeignKeyField, IntegerField, TextField
+
+from models.db.base import BasisPoints, Fen, Table, Timestamp
+from models.tables.merchant import Merchant
+
+CATEGORIES = ("gateway_a", "gateway_b", "gateway_c")
+LARGEST_AMOUNT = 100_000_000  # fen: what a channel takes unless it says otherwise
+PAY_METHODS = ("wxpay", "alipay", "bank")
+
+
+class Channel(Table):
+    """One payment channel. `config` is a sealed JSON object that only its driver reads."""
+
+    category = TextField(constraints=[Check("category IN ('gateway_a', 'gateway_b', 'gateway_c')")])
+    driver = TextField()
+    name = TextField()
+    pay_method = TextField()
+    min_amount = Fen(default=1, constraints=[Check("min_amount > 0")])
+    max_amount = Fen(default=LARGEST_AMOUNT)
+    passage_rate = BasisPoints(default=0, constraints=[Check("passage_rate BETWEEN -10000 AND 10000")])
+    commission_rate = BasisPoints(default=0, constraints=[Check("commission_rate BETWEEN 0 AND 10000")])
+    deposit_rate = BasisPoints(default=0, constraints=[Check("deposit_rate BETWEEN 0 AND 10000")])
+    settlement_days = IntegerField(default=0, constraints=[Check("settlement_days >= 0")])
+    auto_accept_max = Fen(default=0, constraints=[Check("auto_accept_max >= 0")])
+    config = TextField()
+    enabled = BooleanField(default=True)
+    createtime = Timestamp()
+    updatetime = Timestamp()
+
+    class Meta:
+        constraints = [Check("max_amount >= min_amount")]
+
+    @property
+    def pay_methods(self) -> list[str]:
+        """The payment methods that this channel takes, in the contract's order."""
+        return self.pay_method.split(",")
+
+    @classmethod
+    def linked_to(cls, merchant: Merchant):
+        """The channels that this merchant may use, by id."""
+        return cls.select().join(ChannelLink).where(ChannelLink.merchant == merchant, cls.enabled).order_by(cls.id)
+
+
+class ChannelLink(Table):
+    """This merchant may use this channel."""
+
+    merchant = ForeignKeyField(Merchant)
+    channel = ForeignKeyField(Channel)
+
+    class Meta:
+        primary_key = CompositeKey("merchant", "channel")

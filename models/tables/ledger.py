@@ -1,0 +1,93 @@
+"""The double-entry ledger: accounts with their balances, postings, and entries that nothing can change."""
+
+from typing import Any
+
+from peewee import BigIntegerField, Check, ForeignKeyField, IntegerField, TextField
+
+from models.db.base import Fen, Statement, Table, Timestamp
+from models.tables.chain import Chain, Facts
+from models.tables.order import Order
+
+AVAILABLE, HELD, FEES, COMMISSION, CLEARING = ("available", "held", "fees", "commission", "clearing")
+
+
+class LedgerAccount(Table):
+    """One account and its balance in fen.
+
+    `owner` is the merchant's id for available and held, the channel's for clearing, 0 for the
+    operator's fees and commission. Positive is what the operator owes the owner (or has earned).
+    `entries` counts its entries, `head` is the hash of the newest ("" where there is none).
+    """
+
+    kind = TextField(constraints=[Check("kind IN ('available', 'held', 'fees', 'commission', 'clearing')")])
+    owner = IntegerField()
+    balance = Fen(default=0)
+    entries = BigIntegerField(default=0)
+    head = TextField(default="")
+
+    class Meta:
+        indexes = ((("kind", "owner"), True),)
+        constraints = [Check("kind NOT IN ('available', 'held') OR balance >= 0")]
+
+    @classmethod
+    def balance_of(cls, kind: str, owner: int) -> int:
+        """The balance in fen."""
+        return cls.get(cls.kind == kind, cls.owner == owner).balance
+
+
+class Posting(Table):
+    """Entries that belong together and sum to zero; at most one per order and purpose."""
+
+    order = ForeignKeyField(Order, null=True, index=False)
+    purpose = TextField()
+    who = TextField()
+    memo = TextField(default="")
+    createtime = Timestamp()
+
+    class Meta:
+        indexes = ((("order", "purpose"), True),)
+
+
+class Entry(Table):
+    """One line of a posting, in fen: the `number`th of its account, chained to the one before (chain.py)."""
+
+    posting = ForeignKeyField(Posting)
+    account = ForeignKeyField(LedgerAccount, index=False)
+    amount = Fen(constraints=[Check("amount <> 0")])
+    number = BigIntegerField()
+    hash = TextField()
+
+    class Meta:
+        indexes = ((("account", "number"), True),)
+
+
+def _compiled_move(bounded: bool) -> Statement:
+    def build(v: Any) -> Any:
+        account = (LedgerAccount.kind == v.kind) & (LedgerAccount.owner == v.owner)
+        condition = account & (LedgerAccount.balance + v.fen >= 0) if bounded else account
+        moved = {"balance": LedgerAccount.balance + v.fen, "entries": LedgerAccount.entries + 1}
+        changed = LedgerAccount.update(moved).where(condition)
+        return changed.returning(LedgerAccount.id, LedgerAccount.entries, LedgerAccount.head)
+
+    return Statement(build)
+
+
+# A merchant's accounts are bounded: they never go below zero.
+_move = {bounded: _compiled_move(bounded) for bounded in (True, False)}
+_set_head = Statement(lambda v: LedgerAccount.update(head=v.head).where(LedgerAccount.id == v.account))
+
+
+def add_entry(kind: str, owner: int, fen: int, facts: Facts) -> bool:
+    """Add `fen` to a balance, and the entry that says so to its chain; in the caller's transaction.
+
+    Returns False, and writes nothing, where that would overdraw the account.
+    """
+    # The first update takes the account's row for this transaction: nobody else appends to its chain meanwhile.
+    moved = _move[kind in (AVAILABLE, HELD)].run(kind=kind, owner=owner, fen=fen).fetchone()
+    if moved is None:
+        return False
+    account, entries, head = moved
+    link = Chain(kind, owner, entries - 1, head).append(fen, facts)
+    Entry.add(posting=facts.posting, account=account, amount=fen, **link)
+    _set_head.run(account=account, head=link["hash"])
+    return True

@@ -1,0 +1,32 @@
+"""Merchants: who may call, with which secrets, at which rates, and where their callbacks go."""
+
+from peewee import BooleanField, Check, TextField
+
+from models.db.base import BasisPoints, Table, Timestamp
+
+
+class Merchant(Table):
+    """One merchant. `secret` and `callback_secret` (and the previous ones) are sealed texts."""
+
+    key = TextField(unique=True)
+    name = TextField()
+    secret = TextField()
+    previous_secret = TextField(null=True)
+    previous_secret_until = Timestamp(null=True)
+    callback_url = TextField(default="")
+    callback_secret = TextField()
+    previous_callback_secret = TextField(null=True)
+    previous_callback_secret_until = Timestamp(null=True)
+    events = TextField(default="completed,cancelled")
+    buy_rate = BasisPoints(default=0, constraints=[Check("buy_rate BETWEEN 0 AND 10000")])
+    sell_rate = BasisPoints(default=0, constraints=[Check("sell_rate BETWEEN 0 AND 10000")])
+    allowed_addresses = TextField(default="")
+    enabled = BooleanField(default=True)
+    demo = BooleanField(default=False)
+    createtime = Timestamp()
+    updatetime = Timestamp()
+
+    @classmethod
+    def any_demo(cls) -> bool:
+        """Are the demo merchants in the database?"""
+        return bool(cls.select().where(cls.demo).exists())

@@ -1,0 +1,246 @@
+"""Orders, the transitions that are legal, their history, and the exceptions an operator must see."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from peewee import BigIntegerField, Check, ForeignKeyField, IntegerField, TextField
+
+import business_clock
+from models.db.base import BasisPoints, Fen, Statement, Table, Timestamp, database
+from models.db.writer import transaction
+from models.tables.account import ReceivingAccount
+from models.tables.channel import Channel
+from models.tables.merchant import Merchant
+
+BUY, SELL = TYPES = (1, 2)
+PENDING, PAID, CONFIRMED, COMPLETED, CANCELLED = STATUSES = ("pending", "paid", "confirmed", "completed", "cancelled")
+
+TRANSITIONS: dict[int, dict[str, set[str]]] = {
+    BUY: {
+        PENDING: {PAID, CANCELLED},
+        PAID: {CONFIRMED, CANCELLED},
+        CONFIRMED: {COMPLETED, CANCELLED},
+        CANCELLED: {COMPLETED},
+    },
+    SELL: {PENDING: {CONFIRMED, CANCELLED}, CONFIRMED: {PAID, CANCELLED}, PAID: {COMPLETED}},
+}
+
+
+class Order(Table):
+    """One buy or sell order. Amounts in fen, rates in basis points, as stored when it was created.
+
+    `seq` counts a merchant's orders from 1, without a gap, in the order of `createtime`: any page of
+    them, and any range of time, is found by counting (models/queries/order_range.py).
+    `expires_at` is when an unpaid deposit expires; of a withdrawal, until when its channel may not show yet what it
+    was handed last.
+    `left_alone_until` is set on a withdrawal that an operator wants to reject: it is not handed over before then.
+    `due_at` is when the service must next act on it by itself (ask the channel, expire, pay out,
+    complete), null where nothing is to be done; `asks` counts those acts in the present status.
+    `received_amount` is what the payer sent, null if it is the order's amount.
+    """
+
+    order_no = TextField(unique=True)
+    merchant = ForeignKeyField(Merchant, index=False)
+    seq = BigIntegerField()
+    channel = ForeignKeyField(Channel, index=False)
+    account = ForeignKeyField(ReceivingAccount, null=True, index=False)
+    order_type = IntegerField(constraints=[Check("order_type IN (1, 2)")])
+    status = TextField(constraints=[Check("status IN ('pending', 'paid', 'confirmed', 'completed', 'cancelled')")])
+    merchant_order_no = TextField(default="")
+    customer_name = TextField(default="")
+    payment_method = TextField()
+    amount = Fen(constraints=[Check("amount > 0")])
+    service_rate = BasisPoints()
+    service_amount = Fen(constraints=[Check("service_amount >= 0")])
+    passage_rate = BasisPoints(default=0)
+    passage_amount = Fen(default=0)
+    deposit_rate = BasisPoints(default=0)
+    deposit_amount = Fen(default=0, constraints=[Check("deposit_amount >= 0")])
+    channel_amount = Fen(default=0, constraints=[Check("channel_amount >= 0")])
+    merchant_actual_amount = Fen(constraints=[Check("merchant_actual_amount >= 0")])
+    opened = TextField(default="")
+    channel_reference = TextField(default="")
+    expires_at = Timestamp(null=True)
+    due_at = Timestamp(null=True)
+    asks = IntegerField(default=0)
+    createtime = Timestamp()
+    updatetime = Timestamp()
+    received_amount = Fen(null=True)
+    left_alone_until = Timestamp(null=True)
+
+    @property
+    def received(self) -> int:
+        """What the channel received for it once it is confirmed, in fen."""
+        return self.amount if self.received_amount is None else self.received_amount
+
+    @property
+    def is_buy(self) -> bool:
+        """A deposit? Otherwise it is a withdrawal."""
+        return self.order_type == BUY
+
+    @classmethod
+    def held(cls, order_id: int) -> Order:
+        """The order as it is now, and stays until the caller's transaction ends."""
+        return database.held(cls.select().where(cls.id == order_id)).get()
+
+    def advance(self, new: str, **facts: Any) -> bool:
+        """Move to `new` and store `facts`, in one conditional UPDATE.
+
+        Returns False, and changes nothing, where the step is not legal or the order has moved on.
+        """
+        if new not in TRANSITIONS[self.order_type].get(self.status, ()):
+            return False
+        facts = {"due_at": None, "asks": 0, "updatetime": business_clock.now(), **facts, "status": new}
+        if _step(*facts).run(**facts, row=self.id, before=self.status).rowcount != 1:
+            return False
+        for name, value in facts.items():
+            setattr(self, name, value)
+        return True
+
+    def claim(self, until: int, **facts: Any) -> bool:
+        """Take the act that is due, until `until`, with these columns; False if another worker has it."""
+        taken = (
+            Order.update(due_at=until, asks=Order.asks + 1, **facts)
+            .where(
+                Order.id == self.id, Order.status == self.status, Order.due_at == self.due_at, Order.asks == self.asks
+            )
+            .execute()
+        )
+        if taken:
+            self.due_at, self.asks = until, self.asks + 1  # type: ignore[assignment]
+        return taken == 1
+
+    def begin_to_hand_over(self, now: int, until: int, shown_from: int | None) -> bool:
+        """Keep the claimed act until `until` to hand the withdrawal over, in one conditional UPDATE.
+
+        Args:
+            shown_from: Unix time until which the channel may not show it; None if it shows it at once.
+
+        Returns: False if the order has moved on, is left alone, or the channel may not show the last hand-over yet.
+        """
+        mine = (Order.id == self.id) & (Order.status == self.status) & (Order.due_at == self.due_at)
+        passed = [column.is_null() | (column <= now) for column in (Order.left_alone_until, Order.expires_at)]
+        facts = {"due_at": until, "expires_at": shown_from, "left_alone_until": None}
+        renewed = Order.update(facts).where(mine, Order.asks == self.asks, *passed).execute()
+        if renewed:
+            self.due_at = until  # type: ignore[assignment]
+        return bool(renewed == 1)
+
+    @transaction
+    def put_off(self, due_at: int | None) -> None:
+        """Act again at `due_at` (never where None), unless the order or its due time has moved since it was read."""
+        unmoved = (Order.id == self.id) & (Order.status == self.status) & (Order.due_at == self.due_at)
+        Order.update(due_at=due_at).where(unmoved).execute()
+
+
+Order.add_index(Order.merchant, Order.seq, name="order_seq", unique=True)
+Order.add_index(Order.merchant, Order.order_type, Order.status, Order.seq, name="order_cell")
+Order.add_index(Order.merchant, Order.merchant_order_no, Order.seq, name="order_merchant_order_no")
+Order.add_index(
+    Order.index(Order.channel, Order.order_type, Order.due_at, where=Order.due_at.is_null(False), name="order_due")
+)
+_numbered = Order.channel_reference != ""
+Order.add_index(Order.index(Order.channel, Order.channel_reference, Order.id, where=_numbered, name="order_reference"))
+
+
+@cache
+def _step(*columns: str) -> Statement:
+    return Statement(
+        lambda v: Order.update({name: getattr(v, name) for name in columns}).where(
+            Order.id == v.row, Order.status == v.before
+        )
+    )
+
+
+class History(Table):
+    """One step of an order: from, to, who, why, when. Append-only.
+
+    The reason is `code` with `args` (services/orders/reasons.py). `why` is its text in lines from before 0.4.0.
+    """
+
+    order = ForeignKeyField(Order)
+    before = TextField(default="")
+    after = TextField()
+    who = TextField()
+    why = TextField(default="")
+    at = Timestamp()
+    code = TextField(null=True)
+    args = TextField(null=True)
+
+
+WRONG_AMOUNT = "wrong_amount"
+LATE_PAYMENT = "late_payment"
+PAID_TWICE = "paid_twice"
+AMOUNT_CORRECTED = "amount_corrected"
+SHARED_REFERENCE = "shared_reference"
+PAYOUT_CONFLICT = "payout_conflict"
+PAYOUT_IN_PROGRESS = "payout_in_progress"
+PAYOUT_MISSING = "payout_missing"
+REVERSED = "reversed"
+UNKNOWN_OUTCOME = "unknown_outcome"
+# Money that the channel received and that the rules did not credit.
+MONEY_IN = (WRONG_AMOUNT, LATE_PAYMENT, PAID_TWICE, AMOUNT_CORRECTED, SHARED_REFERENCE)
+# Payouts that the channel has, or had, and that do not fit the books.
+AT_CHANNEL = (PAYOUT_CONFLICT, PAYOUT_IN_PROGRESS, PAYOUT_MISSING)
+
+
+class PaymentException(Table):
+    """A difference between channel and books that the rules can't settle; open until `resolution` is set.
+
+    `amount` is what it is about, in fen, 0 if the channel did not say: the money received, or for `reversed` what went
+    back. `returned` is what the channel has since sent back of that money. `reference` is the channel's own number for
+    the payment. The cause is `code` with `args` (services/orders/reasons.py), or `detail` as text from before 0.4.0.
+    """
+
+    order = ForeignKeyField(Order)
+    kind = TextField()
+    amount = Fen(default=0)
+    reference = TextField(default="")
+    detail = TextField(default="")
+    createtime = Timestamp()
+    resolution = TextField(null=True)
+    resolved_by = TextField(null=True)
+    resolvedtime = Timestamp(null=True)
+    code = TextField(null=True)
+    args = TextField(null=True)
+    returned = Fen(null=True)
+
+    @property
+    def is_open(self) -> bool:
+        """Is it not settled yet?"""
+        return self.resolution is None
+
+    def resolve(self, resolution: str, who: str) -> bool:
+        """Close it, in one conditional UPDATE; False if it was closed already."""
+        return self.change(resolution=resolution, resolved_by=who, resolvedtime=business_clock.now())
+
+    def change(self, **facts: Any) -> bool:
+        """Store these columns while it is open, in one conditional UPDATE; False if it was closed already."""
+        mine = PaymentException.id == self.id
+        changed = PaymentException.update(**facts).where(mine, PaymentException.resolution.is_null()).execute()
+        if changed:
+            for name, value in facts.items():
+                setattr(self, name, value)
+        return bool(changed == 1)
+
+
+_is_open = PaymentException.resolution.is_null()
+PaymentException.add_index(PaymentException.index(PaymentException.createtime, where=_is_open, name="exception_open"))
+# The same money is in one open exception of a kind, whatever the order's status was when it was reported again.
+PaymentException.add_index(
+    PaymentException.index(
+        *(PaymentException.order, PaymentException.reference, PaymentException.kind),
+        unique=True,
+        where=_is_open,
+        name="exception_same_money",
+    )
+)
+PaymentException.add_index(
+    PaymentException.index(
+        *(PaymentException.reference, PaymentException.order),
+        where=PaymentException.reference != "",
+        name="exception_reference",
+    )
+)

@@ -1,0 +1,69 @@
+"""The callback outbox: what merchants must hear, and every attempt to tell them."""
+
+from peewee import Check, ForeignKeyField, IntegerField, TextField
+
+from models.db.base import Statement, Table, Timestamp, constant
+from models.tables.merchant import Merchant
+from models.tables.order import Order
+
+WAITING, DELIVERED, DEAD = CALLBACK_STATES = ("pending", "delivered", "dead")
+
+
+class Callback(Table):
+    """One event for one merchant. `body` is sent byte for byte; `webhook_id` is the same on every try.
+
+    The same event of the same order always has the same `webhook_id`, also in a database restored from a backup.
+    `due_at` is when to try next, null once it is delivered or dead.
+    """
+
+    webhook_id = TextField(unique=True)
+    merchant = ForeignKeyField(Merchant, index=False)
+    order = ForeignKeyField(Order)
+    type = TextField()
+    body = TextField()
+    state = TextField(default=WAITING, constraints=[Check("state IN ('pending', 'delivered', 'dead')")])
+    attempts = IntegerField(default=0)
+    due_at = Timestamp(null=True)
+    createtime = Timestamp()
+    updatetime = Timestamp()
+
+    class Meta:
+        constraints = [Check("(state = 'pending') = (due_at IS NOT NULL)")]
+
+    def claim(self, until: int) -> bool:
+        """Take it for one attempt, until `until`; False where another worker was quicker."""
+        taken: bool = _claim.run(until=until, row=self.id, due_at=self.due_at).rowcount == 1
+        if taken:
+            self.due_at = until  # type: ignore[assignment]
+        return taken
+
+
+_claim = Statement(lambda v: Callback.update(due_at=v.until).where(Callback.id == v.row, Callback.due_at == v.due_at))
+Callback.add_index(
+    Callback.index(Callback.merchant, Callback.due_at, where=Callback.due_at.is_null(False), name="callback_due")
+)
+Callback.add_index(Callback.merchant, Callback.state, Callback.createtime, name="callback_state")
+
+
+class WebhookKey(Table):
+    """One row: the random key, as hex, from which every `webhook_id` is derived. It never changes."""
+
+    key = TextField()
+
+
+_key = Statement(lambda v: WebhookKey.select(WebhookKey.key))
+
+
+def webhook_key() -> bytes:
+    """Return the key of the open database."""
+    return constant("webhook_key", lambda: bytes.fromhex(_key.run().fetchone()[0]))
+
+
+class CallbackAttempt(Table):
+    """One try: when, the HTTP status (null where there was no answer), how long, the answer's first KiB."""
+
+    callback = ForeignKeyField(Callback)
+    at = Timestamp()
+    status = IntegerField(null=True)
+    milliseconds = IntegerField()
+    answer = TextField(default="")

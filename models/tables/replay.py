@@ -1,0 +1,64 @@
+"""What keeps a request from counting twice: spent nonces and idempotency keys."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from peewee import CompositeKey, ForeignKeyField, IntegerField, TextField, Tuple
+
+from models.db.base import LARGEST_ID, Table, Timestamp
+from models.db.writer import transaction
+from models.tables.merchant import Merchant
+from models.tables.order import Order
+
+
+class Nonce(Table):
+    """A nonce that an order was created with."""
+
+    merchant = ForeignKeyField(Merchant, index=False)
+    nonce = TextField()
+    createtime = Timestamp()
+
+    class Meta:
+        primary_key = CompositeKey("merchant", "nonce")
+
+
+class IdempotencyKey(Table):
+    """An Idempotency-Key, the hash of the payload it came with, and the order it made, if any.
+
+    `outcome` is the code that the first request was answered with; null while it runs.
+    """
+
+    merchant = ForeignKeyField(Merchant, index=False)
+    key = TextField()
+    payload_hash = TextField()
+    order = ForeignKeyField(Order, null=True, index=False)
+    outcome = IntegerField(null=True)
+    createtime = Timestamp()
+
+    class Meta:
+        primary_key = CompositeKey("merchant", "key")
+
+
+START, END = (0, ""), (LARGEST_ID, "")  # before and after every key of both
+
+
+def drop_old(table: Any, until: int, after: tuple[int, str], most: int) -> tuple[int, str]:
+    """Drop what is of `until` or older among the `most` rows whose keys follow `after`.
+
+    Rows lie in the order of their keys, so those that are looked at lie together. An index of their times
+    would cost each order a write, and name the old ones in an order in which each lies somewhere else.
+
+    Returns: the key of the last that was looked at; END where there are no more.
+    """
+    key = Tuple(*(getattr(table, name) for name in table._meta.primary_key.field_names))
+    ahead = key > Tuple(*after)
+    far = table.select(*key.nodes).where(ahead).order_by(*key.nodes).offset(most - 1).limit(1)
+    last: tuple[int, str] = far.tuples().first() or END
+    _drop(table, (table.createtime <= until) & ahead & (key <= Tuple(*last)))
+    return last
+
+
+@transaction
+def _drop(table: Any, which: Any) -> None:
+    table.delete().where(which).execute()

@@ -1,0 +1,35 @@
+"""A number that moves whenever anything about merchants and channels does, whichever process changed it."""
+
+from peewee import IntegerField
+
+from models.db.base import Statement, Table
+from models.db.writer import transaction
+from models.tables.channel import Channel, ChannelLink
+from models.tables.merchant import Merchant
+
+
+class Revision(Table):
+    """One row, moved by triggers."""
+
+    number = IntegerField()
+
+
+OF_TABLES = tuple(table._meta.table_name for table in (Merchant, Channel, ChannelLink))
+REVISED = tuple(
+    f'CREATE TRIGGER {name}_{verb.lower()}_revised AFTER {verb} ON "{name}" '
+    "BEGIN UPDATE revision SET number = number + 1; END"
+    for name in OF_TABLES
+    for verb in ("INSERT", "UPDATE", "DELETE")
+)
+_number = Statement(lambda v: Revision.select(Revision.number))
+
+
+@transaction
+def touch() -> None:
+    """Write the number as it is: shows whether anything can be written."""
+    Revision.update(number=Revision.number).execute()
+
+
+def revision() -> int:
+    """The number as it is now."""
+    return _number.run().fetchone()[0]

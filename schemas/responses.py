@@ -1,0 +1,123 @@
+"""The `data` of each answer, whole, as the OpenAPI document shows it: the views with what is added to them."""
+
+from __future__ import annotations
+
+from marshmallow import fields, validate
+
+from models.tables.order import BUY, SELL, STATUSES
+from schemas.views import BuyOrderView, ChannelView, OrderView, SellOrderView, View
+
+
+class CreatedBuyOrder(BuyOrderView):
+    """A deposit that was created."""
+
+    order_type = fields.Integer(validate=validate.OneOf([BUY]))
+    payment_method = fields.String(allow_none=True)
+    pay_url = fields.String()
+
+
+class Account(View):
+    """A receiving account as it was when the order was created."""
+
+    bank = fields.String()
+    sub_bank = fields.String()
+    card_number = fields.String()
+    real_name = fields.String()
+
+
+class AccountWithText(Account):
+    """The same with one text to show."""
+
+    full_info = fields.String()
+
+
+class CreatedSellOrder(SellOrderView):
+    """A withdrawal that was created."""
+
+    order_type = fields.Integer(validate=validate.OneOf([SELL]))
+    payment_method_snapshot = fields.Nested(Account)
+    customer_payment_method = fields.Nested(AccountWithText)
+
+
+class OrderPage(View):
+    """One page of orders."""
+
+    list = fields.List(fields.Nested(OrderView))
+    total = fields.Integer()
+    page = fields.Integer()
+    limit = fields.Integer()
+
+
+class Channel(ChannelView):
+    """A channel with its display texts."""
+
+    category_text = fields.String()
+    pay_method_text = fields.String()
+
+
+class ChannelList(View):
+    """The channels that the merchant may use."""
+
+    list = fields.List(fields.Nested(Channel))
+    total = fields.Integer()
+
+
+class Region(View):
+    """A province, city or district."""
+
+    name = fields.String()
+    code = fields.String()
+
+
+class City(View):
+    """A city in the tree; `items` has the code of each district by its name."""
+
+    val = fields.String()
+    items = fields.Dict(values=fields.String())
+
+
+class Province(View):
+    """A province in the tree; `items` has each city by its name."""
+
+    val = fields.String()
+    items = fields.Dict(values=fields.Nested(City))
+
+
+class PaymentState(View):
+    """What changes while a payer looks at the payment page."""
+
+    status = fields.String(validate=validate.OneOf(STATUSES))
+    ready = fields.Boolean()
+    checking = fields.Boolean()
+    seconds_left = fields.Integer()
+
+
+class Health(View):
+    """What a supervisor is told."""
+
+    version = fields.String()
+
+
+class Readiness(View):
+    """What is wrong by check, or `ok`."""
+
+    database = fields.String()
+    scheduler = fields.String()
+    disk = fields.String()
+    clock = fields.String()
+    proxy = fields.String()
+
+
+class NoticeRefused(View):
+    """What a driver answers to a notice that it does not take, where its upstream wants JSON."""
+
+    code = fields.String()
+    message = fields.String()
+
+
+class Event(View):
+    """The body of a callback."""
+
+    type = fields.String()
+    timestamp = fields.String()
+    data = fields.Nested(OrderView)

@@ -1,0 +1,219 @@
+"""Scenarios: files of steps that `flask scenario run` carries out (docs/sandbox.md)."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from marshmallow import Schema, ValidationError, fields, validate, validates_schema
+
+from gateways.sandbox.driver import PAYOUT_OUTCOMES
+from gateways.sandbox.simulator import OUTCOMES
+from models.tables.order import STATUSES
+from models.tables.outbox import CALLBACK_STATES
+from schemas.contract import AUTH
+from schemas.sandbox.forms import ANSWERS, OPEN, YEAR
+from schemas.strict_json import Malformed, parse
+
+NAME = r"[A-Za-z][A-Za-z0-9_]*"
+MOST_STEPS = 2_000
+
+
+class WrongScenario(Exception):
+    """A scenario that can't be run; `lines` say what is wrong, each with the step's number."""
+
+    def __init__(self, lines: list[str]):
+        super().__init__("\n".join(lines))
+        self.lines = lines
+
+
+def _whole(low: int, high: int, **more: Any) -> fields.Integer:
+    return fields.Integer(strict=True, validate=validate.Range(low, high), **more)
+
+
+def _text(**more: Any) -> fields.String:
+    return fields.String(**more)
+
+
+class Step(Schema):
+    """What all steps have: `do` is the kind; `note` is for people."""
+
+    do = _text(required=True)
+    note = _text()
+
+
+class OfOrder(Step):
+    """A step about an order that an earlier step created `as` this name."""
+
+    order = _text(required=True)
+
+
+def _can_be_signed(given: dict[str, Any]) -> None:
+    if put_in := sorted({*AUTH} & {*given}):
+        raise ValidationError(f"{', '.join(put_in)}: the run puts this in; whose order it is says merchant.")
+    try:
+        parse(json.dumps(given).encode())
+    except Malformed as error:
+        raise ValidationError(str(error)) from None
+
+
+class Create(Step):
+    """createOrder with these fields, signed as the merchant; `code` is the answer that is expected.
+
+    An order that is to be refused has no name that a later step could use.
+    """
+
+    as_ = _text(data_key="as", validate=validate.Regexp(f"^{NAME}$"))
+    merchant = _text(load_default="demo")
+    fields_ = fields.Dict(keys=fields.String(), data_key="fields", required=True, validate=_can_be_signed)
+    code = _whole(1, 99_999, load_default=1)
+
+
+class Pay(OfOrder):
+    """What the simulator does with it; `after` so many seconds."""
+
+    outcome = _text(required=True, validate=validate.OneOf(OUTCOMES))
+    after = _whole(0, YEAR)
+
+
+class Accept(OfOrder):
+    """The operator accepts a withdrawal."""
+
+
+class InboxStep(Step):
+    """What the inbox answers from now on, or the next `times`."""
+
+    answer = _text(required=True, validate=validate.OneOf(ANSWERS))
+    times = _whole(1, 10_000)
+    seconds = _whole(1, 60)
+
+
+class ChannelStep(Step):
+    """How a sandbox channel behaves from now on."""
+
+    channel = _whole(1, 2**63 - 1, required=True)
+    open = _text(validate=validate.OneOf(OPEN))
+    payout = _text(validate=validate.OneOf(PAYOUT_OUTCOMES))
+
+
+class ClockStep(Step):
+    """Move the clock ahead by `seconds`, or `to` the next thing due."""
+
+    seconds = _whole(0, YEAR)
+    to = _text(validate=validate.OneOf(["next"]))
+
+    @validates_schema
+    def one_of_both(self, data: dict[str, Any], **kwargs: Any) -> None:
+        """Never both, never none."""
+        if ("seconds" in data) == ("to" in data):
+            raise ValidationError("One of seconds, to is required.")
+
+
+class CallbackSeen(Schema):
+    """How a callback fared."""
+
+    state = _text(validate=validate.OneOf(CALLBACK_STATES))
+    attempts = _whole(0, 1_000)
+
+
+class Balance(Schema):
+    """Changes since the scenario began, in yuan with two decimals."""
+
+    available = _text(validate=validate.Regexp(r"^-?[0-9]+\.[0-9]{2}$"))
+    held = _text(validate=validate.Regexp(r"^-?[0-9]+\.[0-9]{2}$"))
+
+
+class Expect(Step):
+    """What must be so within `within` seconds: of an order, of a merchant's balance, or of both."""
+
+    order = _text()
+    status = _text(validate=validate.OneOf(STATUSES))
+    exceptions = fields.List(fields.String())
+    callbacks = fields.Dict(keys=fields.String(), values=fields.Nested(CallbackSeen))
+    merchant = _text(load_default="demo")
+    balance = fields.Nested(Balance)
+    within = _whole(0, 600, load_default=10)
+
+    @validates_schema
+    def says_something(self, data: dict[str, Any], **kwargs: Any) -> None:
+        """An order's facts need an order, and there must be something to expect."""
+        of_order = {"status", "exceptions", "callbacks"} & set(data)
+        if of_order and "order" not in data:
+            raise ValidationError({"order": ["Missing data for required field."]})
+        if not of_order and "balance" not in data:
+            raise ValidationError("One of status, exceptions, callbacks, balance is required.")
+
+
+class Get(Step):
+    """GET an address of the merchant's own; within `within` seconds it must answer so."""
+
+    url = _text(required=True, validate=validate.Regexp("^https?://"))
+    status = _whole(100, 599, load_default=200)
+    contains = _text(load_default="")
+    within = _whole(0, 600, load_default=10)
+
+
+STEPS: dict[str, type[Step]] = {
+    "create": Create,
+    "pay": Pay,
+    "accept": Accept,
+    "inbox": InboxStep,
+    "channel": ChannelStep,
+    "clock": ClockStep,
+    "expect": Expect,
+    "get": Get,
+}
+
+
+class Scenario(Schema):
+    """The file: a name, what it is about, and the steps."""
+
+    name = _text(required=True)
+    about = _text()
+    steps = fields.List(fields.Dict(), required=True, validate=validate.Length(1, MOST_STEPS))
+
+
+def _lines(messages: Any, path: str) -> list[str]:
+    """marshmallow's messages, a line each."""
+    if isinstance(messages, dict):
+        return [
+            line
+            for name, item in messages.items()
+            for line in _lines(item, path if name in ("_schema", "value") else f"{path}{name}: ")
+        ]
+    return [f"{path}{' '.join(map(str, messages))}"]
+
+
+def load(text: str) -> dict[str, Any]:
+    """A scenario of a file's text: `name` and `steps`, each checked. Raises WrongScenario."""
+    try:
+        whole = Scenario().load(json.loads(text))
+    except ValidationError as error:
+        raise WrongScenario(_lines(error.messages, "")) from None
+    except (ValueError, RecursionError) as error:
+        raise WrongScenario([f"it is not JSON: {error}"]) from None
+    steps, wrong, known = [], [], set[str]()
+    for number, given in enumerate(whole["steps"], 1):
+        try:
+            steps.append(_step(given, known))
+        except ValidationError as error:
+            wrong += _lines(error.messages, f"step {number}: ")
+    if wrong:
+        raise WrongScenario(wrong)
+    return {**whole, "steps": steps}
+
+
+def _step(given: dict[str, Any], known: set[str]) -> dict[str, Any]:
+    """One step, loaded; `known` are the names of orders so far."""
+    kind = given.get("do")
+    if not isinstance(kind, str) or kind not in STEPS:
+        raise ValidationError({"do": [f"Must be one of: {', '.join(STEPS)}."]})
+    step: dict[str, Any] = STEPS[kind]().load(given)
+    used = {step["order"]} if "order" in step else set[str]()
+    used |= set(re.findall(rf"\{{({NAME})\.{NAME}\}}", json.dumps(given)))
+    if unknown := sorted(used - known):
+        raise ValidationError({"order": [f"No step before this one creates {', '.join(unknown)}."]})
+    if "as_" in step and step["code"] == 1:
+        known.add(step["as_"])
+    return step

@@ -1,0 +1,94 @@
+"""A consistent copy of the database, taken while the service runs."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+from models import schema
+from models.db.base import database
+from models.tables.merchant import Merchant
+from services.errors import NotPossible
+from services.platform import files
+
+PAGES_A_STEP = 1024
+STEPS_OF_A_CHECK = 1_000_000  # of SQLite's machine, a few milliseconds, until it asks whether it is to go on
+
+Progress = Callable[[int, int], None]
+
+
+def backup(target: Path, progress: Progress = lambda done, total: None) -> None:
+    """Copy the database into the new file `target`, checked and on the disk before it gets its name.
+
+    Args:
+        progress: called with the pages done and the pages in all; what it raises ends the copy.
+
+    Raises:
+        NotPossible: the target is there already, can't be written or has no room, or the copy fails its
+            check; or the database is empty, so that it can hardly be the one that is meant.
+        WrongSchema: the database was written by a newer version.
+    """
+    if database.is_shared:
+        raise NotPossible("the database is Postgres's: back it up by pg_dump (docs/scaling.md)")
+    schema.missing()
+    if not Merchant.select().exists():
+        raise NotPossible(f"{database.database} has no merchant: is ORDERS_INSTANCE the same as the service's?")
+    if target.exists():
+        raise NotPossible(f"{target} is there already")
+    try:
+        leave_room(Path(database.database), target.parent)
+        with files.unfinished(target) as copy:
+            copy_database(sqlite3.connect(database.database), copy, progress)
+            check(copy, progress)
+            files.finish(copy, target)
+    except FileExistsError:
+        raise NotPossible(f"{target} is there already") from None
+    except OSError as error:
+        raise NotPossible(f"{error.filename or target}: {error.strerror}") from None
+    except sqlite3.Error as error:
+        raise NotPossible(f"{target}: {error}") from None
+
+
+def leave_room(source: Path, folder: Path) -> None:
+    """Refuse a copy that could fill the disk, which stops the service where that shares it. Raises NotPossible."""
+    log = Path(f"{source}-wal")
+    size = source.stat().st_size + (log.stat().st_size if log.exists() else 0)
+    free = shutil.disk_usage(folder).free
+    if free < size * 1.1:
+        raise NotPossible(f"{folder} has {free / 2**20:.1f} MiB left, a copy needs {size * 1.1 / 2**20:.1f} MiB")
+
+
+def copy_database(opened: sqlite3.Connection, copy: Path, progress: Progress = lambda done, total: None) -> None:
+    """Copy an opened database, which is closed then, into the empty file `copy`, which becomes a single file."""
+    with closing(opened) as source, closing(sqlite3.connect(copy)) as made:
+        # One view of it all: else each write of the service would start the copy over.
+        source.execute("BEGIN")
+        source.execute("SELECT 1 FROM sqlite_master").fetchone()
+        source.backup(made, pages=PAGES_A_STEP, progress=lambda _, left, total: progress(total - left, total))
+        made.execute("PRAGMA journal_mode=DELETE")
+
+
+def check(copy: Path, progress: Progress = lambda done, total: None) -> None:
+    """Read all of a database file. Raises NotPossible where it is damaged, sqlite3.Error where it is none."""
+    stopped: list[Exception] = []
+
+    def go_on() -> bool:
+        try:
+            progress(1, 1)
+        except Exception as error:
+            stopped.append(error)  # SQLite would say no more than that it was interrupted
+        return bool(stopped)
+
+    with closing(sqlite3.connect(copy)) as made:
+        made.set_progress_handler(go_on, STEPS_OF_A_CHECK)
+        try:
+            (verdict,) = made.execute("PRAGMA integrity_check(1)").fetchone()
+        except sqlite3.Error:
+            if stopped:
+                raise stopped[0] from None
+            raise
+    if verdict != "ok":
+        raise NotPossible(f"the copy is damaged: {verdict.splitlines()[-1]}")

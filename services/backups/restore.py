@@ -1,0 +1,164 @@
+"""A backup in the place of the database: checked first, and nothing that was there is lost."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from peewee import DatabaseError, fn
+
+from models import schema
+from models.db.base import database, open_database
+from models.tables.order import Order
+from models.tables.restoration import Restoration
+from services.backups.backup import check, copy_database, leave_room
+from services.errors import NotPossible
+from services.ledger import integrity
+from services.orders import after_restore
+from services.platform import files, instance_lock
+from services.security import encrypted_columns, vault
+from settings import Settings
+
+HEADER = b"SQLite format 3\0"
+LOGS = ("-wal", "-journal")  # what SQLite has to read before a database that was not closed
+
+
+@dataclass(frozen=True)
+class Restored:
+    """What a restored database holds, and where the one is that was there before."""
+
+    orders: int
+    newest: int | None
+    missing: list[str]
+    kept: Path | None
+
+
+Step = Callable[[str], None]
+
+
+def restore(backup: Path, chosen: Settings, *, verified: bool = True, step: Step = lambda doing: None) -> Restored:
+    """Put a backup in the place of the instance's database, at once or not at all.
+
+    Args:
+        verified: refuse a backup whose books don't verify.
+        step: called with what is done next.
+
+    Raises:
+        NotPossible: the service runs, or the backup is damaged, is none of this service, or can't be copied.
+        WrongSchema: it was written by a newer version.
+        VaultLocked: the key at hand does not open what is sealed in it.
+    """
+    if chosen.database_url:
+        raise NotPossible("the database is Postgres's: restore it by pg_restore (docs/scaling.md)")
+    target = chosen.database.resolve()
+    try:
+        chosen.instance.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with instance_lock.held(target.parent):
+            files.sweep(target.parent, target.name)
+            return _replace(backup, target, chosen, verified, step)
+    except (OSError, DatabaseError, sqlite3.Error) as error:
+        raise NotPossible(f"{backup} can't be restored: {error}") from None
+
+
+def _replace(backup: Path, target: Path, chosen: Settings, verified: bool, step: Step) -> Restored:
+    leave_room(backup, target.parent)
+    with files.unfinished(target) as copy:
+        step("copying")
+        copy_database(_opened(backup), copy)
+        step("checking the file")
+        check(copy)
+        orders, newest, missing = _looked_over(copy, chosen, verified, step)
+        _mark(copy, chosen, _highest_ids(target))
+        files.settle(copy)  # now, since it takes its time: a command that opens the database from here on is in the way
+        kept = _put_aside(target)
+        files.replace(copy, target)
+    return Restored(orders, newest, missing, kept)
+
+
+def _opened(backup: Path) -> sqlite3.Connection:
+    """The backup, to be read only; where no log stands beside it, without leaving any file there either."""
+    alone = not any(Path(f"{backup}{ending}").exists() for ending in LOGS)
+    return sqlite3.connect(f"{backup.resolve().as_uri()}?{'immutable=1' if alone else 'mode=ro'}", uri=True)
+
+
+def _looked_over(copy: Path, chosen: Settings, verified: bool, step: Step) -> tuple[int, int | None, list[str]]:
+    """How many orders there are, when the newest was made, and the steps that its schema lacks."""
+    open_database(copy)
+    try:
+        if not schema.has_tables():
+            raise NotPossible("the file is no database of this service")
+        missing = schema.missing()
+        vault.open_vault(chosen.vault_key, chosen.instance / "vault.key", create=False)
+        for name in encrypted_columns.check(vault.current()):
+            step(f"opening {name}")
+        # The books of an older version are verified once they are migrated.
+        for name, off in integrity.verify() if verified and not missing else ():
+            step(name)
+            if off:
+                raise NotPossible(f"its books are off: {name}: {off[0]} (--unverified restores it all the same)")
+        orders, newest = Order.select(fn.COUNT(Order.id), fn.MAX(Order.createtime)).tuples().get()
+        return orders, newest, missing
+    finally:
+        database.close()
+        open_database(chosen.database)
+
+
+def _highest_ids(present: Path) -> after_restore.Ids:
+    """By table, the highest id in the database that is to be replaced; nothing of what can't be read."""
+    if not present.exists():
+        return {}
+    try:
+        with closing(_opened(present)) as opened:
+            return after_restore.highest_ids(lambda query: opened.execute(query).fetchone())
+    except sqlite3.Error:
+        return {}
+
+
+def _mark(copy: Path, chosen: Settings, replaced: after_restore.Ids) -> None:
+    """Record in the copy that it was restored."""
+    open_database(copy)
+    try:
+        with database.atomic():
+            # In a backup of an older version the table is missing; the step that makes it then leaves it as it is.
+            database.create_tables([Restoration], safe=True)
+            after_restore.mark(replaced)
+    finally:
+        database.close()
+        open_database(chosen.database)
+
+
+def _put_aside(present: Path) -> Path | None:
+    """Keep the present database under another name, too, with what belongs to it; that name."""
+    kept = present.with_name(f"before-restore-{files.moment()}{present.suffix}")
+    if was_there := present.exists():
+        _close_log(present)
+        files.link(present, kept)
+    # An old log beside the new file would be taken for its own.
+    Path(f"{present}-shm").unlink(missing_ok=True)  # says where in the log things are; SQLite makes it again
+    for ending in LOGS:
+        old = Path(f"{present}{ending}")
+        if old.exists() and old.stat().st_size:
+            old.rename(f"{kept}{ending}")
+            was_there = True
+        old.unlink(missing_ok=True)
+    files.settle(present.parent)
+    return kept if was_there else None
+
+
+def _close_log(present: Path) -> None:
+    """Bring what is in its log into the file, which is whole then; a damaged one stays as it is, with its log."""
+    with present.open("rb") as file:
+        if file.read(len(HEADER)) != HEADER:
+            return  # SQLite would delete the log of what it takes for no database
+    try:
+        with closing(sqlite3.connect(present)) as opened:
+            (mode,) = opened.execute("PRAGMA journal_mode=DELETE").fetchone()
+    except sqlite3.DatabaseError as error:
+        if not error.sqlite_errorname.startswith("SQLITE_BUSY"):
+            return
+        mode = "busy"
+    if mode != "delete":
+        raise NotPossible("another process has the database open: end it first")

@@ -1,0 +1,93 @@
+"""Backups that the service makes by itself, and how many of them it keeps."""
+
+from __future__ import annotations
+
+import logging
+import re
+import threading
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from peewee import DatabaseError
+
+from models.tables.merchant import Merchant
+from services.backups.backup import backup
+from services.errors import NotPossible
+from services.platform import files
+from settings import Settings
+
+log = logging.getLogger(__name__)
+
+PREFIX = "scheduled-"  # only files with this name and a time are counted, or ever deleted
+TIME = "%Y%m%dT%H%M%SZ"
+NAME = re.compile(PREFIX + r"(\d{8}T\d{6}Z)\.sqlite", re.ASCII)
+
+
+_failed = threading.Event()
+
+
+class Stopping(Exception):
+    """The service is about to end."""
+
+
+def run(chosen: Settings, stopping: threading.Event) -> None:
+    """Make a backup where one is due, and then delete those that are too many; what fails is logged and tried again."""
+    folder, now = chosen.backups, datetime.now(UTC)
+    try:
+        if folder.parent == chosen.instance:
+            folder.mkdir(mode=0o700, exist_ok=True)  # another place may be a disk that is not mounted just now
+        if _due(chosen, now) and Merchant.select().exists():
+            _make(folder / f"{PREFIX}{now.strftime(TIME)}.sqlite", stopping)
+            _retain(chosen, now)
+        _failed.clear()
+    except Stopping:
+        log.info("a backup was given up: the service stops")
+    except (NotPossible, OSError, DatabaseError) as error:
+        log.error("scheduled backup: %s", error)
+        _failed.set()
+
+
+def has_failed() -> bool:
+    """Did the last look at whether a backup is due, or the backup, fail?"""
+    return _failed.is_set()
+
+
+def _make(target: Path, stopping: threading.Event) -> None:
+    def go_on(done: int, total: int) -> None:
+        if stopping.is_set():
+            raise Stopping
+
+    files.sweep(target.parent, f"{PREFIX}*")
+    backup(target, go_on)
+    log.info("made the backup %s", target)
+
+
+def _made(folder: Path, now: datetime) -> list[tuple[datetime, Path]]:
+    """The scheduled backups by time, oldest first; one that claims to be of the future is not counted."""
+    found = []
+    for path in folder.iterdir():
+        if (match := NAME.fullmatch(path.name)) and path.is_file():
+            with suppress(ValueError):  # not a time, so not ours
+                found.append((datetime.strptime(match[1], TIME).replace(tzinfo=UTC), path))
+    return sorted((at, path) for at, path in found if at <= now)
+
+
+def newest(chosen: Settings) -> float | None:
+    """When the newest scheduled backup was begun, in Unix time; None where there is none, or nobody can tell."""
+    try:
+        made = _made(chosen.backups, datetime.now(UTC))
+    except OSError:
+        return None
+    return made[-1][0].timestamp() if made else None
+
+
+def _due(chosen: Settings, now: datetime) -> bool:
+    made = _made(chosen.backups, now)
+    return not made or now - made[-1][0] >= timedelta(hours=chosen.backup_every)
+
+
+def _retain(chosen: Settings, now: datetime) -> None:
+    for _, path in _made(chosen.backups, now)[: -chosen.backup_keep]:
+        path.unlink()
+        log.info("deleted the backup %s: there are %s newer ones", path, chosen.backup_keep)

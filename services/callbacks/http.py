@@ -1,0 +1,47 @@
+"""HTTP that goes out to addresses others chose: no redirects, no proxies, no private targets, and an end to each."""
+
+from __future__ import annotations
+
+import threading
+from urllib.parse import urlsplit
+
+import requests
+from requests.adapters import HTTPAdapter
+
+import settings
+from gateways.bounded import Guarded, pools
+from services.security import masking
+
+_local = threading.local()
+USER_AGENT = f"merchant-orders/{settings.VERSION}"
+
+
+POOLS = {private_allowed: pools(Guarded, private_allowed=private_allowed) for private_allowed in (False, True)}
+
+
+def _adapter(private_allowed: bool) -> HTTPAdapter:
+    """This thread's adapter, with the connections that it keeps open."""
+    kept = _local.__dict__.setdefault("adapters", {})
+    if private_allowed not in kept:
+        kept[private_allowed] = HTTPAdapter(pool_connections=4, pool_maxsize=1)  # each of many threads has its own
+        kept[private_allowed].poolmanager.pool_classes_by_scheme = POOLS[private_allowed]
+    return kept[private_allowed]
+
+
+def post(url: str, body: bytes, headers: dict[str, str], *, timeout: float, private_allowed: bool) -> requests.Response:
+    """POST to an address, and its answer with the body still to be read.
+
+    An adapter alone keeps no cookies, follows no redirect, reads no .netrc and asks no proxy; a session around
+    it would double the cost of a call.
+
+    Args:
+        timeout: seconds for connecting and for each read.
+        private_allowed: else only public addresses are called (gateways/addresses.py).
+
+    Raises:
+        AddressRefused, requests.RequestException, ValueError: no answer, or no usable address.
+    """
+    request = requests.Request("POST", url, {**headers, "User-Agent": USER_AGENT}, data=body).prepare()
+    if urlsplit(str(request.url)).scheme.lower() not in POOLS[private_allowed]:
+        raise requests.exceptions.InvalidSchema(f"no http or https address: {masking.address(url)}")
+    return _adapter(private_allowed).send(request, stream=True, timeout=(timeout, timeout))

@@ -1,0 +1,55 @@
+"""Telling merchants again: callbacks that an operator makes due once more, from the first attempt on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import business_clock
+from models.db.base import LARGEST_ID
+from models.db.writer import transaction
+from models.tables.merchant import Merchant
+from models.tables.order import Order
+from models.tables.outbox import CALLBACK_STATES, WAITING, Callback
+from services.errors import N_, NotPossible
+
+
+def against_redelivering(callback: Callback) -> str:
+    """What speaks against sending it again; "" where nothing does, whatever came of it."""
+    merchant = callback.merchant
+    return "" if merchant.callback_url else f"{merchant.key} has no callback_url: set one first"
+
+
+def redeliver(webhook_id: str) -> int:
+    """Make one callback due again. Raises NotPossible: there is none, or nowhere to send it to."""
+    callback = Callback.get_or_none(Callback.webhook_id == webhook_id)
+    if callback is not None and (why := against_redelivering(callback)):
+        raise NotPossible(why)
+    return _due_again(Callback.webhook_id == webhook_id)
+
+
+def redeliver_of(order: Order) -> int:
+    """Make all callbacks of an order due again; how many. Raises NotPossible: none, or nowhere to send them to."""
+    for callback in Callback.select().where(Callback.order == order).limit(1):
+        if why := against_redelivering(callback):
+            raise NotPossible(why)
+    return _due_again(Callback.order == order)
+
+
+def redeliver_all(merchant: Merchant, state: str | None, since: int | None, until: int | None) -> int:
+    """Make a merchant's callbacks due again: those in a state, made in a range of Unix time; how many.
+
+    Raises:
+        NotPossible: there are none.
+    """
+    states = [state] if state else list(CALLBACK_STATES)
+    made = Callback.createtime.between(since or 0, until or LARGEST_ID)
+    return _due_again((Callback.merchant == merchant) & Callback.state.in_(states) & made)
+
+
+@transaction
+def _due_again(selected: Any) -> int:
+    now = business_clock.now()
+    count: int = Callback.update(state=WAITING, attempts=0, due_at=now, updatetime=now).where(selected).execute()
+    if not count:
+        raise NotPossible(N_("no such callback"))
+    return count

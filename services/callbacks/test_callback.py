@@ -1,0 +1,92 @@
+"""A test callback: one signed POST to a merchant now, and what became of it in plain words. Nothing is stored."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import business_clock
+from models.tables.merchant import Merchant
+from models.tables.order import BUY, COMPLETED, Order
+from schemas.views import order_view
+from services.callbacks import outbox
+from services.errors import N_, NotPossible
+
+TYPE = "test"
+ORDER_NO = "0" * 24  # which no order can have: they begin with a date
+
+# What went wrong, by the name of the error that the attempt ended in.
+ERRORS = {
+    "AddressRefused": N_(
+        "The address leads into a private network, which the service does not call. "
+        "Where that is meant, ORDERS_PRIVATE_CALLBACKS=1 allows it."
+    ),
+    "SSLError": N_("The server's certificate is not good for this address: it has expired, or is another name's."),
+    "ConnectTimeout": N_("The server could not be reached in time: is a firewall in between?"),
+    "ConnectionError": N_("No connection: the name leads nowhere, or nothing listens there."),
+    "InvalidSchema": N_("The address must begin with https:// or http://."),
+}
+LATE = N_("The server did not answer within 10 seconds.")
+NO_ANSWER = N_("There was no usable answer.")
+# And by its status; the hundreds stand for all others of theirs.
+STATUSES = {
+    300: N_("The server sends the caller elsewhere. Redirects are not followed: enter the address that it leads to."),
+    400: N_("The server refuses the callback: look into its log."),
+    401: N_("The server does not accept the signature: does it have this merchant's callback secret?"),
+    403: N_("The server does not let the caller in: does it accept the signature, and this service's address?"),
+    404: N_("The server has nothing at this address."),
+    405: N_("The server takes no POST at this address."),
+    410: N_("The server wants no more callbacks: a real one would not be tried again."),
+    500: N_("The server failed at it: look into its log."),
+}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of it: the HTTP status (None where there is none), and the first KiB of the answer, or the error."""
+
+    webhook_id: str
+    status: int | None
+    milliseconds: int
+    answer: str
+
+    @property
+    def delivered(self) -> bool:
+        """Would a real one count as delivered?"""
+        return self.status is not None and 200 <= self.status < 300
+
+    @property
+    def problem(self) -> str:
+        """What went wrong, in English for translation; empty where nothing did."""
+        if self.delivered:
+            return ""
+        if self.status is not None:
+            return STATUSES.get(self.status) or STATUSES.get(self.status // 100 * 100, NO_ANSWER)
+        late = self.milliseconds >= outbox.TIMEOUT * 1000 - 500
+        return LATE if late else ERRORS.get(self.answer.partition(":")[0], NO_ANSWER)
+
+
+def _body(now: int) -> str:
+    """An order that never was, as the queries would give it."""
+    example = Order(
+        order_no=ORDER_NO,
+        merchant_order_no="TEST",
+        order_type=BUY,
+        amount=100,
+        merchant_actual_amount=100,
+        service_rate=0,
+        service_amount=0,
+        status=COMPLETED,
+        createtime=now,
+        updatetime=now,
+    )
+    return outbox.body_of(TYPE, now, order_view.of(example))
+
+
+def callback(merchant: Merchant) -> Outcome:
+    """Send a test callback, as real ones are sent. Takes ten seconds at most. Raises NotPossible: it has no address."""
+    if not merchant.callback_url:
+        raise NotPossible(N_("%(key)s has no callback URL"), key=merchant.key)
+    webhook_id, started = outbox.new_webhook_id(), time.monotonic()
+    status, answer = outbox.send(merchant, webhook_id, _body(business_clock.now()))
+    return Outcome(webhook_id, status, round((time.monotonic() - started) * 1000), answer)

@@ -1,0 +1,115 @@
+"""The driver behind a channel, and the values that are handed to it."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import settings
+from gateways import registry
+from gateways.base import ChannelError, ChannelRefused, ChannelUnknown, Driver, Payment, Payout
+from models.db.base import Statement, database
+from models.tables.channel import Channel
+from models.tables.merchant import Merchant
+from models.tables.order import Order
+from services import metrics
+from services.channels.order_numbers import payout_number
+from services.errors import Refused
+from services.merchants import cache
+from services.security import sandbox_guard, vault
+
+log = logging.getLogger(__name__)
+
+FIRST_ASK = 60  # seconds after which a channel is first asked about an unpaid deposit
+LATE = (600, 3_600, 86_400)  # seconds after which a channel is asked about a cancelled order that it may yet carry out
+ACCOUNT_FIELDS = ("bank", "sub_bank", "card_number", "real_name")
+LEASE = 45  # seconds that one act on an order, of three calls at most, may take before another worker may try
+
+
+@lru_cache(maxsize=256)
+def _build(name: str, sealed_config: str) -> Driver:
+    return registry.build(name, json.loads(vault.unseal(sealed_config)))
+
+
+def driver_of(channel: Channel) -> Driver:
+    """The channel's driver; made once for each state of its config."""
+    if sandbox_guard.is_barred(channel):
+        return sandbox_guard.NoSandbox({})
+    return _build(channel.driver, channel.config)
+
+
+_config = Statement(lambda v: database.relied_on(Channel.select(Channel.config).where(Channel.id == v.channel)))
+
+
+def keep_account(channel_id: int) -> str:
+    """Let nobody give the channel another account until the caller's transaction ends; its sealed config.
+
+    An order that gets under way calls it first. So a change of the account either sees the order and is refused, or is
+    seen by the order.
+    """
+    config: str = _config.run(channel=channel_id).fetchone()[0]
+    return config
+
+
+def ask(call: Callable[[Any], Any], about: Payment | Payout) -> Any:
+    """One call of a driver, outside any transaction; what the driver did not foresee is an unknown outcome, too."""
+    try:
+        said = call(about)
+    except ChannelError as error:
+        _count(call, "refused" if isinstance(error, ChannelRefused) else "unknown")
+        raise
+    except Exception as error:
+        _count(call, "failed")
+        log.exception("a driver failed on order %s", about.order_no)
+        raise ChannelUnknown(f"the driver failed: {type(error).__name__}") from error
+    _count(call, "answered")
+    return said
+
+
+def _count(call: Callable[[Any], Any], result: str) -> None:
+    driver = getattr(call, "__self__", None)
+    metrics.active().called(getattr(driver, "name", "other"), getattr(call, "__name__", "other"), result)
+
+
+def linked(merchant: Merchant, channel_id: int) -> Channel:
+    """A channel that this merchant may use.
+
+    Raises:
+        Refused: 40403, it is not there, not enabled or not the merchant's: never distinguishable.
+    """
+    channel = cache.by_id(merchant.id).channels.get(channel_id)
+    if channel is None:
+        raise Refused(40403)
+    return channel
+
+
+def pay_url(order_no: str) -> str:
+    """The cashier's address for an order."""
+    return f"{settings.active().public_url}/addons/paychannel/pay/index?order_no={order_no}"
+
+
+def payment_of(order: Order) -> Payment:
+    """A deposit as its driver needs to know it."""
+    return Payment(
+        order_no=order.order_no,
+        amount=order.amount,
+        method=order.payment_method,
+        subject=f"Order {order.order_no}",
+        notify_url=f"{settings.active().public_url}/addons/paychannel/notify/{order.order_no}",
+        pay_url=pay_url(order.order_no),
+        expires_at=order.expires_at or 0,
+    )
+
+
+def payout_of(order: Order) -> Payout:
+    """A withdrawal as its driver needs to know it."""
+    return Payout(order.order_no, payout_number(order), order.amount, order.payment_method, account_details(order))
+
+
+def account_details(order: Order) -> dict[str, Any]:
+    """The receiving account of a withdrawal, opened; with empty values once it was erased."""
+    sealed = order.account.details
+    return json.loads(vault.unseal(sealed)) if sealed else dict.fromkeys(ACCOUNT_FIELDS, "")

@@ -1,0 +1,238 @@
+"""Setting up channels: their facts, their drivers' config, and a try of both."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from marshmallow import ValidationError
+from peewee import IntegrityError
+
+import business_clock
+import settings
+from gateways import registry
+from gateways.base import ChannelUnknown, Finding, Payment
+from models.db.base import LARGEST_ID, database
+from models.db.errors import first_line
+from models.db.writer import after_commit, transaction
+from models.tables.channel import CATEGORIES, LARGEST_AMOUNT, PAY_METHODS, Channel
+from models.tables.ledger import CLEARING
+from models.tables.order import Order
+from services.channels.calls import ask, driver_of, payment_of
+from services.channels.order_numbers import new_order_no
+from services.errors import N_, NotPossible
+from services.ledger import accounts
+from services.merchants import cache, links, versions
+from services.security import sandbox_guard, vault
+
+BY_HAND = N_("nobody can be asked: an operator moves the money by hand")
+UNDER_WAY = N_("orders are under way at the present account: another one would know nothing of them")
+
+
+def check(channel: Channel) -> list[Finding]:
+    """Find out whether a channel can be used: what its upstream says of our keys, and of more where the driver can ask.
+
+    Raises:
+        NotPossible: it gave no usable answer; the text says why.
+    """
+    driver, payments = driver_of(channel), _never_made(channel)
+    if driver.by_hand:
+        return [Finding("keys", None, BY_HAND)]
+
+    def check_all(_: Payment) -> list[Finding]:
+        return driver.check(payments)
+
+    try:
+        found: list[Finding] = ask(check_all, payments[0])
+    except ChannelUnknown as silence:
+        raise NotPossible(f"channel {channel.id}: {silence}") from silence
+    return found
+
+
+def _never_made(channel: Channel) -> list[Payment]:
+    """A deposit of the channel's least amount for each of its payment methods, under a number that no order has."""
+    expires_at = business_clock.now() + settings.active().buy_expiry
+    facts = {"amount": channel.min_amount, "expires_at": expires_at}
+    methods = channel.pay_method.split(",")
+    return [payment_of(Order(order_no=new_order_no(), payment_method=method, **facts)) for method in methods]
+
+
+def every() -> list[Channel]:
+    """All channels, the oldest first."""
+    return list(Channel.select().order_by(Channel.id))
+
+
+def find_channel(channel_id: int) -> Channel:
+    """The channel with this id. Raises NotPossible."""
+    channel = Channel.get_or_none(Channel.id == channel_id) if channel_id <= LARGEST_ID else None
+    if channel is None:
+        raise NotPossible(f"no channel {channel_id}")
+    return channel
+
+
+def drivers() -> list[str]:
+    """The names of the drivers that a channel can be added with: the sandbox in demo mode only."""
+    return [name for name in registry.DRIVERS if not sandbox_guard.is_barred(Channel(driver=name))]
+
+
+def config_of(channel: Channel) -> dict[str, Any]:
+    """What is in a channel's config now, opened."""
+    return json.loads(vault.unseal(channel.config))
+
+
+def wrong_config(driver: str, config: dict[str, Any]) -> dict[str, list[str]]:
+    """What a driver's schema says against a config: `{"config.FIELD": [messages]}`."""
+    return {
+        f"config.{name}": [str(text) for text in texts]
+        for name, texts in registry.DRIVERS[driver].config_schema().validate(config).items()
+    }
+
+
+def _sealed_config(driver: str, config: dict[str, Any]) -> str:
+    """A driver's config, checked by its schema and sealed. Raises NotPossible, naming the fields."""
+    try:
+        loaded = registry.DRIVERS[driver].config_schema().load(config)
+    except ValidationError:
+        wrong = wrong_config(driver, config)
+        said = [f"{name.removeprefix('config.')}: {' '.join(texts).rstrip('.')}" for name, texts in wrong.items()]
+        raise NotPossible(f"config: {'; '.join(said)}", wrong) from None
+    return vault.seal(json.dumps(loaded, ensure_ascii=False))
+
+
+def _pay_method(text: str | None, driver: str) -> str:
+    possible = registry.DRIVERS[driver].methods
+    wanted = set(possible) if text is None else {part.strip() for part in text.split(",")}
+    if not wanted <= set(possible):
+        said = f"payment methods are {', '.join(possible)}"
+        raise NotPossible(said, {"pay_method": [said]})
+    return ",".join(method for method in PAY_METHODS if method in wanted)
+
+
+def _check_driver(name: str) -> None:
+    if name not in registry.DRIVERS:
+        raise NotPossible(f"no driver {name!r}: there are {', '.join(drivers())}")
+    if name not in drivers():
+        raise NotPossible(sandbox_guard.DEMO_ONLY)
+
+
+@transaction
+def add_channel(
+    category: str,
+    driver: str,
+    name: str,
+    *,
+    config: dict[str, Any],
+    pay_method: str | None = None,
+    merchants: Iterable[int] = (),
+    new_name: bool = False,
+    **facts: Any,
+) -> Channel:
+    """Add a channel with its clearing account.
+
+    Args:
+        config: what the driver needs; checked by its schema.
+        merchants: the ids of those that may use it.
+        new_name: no other channel may have this name, so that a form that was sent twice makes one.
+        pay_method: some of wxpay, alipay, bank, joined by commas; None for all that the driver knows.
+        facts: columns of Channel; amounts in fen, rates in basis points.
+
+    Raises:
+        NotPossible: a value can't be used; it names the field.
+    """
+    if category not in CATEGORIES:
+        raise NotPossible(f"categories are {', '.join(CATEGORIES)}")
+    _check_driver(driver)
+    _check_range(facts.get("min_amount", 1), facts.get("max_amount", LARGEST_AMOUNT))
+    if new_name:
+        _check_name(name)
+    now = business_clock.now()
+    channel = _checked(
+        lambda: Channel.create(
+            category=category,
+            driver=driver,
+            name=name,
+            pay_method=_pay_method(pay_method, driver),
+            config=_sealed_config(driver, config),
+            **{"createtime": now, "updatetime": now} | facts,
+        )
+    )
+    accounts.open_accounts((CLEARING, channel.id))
+    links.set_merchants(channel, merchants)
+    return channel
+
+
+def _check_name(name: str) -> None:
+    database.alone("names of channels")
+    if Channel.select().where(Channel.name == name).exists():
+        said = N_("there is a channel of this name already")
+        raise NotPossible(said, {"name": [said]})
+
+
+@transaction
+def set_channel(
+    channel: Channel,
+    config: dict[str, Any] | None = None,
+    *,
+    same_account: bool = False,
+    merchants: Iterable[int] | None = None,
+    mark: str | None = None,
+    **facts: Any,
+) -> None:
+    """Change columns of a channel; `config` is laid over what is there.
+
+    Args:
+        same_account: what says whose account it is may change: the new values name the same one.
+        merchants: the ids of those that may use it; None: as it is.
+        mark: `marks.of` the channel as it was seen, so that nobody undoes another's change unseen.
+
+    Raises:
+        NotPossible: a value can't be used, orders are under way at the account that is there, or somebody changed
+            the channel meanwhile.
+    """
+    channel = versions.held(channel, mark)
+    if facts.get("enabled") and sandbox_guard.is_barred(channel):
+        raise NotPossible(sandbox_guard.DEMO_ONLY, {"enabled": [sandbox_guard.DEMO_ONLY]})
+    if config:
+        present = config_of(channel)
+        if not same_account:
+            _check_account(channel, present, config)
+        facts["config"] = _sealed_config(channel.driver, present | config)
+    if "pay_method" in facts:
+        facts["pay_method"] = _pay_method(facts["pay_method"], channel.driver)
+    _check_range(facts.get("min_amount", channel.min_amount), facts.get("max_amount", channel.max_amount))
+    facts["updatetime"] = business_clock.now()
+    after_commit(cache.forget)
+    _checked(lambda: Channel.update(facts).where(Channel.id == channel.id).execute())
+    if merchants is not None:
+        links.set_merchants(channel, merchants)
+
+
+def _check_account(channel: Channel, present: dict[str, Any], config: dict[str, Any]) -> None:
+    """Another account would know nothing of what the present one has: it would be paid out twice, or never found."""
+    names = registry.DRIVERS[channel.driver].account_fields
+    changed = [name for name in names if name in config and str(config[name]) != str(present.get(name))]
+    if not changed:
+        return
+    database.held(
+        Channel.select().where(Channel.id == channel.id), alone=True
+    ).get()  # orders rely on it (keep_account)
+    if Order.select().where(Order.channel == channel, Order.due_at.is_null(False)).exists():
+        raise NotPossible(
+            f"orders are under way at the account of the present {changed[0]}: add another channel, or say "
+            "--same-account if it is that account's new name",
+            {"same_account": [UNDER_WAY]},
+        )
+
+
+def _check_range(least: int, largest: int) -> None:
+    if least > largest:
+        said = N_("the least amount is above the largest")
+        raise NotPossible(said, {"min_amount": [said]})
+
+
+def _checked(write: Any) -> Any:
+    try:
+        return write()
+    except IntegrityError as error:
+        raise NotPossible(f"a value is out of range: {first_line(error)}") from None

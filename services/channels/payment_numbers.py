@@ -1,0 +1,45 @@
+"""Numbers of payments, as banks and channels give them: one number names one transfer."""
+
+from __future__ import annotations
+
+from typing import Any
+from zlib import crc32
+
+from peewee import SQL
+
+from models.db.base import database
+from models.tables.order import Order, PaymentException
+
+_NONE = SQL("''")  # written out, so that both databases see that the partial indexes fit
+
+
+def is_on_record(order: Order, reference: str) -> bool:
+    """Is this number on record for the order itself, with its payment or with an exception?"""
+    if order.channel_reference == reference:
+        return True
+    mine = (PaymentException.order == order, PaymentException.reference == reference)
+    return PaymentException.select().where(*mine).exists()
+
+
+def first_with(order: Order, reference: str) -> Order | None:
+    """Return the oldest other order of the same channel that this number is on record for, in the caller's transaction.
+
+    Deposits and withdrawals count alike. Until the transaction ends, no other one gets an answer about the same
+    number. Hold the order first (`Order.held`), so that no two transactions wait for each other.
+
+    Returns: None if there is none, or the number is empty.
+    """
+    if not reference:
+        return None
+    database.alone("reference", crc32(f"{order.channel_id} {reference}".encode()))
+    others = Order.select().where(Order.channel == order.channel_id, Order.id != order.id)
+    paid = others.where(Order.channel_reference == reference, Order.channel_reference != _NONE)
+    reported = others.join(PaymentException).where(
+        PaymentException.reference == reference, PaymentException.reference != _NONE
+    )
+    oldest = (paid.order_by(Order.id).first(), reported.order_by(PaymentException.order).first())
+    return min((order for order in oldest if order), key=_id, default=None)
+
+
+def _id(order: Any) -> int:
+    return int(order.id)

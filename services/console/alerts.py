@@ -1,0 +1,129 @@
+"""What needs a person, the worst first: the answer to whether the shop is all right."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import timedelta
+from math import sqrt
+from typing import Any
+
+import business_clock
+from models.tables.restoration import paused_since
+from models.tables.verification import FAILED, OFF
+from services.console.statistics import Cell, Statistics, Sum
+from services.console.to_do import Waiting
+from services.ledger import scheduled_checks
+from services.orders import unknown_notices
+from services.platform import storage_health
+from services.security import sandbox_guard
+
+URGENT, SOON = SEVERITIES = ("urgent", "soon")
+LONG = 86_400  # seconds after which a withdrawal has waited too long
+LEAST_RECENT, LEAST_USUAL = 20, 50  # orders that came to an end, so that a rate says something
+WORSE = 0.2  # by how much less of them succeed
+ENOUGH = 10  # orders that came to an end, so that a rate is shown
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that needs a person: `kind` says which, `facts` what is told about it.
+
+    Kinds and their facts: restored (at), unknown_notices (count), storage (fault), ledger_off (checks, at),
+    ledger_failed (why), ledger_overdue (at, may be None), exceptions (count, oldest, silent: how many of them),
+    sandbox_money (merchants: their keys), requests (count, oldest),
+    payouts (count, oldest), claims (count, oldest, channels), dead (count, merchants, since), retried (count),
+    silent (channel, count, oldest), failing (channel, order_type, recent and usual: rates from 0 to 1, since: a day).
+    """
+
+    severity: str
+    kind: str
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+def rate(sums: Sum, least: int = ENOUGH) -> float | None:
+    """What part of those that came to an end was completed; None where too few did."""
+    return sums.completed / sums.closed if sums.closed >= least else None
+
+
+def _storage() -> Iterator[Finding]:
+    fault = storage_health.trial()
+    if fault is not None:
+        yield Finding(URGENT, "storage", {"fault": fault})
+
+
+def _restored() -> Iterator[Finding]:
+    if (at := paused_since()) is not None:
+        yield Finding(URGENT, "restored", {"at": at})
+    if count := unknown_notices.recent():
+        yield Finding(URGENT, "unknown_notices", {"count": count})
+
+
+def _ledger(every: int) -> Iterator[Finding]:
+    newest = scheduled_checks.last()
+    if newest is not None and newest.outcome == OFF:
+        yield Finding(URGENT, "ledger_off", {"checks": list(newest.off), "at": newest.started})
+    elif scheduled_checks.overdue(every):
+        yield Finding(SOON, "ledger_overdue", {"at": newest and newest.started})
+    for run in scheduled_checks.recent(1):
+        if run.outcome == FAILED:
+            yield Finding(
+                SOON, "ledger_failed", {"why": " ".join(line for lines in run.off.values() for line in lines)}
+            )
+
+
+def _waiting(waiting: Waiting) -> Iterator[Finding]:
+    silent = sum(queue.count for queue in waiting.silent.values())
+    if waiting.exceptions.count > silent:
+        yield Finding(URGENT, "exceptions", {**vars(waiting.exceptions), "silent": silent})
+    if waiting.payouts.count:
+        late = (waiting.payouts.oldest or 0) < business_clock.now() - LONG
+        yield Finding(URGENT if late else SOON, "payouts", vars(waiting.payouts))
+    if waiting.requests.count:
+        yield Finding(SOON, "requests", vars(waiting.requests))
+    if waiting.dead:
+        about = {"count": sum(waiting.dead.values()), "merchants": list(waiting.dead), "since": waiting.dead_since}
+        yield Finding(URGENT, "dead", about)
+    if waiting.claims.count:
+        yield Finding(SOON, "claims", {**vars(waiting.claims), "channels": waiting.by_hand})
+    if waiting.retried:
+        yield Finding(SOON, "retried", {"count": waiting.retried})
+    for channel, queue in waiting.silent.items():
+        late = (queue.oldest or 0) < business_clock.now() - LONG
+        yield Finding(URGENT if late else SOON, "silent", {"channel": channel, **vars(queue)})
+
+
+def _failing(statistics: Statistics) -> Iterator[Finding]:
+    since = statistics.today - timedelta(1)
+
+    def key(cell: Cell) -> tuple[int, int]:
+        return cell.channel, cell.order_type
+
+    recent = statistics.by(key, lambda cell: cell.day >= since)
+    usual = statistics.by(key, lambda cell: cell.day < since)
+    for (channel, order_type), sums in recent.items():
+        now, before = rate(sums, LEAST_RECENT), rate(usual.get((channel, order_type), Sum()), LEAST_USUAL)
+        if now is None or before is None:
+            continue
+        chance = 3 * sqrt(before * (1 - before) / sums.closed)
+        if now < before - max(WORSE, chance):
+            about = {"channel": channel, "order_type": order_type, "recent": now, "usual": before, "since": since}
+            yield Finding(SOON, "failing", about)
+
+
+def _sandbox_money() -> Iterator[Finding]:
+    if keys := [row.key for row in sandbox_guard.with_money()]:
+        yield Finding(URGENT, "sandbox_money", {"merchants": keys})
+
+
+def findings(statistics: Statistics, waiting: Waiting, verify_every: int) -> list[Finding]:
+    """All of them, the worst first; none where all is well."""
+    found = [
+        *_storage(),
+        *_restored(),
+        *_ledger(verify_every),
+        *_sandbox_money(),
+        *_waiting(waiting),
+        *_failing(statistics),
+    ]
+    return sorted(found, key=lambda each: SEVERITIES.index(each.severity))

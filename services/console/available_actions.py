@@ -1,0 +1,195 @@
+"""What an operator may do to an order now, as data."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+
+from models.tables.ledger import AVAILABLE, HELD
+from models.tables.order import CANCELLED, COMPLETED, CONFIRMED, PAID, PENDING, Order, PaymentException
+from models.tables.outbox import Callback
+from services.callbacks import redelivery
+from services.channels.calls import driver_of
+from services.ledger import postings
+from services.ledger.postings import Lines
+from services.orders import claims, due, exceptions, in_flight, payouts, positions, resolutions
+from services.orders.positions import COMPLETE
+from services.security import sandbox_guard, second_operator
+
+
+@dataclass(frozen=True)
+class Action:
+    """One thing that can be done.
+
+    `sends` is the body of the callback that the merchant receives, if it is shown first.
+    `case` names what exactly it does, `lines` what it moves in the books at once (fen by account), `asks` that the
+    channel is asked first and may speak against it; `fields` are what the operator gives with it.
+    """
+
+    name: str
+    case: str
+    lines: Lines = field(default_factory=dict)
+    asks: bool = False
+    fields: tuple[str, ...] = ()
+    exception: PaymentException | None = None
+    resolution: str = ""
+    callback: Callback | None = None
+    state: str = ""
+    sends: str = ""
+
+    @property
+    def key(self) -> str:
+        """Names it among those of its order."""
+        of = self.exception.id if self.exception else self.callback.id if self.callback else ""
+        return "-".join(str(part) for part in (self.name, of, self.resolution) if part)
+
+    @property
+    def seal(self) -> str:
+        """Differs once it would do anything else than it would now."""
+        exception = (self.exception.kind, self.exception.amount) if self.exception else ()
+        facts = (self.key, self.case, sorted(self.lines.items()), self.asks, exception, self.state)
+        return hashlib.sha256(repr(facts).encode()).hexdigest()[:16]
+
+    def moves(self, kind: str) -> int:
+        """What it moves on accounts of this kind, in fen."""
+        return sum(fen for (account, _), fen in self.lines.items() if account == kind)
+
+    @property
+    def available(self) -> int:
+        """What comes to the merchant's available balance, in fen; negative is taken from it."""
+        return self.moves(AVAILABLE)
+
+    @property
+    def held(self) -> int:
+        """The same of what is held."""
+        return self.moves(HELD)
+
+
+def _accept(order: Order) -> Iterator[Action]:
+    if not payouts.against_accepting(order):
+        yield Action("accept", "by hand" if driver_of(order.channel).by_hand else "at the channel")
+
+
+def _reject(order: Order) -> Iterator[Action]:
+    if not payouts.against_rejecting(order):
+        asks = in_flight.may_be(order)
+        case, lines = "ask first" if asks else "return", postings.release(order)
+        yield Action("reject", case, lines, asks, ("reason",), state=order.status)
+
+
+# What an operator's word that money moved leads to, where it is the order's amount.
+_PAID = {
+    (True, PENDING): "credit",
+    (True, PAID): "credit",
+    (True, CONFIRMED): "paid again",
+    (True, COMPLETED): "paid again",
+    (True, CANCELLED): "late",
+    (False, CONFIRMED): "spend",
+    (False, COMPLETED): "sent again",
+    (False, CANCELLED): "sent although cancelled",
+}
+
+
+def _mark_paid(order: Order) -> Iterator[Action]:
+    if payouts.against_marking_paid(order):
+        return
+    case, lines = _PAID[order.is_buy, order.status], {}
+    if order.is_buy and positions.credited_by_hand(positions.exceptions_of(order)):
+        case = "paid again"
+    if case == "spend":
+        lines = postings.spend(order)
+    elif case == "credit":
+        case = "credit later" if order.channel.settlement_days else case
+        lines = {} if order.channel.settlement_days else postings.credit(order)
+    yield Action("paid", case, lines, fields=("amount", "reference"))
+
+
+def _not_received(order: Order) -> Iterator[Action]:
+    if not claims.against_dismissing(order):
+        asks = not driver_of(order.channel).by_hand
+        yield Action("not-received", "ask first" if asks else "cancel", asks=asks, fields=("note",), state=order.status)
+
+
+def _ask(order: Order) -> Iterator[Action]:
+    if not due.against_asking(order):
+        yield Action("ask", "deposit" if order.is_buy else "withdrawal", asks=True)
+
+
+def _settle(order: Order) -> Iterator[Action]:
+    for exception in exceptions.settleable(order):
+        for way in resolutions.possible(order, exception):
+            lines, how, sends = (
+                way.lines(order, exception),
+                way.resolution,
+                resolutions.callback_of(way, order, exception),
+            )
+            yield Action(
+                *("settle", way.case, lines),
+                exception=exception,
+                asks=in_flight.may_be(order, exception),
+                resolution=how,
+                state=order.status,
+                sends=sends,
+            )
+
+
+def _redeliver(order: Order) -> Iterator[Action]:
+    told = list(Callback.select().where(Callback.order == order).order_by(Callback.id))
+    for callback in told:
+        if redelivery.against_redelivering(callback):
+            return
+        yield of_callback(callback)[0]
+    if len(told) > 1:
+        yield Action("redeliver-all", "all", state=" ".join(map(_state, told)))
+
+
+def _state(callback: Callback) -> str:
+    return f"{callback.state} {callback.attempts} {callback.due_at}"
+
+
+def of_callback(callback: Callback) -> list[Action]:
+    """What an operator may do to a callback now."""
+    if redelivery.against_redelivering(callback):
+        return []
+    return [Action("redeliver", callback.state, callback=callback, state=_state(callback))]
+
+
+RULES: tuple[Callable[[Order], Iterator[Action]], ...] = (
+    _accept,
+    _reject,
+    _mark_paid,
+    _not_received,
+    _ask,
+    _settle,
+    _redeliver,
+)
+
+
+PAYING_OUT = ("accept", "paid")
+
+
+def _by_two(order: Order, found: list[Action]) -> Iterator[Action]:
+    """The same, where a second operator must approve a payout: it is requested, or approved."""
+    request = second_operator.waiting(order)
+    paying_out = [action for action in found if action.name in PAYING_OUT]
+    yield from (action for action in found if action not in paying_out)
+    if request is None:
+        for action in paying_out:
+            yield replace(action, case="request", lines={})
+        return
+    yield from (
+        replace(action, name="approve", case=action.name, fields=(), state=str(request.id))
+        for action in paying_out
+        if action.name == request.action
+    )
+    yield Action("withdraw-request", "any", state=str(request.id))
+
+
+def possible(order: Order) -> list[Action]:
+    """What an operator may do to an order now."""
+    found = [action for rule in RULES for action in rule(order)]
+    if sandbox_guard.withholds(order):
+        found = [action for action in found if action.name not in PAYING_OUT and action.resolution != COMPLETE]
+    by_two = second_operator.is_needed(order) or second_operator.waiting(order)
+    return list(_by_two(order, found)) if by_two else found

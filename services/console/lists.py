@@ -1,0 +1,171 @@
+"""Lists of everything, a page at a time from where the last one ended: what each consists of is said by a `Browse`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from models.queries import keyset
+from models.queries.keyset import Key, Line, Page
+from models.tables.channel import Channel
+from models.tables.merchant import Merchant
+
+AT_ONCE = 500  # rows of an export that are read together
+
+
+@dataclass(frozen=True)
+class Found:
+    """A page of rows, newest first.
+
+    `older` and `newer` are the ids of rows before and after which the neighbouring pages are, None where there is
+    nothing; `total` where it costs nothing; `looked_to` is the Unix time at which looking ended for now.
+    """
+
+    rows: list[Any]
+    older: int | None = None
+    newer: int | None = None
+    total: int | None = None
+    looked_to: int | None = None
+
+
+class Browse:
+    """One list. `wanted` are its filters by name, those that were given; times in Unix seconds, amounts in fen."""
+
+    table: Any
+    timed = True  # a row's key is its time and id; else its id
+
+    def __init__(self, wanted: dict[str, Any] | None = None):
+        self.wanted = wanted or {}
+
+    @property
+    def columns(self) -> tuple[Any, ...]:
+        """By which the rows stand one after the other."""
+        return (self.table.createtime, self.table.id) if self.timed else (self.table.id,)
+
+    def lines(self, above: Key | None, below: Key | None) -> list[Line]:
+        """Where the rows between two keys are found, themselves not included."""
+        return [Line(self.table, [], self.columns, self.columns, above, below, self.condition())]
+
+    def condition(self) -> Any:
+        """What no index serves; None for nothing."""
+        return None
+
+    def few(self) -> list[Key] | None:
+        """The keys of all rows, where they are known to be few; None where they are to be walked through."""
+        return None
+
+    def total(self) -> int | None:
+        """How many there are, where that costs nothing."""
+        return None
+
+    def key(self, row_id: int) -> Key | None:
+        """The key of a row; None where there is no such row."""
+        found: Key | None = self.table.select(*self.columns).where(self.table.id == row_id).tuples().first()
+        return found
+
+    def time_of(self, key: Key) -> int | None:
+        """The time of a row whose key this is."""
+        return key[0] if self.timed else None
+
+    def query(self) -> Any:
+        """The rows as they are shown, with what belongs to them."""
+        return self.table.select()
+
+    def rows(self, ids: list[int]) -> list[Any]:
+        """The rows of these ids, in this order."""
+        by_id = {row.id: row for row in self.read(ids)}
+        return [by_id[each] for each in ids if each in by_id]
+
+    def read(self, ids: list[int]) -> list[Any]:
+        """The rows of these ids, in any order."""
+        return list(self.query().where(self.table.id.in_(ids)))
+
+    def in_time(self, above: Key | None, below: Key | None) -> tuple[Key | None, Key | None]:
+        """The bounds, narrowed to the range of time that is wanted; of keys of time and id."""
+        since, until = self.wanted.get("since"), self.wanted.get("until")
+        lows = [above, None if since is None else (since, 0)]
+        highs = [below, None if until is None else (until + 1, 0)]
+        return (
+            max((each for each in lows if each), default=None),
+            min((each for each in highs if each), default=None),
+        )
+
+
+def all_of(conditions: list[Any]) -> Any:
+    """One condition of several; None of none."""
+    whole = None
+    for each in conditions:
+        whole = each if whole is None else whole & each
+    return whole
+
+
+def merchants(wanted: dict[str, Any]) -> list[int]:
+    """The ids of the merchants that are wanted: one, or all."""
+    if "merchant" in wanted:
+        return [wanted["merchant"]]
+    return [row_id for (row_id,) in Merchant.select(Merchant.id).order_by(Merchant.id).tuples()]
+
+
+def name_owners(rows: list[Any]) -> list[Any]:
+    """The rows, each with its merchant and channel, which are looked up once for all."""
+    for table, name in ((Merchant, "merchant"), (Channel, "channel")):
+        having = [row for row in rows if hasattr(row, f"{name}_id")]
+        ids = {getattr(row, f"{name}_id") for row in having}
+        known = {each.id: each for each in table.select().where(table.id.in_(ids))} if ids else {}
+        for row in having:
+            setattr(row, name, known[getattr(row, f"{name}_id")])
+    return rows
+
+
+def _among(keys: list[Key], above: Key | None, below: Key | None, limit: int, newer: bool) -> Page:
+    """A page of rows that are all known."""
+    fit = [key for key in keys if (above is None or key > above) and (below is None or key < below)]
+    ids = [key[-1] for key in sorted(fit, reverse=not newer)]
+    return Page(ids[:limit], more=len(ids) > limit)
+
+
+def find(browse: Browse, *, before: int | None = None, after: int | None = None, limit: int = 50) -> Found:
+    """A page: the newest rows, those older than the row `before`, or those newer than `after` (0: the oldest)."""
+    below = browse.key(before) if before else None
+    above = browse.key(after) if after else None
+    few = browse.few()
+    newer = after is not None and (above is not None or not after)
+
+    def page(newer: bool) -> Page:
+        if few is not None:
+            return _among(few, above, below, limit, newer)
+        return keyset.page(browse.lines(above, below), limit, newer)
+
+    got = page(newer)
+    if newer and above is not None and not got.more:  # there is not a whole page: it is the newest one
+        newer, above = False, None
+        got = page(newer)
+    ids = got.ids[::-1] if newer else got.ids
+    ends = (got.reached[-1] if got.reached else got.ids[-1]) if got.more else None
+    starts = ids[-1 if newer else 0] if ids else None
+    came_from = starts if (above if newer else below) is not None else None
+    return Found(
+        rows=browse.rows(ids),
+        older=came_from if newer else ends,
+        newer=ends if newer else came_from,
+        total=browse.total() if few is None else len(few),
+        looked_to=browse.time_of(got.reached) if got.reached else None,
+    )
+
+
+def every(browse: Browse) -> Iterator[list[Any]]:
+    """All rows, newest first, some at a time, each time by short queries of their own."""
+    few = browse.few()
+    if few is None:
+        pages = keyset.every(browse.lines(None, None), AT_ONCE)
+    else:
+        ids = [key[-1] for key in sorted(few, reverse=True)]
+        pages = (ids[start : start + AT_ONCE] for start in range(0, len(ids), AT_ONCE))
+    for ids in pages:
+        yield browse.rows(ids)
+
+
+def capped(query: Any, most: int = 100) -> int:
+    """How many rows there are, counted no further than `most`."""
+    return int(query.limit(most).count())

@@ -1,0 +1,165 @@
+"""Lists of what is about money: exceptions, ledger entries."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from peewee import JOIN, SQL, fn
+
+from models.queries import time_bisect
+from models.queries.keyset import Key, Line
+from models.tables.channel import Channel
+from models.tables.ledger import AVAILABLE, CLEARING, HELD, Entry, LedgerAccount, Posting
+from models.tables.merchant import Merchant
+from models.tables.order import Order, PaymentException
+from services.console.lists import Browse, all_of, capped, name_owners
+
+OPEN, SETTLED = "open", "settled"
+EXCEPTION = "exception"  # how the purpose begins of a posting that settled one
+
+
+def _order_exists(order_id: Any, *conditions: Any) -> Any:
+    return fn.EXISTS(Order.select(SQL("1")).where(Order.id == order_id, *conditions))
+
+
+class Exceptions(Browse):
+    """Exceptions, by `state` (OPEN, SETTLED), `kind`, `type`, `merchant`, `channel`, `since`, `until`."""
+
+    table = PaymentException
+
+    @property
+    def timed(self) -> bool:  # type: ignore[override]
+        """The index of open ones has their times."""
+        return self.wanted.get("state") == OPEN
+
+    def lines(self, above: Key | None, below: Key | None) -> list[Line]:
+        """Open ones by their index, all by their ids."""
+        if not self.timed:
+            return super().lines(above, below)
+        part, bounds = PaymentException.resolution.is_null(), self.in_time(above, below)
+        return [Line(PaymentException, [part], self.columns, self.columns, *bounds, self.condition())]
+
+    def condition(self) -> Any:
+        """What the exception and its order say."""
+        of_order = {"merchant": Order.merchant, "channel": Order.channel, "type": Order.order_type}
+        wanted = [column == self.wanted[name] for name, column in of_order.items() if name in self.wanted]
+        own = {"kind": lambda value: PaymentException.kind == value}
+        if not self.timed:
+            own["since"] = lambda value: PaymentException.createtime >= value
+            own["until"] = lambda value: PaymentException.createtime <= value
+        ways = [way(self.wanted[name]) for name, way in own.items() if name in self.wanted]
+        ways += [_order_exists(PaymentException.order_id, *wanted)] if wanted else []
+        ways += [PaymentException.resolution.is_null(False)] if self.wanted.get("state") == SETTLED else []
+        return all_of(ways)
+
+    def query(self) -> Any:
+        """With their orders."""
+        return PaymentException.select(PaymentException, Order).join(Order)
+
+    def rows(self, ids: list[int]) -> list[Any]:
+        """With order, merchant and channel."""
+        rows = super().rows(ids)
+        name_owners([row.order for row in rows])
+        return rows
+
+
+def exceptions_open() -> int:
+    """How many exceptions are open, counted up to 100."""
+    return capped(PaymentException.select(PaymentException.createtime).where(PaymentException.resolution.is_null()))
+
+
+def _for_purpose(purpose: str) -> Any:
+    """The condition on a posting; those of all exceptions, each of which has a number, count as one purpose."""
+    numbered = f"{purpose} "
+    return Posting.purpose.between(numbered, f"{numbered}:") if purpose == EXCEPTION else Posting.purpose == purpose
+
+
+class Entries(Browse):
+    """Ledger entries, by `account` (a kind), `merchant`, `channel`, `purpose`, `order` (its number), `since`, `until`.
+
+    `merchant` stands for its own accounts, `channel` for its clearing account.
+    """
+
+    table = Entry
+    timed = False
+
+    def _accounts(self) -> list[Any]:
+        owners = [
+            ((AVAILABLE, HELD), self.wanted.get("merchant")),
+            ((CLEARING,), self.wanted.get("channel")),
+        ]
+        chosen = [LedgerAccount.kind.in_(kinds) & (LedgerAccount.owner == owner) for kinds, owner in owners if owner]
+        kind = [LedgerAccount.kind == self.wanted["account"]] if "account" in self.wanted else []
+        wanted = all_of([*chosen, *kind])
+        found = LedgerAccount.select().order_by(LedgerAccount.id)
+        return list(found if wanted is None else found.where(wanted))
+
+    def lines(self, above: Key | None, below: Key | None) -> list[Line]:
+        """All by their ids, or those of each account by their numbers."""
+        after, until = time_bisect.entries_between(self.wanted.get("since"), self.wanted.get("until"))
+        low = max((each for each in (above and above[0], after) if each), default=None)
+        high = min((each for each in (below and below[0], until) if each), default=None)
+        if not self.wanted.keys() & {"account", "merchant", "channel"}:
+            return super().lines(None if low is None else (low,), None if high is None else (high,))
+        condition = self.condition()
+        return [
+            Line(
+                Entry,
+                [Entry.account == account],
+                (Entry.number,),
+                (Entry.id,),
+                None if low is None else (time_bisect.number_from(account, low + 1) - 1,),
+                None if high is None else (time_bisect.number_from(account, high),),
+                condition,
+            )
+            for account in self._accounts()
+        ]
+
+    def condition(self) -> Any:
+        """What the posting says."""
+        ways = {
+            "purpose": _for_purpose,
+            "since": lambda value: Posting.createtime >= value,
+            "until": lambda value: Posting.createtime <= value,
+        }
+        wanted = [way(self.wanted[name]) for name, way in ways.items() if name in self.wanted]
+        of_entry = Posting.select(SQL("1")).where(Posting.id == Entry.posting_id, *wanted)
+        return fn.EXISTS(of_entry) if wanted else None
+
+    def few(self) -> list[Key] | None:
+        """Those of one order."""
+        if "order" not in self.wanted:
+            return None
+        own = Entry.select(Entry.id).join(Posting).join(Order).where(Order.order_no == self.wanted["order"])
+        condition, accounts = self.condition(), [account.id for account in self._accounts()]
+        own = own.where(Entry.account.in_(accounts))
+        return list((own if condition is None else own.where(condition)).tuples())
+
+    def total(self) -> int | None:
+        """By the accounts' own counts."""
+        if self.condition() is not None:
+            return None
+        return sum(account.entries for account in self._accounts())
+
+    def time_of(self, key: Key) -> int | None:
+        """When its posting was written."""
+        at: int | None = Entry.select(Posting.createtime).join(Posting).where(Entry.id == key[0]).scalar()
+        return at
+
+    def query(self) -> Any:
+        """With posting, account and order."""
+        with_posting = Entry.select(Entry, Posting, LedgerAccount, Order.order_no).join(Posting)
+        with_order = with_posting.join(Order, JOIN.LEFT_OUTER, attr="of_order")
+        return with_order.switch(Entry).join(LedgerAccount)
+
+    def rows(self, ids: list[int]) -> list[Any]:
+        """Each with `owner`: the merchant, the channel, or None where the account is the operator's."""
+        rows = super().rows(ids)
+        known: dict[str, dict[int, Any]] = {
+            kind: {each.id: each for each in table.select()}
+            for table, kinds in ((Merchant, (AVAILABLE, HELD)), (Channel, (CLEARING,)))
+            for kind in kinds
+        }
+        for row in rows:
+            row.owner = known.get(row.account.kind, {}).get(row.account.owner)
+        return rows

@@ -1,0 +1,182 @@
+"""Lists of orders: all of them, and withdrawals that a person must see to."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+from peewee import fn
+
+from gateways.registry import DRIVERS
+from models.queries import search, time_bisect
+from models.queries.keyset import Key, Line
+from models.queries.order_range import EVERY_CELL, Cells
+from models.tables.channel import Channel
+from models.tables.order import CONFIRMED, PAID, PENDING, SELL, STATUSES, TYPES, Order
+from models.tables.order_counts import Tally
+from services.console.lists import Browse, all_of, capped, merchants, name_owners
+
+WAITING, UNDER_WAY = "waiting", "under_way"
+MOST_UNDER_WAY = 20_000  # accepted withdrawals that are looked through for those to be sent by hand
+
+
+class Orders(Browse):
+    """Orders, by `merchant`, `channel`, `status`, `type`, `method`, `least`, `most`, `since`, `until`, `text`.
+
+    `text` is an order's number, or a part of the merchant's own.
+    """
+
+    table = Order
+
+    @property
+    def cells(self) -> Cells:
+        """The types and statuses that are wanted."""
+        types = (self.wanted["type"],) if "type" in self.wanted else TYPES
+        return types, (self.wanted["status"],) if "status" in self.wanted else STATUSES
+
+    def condition(self) -> Any:
+        """Channel, method, amount, and a part of the merchant's number where the index of those can't help."""
+        ways = {
+            "channel": lambda value: Order.channel == value,
+            "method": lambda value: Order.payment_method == value,
+            "least": lambda value: Order.amount >= value,
+            "most": lambda value: Order.amount <= value,
+            "text": lambda value: Order.merchant_order_no.contains(value),
+        }
+        return all_of([way(self.wanted[name]) for name, way in ways.items() if name in self.wanted])
+
+    def lines(self, above: Key | None, below: Key | None) -> list[Line]:
+        """One for each merchant, type and status; or for each merchant alone."""
+        lows, highs = self._numbers(above, below)
+        condition = self.condition()
+        return [
+            Line(
+                table=Order,
+                part=part,
+                position=(Order.seq,),
+                key=self.columns,
+                above=None if lows is None else (lows[merchant] - 1,),
+                below=None if highs is None else (highs[merchant],),
+                condition=condition,
+            )
+            for merchant in merchants(self.wanted)
+            for part in self._parts(merchant)
+        ]
+
+    def _parts(self, merchant: int) -> list[list[Any]]:
+        if self.cells == EVERY_CELL:
+            return [[Order.merchant == merchant]]
+        return [
+            [Order.merchant == merchant, Order.order_type == order_type, Order.status == status]
+            for order_type, status in product(*self.cells)
+        ]
+
+    def _numbers(self, above: Key | None, below: Key | None) -> tuple[dict[int, int] | None, dict[int, int] | None]:
+        """By merchant: the number of the first order that is wanted, and of the first that is too new."""
+        above, below = self.in_time(above, below)
+        lows = time_bisect.first_from(above[0], above[1] + 1) if above else None
+        return lows, time_bisect.first_from(*below) if below else None
+
+    def few(self) -> list[Key] | None:
+        """The order of this number; else those that the index of merchants' numbers names."""
+        text = self.wanted.get("text")
+        if not text:
+            return None
+        exact = self._keys(Order.order_no == text)
+        if exact:
+            return exact
+        named = search.named(text)
+        if named is None:
+            return None
+        ids, reached = named
+        contains = Order.merchant_order_no.contains(text)
+        return list({*self._keys(contains, Order.id.in_(ids)), *self._keys(contains, Order.id > reached)})
+
+    def _keys(self, *conditions: Any) -> list[Key]:
+        types, statuses = self.cells
+        # The sum keeps the database from walking through a merchant's orders instead of going to the few named.
+        owner = [Order.merchant + 0 == self.wanted["merchant"]] if "merchant" in self.wanted else []
+        since, until = self.wanted.get("since"), self.wanted.get("until")
+        others = [self._plain_condition(), *owner]
+        others += [] if since is None else [Order.createtime >= since]
+        others += [] if until is None else [Order.createtime <= until]
+        cells = [Order.order_type.in_(types), Order.status.in_(statuses)]
+        wanted = all_of([*conditions, *cells, *(each for each in others if each is not None)])
+        return list(Order.select(*self.columns).where(wanted).tuples())
+
+    def _plain_condition(self) -> Any:
+        return type(self)({name: value for name, value in self.wanted.items() if name != "text"}).condition()
+
+    def total(self) -> int | None:
+        """By the counts that the database keeps, or by the merchants' numbering."""
+        if self.condition() is not None:
+            return None
+        types, statuses = self.cells
+        if self.wanted.keys() & {"since", "until"}:
+            return self._in_range() if self.cells == EVERY_CELL else None
+        cells = (Tally.order_type.in_(types), Tally.status.in_(statuses))
+        counted = Tally.select(fn.COALESCE(fn.SUM(Tally.count), 0))
+        return int(counted.where(Tally.merchant.in_(merchants(self.wanted)), *cells).scalar())
+
+    def _in_range(self) -> int:
+        lows, highs = self._numbers((0, 0), None)[0] or {}, self._numbers(None, (2**62, 0))[1] or {}
+        return sum(max(0, highs[merchant] - lows[merchant]) for merchant in merchants(self.wanted))
+
+    def read(self, ids: list[int]) -> list[Any]:
+        """Without what makes peewee's own way to an object slow: a file may have a million."""
+        names = [field.name for field in Order._meta.sorted_fields]
+        rows = Order.select().where(Order.id.in_(ids)).tuples()
+        return [Order.from_row(dict(zip(names, row, strict=True))) for row in rows]
+
+    def rows(self, ids: list[int]) -> list[Any]:
+        """With merchant and channel."""
+        return name_owners(super().rows(ids))
+
+
+def by_hand() -> list[int]:
+    """The ids of the channels through which a person sends the money."""
+    return [row.id for row in Channel.select() if DRIVERS[row.driver].by_hand]
+
+
+class Payouts(Orders):
+    """Withdrawals that are not over, by `merchant`, `channel`, `since`, `until`, `state`.
+
+    `state` is WAITING for those that a person must accept, or send by hand; UNDER_WAY for the others; both without.
+    """
+
+    @property
+    def cells(self) -> Cells:
+        """Those that are not over."""
+        statuses = {WAITING: (PENDING, CONFIRMED), UNDER_WAY: (CONFIRMED, PAID)}
+        return (SELL,), statuses.get(self.wanted.get("state", ""), (PENDING, CONFIRMED, PAID))
+
+    def condition(self) -> Any:
+        """Accepted ones wait, or not, by their channels."""
+        others, state = super().condition(), self.wanted.get("state")
+        if state is None:
+            return others
+        waits = (Order.status == PENDING) | Order.channel.in_(by_hand())
+        chosen = waits if state == WAITING else (Order.status == PAID) | Order.channel.not_in(by_hand())
+        return chosen if others is None else chosen & others
+
+    def rows(self, ids: list[int]) -> list[Any]:
+        """Each with `waits`: what a person must do, "accept" or "send", or empty."""
+        rows = super().rows(ids)
+        for row in rows:
+            sends = row.status == CONFIRMED and DRIVERS[row.channel.driver].by_hand
+            row.waits = "accept" if row.status == PENDING else "send" if sends else ""
+        return rows
+
+
+def payouts_waiting() -> int:
+    """How many withdrawals wait for a person, counted up to 100."""
+    everybody = merchants({})
+    pending = (Tally.order_type == SELL) & (Tally.status == PENDING) & Tally.merchant.in_(everybody)
+    counted = int(Tally.select(fn.COALESCE(fn.SUM(Tally.count), 0)).where(pending).scalar())
+    channels = by_hand()
+    if counted >= 100 or not channels:
+        return min(counted, 100)
+    accepted = (Order.order_type == SELL) & (Order.status == CONFIRMED) & Order.merchant.in_(everybody)
+    some = Order.select(Order.channel_id).where(accepted).limit(MOST_UNDER_WAY).alias("accepted")
+    to_send = Order.select(some.c.channel_id).from_(some).where(some.c.channel_id.in_(channels))
+    return min(counted + capped(to_send), 100)

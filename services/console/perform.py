@@ -1,0 +1,195 @@
+"""Doing what an operator confirmed: only as it was told, and written down before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from typing import Any, NoReturn
+
+from marshmallow import ValidationError
+
+from models.tables.order import Order, PaymentException
+from models.tables.second_operator import PayoutRequest
+from schemas.fields import Yuan
+from services.callbacks import redelivery
+from services.console.available_actions import PAYING_OUT, Action, possible
+from services.errors import N_, NotPossible
+from services.orders import claims, due, exceptions, payouts
+from services.security import audit, masking, second_operator
+from services.security.audit import Actor
+
+MOST_CHARACTERS = 200
+
+
+@dataclass(frozen=True)
+class Given:
+    """What an operator gives with an action, as typed; an empty amount is the order's own."""
+
+    reason: str = ""
+    amount: str = ""
+    reference: str = ""
+    shared: str = ""
+
+    def fen(self) -> int | None:
+        """The amount in fen, None for the order's own. Raises NotPossible."""
+        try:
+            return Yuan().deserialize(self.amount.strip()) if self.amount.strip() else None
+        except ValidationError:
+            raise NotPossible(N_("write the amount like 12.50")) from None
+
+    def text(self, name: str) -> str:
+        """The reason, or the reference. Raises NotPossible: it is too long, or can't be read."""
+        typed = str(getattr(self, name)).strip()
+        if len(typed) > MOST_CHARACTERS or not typed.isprintable():
+            text = N_("a reason or a reference has at most %(most)s characters, in one line")
+            raise NotPossible(text, most=str(MOST_CHARACTERS))
+        return typed
+
+
+def _reject_order(order: Order, action: Action, given: Given, who: str) -> None:
+    payouts.reject(order, given.text("reason"), who)
+
+
+def _mark(order: Order, action: Action, given: Given, who: str) -> bool:
+    reference, shared = given.text("reference"), bool(given.shared)
+    return payouts.mark_paid(order, amount=given.fen(), reference=reference, who=who, shared=shared)
+
+
+def _dismiss(order: Order, action: Action, given: Given, who: str) -> None:
+    claims.dismiss(order, given.text("reason"), who)
+
+
+def _resolve(order: Order, action: Action, given: Given, who: str) -> PaymentException:
+    assert action.exception is not None
+    return exceptions.resolve(order, action.resolution, who, action.exception.id, action.exception.amount)
+
+
+def _send_again(order: Order, action: Action, given: Given, who: str) -> int:
+    assert action.callback is not None
+    return redelivery.redeliver(action.callback.webhook_id)
+
+
+def _approve(order: Order, action: Action, given: Given, who: str) -> Any:
+    def carry_out(name: str, requested: dict[str, str]) -> Any:
+        return DOING[name](order, action, Given(**requested), who)
+
+    name = who.removeprefix(Actor("").who)
+    return second_operator.approve(order, int(action.state), name, carry_out)
+
+
+def _withdraw(order: Order, action: Action, given: Given, who: str) -> None:
+    second_operator.withdraw(order, int(action.state))
+
+
+def _request(order: Order, action: Action, given: Given, actor: Actor) -> PayoutRequest:
+    given.text("reference")  # refused now rather than when it is approved
+    return second_operator.request(order, action.name, asdict(given), actor.name)
+
+
+DOING: dict[str, Callable[[Order, Action, Given, str], Any]] = {
+    "accept": lambda order, action, given, who: payouts.accept(order, who),
+    "reject": _reject_order,
+    "paid": _mark,
+    "not-received": _dismiss,
+    "ask": lambda order, action, given, who: due.ask_now(order, who),
+    "settle": _resolve,
+    "redeliver": _send_again,
+    "redeliver-all": lambda order, action, given, who: redelivery.redeliver_of(order),
+    "approve": _approve,
+    "withdraw-request": _withdraw,
+}
+# As they stand in the audit log.
+VERBS = {
+    "accept": "accept order",
+    "reject": "reject order",
+    "paid": "mark paid",
+    "not-received": "report not received",
+    "ask": "ask channel",
+    "settle": "settle exception",
+    "redeliver": "redeliver callback",
+    "redeliver-all": "redeliver callbacks",
+    "approve": "approve payout",
+    "withdraw-request": "withdraw payout request",
+}
+REQUEST = "request payout"
+
+
+def _recorded(given: Given, name: str) -> str:
+    """What was typed; *** if it is refused, since it may be a password."""
+    try:
+        return given.amount if name == "amount" and given.fen() else given.text(name)
+    except NotPossible:
+        return masking.HIDDEN
+
+
+def _detail(action: Action, given: Given) -> str:
+    amount, reference, reason = (_recorded(given, name) for name in ("amount", "reference", "reason"))
+    told: dict[str, list[Any]] = {
+        "reject": [reason],
+        "not-received": [reason],
+        "paid": [amount, reference, given.shared and "shared reference"],
+        "accept": [action.case == "request" and "accept"],
+        "approve": [action.case],
+        "settle": [action.exception and f"{action.exception.id} {action.exception.kind}", action.resolution],
+    }
+    return " ".join(str(part).strip()[:MOST_CHARACTERS] for part in told.get(action.name, []) if part)
+
+
+def perform(order: Order, key: str, seal: str, given: Given, actor: Actor) -> tuple[Action, Any]:
+    """Do what an operator confirmed, unless it would do anything else by now; the action, and what came of it.
+
+    It runs outside any transaction, for the channel may be asked. The audit log has it before it is done, and what
+    spoke against it.
+
+    Args:
+        key, seal: of the action as the operator saw it.
+
+    Raises:
+        NotPossible: the order moved on since, or the act's own reason.
+    """
+    action = next((each for each in possible(order) if each.key == key), None)
+    if action is None:
+        return _moved_on(order, key, actor)
+    acting = action
+
+    def do() -> tuple[Action, Any]:
+        if acting.seal != seal:
+            raise NotPossible(N_("it would not do any more what the page said: look again"))
+        if _is_requested(order, acting, given):
+            return replace(acting, case="request"), _request(order, acting, given, actor)
+        return acting, DOING[acting.name](order, acting, given, actor.who)
+
+    about, of = ("callback", action.callback.webhook_id) if action.callback else ("order", order.order_no)
+    verb = REQUEST if _is_requested(order, action, given) else VERBS[action.name]
+    return audit.act(actor, verb, about, of, do, _detail(action, given))
+
+
+def payout(order: Order, key: str, given: Given) -> int:
+    """How much the action with this key pays out, or is a step to paying out, in fen; 0 if it is another action."""
+    if order.is_buy or key not in (*PAYING_OUT, "approve"):
+        return 0
+    request = second_operator.waiting(order)
+    if key == "approve" and request is not None:
+        given = Given(**request.asked)
+    amount: int = order.amount
+    try:
+        return max(amount, given.fen() or 0)
+    except NotPossible:  # the act itself says what is wrong with the amount
+        return amount
+
+
+def _is_requested(order: Order, action: Action, given: Given) -> bool:
+    """Is it only requested, because another operator must approve it? So is a larger amount than the order's."""
+    if action.name not in PAYING_OUT:
+        return False
+    try:
+        return second_operator.is_needed(order, given.fen())
+    except NotPossible:  # the act itself says what is wrong with the amount
+        return action.case == "request"
+
+
+def _moved_on(order: Order, key: str, actor: Actor) -> NoReturn:
+    why = NotPossible(N_("that is not possible: the order is %(status)s now"), status=order.status)
+    name = max((name for name in VERBS if key.startswith(name)), key=len, default="")
+    audit.record(actor, VERBS.get(name, "act"), "order", order.order_no, f"not done: {why}")
+    raise why

@@ -1,0 +1,125 @@
+"""Reverse what sandbox channels posted for a merchant (`flask ledger remove-sandbox`), in one transaction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import business_clock
+from models.db.base import database
+from models.db.writer import after_commit, transaction
+from models.tables.ledger import AVAILABLE, FEES
+from models.tables.merchant import Merchant
+from models.tables.order import CANCELLED, CONFIRMED, PAID, PENDING, Order, PaymentException
+from schemas.views import hundredths
+from services.errors import NotPossible, Refused
+from services.ledger import accounts, postings
+from services.ledger.postings import OPERATOR, RELEASE_AGAIN, Lines
+from services.merchants import cache
+from services.orders import lifecycle, positions, settle
+from services.orders.reasons import because
+from services.security import audit, sandbox_guard
+
+WHO = "operator"
+WHY = because("sandbox_removed")
+
+
+@dataclass(frozen=True)
+class Removal:
+    """What a removal posts: fen by account. `orders` were cancelled; `loss` is what the balance did not cover."""
+
+    key: str
+    lines: Lines
+    orders: int
+    loss: int
+
+
+class _Tried(Exception):
+    """Ends the transaction of a dry run; nothing of it remains."""
+
+    def __init__(self, removal: Removal):
+        super().__init__()
+        self.removal = removal
+
+
+def affected(merchant: Merchant | None) -> list[Merchant]:
+    """The merchants to reverse something for: all of them, or at most this one. Raises NotPossible in demo mode."""
+    if not sandbox_guard.channels():
+        raise NotPossible("nothing to remove: there is no sandbox channel, or this is demo mode")
+    return [row for row in sandbox_guard.with_money() if merchant is None or row == merchant]
+
+
+def preview(merchant: Merchant) -> Removal:
+    """What `remove` would do; changes nothing."""
+    try:
+        return remove(merchant, book_loss=True, only_try=True)
+    except _Tried as tried:
+        return tried.removal
+
+
+@transaction
+def remove(merchant: Merchant, *, book_loss: bool = False, only_try: bool = False) -> Removal:
+    """Cancel a merchant's open sandbox orders and reverse the net effect of sandbox channels on every account.
+
+    Running it again finds nothing left and posts nothing. The balance never becomes negative: what was spent already
+    is charged to the operator's fees.
+
+    Args:
+        book_loss: the operator accepts that charge.
+
+    Raises:
+        NotPossible: the available balance does not cover the reversal, and `book_loss` is not given.
+    """
+    database.alone("sandbox removal", merchant.id)
+    ids = [channel.id for channel in sandbox_guard.channels()]
+    ended = _end(merchant, ids)
+    found = sandbox_guard.net(merchant.id, ids)
+    own = (AVAILABLE, merchant.id)
+    loss = max(0, found.get(own, 0) - accounts.balances_of(merchant)["available"])
+    if loss and not book_loss:
+        raise NotPossible(
+            f"{merchant.key} has spent {hundredths(loss)} of the sandbox money: reject its open withdrawals first, or "
+            "take the rest from your fees with --book-loss"
+        )
+    lines = {account: -fen for account, fen in found.items()}
+    if loss:
+        lines[own] += loss
+        lines[FEES, OPERATOR] = lines.get((FEES, OPERATOR), 0) - loss
+    if any(lines.values()):
+        memo = f"sandbox removed; not covered: {hundredths(loss)}" if loss else "sandbox removed"
+        try:
+            accounts.post(sandbox_guard.REMOVED, lines, who=WHO, memo=memo)
+        except Refused:
+            raise NotPossible(f"the balance of {merchant.key} changed just now: run the command again") from None
+    removal = Removal(merchant.key, {account: fen for account, fen in lines.items() if fen}, ended, loss)
+    if only_try:
+        raise _Tried(removal)
+    _record(merchant, removal)
+    return removal
+
+
+def _record(merchant: Merchant, removal: Removal) -> None:
+    # Moves the revision, so that each service reads the merchant again.
+    Merchant.update(updatetime=business_clock.now()).where(Merchant.id == merchant.id).execute()
+    after_commit(cache.forget)
+    taken = hundredths(removal.lines.get((AVAILABLE, merchant.id), 0))
+    detail = f"available {taken}, orders cancelled {removal.orders}, loss {hundredths(removal.loss)}"
+    audit.record(audit.HERE, "remove sandbox", "merchant", merchant.key, detail)
+
+
+def _end(merchant: Merchant, ids: list[int]) -> int:
+    """Cancel the merchant's open orders on these channels, return their holds and close their exceptions; how many."""
+    own = (Order.merchant == merchant, Order.channel.in_(ids))
+    is_open = Order.order_type.in_((1, 2)) & Order.status.in_((PENDING, PAID, CONFIRMED))
+    open_orders = list(Order.select().where(*own, is_open).order_by(Order.id))
+    for order in open_orders:
+        if order.is_buy:
+            lifecycle.move(order, CANCELLED, WHO, WHY)
+        else:
+            settle.cancel_withdrawal(order, WHO, WHY)
+    exceptions = PaymentException.select().join(Order).where(*own, PaymentException.resolution.is_null())
+    for exception in list(exceptions):
+        order = exception.order
+        if positions.is_held_again(order):
+            accounts.post(accounts.numbered(order, RELEASE_AGAIN), postings.release(order), who=WHO, order=order)
+        lifecycle.close_exception(exception, "sandbox_removed", WHO)
+    return len(open_orders)

@@ -1,0 +1,142 @@
+"""Lists of what an operator sets up, and the audit log."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from peewee import fn
+
+from models.queries.keyset import Key, Line
+from models.tables.account import ReceivingAccount
+from models.tables.channel import Channel, ChannelLink
+from models.tables.ledger import AVAILABLE, CLEARING, HELD, LedgerAccount
+from models.tables.merchant import Merchant
+from models.tables.operator import AuditEntry
+from services.console.lists import Browse, all_of, merchants, name_owners
+from services.security import masking
+
+
+class _SetUp(Browse):
+    """By `enabled`, and `text`: a part of the name or key."""
+
+    timed = False
+    named_by: tuple[Any, ...] = ()
+
+    def condition(self) -> Any:
+        """What is wanted."""
+        text = self.wanted.get("text")
+        named = [field.contains(text) for field in self.named_by] if text else []
+        some = named[0] if named else None
+        for each in named[1:]:
+            some |= each
+        enabled = self.table.enabled == self.wanted["enabled"] if "enabled" in self.wanted else None
+        return all_of([each for each in (some, enabled) if each is not None])
+
+    def total(self) -> int | None:
+        """There are few."""
+        condition = self.condition()
+        return int((self.table.select() if condition is None else self.table.select().where(condition)).count())
+
+
+def _balances(kinds: tuple[str, ...], owners: list[int]) -> dict[tuple[str, int], int]:
+    wanted = LedgerAccount.kind.in_(kinds) & LedgerAccount.owner.in_(owners)
+    rows = LedgerAccount.select(LedgerAccount.kind, LedgerAccount.owner, LedgerAccount.balance).where(wanted)
+    return {(kind, owner): balance for kind, owner, balance in rows.tuples()}
+
+
+def _linked(own: Any, ids: list[int]) -> dict[int, int]:
+    rows = ChannelLink.select(own, fn.COUNT(own)).where(own.in_(ids)).group_by(own)
+    return dict(rows.tuples())
+
+
+class Merchants(_SetUp):
+    """Merchants."""
+
+    table = Merchant
+    named_by = (Merchant.key, Merchant.name)
+
+    def rows(self, ids: list[int]) -> list[Any]:
+        """With `available` and `held` in fen, and `linked`: how many channels it may use."""
+        rows, linked = super().rows(ids), _linked(ChannelLink.merchant_id, ids)
+        balances = _balances((AVAILABLE, HELD), ids)
+        for row in rows:
+            row.available, row.held = (balances.get((kind, row.id), 0) for kind in (AVAILABLE, HELD))
+            row.linked = linked.get(row.id, 0)
+        return rows
+
+
+class Channels(_SetUp):
+    """Channels, also by `driver` and `category`."""
+
+    table = Channel
+    named_by = (Channel.name,)
+
+    def condition(self) -> Any:
+        """What is wanted."""
+        own = {"driver": Channel.driver, "category": Channel.category}
+        wanted = [column == self.wanted[name] for name, column in own.items() if name in self.wanted]
+        others = super().condition()
+        return all_of(wanted if others is None else [*wanted, others])
+
+    def rows(self, ids: list[int]) -> list[Any]:
+        """With `clearing`: the balance of its account in fen, and `linked`: how many merchants may use it."""
+        rows, linked = super().rows(ids), _linked(ChannelLink.channel_id, ids)
+        balances = _balances((CLEARING,), ids)
+        for row in rows:
+            row.clearing, row.linked = balances.get((CLEARING, row.id), 0), linked.get(row.id, 0)
+        return rows
+
+
+class Accounts(Browse):
+    """Receiving accounts on file, by `merchant`."""
+
+    table = ReceivingAccount
+    timed = False
+
+    def lines(self, above: Key | None, below: Key | None) -> list[Line]:
+        """One for each merchant."""
+        on_file = ReceivingAccount.on_file
+        parts = [[on_file, ReceivingAccount.merchant == merchant] for merchant in merchants(self.wanted)]
+        return [Line(ReceivingAccount, part, self.columns, self.columns, above, below) for part in parts]
+
+    def rows(self, ids: list[int]) -> list[Any]:
+        """With merchant; `masked` is what everybody may see, `present` whether withdrawals go there now."""
+        rows = name_owners(super().rows(ids))
+        owner = ReceivingAccount.merchant_id
+        on_file = ReceivingAccount.on_file & owner.in_({row.merchant_id for row in rows})
+        newest = dict(
+            ReceivingAccount.select(owner, fn.MAX(ReceivingAccount.id)).where(on_file).group_by(owner).tuples()
+        )
+        for row in rows:
+            row.masked, row.present = masking.account(row), newest[row.merchant_id] == row.id
+        return rows
+
+
+class Audit(Browse):
+    """The audit log, by `who`, `action`, `about`, `key`, `since`, `until`."""
+
+    table = AuditEntry
+    timed = False
+
+    def lines(self, above: Key | None, below: Key | None) -> list[Line]:
+        """By its index of what it is about, or by ids."""
+        if not {"about", "key"} <= self.wanted.keys():
+            return super().lines(above, below)
+        part = [AuditEntry.about == self.wanted["about"], AuditEntry.key == self.wanted["key"]]
+        return [Line(AuditEntry, part, self.columns, self.columns, above, below, self.condition())]
+
+    def condition(self) -> Any:
+        """What the entry says."""
+        ways = {
+            "since": lambda value: AuditEntry.at >= value,
+            "until": lambda value: AuditEntry.at <= value,
+        }
+        exact = {name: getattr(AuditEntry, name) for name in ("who", "action", "about", "key")}
+        given = [way(self.wanted[name]) for name, way in ways.items() if name in self.wanted]
+        given += [column == self.wanted[name] for name, column in exact.items() if name in self.wanted]
+        return all_of(given)
+
+    def time_of(self, key: Key) -> int | None:
+        """When it was written."""
+        at: int | None = AuditEntry.select(AuditEntry.at).where(AuditEntry.id == key[0]).scalar()
+        return at

@@ -1,0 +1,205 @@
+"""The whole story of an order, and of a callback, for the commands and the console."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from models.tables.channel import Channel
+from models.tables.ledger import Entry, LedgerAccount, Posting
+from models.tables.merchant import Merchant
+from models.tables.operator import AuditEntry
+from models.tables.order import (
+    BUY,
+    CANCELLED,
+    COMPLETED,
+    CONFIRMED,
+    PAID,
+    PENDING,
+    SELL,
+    History,
+    Order,
+    PaymentException,
+)
+from models.tables.outbox import Callback, CallbackAttempt
+from services.callbacks import http, outbox
+from services.errors import NotPossible
+from services.orders import claims, reasons
+from services.orders.reasons import Reason, said
+from services.security import masking
+
+# What the service does by itself once an order is due: its part of `reconciliation.ACTS` in a word.
+ACTS = {
+    (BUY, PENDING): "ask",
+    (BUY, PAID): "ask",
+    (BUY, CONFIRMED): "credit",
+    (BUY, CANCELLED): "ask for late money",
+    (SELL, PENDING): "accept by rule",
+    (SELL, CONFIRMED): "hand over",
+    (SELL, CANCELLED): "ask for late payout",
+    (SELL, COMPLETED): "ask for late payout",
+}
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that happened to an order.
+
+    `before` and `after` are states, the same where nothing moved; `exception` is the one that was raised here, or,
+    where `settled`, was settled.
+    """
+
+    at: int
+    who: str
+    why: Reason
+    before: str = ""
+    after: str = ""
+    exception: PaymentException | None = None
+    settled: bool = False
+
+
+@dataclass(frozen=True)
+class Story:
+    """An order with everything that belongs to it, each in the order in which it was written."""
+
+    order: Order
+    history: list[History]
+    exceptions: list[PaymentException]
+    entries: list[Entry]
+    callbacks: list[Callback]
+    audit: list[AuditEntry]
+
+    @property
+    def postings(self) -> list[tuple[Posting, list[Entry]]]:
+        """Each posting with its entries."""
+        found: dict[int, tuple[Posting, list[Entry]]] = {}
+        for entry in self.entries:
+            found.setdefault(entry.posting.id, (entry.posting, []))[1].append(entry)
+        return list(found.values())
+
+    @property
+    def said_by_channel(self) -> list[History]:
+        """What came from the channel, or in its name, and moved nothing: refused notices, and that it was asked."""
+        return [line for line in self.history if line.who == "channel" and line.before == line.after]
+
+    @property
+    def refused_notices(self) -> list[str]:
+        """Why notices were refused."""
+        told = [reasons.of(line) for line in self.history if line.code == "notice_refused"]
+        return [str(reason.args["text"]) for reason in told]
+
+    @property
+    def next_act(self) -> str | None:
+        """What the service does at the order's `due_at`, as in ACTS; None where nothing is due."""
+        order = self.order
+        if order.due_at is None:
+            return None
+        if order.is_buy and order.status == PENDING and order.due_at == order.expires_at:
+            return "expire"
+        if order.due_at == claims.ends_at(order):
+            return "end claim"
+        return ACTS.get((order.order_type, order.status))
+
+    @property
+    def timeline(self) -> list[Event]:
+        """The history, exceptions and how they were settled, by time: an exception stands at the line that tells it."""
+        lines = [Event(line.at, line.who, reasons.of(line), line.before, line.after) for line in self.history]
+        for exception in self.exceptions:
+            raised = said(f"exception {exception.kind}: {reasons.of(exception).text()}")
+            _tell(lines, Event(exception.createtime, "service", raised, exception=exception))
+            if exception.resolution:
+                settled = said(f"exception {exception.kind}: {exception.resolution}")
+                at, who = exception.resolvedtime or 0, exception.resolved_by or ""
+                _tell(lines, Event(at, who, settled, exception=exception, settled=True))
+        return sorted(lines, key=lambda event: event.at)
+
+
+def _tell(lines: list[Event], event: Event) -> None:
+    """Put an event in the place of the line that names it, or else after the others."""
+    for at, line in enumerate(lines):
+        if line.exception is None and _names(line, event):
+            lines[at] = replace(line, exception=event.exception, settled=event.settled)
+            return
+    lines.append(event)
+
+
+def _names(line: Event, event: Event) -> bool:
+    """Is the line about this exception? Lines from before 0.4.0 name it by its text alone."""
+    if line.why.code == "text":
+        same = (line.who, line.why.text()) == (event.who, event.why.text())
+        return same and 0 <= line.at - event.at <= 1
+    name = "exception" if event.settled else "opened"
+    same = line.why.args.get(name) == str(event.exception and event.exception.id)
+    return same and (not event.settled or "resolution" in line.why.args)
+
+
+def find(order_no: str) -> Order:
+    """The order with this number, its merchant and channel too. Raises NotPossible."""
+    found = (
+        Order.select(Order, Merchant, Channel)
+        .join_from(Order, Merchant)
+        .join_from(Order, Channel)
+        .where(Order.order_no == order_no)
+        .first()
+    )
+    if found is None:
+        raise NotPossible(f"no order {order_no}")
+    return found
+
+
+def _audit(about: str, keys: Iterable[str]) -> list[AuditEntry]:
+    return list(AuditEntry.select().where(AuditEntry.about == about, AuditEntry.key.in_(list(keys))))
+
+
+def of(order: Order) -> Story:
+    """The whole story of an order."""
+    entries = (
+        Entry.select(Entry, Posting, LedgerAccount)
+        .join(Posting)
+        .switch(Entry)
+        .join(LedgerAccount)
+        .where(Posting.order == order)
+        .order_by(Entry.id)
+    )
+    told = list(Callback.select().where(Callback.order == order).order_by(Callback.id))
+    audit = _audit("order", [order.order_no]) + _audit("callback", [callback.webhook_id for callback in told])
+    return Story(
+        order,
+        list(History.select().where(History.order == order).order_by(History.id)),
+        list(PaymentException.select().where(PaymentException.order == order).order_by(PaymentException.id)),
+        list(entries),
+        told,
+        sorted(audit, key=lambda entry: entry.id),
+    )
+
+
+@dataclass(frozen=True)
+class CallbackStory:
+    """A callback with every attempt; `url` and the answers without the values of the address's query."""
+
+    callback: Callback
+    attempts: list[CallbackAttempt]
+    url: str
+    headers: dict[str, str]
+    audit: list[AuditEntry]
+
+
+def of_callback(webhook_id: str) -> CallbackStory:
+    """The whole story of a callback. Raises NotPossible."""
+    found = (
+        Callback.select(Callback, Merchant, Order)
+        .join_from(Callback, Merchant)
+        .join_from(Callback, Order)
+        .where(Callback.webhook_id == webhook_id)
+        .first()
+    )
+    if found is None:
+        raise NotPossible(f"no callback {webhook_id}")
+    attempts = CallbackAttempt.select().where(CallbackAttempt.callback == found).order_by(CallbackAttempt.id)
+    return CallbackStory(
+        found,
+        list(attempts),
+        masking.address(outbox.address_of(found.merchant)),
+        outbox.headers_of(found.webhook_id, "", "") | {"User-Agent": http.USER_AGENT},
+        _audit("callback", [webhook_id]),
+    )

@@ -1,0 +1,142 @@
+"""What waits for a person, or for somebody else: counted by what the database has at hand, at any number of orders."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from peewee import JOIN, fn
+
+import business_clock
+from gateways.registry import DRIVERS
+from models.tables.channel import Channel
+from models.tables.merchant import Merchant
+from models.tables.order import BUY, CONFIRMED, PAID, PENDING, SELL, UNKNOWN_OUTCOME, Order, PaymentException
+from models.tables.order_counts import Tally
+from models.tables.outbox import DEAD, WAITING, Callback
+from models.tables.second_operator import PayoutRequest
+
+RECENT = 7 * 86_400  # seconds for which a callback that was given up is news
+MOST = 20_000  # orders that are looked through for those that go by hand
+
+
+@dataclass(frozen=True)
+class Queue:
+    """How many wait, and since when the oldest does, in Unix time."""
+
+    count: int = 0
+    oldest: int | None = None
+
+    def __add__(self, other: Queue) -> Queue:
+        times = [each.oldest for each in (self, other) if each.oldest is not None]
+        return Queue(self.count + other.count, min(times, default=None))
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """All that waits.
+
+    `payouts` are withdrawals to accept or to send by hand, `requests` payouts that a second operator must approve,
+    `claims` deposits by hand that the payer says were paid,
+    of channels `by_hand`; `exceptions` are the open ones, `silent` those of them about a channel's silence, by channel
+    id; `retried` are callbacks that failed and are tried again, `dead` those that were given up since `dead_since`, by
+    merchant's key.
+    """
+
+    payouts: Queue
+    requests: Queue
+    claims: Queue
+    exceptions: Queue
+    retried: int
+    dead: dict[str, int]
+    dead_since: int
+    silent: dict[int, Queue]
+    by_hand: list[int]
+
+
+def by_hand() -> list[int]:
+    """The ids of the channels through which a person moves the money."""
+    return [row.id for row in Channel.select(Channel.id, Channel.driver) if DRIVERS[row.driver].by_hand]
+
+
+def _of_cell(order_type: int, status: str) -> Any:
+    """Orders of one type and status, of all merchants, along the index of those."""
+    cell = (Order.order_type == order_type) & (Order.status == status)
+    return Order.select(Order.createtime).where(cell, Order.merchant.in_(Merchant.select(Merchant.id)))
+
+
+def _sent_by_hand(order_type: int, status: str, channels: list[int]) -> Queue:
+    if not channels:
+        return Queue()
+    found = _of_cell(order_type, status).where(Order.channel.in_(channels)).limit(MOST).alias("found")
+    return Queue(*Order.select(fn.COUNT(found.c.createtime), fn.MIN(found.c.createtime)).from_(found).tuples().get())
+
+
+def _to_accept() -> Queue:
+    cell = (Tally.order_type == SELL) & (Tally.status == PENDING)
+    count = Tally.select(fn.COALESCE(fn.SUM(Tally.count), 0)).where(cell).scalar()
+    if not count:
+        return Queue()
+    oldest = (
+        Order.select(Order.createtime)
+        .where(Order.merchant == Merchant.id, Order.order_type == SELL, Order.status == PENDING)
+        .order_by(Order.seq)
+        .limit(1)
+    )
+    return Queue(count, min((at for (at,) in Merchant.select(oldest).tuples() if at is not None), default=None))
+
+
+def _requests() -> Queue:
+    valid = PayoutRequest.status == Order.status
+    found = PayoutRequest.select(fn.COUNT(PayoutRequest.id), fn.MIN(PayoutRequest.at)).join(Order).where(valid)
+    return Queue(*found.tuples().get())
+
+
+def _exceptions() -> tuple[Queue, dict[int, Queue]]:
+    silence = PaymentException.kind == UNKNOWN_OUTCOME
+    rows = (
+        PaymentException.select(
+            silence, Order.channel, fn.COUNT(PaymentException.id), fn.MIN(PaymentException.createtime)
+        )
+        .join(Order, JOIN.INNER)
+        .where(PaymentException.resolution.is_null())
+        .group_by(PaymentException.kind, Order.channel)
+        .tuples()
+    )
+    every, silent = Queue(), dict[int, Queue]()
+    for is_silence, channel, count, oldest in rows:
+        every += Queue(count, oldest)
+        if is_silence:
+            silent[channel] = Queue(count, oldest)
+    return every, silent
+
+
+def _callbacks(since: int) -> tuple[int, dict[str, int]]:
+    failed = (Callback.due_at.is_null(False)) & (Callback.attempts > 0) & (Callback.state == WAITING)
+    every = Callback.merchant.in_(Merchant.select(Merchant.id))
+    retried = Callback.select(fn.COUNT(Callback.id)).where(every, failed).scalar()
+    given_up = (Callback.merchant == Merchant.id) & (Callback.state == DEAD) & (Callback.createtime >= since)
+    # Of a merchant with no address each is given up at once, and nobody misses it.
+    reached = Merchant.callback_url != ""
+    dead = Callback.select(fn.COUNT(Callback.id)).where(given_up)
+    counts = Merchant.select(Merchant.key, dead).where(reached).tuples()
+    return retried, {key: count for key, count in counts if count}
+
+
+def all_of_it() -> Waiting:
+    """Count it now."""
+    hand = by_hand()
+    exceptions, silent = _exceptions()
+    since = business_clock.now() - RECENT
+    retried, dead = _callbacks(since)
+    return Waiting(
+        payouts=_to_accept() + _sent_by_hand(SELL, CONFIRMED, hand),
+        requests=_requests(),
+        claims=_sent_by_hand(BUY, PAID, hand),
+        exceptions=exceptions,
+        retried=retried,
+        dead=dead,
+        dead_since=since,
+        silent=silent,
+        by_hand=hand,
+    )

@@ -1,0 +1,211 @@
+"""Money: postings that sum to zero, and the balances they move (in fen)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import business_clock
+from models.db.base import database
+from models.db.writer import transaction
+from models.tables.chain import Facts
+from models.tables.channel import Channel
+from models.tables.ledger import AVAILABLE, CLEARING, COMMISSION, FEES, HELD, Entry, LedgerAccount, Posting, add_entry
+from models.tables.merchant import Merchant
+from models.tables.order import Order
+from services.errors import N_, NotPossible, Refused
+from services.ledger.postings import OPERATOR, Account
+from services.security import sandbox_guard
+
+
+def open_accounts(*accounts: Account) -> None:
+    """Make the accounts that are not there yet, with nothing in them."""
+    for kind, owner in accounts:
+        LedgerAccount.insert(kind=kind, owner=owner).on_conflict_ignore().execute()
+
+
+REPEATED = 600  # seconds in which the same adjustment is taken for a form that was sent twice
+
+
+@transaction
+def post(
+    purpose: str,
+    lines: dict[Account, int],
+    *,
+    who: str,
+    order: Order | None = None,
+    memo: str = "",
+    at: int | None = None,
+) -> None:
+    """Write one posting and move the balances.
+
+    Args:
+        purpose: unique per order, so that the same money can't move twice.
+        lines: fen by account; zeros are dropped and the rest must sum to zero.
+
+    Raises:
+        Refused: 40901, a merchant's account would be overdrawn.
+        IntegrityError: the order has this posting already.
+    """
+    if sum(lines.values()) != 0:
+        raise ValueError(f"posting {purpose} does not sum to zero: {lines}")
+    createtime = at or business_clock.now()
+    posting = Posting.add(order=order and order.id, purpose=purpose, who=who, memo=memo, createtime=createtime)
+    facts = Facts(posting, order and order.order_no, purpose, who, memo, createtime)
+    # In one order everywhere, so that no two writers wait for each other; what all merchants share comes last.
+    for (kind, owner), fen in sorted(lines.items(), key=lambda line: (line[0][0] not in (AVAILABLE, HELD), line[0])):
+        if fen and not add_entry(kind, owner, fen, facts):
+            raise Refused(40901)
+
+
+def numbered(order: Order, purpose: str) -> str:
+    """A purpose that can repeat, with the number of its next posting: `hold_again 1`, then `hold_again 2`."""
+    earlier = Posting.select().where(Posting.order == order, Posting.purpose.startswith(f"{purpose} ")).count()
+    return f"{purpose} {earlier + 1}"
+
+
+def balances() -> dict[str, dict[str, int]]:
+    """Each merchant's balances: `{merchant key: {"available": fen, "held": fen}}`."""
+    rows = (
+        Merchant.select(Merchant.key, LedgerAccount.kind, LedgerAccount.balance)
+        .join(LedgerAccount, on=((LedgerAccount.owner == Merchant.id) & LedgerAccount.kind.in_([AVAILABLE, HELD])))
+        .order_by(Merchant.id, LedgerAccount.kind)
+        .tuples()
+    )
+    result: dict[str, dict[str, int]] = {}
+    for key, kind, balance in rows:
+        result.setdefault(key, {})[kind] = balance
+    return result
+
+
+def balances_of(merchant: Merchant) -> dict[str, int]:
+    """One merchant's balances in fen: `{"available": fen, "held": fen}`."""
+    return {kind: LedgerAccount.balance_of(kind, merchant.id) for kind in (AVAILABLE, HELD)}
+
+
+def operator_balances() -> dict[str, int]:
+    """The operator's own balances in fen: fees, commission, and clearing by channel id."""
+    rows = LedgerAccount.select().where(LedgerAccount.kind.not_in([AVAILABLE, HELD])).order_by(LedgerAccount.id)
+    return {row.kind if row.owner == OPERATOR else f"{row.kind} {row.owner}": row.balance for row in rows}
+
+
+@transaction
+def adjust(
+    merchant: Merchant,
+    fen: int,
+    reason: str,
+    *,
+    channel: Channel | None = None,
+    who: str = "operator",
+    at: int | None = None,
+    once: bool = False,
+    newest: int | None = None,
+) -> None:
+    """Add to (or, where negative, take from) a merchant's available balance by hand.
+
+    The other side is the channel's clearing account where the money went through one, else the operator's fees.
+
+    Args:
+        once: refuse what the same `who` has just done for the same reason.
+        newest: the `newest_adjustment` that was seen; refuse where there is another one by now.
+
+    Raises:
+        NotPossible: nothing to adjust, no reason, the balance does not cover it, or it was made already.
+    """
+    if channel and sandbox_guard.is_barred(channel):
+        raise NotPossible(sandbox_guard.DEMO_ONLY, {"channel": [sandbox_guard.DEMO_ONLY]})
+    if not fen or not reason.strip():
+        raise NotPossible(N_("an adjustment needs an amount and a reason"))
+    database.alone("adjustments", merchant.id)
+    if once:
+        _check_not_made(merchant, fen, reason, who)
+    if newest is not None:
+        check_newest(merchant, newest)
+    other = (CLEARING, channel.id) if channel else (FEES, OPERATOR)
+    try:
+        post("adjustment", {(AVAILABLE, merchant.id): fen, other: -fen}, who=who, memo=reason, at=at)
+    except Refused:
+        raise _not_covered(merchant) from None
+
+
+def _not_covered(merchant: Merchant) -> NotPossible:
+    said = N_("the available balance does not cover that")
+    return NotPossible(f"{merchant.key}: {said}", {"amount": [said]})
+
+
+def check_cover(merchant: Merchant, fen: int) -> None:
+    """Would an adjustment of `fen` be possible now? Raises NotPossible."""
+    if balances_of(merchant)["available"] + fen < 0:
+        raise _not_covered(merchant)
+
+
+def _adjustments(merchant: Merchant) -> Any:
+    # The unique index on order and purpose finds those that are of no order.
+    return (
+        Posting.select(Posting.id)
+        .join(Entry)
+        .join(LedgerAccount)
+        .where(Posting.order.is_null(), Posting.purpose == "adjustment")
+        .where(LedgerAccount.kind == AVAILABLE, LedgerAccount.owner == merchant.id)
+    )
+
+
+def newest_adjustment(merchant: Merchant) -> int:
+    """The id of the posting that last adjusted this merchant's balance by hand; 0 for none."""
+    return _adjustments(merchant).order_by(Posting.id.desc()).limit(1).scalar() or 0
+
+
+def check_newest(merchant: Merchant, newest: int) -> None:
+    """Was nothing adjusted since this was the newest? Raises NotPossible."""
+    if newest != newest_adjustment(merchant):
+        raise NotPossible(N_("this balance was adjusted meanwhile: look whether it was this very adjustment"))
+
+
+def _check_not_made(merchant: Merchant, fen: int, reason: str, who: str) -> None:
+    mine = (Posting.who == who) & (Posting.memo == reason) & (Entry.amount == fen)
+    if _adjustments(merchant).where(mine, Posting.createtime > business_clock.now() - REPEATED).exists():
+        said = N_("this was just done: if it is to be done again, say so in the reason")
+        text = f"{merchant.key} was adjusted by this amount for this reason just now: --again does it once more"
+        raise NotPossible(text, {"reason": [said]})
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """All balances in fen: `merchants` and `channels` are (row, balance) pairs, a merchant's with both of its own.
+
+    A clearing balance is negative where the channel owes the operator.
+    """
+
+    merchants: list[tuple[Merchant, int, int]]
+    channels: list[tuple[Channel, int]]
+    fees: int
+    commission: int
+
+    @property
+    def available(self) -> int:
+        """What merchants may dispose of."""
+        return sum(fen for _, fen, _ in self.merchants)
+
+    @property
+    def held(self) -> int:
+        """What their open withdrawals hold."""
+        return sum(fen for _, _, fen in self.merchants)
+
+    @property
+    def clearing(self) -> int:
+        """What lies with all channels together."""
+        return sum(fen for _, fen in self.channels)
+
+
+def sheet() -> Sheet:
+    """All balances as they are now."""
+    rows = LedgerAccount.select(LedgerAccount.kind, LedgerAccount.owner, LedgerAccount.balance).tuples()
+    balance = {(kind, owner): fen for kind, owner, fen in rows}
+    merchants = Merchant.select(Merchant.id, Merchant.key, Merchant.name).order_by(Merchant.key)
+    channels = Channel.select(Channel.id, Channel.name).order_by(Channel.id)
+    return Sheet(
+        [(row, balance.get((AVAILABLE, row.id), 0), balance.get((HELD, row.id), 0)) for row in merchants],
+        [(row, balance.get((CLEARING, row.id), 0)) for row in channels],
+        balance.get((FEES, OPERATOR), 0),
+        balance.get((COMMISSION, OPERATOR), 0),
+    )

@@ -1,0 +1,53 @@
+"""What an order costs: pure arithmetic in fen and basis points, rounded half up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from models.tables.channel import Channel
+from models.tables.merchant import Merchant
+
+
+def share(fen: int, basis_points: int) -> int:
+    """`basis_points` of `fen`, rounded half up (away from zero for a rebate)."""
+    product = fen * abs(basis_points)
+    rounded = (product + 5_000) // 10_000
+    return rounded if basis_points >= 0 else -rounded
+
+
+@dataclass(frozen=True)
+class Quote:
+    """The rates (basis points) and amounts (fen) that are stored on an order when it is created."""
+
+    amount: int
+    service_rate: int
+    service_amount: int
+    merchant_actual_amount: int
+    deposit_amount: int
+    passage_rate: int = 0
+    passage_amount: int = 0
+    deposit_rate: int = 0
+    channel_amount: int = 0
+
+
+def quote_buy(amount: int, merchant: Merchant) -> Quote:
+    """A deposit: the merchant is credited the amount less the service fee."""
+    fee = share(amount, merchant.buy_rate)
+    return Quote(amount, merchant.buy_rate, fee, amount - fee, deposit_amount=amount)
+
+
+def quote_sell(amount: int, merchant: Merchant, channel: Channel) -> Quote:
+    """A withdrawal: the merchant pays the amount, the service fee and the channel's surcharge."""
+    fee = share(amount, merchant.sell_rate)
+    surcharge = share(amount, channel.passage_rate)
+    return Quote(
+        amount,
+        merchant.sell_rate,
+        fee,
+        amount + fee + surcharge,
+        deposit_amount=share(amount, channel.deposit_rate),
+        passage_rate=channel.passage_rate,
+        passage_amount=surcharge,
+        deposit_rate=channel.deposit_rate,
+        channel_amount=share(amount, channel.commission_rate),
+    )

@@ -1,0 +1,279 @@
+"""The proof that the books hold: everything is recomputed from the entries, and every entry from its chain."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator
+from functools import reduce
+from operator import or_
+from typing import IO, Any
+
+from peewee import JOIN, fn
+
+from models.db.base import LARGEST_ID, Statement, database
+from models.tables.chain import Chain, Facts
+from models.tables.ledger import AVAILABLE, HELD, Entry, LedgerAccount, Posting
+from models.tables.order import BUY, CANCELLED, COMPLETED, SELL, Order
+from services.errors import N_, NotPossible
+from services.ledger.postings import HOLD_AGAIN, RELEASE_AGAIN, SPEND_AGAIN, Account
+
+Heads = dict[Account, tuple[int, str]]  # by account: how many entries, the hash of the newest
+Found = Iterator[str]
+Check = Callable[[], Found]
+
+ENTRIES_AT_ONCE = 5_000
+LINES = 100  # that a check lists; the others it counts
+
+_next_entries = Statement(
+    lambda v: (
+        Entry.select(
+            *(Entry.id, Entry.account, Entry.number, Entry.hash, Entry.amount),
+            *(Entry.posting, Order.order_no, Posting.purpose, Posting.who, Posting.memo, Posting.createtime),
+        )
+        .join(Posting, JOIN.LEFT_OUTER)
+        .join(Order, JOIN.LEFT_OUTER)
+        .where(Entry.id > v.last)
+        .order_by(Entry.id)
+        .limit(ENTRIES_AT_ONCE)
+    )
+)
+
+
+def _entries() -> Iterator[tuple[Any, ...]]:
+    """All entries in the order in which they were written, with the facts of their postings."""
+    last = -LARGEST_ID - 1
+    while rows := _next_entries.run(last=last).fetchall():
+        yield from rows
+        last = rows[-1][0]
+
+
+def _broken_chains() -> Found:
+    accounts = list(LedgerAccount.select())
+    chains = {account.id: Chain(account.kind, account.owner) for account in accounts}
+    for _, account, number, written, amount, *facts in _entries():
+        chain = chains.get(account)
+        if chain is None:
+            continue  # the check for entries without an account names it
+        if number != chain.number + 1:
+            yield f"account {chain.kind} {chain.owner}: entry {number} comes after entry {chain.number}"
+        elif chain.append(amount, Facts(*facts))["hash"] != written:
+            yield f"account {chain.kind} {chain.owner}: entry {number} or its posting {facts[0]} was changed"
+        # As it stands there, so that the next is judged by itself; a stranger's hand can write a text, too.
+        chain.number, chain.head = number if isinstance(number, int) else chain.number + 1, written
+    for account in accounts:
+        chain = chains[account.id]
+        if account.entries != chain.number:
+            yield f"account {chain.kind} {chain.owner} had {account.entries} entries, the last is entry {chain.number}"
+        elif account.head != chain.head:
+            yield f"account {chain.kind} {chain.owner} has another head than its newest entry, {chain.number}"
+
+
+def heads() -> Heads:
+    """How far each account's chain goes, and the hash it ends with: to be kept where nobody can change both."""
+    rows = LedgerAccount.select().order_by(LedgerAccount.id)
+    return {(row.kind, row.owner): (row.entries, row.head) for row in rows}
+
+
+def head_rows() -> list[dict[str, Any]]:
+    """The heads as `read_heads` reads them from JSON."""
+    return [
+        {"kind": kind, "owner": owner, "entries": entries, "head": head}
+        for (kind, owner), (entries, head) in heads().items()
+    ]
+
+
+def read_heads(file: IO[str]) -> Heads:
+    """Heads that `flask ledger heads --json` wrote. Raises NotPossible where the file holds none."""
+    try:
+        kept = {(str(row["kind"]), int(row["owner"])): (int(row["entries"]), row["head"]) for row in json.load(file)}
+    except (ValueError, TypeError, KeyError):
+        kept = {}
+    if not kept:
+        raise NotPossible("the file does not hold what `flask ledger heads --json` prints")
+    return kept
+
+
+def _not_as_kept(kept: Heads) -> Found:
+    for (kind, owner), (number, head) in kept.items():
+        account = LedgerAccount.get_or_none(LedgerAccount.kind == kind, LedgerAccount.owner == owner)
+        if account is None:
+            yield f"account {kind} {owner} is gone"
+        elif number:
+            entry = Entry.get_or_none(Entry.account == account, Entry.number == number)
+            if entry is None:
+                yield f"account {kind} {owner}: entry {number} is gone"
+            elif entry.hash != head:
+                yield f"account {kind} {owner}: entry {number} is not the one that it was"
+
+
+_orphaned = Statement(
+    lambda v: (
+        Entry.select(Entry.id)
+        .join(Posting, JOIN.LEFT_OUTER)
+        .switch(Entry)
+        .join(LedgerAccount, JOIN.LEFT_OUTER)
+        .where(Posting.id.is_null() | LedgerAccount.id.is_null())
+    )
+)
+
+
+def _orphans() -> Found:
+    for (entry,) in _orphaned.run():
+        yield f"entry {entry} has no posting or no account"
+
+
+_moved = fn.SUM(Entry.amount)
+_unbalanced = Statement(lambda v: Entry.select(Entry.posting, _moved).group_by(Entry.posting).having(_moved != 0))
+
+
+def _unbalanced_postings() -> Found:
+    for posting, amount in _unbalanced.run():
+        yield f"posting {posting} sums to {amount} fen, not 0"
+
+
+_total = fn.COALESCE(fn.SUM(Entry.amount), 0)
+_off_balance = Statement(
+    lambda v: (
+        LedgerAccount.select(LedgerAccount.kind, LedgerAccount.owner, LedgerAccount.balance, _total)
+        .join(Entry, JOIN.LEFT_OUTER)
+        .group_by(LedgerAccount.id)
+        .having(LedgerAccount.balance != _total)
+    )
+)
+_overdrawn = Statement(
+    lambda v: LedgerAccount.select(LedgerAccount.kind, LedgerAccount.owner, LedgerAccount.balance).where(
+        LedgerAccount.kind.in_([AVAILABLE, HELD]), LedgerAccount.balance < 0
+    )
+)
+
+
+def _wrong_balances() -> Found:
+    for kind, owner, balance, total in _off_balance.run():
+        yield f"account {kind} {owner} says {balance} fen, its entries say {total}"
+    for kind, owner, balance in _overdrawn.run():
+        yield f"account {kind} {owner} is negative: {balance} fen"
+
+
+# What each posting of an order does to its own merchant's account: purpose, kind, fen.
+_everything = Order.merchant_actual_amount + Order.deposit_amount
+MOVES = (
+    ("credit", AVAILABLE, Order.merchant_actual_amount),
+    ("hold", AVAILABLE, 0 - _everything),
+    ("hold", HELD, _everything),
+    ("spend", HELD, 0 - _everything),
+    ("release", HELD, 0 - _everything),
+    ("release", AVAILABLE, _everything),
+    ("return", AVAILABLE, Order.merchant_actual_amount),
+)
+
+
+def _moved_otherwise(purpose: str, kind: str, expected: Any) -> Statement:
+    own = (LedgerAccount.kind == kind) & (LedgerAccount.owner == Order.merchant)
+    return Statement(
+        lambda v: (
+            Posting.select(Order.order_no, _total)
+            .join(Order)
+            .join(LedgerAccount, JOIN.LEFT_OUTER, on=own)
+            .join(Entry, JOIN.LEFT_OUTER, on=((Entry.posting == Posting.id) & (Entry.account == LedgerAccount.id)))
+            # And those that can repeat, such as `hold_again 1`: they move the same.
+            .where(Posting.purpose.startswith(purpose))
+            .group_by(Posting.id, Order.id)
+            .having(_total != expected)
+        )
+    )
+
+
+_moves = [(purpose, kind, _moved_otherwise(purpose, kind, expected)) for purpose, kind, expected in MOVES]
+
+
+def _wrong_moves() -> Found:
+    for purpose, kind, statement in _moves:
+        for order_no, fen in statement.run():
+            yield f"order {order_no}: its {purpose} moved {fen} fen of its merchant's {kind} balance"
+
+
+def _orders_off(ending: str, order_type: int, purpose: str, status: str) -> Check:
+    """The check for orders where exactly one of 'is in this status' and 'has this posting' is true."""
+    has = Posting.id.is_null(False)
+    statement = Statement(
+        lambda v: (
+            Order.select(Order.order_no, Posting.id)
+            .join(Posting, JOIN.LEFT_OUTER, on=((Posting.order == Order.id) & (Posting.purpose == purpose)))
+            .where(Order.order_type == order_type, ((Order.status == status) & ~has) | ((Order.status != status) & has))
+        )
+    )
+
+    def check() -> Found:
+        for order_no, posting in statement.run():
+            yield f"order {order_no} {'was' if posting else 'was not'} {ending}, against its status"
+
+    return check
+
+
+def _by_merchant(*conditions: Any) -> Statement:
+    """What withdrawals hold of which this is true, by merchant."""
+    held = fn.SUM(Order.merchant_actual_amount + Order.deposit_amount)
+    return Statement(
+        lambda v: (
+            Order.select(Order.merchant, held).where(Order.order_type == SELL, *conditions).group_by(Order.merchant)
+        )
+    )
+
+
+def _posted(*purposes: str) -> Any:
+    """How many postings of an order have one of these purposes, whatever their numbers."""
+    alike = reduce(or_, (Posting.purpose.startswith(f"{purpose} ") for purpose in purposes))
+    return Posting.select(fn.COUNT(Posting.id)).where(Posting.order == Order.id, alike)
+
+
+_holding = (
+    _by_merchant(Order.status.not_in([COMPLETED, CANCELLED])),
+    _by_merchant(Order.status.in_([COMPLETED, CANCELLED]), _posted(HOLD_AGAIN) > _posted(SPEND_AGAIN, RELEASE_AGAIN)),
+)
+
+
+def _wrong_holds() -> Found:
+    expected: Counter[int] = Counter()
+    for statement in _holding:
+        expected.update(dict(statement.run().fetchall()))
+    for account in LedgerAccount.select().where(LedgerAccount.kind == HELD):
+        if account.balance != expected[account.owner]:
+            there = f"account held {account.owner} says {account.balance} fen"
+            yield f"{there}, the open withdrawals say {expected[account.owner]}"
+
+
+CHECKS: dict[str, Check] = {
+    N_("every entry has its posting and its account"): _orphans,
+    N_("entries chain without a gap up to their account's head"): _broken_chains,
+    N_("postings sum to zero"): _unbalanced_postings,
+    N_("balances equal their entries"): _wrong_balances,
+    N_("postings move what their orders say"): _wrong_moves,
+    N_("held equals the open withdrawals"): _wrong_holds,
+    N_("completed deposits are credited, no others"): _orders_off("credited", BUY, "credit", COMPLETED),
+    N_("completed withdrawals are spent, no others"): _orders_off("spent", SELL, "spend", COMPLETED),
+    N_("cancelled withdrawals are released, no others"): _orders_off("released", SELL, "release", CANCELLED),
+}
+
+
+def checks(kept: Heads | None = None) -> dict[str, Check]:
+    """All checks by their names; with heads that were kept, one more."""
+    return CHECKS | ({"entries go back to the heads that were kept": lambda: _not_as_kept(kept)} if kept else {})
+
+
+def verify(kept: Heads | None = None) -> Iterator[tuple[str, list[str]]]:
+    """Recompute everything from the entries: each check's name and what it found to be off."""
+    with database.snapshot():
+        for name, check in checks(kept).items():
+            yield name, _told(check)
+
+
+def _told(check: Check) -> list[str]:
+    lines: list[str] = []
+    more = 0
+    for line in check():
+        if len(lines) < LINES:
+            lines.append(line)
+        else:
+            more += 1
+    return [*lines, f"and {more} more"] if more else lines

@@ -1,0 +1,90 @@
+"""Merchants and the channels they may use, as they were last read, and read again once any of that changes.
+
+Reading a merchant and its channels through the models costs as much as all else that an order does.
+A change in this process (`forget`) counts at once, one by another process within FRESH.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from gateways.addresses import Network, network_of
+from models.tables.channel import Channel
+from models.tables.merchant import Merchant
+from models.tables.revision import revision
+from services.security import sandbox_guard
+
+FRESH = 0.02  # seconds until the database is asked again whether anything changed
+
+
+@dataclass(frozen=True)
+class Known:
+    """A merchant with what every request asks about it. The rows are shared: nobody changes them.
+
+    `sandbox_money`: outside demo mode, a sandbox channel credited money that was not reversed.
+    """
+
+    merchant: Merchant
+    networks: list[Network]
+    channels: dict[int, Channel] = field(repr=False)
+    sandbox_money: bool
+
+
+class _Directory:
+    """What was read while the database's revision was this."""
+
+    def __init__(self, number: int = -1) -> None:
+        self.revision = number
+        self.looked_at = time.monotonic()
+        self.known: dict[Any, Known] = {}
+
+
+# Replaced as a whole, so that whoever looks sees one state of it.
+_current = [_Directory()]
+
+
+def _up_to_date() -> dict[Any, Known]:
+    directory = _current[0]
+    if directory.revision < 0 or time.monotonic() - directory.looked_at > FRESH:
+        looked_at, number = time.monotonic(), revision()
+        if number != directory.revision:
+            directory = _current[0] = _Directory(number)
+        directory.looked_at = looked_at
+    return directory.known
+
+
+def forget() -> None:
+    """Know nothing any more: something changed in this process, or another database was opened."""
+    _current[0] = _Directory()
+
+
+def _read(condition: Any) -> Known | None:
+    merchant = Merchant.get_or_none(condition)
+    if merchant is None:
+        return None
+    networks = [network_of(text) for text in merchant.allowed_addresses.split(",") if text]
+    channels = {row.id: row for row in Channel.linked_to(merchant) if not sandbox_guard.is_barred(row)}
+    return Known(merchant, networks, channels, sandbox_guard.has_money(merchant.id))
+
+
+def _find(name: Any, condition: Callable[[], Any]) -> Known | None:
+    known = _up_to_date()
+    found = known.get(name) or _read(condition())
+    if found is not None:
+        known[name] = found
+    return found
+
+
+def by_key(key: str) -> Known | None:
+    """The merchant with this API key, where there is one and it is enabled."""
+    return _find(key, lambda: (Merchant.key == key) & Merchant.enabled)
+
+
+def by_id(merchant_id: int) -> Known:
+    """The merchant with this id."""
+    found = _find(merchant_id, lambda: Merchant.id == merchant_id)
+    assert found is not None  # the database lets no merchant go that has orders
+    return found

@@ -1,0 +1,62 @@
+"""Which merchants may use which channels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from models.db.writer import after_commit, transaction
+from models.tables.channel import Channel, ChannelLink
+from models.tables.merchant import Merchant
+from services.errors import NotPossible
+from services.merchants import cache
+
+
+@transaction
+def link(channel: Channel, merchant: Merchant) -> None:
+    """Let a merchant use a channel."""
+    after_commit(cache.forget)
+    ChannelLink.insert(channel=channel, merchant=merchant).on_conflict_ignore().execute()
+
+
+@transaction
+def unlink(channel: Channel, merchant: Merchant) -> None:
+    """Take a channel from a merchant; orders that are on their way go on. Raises NotPossible."""
+    after_commit(cache.forget)
+    own = (ChannelLink.channel == channel) & (ChannelLink.merchant == merchant)
+    if not ChannelLink.delete().where(own).execute():
+        raise NotPossible(f"{merchant.key} is not linked to channel {channel.id}")
+
+
+def channels_of(merchant: Merchant) -> list[int]:
+    """The ids of the channels that a merchant may use, disabled ones, too."""
+    links = ChannelLink.select(ChannelLink.channel).where(ChannelLink.merchant == merchant)
+    return sorted(channel for (channel,) in links.tuples())
+
+
+def merchants_of(channel: Channel) -> list[int]:
+    """The ids of the merchants that may use a channel."""
+    links = ChannelLink.select(ChannelLink.merchant).where(ChannelLink.channel == channel)
+    return sorted(merchant for (merchant,) in links.tuples())
+
+
+@transaction
+def set_channels(merchant: Merchant, wanted: Iterable[int]) -> None:
+    """Let a merchant use the channels with these ids, and no others."""
+    _replace(channels_of(merchant), wanted, lambda channel: {"merchant": merchant.id, "channel": channel})
+
+
+@transaction
+def set_merchants(channel: Channel, wanted: Iterable[int]) -> None:
+    """Let the merchants with these ids use a channel, and no others."""
+    _replace(merchants_of(channel), wanted, lambda merchant: {"merchant": merchant, "channel": channel.id})
+
+
+def _replace(present: Iterable[int], wanted: Iterable[int], row: Callable[[int], dict[str, int]]) -> None:
+    after_commit(cache.forget)
+    new, gone = set(wanted) - set(present), set(present) - set(wanted)
+    for each in sorted(gone):
+        pair = row(each)
+        own = (ChannelLink.merchant == pair["merchant"]) & (ChannelLink.channel == pair["channel"])
+        ChannelLink.delete().where(own).execute()
+    if new:
+        ChannelLink.insert_many([row(each) for each in sorted(new)]).on_conflict_ignore().execute()

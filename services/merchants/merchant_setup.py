@@ -1,0 +1,236 @@
+"""Setting up merchants: their secrets, where their callbacks go, their receiving accounts."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import secrets
+from collections.abc import Iterable
+from hashlib import sha256
+from typing import Any
+from urllib.parse import urlsplit
+
+from peewee import IntegrityError
+
+import business_clock
+from gateways.addresses import network_of
+from models.db.base import database
+from models.db.errors import first_line
+from models.db.writer import after_commit, transaction
+from models.tables.account import ReceivingAccount
+from models.tables.ledger import AVAILABLE, COMMISSION, FEES, HELD
+from models.tables.merchant import Merchant
+from services.errors import N_, NotPossible
+from services.ledger import accounts
+from services.ledger.postings import OPERATOR
+from services.merchants import cache, links, versions
+from services.security import masking, vault
+from services.security.signing import WEBHOOK_PREFIX
+
+RESULTS = ("completed", "cancelled")
+EVENTS = ("paid", "confirmed", "credited", "refunded", *RESULTS)
+CARD_NUMBER = re.compile(r"[A-Za-z0-9@._-]{6,40}")
+MERCHANT_KEY = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+NO_KEYS = {"new", ".", ".."}  # which could not stand in an address of the console
+
+
+def new_callback_secret() -> str:
+    """`whsec_` and 32 random bytes in base64."""
+    return WEBHOOK_PREFIX + base64.b64encode(secrets.token_bytes(32)).decode()
+
+
+def find_merchant(key: str) -> Merchant:
+    """The merchant with this API key. Raises NotPossible."""
+    merchant = Merchant.get_or_none(Merchant.key == key)
+    if merchant is None:
+        raise NotPossible(f"no merchant {key}")
+    return merchant
+
+
+def merchants(key: str | None = None) -> list[Merchant]:
+    """The merchant with this API key, or all where None. Raises NotPossible."""
+    return [find_merchant(key)] if key else list(Merchant.select().order_by(Merchant.id))
+
+
+def _callback_url(url: str) -> str:
+    """Empty, an http(s) address, or a path on this service."""
+    if not url or re.fullmatch(r"/[^/\s]\S*", url):
+        return url
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0 and not re.search(r"\s", url)
+    except ValueError:
+        usable = False
+    if not usable:
+        said = N_("a callback URL is an address like https://shop.example/paid")
+        raise NotPossible(said, {"callback_url": [said]})  # without what was typed: it may have a password
+    return url
+
+
+def _events(text: str) -> str:
+    wanted = {event.strip() for event in text.split(",") if event.strip()}
+    if not wanted <= set(EVENTS):
+        raise NotPossible(f"events are {', '.join(EVENTS)}")
+    return ",".join(event for event in EVENTS if event in wanted | set(RESULTS))
+
+
+def _addresses(text: str) -> str:
+    return ",".join(_address(part.strip()) for part in text.split(",") if part.strip())
+
+
+def _address(text: str) -> str:
+    try:
+        return str(network_of(text))
+    except ValueError:
+        said = N_("%(given)s is no IP address, and no network like 10.0.0.0/8")
+        raise NotPossible(said, {"allowed_addresses": [said]}, given=masking.networks(text)) from None
+
+
+# How an operator's text becomes a column's value.
+MERCHANT_FIELDS = {"callback_url": _callback_url, "events": _events, "allowed_addresses": _addresses}
+
+
+def _merchant_facts(given: dict[str, Any]) -> dict[str, Any]:
+    return {name: MERCHANT_FIELDS[name](value) if name in MERCHANT_FIELDS else value for name, value in given.items()}
+
+
+@transaction
+def add_merchant(
+    key: str, name: str, *, secret: str = "", callback_secret: str = "", channels: Iterable[int] = (), **facts: Any
+) -> tuple[Merchant, str]:
+    """Add a merchant with its two ledger accounts.
+
+    Args:
+        key: the API key: 1 to 64 letters, digits, `_`, `.`, `-`.
+        secret: the API secret; made where empty.
+        channels: the ids of the channels that it may use.
+        facts: columns of Merchant; rates in basis points.
+
+    Returns: the merchant and its API secret.
+
+    Raises:
+        NotPossible: the key is taken, or a value can't be used.
+    """
+    if not MERCHANT_KEY.fullmatch(key) or key in NO_KEYS:
+        said = N_("a merchant's key has 1 to 64 letters, digits, _ . or -, and is not new, . or ..")
+        raise NotPossible(said, {"key": [said]})
+    secret = secret or secrets.token_urlsafe(32)
+    now = business_clock.now()
+    facts = {"createtime": now, "updatetime": now} | _merchant_facts(facts)
+    try:
+        with database.atomic():  # what fails on Postgres takes the whole transaction with it
+            merchant = Merchant.create(
+                key=key,
+                name=name,
+                secret=vault.seal(secret),
+                callback_secret=vault.seal(callback_secret or new_callback_secret()),
+                **facts,
+            )
+    except IntegrityError as error:
+        if Merchant.select().where(Merchant.key == key).exists():
+            said = N_("there is a merchant %(key)s already")
+            raise NotPossible(said, {"key": [said]}, key=key) from None
+        raise NotPossible(f"a value is out of range: {first_line(error)}") from None
+    accounts.open_accounts((AVAILABLE, merchant.id), (HELD, merchant.id), (FEES, OPERATOR), (COMMISSION, OPERATOR))
+    links.set_channels(merchant, channels)
+    return merchant, secret
+
+
+@transaction
+def set_merchant(
+    merchant: Merchant, *, channels: Iterable[int] | None = None, mark: str | None = None, **facts: Any
+) -> None:
+    """Change columns of a merchant.
+
+    Args:
+        channels: the ids of all that it may use; None: as it is.
+        mark: `marks.of` the merchant as it was seen, so that nobody undoes another's change unseen.
+
+    Raises:
+        NotPossible: a value can't be used, or somebody changed the merchant meanwhile.
+    """
+    versions.held(merchant, mark)
+    after_commit(cache.forget)
+    Merchant.update(_merchant_facts(facts) | {"updatetime": business_clock.now()}).where(
+        Merchant.id == merchant.id
+    ).execute()
+    if channels is not None:
+        links.set_channels(merchant, channels)
+
+
+def mark_of(merchant: Merchant, *, callback: bool) -> str:
+    """A text that changes with the API secret (or callback secret), and tells nothing of it."""
+    return sha256((merchant.callback_secret if callback else merchant.secret).encode()).hexdigest()[:16]
+
+
+@transaction
+def rotate(merchant: Merchant, *, callback: bool, keep_hours: int, mark: str | None = None) -> str:
+    """Give a merchant a new API secret (or callback secret); the old one stays valid for `keep_hours`.
+
+    Args:
+        mark: `mark_of` the secret that is to be replaced, so that a form that was sent twice replaces it once.
+
+    Returns: the new secret.
+
+    Raises:
+        NotPossible: that one is replaced already.
+    """
+    merchant = database.held(Merchant.select().where(Merchant.id == merchant.id)).get()
+    if mark is not None and mark != mark_of(merchant, callback=callback):
+        raise NotPossible(N_("this secret was replaced meanwhile: look at the merchant's page again"))
+    column = "callback_secret" if callback else "secret"
+    new = new_callback_secret() if callback else secrets.token_urlsafe(32)
+    facts: dict[str, Any] = {
+        column: vault.seal(new),
+        f"previous_{column}": getattr(merchant, column) if keep_hours else None,
+        f"previous_{column}_until": business_clock.now() + keep_hours * 3600 if keep_hours else None,
+    }
+    set_merchant(merchant, **facts)
+    return new
+
+
+@transaction
+def add_account(
+    merchant: Merchant,
+    *,
+    bank: str,
+    sub_bank: str,
+    card_number: str,
+    real_name: str,
+    createtime: int | None = None,
+    after: int | None = None,
+) -> ReceivingAccount:
+    """Put a receiving account on file; withdrawals go to the newest one.
+
+    Args:
+        after: the id of the newest one that was seen, 0 for none: refuse the same once more, and anything once there
+            is a newer one, so that a form that is sent again brings back no account that was replaced.
+
+    Raises:
+        NotPossible: a value can't be used, or that.
+    """
+    wrong = {} if real_name.strip() else {"real_name": [N_("a receiving account needs its holder's name")]}
+    if not CARD_NUMBER.fullmatch(card_number):
+        wrong["card_number"] = [N_("a card number has 6 to 40 letters, digits, @ . _ or -")]
+    if wrong:
+        raise NotPossible("; ".join(text for texts in wrong.values() for text in texts), wrong)
+    details = {"bank": bank, "sub_bank": sub_bank, "card_number": card_number, "real_name": real_name}
+    if after is not None:
+        _check_newest(merchant, details, after)
+    return ReceivingAccount.create(
+        merchant=merchant,
+        on_file=True,
+        details=vault.seal(json.dumps(details, ensure_ascii=False)),
+        createtime=createtime or business_clock.now(),
+    )
+
+
+def _check_newest(merchant: Merchant, details: dict[str, str], seen: int) -> None:
+    database.alone("accounts", merchant.id)
+    newest = ReceivingAccount.of(merchant)
+    if newest and json.loads(vault.unseal(newest.details)) == details:
+        said = N_("this is the newest account on file already")
+        raise NotPossible(said, {"card_number": [said]})
+    if seen != (newest.id if newest else 0):
+        raise NotPossible(N_("another account was added meanwhile: look which one withdrawals go to now"))

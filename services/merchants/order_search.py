@@ -1,0 +1,58 @@
+"""The merchants' list of orders, and what a search in it may cost.
+
+A search that the index can't help (`models/queries/search.py`) reads all orders of the merchant. It runs on any
+core, one at a time per merchant; one by fewer than three characters also has a rate of its own.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import settings
+from models.queries import order_page, search
+from models.tables.merchant import Merchant
+from services.errors import Refused
+from services.platform import cpu_affinity
+from services.platform.rate_limits import Rate
+
+_short: list[Rate] = []
+_lock = threading.Lock()
+_reading: set[int] = set()  # the ids of merchants one of whose searches reads all orders
+
+
+def begin() -> None:
+    """Count from nothing, by the settings' limit."""
+    _short[:] = [Rate(settings.active().short_searches, seconds=1)]
+
+
+@contextmanager
+def _only_one(merchant: Merchant) -> Iterator[None]:
+    with _lock:
+        if merchant.id in _reading:
+            raise Refused(42900, retry_after=1)
+        _reading.add(merchant.id)
+    try:
+        yield
+    finally:
+        with _lock:
+            _reading.discard(merchant.id)
+
+
+def page(merchant: Merchant, query: dict[str, Any]) -> order_page.Page:
+    """One page of a merchant's orders, by the loaded fields of `orderQueryList`.
+
+    Raises:
+        Refused: 42900, too many short searches, or another one that reads all orders is under way.
+    """
+    text = query.get("merchant_order_no")
+    if text is not None and len(text) < search.LEAST and not _short[0].hit(merchant.key):
+        raise Refused(42900, retry_after=_short[0].retry_after(merchant.key))
+
+    def read_all(read: Callable[[], search.Ids]) -> search.Ids:
+        with _only_one(merchant):
+            return cpu_affinity.do(read)
+
+    return order_page.page(merchant.id, query, read_all)

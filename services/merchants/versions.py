@@ -1,0 +1,33 @@
+"""Marks of what is set up: a form carries the mark of what it showed, and overwrites nothing newer."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import Any
+
+from models.db.base import database
+from models.tables.merchant import Merchant
+from services.errors import N_, NotPossible
+from services.merchants import links
+
+
+def of(row: Any) -> str:
+    """A text that changes with anything of a merchant or channel, or with its links, and tells nothing of it."""
+    linked = links.channels_of(row) if isinstance(row, Merchant) else links.merchants_of(row)
+    return sha256(repr((sorted(row.__data__.items()), linked)).encode()).hexdigest()[:16]
+
+
+def held(row: Any, mark: str | None) -> Any:
+    """The row as it is now, held until the caller's transaction ends.
+
+    Args:
+        mark: of what was seen of it; None: whatever it is now.
+
+    Raises:
+        NotPossible: it, or what it is linked to, was changed since.
+    """
+    table = type(row)
+    now = database.held(table.select().where(table.id == row.id)).get()
+    if mark is not None and mark != of(now):
+        raise NotPossible(N_("somebody changed this meanwhile: open the page again, and change what it says now"))
+    return now

@@ -1,0 +1,92 @@
+"""After a restore: row ids continue further up, and payouts and the expiry of manual deposits wait for an operator."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sqlite3
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any
+
+from peewee import DatabaseError
+
+import business_clock
+from models import schema
+from models.db.base import database, forget_constants
+from models.db.writer import transaction
+from models.tables.operator import AuditEntry, Session
+from models.tables.restoration import Restoration, paused_since
+from services.errors import NotPossible
+from services.security import audit, sessions
+
+log = logging.getLogger(__name__)
+
+AHEAD = 1_000_003  # by how much ids continue above the highest known: more than what can be lost
+HERE = audit.HERE
+PAUSED = "payouts and the expiry of manual deposits are paused until `flask db resume`"
+NEXT_STEPS = """\
+next steps:
+  1. start the service: it checks the status of open orders at the channels that it can query
+  2. compare with each channel: `flask reconcile CHANNEL STATEMENT`
+  3. compare with your merchants: `flask order list`, orders and results since the backup
+  4. look for payments of orders that the backup lacks: `flask order unknown`
+  5. enter what was paid on manual channels since the backup, then run `flask db resume`"""
+
+Ids = Mapping[str, int]
+
+
+def highest_ids(first_row: Callable[[str], Any]) -> Ids:
+    """By table, the highest id that a database has given, as far as it can be read.
+
+    Args:
+        first_row: runs a query on it and returns the first row.
+    """
+    found: dict[str, int] = {}
+    for table in schema.NUMBERED:
+        name = table._meta.table_name
+        with suppress(sqlite3.Error, DatabaseError):
+            found[name] = first_row(f'SELECT COALESCE(MAX(id), 0) FROM "{name}"')[0]
+    with suppress(sqlite3.Error, DatabaseError, TypeError):  # no such table, or nothing in it
+        reserved = json.loads(first_row("SELECT first_ids FROM restoration ORDER BY id DESC LIMIT 1")[0])
+        found |= {name: max(found.get(name, 0), first - 1) for name, first in reserved.items()}
+    return found
+
+
+@transaction
+def mark(replaced: Ids | None = None) -> None:
+    """Record in the open database that it was restored from a backup.
+
+    Args:
+        replaced: the highest ids of the database in whose place it is.
+    """
+    known = highest_ids(lambda query: database.execute_sql(query).fetchone())
+    both = [known, replaced or {}]
+    first = {name: max(ids.get(name, 0) for ids in both) + AHEAD for name in {name for ids in both for name in ids}}
+    Restoration.add(at=business_clock.now(), first_ids=json.dumps(first))
+    forget_constants()
+    schema.continue_ids()
+    if AuditEntry.table_exists():  # not in a backup of a release up to 0.3.0
+        audit.record(HERE, "restore", "database")
+    if Session.table_exists():  # not in a backup of a release up to 0.3.0
+        sessions.forget()
+
+
+@transaction
+def resume() -> None:
+    """Let payouts and the expiry of manual deposits go on. Raises NotPossible: they are not paused."""
+    paused = Restoration.resumed.is_null()
+    if not Restoration.update(resumed=business_clock.now()).where(paused).execute():
+        raise NotPossible("nothing is paused: payouts and the expiry of manual deposits go on already")
+    audit.record(HERE, "resume", "database")
+
+
+def is_paused() -> bool:
+    """Must payouts and the expiry of manual deposits wait for an operator?"""
+    return paused_since() is not None
+
+
+def warn() -> None:
+    """Log that something is paused, if it is."""
+    if is_paused():
+        log.warning("The database was restored from a backup: %s", PAUSED)

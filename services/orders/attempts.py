@@ -1,0 +1,241 @@
+"""Attempts to pay a deposit: opened, asked about and closed at its channel, each under a number of its own.
+
+A channel that opens a payment when the page is viewed has a row for each attempt. Any other has one attempt, without
+a row, under the order's own number.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import asdict, dataclass, replace
+
+import business_clock
+from gateways.base import ChannelRefused, ChannelUnknown, Driver, Opened, Payer, Payment, Report, State
+from models.db.writer import transaction
+from models.tables import restoration
+from models.tables.attempt import Attempt
+from models.tables.order import MONEY_IN, PENDING, Order
+from services.channels.bulkhead import waiting_for
+from services.channels.calls import FIRST_ASK, ask, driver_of, payment_of
+from services.orders import lifecycle, positions
+from services.orders.reasons import because
+
+MOST = 5  # attempts of one order
+ANSWERS_IN = 20  # seconds after which an attempt without an answer is tried again
+_NUMBER = re.compile(r"([0-9]{24})(_[0-9]{1,2})?")
+
+
+def order_no_of(number: str) -> str:
+    """The order that a channel's number of an attempt belongs to; any other text as it is."""
+    found = _NUMBER.fullmatch(number)
+    return found[1] if found else number
+
+
+def all_of(order: Order) -> list[Attempt]:
+    """The attempts of an order that have rows, the oldest first."""
+    return list(Attempt.select().where(Attempt.order == order).order_by(Attempt.count))
+
+
+def payments_of(order: Order) -> list[Payment]:
+    """The deposit as its channel knows it, once for each attempt; a restored database may lack some of them."""
+    made = MOST if _may_lack_some(order) else len(all_of(order)) or 1
+    return [_payment(order, count) for count in range(1, made + 1)]
+
+
+def are_several(order: Order) -> bool:
+    """May the channel know more than one attempt? Then a notice of one is only a reason to ask about all of them.
+
+    A refund of an attempt that is not in the books is not recorded, so a notice sent before it would look new.
+    """
+    return len(payments_of(order)) > 1
+
+
+def _may_lack_some(order: Order) -> bool:
+    """Is it older than a restored database, which may lack attempts that were made after the backup?"""
+    if not driver_of(order.channel).opens_on_view:
+        return False
+    restored = restoration.newest()
+    return restored is not None and order.createtime <= restored
+
+
+def _payment(order: Order, count: int, payer: Payer | None = None) -> Payment:
+    return replace(payment_of(order), order_no=_number(order, count), payer=payer)
+
+
+def _number(order: Order, count: int) -> str:
+    return order.order_no if count == 1 else f"{order.order_no}_{count}"
+
+
+def reports_of(order: Order) -> list[Report]:
+    """What the channel reports of a deposit: one report, or one for each payment if there were several attempts.
+
+    Raises:
+        ChannelUnknown: no usable answer about one of them, and no money for another.
+    """
+    driver, reports, silent = driver_of(order.channel), [], None
+    for payment in payments_of(order):
+        try:
+            reports.append(ask(driver.query, payment))
+        except ChannelUnknown as silence:
+            silent = silence
+    if len(reports) == 1 and not silent:
+        return reports
+    booked = _booked(order)
+    money = [each for each in reports if each.state in (State.PAID, State.RETURNED) or each.reference in booked]
+    if silent and money:
+        return money  # an attempt that nothing is known of doesn't keep back what another one received
+    if silent:
+        raise silent
+    others = sorted((each for each in reports if each not in money), key=lambda each: _HOPE.index(each.state))
+    # An attempt without money says nothing of another one's. All were asked: what nobody has is not there any more.
+    missing = booked - {each.reference for each in money}
+    return money + [replace(others[0], reference=each) for each in missing if others] or others[:1]
+
+
+_HOPE = (State.OPEN, State.ABSENT, State.ENDED, State.FAILED)
+
+
+def _booked(order: Order) -> set[str]:
+    """The channel's numbers of the payments that are on record."""
+    money = [each for each in positions.exceptions_of(order) if each.kind in MONEY_IN]
+    there = {each.reference for each in money if each.resolution != positions.RETURNED}
+    return (there | {order.channel_reference}) - {""}
+
+
+def close(order: Order) -> bool:
+    """Close an unpaid deposit at its channel; False if the channel may take money for an attempt all the same.
+
+    Raises:
+        ChannelRefused: one was paid.
+        ChannelUnknown: no usable answer.
+    """
+    driver = driver_of(order.channel)
+    closed = [ask(driver.close, payment) for payment in payments_of(order)]
+    return all(closed)
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What the payment page shows of a pending deposit: how to pay, or the channel's words if it refused.
+
+    `may_open`: an attempt may still be made, or tried again.
+    """
+
+    opened: Opened | None = None
+    refusal: str = ""
+    may_open: bool = True
+
+    @property
+    def is_ready(self) -> bool:
+        """Is there anything to show?"""
+        return self.opened is not None or bool(self.refusal) or not self.may_open
+
+
+def shown_to(order: Order, browser: str) -> Shown:
+    """What the payer of an order is shown. Raises ChannelError."""
+    driver = driver_of(order.channel)
+    if driver.opens_locally:
+        return Shown(driver.open_payment(payment_of(order)))
+    if order.opened or not driver.opens_on_view:
+        return Shown(_opened_as(order.opened) if order.opened else None)
+    made = all_of(order)
+    more = len(made) < MOST
+    if not (made and _fits(made[-1], browser, driver)):
+        return Shown(may_open=more)
+    last = made[-1]
+    return Shown(_opened_as(last.opened) if last.opened else None, last.refusal, more or not last.refusal)
+
+
+def _opened_as(stored: str) -> Opened:
+    opened = json.loads(stored)
+    return Opened(**opened | {"lines": tuple(map(tuple, opened.get("lines", ())))})
+
+
+def _fits(attempt: Attempt, browser: str, driver: Driver) -> bool:
+    return not driver.depends_on_browser or attempt.browser == browser
+
+
+def open_for(order: Order, payer: Payer, again: bool = False) -> None:
+    """Open a pending deposit at its channel for a payer who views the page, unless it is open for such a browser.
+
+    Earlier attempts are closed first. The result is stored with the attempt.
+
+    Args:
+        again: also after a refusal.
+    """
+    driver = driver_of(order.channel)
+    attempt = _begun(order.id, payer, again) if driver.opens_on_view and not order.opened else None
+    if attempt is None:
+        return
+    try:
+        with waiting_for(order.channel_id):
+            if _is_paid(order, attempt, driver):
+                return
+            opened = ask(driver.open_payment, _payment(order, attempt.count, payer))
+    except ChannelRefused as refusal:
+        _refused(order, attempt, str(refusal))
+    except ChannelUnknown as silence:
+        lifecycle.outcome_unknown(order, str(silence), ask_again=business_clock.now())
+    else:
+        _opened(order, attempt, opened)
+
+
+@transaction
+def _begun(order_id: int, payer: Payer, again: bool) -> Attempt | None:
+    """The attempt to be opened now; None if there is nothing to do."""
+    order, now = Order.held(order_id), business_clock.now()
+    attempts = all_of(order)
+    if order.status != PENDING or now >= (order.expires_at or 0):
+        return None
+    if attempts and _fits(attempts[-1], payer.browser, driver_of(order.channel)):
+        last = attempts[-1]
+        if last.opened or (last.refusal and not again):
+            return None
+        if not last.refusal:
+            return last if _tried_again(last, now) else None
+    if len(attempts) >= MOST:
+        return None
+    return Attempt.create(order=order, count=len(attempts) + 1, browser=payer.browser, triedtime=now)
+
+
+def _tried_again(attempt: Attempt, now: int) -> bool:
+    if 0 <= now - attempt.triedtime < ANSWERS_IN:
+        return False  # another request is at it
+    Attempt.update(triedtime=now).where(Attempt.id == attempt.id).execute()
+    return True
+
+
+def _is_paid(order: Order, attempt: Attempt, driver: Driver) -> bool:
+    """Close earlier attempts where the channel can; True if one of them is paid: the sweep then asks about it now."""
+    before = [each for each in all_of(order) if each.count < attempt.count and not each.refusal]
+    for payment in [_payment(order, each.count) for each in before]:
+        is_paid = ask(driver.query, payment).state in (State.PAID, State.RETURNED)
+        try:
+            if not is_paid:
+                ask(driver.close, payment)
+        except ChannelRefused:
+            is_paid = True
+        if is_paid:
+            order.put_off(business_clock.now())
+            return True
+    return False
+
+
+@transaction
+def _refused(order: Order, attempt: Attempt, text: str) -> None:
+    Attempt.update(refusal=text).where(Attempt.id == attempt.id).execute()
+    why = because("attempt_refused", number=_number(order, attempt.count), text=text)
+    lifecycle.note(order, "channel", why)
+
+
+@transaction
+def _opened(order: Order, attempt: Attempt, opened: Opened) -> None:
+    order = Order.held(order.id)
+    stored = json.dumps(asdict(opened), ensure_ascii=False)
+    Attempt.update(opened=stored).where(Attempt.id == attempt.id).execute()
+    why = because("attempt_opened", number=_number(order, attempt.count), browser=attempt.browser)
+    lifecycle.note(order, "channel", why)
+    if order.status == PENDING and order.due_at == order.expires_at:
+        expires_at: int = order.expires_at
+        order.put_off(min(business_clock.now() + FIRST_ASK, expires_at))

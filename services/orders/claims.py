@@ -1,0 +1,101 @@
+"""Claims: deposits that a payer says were paid, and how they end if the money never comes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from peewee import fn
+
+import business_clock
+import settings
+from gateways.base import ChannelRefused, ChannelUnknown, State
+from models.db.writer import transaction
+from models.tables.merchant import Merchant
+from models.tables.order import BUY, MONEY_IN, PAID, Order, PaymentException
+from services.channels.bulkhead import waiting_for
+from services.channels.calls import LATE, driver_of
+from services.errors import N_, NotPossible
+from services.orders import attempts, settle
+from services.orders.reasons import because, said
+
+TAKE_UP_SECONDS = 300
+
+
+def _money_in(*about: Any) -> Any:
+    """Open exceptions about money that came in."""
+    open_ones = (PaymentException.resolution.is_null(), PaymentException.kind.in_(MONEY_IN))
+    return PaymentException.select(PaymentException.id, PaymentException.order, PaymentException.kind).where(
+        *open_ones, *about
+    )
+
+
+def ends_at(order: Order) -> int | None:
+    """Unix time at which a claim is cancelled unless the money came; None if it is no claim, or does not expire."""
+    expiry = settings.active().claim_expiry
+    return order.updatetime + expiry if order.status == PAID and expiry else None
+
+
+def is_over(order: Order, now: int) -> bool:
+    """Has nobody confirmed the claim in `claim_expiry`?"""
+    end = ends_at(order)
+    return end is not None and now >= end
+
+
+@transaction
+def take_up() -> int:
+    """Make claims due that are over but not due soon, such as those from before the setting; return how many."""
+    now, expiry = business_clock.now(), settings.active().claim_expiry
+    # By merchant, so that an index finds them.
+    claims = (Order.merchant.in_(Merchant.select(Merchant.id)), Order.order_type == BUY, Order.status == PAID)
+    blocked = _money_in(PaymentException.order == Order.id)
+    stale = Order.due_at.is_null() | (Order.due_at > now + TAKE_UP_SECONDS)
+    over = (stale, Order.updatetime <= now - expiry, ~fn.EXISTS(blocked))
+    taken: int = Order.update(due_at=now).where(*claims, *over).execute() if expiry else 0
+    return taken
+
+
+def against_dismissing(order: Order) -> str:
+    """What speaks against reporting that a claimed payment was not received; "" if nothing does."""
+    if not order.is_buy:
+        return "only a deposit can be reported as not received"
+    if order.status != PAID:
+        return f"the deposit is {order.status}: only a claimed one (paid) can be reported as not received"
+    if money := _money_in(PaymentException.order == order).order_by(PaymentException.id).first():
+        return f"money came in for it: settle exception {money.id} ({money.kind}) first"
+    return ""
+
+
+def dismiss(order: Order, reason: str = "", who: str = "operator") -> None:
+    """Cancel a claimed deposit whose payment was not received. A channel that can be queried is queried first.
+
+    Raises:
+        NotPossible: it is not a claim, money came in for it, or the channel reports it as paid or gives no answer.
+    """
+    if against := against_dismissing(order):
+        raise NotPossible(against)
+    why = said(reason.strip()) if reason.strip() else because("not_received")
+    ask_again = None if driver_of(order.channel).by_hand else _unpaid_at_channel(order)
+    if not settle.cancel_unpaid(order, ask_again, why, who):
+        raise NotPossible(N_("the deposit moved on just now"))
+
+
+def _unpaid_at_channel(order: Order) -> int:
+    """When to ask for late money again, once the channel said that it is unpaid and was to close it.
+
+    Raises:
+        NotPossible: it is paid there, which counts, or there is no usable answer.
+    """
+    try:
+        with waiting_for(order.channel_id):
+            reports = attempts.reports_of(order)
+            is_paid = any(report.state in (State.PAID, State.RETURNED) for report in reports)
+            if not is_paid:
+                attempts.close(order)
+    except ChannelUnknown as silence:
+        raise NotPossible(N_("no usable answer: %(why)s"), why=str(silence)) from silence
+    except ChannelRefused as refusal:
+        raise NotPossible(N_("the channel does not close it: %(why)s"), why=str(refusal)) from refusal
+    if is_paid:
+        settle.settle_all(order, reports)
+        raise NotPossible(N_("the channel reports it as paid"))
+    return business_clock.now() + LATE[0]

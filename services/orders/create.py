@@ -1,0 +1,271 @@
+"""Placing orders: committed with their nonce, history and hold before any channel hears of them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import business_clock
+import settings
+from gateways.base import ChannelRefused, ChannelUnknown, Driver, Opened
+from models.db.base import database
+from models.db.keyed_mutex import one_at_a_time
+from models.db.writer import grouped, transaction
+from models.queries import order_range
+from models.tables.account import ReceivingAccount
+from models.tables.channel import Channel
+from models.tables.order import CANCELLED, PENDING, Order
+from services.channels.bulkhead import waiting_for
+from services.channels.calls import FIRST_ASK, account_details, ask, driver_of, keep_account, payment_of
+from services.channels.order_numbers import keep_apart, new_order_no
+from services.errors import Refused
+from services.ledger import accounts, fees, postings
+from services.merchants import cache
+from services.orders import lifecycle
+from services.orders.reasons import because
+from services.security import replay, sandbox_guard, second_operator, vault
+from services.security.replay import Call
+
+
+@dataclass(frozen=True)
+class Placed:
+    """An order, and whether this request made it or a retry found it."""
+
+    order: Order
+    replayed: bool = False
+
+
+@dataclass(frozen=True)
+class _New:
+    """An order to be inserted: its columns but for `seq` and times, and the code that a safe retry gets, if known.
+
+    `config` is the sealed config of its channel that the order was prepared for.
+    """
+
+    call: Call
+    config: str
+    columns: dict[str, Any]
+    outcome: int | None
+
+
+def _new(
+    call: Call, channel: Channel, wanted: dict[str, Any], quote: fees.Quote, outcome: int | None, **more: Any
+) -> _New:
+    columns = {
+        "order_no": new_order_no(),
+        "merchant": call.merchant.id,
+        "channel": channel.id,
+        "order_type": wanted["order_type"],
+        "status": PENDING,
+        "merchant_order_no": wanted.get("merchant_order_no") or "",
+        "payment_method": wanted["paychannel_paymethod"],
+        **vars(quote),
+        "customer_name": "",
+        "account": None,
+        "expires_at": None,
+        **more,
+    }
+    return _New(call, channel.config, columns, outcome)
+
+
+def _owner(new: _New) -> int:
+    return int(new.call.merchant.id)
+
+
+@grouped(_owner)
+def _insert(placed: list[_New]) -> list[Order]:
+    """Insert orders with their nonces and first lines of history.
+
+    Raises:
+        Refused: 50300, a channel's config was changed since it was read: its account may be another one now.
+    """
+    configs = {channel: keep_account(channel) for channel in {new.columns["channel"] for new in placed}}
+    if any(not vault.same(new.config, configs[new.columns["channel"]]) for new in placed):
+        raise Refused(50300)
+    rows = []
+    latest: dict[int, tuple[int, int]] = {}
+    database.alone("numbers", *{new.call.merchant.id for new in placed})
+    for new in placed:
+        merchant = new.call.merchant.id
+        seq, before = latest.get(merchant) or order_range.newest(merchant)
+        now = max(business_clock.now(), before)  # a clock that was set back changes no order of orders
+        latest[merchant] = seq + 1, now
+        rows.append({**new.columns, "seq": seq + 1, "createtime": now, "updatetime": now})
+    ids = Order.add_all(rows)
+    orders = [Order.from_row({"id": order_id, **row}) for order_id, row in zip(ids, rows, strict=True)]
+    for order in orders:
+        if not order.is_buy:
+            keep_apart(order)
+    replay.record([(new.call, order, new.outcome) for new, order in zip(placed, orders, strict=True)])
+    lifecycle.begin(orders, "merchant", because("created"))
+    return orders
+
+
+def placed_before(call: Call) -> Placed | None:
+    """The order that an earlier request with the same Idempotency-Key made; looked up before anything is checked.
+
+    Raises:
+        Refused: as the first time, or 40104, 42201, 40902.
+    """
+    row = replay.earlier(call)
+    if row is None:
+        return None
+    if row.outcome not in (None, 1):
+        raise Refused(row.outcome, replayed=True)
+    replay.record([(replace(call, idempotency_key=""), None, None)])  # the key is on record, this nonce is not
+    return Placed(row.order, replayed=True)
+
+
+def place_buy(call: Call, channel: Channel, wanted: dict[str, Any]) -> Placed:
+    """Place a deposit and open it at the channel, unless that is done when the page is viewed (docs/orders.md).
+
+    Args:
+        wanted: the loaded fields; `cny_amount` in fen.
+
+    Raises:
+        Refused: 50201 where the channel said no (the order is cancelled), or a code of `replay`.
+    """
+    now = business_clock.now()
+    expires_at = now + settings.active().buy_expiry
+    driver = driver_of(channel)
+    at_once = not (driver.opens_locally or driver.opens_on_view)
+    name = wanted.get("customer_name")
+    new = _new(
+        call,
+        channel,
+        wanted,
+        fees.quote_buy(wanted["cny_amount"], call.merchant),
+        outcome=None if at_once else 1,
+        customer_name=vault.seal(name) if name else "",
+        expires_at=expires_at,
+        due_at=expires_at if driver.by_hand or driver.opens_on_view else min(now + FIRST_ASK, expires_at),
+    )
+    order = _insert(new)
+    if at_once:
+        _open(call, order, driver)
+    return Placed(order)
+
+
+def _open(call: Call, order: Order, driver: Driver) -> None:
+    """Open a committed deposit at its channel and keep what it answers. Raises Refused 50201."""
+    try:
+        with waiting_for(order.channel_id):
+            opened = ask(driver.open_payment, payment_of(order))
+    except ChannelRefused as refusal:
+        _not_opened(call, order, refusal)
+        raise Refused(50201) from refusal
+    except ChannelUnknown as silence:
+        # It may be open upstream: the order stays as it is, and the channel is asked soon.
+        lifecycle.outcome_unknown(order, str(silence), ask_again=business_clock.now())
+        replay.finish(call, 1)
+    else:
+        _opened(call, order, opened)
+
+
+@transaction
+def _not_opened(call: Call, order: Order, refusal: ChannelRefused) -> None:
+    lifecycle.move(order, CANCELLED, "channel", because("refused", text=str(refusal)))
+    replay.finish(call, 50201)
+
+
+@transaction
+def _opened(call: Call, order: Order, opened: Opened) -> None:
+    _keep(order, opened)
+    replay.finish(call, 1)
+
+
+@transaction
+def _keep(order: Order, opened: Opened) -> None:
+    Order.update(opened=json.dumps(asdict(opened))).where(Order.id == order.id).execute()
+
+
+def open_again(order: Order) -> bool:
+    """Open a pending deposit whose first call to the channel had no answer, or never came to be; False for any other.
+
+    Raises:
+        ChannelUnknown: no usable answer, or a refusal, which may mean that it is open already, or paid.
+    """
+    driver = driver_of(order.channel)
+    if order.opened or driver.opens_locally or driver.opens_on_view or order.status != PENDING:
+        return False
+    try:
+        opened = ask(driver.open_payment, payment_of(order))
+    except ChannelRefused as refusal:
+        raise ChannelUnknown(f"refused when it was opened again: {refusal}") from refusal
+    _keep(order, opened)
+    return True
+
+
+def _account(call: Call, wanted: dict[str, Any]) -> ReceivingAccount:
+    """Where the withdrawal goes: the card that was sent (gateway_a) or the account on file.
+
+    Raises:
+        Refused: 40903, there is none on file.
+    """
+    if "gatewaya_card_info" not in wanted:
+        account = ReceivingAccount.of(call.merchant)
+        if account is None:
+            raise Refused(40903)
+        return account
+    card = wanted["gatewaya_card_info"]
+    details = {
+        "bank": "",
+        "sub_bank": "",
+        "card_number": card["card_no"],
+        "real_name": card["card_name"],
+        "gatewaya_card_info": card,
+        "gatewaya_personal_data": wanted["gatewaya_personal_data"],
+    }
+    return ReceivingAccount.create(
+        merchant=call.merchant,
+        on_file=False,
+        details=vault.seal(json.dumps(details, ensure_ascii=False)),
+        createtime=business_clock.now(),
+    )
+
+
+def place_sell(call: Call, channel: Channel, wanted: dict[str, Any]) -> Placed:
+    """Place a withdrawal and hold its amount, fees and deposit from the balance (docs/orders.md).
+
+    Args:
+        wanted: the loaded fields; `cny_amount` in fen.
+
+    Raises:
+        Refused: 40901 where the balance does not cover it or is partly of the sandbox, 40903, or a code of `replay`.
+    """
+    try:
+        if cache.by_id(call.merchant.id).sandbox_money:
+            raise Refused(40901, detail=sandbox_guard.WITHHELD)
+        with one_at_a_time(call.merchant.id):
+            return Placed(_hold(call, channel, wanted))
+    except Refused as refusal:
+        if refusal.code in (40901, 40903):
+            # The order is gone with its transaction; the nonce, and the answer to a retry, are not.
+            replay.record([(call, None, refusal.code)])
+        raise
+
+
+@transaction
+def _hold(call: Call, channel: Channel, wanted: dict[str, Any]) -> Order:
+    quote = fees.quote_sell(wanted["cny_amount"], call.merchant, channel)
+    by_rule = wanted["cny_amount"] <= channel.auto_accept_max and not second_operator.is_above(wanted["cny_amount"])
+    account, due_at = _account(call, wanted), business_clock.now() if by_rule else None
+    # No channel is called yet, so the answer is known already.
+    order = _insert(_new(call, channel, wanted, quote, outcome=1, account=account.id, due_at=due_at))
+    accounts.post("hold", postings.hold(order), who="merchant", order=order)
+    return order
+
+
+def personal_data(order: Order) -> dict[str, Any]:
+    """What an operator may need to see of an order, opened: the customer's name, the account to pay to."""
+    if order.is_buy:
+        return {"customer_name": vault.unseal(order.customer_name) if order.customer_name else ""}
+    details = account_details(order)
+    nested = {
+        f"{outer}.{name}": value
+        for outer, inner in details.items()
+        if isinstance(inner, dict)
+        for name, value in inner.items()
+    }
+    return {"account": {name: value for name, value in details.items() if not isinstance(value, dict)} | nested}

@@ -1,0 +1,207 @@
+"""What the service does by itself when an order is due: ask its channel, let it expire, pay it out, complete it."""
+
+from __future__ import annotations
+
+import logging
+
+import business_clock
+from gateways.base import ChannelRefused, ChannelUnknown, Report, State
+from models.db.writer import transaction
+from models.tables.order import BUY, CANCELLED, COMPLETED, CONFIRMED, PAID, PAYOUT_IN_PROGRESS, PENDING, SELL, Order
+from services.channels.bulkhead import waiting_for
+from services.channels.calls import FIRST_ASK, LATE, LEASE, driver_of
+from services.errors import N_, NotPossible
+from services.merchants import cache
+from services.orders import after_restore, attempts, claims, create, lifecycle, payouts, positions, settle, shown
+from services.orders.reasons import because
+from services.platform.fair_pool import Due, FairPool, start_due
+from services.security import sandbox_guard, second_operator
+
+log = logging.getLogger(__name__)
+
+LONGEST_PAUSE = 300
+SILENT_FOR = 7 * 86_400  # seconds for which a channel that does not answer that is asked again
+# A withdrawal never waits behind questions about deposits.
+DUE = Due(Order, Order.channel, lanes=[Order.order_type == SELL, Order.order_type == BUY])
+
+
+def _pause(asks: int, first: int = 1) -> int:
+    """Seconds until the next question: growing, bounded."""
+    return min(first * 2 ** min(asks, 20), LONGEST_PAUSE)
+
+
+def sweep(pool: FairPool) -> int:
+    """Start the act of each order that is due and that the pool has room for; how many were started."""
+    return start_due(pool, DUE, act, LEASE)
+
+
+@transaction
+def release(ahead: int = 0) -> int:
+    """Make due soon what waits longer than it can have been put off: the clock was set back since; how many.
+
+    Not at once, for a worker may be at it. Expiry and delayed settlement are dates and stay what they are.
+
+    Args:
+        ahead: seconds by which the clock was set ahead instead.
+    """
+    payouts.keep_promises(ahead)
+    now = business_clock.now()
+    deposits = (Order.order_type == BUY) & ((Order.status == CONFIRMED) | (Order.due_at == Order.expires_at))
+    dated = deposits | Order.status.in_((CANCELLED, COMPLETED))
+    stuck = Order.update(due_at=now + LEASE).where(Order.due_at > now + LONGEST_PAUSE, ~dated)
+    count: int = stuck.execute()
+    return count
+
+
+def act(order: Order) -> bool:
+    """Do what is due for a claimed order; False where its channel gave no usable answer."""
+    status = order.status
+    if sandbox_guard.is_barred(order.channel):
+        order.put_off(None)
+        return True
+    try:
+        next_act = ACTS[order.order_type, status](order)
+    except ChannelUnknown as silence:
+        lifecycle.outcome_unknown(order, str(silence), ask_again=business_clock.now() + _pause(order.asks))
+        return False
+    if order.status == status:
+        order.put_off(next_act)  # changes nothing where the act moved the order's row
+    return True
+
+
+def _ask_about_deposit(order: Order) -> int | None:
+    driver = driver_of(order.channel)
+    over = claims.is_over(order, business_clock.now())
+    if order.status == PAID and driver.by_hand and not over:
+        return claims.ends_at(order)
+    if driver.by_hand and after_restore.is_paused():
+        return business_clock.now() + LONGEST_PAUSE  # it may have been paid after the backup
+    reports = attempts.reports_of(order)
+    now = business_clock.now()
+    expired = order.status == PENDING and now >= (order.expires_at or 0)
+    unpaid = all(report.state in (State.OPEN, State.ABSENT, State.ENDED) for report in reports)
+    pause = _pause(order.asks, FIRST_ASK)
+    if (expired or over) and unpaid:
+        _expire(order, now)
+    else:
+        if unpaid and create.open_again(order):
+            pause = FIRST_ASK
+        settle.settle_all(order, reports)
+    next_ask = now + pause
+    last_ask: int = next_ask if order.status != PENDING or expired else order.expires_at
+    return min(next_ask, last_ask)
+
+
+def _expire(order: Order, now: int) -> None:
+    """Close an expired deposit upstream, and then here; nothing where it was paid just now."""
+    driver = driver_of(order.channel)
+    try:
+        closed = attempts.close(order)
+    except ChannelRefused:
+        return
+    why = because("expired" if order.status == PENDING else "not_received")
+    settle.cancel_unpaid(order, None if closed or driver.by_hand else now + LATE[0], why)
+
+
+def _said_of(order: Order) -> list[Report]:
+    """The channel's word on an order, on each payment of it. Raises ChannelUnknown."""
+    if order.is_buy:
+        return attempts.reports_of(order)
+    return [shown.call(driver_of(order.channel).query_payout, order)]
+
+
+def against_asking(order: Order) -> str:
+    """What speaks against asking its channel; "" where nothing does."""
+    by_hand = driver_of(order.channel).by_hand
+    return f"channel {order.channel_id} can't be asked: an operator moves its money by hand" if by_hand else ""
+
+
+def ask_now(order: Order, who: str = "an operator") -> list[Report]:
+    """Ask the channel about an order, whatever its state, and do what its word calls for; that word on each payment.
+
+    Raises:
+        NotPossible: it works by hand, or gave no usable answer.
+    """
+    if why := against_asking(order):
+        raise NotPossible(why)
+    try:
+        with waiting_for(order.channel_id):
+            reports = _said_of(order)
+    except ChannelUnknown as silence:
+        raise NotPossible(N_("no usable answer: %(why)s"), why=str(silence)) from silence
+    settle.settle_all(order, reports, because("channel_asked_by", who=who))
+    return reports
+
+
+def _is_in_progress(order: Order) -> bool:
+    """Is a withdrawal that ended in progress at its channel, which is asked until it has a final result?"""
+    open_ones = [each.kind for each in positions.exceptions_of(order) if each.is_open]
+    return PAYOUT_IN_PROGRESS in open_ones or positions.is_held_again(order)
+
+
+def _ask_about_ended(order: Order) -> int | None:
+    """An order that its channel could not close, or did not have: was it carried out all the same?"""
+    now = business_clock.now()
+    passed = now - order.updatetime
+    try:
+        reports = _said_of(order)
+    except ChannelUnknown as silence:
+        log.info("order %s, which is %s, was asked about: %s", order.order_no, order.status, silence)
+        if passed < SILENT_FOR or _is_in_progress(order):
+            return now + LATE[1]
+        _give_up(order, str(silence))
+        return None
+    settle.settle_all(order, reports)
+    if _is_in_progress(order):
+        return now + LATE[1]
+    return next((order.updatetime + late for late in LATE if late > passed), None)
+
+
+@transaction
+def _give_up(order: Order, detail: str) -> None:
+    """Leave an exception: the channel is no longer asked, and nobody knows what became of the order."""
+    lifecycle.raise_silence(Order.held(order.id), because("silent_at_end", text=detail))
+
+
+def expire(order: Order) -> None:
+    """Let an unpaid deposit expire now: its channel is asked and the order closed there first."""
+    if _expires_now(order):
+        act(Order.get_by_id(order.id))
+
+
+@transaction
+def _expires_now(order: Order) -> bool:
+    pending = (Order.id == order.id) & (Order.status == PENDING)
+    return Order.update(expires_at=business_clock.now()).where(pending).execute() == 1
+
+
+@transaction
+def _complete_deposit(order: Order) -> None:
+    if Order.held(order.id).due_at == order.due_at:  # else its channel took its word back meanwhile
+        settle.complete_deposit(order, because("settlement_delay_over"))
+
+
+def _accept_by_rule(order: Order) -> None:
+    withheld = cache.by_id(order.merchant_id).sandbox_money or second_operator.is_needed(order)
+    if order.amount <= order.channel.auto_accept_max and not withheld:  # else the rule changed since
+        payouts.accept(order, "service", because("accepted_by_rule"))
+
+
+def _pay_out(order: Order) -> int | None:
+    settle.settle(order, payouts.hand_over(order), "channel", settle.ASKED)
+    if driver_of(order.channel).by_hand:
+        return None
+    left_alone_until: int = order.left_alone_until or 0
+    return max(business_clock.now() + _pause(order.asks - 1), left_alone_until)
+
+
+ACTS = {
+    (BUY, PENDING): _ask_about_deposit,
+    (BUY, PAID): _ask_about_deposit,
+    (BUY, CONFIRMED): _complete_deposit,
+    (BUY, CANCELLED): _ask_about_ended,
+    (SELL, PENDING): _accept_by_rule,
+    (SELL, CONFIRMED): _pay_out,
+    (SELL, CANCELLED): _ask_about_ended,
+    (SELL, COMPLETED): _ask_about_ended,
+}

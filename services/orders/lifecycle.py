@@ -1,0 +1,141 @@
+"""One step of an order: the conditional update, its line of history and its callback, in one transaction."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import business_clock
+from models.db.base import database
+from models.db.writer import transaction
+from models.tables.order import PENDING, UNKNOWN_OUTCOME, History, Order, PaymentException
+from services.callbacks import outbox
+from services.orders.reasons import Reason, because
+
+log = logging.getLogger(__name__)
+
+ANSWERED = "answered"  # how an exception about a channel's silence ends
+
+
+def begin(orders: list[Order], who: str, why: Reason) -> None:
+    """Write the first line of history of orders that were just inserted."""
+    History.add_all(
+        [
+            {"order": order.id, "after": PENDING, "who": who, "at": order.createtime, **why.columns, "why": ""}
+            for order in orders
+        ]
+    )
+
+
+def move(order: Order, new: str, who: str, why: Reason, **facts: Any) -> bool:
+    """Move the order to `new`; runs in the caller's transaction (docs/orders.md).
+
+    Args:
+        who: merchant, payer, channel, service or operator.
+        facts: columns that are stored with the step.
+
+    Returns: False, with nothing changed, if the step is not legal or the order has moved on.
+    """
+    if not database.in_transaction():
+        raise RuntimeError("a step of an order belongs into a transaction")
+    before = order.status
+    if not order.advance(new, **facts):
+        return False
+    History.add(order=order.id, before=before, after=new, who=who, at=order.updatetime, **why.columns, why="")
+    outbox.enqueue(order)
+    return True
+
+
+def note(order: Order, who: str, why: Reason) -> None:
+    """Write a line of history that moves nothing."""
+    status = order.status
+    History.add(order=order.id, before=status, after=status, who=who, at=business_clock.now(), **why.columns, why="")
+
+
+def is_new(order: Order, why: Reason, most: int = 1) -> bool:
+    """Return False if the history has this reason already, or `most` lines with its code."""
+    lines = History.select().where(History.order == order, History.code == why.code)
+    if lines.where(History.args.is_null() if not why.args else History.args == why.columns["args"]).exists():
+        return False
+    return lines.count() < most if most > 1 else True
+
+
+def note_once(order: Order, who: str, why: Reason, most: int = 1) -> bool:
+    """Write the line if it `is_new`; False if it is not."""
+    new = is_new(order, why, most)
+    if new:
+        note(order, who, why)
+    return new
+
+
+def raise_exception(
+    order: Order, kind: str, cause: Reason, amount: int = 0, reference: str = "", returned: int | None = None
+) -> bool:
+    """Open an exception for an operator, with its line of history.
+
+    Args:
+        amount: what it is about, in fen; 0 if that is not known.
+        reference: the channel's number for the payment.
+        returned: what the channel sent back of it before, in fen.
+
+    Returns: False, with nothing changed, if one of this kind is open for this money.
+    """
+    row = {"order": order, "kind": kind, "amount": amount, "reference": reference, "returned": returned}
+    opened = PaymentException.insert(createtime=business_clock.now(), **row, **cause.columns).on_conflict_ignore()
+    if not opened.as_rowcount().execute():
+        return False
+    exception = open_exception(order, kind, reference)
+    note(order, "service", Reason(cause.code, {**cause.args, "kind": kind, "opened": str(exception.id)}))
+    log.warning("order %s: exception %s: %s", order.order_no, kind, cause.text())
+    return True
+
+
+def open_exception(order: Order, kind: str, reference: str) -> PaymentException:
+    """Return the open exception of this kind for this money."""
+    same = (PaymentException.order == order) & (PaymentException.reference == reference)
+    return PaymentException.get(same, PaymentException.kind == kind, PaymentException.resolution.is_null())
+
+
+def close_exception(exception: PaymentException, resolution: str, who: str) -> bool:
+    """Close an exception that a channel's report has settled, with its line of history; False if it was closed."""
+    if not exception.resolve(resolution, who):
+        return False
+    about = {"kind": exception.kind, "exception": str(exception.id), "resolution": resolution}
+    note(exception.order, who, Reason("exception_settled", about))
+    return True
+
+
+@transaction
+def outcome_unknown(order: Order, detail: str, ask_again: int) -> None:
+    """Make the channel's silence visible until it answers, and ask it again at `ask_again`.
+
+    Does nothing if the order moved on meanwhile, or waits for an operator: an answer did that.
+    """
+    now = Order.held(order.id)
+    if now.status != order.status or (now.due_at is None and order.due_at is not None):
+        return
+    order.put_off(ask_again)
+    raise_silence(order, because("no_answer", text=detail))
+
+
+def raise_silence(order: Order, cause: Reason) -> None:
+    """Open an exception about the channel's silence, or the earlier one again; in the caller's transaction."""
+    silence = (PaymentException.order == order) & (PaymentException.kind == UNKNOWN_OUTCOME)
+    earlier = PaymentException.select().where(silence).order_by(PaymentException.id.desc()).first()
+    if earlier is None:
+        raise_exception(order, UNKNOWN_OUTCOME, cause)
+        return
+    again: dict[str, Any] = {"resolution": None, "resolved_by": None, "resolvedtime": None}
+    if earlier.resolution is not None:
+        again["createtime"] = business_clock.now()  # after an answer it begins again
+    PaymentException.update(**again, **cause.columns).where(PaymentException.id == earlier.id).execute()
+
+
+def outcome_known(order: Order) -> None:
+    """Close the open exception about the channel's silence: it answered."""
+    for exception in PaymentException.select().where(
+        PaymentException.order == order,
+        PaymentException.kind == UNKNOWN_OUTCOME,
+        PaymentException.resolution.is_null(),
+    ):
+        exception.resolve(ANSWERED, "service")

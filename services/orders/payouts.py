@@ -1,0 +1,202 @@
+"""Withdrawals on their way out: accepted or rejected, handed to the channel, confirmed by hand where there is none."""
+
+from __future__ import annotations
+
+import business_clock
+from gateways import registry
+from gateways.base import ChannelRefused, Report, State
+from models.db.writer import transaction
+from models.tables.merchant import Merchant
+from models.tables.order import COMPLETED, CONFIRMED, MONEY_IN, PAID, PENDING, SELL, Order, PaymentException
+from services.channels import payment_numbers
+from services.channels.calls import LATE, LEASE, driver_of, keep_account
+from services.errors import N_, NotPossible
+from services.merchants import cache
+from services.orders import after_restore, in_flight, lifecycle, positions, settle, shown
+from services.orders.reasons import Reason, because, said
+from services.platform import clock
+from services.security import sandbox_guard
+
+ACCEPTED = because("accepted")
+LONGEST_UNSEEN = max(driver.shows_payouts_after for driver in registry.DRIVERS.values())
+
+
+def against_accepting(order: Order) -> str:
+    """What speaks against accepting it; "" where nothing does."""
+    if order.is_buy:
+        return "only a withdrawal can be accepted"
+    if sandbox_guard.is_barred(order.channel):
+        return sandbox_guard.DEMO_ONLY
+    return "" if order.status == PENDING else f"the withdrawal is {order.status}, not pending"
+
+
+def against_rejecting(order: Order) -> str:
+    """What speaks against rejecting it, but for what its channel may say; "" where nothing does."""
+    if order.is_buy:
+        return "only a withdrawal can be rejected"
+    rejectable = order.status in (PENDING, CONFIRMED)
+    return "" if rejectable else f"the withdrawal is {order.status}: it can't be rejected any more"
+
+
+def against_marking_paid(order: Order) -> str:
+    """What speaks against an operator's word that its money came, or was sent; "" where nothing does."""
+    if not driver_of(order.channel).by_hand:
+        return f"channel {order.channel_id} reports payments itself"
+    return "accept the withdrawal first" if not order.is_buy and order.status == PENDING else ""
+
+
+@transaction
+def accept(order: Order, who: str = "operator", why: Reason = ACCEPTED) -> None:
+    """Accept a pending withdrawal; the service hands it to the channel at its next sweep.
+
+    Raises:
+        NotPossible: it is no withdrawal, or not pending.
+    """
+    _unless(against_accepting(order))
+    sandbox_guard.refuse_payout(order)
+    keep_account(order.channel_id)
+    if not lifecycle.move(order, CONFIRMED, who, why, due_at=business_clock.now()):
+        raise NotPossible(N_("the withdrawal moved on just now"))
+
+
+def _unless(why: str) -> None:
+    if why:
+        raise NotPossible(why)
+
+
+def reject(order: Order, reason: str, who: str = "operator") -> None:
+    """Reject a withdrawal and return what it held: a pending one, or an accepted one that the channel does not have.
+
+    A channel that can be asked is asked, with the order taken from the sweep meanwhile. It is asked about the order
+    afterwards, too: money that went out all the same becomes an exception.
+
+    Raises:
+        NotPossible: it is no withdrawal, or its money may be on the way.
+    """
+    _unless(against_rejecting(order))
+    if not reason.strip():
+        raise NotPossible(N_("a rejection needs a reason"))
+    at_a_channel = in_flight.may_be(order)
+    if at_a_channel:
+        in_flight.check(order, in_flight.NOT_OUT)
+    if not _cancelled(order, who, reason, business_clock.now() + LATE[0] if at_a_channel else None):
+        raise NotPossible(N_("the withdrawal moved on just now"))
+
+
+@transaction
+def _cancelled(order: Order, who: str, reason: str, ask_again: int | None) -> bool:
+    if not in_flight.is_as_checked(Order.held(order.id), order):
+        return False
+    if ask_again is not None:
+        lifecycle.outcome_known(order)  # the channel answered just now
+    return settle.cancel_withdrawal(order, who, said(reason), due_at=ask_again)
+
+
+@transaction
+def mark_paid(
+    order: Order, *, amount: int | None = None, reference: str = "", who: str = "operator", shared: bool = False
+) -> bool:
+    """An operator saw the money come (deposit) or sent it (withdrawal), on a channel that works by hand.
+
+    Args:
+        amount: what came or went, in fen; the order's amount where None.
+        reference: the number of the transfer at the bank or wallet; blanks around it do not count.
+        shared: the transfer is known to be for other orders, too.
+
+    Returns: False where this was on record already.
+
+    Raises:
+        NotPossible: the channel speaks for itself, the withdrawal is not accepted yet, or the reference is on record
+            for another order of the channel; or the merchant of a withdrawal has money of a sandbox channel.
+    """
+    order, reference = Order.held(order.id), reference.strip()
+    _unless(against_marking_paid(order))
+    sandbox_guard.refuse_payout(order)
+    report = Report(State.PAID, order.amount if amount is None else amount, reference)
+    if order.is_buy and not reference and _is_other_money(order, report.amount):
+        raise NotPossible(N_("money without a reference is on record already: give this one its own (--reference)"))
+    if order.is_buy and not reference and order.status not in (PENDING, PAID) and _without_number(order):
+        return False
+    if not shared and not payment_numbers.is_on_record(order, reference):
+        _counts_once(order, reference)
+    return settle.settle(order, report, who, because("marked_paid"))
+
+
+def _counts_once(order: Order, reference: str) -> None:
+    if first := payment_numbers.first_with(order, reference):
+        text = N_(
+            "reference %(reference)s is on record for order %(order_no)s: one transfer counts once. Check the number; "
+            "if the transfer is for both orders, confirm that (--shared-reference)"
+        )
+        raise NotPossible(text, reference=reference, order_no=first.order_no)
+
+
+def _is_other_money(order: Order, amount: int) -> bool:
+    """Is money without a reference on record that this can't be a repeat or a correction of?"""
+    if earlier := _without_number(order):
+        return earlier[-1].resolution is not None or amount not in (earlier[-1].amount, order.amount)
+    return order.status in (CONFIRMED, COMPLETED) and not order.channel_reference and amount != order.amount
+
+
+def _without_number(order: Order) -> list[PaymentException]:
+    """The money on record for a deposit that has no number."""
+    ended = (positions.CORRECTED, positions.RETURNED)
+    money = [each for each in positions.exceptions_of(order) if each.kind in MONEY_IN and not each.reference]
+    return [each for each in money if each.resolution not in ended]
+
+
+def hand_over(order: Order) -> Report:
+    """Hand an accepted withdrawal to its channel, or ask what became of it; outside any transaction.
+
+    Raises:
+        ChannelUnknown: no usable answer.
+    """
+    driver = driver_of(order.channel)
+    paused = not driver.by_hand and after_restore.is_paused()
+    is_known = shown.is_known(order)
+    # After a restore it may have been handed over already, although its row does not say so.
+    asks_first = order.asks > 1 or paused or is_known
+    report = shown.call(driver.query_payout, order) if asks_first else Report(State.ABSENT)
+    if is_known or report.state is not State.ABSENT:
+        return report  # what the channel had once is not handed over again: an operator looks there
+    if paused or cache.by_id(order.merchant_id).sandbox_money:
+        return Report(State.OPEN, proven=False)
+    if not _begins_to_hand_over(order, driver.shows_payouts_after):
+        # It is left alone, what was handed over last may still be on its way, or another worker has it.
+        return Report(State.OPEN, proven=False)
+    try:
+        # The same order number again is the same payout upstream, so a crash here pays nothing twice.
+        return shown.call(driver.pay_out, order)
+    except ChannelRefused as refusal:
+        return Report(State.FAILED, detail=f"refused: {refusal}")
+
+
+@transaction
+def _begins_to_hand_over(order: Order, shown_after: int) -> bool:
+    """Take the order anew, for what is next may pay; and put down until when its channel may not show it."""
+    if not clock.seen.is_heeded():
+        return False  # the clock was set just now: `keep_promises` comes first
+    now = business_clock.now()
+    return order.begin_to_hand_over(now, now + LEASE, now + shown_after if shown_after else None)
+
+
+@transaction
+def keep_promises(ahead: int = 0) -> None:
+    """Adjust the times until which withdrawals are left alone, or not shown by their channel, to a clock that was set.
+
+    A clock that was set back, or was wrong before a restart, leaves times that are too far ahead: they are cut to
+    the longest that can have been promised, counted from now.
+
+    Args:
+        ahead: seconds by which the clock was set ahead; times that had not passed before are moved by as much.
+    """
+    now = business_clock.now()
+    # By merchant, so that an index finds them.
+    under_way = (Order.merchant.in_(Merchant.select(Merchant.id)), Order.order_type == SELL, Order.status == CONFIRMED)
+    for column, longest in (
+        (Order.expires_at, LONGEST_UNSEEN),
+        (Order.left_alone_until, LONGEST_UNSEEN + in_flight.LEFT_ALONE),
+    ):
+        if ahead:
+            Order.update({column: column + ahead}).where(*under_way, column > now - ahead).execute()
+        Order.update({column: now + longest}).where(*under_way, column > now + longest).execute()

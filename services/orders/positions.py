@@ -1,0 +1,239 @@
+"""Where the books have an order's money: the state that the table of verdicts starts from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from peewee import fn
+
+import business_clock
+from gateways.base import Report, State
+from models.tables.ledger import AVAILABLE, HELD, Entry, LedgerAccount, Posting
+from models.tables.order import (
+    CANCELLED,
+    COMPLETED,
+    CONFIRMED,
+    MONEY_IN,
+    PAID,
+    PAYOUT_CONFLICT,
+    PAYOUT_MISSING,
+    PENDING,
+    REVERSED,
+    Order,
+    PaymentException,
+)
+from services.orders import shown
+from services.orders.lifecycle import ANSWERED
+from services.orders.verdicts import Books, Proof
+
+# How exceptions end. The first four are what an operator decides, the others what the channel proves.
+CREDIT, REFUND, COMPLETE, CANCEL = RESOLUTIONS = ("credit", "refund", "complete", "cancel")
+CORRECTED, RETURNED, PAID_OUT, FAILED = ("corrected", "returned", "paid_out", "failed")
+
+
+@dataclass(frozen=True)
+class Position:
+    """Where the books have one payment, and between which amounts the channel must have it, in fen.
+
+    They differ by what was or may have been sent back. `exceptions` are those about it.
+    """
+
+    books: Books
+    least: int
+    most: int
+    exceptions: list[PaymentException]
+
+    @property
+    def open(self) -> list[PaymentException]:
+        """The open ones."""
+        return [each for each in self.exceptions if each.is_open]
+
+    @property
+    def is_unsized(self) -> bool:
+        """Has the channel reported a refund of this money without its amount?"""
+        return any(each.code == "returned_unknown" for each in self.exceptions)
+
+
+def exceptions_of(order: Order) -> list[PaymentException]:
+    """All exceptions of an order, oldest first."""
+    return list(PaymentException.select().where(PaymentException.order == order).order_by(PaymentException.id))
+
+
+def references_of(order: Order, report: Report, exceptions: list[PaymentException]) -> list[str]:
+    """The channel's numbers of the payments of a deposit that a report is about: the one that it names, or all."""
+    money = [each for each in exceptions if each.kind in MONEY_IN]
+    if report.state in (State.PAID, State.RETURNED, State.ENDED) or (
+        report.reference and report.reference in {order.channel_reference, *(each.reference for each in money)}
+    ):
+        return [report.reference]
+    own = [order.channel_reference] if order.status in (CONFIRMED, COMPLETED) else []
+    numbers = [each.reference for each in money if each.resolution != RETURNED]
+    return list(dict.fromkeys(own + numbers)) or [report.reference]
+
+
+def credited_by_hand(exceptions: list[PaymentException]) -> bool:
+    """Has an operator credited money of this deposit?"""
+    return any(each.kind in MONEY_IN and each.resolution == CREDIT for each in exceptions)
+
+
+def of_deposit(order: Order, reference: str, exceptions: list[PaymentException]) -> Position:
+    """The position of the payment that the channel has under this number."""
+    about = [each for each in exceptions if each.reference == reference and each.kind in (*MONEY_IN, REVERSED)]
+    money = [each for each in about if each.kind in MONEY_IN]
+    is_own = order.status in (CONFIRMED, COMPLETED) and order.channel_reference == reference
+    is_open = any(each.is_open for each in money)
+    went_back = [each for each in about if each.kind == REVERSED and each.resolution != ANSWERED]
+    least = int(order.received) if is_own else 0
+    least += sum(int(each.amount) for each in money if each.resolution in (None, CREDIT))
+    sent = sum(each.amount for each in money if each.resolution == REFUND)
+    known = sum(each.returned for each in money if each.is_open and each.returned)
+    unknown = any(not each.amount and not each.is_open for each in went_back)  # an open one gets its amount yet
+    gone = least if unknown else sum(each.amount for each in went_back)
+    waits = order.status in (PENDING, PAID) and not credited_by_hand(exceptions)
+    if is_own:
+        books = Books.TO_CREDIT if order.status == CONFIRMED else Books.CREDITED
+    elif is_open:
+        books = Books.QUESTIONED if waits else Books.OPEN
+    elif any(each.resolution == CREDIT for each in money):
+        books = Books.CREDITED
+    elif sent:
+        books = Books.SENT_BACK
+    elif waits:
+        books = Books.AWAITED
+    else:
+        books = Books.LATE if order.status == CANCELLED else Books.ANOTHER
+    return Position(books, least - gone, least + sent + known, about)
+
+
+def is_gone(order: Order, report: Report, exceptions: list[PaymentException]) -> bool:
+    """Is this a payment of which the books know it all, and that some or all of it went back since?"""
+    about = [each for each in exceptions if each.reference == report.reference]
+    if order.status == CANCELLED and order.channel_reference == report.reference:
+        return report.amount <= order.received  # it went back before it was credited
+    if any(each.code == "returned_unknown" for each in about):
+        return True
+    if not any(each.kind == REVERSED or each.returned or each.resolution in (REFUND, RETURNED) for each in about):
+        return False
+    return report.amount <= received(order, report.reference, exceptions)
+
+
+def received(order: Order, reference: str, exceptions: list[PaymentException]) -> int:
+    """What the channel received under this number in all, as far as the books know, in fen; also what went back."""
+    money = [each for each in exceptions if each.reference == reference and each.kind in MONEY_IN]
+    is_own = order.status in (CONFIRMED, COMPLETED) and order.channel_reference == reference
+    counted = [each.amount for each in money if each.resolution in (None, CREDIT, REFUND, RETURNED)]
+    known_back = sum(each.returned for each in money if each.returned and each.resolution != CORRECTED)
+    return (int(order.received) if is_own else 0) + int(sum(counted)) + known_back
+
+
+def proof_of_deposit(order: Order, report: Report, position: Position) -> Proof:
+    """What a report on this payment proves, given where the books have it."""
+    if not report.proven:
+        return Proof.CLAIMED
+    if report.is_unsized:
+        unsized = Proof.ENDED if report.state is State.ENDED else Proof.UNKNOWN
+        return Proof.AS_BOOKED if position.is_unsized else unsized
+    if report.state is not State.PAID:
+        nothing = {State.OPEN: Proof.UNDER_WAY, State.ABSENT: Proof.ABSENT, State.FAILED: Proof.GONE}[report.state]
+        is_booked = position.books is Books.CREDITED or (
+            position.books is Books.TO_CREDIT and nothing is not Proof.GONE
+        )
+        reversed_whole = position.least <= 0 and all(each.kind == REVERSED for each in position.open)
+        return Proof.AS_BOOKED if is_booked and reversed_whole else nothing
+    if position.books in (Books.AWAITED, Books.QUESTIONED) and report.amount == order.amount:
+        return Proof.AS_ORDERED
+    if report.amount < position.least:
+        return Proof.LESS
+    return Proof.MORE if report.amount > position.most else Proof.AS_BOOKED
+
+
+def moved(order: Order, *kinds: str) -> int:
+    """What the order's postings left on these accounts of its merchant, in fen."""
+    total = (
+        Entry.select(fn.COALESCE(fn.SUM(Entry.amount), 0))
+        .join(Posting)
+        .switch(Entry)
+        .join(LedgerAccount)
+        .where(Posting.order == order, LedgerAccount.kind.in_(kinds), LedgerAccount.owner == order.merchant_id)
+    )
+    return int(total.scalar())
+
+
+def place_of(order: Order) -> Books:
+    """Where the books have a withdrawal's money, whatever its exceptions say."""
+    return of_payout(order, "", [], partial(moved, order)).books
+
+
+def is_held_again(order: Order) -> bool:
+    """Is a withdrawal that ended held, because the channel has it in progress?"""
+    return not order.is_buy and order.status in (CANCELLED, COMPLETED) and place_of(order) is Books.HELD_AGAIN
+
+
+def of_withdrawal(order: Order, report: Report, exceptions: list[PaymentException]) -> Position:
+    """The position of a withdrawal's money, as its ledger entries say."""
+    return of_payout(order, report.reference, exceptions, partial(moved, order))
+
+
+def of_payout(
+    order: Order, reference: str, exceptions: list[PaymentException], left_on: Callable[..., int]
+) -> Position:
+    """The same for the payout that the channel has under this number.
+
+    Args:
+        left_on: what the order's postings left on accounts of these kinds, in fen, as `moved` says.
+    """
+    about = [each for each in exceptions if each.reference == reference]
+    doubled = [each for each in about if each.kind == PAYOUT_CONFLICT and each.is_open]
+    if order.status in (PENDING, CONFIRMED):
+        books = Books.HELD if order.status == PENDING else Books.IN_FLIGHT
+    elif order.status != PAID and left_on(HELD) > 0:
+        books = Books.HELD_AGAIN
+    elif order.status == PAID or left_on(AVAILABLE, HELD) < 0:
+        books = Books.SPENT_TWICE if doubled else Books.SPENT
+    else:
+        books = Books.FREE
+    return Position(books, order.amount, order.amount, about)
+
+
+def proof_of_withdrawal(order: Order, report: Report, position: Position) -> Proof:
+    """What a report proves, given where the books have the money."""
+    if report.is_unsized:
+        return Proof.AS_BOOKED if position.is_unsized else Proof.UNKNOWN
+    if report.state is State.FAILED:
+        ends = {(REVERSED, COMPLETE)} | (
+            {(PAYOUT_CONFLICT, FAILED)} if report.reference != order.channel_reference else set()
+        )
+        known = any((each.kind, each.resolution) in ends for each in position.exceptions)
+        return Proof.AS_BOOKED if known and position.books is Books.SPENT else Proof.GONE
+    if report.state is State.OPEN:
+        return Proof.UNDER_WAY
+    if report.state is State.ABSENT:
+        return _proof_of_absence(order, position)
+    if _is_on_record(order, report, position):
+        return Proof.AS_BOOKED
+    if report.amount == order.amount:
+        return Proof.AS_ORDERED
+    return Proof.MORE if report.amount > order.amount else Proof.LESS
+
+
+def _proof_of_absence(order: Order, position: Position) -> Proof:
+    """What it proves that the channel does not know a payout: once it has shown it, that is no leave to pay again."""
+    ended = [each.resolution for each in position.exceptions if each.kind == PAYOUT_MISSING]
+    if position.books is Books.SPENT and COMPLETE in ended:
+        return Proof.AS_BOOKED
+    shows_all = (order.expires_at or 0) <= business_clock.now()
+    is_missing = position.books is Books.IN_FLIGHT and shows_all and shown.is_known(order)
+    return Proof.MISSING if is_missing else Proof.ABSENT
+
+
+def _is_on_record(order: Order, report: Report, position: Position) -> bool:
+    """Is this very payout on record: as the order's own, or in an exception that is open or was settled so?"""
+    spent = position.books in (Books.SPENT, Books.SPENT_TWICE)
+    if spent and (report.reference, report.amount) == (order.channel_reference, order.amount):
+        return True
+    ends = {None, COMPLETE} if spent else {None, CANCEL}
+    conflicts = [each for each in position.exceptions if each.kind == PAYOUT_CONFLICT and each.resolution in ends]
+    mended = position.books is Books.IN_FLIGHT and report.amount == order.amount
+    return any(each.amount == report.amount for each in conflicts) and not mended

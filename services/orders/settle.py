@@ -1,0 +1,339 @@
+"""What follows from a channel's report on an order: steps, money and exceptions, each in one transaction."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import business_clock
+from gateways.base import BadNotice, ChannelUnknown, Incoming, Report, State
+from models.db.base import database
+from models.db.writer import transaction
+from models.tables.order import (
+    AT_CHANNEL,
+    CANCELLED,
+    COMPLETED,
+    CONFIRMED,
+    MONEY_IN,
+    PAID,
+    PAYOUT_CONFLICT,
+    PAYOUT_IN_PROGRESS,
+    PAYOUT_MISSING,
+    PENDING,
+    Order,
+)
+from services.channels import payment_numbers
+from services.channels.bulkhead import waiting_for
+from services.channels.calls import LATE, driver_of
+from services.errors import Refused
+from services.ledger import accounts, postings
+from services.ledger.postings import HOLD_AGAIN, RELEASE_AGAIN, SPEND_AGAIN
+from services.orders import attempts, differences, lifecycle, positions, shown
+from services.orders.lifecycle import close_exception, move, raise_exception
+from services.orders.positions import FAILED, PAID_OUT, Position
+from services.orders.reasons import Reason, because, said
+from services.orders.verdicts import (
+    ADJUST,
+    CLOSE,
+    NONE,
+    TABLE,
+    Books,
+    Proof,
+    Verdict,
+)
+
+DAY = 86_400
+MOST_REFUSED = 10  # such lines in an order's history: anybody can send anything there
+ASKED = because("channel_asked")
+
+
+@transaction
+def settle(order: Order, report: Report, who: str, why: Reason) -> bool:
+    """Do what a channel's (or an operator's) report on an order calls for, in one transaction.
+
+    A report that was heard before, or that agrees with the books, changes nothing.
+
+    Args:
+        report: what was reported; `amount` in fen.
+        who: channel, payer or operator; it is in the history with `why`.
+
+    Returns: True if anything changed.
+    """
+    asked_about, order = order.status, Order.held(order.id)  # as it is now that nobody else writes
+    if report.proven:
+        lifecycle.outcome_known(order)
+    if report.state in (State.OPEN, State.ABSENT, State.ENDED) and order.status != asked_about:
+        return False  # it moved on since the channel was asked: the answer is out of date
+    why = said(report.detail) if report.detail else why
+    return (_settle_deposit if order.is_buy else _settle_withdrawal)(order, report, who, why)
+
+
+def settle_all(order: Order, reports: list[Report], why: Reason = ASKED) -> bool:
+    """Settle what the channel, asked about an order, reports; True if anything changed."""
+    changed = [settle(order, report, "channel", why) for report in reports]
+    return any(changed)
+
+
+def take_notice(order: Order, incoming: Incoming) -> bool:
+    """Verify a notice over its raw bytes and settle what it reports; True if anything changed.
+
+    Raises:
+        BadNotice: it is not what the order's channel would have sent.
+    """
+    driver = driver_of(order.channel)
+    notice = driver.read_notice(incoming)
+    if attempts.order_no_of(notice.order_no) != order.order_no:
+        raise BadNotice("it is about another order")
+    if order.is_buy and (driver.asks_again or attempts.are_several(order) or _may_be_old(order, notice.report)):
+        return _ask_soon(order) if order.status in (PENDING, CANCELLED) else _ask_at_once(order)
+    if order.is_buy and notice.report.state is State.OPEN:
+        return False  # it says nothing new, and may be older than what is known
+    return settle(order, notice.report, "channel", because("notice"))
+
+
+def _may_be_old(order: Order, report: Report) -> bool:
+    """Would a notice credit money that went back since, or bring it up? It stays valid for ever, the money does not.
+
+    The payer's return address carries what some channels sign in a notice, so anyone who paid can send it again.
+    """
+    exceptions = positions.exceptions_of(order)
+    if report.state is not State.PAID or not positions.is_gone(order, report, exceptions):
+        return False
+    position = positions.of_deposit(order, report.reference, exceptions)
+    proof = positions.proof_of_deposit(order, report, position)
+    verdict = TABLE[position.books][proof]
+    return verdict.status == CONFIRMED or verdict.exception in MONEY_IN or proof is Proof.MORE
+
+
+@transaction
+def _ask_soon(order: Order) -> bool:
+    """A notice tells of something: the channel is asked at the next sweep, whoever asked it when before."""
+    order = Order.held(order.id)
+    order.put_off(business_clock.now())
+    return lifecycle.note_once(order, "channel", because("ask_after_notice"))
+
+
+def _ask_at_once(order: Order) -> bool:
+    """The same where no sweep looks at the order any more. Raises BadNotice: no answer, the notice may come again."""
+    try:
+        with waiting_for(order.channel_id):
+            reports = attempts.reports_of(order)
+    except ChannelUnknown:
+        raise BadNotice("the channel, asked about it, gave no answer") from None
+    return settle_all(order, reports)
+
+
+def notice_refused(order: Order, reason: str) -> None:
+    """Write into the order's history that a notice was not genuine; each reason once, and not many."""
+    why = because("notice_refused", text=reason)
+    if lifecycle.is_new(order, why, MOST_REFUSED):  # else anybody could keep the writer busy
+        _note_refused(order, why)
+
+
+@transaction
+def _note_refused(order: Order, why: Reason) -> None:
+    lifecycle.note_once(order, "channel", why, MOST_REFUSED)
+
+
+def _unless_shared(order: Order, proof: Proof, report: Report, who: str) -> Proof:
+    """A channel's number names one payment: the same number for another order is not credited or spent by itself."""
+    if proof is Proof.AS_ORDERED and who == "channel" and payment_numbers.first_with(order, report.reference):
+        return Proof.SHARED
+    return proof
+
+
+# --- deposits
+
+
+def _settle_deposit(order: Order, report: Report, who: str, why: Reason) -> bool:
+    """Judge the payment that a report names, or all that are on record if it says that there is none."""
+    changed, exceptions = False, positions.exceptions_of(order)
+    for reference in positions.references_of(order, report, exceptions):
+        again = True
+        while again:  # once what is open is closed, what was credited under the same number is judged
+            position = positions.of_deposit(order, reference, exceptions)
+            proof = positions.proof_of_deposit(order, report, position)
+            verdict = TABLE[position.books][_unless_shared(order, proof, report, who)]
+            moved = _deposit(order, verdict, report, reference, position, who, why)
+            changed |= moved
+            again = moved and position.books is Books.OPEN and verdict.exception == CLOSE
+    return changed
+
+
+def _deposit(
+    order: Order, verdict: Verdict, report: Report, reference: str, position: Position, who: str, why: Reason
+) -> bool:
+    """Do what a verdict on one payment says; True if anything changed."""
+    if report.state is State.FAILED and report.returned and position.books in (Books.AWAITED, Books.LATE):
+        Order.update(channel_reference=reference).where(Order.id == order.id).execute()  # its notice may still come
+    if verdict == NONE:
+        return False
+    what = verdict.exception
+    changed = bool(what) and differences.record(order, what, report, reference, position, who)
+    if verdict.status == PAID:
+        return move(order, PAID, who, why, due_at=business_clock.now())
+    if verdict.status == CANCELLED:
+        went_back = position.books is Books.TO_CREDIT and not report.detail
+        return move(order, CANCELLED, who, because("returned_before_credit") if went_back else why) or changed
+    if verdict.status == CONFIRMED:
+        return _confirm(order, reference, who, why)
+    if position.books in (Books.AWAITED, Books.QUESTIONED, Books.TO_CREDIT):
+        order.put_off(None)  # an operator's turn: it must not expire or be credited meanwhile
+    return changed
+
+
+def _confirm(order: Order, reference: str, who: str, why: Reason) -> bool:
+    days = order.channel.settlement_days
+    due_at = business_clock.now() + days * DAY if days else None
+    if order.status == PENDING:
+        move(order, PAID, who, why)
+    if not move(order, CONFIRMED, who, why, channel_reference=reference, due_at=due_at):
+        return False
+    return complete_deposit(order, because("settled")) if not days else True
+
+
+@transaction
+def complete_deposit(order: Order, why: Reason, who: str = "service", **facts: object) -> bool:
+    """Credit a deposit whose money is proven. `facts` are stored with the step."""
+    if not move(order, COMPLETED, who, why, **facts):
+        return False
+    accounts.post("credit", postings.credit(order), who=who, order=order)
+    return True
+
+
+@transaction
+def cancel_unpaid(order: Order, ask_again: int | None, why: Reason, who: str = "service") -> bool:
+    """Cancel a deposit that its channel says is unpaid; False if it moved on, or money for it is in question.
+
+    Args:
+        ask_again: when to ask for late money, if the channel may take it all the same.
+    """
+    status, order = order.status, Order.held(order.id)
+    lifecycle.outcome_known(order)
+    money = [each for each in positions.exceptions_of(order) if each.kind in MONEY_IN and each.is_open]
+    if order.status != status or status not in (PENDING, PAID):
+        return False
+    if money:
+        order.put_off(None)
+        return False
+    return move(order, CANCELLED, who, why, due_at=ask_again)
+
+
+# --- withdrawals
+
+
+def _settle_withdrawal(order: Order, report: Report, who: str, why: Reason) -> bool:
+    noted = report.state is State.OPEN and _remember(order, report, who)
+    if report.state is State.ABSENT:
+        report = replace(report, reference=shown.reference_of(order) or "")
+    position = positions.of_withdrawal(order, report, positions.exceptions_of(order))
+    proof = positions.proof_of_withdrawal(order, report, position)
+    proof = _unless_shared(order, proof, report, who)
+    verdict = TABLE[position.books][proof]
+    if verdict == NONE:
+        return noted
+    changed = _withdrawal_exception(order, verdict.exception, proof, report, position, who)
+    if changed and position.books is Books.SPENT_TWICE and verdict.exception == CLOSE:
+        return _settle_withdrawal(order, report, who, why) or changed  # was it about the first payout, too?
+    if verdict.status == COMPLETED:
+        return complete_withdrawal(order, who, why, report.reference)
+    if verdict.status == CANCELLED:
+        return cancel_withdrawal(order, who, why)
+    if verdict.posting:
+        changed |= _post_again(order, verdict.posting, report, who)
+    if verdict.exception in OPEN_ENDED:
+        order.put_off(business_clock.now() + LATE[1])  # it is asked about until there is a final result
+        return changed
+    if order.status != CANCELLED:
+        order.put_off(None)
+    return changed
+
+
+def _remember(order: Order, report: Report, who: str) -> bool:
+    """Note that the channel has the payout, if the report is its own; True if this is new."""
+    if who != "channel" or not report.proven or driver_of(order.channel).by_hand:
+        return False
+    return shown.remember(order, report.reference, report.detail)
+
+
+def _withdrawal_exception(order: Order, what: str, proof: Proof, report: Report, position: Position, who: str) -> bool:
+    """Open, adjust or close exceptions about a withdrawal's payout; True if anything changed."""
+    every = [each for each in positions.exceptions_of(order) if each.is_open]
+    if what == CLOSE:
+        end = PAID_OUT if proof is Proof.AS_ORDERED else FAILED
+        whole = proof is Proof.GONE and position.books is not Books.SPENT_TWICE  # nothing at all is out
+        about = [each for each in every if whole or each in position.open or each.kind in OPEN_ENDED]
+        closed = [close_exception(each, end, who) for each in about if each.kind in AT_CHANNEL]
+        return any(closed)
+    if what == PAYOUT_CONFLICT:
+        for each in [each for each in every if each.kind in OPEN_ENDED]:
+            close_exception(each, PAID_OUT, who)
+    kind = PAYOUT_CONFLICT if what == ADJUST else what
+    same = [each for each in position.open if each.kind == kind]
+    amount = 0 if report.is_unsized else report.amount if report.state is State.PAID else order.amount
+    if same:
+        return differences.change(same[0], amount, report, who)
+    return raise_exception(order, kind, _cause(order, proof, position, report), amount, report.reference)
+
+
+def _cause(order: Order, proof: Proof, position: Position, report: Report) -> Reason:
+    if proof is Proof.AS_ORDERED and position.books in (Books.SPENT, Books.SPENT_TWICE):
+        return because("payout_again")
+    if proof is Proof.SHARED:
+        return differences.shared(order, report.reference)
+    if proof in (Proof.MORE, Proof.LESS) and order.status == CONFIRMED:
+        return because("payout_other_amount")
+    return because(CAUSES[proof], status=order.status)
+
+
+CAUSES = {
+    Proof.AS_ORDERED: "payout_unexpected",
+    Proof.SHARED: "payout_unexpected",
+    Proof.MORE: "payout_unexpected",
+    Proof.LESS: "payout_unexpected",
+    Proof.UNKNOWN: "returned_unknown",
+    Proof.GONE: "payout_returned",
+    Proof.UNDER_WAY: "payout_in_progress",
+    Proof.ABSENT: "payout_not_there",
+    Proof.MISSING: "payout_missing",
+}
+OPEN_ENDED = (PAYOUT_IN_PROGRESS, PAYOUT_MISSING)  # the channel is asked until it has a final result
+
+
+def _post_again(order: Order, posting: str, report: Report, who: str) -> bool:
+    """Hold, spend or release the money of a cancelled withdrawal that its channel has after all."""
+    lines, note = AGAIN[posting]
+    try:
+        with database.atomic():
+            accounts.post(accounts.numbered(order, posting), lines(order), who=who, order=order)
+    except Refused:
+        return lifecycle.note_once(order, "service", because("not_held_again"))
+    if posting == SPEND_AGAIN:
+        Order.update(channel_reference=report.reference).where(Order.id == order.id).execute()
+    lifecycle.note(order, who, because(note, amount=order.merchant_actual_amount + order.deposit_amount))
+    return True
+
+
+AGAIN = {
+    HOLD_AGAIN: (postings.hold, "held_again"),
+    SPEND_AGAIN: (postings.spend, "hold_spent"),
+    RELEASE_AGAIN: (postings.release, "hold_returned"),
+}
+
+
+def complete_withdrawal(order: Order, who: str, why: Reason, reference: str) -> bool:
+    """Spend the hold of a withdrawal whose money is out, and return the deposit; in the caller's transaction."""
+    if not (
+        move(order, PAID, who, why, channel_reference=reference)
+        and move(order, COMPLETED, "service", because("settled"))
+    ):
+        return False
+    accounts.post("spend", postings.spend(order), who=who, order=order)
+    return True
+
+
+def cancel_withdrawal(order: Order, who: str, why: Reason, **facts: object) -> bool:
+    """Cancel a withdrawal and return all that it held; in the caller's transaction. `facts` are stored with it."""
+    if not move(order, CANCELLED, who, why, **facts):
+        return False
+    accounts.post("release", postings.release(order), who=who, order=order)
+    return True

@@ -1,0 +1,88 @@
+"""Notices about orders that the database does not have: genuine ones are logged and listed, others counted."""
+
+from __future__ import annotations
+
+import logging
+import re
+
+import business_clock
+from gateways.base import BadNotice, Incoming, Report
+from models.db.writer import transaction
+from models.tables.channel import Channel
+from models.tables.unknown_notice import UnknownNotice
+from schemas.views import hundredths
+from services import metrics
+from services.channels.calls import driver_of
+from services.orders.attempts import order_no_of
+from services.platform.rate_limits import Rate
+
+log = logging.getLogger(__name__)
+
+ORDER_NO = re.compile(r"[0-9]{24}")
+PER_ADDRESS, TOGETHER = 30, 300  # that are verified in a minute: each costs a signature check per channel
+VERIFIED, REFUSED, LIMITED = "verified", "refused", "limited"
+RECENT = 30 * 86_400  # seconds for which one needs attention
+
+_rates: list[Rate] = []
+
+
+def begin() -> None:
+    """Count from nothing."""
+    _rates[:] = [Rate(PER_ADDRESS, seconds=60), Rate(TOGETHER, seconds=60)]
+
+
+def take(order_no: str, incoming: Incoming, address: str) -> None:
+    """Verify a notice about an unknown order with the keys of the enabled channels; store it if it is genuine.
+
+    The sender is told of a failure in any case: a channel then repeats the notice, and it counts once a newer
+    database is back.
+
+    Args:
+        address: who sent it, as `gate.caller` says.
+    """
+    metrics.active().unknown_notice(_taken(order_no, incoming, address))
+
+
+def _taken(order_no: str, incoming: Incoming, address: str) -> str:
+    if not ORDER_NO.fullmatch(order_no):
+        return REFUSED
+    each, together = _rates
+    if not (each.hit(address) and together.hit("")):
+        return LIMITED
+    for channel in Channel.select().where(Channel.enabled).order_by(Channel.id):
+        report = _verified(channel, order_no, incoming)
+        if report is not None:
+            _store(channel, order_no, report)
+            return VERIFIED
+    return REFUSED
+
+
+def _verified(channel: Channel, order_no: str, incoming: Incoming) -> Report | None:
+    """What the notice reports, if this channel's upstream sent it about this order."""
+    try:
+        notice = driver_of(channel).read_notice(incoming)
+    except BadNotice:
+        return None
+    return notice.report if order_no_of(notice.order_no) == order_no and notice.report.proven else None
+
+
+@transaction
+def _store(channel: Channel, order_no: str, report: Report) -> None:
+    said = {"state": report.state.value, "amount": report.amount, "reference": report.reference}
+    if UnknownNotice.keep(channel=channel, order_no=order_no, at=business_clock.now(), **said):
+        log.warning(
+            "Verified notice for unknown order %s from channel %d: %s, %s yuan, reference %s (flask order unknown)",
+            *(order_no, channel.id, report.state.value, hundredths(report.amount), report.reference),
+        )
+
+
+def listed(limit: int) -> list[UnknownNotice]:
+    """The newest of those whose order is still unknown."""
+    return list(UnknownNotice.still_unknown().limit(limit))
+
+
+def recent() -> int:
+    """How many of the last 30 days are still unknown."""
+    since = business_clock.now() - RECENT
+    count: int = UnknownNotice.still_unknown().where(UnknownNotice.at >= since).count()
+    return count

@@ -1,0 +1,65 @@
+"""How the log looks: a line a record, as text or as JSON, with the id of the request that it is about."""
+
+from __future__ import annotations
+
+import logging
+import re
+from datetime import UTC, datetime
+from typing import Any
+
+from pythonjsonlogger.json import JsonFormatter
+
+from services.platform import request_ids
+from settings import Settings
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+_QUIET = {
+    "apscheduler": logging.ERROR,
+    "_granian": logging.WARNING,
+    "peewee.migrations": logging.WARNING,  # the command says it
+    "urllib3": logging.ERROR,  # up to WARNING it tells addresses with their query
+}
+
+
+def _escaped(text: str) -> str:
+    """The text in one line: what it holds of control characters is shown, not done."""
+    return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
+
+
+class _Text(logging.Formatter):
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802
+        """One line, whatever is in it."""
+        request_id = request_ids.current.get()
+        return _escaped(super().formatMessage(record)) + (f" [{request_id}]" if request_id else "")
+
+    def formatException(self, ei: Any) -> str:  # noqa: N802
+        """A traceback, each line of it set in, so that none can pass for a record."""
+        return "\n".join("  " + _escaped(line) for line in super().formatException(ei).split("\n"))
+
+
+class _Json(JsonFormatter):
+    def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:  # noqa: N802
+        """ISO 8601 in UTC, to the millisecond."""
+        return datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+    def add_fields(self, log_data: dict[str, Any], record: logging.LogRecord, message_dict: dict[str, Any]) -> None:
+        """The record's own fields, and the request's id where there is one."""
+        super().add_fields(log_data, record, message_dict)
+        if request_id := request_ids.current.get():
+            log_data["request_id"] = request_id
+
+
+def _formatter(kind: str) -> logging.Formatter:
+    if kind == "json":
+        names = {"asctime": "time", "levelname": "level", "name": "logger", "exc_info": "exception"}
+        return _Json("%(asctime)s %(levelname)s %(name)s %(message)s", rename_fields=names, json_ensure_ascii=False)
+    return _Text("%(asctime)s %(levelname)s %(name)s: %(message)s")
+
+
+def begin(chosen: Settings) -> None:
+    """Log to standard error from now on, unless the process has a log already."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(_formatter(chosen.log_format))
+    logging.basicConfig(level=chosen.log_level, handlers=[handler])
+    for name, level in _QUIET.items():
+        logging.getLogger(name).setLevel(level)

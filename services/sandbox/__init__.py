@@ -1,0 +1,4 @@
+"""The sandbox: simulated upstream, inbox for callbacks, scenarios, adjustable clock, demo data, signature help.
+
+Only demo mode serves it; commands use `seeding` and `signature_help`.
+"""

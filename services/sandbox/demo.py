@@ -1,0 +1,81 @@
+"""What a newcomer needs to try the demo: the addresses, the keys, and a signed request to paste."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+from typing import Any
+
+from gateways.addresses import address_of
+from schemas.strict_json import parse
+from services.sandbox.seeding import MERCHANTS, OPERATORS
+from services.security import signing
+
+
+def _order() -> tuple[dict[str, Any], str]:
+    """A new buy order of the demo merchant, and its string to sign."""
+    body: dict[str, Any] = {
+        "order_type": 1,
+        "cny_amount": "100.00",
+        "paychannel_id": 2,
+        "paychannel_paymethod": "wxpay",
+        "merchant_order_no": "HELLO-1",
+        "api_key": MERCHANTS[0]["key"],
+        "timestamp": int(time.time()),
+        "nonce": secrets.token_hex(8),
+    }
+    return body, signing.string_to_sign("createOrder", parse(json.dumps(body).encode()))
+
+
+def signed_wrongly() -> str:
+    """The body of such an order, with the signature of a text that ends with a newline."""
+    body, text = _order()
+    body["signature"] = signing.sign(str(MERCHANTS[0]["secret"]), text + "\n")
+    return json.dumps(body, indent=2)
+
+
+def signed_curl(url: str, api_prefix: str) -> str:
+    """A curl command that creates a buy order as the demo merchant: good once, for five minutes."""
+    body, text = _order()
+    body["signature"] = signing.sign(str(MERCHANTS[0]["secret"]), text)
+    return f"curl -s {url}{api_prefix}/merchant/createOrder -H 'Content-Type: application/json' -d '{json.dumps(body)}'"
+
+
+def exposed(host: str) -> str:
+    """Return the warning for a demo that listens on this address; "" if only this machine reaches it."""
+    address = address_of(host)
+    if host == "localhost" or (address is not None and address.is_loopback):
+        return ""
+    return (
+        f"demo mode listens on {host}, which other machines can reach. The demo's keys and passwords are published: "
+        "anyone who reaches it can sign in and direct callbacks to addresses in your network. Set host to 127.0.0.1."
+    )
+
+
+def banner(url: str, api_prefix: str) -> str:
+    """What `make run` prints."""
+    name, password, _ = OPERATORS[0]
+    keys = "\n".join(f"  {merchant['key']:<6} secret {merchant['secret']}" for merchant in MERCHANTS)
+    return f"""
+Merchant order service, demo mode: no real money moves here.
+
+  API        {url}{api_prefix}/merchant/...
+  Console    {url}/console         (sign in as {name} / {password})
+  Simulator  {url}/sandbox         (outcomes, clock, failures, scenarios)
+  Inbox      {url}/sandbox/inbox   (the demo merchant's callbacks arrive here)
+  Signing    {url}/sandbox/sign    (why a signature does not hold, line by line)
+  Regions    {url}/addons/paychannel/channel.gatewaya/provinceList
+  Docs       {url}/docs            (every parameter, answer and error code; for tools: /openapi.json)
+  Health     {url}/healthz
+
+API keys:
+{keys}
+
+Create a buy order (good once, within five minutes; `.venv/bin/flask demo-curl` prints a fresh one):
+
+{signed_curl(url, api_prefix)}
+
+Open the pay_url of the answer in a browser and pay; then look at the inbox.
+Stop with Ctrl-C.
+"""

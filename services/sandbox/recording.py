@@ -1,0 +1,113 @@
+"""What was done in the demo, kept so that it can be done again: a scenario of steps, with what became of the orders."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from typing import Any
+
+import business_clock
+from models.tables.order import Order
+from schemas.contract import AUTH
+from services.console import timeline
+
+MOST = 1_000  # steps; what comes after them is not kept
+LEAST_PAUSE = 2  # seconds between two steps that are worth a step of their own
+REFUSALS = (40403, 40901, 40903, 42200, 50201)  # that say something about the order that was wanted
+
+
+@dataclass(frozen=True)
+class _Step:
+    """What was done, with which order, and when in the demo's time."""
+
+    facts: dict[str, Any]
+    order_no: str
+    at: int
+
+
+_lock = threading.Lock()
+_steps: list[_Step] = []
+
+
+def begin() -> None:
+    """Forget what was done so far."""
+    with _lock:
+        _steps.clear()
+
+
+def count() -> int:
+    """How many steps were kept."""
+    return len(_steps)
+
+
+def note(facts: dict[str, Any], order_no: str = "") -> None:
+    """Keep a step, as scenarios have it but for the order's name."""
+    with _lock:
+        if len(_steps) < MOST:
+            _steps.append(_Step(facts, order_no, business_clock.now()))
+
+
+def is_full() -> bool:
+    """Is nothing more kept?"""
+    return len(_steps) >= MOST
+
+
+def is_worth_it(answer: dict[str, Any]) -> bool:
+    """Is this answer to a createOrder one that says something about the order that was wanted?"""
+    return answer["code"] == 1 or answer["code"] in REFUSALS
+
+
+def note_created(sent: dict[str, Any], answer: dict[str, Any]) -> None:
+    """Keep a createOrder with what was answered; null is as good as absent."""
+    fields = {name: value for name, value in sent.items() if name not in AUTH and value is not None}
+    code = {} if answer["code"] == 1 else {"code": answer["code"]}
+    order_no = answer["data"]["order_no"] if answer["code"] == 1 else ""
+    note({"do": "create", "merchant": sent["api_key"], "fields": fields, **code}, order_no)
+
+
+def seen_of(order: Order) -> dict[str, Any]:
+    """An order's status, the kinds of its open exceptions, and its callbacks by type: id, state and attempts."""
+    whole = timeline.of(order)
+    return {
+        "order_no": order.order_no,
+        "status": order.status,
+        "exceptions": sorted(each.kind for each in whole.exceptions if each.resolution is None),
+        "callbacks": {
+            each.type: {"id": each.webhook_id, "state": each.state, "attempts": each.attempts}
+            for each in whole.callbacks
+        },
+    }
+
+
+def scenario() -> dict[str, Any]:
+    """All that was kept, as `flask scenario run` reads it; the time between steps is a move of the clock."""
+    with _lock:
+        kept = list(_steps)
+    names: dict[str, str] = {}
+    steps: list[dict[str, Any]] = []
+    at = kept[0].at if kept else 0
+    for step in kept:
+        steps += _pause(step.at - at)
+        at = step.at
+        facts = dict(step.facts)
+        if facts["do"] == "create" and step.order_no:
+            names[step.order_no] = facts["as"] = f"order{len(names) + 1}"
+        elif step.order_no not in names and step.order_no:
+            continue  # it was created before the recording began
+        elif step.order_no:
+            facts["order"] = names[step.order_no]
+        steps.append(facts)
+    steps += _pause(business_clock.now() - at) if steps else []
+    return {"name": "recorded", "steps": steps + [_expected(name, order_no) for order_no, name in names.items()]}
+
+
+def _pause(seconds: int) -> list[dict[str, Any]]:
+    return [{"do": "clock", "seconds": seconds}] if seconds >= LEAST_PAUSE else []
+
+
+def _expected(name: str, order_no: str) -> dict[str, Any]:
+    seen = seen_of(Order.get(Order.order_no == order_no))
+    del seen["order_no"]
+    for callback in seen["callbacks"].values():
+        del callback["id"]
+    return {"do": "expect", "order": name, **seen}

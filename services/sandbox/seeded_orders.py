@@ -1,0 +1,196 @@
+"""As many demo orders as wanted, over all states, types and months: the same sequence every time, inserted in bulk."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import Any
+from zlib import crc32
+
+from models import renumbering, schema
+from models.db.writer import transaction
+from models.queries import order_range, search
+from models.tables.chain import Chain, Facts
+from models.tables.channel import Channel
+from models.tables.ledger import AVAILABLE, Entry, LedgerAccount, Posting
+from models.tables.merchant import Merchant
+from models.tables.order import BUY, CANCELLED, COMPLETED, CONFIRMED, PAID, PENDING, SELL, History, Order
+from services.channels.order_numbers import in_china
+from services.ledger import accounts as ledger
+from services.ledger import fees, postings
+from services.merchants import merchant_setup
+from services.sandbox.seeding import DEMO_BALANCE, LINKS, MERCHANTS, START
+
+MONTHS = 10 * 30 * 86_400
+SEED = 20_260_101
+CHUNK = 5_000
+ROWS_A_STATEMENT = 500
+
+# The states an order passes on its way to each that it may be in, and how often that is.
+_BUY = {
+    (PENDING,): 5,
+    (PENDING, PAID): 2,
+    (PENDING, PAID, CONFIRMED): 3,
+    (PENDING, PAID, CONFIRMED, COMPLETED): 75,
+    (PENDING, CANCELLED): 15,
+}
+_SELL = {
+    (PENDING,): 10,
+    (PENDING, CONFIRMED): 8,
+    (PENDING, CONFIRMED, PAID): 2,
+    (PENDING, CONFIRMED, PAID, COMPLETED): 60,
+    (PENDING, CANCELLED): 12,
+    (PENDING, CONFIRMED, CANCELLED): 8,
+}
+BUY_PATHS, SELL_PATHS = (tuple(_BUY), tuple(_BUY.values())), (tuple(_SELL), tuple(_SELL.values()))
+
+
+def _own_number(number: int) -> str:
+    """What the merchant calls the `number`th order of the sequence."""
+    return f"SEED-{number:07d}"
+
+
+def _created(number: int) -> int:
+    """When the `number`th order of the sequence was created."""
+    return START + crc32(b"%d" % number) % MONTHS
+
+
+def _order(number: int, merchants: list[Merchant], channels: dict[int, Channel]) -> dict[str, Any]:
+    """The `number`th order of the sequence, with the path of states that it took."""
+    chance = random.Random(SEED + number)
+    merchant = merchants[0] if chance.random() < 0.9 else merchants[1]
+    channel = channels[chance.choice(LINKS[merchant.key])]
+    is_buy = chance.random() < 0.8 or merchant.key != "demo"
+    (path,) = chance.choices(*(BUY_PATHS if is_buy else SELL_PATHS))
+    amount = int(100 + chance.random() * (200_000 if is_buy else 50_000))
+    quote = fees.quote_buy(amount, merchant) if is_buy else fees.quote_sell(amount, merchant, channel)
+    created = _created(number)
+    return vars(quote) | {
+        "path": path,
+        "order_no": in_china(created) + f"{int(chance.random() * 10**16):016d}",
+        "merchant": merchant.id,
+        "channel": channel.id,
+        "account": None if is_buy else 1,
+        "order_type": BUY if is_buy else SELL,
+        "status": path[-1],
+        "merchant_order_no": _own_number(number),
+        "payment_method": chance.choice(channel.pay_methods),
+        "expires_at": created + 900 if is_buy else None,
+        "createtime": created,
+        "updatetime": created + 60 * (len(path) - 1),
+    }
+
+
+def _money(order: Any) -> Iterator[tuple[str, postings.Lines]]:
+    """The postings of an order that came this far: purpose, and fen by account."""
+    if order.order_type == BUY:
+        if order.status == COMPLETED:
+            yield "credit", postings.credit(order)
+        return
+    yield "hold", postings.hold(order)
+    if order.status == CANCELLED:
+        yield "release", postings.release(order)
+    elif order.status == COMPLETED:
+        yield "spend", postings.spend(order)
+
+
+class _Batch:
+    """Rows of a few thousand orders, inserted together; ids are counted here, for one transaction holds it all."""
+
+    TABLES = (Order, History, Posting, Entry)
+
+    def __init__(self) -> None:
+        self.next_id = {
+            table: (table.select(table.id).order_by(table.id.desc()).limit(1).scalar() or 0) + 1
+            for table in self.TABLES
+        }
+        accounts = list(LedgerAccount.select())
+        self.accounts = {(account.kind, account.owner): account.id for account in accounts}
+        self.chains = {
+            account.id: Chain(account.kind, account.owner, account.entries, account.head) for account in accounts
+        }
+        self.rows: dict[Any, list[dict[str, Any]]] = {table: [] for table in self.TABLES}
+        self.totals: dict[int, int] = {}
+        self.last: dict[int, int] = {}
+
+    def _add(self, table: Any, row: dict[str, Any]) -> int:
+        row["id"] = row_id = self.next_id[table]
+        self.next_id[table] += 1
+        self.rows[table].append(row)
+        return row_id
+
+    def add(self, order: dict[str, Any]) -> None:
+        """An order with its history and postings."""
+        merchant, path = order["merchant"], order.pop("path")
+        order["seq"] = self.last[merchant] = self.last.get(merchant) or order_range.newest(merchant)[0] + 1
+        self.last[merchant] += 1
+        order_id = self._add(Order, order)
+        created, changed = order["createtime"], order["updatetime"]
+        steps = ("", *path)
+        for step, after in enumerate(path):
+            told = {"who": "seed", "why": "", "code": "seeded", "at": created + 60 * step}
+            self._add(History, {"order": order_id, "before": steps[step], "after": after, **told})
+        for purpose, lines in _money(
+            SimpleNamespace(**order, merchant_id=merchant, channel_id=order["channel"], received=order["amount"])
+        ):
+            posted = {"order": order_id, "purpose": purpose, "who": "seed", "createtime": changed}
+            posting = self._add(Posting, posted)
+            facts = Facts(posting, order["order_no"], purpose, "seed", "", changed)
+            for account, fen in lines.items():
+                if fen:
+                    self._add_entry(self.accounts[account], fen, facts)
+
+    def _add_entry(self, account: int, fen: int, facts: Facts) -> None:
+        link = self.chains[account].append(fen, facts)
+        self._add(Entry, {"posting": facts.posting, "account": account, "amount": fen, **link})
+        self.totals[account] = self.totals.get(account, 0) + fen
+
+    def insert(self) -> None:
+        """Insert the rows, and move the accounts by what the entries say."""
+        for table, rows in self.rows.items():
+            for start in range(0, len(rows), ROWS_A_STATEMENT):
+                table.add_all(rows[start : start + ROWS_A_STATEMENT])
+        schema.continue_ids()
+        for account, fen in self.totals.items():
+            chain = self.chains[account]
+            moved = {"balance": LedgerAccount.balance + fen, "entries": chain.number, "head": chain.head}
+            LedgerAccount.update(moved).where(LedgerAccount.id == account).execute()
+
+
+@transaction
+def _insert(numbers: list[int], merchants: list[Merchant], channels: dict[int, Channel], *, last: bool) -> None:
+    batch = _Batch()
+    for number in numbers:
+        batch.add(_order(number, merchants, channels))
+    batch.insert()
+    if last:
+        _pay_out_surplus(merchants[0], channels[1])
+
+
+def seed_orders(count: int, progress: Callable[[int], None] = lambda done: None) -> int:
+    """Make the first `count` orders of the sequence, as far as they are not there; how many were made.
+
+    Args:
+        progress: called with the number of orders done since the last call.
+    """
+    merchants = [merchant_setup.find_merchant(facts["key"]) for facts in MERCHANTS]
+    channels = {channel.id: channel for channel in Channel.select()}
+    seeded = Order.select(Order.merchant_order_no).where(Order.merchant_order_no.startswith("SEED-")).tuples()
+    there = {own_number for (own_number,) in seeded.iterator()}
+    missing = (number for number in range(1, count + 1) if _own_number(number) not in there)
+    in_time = sorted(missing, key=_created)
+    for start in range(0, len(in_time), CHUNK):
+        chunk = in_time[start : start + CHUNK]
+        _insert(chunk, merchants, channels, last=start + CHUNK >= len(in_time))
+        progress(len(chunk))
+    renumbering.put_in_order()
+    while search.index_more(CHUNK):
+        pass
+    return len(in_time)
+
+
+def _pay_out_surplus(demo: Merchant, channel: Channel) -> None:
+    surplus = LedgerAccount.balance_of(AVAILABLE, demo.id) - DEMO_BALANCE
+    if surplus:
+        ledger.adjust(demo, -surplus, "paid to the shop's bank account", channel=channel, who="seed", at=START + MONTHS)

@@ -1,0 +1,104 @@
+"""The demo content: the same merchants, channels and balances every time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from models.db.base import database
+from models.db.writer import transaction
+from models.tables.channel import Channel
+from models.tables.merchant import Merchant
+from models.tables.operator import OPERATOR, VIEWER, Operator
+from services.channels import channel_setup
+from services.errors import NotPossible
+from services.ledger import accounts
+from services.merchants import links, merchant_setup
+from services.security import operators
+
+START = 1_767_196_800  # 2026-01-01 00:00 in China
+DEMO_BALANCE = 1_000_000  # fen
+INBOX = "/sandbox/inbox"
+
+MERCHANTS: tuple[dict[str, Any], ...] = (
+    {"key": "demo", "name": "Demo Shop 演示商户", "secret": "demo-secret", "buy_rate": 60, "sell_rate": 30},
+    {"key": "other", "name": "Other Shop 另一商户", "secret": "other-secret", "buy_rate": 80, "sell_rate": 50},
+)
+CALLBACK_SECRETS = {
+    "demo": "whsec_ZGVtby1jYWxsYmFjay1zZWNyZXQtMDAwMDAwMDAwMDA=",
+    "other": "whsec_b3RoZXItY2FsbGJhY2stc2VjcmV0LTAwMDAwMDAwMDA=",
+}
+CHANNELS: tuple[dict[str, Any], ...] = (
+    {
+        "category": "gateway_a",
+        "driver": "sandbox",
+        "name": "Sandbox A",
+        "pay_method": "wxpay,alipay,bank",
+        "passage_rate": 10,
+    },
+    {
+        "category": "gateway_b",
+        "driver": "sandbox",
+        "name": "Sandbox B",
+        "pay_method": "wxpay,alipay,bank",
+        "passage_rate": -10,
+    },
+    {
+        "category": "gateway_c",
+        "driver": "manual",
+        "name": "Manual C",
+        "pay_method": "wxpay,alipay,bank",
+        "commission_rate": 5,
+    },
+    {"category": "gateway_b", "driver": "sandbox", "name": "Sandbox D", "pay_method": "alipay"},
+)
+CONFIGS = {
+    "sandbox": {"secret": "sandbox-notice-secret"},
+    "manual": {
+        "payee": "Demo Shop Ltd.",
+        "bank": "Demo Bank",
+        "account": "6222 0200 0000 0000 001",
+        "note": "转账备注请填写订单号 / Put the order number into the remark",
+    },
+}
+LINKS = {"demo": (1, 2, 3), "other": (2, 4)}
+OPERATORS = (("demo", "demo-password", OPERATOR), ("viewer", "viewer-password", VIEWER))
+ACCOUNT: dict[str, Any] = {
+    "bank": "Demo Bank",
+    "sub_bank": "Main Street",
+    "card_number": "6222020000000000017",
+    "real_name": "张三",
+}
+
+
+def seed_operators() -> None:
+    """Make the demo accounts of the console, where it has none."""
+    if not Operator.select().exists():
+        for name, password, role in OPERATORS:
+            operators.seed(name, password, role, at=START)
+
+
+@transaction
+def seed_base() -> bool:
+    """Make the demo merchants and channels in an empty database; False where they are there.
+
+    Raises:
+        NotPossible: the database holds real merchants.
+    """
+    database.alone("seeding")
+    if Merchant.any_demo():
+        return False
+    if Merchant.select().exists() or Channel.select().exists():
+        raise NotPossible("the database has merchants of its own, or channels: the demo content wants an empty one")
+    stamps: dict[str, Any] = {"createtime": START, "updatetime": START}
+    for facts in MERCHANTS:
+        facts = facts | {"callback_secret": CALLBACK_SECRETS[facts["key"]]}
+        merchant_setup.add_merchant(**facts, **stamps, demo=True, callback_url=INBOX)
+    for facts in CHANNELS:
+        channel_setup.add_channel(**facts, config=CONFIGS[facts["driver"]], **stamps)
+    for key, ids in LINKS.items():
+        for channel_id in ids:
+            links.link(Channel.get_by_id(channel_id), merchant_setup.find_merchant(key))
+    demo = merchant_setup.find_merchant("demo")
+    merchant_setup.add_account(demo, **ACCOUNT, createtime=START)
+    accounts.adjust(demo, DEMO_BALANCE, "demo balance", channel=Channel.get_by_id(1), who="seed", at=START)
+    return True

@@ -1,0 +1,254 @@
+"""Why a signature does not hold: the string to sign line by line, and the mistake that gives what came instead."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from models.tables.merchant import Merchant
+from schemas.contract import AUTH, NONCE
+from schemas.strict_json import Malformed
+from services.errors import N_
+from services.sandbox import seeding
+from services.sandbox.signature_help import finding
+from services.sandbox.signature_help import texts as comparing
+from services.sandbox.signature_help.mistakes import Mistake
+from services.sandbox.signature_help.received import BODY, Leaf, Received, read
+from services.sandbox.signature_help.recipe import Keys
+from services.sandbox.signature_help.texts import FirstDifference, Row
+from services.security import signing, vault
+from services.security.replay import WINDOW
+
+NO_KEYS = Keys()
+
+
+@dataclass(frozen=True)
+class Said:
+    """A sentence with `%(name)s` in it, and what stands there: apart, so that it can be said in another language."""
+
+    text: str
+    values: tuple[tuple[str, Any], ...] = ()
+    good: bool = True
+
+    def __str__(self) -> str:
+        return self.text % dict(self.values) if self.values else self.text
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A row of two texts, with the mistake that alone makes this line, where one does."""
+
+    row: Row
+    mistake: Mistake | None = None
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What there is to say of one request.
+
+    `refused` says why it is refused before its signature is looked at; then the rest is empty. `lines` are the lines
+    of `text`, the first of them with no leaf. `signature` is the right one, where it may be shown. `holds` is None
+    where there is nothing to compare. `mistakes` together give exactly what came, and `their_text` is then what was
+    signed. `checks` say what else the service would look at.
+    """
+
+    endpoint: str = ""
+    refused: str = ""
+    text: str = ""
+    lines: tuple[tuple[str, Leaf | None], ...] = ()
+    left_out: tuple[Leaf, ...] = ()
+    signature: str = ""
+    given: str = ""
+    holds: bool | None = None
+    verdict: Said = Said("")
+    mistakes: tuple[Mistake, ...] = ()
+    their_text: str | None = None
+    rows: tuple[Compared, ...] = ()
+    first: FirstDifference | None = None
+    checks: tuple[Said, ...] = ()
+
+    @property
+    def is_right(self) -> bool:
+        """Was nothing found to be wrong with the signature?"""
+        return not self.refused and self.holds is not False and self.their_text in (None, self.text)
+
+
+def keys_of(merchant: Merchant) -> Keys:
+    """A stored merchant's secrets."""
+    valid = vault.valid_secrets(merchant, "secret")
+    previous = [vault.unseal(merchant.previous_secret)] if merchant.previous_secret else []
+    return Keys(
+        merchant.key,
+        tuple(valid),
+        tuple(vault.valid_secrets(merchant, "callback_secret")),
+        tuple(secret for secret in previous if secret not in valid),
+    )
+
+
+def is_public(keys: Keys) -> bool:
+    """Are these the secrets of a demo merchant, which the documentation tells?"""
+    return set(keys.api) <= {merchant["secret"] for merchant in seeding.MERCHANTS}
+
+
+def explain(
+    path: str,
+    body: bytes,
+    query: str = "",
+    keys: Keys = NO_KEYS,
+    *,
+    theirs: str | None = None,
+    signature: str | None = None,
+    reveal: bool = False,
+    now: float | None = None,
+) -> Explanation:
+    """Explain the signature of one request.
+
+    Args:
+        path: of the address.
+        keys: the secrets; without them no signature is looked at.
+        theirs: the text that the integrator's code signs.
+        signature: theirs; None: that in the request.
+        reveal: tell the right signature, too. Only to who has the secret: it would be good for a request.
+        now: the Unix time by which the timestamp is judged.
+    """
+    try:
+        received = read(path, body, query)
+    except Malformed as error:
+        return Explanation(refused=str(error), verdict=_REFUSED)
+    given = received.auth("signature") if signature is None else signature
+    text = signing.string_to_sign(received.endpoint, received.body, received.query)
+    plain = Explanation(
+        endpoint=received.endpoint,
+        text=text,
+        lines=_lines(received),
+        left_out=tuple(leaf for leaf in received.leaves if leaf.left_out),
+        signature=signing.sign(keys.api[0], text) if reveal and keys.api else "",
+        given=given,
+        checks=tuple(_checks(received, given, keys, time.time() if now is None else now)),
+    )
+    return _compared(_judged(plain, received, keys, theirs), received)
+
+
+def _lines(received: Received) -> tuple[tuple[str, Leaf | None], ...]:
+    counted = sorted((leaf for leaf in received.leaves if not leaf.left_out), key=lambda leaf: leaf.path)
+    return ((received.endpoint, None), *((f"{leaf.path}={leaf.text}", leaf) for leaf in counted))
+
+
+# --- which mistake
+
+_REFUSED = Said(N_("This request is refused before its signature is looked at."), good=False)
+_NOTHING = Said(N_("This is the text that the server signs."))
+_NO_SIGNATURE = Said(N_("The request carries no signature."))
+_HOLDS = Said(N_("The signature holds."))
+_SAME_TEXT = Said(N_("Your text is the server's, character by character."))
+_SAME_BUT = Said(
+    N_("Your text is the server's, but the signature is not of it: the secret is another, or the bytes are."),
+    good=False,
+)
+_FOUND = Said(N_("This signature is what you get if"), good=False)
+_FOUND_TEXT = Said(N_("This text is what you get if"), good=False)
+_TEXT_DIFFERS = Said(N_("The texts differ; each line says how."), good=False)
+_OF_THIS_TEXT = Said(N_("The signature that came is that of your text."))
+_NOT_OF_IT = Said(
+    N_("The signature that came is not that of your text: the secret is another, too, or it is of another request."),
+    good=False,
+)
+_UNKNOWN = Said(
+    N_(
+        "No known mistake gives this signature. Compare the text that your code signs with the server's: "
+        "the first line that differs is the mistake. If none differs, the secret does."
+    ),
+    good=False,
+)
+
+
+def _judged(plain: Explanation, received: Received, keys: Keys, theirs: str | None) -> Explanation:
+    able = bool(keys.api and plain.given)
+    if able and signing.holds(plain.given, keys.api, plain.text):
+        return replace(plain, holds=True, verdict=_HOLDS, their_text=_as_signed(theirs, plain.text))
+    if theirs is not None:
+        told = _by_text(plain, received, keys if able else Keys(), theirs)
+        return replace(told, holds=False if able else None)
+    if not able:
+        return replace(plain, verdict=_NOTHING if plain.given else _NO_SIGNATURE)
+    mistakes, text = finding.by_signature(received, keys, plain.given) or ((), None)
+    return replace(plain, holds=False, verdict=_FOUND if mistakes else _UNKNOWN, mistakes=mistakes, their_text=text)
+
+
+def _as_signed(theirs: str | None, signed: str) -> str | None:
+    """Their text, without a newline that only an editor or a terminal has put at its end."""
+    return signed if theirs is not None and theirs.removesuffix("\n") == signed else theirs
+
+
+def _by_text(plain: Explanation, received: Received, keys: Keys, theirs: str) -> Explanation:
+    checks, made = plain.checks, None
+    if keys.api:
+        bare = theirs.removesuffix("\n")
+        theirs = bare if signing.holds(plain.given, keys.api, bare) else theirs
+        made = finding.of_signing(received, keys, plain.given, theirs)
+        if signing.holds(plain.given, keys.api, theirs):
+            checks = (*checks, _OF_THIS_TEXT)
+        elif made is None and theirs != plain.text:
+            checks = (*checks, _NOT_OF_IT)
+    mistakes = finding.by_text(received, theirs)
+    if theirs != plain.text:
+        verdict = _FOUND_TEXT if mistakes else _TEXT_DIFFERS
+    else:
+        verdict = _FOUND if made else _SAME_BUT if keys.api else _SAME_TEXT
+    all_mistakes = (*mistakes, made) if made else mistakes
+    return replace(plain, their_text=theirs, verdict=verdict, mistakes=all_mistakes, checks=checks)
+
+
+def _compared(judged: Explanation, received: Received) -> Explanation:
+    """With the rows of the two texts, where they differ."""
+    theirs = judged.their_text
+    if theirs is None or theirs == judged.text:
+        return judged
+    rows = comparing.rows(judged.text, theirs)
+    compared = tuple(map(Compared, rows, finding.of_rows(rows, received)))
+    return replace(judged, rows=compared, first=comparing.first_difference(judged.text, theirs))
+
+
+# --- what else is looked at
+
+
+def _checks(received: Received, given: str, keys: Keys, now: float) -> Iterator[Said]:
+    for name in AUTH:
+        if not received.auth(name) and not (name == "signature" and given):
+            elsewhere = any(leaf.path == name and leaf.place != BODY for leaf in received.leaves)
+            yield Said(_IN_QUERY if elsewhere else _MISSING, (("name", name),), good=False)
+    if keys.api_key and received.auth("api_key") not in ("", keys.api_key):
+        yield Said(
+            N_("the secret used is that of the api_key %(key)s, not of this one"), (("key", keys.api_key),), False
+        )
+    yield from _time_check(received.auth("timestamp"), now)
+    if (nonce := received.auth("nonce")) and not re.fullmatch(NONCE, nonce):
+        yield Said(N_("nonce must be a text of 8 to 64 of A-Z a-z 0-9 _ . -"), good=False)
+    if given and not re.fullmatch("[0-9a-f]{64}", given):
+        yield Said(N_("signature must be 64 lowercase hex digits"), good=False)
+
+
+_MISSING = N_("%(name)s is missing, or is no text")
+_IN_QUERY = N_("%(name)s stands in the query string: this endpoint takes it from the body only")
+
+
+def _time_check(stamp: str, now: float) -> Iterator[Said]:
+    if not stamp:
+        return
+    if not re.fullmatch("[0-9]{1,12}", stamp):
+        is_long = stamp.isascii() and stamp.isdigit()
+        yield Said(_IN_MILLISECONDS if is_long else N_("timestamp must be a whole number of seconds"), good=False)
+        return
+    off = int(now) - int(stamp)
+    if abs(off) > WINDOW:
+        text = N_("timestamp is %(seconds)s s behind the server's clock: at most 300 are allowed")
+        ahead = N_("timestamp is %(seconds)s s ahead of the server's clock: at most 300 are allowed")
+        yield Said(text if off > 0 else ahead, (("seconds", abs(off)),), good=False)
+    else:
+        yield Said(N_("timestamp is %(seconds)s s off the server's clock: good"), (("seconds", abs(off)),))
+
+
+_IN_MILLISECONDS = N_("timestamp is in milliseconds: it must be in seconds")

@@ -1,0 +1,160 @@
+"""A new key for all that is sealed, while the service runs."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from cryptography.fernet import Fernet, InvalidToken
+
+from models.db.base import Statement, database
+from models.db.writer import transaction
+from services.errors import NotPossible
+from services.platform import files
+from services.security import encrypted_columns, vault
+from services.security.vault import Ring, VaultLocked
+
+IN_FLIGHT = 60  # seconds in which what was sealed, or read, with an old key is surely stored, or opened
+
+
+def rotate(folder: Path, *, keep_old: bool = False, wait: float = IN_FLIGHT, only_host: bool = False) -> Iterator[str]:
+    """Add a new key to the key file, seal all with it, then drop the old keys; says what is done, step by step.
+
+    It may break off after any step and within it: all that is sealed opens with the keys that are in the
+    file then, and the next call goes on. Keys that come from a setting are left alone; the first of them
+    is the new one.
+
+    Args:
+        folder: the instance folder.
+        wait: seconds until what the service has under way is done; 0 where no service runs.
+        only_host: no service of another host works with the database.
+
+    Raises:
+        NotPossible: another rotation is at work, or other hosts could not open what a new key in this file seals.
+        VaultLocked: something in the database opens with none of the keys; none was dropped.
+    """
+    with _alone(folder):
+        ring = vault.current()
+        if database.is_shared and ring.file is not None and not only_host:
+            raise NotPossible(
+                f"other hosts don't see a new key in {ring.file}: change it by vault_key on all of them "
+                "(docs/operating.md, The key); --only-host where no other host uses this database"
+            )
+        yield from _in_setting(ring) if ring.file is None else _in_file(ring, ring.file, keep_old, wait)
+
+
+def _in_setting(ring: Ring) -> Iterator[str]:
+    yield from _seal_all(ring)
+    if others := len(ring.keys) - 1:
+        yield f"all is sealed with the first key of vault_key; the {others} after it can go"
+    else:
+        yield "vault_key has one key, and all is sealed with it: put a new one before it, restart, and repeat this"
+
+
+def _in_file(ring: Ring, file: Path, keep_old: bool, wait: float) -> Iterator[str]:
+    if not _begun(ring):
+        _write(file, [Fernet.generate_key().decode(), *ring.keys])
+        ring = vault.current()
+        yield f"{file} has a new key: copy the file to a safe place"
+    yield from _seal_all(ring)
+    if keep_old:
+        yield f"all is sealed with the new key; {file} keeps the old ones, too"
+        return
+    if wait:
+        yield f"waiting {wait:.0f} seconds for what the service has under way"
+        time.sleep(wait)
+        yield from _seal_all(ring)
+    yield from _drop_old(ring, file)
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise NotPossible("another `flask vault rotate` is at work") from None
+        yield
+    finally:
+        os.close(handle)
+
+
+def _write(file: Path, keys: list[str]) -> None:
+    files.write(file.resolve(), "\n".join(keys) + "\n", files.replace)  # where a link leads
+
+
+def _begun(ring: Ring) -> bool:
+    """Did an earlier rotation add the first key, and not get through?"""
+    first = Ring(ring.keys[0])
+    return len(ring.keys) > 1 and any(
+        not _opens(first, token)
+        for column in encrypted_columns.COLUMNS
+        for step in encrypted_columns.batches(column)
+        for _, token in step
+    )
+
+
+def _opens(ring: Ring, token: str) -> bool:
+    try:
+        ring.open(token)
+    except InvalidToken:
+        return False
+    return True
+
+
+def _seal_all(ring: Ring) -> Iterator[str]:
+    """Walk through all columns until a walk finds nothing that another key than the first has sealed."""
+    first = Ring(ring.keys[0])
+    found = -1
+    while found:
+        found = 0
+        for column in encrypted_columns.COLUMNS:
+            changed = 0
+            for step in encrypted_columns.batches(column):
+                old = [(row, token) for row, token in step if not _opens(first, token)]
+                if old:
+                    _store(column, [(row, token, _resealed(ring, column, row, token)) for row, token in old])
+                changed += len(old)
+            if changed:
+                yield f"{encrypted_columns.name_of(column)}: {changed} sealed with the new key"
+            found += changed
+
+
+def _resealed(ring: Ring, column: Any, row: int, token: str) -> str:
+    try:
+        return ring.reseal(token)
+    except InvalidToken:
+        raise VaultLocked(
+            f"{encrypted_columns.name_of(column)} of row {row} was sealed with a key that is not here"
+        ) from None
+
+
+@cache
+def _update(column: Any) -> Statement:
+    table = column.model
+    return Statement(lambda v: table.update({column: v.new}).where(table.id == v.row, column == v.old))
+
+
+@transaction
+def _store(column: Any, changes: list[tuple[int, str, str]]) -> None:
+    """Little at a time, since the service writes meanwhile; what it has changed since stays, for the next walk."""
+    for row, old, new in changes:
+        _update(column).run(row=row, old=old, new=new)
+
+
+def _drop_old(ring: Ring, file: Path) -> Iterator[str]:
+    new, *old = ring.keys
+    if not old:
+        return
+    aside = file.with_name(f"{file.name}.before-{files.moment()}")
+    files.write(aside, "\n".join(old) + "\n", files.finish)
+    yield f"the old keys are in {aside}: keep it, elsewhere, as long as you have backups from before"
+    _write(file, [new])
+    yield f"{file} has the new key only"

@@ -1,0 +1,119 @@
+"""What may be seen of sensitive values: of each field only what the table allows, of an unknown one nothing."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+from models.tables.account import ReceivingAccount
+from services.security import vault
+
+HIDDEN = "***"
+_ODD = re.compile(r"[\s@;'\"\\]|//")  # in a path: the address is not what its author meant
+_NAME = re.compile(r"[A-Za-z0-9_.@-]{0,64}")
+_NETWORK = re.compile(r"[0-9A-Fa-f.:/\s]{0,64}")
+SHOWN_AT_THE_END = 4
+
+
+def _first(text: str) -> str:
+    return text[:1] + "*"
+
+
+def ending(text: str) -> str:
+    """The last four characters, of a short one at most half."""
+    shown = min(SHOWN_AT_THE_END, len(text) // 2)
+    return "*" * (len(text) - shown) + text[len(text) - shown :]
+
+
+def _email(text: str) -> str:
+    return f"{_first(text)}**@{HIDDEN}"
+
+
+def _whole(text: str) -> str:
+    return text
+
+
+FIELDS: dict[str, Callable[[str], str]] = {
+    "customer_name": _first,
+    "bank": _whole,
+    "sub_bank": _whole,
+    "card_number": ending,
+    "real_name": _first,
+    "gatewaya_personal_data.name": _first,
+    "gatewaya_personal_data.cert_type": _whole,
+    "gatewaya_personal_data.cert_no": ending,
+    "gatewaya_personal_data.cert_validity_type": _whole,
+    "gatewaya_personal_data.mobile_no": ending,
+    "gatewaya_personal_data.email": _email,
+    "gatewaya_personal_data.address": _first,
+    "gatewaya_card_info.card_type": _whole,
+    "gatewaya_card_info.card_name": _first,
+    "gatewaya_card_info.card_no": ending,
+    "gatewaya_card_info.prov_id": _whole,
+    "gatewaya_card_info.area_id": _whole,
+}
+
+
+def masked(values: dict[str, Any]) -> dict[str, str]:
+    """Values by field, each as far as it may be seen; empty ones stay empty."""
+    return {name: FIELDS.get(name, lambda text: HIDDEN)(str(value)) if value else "" for name, value in values.items()}
+
+
+_QUOTABLE = {name.rpartition(".")[2] for name, mask in FIELDS.items() if mask is not _whole}
+
+
+def without(text: str, details: Mapping[str, Any]) -> str:
+    """A channel's words without what it quotes of a receiving account: `details` as `ReceivingAccount` has them."""
+    for name, value in details.items():
+        if isinstance(value, dict):
+            text = without(text, value)
+        elif name in _QUOTABLE and len(str(value)) > 1:
+            text = text.replace(str(value), HIDDEN)
+    return text
+
+
+def account(row: ReceivingAccount) -> dict[str, str]:
+    """A receiving account on file: bank, sub_bank, card_number, real_name; empty once they were erased."""
+    details = json.loads(vault.unseal(row.details)) if row.details else {}
+    return masked({name: details.get(name, "") for name in ("bank", "sub_bank", "card_number", "real_name")})
+
+
+def address(url: str) -> str:
+    """A web address without the values that a key may be among: in its query, and before its host.
+
+    Of a text that is no http(s) address and no path, such as a mistyped one, nothing is shown: where its password is,
+    nobody can tell.
+    """
+    try:
+        parts = urlsplit(url)
+        known = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:
+        return HIDDEN
+    path = not parts.scheme and not parts.netloc and parts.path.startswith("/")
+    if url and (not (known or path) or _ODD.search(parts.path) or "@" in (parts.hostname or "")):
+        return HIDDEN
+    _, at, host = parts.netloc.rpartition("@")
+    given = [part.partition("=") for part in parts.query.split("&")] if parts.query else []
+    query = "&".join(f"{name}={HIDDEN}" if equals else HIDDEN for name, equals, _ in given)
+    return urlunsplit((parts.scheme, f"{HIDDEN}@{host}" if at else host, parts.path, query, ""))
+
+
+def name(text: str) -> str:
+    """The name of a merchant or an operator; of a text that can be no such name, such as a mistyped one, nothing."""
+    return text if _NAME.fullmatch(text) else HIDDEN
+
+
+def networks(text: str) -> str:
+    """Addresses and networks with commas, also mistyped ones; of a part that has other letters, nothing."""
+    return ",".join(part if _NETWORK.fullmatch(part.strip()) else HIDDEN for part in text.split(","))
+
+
+_VALUE = re.compile(r"(?<=[?&])([^=&\s]+)=[^&\s)'\"]+")
+
+
+def error(text: str) -> str:
+    """What a failed call said, without the values in the query of the address that it names."""
+    return _VALUE.sub(rf"\1={HIDDEN}", text)

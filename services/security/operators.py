@@ -1,0 +1,146 @@
+"""Accounts of the console: passwords, roles, and what ends their sessions."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+
+import business_clock
+from models.db.base import database
+from models.db.writer import transaction
+from models.tables.operator import OPERATOR, ROLES, VIEWER, Operator
+from models.tables.second_factor import SecondFactor
+from services.errors import N_, NotPossible
+from services.security import passwords, sessions
+
+NAME = re.compile(r"[A-Za-z0-9_.@-]{1,64}")
+
+
+def add(name: str, password: str, role: str = OPERATOR) -> Operator:
+    """Add an account; `role` is viewer or operator. Raises NotPossible."""
+    passwords.check_strength(password, name)
+    return seed(name, password, role, business_clock.now())
+
+
+def seed(name: str, password: str, role: str, at: int) -> Operator:
+    """Add an account whose password may be as weak as the demo's, which is published. Raises NotPossible."""
+    if not NAME.fullmatch(name):
+        said = N_("an operator's name has 1 to 64 letters, digits, _ . @ or -")
+        raise NotPossible(said, {"name": [said]})
+    if role not in ROLES:
+        raise NotPossible(f"roles are {', '.join(ROLES)}")
+    return _insert(name, passwords.hashed(password), role, at)
+
+
+@transaction
+def _insert(name: str, hashed: str, role: str, now: int) -> Operator:
+    database.alone("operators")
+    if Operator.select().where(Operator.name == name).exists():
+        said = N_("there is an operator %(name)s already")
+        raise NotPossible(said, {"name": [said]}, name=name)
+    facts = {"session": secrets.token_hex(16), "createtime": now, "updatetime": now}
+    return Operator.create(name=name, password=hashed, role=role, **facts)
+
+
+def find(name: str) -> Operator:
+    """The account of this name. Raises NotPossible."""
+    found = Operator.get_or_none(Operator.name == name)
+    if found is None:
+        raise NotPossible(f"no operator {name}")
+    return found
+
+
+def every() -> list[Operator]:
+    """All accounts, by name."""
+    return list(Operator.select().order_by(Operator.name))
+
+
+def set_password(operator: Operator, password: str) -> None:
+    """Give an account a new password, which ends its sessions. Raises NotPossible."""
+    passwords.check_strength(password, operator.name)
+    _change(operator, password=passwords.hashed(password))
+
+
+@transaction
+def change(operator: Operator, *, role: str | None = None, enabled: bool | None = None, by: str | None = None) -> None:
+    """Change an account's role, or switch it off or on; either ends its sessions.
+
+    Args:
+        by: the account that wants it: it can't shut itself out, nor leave nobody who may act. None: the command line,
+            which can always make another account.
+
+    Raises:
+        NotPossible
+    """
+    if role is not None and role not in ROLES:
+        raise NotPossible(f"roles are {', '.join(ROLES)}")
+    if by is not None and (role == VIEWER or enabled is False):
+        _check_somebody_may_act(operator, by)
+    given = {"role": role, "enabled": enabled}
+    _change(operator, **{name: value for name, value in given.items() if value is not None})
+
+
+def _check_somebody_may_act(operator: Operator, by: str) -> None:
+    if operator.name == by:
+        raise NotPossible(N_("nobody can shut out themselves: ask another operator"))
+    database.alone("operators")
+    others = Operator.select().where(Operator.role == OPERATOR, Operator.enabled, Operator.id != operator.id)
+    if not others.exists():
+        raise NotPossible(N_("this is the last account that may act: make another one first"))
+
+
+def end_sessions(operator: Operator) -> None:
+    """Sign an account out everywhere."""
+    _change(operator)
+
+
+@transaction
+def _change(operator: Operator, **facts: object) -> None:
+    facts |= {"session": secrets.token_hex(16), "updatetime": business_clock.now()}
+    Operator.update(facts).where(Operator.id == operator.id).execute()
+    sessions.end_all(operator)
+    for name, value in facts.items():
+        setattr(operator, name, value)
+
+
+def password_holds(operator: Operator, password: str) -> bool:
+    """Is this the account's password? Raises Refused 42900: too many wait for the hash of theirs."""
+    return passwords.holds(operator.password, password, known=True)
+
+
+def sign_in(name: str, password: str, *, known: bool = False) -> Operator | None:
+    """The account with this name and password; None, after as long, if there is none or it is disabled.
+
+    A password that was stored with a cheaper method is stored anew.
+
+    Args:
+        known: from a device on which the account has signed in before.
+
+    Raises:
+        Refused: 42900, too many wait for the hash of theirs.
+    """
+    found = Operator.get_or_none(Operator.name == name)
+    if not passwords.holds(found and found.password, password, known=known) or not found.enabled:
+        return None
+    if passwords.is_weaker(found.password):
+        _store_again(found, passwords.hashed(password))
+    return found
+
+
+@transaction
+def _store_again(operator: Operator, stored: str) -> None:
+    unchanged = (Operator.id == operator.id) & (Operator.password == operator.password)
+    Operator.update(password=stored, updatetime=business_clock.now()).where(unchanged).execute()
+    operator.password = stored
+
+
+def mark(name: str) -> str:
+    """What a device remembers of an account; empty if there is no such account.
+
+    It changes with the password, and once a second factor is set up: a sign-in before that took the password only.
+    """
+    query = Operator.select(Operator.password, SecondFactor.createtime).left_outer_join(SecondFactor)
+    for password, since in query.where(Operator.name == name).tuples():
+        return hashlib.sha256(f"{name} {password}{since or ''}".encode()).hexdigest()[:32]
+    return ""

@@ -1,0 +1,102 @@
+"""Passwords of operators: which are strong enough, and hashing them one at a time.
+
+A hash takes 128 MB and some 0.4 s of a core, so parallel sign-ins could take all memory and every request thread.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import TypeVar
+
+from werkzeug.security import check_password_hash, generate_password_hash
+from zxcvbn import zxcvbn
+
+from services.errors import N_, NotPossible, Refused
+from services.platform import cpu_affinity
+
+T = TypeVar("T")
+
+METHOD = "scrypt:131072:8:1"
+SHORTEST, LONGEST = 10, 200  # characters
+JUDGED = 40  # characters that are judged; more make no password weaker
+STRONG = 3  # of zxcvbn's scores 0 to 4: more than 10^8 guesses
+# Parts of common passwords that zxcvbn's English lists lack or take for rare.
+COMMON = ("woaini", "woaiwojia", "5201314", "1314520", "1314", "520", "admin", "administrator", "console", "operator")
+MOST_WAITING = 4  # callers whose password is hashed or waits for that, of strangers and of others
+
+_hashing = threading.Lock()
+_queues = {known: threading.BoundedSemaphore(MOST_WAITING) for known in (False, True)}
+
+
+@contextmanager
+def _turn(known: bool) -> Iterator[None]:
+    """Wait for the hashes of others, unless too many wait already.
+
+    Args:
+        known: the caller has a queue that strangers do not fill.
+
+    Raises:
+        Refused: 42900.
+    """
+    if not _queues[known].acquire(blocking=False):
+        raise Refused(42900, retry_after=2)
+    try:
+        with _hashing:
+            yield
+    finally:
+        _queues[known].release()
+
+
+def _alone(work: Callable[[], T], known: bool) -> T:
+    with _turn(known):
+        return cpu_affinity.do(work)
+
+
+def check_strength(password: str, name: str) -> None:
+    """Raise NotPossible if a password is too short, too long, common, or like the account's name."""
+    if not SHORTEST <= len(password) <= LONGEST:
+        said = N_("a password has %(least)s to %(most)s characters")
+        raise NotPossible(said, {"password": [said]}, least=str(SHORTEST), most=str(LONGEST))
+    if zxcvbn(password[:JUDGED], user_inputs=[name, *COMMON])["score"] < STRONG:
+        said = N_("this password is easy to guess: use a longer one, such as four words that do not belong together")
+        raise NotPossible(said, {"password": [said]})
+
+
+def hashed(password: str) -> str:
+    """What is stored of a password."""
+    return _alone(lambda: generate_password_hash(password, METHOD), known=True)
+
+
+@cache
+def _of_nobody() -> str:
+    return generate_password_hash(secrets.token_hex(16), METHOD)
+
+
+def holds(stored: str | None, password: str, *, known: bool) -> bool:
+    """Compare a password with what is stored; with None, or an older hash that it does not fit, it takes as long.
+
+    Args:
+        known: the caller has been here before (see `_turn`).
+
+    Raises:
+        Refused: 42900, too many wait.
+    """
+    given = password[:LONGEST]
+
+    def compare() -> bool:
+        if stored is not None and check_password_hash(stored, given):
+            return True
+        if stored is None or is_weaker(stored):  # otherwise the time would say which names there are
+            check_password_hash(_of_nobody(), given)
+        return False
+
+    return _alone(compare, known)
+
+
+def is_weaker(stored: str) -> bool:
+    """Was this stored with an older, cheaper method?"""
+    return not stored.startswith(f"{METHOD}$")

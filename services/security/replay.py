@@ -1,0 +1,225 @@
+"""No request counts twice: nonces, and Idempotency-Keys for a safe retry (docs/signing.md, docs/orders.md)."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from peewee import IntegrityError
+
+from models.db.base import Statement, database
+from models.db.writer import after_commit, grouped, transaction
+from models.tables.merchant import Merchant
+from models.tables.order import Order
+from models.tables.replay import END, START, IdempotencyKey, Nonce, drop_old
+from services.errors import Refused
+from services.platform import clock
+from services.security import signing
+
+WINDOW = 300  # seconds that a request's timestamp may differ from the server's clock
+GOOD_FOR = 2 * WINDOW + 60  # seconds after which no timestamp can bring a request back, however times were rounded
+KEY_KEPT = 24 * 3600
+PURGE_STEP, PURGE_STEPS = 1_000, 20  # rows that a purge looks at in one transaction, and how many of those
+RUNNING = 60  # seconds after which a first request that left no outcome is known to have died
+
+
+_spent = Statement(lambda v: Nonce.select(Nonce.createtime).where(Nonce.merchant == v.merchant, Nonce.nonce == v.nonce))
+
+
+class NonceMemory:
+    """The nonces of the last minutes, in two generations: remembered for one to two lifetimes.
+
+    Those of orders are in the database and need not be here, so orders cost no memory. On Postgres all of them
+    are there, for other hosts to see, and here only while their request runs.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.forget()
+
+    def forget(self) -> None:
+        """Start empty."""
+        self._now: set[tuple[int, str]] = set()
+        self._before: set[tuple[int, str]] = set()
+        self._turns_at = clock.steady() + GOOD_FOR
+
+    def spend(self, merchant: int, nonce: str) -> bool:
+        """True the first time."""
+        with self._lock:
+            if clock.steady() >= self._turns_at:
+                self._before, self._now = self._now, set()
+                self._turns_at = clock.steady() + GOOD_FOR
+            if (merchant, nonce) in self._now or (merchant, nonce) in self._before:
+                return False
+            self._now.add((merchant, nonce))
+            return True
+
+    def holds(self, merchant: int, nonce: str) -> bool:
+        """Is it remembered here?"""
+        with self._lock:
+            return (merchant, nonce) in self._now or (merchant, nonce) in self._before
+
+    def release(self, nonces: list[tuple[int, str]]) -> None:
+        """Forget nonces that the database remembers now."""
+        with self._lock:
+            self._now.difference_update(nonces)
+            self._before.difference_update(nonces)
+
+
+memory = NonceMemory()
+
+
+@dataclass(frozen=True)
+class Call:
+    """One authenticated request: whose it is, its nonce, and what makes it the same as another."""
+
+    merchant: Merchant
+    nonce: str
+    payload: dict[str, Any]
+    idempotency_key: str = ""
+
+    @property
+    def payload_hash(self) -> str:
+        """A digest of what the payload says, the four auth fields aside: alike where the same would be signed."""
+        return hashlib.sha256(signing.string_to_sign("", self.payload).encode()).hexdigest()
+
+
+def is_fresh(timestamp: int) -> bool:
+    """Is it within the window; and if the clock was set back, not of a time whose nonces are forgotten already?"""
+    if abs(int(time.time()) - timestamp) > WINDOW:
+        return False
+    clock.seen.use()
+    return not clock.seen.is_lost(timestamp, WINDOW + 1, GOOD_FOR)
+
+
+def spend_nonce(merchant: Merchant, nonce: str) -> None:
+    """Spend a nonce in memory, where all but those of orders are. Raises Refused 40104."""
+    if not memory.spend(merchant.id, nonce):
+        raise Refused(40104)
+
+
+def refuse_order_nonce(merchant: Merchant, nonce: str) -> None:
+    """Refuse a nonce that an earlier order was created with. Raises Refused 40104."""
+    if memory.holds(merchant.id, nonce) and _spent.run(merchant=merchant.id, nonce=nonce).fetchone():
+        raise Refused(40104)
+
+
+def keep_nonce(merchant: Merchant, nonce: str) -> None:
+    """Spend the nonce of a request that made no order, for all hosts to see where there are several.
+
+    Raises:
+        Refused: 40104, an earlier order was created with it, or another host has seen it.
+    """
+    if not database.is_shared:
+        refuse_order_nonce(merchant, nonce)
+    elif memory.holds(merchant.id, nonce) and not _keep((merchant.id, nonce)):
+        raise Refused(40104)
+
+
+def _owner(spent: tuple[int, str]) -> int:
+    return spent[0]
+
+
+@grouped(_owner)
+def _keep(spent: list[tuple[int, str]]) -> list[bool]:
+    """Put nonces into the database; for each, whether it was not there."""
+    # Should the machine fail now they are forgotten, as those in memory would be: nobody waits for the disk.
+    database.execute_sql("SET LOCAL synchronous_commit = off")
+    now = int(time.time())
+    rows = [{"merchant": merchant, "nonce": nonce, "createtime": now} for merchant, nonce in sorted(spent)]
+    added = Nonce.insert_many(rows).on_conflict_ignore().returning(Nonce.merchant, Nonce.nonce).tuples().execute()
+    new = set(added)
+    after_commit(lambda: memory.release(spent))
+    return [each in new for each in spent]
+
+
+def earlier(call: Call) -> IdempotencyKey | None:
+    """What an earlier request with this Idempotency-Key left.
+
+    Raises:
+        Refused: 42201, it had another payload; 40902, it is still running.
+    """
+    if not call.idempotency_key:
+        return None
+    refuse_order_nonce(call.merchant, call.nonce)
+    now = int(time.time())
+    row = IdempotencyKey.get_or_none(
+        IdempotencyKey.merchant == call.merchant,
+        IdempotencyKey.key == call.idempotency_key,
+        IdempotencyKey.createtime > now - KEY_KEPT,
+    )
+    if row is not None:
+        if row.payload_hash != call.payload_hash:
+            raise Refused(42201)
+        if row.outcome is None and abs(now - row.createtime) < RUNNING:  # else it died, or the clock was set back
+            raise Refused(40902, retry_after=1)
+    return row
+
+
+@transaction
+def record(spent: list[tuple[Call, Order | None, int | None]]) -> None:
+    """Spend nonces and keys for good; in the orders' own transaction where there are any.
+
+    Args:
+        spent: each call, its order (None where it was refused) and the code of its answer, if known.
+
+    Raises:
+        Refused: 40104 or 40902, another request was quicker.
+    """
+    now = int(time.time())
+    nonces = [(call.merchant.id, call.nonce) for call, _, _ in spent]
+    after_commit(lambda: memory.release(nonces))
+    try:
+        Nonce.add_all([{"merchant": merchant, "nonce": nonce, "createtime": now} for merchant, nonce in nonces])
+    except IntegrityError:
+        raise Refused(40104) from None
+    for call, order, outcome in spent:
+        if call.idempotency_key:
+            _record_key(call, order, outcome, now)
+
+
+def _record_key(call: Call, order: Order | None, outcome: int | None, now: int) -> None:
+    mine = (IdempotencyKey.merchant == call.merchant) & (IdempotencyKey.key == call.idempotency_key)
+    IdempotencyKey.delete().where(mine, IdempotencyKey.createtime <= now - KEY_KEPT).execute()
+    try:
+        IdempotencyKey.add(
+            merchant=call.merchant.id,
+            key=call.idempotency_key,
+            payload_hash=call.payload_hash,
+            order=order and order.id,
+            outcome=outcome,
+            createtime=now,
+        )
+    except IntegrityError:
+        raise Refused(40902, retry_after=1) from None
+
+
+@transaction
+def finish(call: Call, outcome: int) -> None:
+    """Keep the code that the first request is answered with."""
+    if call.idempotency_key:
+        IdempotencyKey.update(outcome=outcome).where(
+            IdempotencyKey.merchant == call.merchant, IdempotencyKey.key == call.idempotency_key
+        ).execute()
+
+
+_reached = {Nonce: START, IdempotencyKey: START}
+
+
+def purge() -> None:
+    """Drop nonces that no timestamp can bring back, and keys past their day; nothing in the first minutes of a process.
+
+    It goes through each table from where it stopped the last time, at most to the end.
+    """
+    old = clock.seen.before(GOOD_FOR)
+    if old is None:
+        return
+    for table, kept in ((Nonce, GOOD_FOR), (IdempotencyKey, KEY_KEPT)):
+        for _ in range(PURGE_STEPS):
+            _reached[table] = drop_old(table, old + GOOD_FOR - kept, _reached[table], PURGE_STEP)
+            if _reached[table] == END:
+                _reached[table] = START
+                break

@@ -1,0 +1,165 @@
+"""Sandbox channels outside demo mode: none takes anything, and money that one credited cannot be withdrawn.
+
+Anyone with the address of a payment page can have a sandbox channel report a payment. Outside demo mode no money of
+a sandbox channel is real, so what it posted must be reversed (services/console/sandbox_removal.py).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from typing import Any
+
+from peewee import fn
+
+import business_clock
+import settings
+from gateways.base import Driver
+from gateways.sandbox.driver import SandboxDriver
+from models.db.writer import transaction
+from models.tables.channel import Channel
+from models.tables.ledger import AVAILABLE, CLEARING, HELD, Entry, LedgerAccount, Posting
+from models.tables.merchant import Merchant
+from models.tables.order import CONFIRMED, PENDING, SELL, Order
+from services.errors import N_, NotPossible
+
+log = logging.getLogger(__name__)
+
+REMOVED = "sandbox_removal"  # the purpose of a posting that reverses what sandbox channels posted
+DEMO_ONLY = N_("the sandbox exists in demo mode only: choose another provider")
+NOT_REAL = N_(
+    "the merchant %(key)s has money from a sandbox channel, which is not real: "
+    "run `flask ledger remove-sandbox %(key)s` first"
+)
+# For merchants, after the text of 40901.
+WITHHELD = "part of it is test money of a sandbox channel, which the operator must remove first"
+
+
+class NoSandbox(Driver):
+    """Takes the place of the sandbox driver outside demo mode: it takes no deposits, payouts, notices or queries."""
+
+    name = SandboxDriver.name
+
+
+def is_barred(channel: Channel) -> bool:
+    """Is it a sandbox channel outside demo mode?"""
+    return channel.driver == SandboxDriver.name and not settings.active().demo
+
+
+def channels() -> list[Channel]:
+    """The sandbox channels, by id, if this is not demo mode."""
+    if settings.active().demo:
+        return []
+    return list(Channel.select().where(Channel.driver == SandboxDriver.name).order_by(Channel.id))
+
+
+def warning() -> str:
+    """One line that names the sandbox channels, whose money is in the books, and the remedy; "" without any."""
+    found = channels()
+    if not found:
+        return ""
+    names = ", ".join(f"{channel.id} ({channel.name})" for channel in found)
+    keys = ", ".join(row.key for row in with_money())
+    money = f"; withdrawals of {keys} are refused until `flask ledger remove-sandbox` reverses it" if keys else ""
+    return f"The sandbox exists in demo mode only: its channels are disabled: {names}{money}"
+
+
+@transaction
+def disable() -> None:
+    """Disable the sandbox channels outside demo mode, and log which they are and what to do."""
+    ids = [channel.id for channel in channels() if channel.enabled]
+    if ids:
+        Channel.update(enabled=False, updatetime=business_clock.now()).where(Channel.id.in_(ids)).execute()
+    if text := warning():
+        log.warning(text)
+
+
+def net(merchant_id: int, ids: list[int]) -> dict[tuple[str, int], int]:
+    """What sandbox channels and their removal changed on each account together with this merchant, in fen.
+
+    An order without an entry on a channel's clearing account has only held money and returned it.
+
+    Args:
+        ids: of the sandbox channels.
+    """
+    own = Entry.alias()
+    theirs = fn.EXISTS(own.select(own.id).where(own.posting == Posting.id, own.account.in_(_accounts(merchant_id))))
+    through = Posting.id.in_(_through(ids))
+    orders = Posting.select(Posting.order).where(theirs, through, Posting.order.is_null(False))
+    found: Counter[tuple[str, int]] = Counter()
+    for condition in (
+        Posting.order.in_(orders),
+        Posting.order.is_null() & theirs & (through | (Posting.purpose == REMOVED)),
+    ):
+        rows = (
+            Entry.select(LedgerAccount.kind, LedgerAccount.owner, fn.SUM(Entry.amount))
+            .join(LedgerAccount)
+            .switch(Entry)
+            .join(Posting)
+            .where(condition)
+            .group_by(LedgerAccount.kind, LedgerAccount.owner)
+            .tuples()
+        )
+        found.update({(kind, owner): int(fen) for kind, owner, fen in rows})
+    return {account: fen for account, fen in found.items() if fen}
+
+
+def _accounts(merchant_id: int) -> list[int]:
+    own = LedgerAccount.kind.in_((AVAILABLE, HELD)) & (LedgerAccount.owner == merchant_id)
+    return [row.id for row in LedgerAccount.select(LedgerAccount.id).where(own)]
+
+
+def _through(ids: list[int]) -> Any:
+    """The postings with an entry on the clearing account of one of these channels."""
+    clearing = LedgerAccount.select(LedgerAccount.id).where(
+        LedgerAccount.kind == CLEARING, LedgerAccount.owner.in_(ids)
+    )
+    through = Entry.alias()
+    return through.select(through.posting).where(through.account.in_([row.id for row in clearing]))
+
+
+def _holding(ids: list[int]) -> Any:
+    """The merchants with open withdrawals on these channels, along the index of a merchant's orders by status."""
+    every = Order.merchant.in_(Merchant.select(Merchant.id))
+    is_open = (Order.order_type == SELL) & Order.status.in_((PENDING, CONFIRMED)) & Order.channel.in_(ids)
+    return Order.select(Order.merchant).where(every, is_open)
+
+
+def has_money(merchant_id: int) -> bool:
+    """Does the merchant have postings of a sandbox channel outside demo mode that were not reversed?
+
+    One query if there is no sandbox channel. services/merchants/cache.py keeps the result for each merchant.
+    """
+    ids = [channel.id for channel in channels()]
+    if not ids:
+        return False
+    return bool(net(merchant_id, ids)) or _holding(ids).where(Order.merchant == merchant_id).exists()
+
+
+def withholds(order: Order) -> bool:
+    """Is it a withdrawal whose merchant has such money?"""
+    return not order.is_buy and has_money(order.merchant_id)
+
+
+def refuse_payout(order: Order) -> None:
+    """Raise NotPossible if it is a withdrawal whose merchant has such money."""
+    if withholds(order):
+        raise NotPossible(NOT_REAL, key=order.merchant.key)
+
+
+def with_money() -> list[Merchant]:
+    """All such merchants, by id."""
+    ids = [channel.id for channel in channels()]
+    if not ids:
+        return []
+    through = _through(ids).alias("through")  # joined, so that only their postings are read and not all of a merchant's
+    owners = (
+        Entry.select(LedgerAccount.owner)
+        .join(through, on=(Entry.posting == through.c.posting_id))
+        .switch(Entry)
+        .join(LedgerAccount)
+        .where(LedgerAccount.kind.in_((AVAILABLE, HELD)))
+        .distinct()
+    )
+    candidates = Merchant.select().where(Merchant.id.in_(owners) | Merchant.id.in_(_holding(ids))).order_by(Merchant.id)
+    return [merchant for merchant in candidates if has_money(merchant.id)]

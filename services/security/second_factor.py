@@ -1,0 +1,173 @@
+"""The second factor of operators: codes of an authenticator app (TOTP, RFC 6238), or recovery codes, each used once."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+import time
+from urllib.parse import urlsplit
+
+import pyotp
+from pyotp.exceptions import OTPVerificationError
+
+import settings
+from models.db.writer import transaction
+from models.tables.operator import Operator
+from models.tables.second_factor import RecoveryCode, SecondFactor
+from services.errors import N_, NotPossible
+from services.security import operators, sessions, vault
+
+WINDOW = 1  # steps of 30 s that a phone's clock may differ
+RECOVERY_CODES = 10
+_DIGITS = 20  # of a recovery code: 66 bits, so its plain hash cannot be guessed
+_APP_CODE = re.compile(r"[0-9]{6}", re.ASCII)
+NONE = N_("This account does not use two-factor authentication.")
+INCORRECT = N_("The code is incorrect or was used before. Wait for the next one.")
+
+
+def new_secret() -> str:
+    """A secret for an app, in base32."""
+    return pyotp.random_base32()
+
+
+def address(secret: str, name: str) -> str:
+    """What the QR code for an app says: an otpauth:// address with the secret."""
+    issuer = f"Merchant orders ({urlsplit(settings.active().public_url).hostname})"
+    return pyotp.TOTP(secret).provisioning_uri(name=name, issuer_name=issuer)
+
+
+def of(operator: Operator) -> SecondFactor | None:
+    """The account's app, if it has one."""
+    found: SecondFactor | None = SecondFactor.get_or_none(SecondFactor.operator == operator.id)
+    return found
+
+
+def of_all() -> set[int]:
+    """The ids of the accounts that have a second factor."""
+    return {row.operator_id for row in SecondFactor.select(SecondFactor.operator)}
+
+
+def is_required() -> bool:
+    """Return whether every account must have one (`second_factor_required`)."""
+    return settings.active().second_factor_required
+
+
+def is_missing(operator: Operator) -> bool:
+    """Return whether the account must set one up before it can do anything else."""
+    return is_required() and of(operator) is None
+
+
+def recovery_codes_left(operator: Operator) -> int:
+    """How many recovery codes were not used yet."""
+    return int(RecoveryCode.select().where(RecoveryCode.operator == operator.id).count())
+
+
+def _timecode(secret: str, code: str) -> int:
+    """The 30 s to which an app's code belongs. Raises NotPossible."""
+    try:
+        if _APP_CODE.fullmatch(code):
+            return pyotp.TOTP(secret).verify_and_get_timecode(code, valid_window=WINDOW)
+    except OTPVerificationError:
+        pass
+    raise NotPossible(INCORRECT, {"code": [INCORRECT]})
+
+
+def _plain(typed: str) -> str:
+    return re.sub(r"[\s-]", "", typed)
+
+
+def _hashed(code: str) -> str:
+    return hashlib.sha256(code.encode()).hexdigest()
+
+
+def set_up(operator: Operator, secret: str, typed: str, session_id: int) -> list[str]:
+    """Store the secret of an app once it has shown a code; the account's other sessions end.
+
+    Returns:
+        the recovery codes, which are stored as hashes only.
+
+    Raises:
+        NotPossible: the code is not of this secret, the account has a second factor, or it has been changed since
+            `operator` was read.
+    """
+    return _set_up(operator, secret, _timecode(secret, _plain(typed)), session_id)
+
+
+@transaction
+def _set_up(operator: Operator, secret: str, timecode: int, session_id: int) -> list[str]:
+    # Locks the row, and voids a sign-in that has found no second factor but has not begun its session.
+    same = (Operator.id == operator.id) & (Operator.session == operator.session)
+    if not Operator.update(session=secrets.token_hex(16)).where(same).execute():
+        raise NotPossible(N_("This account has just been changed. Sign in again."))
+    if of(operator) is not None:
+        raise NotPossible(N_("This account already uses two-factor authentication."))
+    facts = {"secret": vault.seal(secret), "timecode": timecode, "createtime": int(time.time())}
+    SecondFactor.add(operator_id=operator.id, **facts)
+    sessions.end_all(operator, but=session_id)
+    return _new_codes(operator)
+
+
+@transaction
+def renew_codes(operator: Operator) -> list[str]:
+    """Replace all recovery codes; the new ones. Raises NotPossible: the account has no second factor."""
+    # Locks the row: on Postgres, the codes of a renewal at the same time would stay valid beside these.
+    same = SecondFactor.update(timecode=SecondFactor.timecode).where(SecondFactor.operator == operator.id)
+    if not same.execute():
+        raise NotPossible(NONE)
+    return _new_codes(operator)
+
+
+def _new_codes(operator: Operator) -> list[str]:
+    RecoveryCode.delete().where(RecoveryCode.operator == operator.id).execute()
+    codes = [f"{secrets.randbelow(10**_DIGITS):0{_DIGITS}}" for _ in range(RECOVERY_CODES)]
+    RecoveryCode.add_all([{"operator_id": operator.id, "key": _hashed(code)} for code in codes])
+    return ["-".join(re.findall(".{5}", code)) for code in codes]
+
+
+def check(operator: Operator, typed: str) -> bool:
+    """Accept a code of the account's app or a recovery code, each once.
+
+    Returns:
+        whether it was a recovery code.
+
+    Raises:
+        NotPossible: it is neither, or it was used already.
+    """
+    code, factor = _plain(typed), of(operator)
+    if factor is None:
+        raise NotPossible(NONE)
+    if len(code) == _DIGITS:
+        _use_recovery_code(operator, code)
+        return True
+    _use(factor, _timecode(vault.unseal(factor.secret), code))
+    return False
+
+
+@transaction
+def _use(factor: SecondFactor, timecode: int) -> None:
+    unused = (SecondFactor.id == factor.id) & (SecondFactor.timecode < timecode)
+    if not SecondFactor.update(timecode=timecode).where(unused).execute():
+        raise NotPossible(INCORRECT, {"code": [INCORRECT]})
+
+
+@transaction
+def _use_recovery_code(operator: Operator, code: str) -> None:
+    this = (RecoveryCode.operator == operator.id) & (RecoveryCode.key == _hashed(code))
+    if not RecoveryCode.delete().where(this).execute():
+        raise NotPossible(INCORRECT, {"code": [INCORRECT]})
+
+
+@transaction
+def remove(operator: Operator) -> None:
+    """Remove the account's second factor and recovery codes. Raises NotPossible: it has none."""
+    RecoveryCode.delete().where(RecoveryCode.operator == operator.id).execute()
+    if not SecondFactor.delete().where(SecondFactor.operator == operator.id).execute():
+        raise NotPossible(NONE)
+
+
+@transaction
+def reset(operator: Operator) -> None:
+    """Remove the second factor after a device was lost, and end all sessions. Raises NotPossible: there is none."""
+    remove(operator)
+    operators.end_sessions(operator)

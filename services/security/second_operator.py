@@ -1,0 +1,90 @@
+"""Payouts above an amount take effect only once a second operator approves them (`second_operator_above`)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import TypeVar
+
+import business_clock
+import settings
+from models.db.writer import transaction
+from models.tables.order import Order
+from models.tables.second_operator import PayoutRequest
+from services.errors import N_, NotPossible
+from services.security import audit
+
+T = TypeVar("T")
+
+ALONE = "from the command line, without a second operator"
+
+
+def is_above(fen: int) -> bool:
+    """Is this amount one that two operators must pay out?"""
+    return 0 < settings.active().second_operator_above < fen
+
+
+def is_needed(order: Order, amount: int | None = None) -> bool:
+    """Do two operators have to pay out this order, or this amount of it in fen?"""
+    return not order.is_buy and (is_above(order.amount) or is_above(amount or 0))
+
+
+def waiting(order: Order) -> PayoutRequest | None:
+    """The request that another operator must approve, unless it is void."""
+    row: PayoutRequest | None = PayoutRequest.get_or_none(
+        PayoutRequest.order == order.id, PayoutRequest.status == order.status
+    )
+    return row
+
+
+@transaction
+def request(order: Order, action: str, given: dict[str, str], who: str) -> PayoutRequest:
+    """Record that an operator wants to do `action`; nothing is paid. Raises NotPossible: there is a request."""
+    order = Order.held(order.id)
+    earlier = waiting(order)
+    if earlier is not None:
+        raise NotPossible(N_("%(who)s has requested this already: another operator must approve it"), who=earlier.who)
+    PayoutRequest.delete().where(PayoutRequest.order == order.id).execute()  # a void one
+    facts = {"status": order.status, "who": who, "at": business_clock.now()}
+    made: PayoutRequest = PayoutRequest.create(order=order.id, action=action, given=json.dumps(given), **facts)
+    return made
+
+
+def _take(order: Order, request_id: int) -> PayoutRequest:
+    """Delete the request as it was seen, in the caller's transaction. Raises NotPossible: it is void or gone."""
+    row = waiting(Order.held(order.id))
+    if row is None or row.id != request_id:
+        raise NotPossible(N_("the request is void: the order changed, or somebody decided about it"))
+    row.delete_instance()
+    return row
+
+
+@transaction
+def approve(order: Order, request_id: int, who: str, carry_out: Callable[[str, dict[str, str]], T]) -> T:
+    """Consume a request and carry it out, in one transaction.
+
+    Args:
+        carry_out: takes the action and what was given with it; makes no call to a channel.
+
+    Raises:
+        NotPossible: `who` made the request, it is void, or the act's own reason.
+    """
+    row = _take(order, request_id)
+    if row.who == who:
+        raise NotPossible(N_("another operator must approve this: you requested it"))
+    return carry_out(row.action, row.asked)
+
+
+@transaction
+def withdraw(order: Order, request_id: int) -> None:
+    """Delete a request; nothing is paid. Raises NotPossible: it is void or gone."""
+    _take(order, request_id)
+
+
+@transaction
+def alone(order: Order, verb: str, act: Callable[[], T], amount: int | None = None) -> T:
+    """Carry out an act of the command line, which needs no second operator, and record that it had none."""
+    if is_needed(order, amount):
+        PayoutRequest.delete().where(PayoutRequest.order == order.id).execute()
+        audit.record(audit.HERE, verb, "order", order.order_no, ALONE)
+    return act()

@@ -1,0 +1,127 @@
+"""Secrets and personal data at rest: sealed with Fernet keys from the environment or the key file."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import suppress
+from functools import lru_cache
+from pathlib import Path
+
+from cryptography.fernet import Fernet, InvalidToken, MultiFernet
+
+import business_clock
+from models.tables.merchant import Merchant
+from services.platform import files
+
+log = logging.getLogger(__name__)
+
+
+class VaultLocked(Exception):
+    """The key file can't be used, or is not the one that the data was sealed with."""
+
+
+class Ring:
+    """Keys, newest first: the first one seals, each one opens; and the file they are in, where they are in one."""
+
+    def __init__(self, text: str, file: Path | None = None, stamp: tuple[int, ...] | None = None):
+        """`text`: keys with commas or lines between them. Raises ValueError where there is none, or a wrong one."""
+        self.keys, self.file, self.stamp = text.replace(",", "\n").split(), file, stamp
+        self._fernet = MultiFernet([Fernet(key) for key in self.keys])
+
+    @classmethod
+    def read(cls, file: Path) -> Ring:
+        """The keys in a file. Raises OSError, ValueError."""
+        stamp = _stamp(file)  # before it is read: a change in between is seen the next time
+        return cls(file.read_text("ascii"), file, stamp)
+
+    def seal(self, text: str) -> str:
+        """The sealed form of a text."""
+        return self._fernet.encrypt(text.encode()).decode()
+
+    def open(self, token: str) -> str:
+        """The text of a sealed form. Raises InvalidToken."""
+        return self._fernet.decrypt(token.encode()).decode()
+
+    def reseal(self, token: str) -> str:
+        """The same text, sealed with the first key. Raises InvalidToken."""
+        return self._fernet.rotate(token.encode()).decode()
+
+
+_ring: list[Ring] = []
+
+
+def _stamp(file: Path) -> tuple[int, ...] | None:
+    """What differs where another file, or another text, has this name; None where there is none."""
+    try:
+        seen = file.stat()
+    except OSError:
+        return None
+    return seen.st_ino, seen.st_mtime_ns, seen.st_size
+
+
+def current() -> Ring:
+    """The ring, read again where its file has changed: `flask vault rotate` does that while the service runs."""
+    ring = _ring[0]
+    if ring.file is not None and ring.stamp != (stamp := _stamp(ring.file)):
+        try:
+            ring = Ring.read(ring.file)
+        except (OSError, ValueError) as error:
+            # All that is in the database opens with the keys at hand, and nobody else has them any more.
+            log.error("%s can't be used, put the right one back: %s", ring.file, error)
+            ring.stamp = stamp
+        _ring[0] = ring
+    return ring
+
+
+def open_vault(keys: str, path: Path, *, create: bool) -> None:
+    """Use `keys` (newest first, joined by commas or lines), or the key file `path` where empty.
+
+    Args:
+        create: nothing was sealed yet, so the file may be made where it is missing.
+
+    Raises:
+        VaultLocked: the keys are no Fernet keys, or the file can't be read.
+    """
+    try:
+        if create and not keys and not path.exists():
+            with suppress(FileExistsError):  # another process was quicker
+                files.write(path, Fernet.generate_key().decode() + "\n", files.finish)
+        _ring[:] = [Ring(keys) if keys else Ring.read(path)]
+    except OSError as error:
+        raise VaultLocked(f"{path}: {error.strerror}; put the key file back") from None
+    except ValueError:
+        where = "ORDERS_VAULT_KEY" if keys else path
+        raise VaultLocked(f"{where} holds no key, or a damaged one: put the right one back") from None
+    unseal.cache_clear()
+
+
+def seal(text: str) -> str:
+    """The sealed form of a text."""
+    return current().seal(text)
+
+
+@lru_cache(maxsize=4096)
+def unseal(token: str) -> str:
+    """The text of a sealed form.
+
+    Raises:
+        VaultLocked: it was sealed with a key that is not here.
+    """
+    for ring in (lambda: _ring[0], current):
+        with suppress(InvalidToken):
+            return ring().open(token)
+    raise VaultLocked("the database was sealed with another key: put the right one back (vault.key, or vault_key)")
+
+
+def same(token: str, other: str) -> bool:
+    """Is it one text, which a rotation of the keys may have sealed again? Raises VaultLocked."""
+    return token == other or unseal(token) == unseal(other)
+
+
+def valid_secrets(merchant: Merchant, column: str) -> list[str]:
+    """The secrets in `column` that are valid now, newest first: two while the merchant rotates."""
+    sealed = [getattr(merchant, column)]
+    previous, until = getattr(merchant, f"previous_{column}"), getattr(merchant, f"previous_{column}_until")
+    if previous and until > business_clock.now():
+        sealed.append(previous)
+    return [unseal(token) for token in sealed]

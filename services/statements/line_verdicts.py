@@ -1,0 +1,82 @@
+"""What the table of verdicts says of a statement's lines about one payment."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from gateways.base import Report, State
+from models.tables.order import CANCELLED, MONEY_IN, PAYOUT_CONFLICT, REVERSED
+from services.orders import positions
+from services.orders.positions import COMPLETE, CREDIT, Position
+from services.orders.positions import FAILED as BOUNCED
+from services.orders.verdicts import CLOSE, NONE, TABLE, Books, Verdict
+from services.statements.matching import Payment
+from services.statements.parse import FAILED
+
+
+def agrees(payment: Payment) -> bool:
+    """Do the lines about this payment call for nothing, as if the channel had reported what they leave of it?"""
+    gross, back = gross_of(payment), sum(abs(line.amount) for line in payment.back)
+    if payment.received and back > gross:
+        return False
+    position = _of_statement(payment, gross)
+    return _calls_for_nothing(position, _verdict(payment, position, gross, back))
+
+
+def gross_of(payment: Payment) -> int:
+    """What moved in all, in fen. A payment that no line is of is in another statement, as it is on record."""
+    return sum(abs(line.amount) for line in payment.paid) if payment.paid else payment.received
+
+
+def _verdict(payment: Payment, position: Position, gross: int, back: int) -> Verdict:
+    """What the table of verdicts says, as if the channel had reported what these lines leave of the payment."""
+    order = payment.record.order
+    if any(line.state == FAILED for line in payment.back):
+        back = gross
+    if not order.is_buy and not back and gross == payment.received and _bounced(payment):
+        back = gross  # in another statement
+    left = gross - back
+    report = Report(State.PAID, left, payment.reference) if left > 0 else Report(State.FAILED)
+    if not order.is_buy:
+        return TABLE[position.books][positions.proof_of_withdrawal(order, report, position)]
+    if any(not each.amount and each.kind in MONEY_IN for each in position.exceptions):
+        return NONE  # of unknown size
+    return TABLE[position.books][positions.proof_of_deposit(order, report, position)]
+
+
+def _calls_for_nothing(position: Position, verdict: Verdict) -> bool:
+    """Does it leave the money where it is? An order that waits for money that is not there moves none."""
+    if verdict.exception == CLOSE and not position.open:
+        verdict = verdict._replace(exception="")
+    return verdict == NONE or (position.books is Books.AWAITED and verdict == Verdict(CANCELLED))
+
+
+def is_booked(payment: Payment) -> bool:
+    """Do the books count the money of the order?"""
+    if payment.record.order.is_buy:
+        return payment.record.is_booked
+    return payment.position.books in (Books.SPENT, Books.SPENT_TWICE)
+
+
+def _bounced(payment: Payment) -> bool:
+    """Do the books know that this payout came back?"""
+    ends = {(REVERSED, CREDIT), (PAYOUT_CONFLICT, BOUNCED)}
+    about = payment.record.exceptions if payment.is_own else payment.position.exceptions
+    return any((each.kind, each.resolution) in ends for each in about)
+
+
+def _of_statement(payment: Payment, gross: int) -> Position:
+    """The position with the amounts that the channel has if only this statement's lines are looked at.
+
+    What went back, or may have, can be in another day's statement. `gross` is what its lines received, in fen.
+    """
+    position = payment.position
+    if not payment.record.order.is_buy:
+        others = position.books is Books.SPENT and not payment.is_own
+        settled = any(each.resolution == COMPLETE for each in position.exceptions)
+        return replace(position, books=Books.FREE) if others and not settled else position
+    if gross == payment.received:
+        return replace(position, least=payment.least, most=payment.received)
+    if not payment.back:
+        return replace(position, least=payment.received, most=payment.received)
+    return position

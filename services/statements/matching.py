@@ -1,0 +1,168 @@
+"""Which payment on record each line of a statement is about, and where the books have that payment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import date, datetime
+
+from gateways.base import CHINA
+from models.tables.order import MONEY_IN, PAYOUT_CONFLICT, PaymentException
+from services.orders import positions
+from services.orders.positions import CANCEL, COMPLETE, CREDIT, PAID_OUT, Position
+from services.statements.book_side import EDGE, Record
+from services.statements.parse import FAILED, PAID, REFUNDED, Line
+
+NEW = "\0"  # the number of a payment that is not on record: no payment has it
+
+
+@dataclass
+class Payment:
+    """One payment of a deposit, or one payout of a withdrawal, and the lines about it. In fen.
+
+    `received` is what the channel received or paid out in all, as far as the books know: 0 if it is not on record.
+    `paid` are lines by which the money moved, `back` those by which it went back, or never went.
+    """
+
+    record: Record
+    reference: str
+    received: int
+    position: Position
+    is_own: bool = False
+    paid: list[Line] = field(default_factory=list)
+    back: list[Line] = field(default_factory=list)
+
+    @property
+    def least(self) -> int:
+        """What the channel must have of it."""
+        return max(self.position.least, 0)
+
+    @property
+    def expected_back(self) -> int:
+        """How much may still go back without a difference to the books."""
+        return self.received - self.least - sum(abs(line.amount) for line in self.back)
+
+    @property
+    def told(self) -> PaymentException | None:
+        """The exception by which it was credited, or the order completed."""
+        money = (each for each in self.position.exceptions if each.kind in MONEY_IN)
+        return next((each for each in money if each.resolution in (CREDIT, COMPLETE)), None)
+
+
+def payments_of(record: Record, lines: list[Line]) -> list[Payment]:
+    """The payments of an order, those on record first, with the lines of a statement about them."""
+    found = list(_known(record))
+    _match_paid(record, [line for line in lines if went(record, line) == PAID], found)
+    back = [line for line in lines if went(record, line) == REFUNDED]
+    for line in back:
+        _refunded(record, line, found).back.append(line)
+    failed = [line for line in lines if went(record, line) == FAILED]
+    if failed and not back and not any(payment.paid for payment in found):
+        _failed(record, failed[0], found)
+    return found
+
+
+def went(record: Record, line: Line) -> str:
+    """What a line says of the money; without a status, a negative amount is a deposit's that went back."""
+    return REFUNDED if line.state == PAID and line.amount < 0 and record.order.is_buy else line.state
+
+
+def day_of(at: int) -> date:
+    """The day in China."""
+    return datetime.fromtimestamp(at, CHINA).date()
+
+
+def is_of_another_day(payment: Payment, line: Line) -> bool:
+    """Was the order's own money booked on another day than this line's, and does no number say that it is that?"""
+    moved, known = payment.record.moved_elsewhen, line.reference and line.reference == payment.reference
+    if known or not payment.is_own or moved is None or line.time is None:
+        return False
+    return day_of(line.time) not in {day_of(moved + step) for step in (-EDGE, 0, EDGE)}
+
+
+def _known(record: Record) -> Iterator[Payment]:
+    """The payments on record, the order's own first."""
+    order = record.order
+    if not order.is_buy:
+        yield from _payouts(record)
+        return
+    own = [order.channel_reference] if record.is_booked or record.was_taken_back else []
+    others = [each.reference for each in record.exceptions if each.kind in MONEY_IN]
+    for reference in dict.fromkeys(own + others):
+        position = positions.of_deposit(order, reference, record.exceptions)
+        received = positions.received(order, reference, record.exceptions)
+        if record.was_taken_back and reference in own:
+            received += order.amount
+        yield Payment(record, reference, received, position, reference in own)
+
+
+def _payouts(record: Record) -> Iterator[Payment]:
+    """The payouts on record. One that an operator declared as not sent is not: the statement may prove otherwise."""
+    order = record.order
+    conflicts = [each for each in record.exceptions if each.kind == PAYOUT_CONFLICT and each.resolution != CANCEL]
+    own = [order.channel_reference] if record.is_booked or order.channel_reference else []
+    own += [each.reference for each in conflicts if not record.is_booked and each.resolution in (COMPLETE, PAID_OUT)]
+    for reference in dict.fromkeys(own + [each.reference for each in conflicts]):
+        about = [each for each in conflicts if each.reference == reference]
+        amount = order.amount if reference in own else about[-1].amount
+        yield Payment(record, reference, amount, _position(record, reference), reference in own)
+
+
+def _position(record: Record, reference: str) -> Position:
+    """Where the books have the payment with this number."""
+    if record.order.is_buy:
+        return positions.of_deposit(record.order, reference, record.exceptions)
+    kept = [each for each in record.exceptions if (each.kind, each.resolution) != (PAYOUT_CONFLICT, CANCEL)]
+    return positions.of_payout(record.order, reference, kept, record.left_on)
+
+
+def _new(record: Record, line: Line) -> Payment:
+    return Payment(record, line.reference, 0, _position(record, NEW))
+
+
+def _match_paid(record: Record, paid: list[Line], found: list[Payment]) -> None:
+    """Each payment takes what it fits best on record: by the channel's number, the day, then the amount."""
+    references = {payment.reference for payment in found}
+    named = {line.reference for line in paid}
+    # Money of other days under another number is not what these lines tell of.
+    elsewhen = record.moved_at is None and "" not in {record.order.channel_reference, *named}
+    free = [each for each in found if not (each.is_own and elsewhen and each.reference not in named)]
+    for line in sorted(paid, key=lambda line: line.reference not in references):
+        alike = [
+            (each.reference != line.reference, is_of_another_day(each, line), each.received != abs(line.amount))
+            for each in free
+        ]
+        payment = free.pop(alike.index(min(alike))) if alike else _new(record, line)
+        payment.paid.append(line)
+        if not alike:
+            found.append(payment)
+
+
+def _refunded(record: Record, line: Line, found: list[Payment]) -> Payment:
+    """The payment of which this went back: by the channel's number, the amount, or else the order's own."""
+
+    def fit(payment: Payment) -> tuple[bool, ...]:
+        numbers = {payment.reference, *(each.reference for each in payment.paid)} - {""}
+        amounts = [abs(each.amount) for each in payment.paid]
+        undone = not payment.received and not payment.back and amounts == [abs(line.amount)]
+        awaited = payment.expected_back == abs(line.amount)
+        return line.reference not in numbers, not undone, not awaited, not payment.is_own
+
+    if not found:
+        found.append(_new(record, line))
+    return min(found, key=fit)
+
+
+def _failed(record: Record, line: Line, found: list[Payment]) -> None:
+    """A line that says that no money moved is about the payment with its number, or else about the order's own.
+
+    A deposit's payment with another number is another attempt: the unpaid one says nothing of it.
+    """
+    numbered = bool(line.reference) and record.order.is_buy
+    about = [each for each in found if line.reference and each.reference == line.reference]
+    about += [each for each in found if each.is_own and not (numbered and each.reference)]
+    if not about and not record.order.is_buy:
+        about = [_new(record, line)]
+        found += about
+    if about:
+        about[0].back.append(line)

@@ -1,0 +1,209 @@
+"""A channel's statement against the orders: where the two differ, and how (docs/reconciling.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from itertools import chain
+
+from gateways.base import CHINA
+from models.tables.channel import Channel
+from models.tables.order import MONEY_IN, PAYOUT_CONFLICT, REVERSED
+from schemas.views import hundredths
+from services.orders.lifecycle import ANSWERED
+from services.orders.positions import COMPLETE, CREDIT
+from services.orders.verdicts import Books
+from services.statements.book_side import Days, Record, Recorded, fee_of, recorded
+from services.statements.line_verdicts import agrees, gross_of, is_booked
+from services.statements.matching import Payment, day_of, is_of_another_day, payments_of, went
+from services.statements.parse import FAILED, PAID, REFUNDED, Line
+
+MISSING_HERE, MISSING_THERE, AMOUNT, STATUS, FEE = ("missing_here", "missing_there", "amount", "status", "fee")
+IS_FROZEN = "the channel holds the money back: ask its staff why, and until when"
+IS_UNSIZED = "some of it went back there, and the statement does not say how much; here nothing did"
+NOT_BOOKED = "the money moved there and is not booked here"
+MONEY = (*MONEY_IN, PAYOUT_CONFLICT)
+# Where the books count the money, of an order of any status.
+BOOKED = (Books.TO_CREDIT, Books.CREDITED, Books.SENT_BACK, Books.SPENT, Books.SPENT_TWICE)
+# What the money is here, if it is not booked.
+HERE = {
+    **dict.fromkeys((Books.QUESTIONED, Books.OPEN), "in an open exception"),
+    **dict.fromkeys((Books.IN_FLIGHT, Books.HELD_AGAIN), "held"),
+}
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One thing that the statement and the orders say differently; `here` and `there` in texts, by what they are."""
+
+    kind: str
+    order_no: str
+    reference: str
+    line: int | None
+    here: dict[str, str]
+    there: dict[str, str]
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What came of it: `matched` lines belong to an order of the channel; `sums` in fen."""
+
+    lines: int
+    matched: int
+    sums: dict[str, dict[str, int]]
+    differences: list[Difference]
+
+
+def compare(
+    channel: Channel, lines: list[Line], days: Days, types: Collection[int], fee_rate: int | None = None
+) -> Comparison:
+    """Compare a statement's lines with the channel's orders; nothing is changed.
+
+    Args:
+        days: of the statement.
+        types: of orders that the statement has at all.
+        fee_rate: what the channel keeps of deposits by contract, in basis points; None where that is not compared.
+    """
+    here = recorded(channel, lines, days, types, fee_rate)
+    by_order: dict[int, list[Line]] = {}
+    for line in lines:
+        if line.at in here.by_line:
+            by_order.setdefault(here.by_line[line.at].order.id, []).append(line)
+    records = {record.order.id: record for record in (*here.by_line.values(), *here.within)}
+    payments = {row: payments_of(record, by_order.get(row, [])) for row, record in records.items()}
+    differences = [_unknown(line, here.elsewhere.get(line.at)) for line in lines if line.at not in here.by_line]
+    for payment in chain.from_iterable(payments[row] for row in by_order):
+        differences += _judged(payment, fee_rate)
+    differences.sort(key=lambda difference: difference.line or 0)
+    for payment in chain.from_iterable(payments[record.order.id] for record in here.within):
+        differences += _not_there(payment, days)
+    return Comparison(
+        len({line.at for line in lines}),
+        len(here.by_line),
+        {"there": _sums(lines, here), "here": here.sums},
+        differences,
+    )
+
+
+def _said(line: Line) -> dict[str, str]:
+    return {"status": line.state, "amount": hundredths(line.amount)}
+
+
+def _on_record(payment: Payment) -> dict[str, str]:
+    order = payment.record.order
+    return {"status": order.status, "amount": hundredths(payment.received or order.amount)}
+
+
+def _difference(kind: str, payment: Payment, line: Line, detail: str) -> Difference:
+    here, there = _on_record(payment), _said(line)
+    detail = _with_exceptions(payment.record, detail)
+    return Difference(kind, payment.record.order.order_no, line.reference, line.at, here, there, detail)
+
+
+def _with_exceptions(record: Record, *details: str) -> str:
+    named = [f"{each.kind} ({each.resolution or 'open'})" for each in record.exceptions if each.resolution != ANSWERED]
+    exceptions = f"exceptions: {', '.join(named)}" if named else ""
+    return "; ".join(filter(None, (*details, exceptions)))
+
+
+def _unknown(line: Line, elsewhere: int | None) -> Difference:
+    detail = f"an order of channel {elsewhere}" if elsewhere else "" if line.number else "no order number"
+    return Difference(MISSING_HERE, line.number, line.reference, line.at, {}, _said(line), detail)
+
+
+def _not_there(payment: Payment, days: Days) -> Iterator[Difference]:
+    """Money of these days that the channel must have, and that no line is about."""
+    if payment.paid or payment.back:
+        return
+    record, (what, at) = payment.record, _moved(payment)
+    if not at or not days.have(record.order, at):
+        return
+    details = [f"{what} at {datetime.fromtimestamp(at, CHINA):%Y-%m-%d %H:%M:%S}"]
+    if step := days.neighbour(record.order, at):
+        neighbour = day_of(days.moment(record.order, at)) + timedelta(days=step)
+        details.append(f"at the edge of the day: it may stand in the statement of {neighbour}")
+    detail = _with_exceptions(record, *details)
+    yield Difference(MISSING_THERE, record.order.order_no, payment.reference, None, _on_record(payment), {}, detail)
+
+
+def _moved(payment: Payment) -> tuple[str, int]:
+    """What happened to money that some line should be about, and when; 0 if nothing did."""
+    for each in payment.position.open:
+        if each.kind == REVERSED:
+            return "reported here as reversed", int(each.createtime)
+    books, told = payment.position.books, payment.told
+    if not (payment.least if payment.record.order.is_buy else books in (Books.SPENT, Books.SPENT_TWICE)):
+        return "", 0
+    if told is not None and (not payment.is_own or told.resolution == COMPLETE):
+        way = "credited as" if told.resolution == CREDIT else "completed with"
+        return f"{way} {told.kind}; told of here", int(told.createtime)
+    return "moved here", (payment.is_own and payment.record.moved_at) or 0
+
+
+def _judged(payment: Payment, fee_rate: int | None) -> Iterator[Difference]:
+    """Where the lines about one payment differ from where the books have it."""
+    for line in payment.paid:
+        expected = fee_of(payment.record.order, abs(line.amount), fee_rate)
+        if line.fee is not None and expected is not None and line.fee != expected:
+            found = _difference(FEE, payment, line, "")
+            yield replace(found, here={"fee": hundredths(expected)}, there={"fee": hundredths(line.fee)})
+    for line in [line for line in payment.paid if is_of_another_day(payment, line)]:
+        booked = day_of(payment.record.moved_elsewhen or 0)
+        yield _difference(AMOUNT, payment, line, f"paid more than once, or booked on another day: {booked}")
+        payment.paid.remove(line)
+    differs = list(_against(payment)) if payment.paid or payment.back else []
+    yield from differs
+    for line in payment.paid:
+        if line.is_frozen:
+            yield _difference(STATUS, payment, line, IS_FROZEN)
+        if line.is_unsized and not differs and not _knows_of_refund(payment):
+            yield _difference(STATUS, payment, line, IS_UNSIZED)
+
+
+def _against(payment: Payment) -> Iterator[Difference]:
+    """The difference of amount or status, if there is one."""
+    record, position = payment.record, payment.position
+    paid, last = payment.paid[-1:], [*payment.paid, *payment.back][-1]
+    if agrees(payment):
+        if detail := _open(payment):
+            yield _difference(STATUS, payment, last, detail)
+    elif payment.back and (not paid or gross_of(payment) == payment.received):
+        did = "did not move" if last.state == FAILED else "went back"
+        yield _difference(
+            STATUS, payment, last, f"the money {did} there and is {HERE.get(position.books, 'booked')} here"
+        )
+    elif position.books not in BOOKED and not record.is_booked:
+        yield _difference(STATUS, payment, paid[0], NOT_BOOKED)
+    elif not payment.received:
+        yield _difference(AMOUNT, payment, paid[0], "paid more than once")
+    else:
+        kinds = " and ".join(dict.fromkeys(each.kind for each in position.exceptions if each.kind in MONEY))
+        yield _difference(AMOUNT, payment, paid[0], f"compared with what {kinds} recorded" if kinds else "")
+
+
+def _knows_of_refund(payment: Payment) -> bool:
+    """Do the books know that money of this payment went back, or may have?"""
+    return payment.least < payment.received or any(each.kind == REVERSED for each in payment.position.exceptions)
+
+
+def _open(payment: Payment) -> str:
+    """What is to be settled about a payment of which the books have the right amount; "" if nothing is."""
+    if any(each.kind == REVERSED or not each.amount for each in payment.position.open):
+        return "the exception about what went back is open"
+    return NOT_BOOKED if payment.position.open and payment.paid and not is_booked(payment) else ""
+
+
+def _sums(lines: list[Line], here: Recorded) -> dict[str, int]:
+    """What came in and went out, less what went back, and fees; `unknown`: on lines that no order here has. In fen."""
+    sums = dict.fromkeys(("in", "out", "fees", "unknown"), 0)
+    for line in lines:
+        record = here.by_line.get(line.at)
+        sign = {PAID: 1, REFUNDED: -1, FAILED: 0}[went(record, line) if record else line.state]
+        if record is None:
+            sums["unknown"] += line.amount if sign == 1 else sign * abs(line.amount)
+        else:
+            sums["in" if record.order.is_buy else "out"] += sign * abs(line.amount)
+        sums["fees"] += sign * (line.fee or 0)
+    return sums

@@ -36,7 +36,7 @@ from models.db.base import database
 from models.tables.merchant import Merchant
 from server import Server, core_of_its_own, may_have, on_any_core, staying_on, until_asked
 from services import jobs, metrics
-from services.errors import NotPossible
+from services.errors import OperatorError
 from services.merchants import order_search
 from services.orders import after_restore, unknown_notices
 from services.platform import clock, heartbeats, instance_lock, proxy
@@ -113,7 +113,7 @@ def _serve_until_asked(app: Flask, chosen: settings.Settings, core: int | None, 
         Whether all of it was finished.
 
     Raises:
-        NotPossible: the address can't be listened on.
+        OperatorError: the address can't be listened on.
     """
     envelope.draining.clear()
     stopped: list[Callable[[], None]] = []
@@ -136,7 +136,7 @@ def _serve_until_asked(app: Flask, chosen: settings.Settings, core: int | None, 
             drain=drain,
         )
     except OSError as error:
-        raise NotPossible(f"can't listen on {chosen.host}:{chosen.port}: {error}") from None
+        raise OperatorError(f"can't listen on {chosen.host}:{chosen.port}: {error}") from None
     metrics.active().load = server.load
     with staying_on(core):
         writer.stop()  # it starts again with the first that needs it, beside that one
@@ -157,19 +157,21 @@ def _serve_until_asked(app: Flask, chosen: settings.Settings, core: int | None, 
 
 
 def _seed_or_refuse(chosen: settings.Settings) -> None:
-    """The demo has its merchants, and nobody else has them. Raises NotPossible."""
+    """The demo has its merchants, and nobody else has them. Raises OperatorError."""
     if chosen.demo:
         seeding.seed_base()
         seeding.seed_operators()
     elif Merchant.any_demo():
-        raise NotPossible("the database holds the demo merchants: choose another ORDERS_INSTANCE, or set ORDERS_DEMO=1")
+        raise OperatorError(
+            "the database holds the demo merchants: choose another ORDERS_INSTANCE, or set ORDERS_DEMO=1"
+        )
 
 
 def _need_threads(chosen: settings.Settings) -> None:
-    """Raise NotPossible where the system allows too few: the server dies of the first request that it has none for."""
+    """Raise OperatorError if the system allows too few: the server ends at the first request without one."""
     needed = chosen.threads + chosen.callback_workers + chosen.channel_workers + OTHER_THREADS
     if (allowed := may_have(needed)) < needed:
-        raise NotPossible(
+        raise OperatorError(
             f"the system allows {allowed} more threads, and {needed} may be needed: lower threads, callback_workers "
             "or channel_workers, or raise its limit (systemd's TasksMax, a container's pids, ulimit)"
         )

@@ -15,7 +15,7 @@ from models.tables.channel import CATEGORIES, Channel, ChannelLink
 from models.tables.merchant import Merchant
 from schemas.views import hundredths
 from services.channels import channel_setup
-from services.errors import NotPossible
+from services.errors import OperatorError
 from services.merchants import links, merchant_setup
 from services.security import sandbox_guard
 
@@ -62,11 +62,11 @@ def _config(pairs: tuple[str, ...], file: BinaryIO | None) -> dict[str, Any]:
         given = [pair.split("=", 1) for pair in pairs]
         config |= dict(given)
     except (ValueError, TypeError):
-        raise NotPossible("the config is NAME=VALUE pairs or a file with one JSON object") from None
+        raise OperatorError("the config is NAME=VALUE pairs or a file with one JSON object") from None
     try:
         return config | {name: sensitive.read(value, name) for name, value in given}
     except ValueError as error:
-        raise NotPossible(str(error)) from None
+        raise OperatorError(str(error)) from None
 
 
 @channel.command("add")

@@ -16,7 +16,7 @@ from models.db.base import database
 from services.backups.backup import backup as copy_database
 from services.backups.copy_to_postgres import copy as copy_to_postgres
 from services.backups.restore import restore as put_back
-from services.errors import NotPossible
+from services.errors import OperatorError
 from services.orders import after_restore
 from services.platform import instance_lock
 from services.sandbox import demo, seeded_orders, seeding
@@ -47,7 +47,7 @@ def migrate() -> None:
 def backup(target: Path) -> None:
     """Copy the database into the new file TARGET. The service may run. Keep the key file apart from the copy."""
     if target.exists():
-        raise NotPossible(f"{target} is there already")
+        raise OperatorError(f"{target} is there already")
     with click.progressbar(length=100, label="Copying", file=sys.stderr) as bar:
         copy_database(target, lambda done, total: bar.update(max(0, done * 100 // max(total, 1) - bar.pos)))
     click.echo(f"{target} is a checked copy")
@@ -125,7 +125,7 @@ def seed(orders: int) -> None:
             with click.progressbar(length=orders, label="Orders", file=sys.stderr) as bar:
                 count = seeded_orders.seed_orders(orders, bar.update)
             click.echo(f"{count} orders made")
-    except (NotPossible, schema.WrongSchema) as error:
+    except (OperatorError, schema.WrongSchema) as error:
         raise refusal(error) from None
 
 

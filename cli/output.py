@@ -20,7 +20,7 @@ from models.db.base import LARGEST_ID, database
 from models.db.errors import fault_of
 from models.db.postgres import CommitLost, NoDriver
 from schemas.fields import Percent, Sum
-from services.errors import NotPossible
+from services.errors import OperatorError
 from services.security.masking import HIDDEN
 from services.security.vault import VaultLocked
 from settings import WrongSetting
@@ -51,7 +51,7 @@ def ends_in_one_line() -> Iterator[None]:
     """A setting, key, database or address that can't be used ends the process with one line and status 2."""
     try:
         yield
-    except (WrongSetting, VaultLocked, schema.WrongSchema, NoDriver, NotPossible, OSError) as error:
+    except (WrongSetting, VaultLocked, schema.WrongSchema, NoDriver, OperatorError, OSError) as error:
         text = str(error)
     except DatabaseError as error:
         fault = fault_of(error)
@@ -91,7 +91,7 @@ class _EndsInOneLine(_Discreet):
             if not self.any_schema:
                 schema.check()
             return super().invoke(ctx)
-        except (NotPossible, VaultLocked, schema.WrongSchema) as error:
+        except (OperatorError, VaultLocked, schema.WrongSchema) as error:
             raise refusal(error) from None
         except CommitLost as error:
             check = CHECKS.get(f"{ctx.info_name} {ctx.invoked_subcommand}", CHECK_ANY)

@@ -13,7 +13,7 @@ from cli.orders import everything
 from cli.output import Commands, table
 from cli.sensitive import SENSITIVE
 from services.console import privacy
-from services.errors import NotPossible
+from services.errors import OperatorError
 from services.orders import attempts
 
 privacy_commands = Commands("privacy", help="Personal data of one person: export it, erase it.")
@@ -72,6 +72,6 @@ def erase(numbers: tuple[str, ...], name: str, card: str, yes: bool) -> None:
     rows = privacy.survey(found)
     table(rows, nothing="no orders found")
     if any(row["refused"] for row in rows):
-        raise NotPossible("orders that have not ended cannot be erased")
+        raise OperatorError("orders that have not ended cannot be erased")
     if rows or on_file:
         click.echo("nothing was erased yet: repeat the command with --yes")

@@ -15,7 +15,7 @@ from gateways.base import CHINA
 from gateways.statement import Layout
 from schemas.views import hundredths
 from services.channels import channel_setup
-from services.errors import NotPossible
+from services.errors import OperatorError
 from services.statements import parse
 from services.statements import reconcile as comparison
 from services.statements.book_side import Days
@@ -46,11 +46,11 @@ def _days(lines: list[Line], since: datetime | None, until: datetime | None) -> 
     """The first and the last of the statement's days, in China."""
     times = [time for line in lines if (time := line.created or line.time) is not None]
     if since is None and not times:
-        raise NotPossible("the statement has no times: say by --since, and --until, which days it is of")
+        raise OperatorError("the statement has no times: say by --since, and --until, which days it is of")
     first = since.date() if since else datetime.fromtimestamp(min(times), CHINA).date()
     last = until.date() if until else datetime.fromtimestamp(max(times), CHINA).date() if times else first
     if last < first:
-        raise NotPossible(f"the statement's days would end on {last}, before they begin on {first}")
+        raise OperatorError(f"the statement's days would end on {last}, before they begin on {first}")
     return first, last
 
 

@@ -20,7 +20,7 @@ import click
 import settings
 from cli.output import Commands
 from schemas.sandbox.scenario import WrongScenario, load
-from services.errors import NotPossible
+from services.errors import OperatorError
 from services.sandbox.scenarios import Demo, Failed, Run, told
 
 START_SECONDS = 60
@@ -55,7 +55,7 @@ def _read(file: Path) -> dict[str, Any]:
     try:
         return load(file.read_text("utf-8"))
     except (WrongScenario, UnicodeDecodeError) as error:
-        raise NotPossible("\n".join(f"{file}: {line}" for line in str(error).splitlines())) from None
+        raise OperatorError("\n".join(f"{file}: {line}" for line in str(error).splitlines())) from None
 
 
 def _carry_out(demo: Demo, steps: list[dict[str, Any]]) -> None:
@@ -63,7 +63,7 @@ def _carry_out(demo: Demo, steps: list[dict[str, Any]]) -> None:
     try:
         run.begin()
     except Failed as failure:
-        raise NotPossible(str(failure)) from None
+        raise OperatorError(str(failure)) from None
     for number, step in enumerate(steps, 1):
         try:
             run.carry_out(step)
@@ -84,7 +84,7 @@ def _calling_back(demo: Demo, callback_url: str | None) -> Iterator[Demo]:
     try:
         before = demo.done("POST", "/sandbox/merchant", data={"callback_url": callback_url})["before"]
     except Failed as failure:
-        raise NotPossible(str(failure)) from None
+        raise OperatorError(str(failure)) from None
     try:
         yield demo
     finally:
@@ -125,7 +125,7 @@ def _own_demo() -> Iterator[str]:
 
 
 def _wait_for(demo: Demo, process: subprocess.Popen[bytes], log: Path) -> None:
-    """Until it answers. Raises NotPossible."""
+    """Until it answers. Raises OperatorError."""
     give_up = time.monotonic() + START_SECONDS
     while True:
         try:
@@ -134,7 +134,7 @@ def _wait_for(demo: Demo, process: subprocess.Popen[bytes], log: Path) -> None:
         except Failed:
             if process.poll() is not None or time.monotonic() > give_up:
                 said = log.read_text("utf-8", "replace").strip().splitlines()
-                raise NotPossible(f"the demo did not start: {said[-1] if said else 'it said nothing'}") from None
+                raise OperatorError(f"the demo did not start: {said[-1] if said else 'it said nothing'}") from None
         time.sleep(0.1)
 
 
@@ -144,13 +144,13 @@ def _wait_for(demo: Demo, process: subprocess.Popen[bytes], log: Path) -> None:
 def record(file: Path, url: str | None) -> None:
     """Write what was done in a demo into the new file FILE. It is a scenario, with what came of each order."""
     if file.exists():
-        raise NotPossible(f"{file} is there already")
+        raise OperatorError(f"{file} is there already")
     demo = Demo(url or settings.active().public_url)
     try:
         recorded = demo.ask("GET", "/sandbox/scenario")
     except Failed as failure:
-        raise NotPossible(str(failure)) from None
+        raise OperatorError(str(failure)) from None
     if not recorded.get("steps"):
-        raise NotPossible("nothing was recorded yet" if "steps" in recorded else str(recorded.get("msg")))
+        raise OperatorError("nothing was recorded yet" if "steps" in recorded else str(recorded.get("msg")))
     file.write_text(json.dumps(recorded, ensure_ascii=False, indent=2) + "\n", "utf-8")
     click.echo(f"{file} has {len(recorded['steps'])} steps")

@@ -9,7 +9,7 @@ import click
 
 import settings
 from cli.output import Command, facts, json_option, show, table
-from services.errors import NotPossible
+from services.errors import OperatorError
 from services.merchants import merchant_setup
 from services.sandbox import signature_help
 from services.sandbox.signature_help import Explanation
@@ -25,7 +25,7 @@ def _secrets(merchant: str | None, secret_file: Any) -> tuple[Keys, bool]:
     if secret_file:
         secret = _decoded(secret_file, "the secret").strip()
         if not secret:
-            raise NotPossible("the file has no secret in it")
+            raise OperatorError("the file has no secret in it")
         return Keys(api=(secret,)), True
     if merchant:
         keys = signature_help.keys_of(merchant_setup.find_merchant(merchant))
@@ -37,7 +37,7 @@ def _decoded(file: Any, what: str) -> str:
     try:
         return file.read().decode()
     except UnicodeDecodeError as error:
-        raise NotPossible(f"{what} is not UTF-8: {error}") from None
+        raise OperatorError(f"{what} is not UTF-8: {error}") from None
 
 
 def _view(told: Explanation) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import click
 
 import settings
 from cli.output import Commands
-from services.errors import NotPossible
+from services.errors import OperatorError
 from services.security import key_rotation
 
 vault = Commands("vault", help="The key that opens secrets and personal data.")
@@ -28,4 +28,4 @@ def rotate(keep_old: bool, wait: int, only_host: bool) -> None:
         for done in key_rotation.rotate(settings.active().instance, keep_old=keep_old, wait=wait, only_host=only_host):
             click.echo(done)
     except OSError as error:
-        raise NotPossible(f"{error.filename}: {error.strerror}; repeat it once that is mended") from None
+        raise OperatorError(f"{error.filename}: {error.strerror}; repeat it once that is mended") from None

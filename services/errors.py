@@ -1,52 +1,81 @@
-"""Every refusal that a caller can meet: its code, its text and what it carries."""
+"""Errors: `ApiError` with a documented code for API callers, `OperatorError` for the console and commands."""
 
 from __future__ import annotations
 
+from enum import IntEnum
 from typing import Any
 
 N_ = str  # marks a text for translation where it is shown
 
-# The first three digits are the HTTP status. The texts are message ids for translation.
+
+class Code(IntEnum):
+    """The codes of the API's errors (docs/errors.md). The first three digits are the HTTP status."""
+
+    MALFORMED_REQUEST = 40000
+    UNKNOWN_API_KEY = 40101
+    BAD_SIGNATURE = 40102
+    TIMESTAMP_OUTSIDE_WINDOW = 40103
+    INVALID_NONCE = 40104
+    ADDRESS_NOT_ALLOWED = 40300
+    ORDER_NOT_FOUND = 40401
+    REGION_NOT_FOUND = 40402
+    CHANNEL_NOT_FOUND = 40403
+    PATH_NOT_FOUND = 40404
+    METHOD_NOT_ALLOWED = 40500
+    BODY_TIMEOUT = 40800
+    INSUFFICIENT_BALANCE = 40901
+    REQUEST_IN_PROGRESS = 40902
+    NO_PAYOUT_ACCOUNT = 40903
+    BODY_TOO_LARGE = 41300
+    UNSUPPORTED_MEDIA_TYPE = 41500
+    INVALID_FIELDS = 42200
+    IDEMPOTENCY_KEY_REUSED = 42201
+    TOO_MANY_REQUESTS = 42900
+    INTERNAL_ERROR = 50000
+    CHANNEL_FAILED = 50201
+    SERVICE_UNAVAILABLE = 50300
+
+
+# Message ids for translation.
 ERRORS = {
-    40000: N_("the request is malformed"),
-    40101: N_("unknown api_key"),
-    40102: N_("bad signature"),
-    40103: N_("timestamp outside the window"),
-    40104: N_("nonce missing, malformed or used before"),
-    40300: N_("this address is not allowed"),
-    40401: N_("order not found"),
-    40402: N_("region not found"),
-    40403: N_("channel not found"),
-    40404: N_("no such address"),
-    40500: N_("method not allowed"),
-    40800: N_("the request body took too long"),
-    40901: N_("the balance does not cover this order"),
-    40902: N_("a request with this Idempotency-Key is still running"),
-    40903: N_("no receiving account on file"),
-    41300: N_("the request body is too large"),
-    41500: N_("the content type must be application/json"),
-    42200: N_("invalid fields"),
-    42201: N_("this Idempotency-Key was used with another payload"),
-    42900: N_("too many requests"),
-    50000: N_("internal error"),
-    50201: N_("the channel refused the order or failed"),
-    50300: N_("the service is unavailable for now"),
+    Code.MALFORMED_REQUEST: N_("the request is malformed"),
+    Code.UNKNOWN_API_KEY: N_("unknown api_key"),
+    Code.BAD_SIGNATURE: N_("bad signature"),
+    Code.TIMESTAMP_OUTSIDE_WINDOW: N_("timestamp outside the window"),
+    Code.INVALID_NONCE: N_("nonce missing, malformed or used before"),
+    Code.ADDRESS_NOT_ALLOWED: N_("this address is not allowed"),
+    Code.ORDER_NOT_FOUND: N_("order not found"),
+    Code.REGION_NOT_FOUND: N_("region not found"),
+    Code.CHANNEL_NOT_FOUND: N_("channel not found"),
+    Code.PATH_NOT_FOUND: N_("no such address"),
+    Code.METHOD_NOT_ALLOWED: N_("method not allowed"),
+    Code.BODY_TIMEOUT: N_("the request body took too long"),
+    Code.INSUFFICIENT_BALANCE: N_("the balance does not cover this order"),
+    Code.REQUEST_IN_PROGRESS: N_("a request with this Idempotency-Key is still running"),
+    Code.NO_PAYOUT_ACCOUNT: N_("no receiving account on file"),
+    Code.BODY_TOO_LARGE: N_("the request body is too large"),
+    Code.UNSUPPORTED_MEDIA_TYPE: N_("the content type must be application/json"),
+    Code.INVALID_FIELDS: N_("invalid fields"),
+    Code.IDEMPOTENCY_KEY_REUSED: N_("this Idempotency-Key was used with another payload"),
+    Code.TOO_MANY_REQUESTS: N_("too many requests"),
+    Code.INTERNAL_ERROR: N_("internal error"),
+    Code.CHANNEL_FAILED: N_("the channel refused the order or failed"),
+    Code.SERVICE_UNAVAILABLE: N_("the service is unavailable for now"),
 }
 
 # Seconds after which trying again makes sense, where nothing more is known.
-RETRY_AFTER = {50000: 5, 50201: 5, 50300: 1}
+RETRY_AFTER = {Code.INTERNAL_ERROR: 5, Code.CHANNEL_FAILED: 5, Code.SERVICE_UNAVAILABLE: 1}
 
 
-class Refused(Exception):
-    """A refusal with its documented code.
+class ApiError(Exception):
+    """An API error with its documented code.
 
-    `data` is null or `{field: [messages]}`; `detail` says more after the code's text;
-    `retry_after` is in seconds and becomes the header; `replayed` says that an earlier request
-    with the same Idempotency-Key met it first.
+    `data` is null or `{field: [messages]}`. `detail` follows the code's text. `retry_after` is in seconds and becomes
+    the header. `replayed` marks the stored error of an earlier request with the same Idempotency-Key.
     """
 
     def __init__(
-        self, code: int, data: Any = None, *, detail: str = "", retry_after: int | None = None, replayed: bool = False
+        self, code: Code, data: Any = None, *, detail: str = "", retry_after: int | None = None, replayed: bool = False
     ):
         super().__init__(f"{code} {ERRORS[code]}" + (f": {detail}" if detail else ""))
         self.code, self.data, self.detail = code, data, detail
@@ -54,12 +83,11 @@ class Refused(Exception):
         self.replayed = replayed
 
 
-class NotPossible(Exception):
-    """An operator's act that can't be carried out; the text says why.
+class OperatorError(Exception):
+    """An operator's action that is not possible; the text says why.
 
-    `wrong` is `{field: [messages]}` where single fields are to blame, so that a form can say it there;
-    `config.NAME` is a field of a driver's config. `values` are what stands in the text, and in the messages, as
-    `%(name)s`: apart, so that both can be said in another language.
+    `wrong` is `{field: [messages]}` for a form to show beside its fields; `config.NAME` is a field of a driver's
+    config. `values` fill the `%(name)s` of the text and the messages, which are translated without them.
     """
 
     def __init__(self, text: str, wrong: dict[str, list[str]] | None = None, /, **values: str):

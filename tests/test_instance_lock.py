@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from services.errors import NotPossible
+from services.errors import OperatorError
 from services.platform import instance_lock
 from tests.support import Service
 
@@ -56,7 +56,7 @@ def test_after_kill_9_the_next_one_starts_at_once(service):
 
 @pytest.mark.usefixtures("slow")
 def test_who_holds_it_is_named_and_once_it_is_gone_the_next_holds_it(tmp_path, holder):
-    with pytest.raises(NotPossible, match=f"process {holder.pid}"), instance_lock.held(tmp_path):
+    with pytest.raises(OperatorError, match=f"process {holder.pid}"), instance_lock.held(tmp_path):
         pass
     holder.kill()
     holder.wait()

@@ -19,7 +19,7 @@ from gateways.addresses import address_of
 from models.tables.merchant import Merchant
 from schemas.contract import AUTH, NONCE
 from schemas.strict_json import Literal, Malformed, parse, parse_query
-from services.errors import Refused
+from services.errors import ApiError, Code
 from services.merchants import cache
 from services.merchants.cache import Known
 from services.platform.rate_limits import Rate
@@ -48,64 +48,64 @@ def _read(body_required: bool) -> tuple[dict[str, Any], dict[str, Any]]:
     """The JSON body and the query parameters.
 
     Raises:
-        Refused: 40000 or 41500.
+        ApiError: MALFORMED_REQUEST or UNSUPPORTED_MEDIA_TYPE.
     """
     raw = request.get_data(cache=settings.active().demo)  # there it is looked at again where it is refused
     if raw and request.mimetype != "application/json":
-        raise Refused(41500)
+        raise ApiError(Code.UNSUPPORTED_MEDIA_TYPE)
     try:
         body = parse(raw) if raw or body_required else {}
         return body, parse_query(list(request.args.items(multi=True))) if request.query_string else {}
     except Malformed as error:
-        raise Refused(40000, detail=str(error)) from None
+        raise ApiError(Code.MALFORMED_REQUEST, detail=str(error)) from None
 
 
 def _authenticate(endpoint: str, body: dict[str, Any], query: dict[str, Any], in_query: bool) -> tuple[Merchant, str]:
     """The merchant whose signature this is, and the request's nonce, spent.
 
     Raises:
-        Refused: 40101 to 40104, 40300 or 42900.
+        ApiError: UNKNOWN_API_KEY to INVALID_NONCE, ADDRESS_NOT_ALLOWED or TOO_MANY_REQUESTS.
     """
     sent = query | body if in_query else body
     auth = {name: sent[name] if isinstance(sent.get(name), str) else "" for name in AUTH}
     known = cache.by_key(auth["api_key"])
     if known is None:
-        raise Refused(40101)
+        raise ApiError(Code.UNKNOWN_API_KEY)
     merchant = known.merchant
     text = signing.string_to_sign(endpoint, body, query)
     if not signing.holds(auth["signature"], vault.valid_secrets(merchant, "secret"), text):
         raise _bad_signature(merchant, text)
     stamp = auth["timestamp"]
     if not _TIMESTAMP.fullmatch(stamp) or not replay.is_fresh(int(stamp)):
-        raise Refused(40103)
+        raise ApiError(Code.TIMESTAMP_OUTSIDE_WINDOW)
     _check_address(known)
     if not _requests[0].hit(merchant.key):
-        raise Refused(42900, retry_after=_requests[0].retry_after(merchant.key))
+        raise ApiError(Code.TOO_MANY_REQUESTS, retry_after=_requests[0].retry_after(merchant.key))
     if isinstance(auth["nonce"], Literal) or not _NONCE.fullmatch(auth["nonce"]):
-        raise Refused(40104)
+        raise ApiError(Code.INVALID_NONCE)
     replay.spend_nonce(merchant, auth["nonce"])
     return merchant, auth["nonce"]
 
 
-def _bad_signature(merchant: Merchant, text: str) -> Refused:
+def _bad_signature(merchant: Merchant, text: str) -> ApiError:
     """40102; in demo mode it tells the string to sign, and a demo merchant's request is kept to be explained."""
     if not settings.active().demo:
-        return Refused(40102)
+        return ApiError(Code.BAD_SIGNATURE)
     detail = f"the server's string to sign is {text!r}"
     if merchant.demo:
         query = request.query_string.decode(errors="replace")
         number = rejected_signatures.keep(merchant.key, request.path, query, request.get_data())
         detail += f"; line by line: {settings.active().public_url}/sandbox/sign?refused={number}"
-    return Refused(40102, detail=detail)
+    return ApiError(Code.BAD_SIGNATURE, detail=detail)
 
 
 def _check_address(known: Known) -> None:
-    """Refuse an address that is not on the merchant's allow list, where it has one. Raises Refused 40300."""
+    """Refuse an address that is not on the merchant's allow list, where it has one. Raises ApiError ADDRESS_NOT_ALLOWED."""
     if not known.networks:
         return
     address = address_of(request.remote_addr or "")
     if address is None or not any(address in network for network in known.networks):
-        raise Refused(40300)
+        raise ApiError(Code.ADDRESS_NOT_ALLOWED)
 
 
 def _idempotency_key() -> str:
@@ -124,16 +124,16 @@ def authenticated(endpoint: str, in_query: bool) -> Call:
         in_query: the endpoint's own parameters are in the query string, not in the body.
 
     Raises:
-        Refused, ValidationError: as documented per code; refused authentications are counted.
+        ApiError, ValidationError: as documented per code; refused authentications are counted.
     """
     address = caller(request.remote_addr or "")
     if _refused[0].is_reached(address):
-        raise Refused(42900, retry_after=_refused[0].retry_after(address))
+        raise ApiError(Code.TOO_MANY_REQUESTS, retry_after=_refused[0].retry_after(address))
     try:
         body, query = _read(body_required=not in_query)
         merchant, nonce = _authenticate(endpoint, body, query, in_query)
-    except Refused as refusal:
-        if refusal.code == 40000 or refusal.code // 100 == 401:
+    except ApiError as refusal:
+        if refusal.code == Code.MALFORMED_REQUEST or refusal.code // 100 == 401:
             _refused[0].hit(address)
         raise
     request.environ["orders.merchant"] = merchant.key
@@ -150,11 +150,11 @@ def _answered(handler: Callable[..., Any], call: Call) -> Any:
     try:
         key = _idempotency_key()
         return handler(replace(call, idempotency_key=key) if key else call)
-    except (Refused, ValidationError):
+    except (ApiError, ValidationError):
         replay.keep_nonce(call.merchant, call.nonce)
         raise
     except Exception:
-        with suppress(Refused, DatabaseError):  # the caller is to hear of the error that came first
+        with suppress(ApiError, DatabaseError):  # the caller is to hear of the error that came first
             replay.keep_nonce(call.merchant, call.nonce)
         raise
 

@@ -18,7 +18,7 @@ from werkzeug.exceptions import HTTPException
 from werkzeug.http import parse_accept_header
 
 import settings
-from services.errors import ERRORS, N_, Refused
+from services.errors import ERRORS, N_, ApiError, Code
 from services.platform import storage_health
 
 log = logging.getLogger(__name__)
@@ -26,9 +26,20 @@ log = logging.getLogger(__name__)
 draining = threading.Event()  # set once the process was asked to end
 
 # What the framework refuses by itself, as the documented code.
-HTTP_CODES = {404: 40404, 405: 40500, 413: 41300, 415: 41500}
+HTTP_CODES = {
+    404: Code.PATH_NOT_FOUND,
+    405: Code.METHOD_NOT_ALLOWED,
+    413: Code.BODY_TOO_LARGE,
+    415: Code.UNSUPPORTED_MEDIA_TYPE,
+}
 TOLD_TO_THE_END = ("/metrics",)  # also while the process ends
-WITHOUT_REQUEST = (40000, 40800, 41300, 50000, 50300)  # what the server answers without the application
+WITHOUT_REQUEST = (
+    Code.MALFORMED_REQUEST,
+    Code.BODY_TIMEOUT,
+    Code.BODY_TOO_LARGE,
+    Code.INTERNAL_ERROR,
+    Code.SERVICE_UNAVAILABLE,
+)  # what the server answers without the application
 MOST_LANGUAGES = 200  # characters of an Accept-Language that are read: to read it costs more than to send it
 LOCALES = {name: Locale(name) for name in ("en", "zh")}
 
@@ -64,7 +75,7 @@ def ok(data: Any, msg: str = N_("success"), **more: Any) -> Response:
     return _envelope(1, _translated(language(), msg), data, **more)
 
 
-def refuse(refusal: Refused) -> Response:
+def refuse(refusal: ApiError) -> Response:
     """The answer to a refusal, with its HTTP status and headers."""
     text = gettext(ERRORS[refusal.code])
     msg = f"{text}: {refusal.detail}" if refusal.detail else text
@@ -86,14 +97,14 @@ def _flat(messages: Any) -> Any:
 
 
 def _validation(error: ValidationError) -> Response:
-    return refuse(Refused(42200, _flat(error.messages)))
+    return refuse(ApiError(Code.INVALID_FIELDS, _flat(error.messages)))
 
 
 def _http(error: HTTPException) -> Response:
     if (error.code or 500) >= 500:
         return _unexpected(error)
-    code = HTTP_CODES.get(error.code or 400, 40000)
-    response = refuse(Refused(code) if code != 40000 else Refused(code, detail=error.name))
+    code = HTTP_CODES.get(error.code or 400, Code.MALFORMED_REQUEST)
+    response = refuse(ApiError(code) if code != 40000 else ApiError(code, detail=error.name))
     if error.code == 405 and getattr(error, "valid_methods", None):
         response.headers["Allow"] = ", ".join(sorted(error.valid_methods))
     return response
@@ -101,14 +112,14 @@ def _http(error: HTTPException) -> Response:
 
 def _unexpected(error: Exception) -> Response:
     if fault := storage_health.report(error):
-        return refuse(Refused(50300, retry_after=fault.retry_after))
+        return refuse(ApiError(Code.SERVICE_UNAVAILABLE, retry_after=fault.retry_after))
     log.exception("%s %r failed", request.method, request.path)
-    return refuse(Refused(50000))
+    return refuse(ApiError(Code.INTERNAL_ERROR))
 
 
 def _refuse_while_draining() -> Response | None:
     if draining.is_set() and request.path not in TOLD_TO_THE_END:
-        return refuse(Refused(50300))
+        return refuse(ApiError(Code.SERVICE_UNAVAILABLE))
     return None
 
 
@@ -125,7 +136,7 @@ def prepared(app: Flask) -> Callable[[dict[str, Any], Any], list[bytes]]:
 
     def made(code: int, name: str) -> tuple[str, list[tuple[str, str]], bytes]:
         with app.test_request_context(), force_locale(name):
-            response = app.process_response(refuse(Refused(code)))
+            response = app.process_response(refuse(ApiError(code)))
             return response.status, list(response.headers), response.get_data()
 
     answers = {(code, name): made(code, name) for code in WITHOUT_REQUEST for name in LOCALES}
@@ -145,7 +156,7 @@ def init(app: Flask) -> None:
     """Make every answer of the app an envelope, errors included."""
     app.before_request(_refuse_while_draining)
     app.after_request(_version)
-    app.register_error_handler(Refused, refuse)
+    app.register_error_handler(ApiError, refuse)
     app.register_error_handler(ValidationError, _validation)
     app.register_error_handler(HTTPException, _http)
     app.register_error_handler(Exception, _unexpected)

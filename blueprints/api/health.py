@@ -7,7 +7,7 @@ from flask import Blueprint, Response
 import settings
 from blueprints.api.envelope import ok
 from services import readiness
-from services.errors import Refused
+from services.errors import ApiError, Code
 from services.platform import storage_health
 
 health = Blueprint("health", __name__)
@@ -18,7 +18,7 @@ def healthz() -> Response:
     """200 once requests can be answered; 50300 and a word while the database can't be read or written."""
     fault = storage_health.trial()
     if fault is not None:
-        raise Refused(50300, detail=fault.word, retry_after=fault.retry_after)
+        raise ApiError(Code.SERVICE_UNAVAILABLE, detail=fault.word, retry_after=fault.retry_after)
     return ok({"version": settings.VERSION})
 
 
@@ -28,5 +28,5 @@ def readyz() -> Response:
     found = readiness.look()
     checks = {name: wrong or "ok" for name, wrong in (found | readiness.warnings()).items()}
     if any(found.values()):
-        raise Refused(50300, checks)
+        raise ApiError(Code.SERVICE_UNAVAILABLE, checks)
     return ok(checks)

@@ -16,7 +16,7 @@ from schemas.orders import channel_id, load_new_order
 from schemas.queries import BY, ChannelListQuery, OrderDetailQuery, OrderListQuery
 from schemas.views import buy_view, channel_view, order_view, sell_view
 from services.channels.calls import account_details, driver_of, linked, pay_url
-from services.errors import N_, Refused
+from services.errors import N_, ApiError, Code
 from services.merchants import cache, order_search
 from services.orders import create
 from services.orders.create import Placed
@@ -54,7 +54,7 @@ def order_query_detail(merchant: Merchant, query: dict[str, Any]) -> Response:
     name = next(name for name in BY if name in query)
     order = order_page.oldest(merchant.id, name, query[name])
     if order is None:
-        raise Refused(40401)
+        raise ApiError(Code.ORDER_NOT_FOUND)
     return ok(order_view.of(order))
 
 

@@ -13,7 +13,7 @@ import settings
 from blueprints.api.operations import OPERATIONS
 from gateways.addresses import address_of
 from services import metrics
-from services.errors import Refused
+from services.errors import ApiError, Code
 from services.platform import request_ids
 
 log = logging.getLogger("access")
@@ -92,5 +92,5 @@ def may_watch() -> bool:
 def numbers() -> Response:
     """All numbers, for Prometheus; nothing is here for whom `metrics_from` does not name."""
     if not may_watch():
-        raise Refused(40404)
+        raise ApiError(Code.PATH_NOT_FOUND)
     return Response(metrics.active().text(), content_type="text/plain; version=0.0.4; charset=utf-8")

@@ -10,7 +10,7 @@ from blueprints.api import rate_limits
 from gateways.base import BadNotice, Incoming
 from models.tables.order import Order
 from services.channels.calls import driver_of
-from services.errors import Refused
+from services.errors import ApiError, Code
 from services.orders import settle, unknown_notices
 from services.security import sandbox_guard
 
@@ -26,9 +26,9 @@ def notify(order_no: str) -> Response:
     incoming = Incoming(request.method, request.query_string, request.headers, request.get_data(cache=False))
     if order is None:
         unknown_notices.take(order_no, incoming, rate_limits.caller(request.remote_addr or ""))
-        raise Refused(40401)
+        raise ApiError(Code.ORDER_NOT_FOUND)
     if sandbox_guard.is_barred(order.channel):
-        raise Refused(40401)
+        raise ApiError(Code.ORDER_NOT_FOUND)
     try:
         settle.take_notice(order, incoming)
         accepted = True

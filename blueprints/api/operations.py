@@ -13,11 +13,20 @@ from schemas.queries import ChannelListQuery, OrderDetailQuery, OrderListQuery
 from schemas.regions import CityQuery, DistrictQuery
 from schemas.sell import GatewayASellOrder, SellOrder
 from schemas.views import OrderView
+from services.errors import Code
 
 JSON, TEXT, HTML = "application/json", "text/plain", "text/html"
 FORM = "application/x-www-form-urlencoded"
 
-SIGNED = (40101, 40102, 40103, 40104, 40300, 41500, 42200)
+SIGNED = (
+    Code.UNKNOWN_API_KEY,
+    Code.BAD_SIGNATURE,
+    Code.TIMESTAMP_OUTSIDE_WINDOW,
+    Code.INVALID_NONCE,
+    Code.ADDRESS_NOT_ALLOWED,
+    Code.UNSUPPORTED_MEDIA_TYPE,
+    Code.INVALID_FIELDS,
+)
 ORDERS, PAYMENT, REGIONS, SERVICE = "Orders", "Payment page and notices", "Regions", "Service"
 
 # How the routes begin that are no part of the interface: the pages' own files, and demo mode's tools (docs/sandbox.md).
@@ -63,7 +72,15 @@ OPERATIONS = (
         "createOrder",
         "merchant.create_order",
         ORDERS,
-        (*SIGNED, 40403, 40901, 40902, 40903, 42201, 50201),
+        (
+            *SIGNED,
+            Code.CHANNEL_NOT_FOUND,
+            Code.INSUFFICIENT_BALANCE,
+            Code.REQUEST_IN_PROGRESS,
+            Code.NO_PAYOUT_ACCOUNT,
+            Code.IDEMPOTENCY_KEY_REUSED,
+            Code.CHANNEL_FAILED,
+        ),
         method="post",
         body={
             signed(BuyOrder): ("merchant_order_no",),
@@ -79,7 +96,7 @@ OPERATIONS = (
         "orderQueryDetail",
         "merchant.order_query_detail",
         ORDERS,
-        (*SIGNED, 40401),
+        (*SIGNED, Code.ORDER_NOT_FOUND),
         method="post",
         body={signed(OrderDetailQuery): ("merchant_order_no",)},
         data=(fields.Nested(OrderView),),
@@ -126,7 +143,7 @@ OPERATIONS = (
         "cityList",
         "regions.city_list",
         REGIONS,
-        (40402, 42200),
+        (Code.REGION_NOT_FOUND, Code.INVALID_FIELDS),
         query=(CityQuery,),
         data=(fields.List(fields.Nested(responses.Region)),),
         takes=("If-None-Match",),
@@ -137,7 +154,7 @@ OPERATIONS = (
         "districtList",
         "regions.district_list",
         REGIONS,
-        (40402, 42200),
+        (Code.REGION_NOT_FOUND, Code.INVALID_FIELDS),
         query=(DistrictQuery,),
         data=(fields.List(fields.Nested(responses.Region)),),
         takes=("If-None-Match",),
@@ -156,7 +173,7 @@ OPERATIONS = (
         "paymentState",
         "pages.status",
         PAYMENT,
-        (40401,),
+        (Code.ORDER_NOT_FOUND,),
         query_texts=("order_no",),
         sends=PAGE,
         data=(fields.Nested(responses.PaymentState),),
@@ -165,7 +182,7 @@ OPERATIONS = (
         "paymentOpened",
         "pages.open_now",
         PAYMENT,
-        (40401,),
+        (Code.ORDER_NOT_FOUND,),
         method="post",
         form=("order_no", "again"),
         sends=PAGE,
@@ -175,7 +192,7 @@ OPERATIONS = (
         "paymentForm",
         "pages.go",
         PAYMENT,
-        (40401,),
+        (Code.ORDER_NOT_FOUND,),
         query_texts=("order_no",),
         sends=PAGE,
         others=((200, HTML), (303, HTML), (429, HTML)),
@@ -184,18 +201,25 @@ OPERATIONS = (
         "paymentSent",
         "pages.claim",
         PAYMENT,
-        (40401,),
+        (Code.ORDER_NOT_FOUND,),
         method="post",
         form=("order_no",),
         sends=PAGE,
         others=((303, HTML), (429, HTML)),
     ),
     # The acknowledgement is in the words of the channel's driver.
-    Operation("noticeByGet", "notices.notify", PAYMENT, (40401, 40404), others=NOTICE),
-    Operation("noticeByPost", "notices.notify", PAYMENT, (40401, 40404), method="post", others=NOTICE),
+    Operation("noticeByGet", "notices.notify", PAYMENT, (Code.ORDER_NOT_FOUND, Code.PATH_NOT_FOUND), others=NOTICE),
+    Operation(
+        "noticeByPost",
+        "notices.notify",
+        PAYMENT,
+        (Code.ORDER_NOT_FOUND, Code.PATH_NOT_FOUND),
+        method="post",
+        others=NOTICE,
+    ),
     Operation("health", "health.healthz", SERVICE, data=(fields.Nested(responses.Health),)),
     Operation("ready", "health.readyz", SERVICE, data=(fields.Nested(responses.Readiness),)),
-    Operation("metrics", "watching.numbers", SERVICE, (40404,), others=((200, TEXT),)),
+    Operation("metrics", "watching.numbers", SERVICE, (Code.PATH_NOT_FOUND,), others=((200, TEXT),)),
     Operation("openapi", "docs.openapi", SERVICE, sends=("Access-Control-Allow-Origin",), others=((200, JSON),)),
     Operation("reference", "docs.reference", SERVICE, sends=PAGE, others=((200, HTML),)),
 )

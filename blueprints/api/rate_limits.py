@@ -14,7 +14,7 @@ from werkzeug.wsgi import host_is_trusted
 
 import settings
 from gateways.addresses import address_of
-from services.errors import Refused
+from services.errors import ApiError, Code
 from services.platform import proxy
 from services.platform.rate_limits import Rate
 
@@ -68,10 +68,12 @@ class ValidHosts:
 def _check_host() -> None:
     given = request.environ.get(_WRONG_HOST)
     if given is not None:
-        log.info("Refused a request from %s: invalid Host header %r", request.remote_addr, given[:100])
-        raise Refused(40000, detail="exactly one valid Host header is required")
+        log.info("ApiError a request from %s: invalid Host header %r", request.remote_addr, given[:100])
+        raise ApiError(Code.MALFORMED_REQUEST, detail="exactly one valid Host header is required")
     if settings.active().demo and not _is_known(request.host):
-        raise Refused(40000, detail="the demo does not know this Host: set site_url, or use an IP address")
+        raise ApiError(
+            Code.MALFORMED_REQUEST, detail="the demo does not know this Host: set site_url, or use an IP address"
+        )
 
 
 def network(address: str) -> str:
@@ -98,10 +100,10 @@ def caller(address: str) -> str:
 
 
 def check() -> None:
-    """Count a request of its address, and check its Host header. Raises Refused 42900 or 40000."""
+    """Count a request of its address, and check its Host header. Raises ApiError TOO_MANY_REQUESTS or MALFORMED_REQUEST."""
     who = caller(request.remote_addr or "")
     if who and not _rate[0].hit(who):
-        raise Refused(42900, retry_after=_rate[0].retry_after(who))
+        raise ApiError(Code.TOO_MANY_REQUESTS, retry_after=_rate[0].retry_after(who))
     _check_host()
     if "HTTP_X_FORWARDED_FOR" in request.environ:
         proxy.notice(request.remote_addr or "")

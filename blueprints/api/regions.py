@@ -16,7 +16,7 @@ from werkzeug.http import parse_accept_header
 import regions_data
 from blueprints.api.envelope import language, ok
 from schemas.regions import CityQuery, DistrictQuery
-from services.errors import Refused
+from services.errors import ApiError, Code
 
 regions = Blueprint("regions", __name__, url_prefix="/addons/paychannel/channel.gatewaya")
 
@@ -40,7 +40,7 @@ def _prepare(language: Locale, packed: bool, look_up: Any, names: tuple[str, ...
     try:
         body = ok(look_up(*names)).get_data()
     except KeyError:
-        raise Refused(40402) from None
+        raise ApiError(Code.REGION_NOT_FOUND) from None
     tag = f'"{hashlib.sha256(body).hexdigest()[:32]}{"-gzip" if packed else ""}"'
     headers = [
         ("Content-Type", "application/json"),

@@ -18,7 +18,7 @@ from gateways.base import ChannelError, Opened, Payer, Report, State
 from models.tables.order import BUY, PENDING, Order
 from schemas.views import PAY_METHOD_TEXTS, hundredths
 from services.channels.calls import driver_of, pay_url
-from services.errors import N_, Refused
+from services.errors import N_, ApiError, Code
 from services.orders import attempts, settle
 from services.orders.attempts import Shown
 from services.orders.exceptions import open_exceptions
@@ -84,10 +84,10 @@ def _strict(response: Response) -> Response:
 
 
 def _deposit(order_no: str | None) -> Order:
-    """The deposit with this number. Raises Refused 40401."""
+    """The deposit with this number. Raises ApiError ORDER_NOT_FOUND."""
     order = Order.get_or_none(Order.order_no == (order_no or ""), Order.order_type == BUY)
     if order is None or sandbox_guard.is_barred(order.channel):
-        raise Refused(40401)
+        raise ApiError(Code.ORDER_NOT_FOUND)
     return order
 
 
@@ -132,7 +132,7 @@ def index() -> Response | tuple[str, int] | str:
     """The page."""
     try:
         order = _deposit(request.args.get("order_no"))
-    except Refused:
+    except ApiError:
         return render_template("cashier_missing.html"), 404
     shown, driver = _shown(order), driver_of(order.channel)
     opened, by_hand = shown.opened or Opened(), driver.by_hand
@@ -200,6 +200,6 @@ def claim() -> Any:
     """The payer says that the money was sent; believed only so far as to tell the operator."""
     order = _deposit(request.form.get("order_no"))
     if not driver_of(order.channel).by_hand:
-        raise Refused(40401)
+        raise ApiError(Code.ORDER_NOT_FOUND)
     settle.settle(order, Report(State.PAID, order.amount, proven=False), "payer", because("claimed"))
     return redirect(url_for("pages.index", order_no=order.order_no), 303)

@@ -32,7 +32,7 @@ from blueprints.console.pages import (
 )
 from blueprints.console.pages import sessions as own_sessions
 from blueprints.console.pages.dashboard import Dashboard
-from services.errors import ERRORS, Refused
+from services.errors import ERRORS, ApiError
 from services.platform import storage_health
 from services.security import sessions, vault
 
@@ -90,7 +90,7 @@ def _http(error: HTTPException) -> Any:
     return (_refusal if status < 500 else _failure)(status, texts.get(status, error.name))
 
 
-def _refused(refusal: Refused) -> Any:
+def _refused(refusal: ApiError) -> Any:
     busy = gettext("Too many requests: wait a moment.")
     return _refusal(
         refusal.code // 100, busy if refusal.code == 42900 else refusal.detail or gettext(ERRORS[refusal.code])
@@ -139,7 +139,7 @@ def create() -> Flask:
     app.before_request(_draining)
     app.before_request(rate_limits.check)
     app.after_request(_strict)
-    app.register_error_handler(Refused, _refused)
+    app.register_error_handler(ApiError, _refused)
     app.register_error_handler(HTTPException, _http)
     app.register_error_handler(Exception, _unexpected)
     access.init(app)

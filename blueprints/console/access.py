@@ -20,7 +20,7 @@ from blueprints.api.rate_limits import STRANGERS_FORM, caller, network
 from blueprints.console import devices, locale
 from blueprints.console.forms import told
 from models.tables.operator import OPERATOR, Operator, Session
-from services.errors import N_, NotPossible, Refused
+from services.errors import N_, ApiError, Code, OperatorError
 from services.platform.rate_limits import Rate
 from services.security import audit, operators, passwords, second_factor, sessions
 
@@ -97,7 +97,7 @@ def count_try(own: str = "", kind: str = "own") -> Callable[[], None]:
         kind: `own` for a password, `code` for a code of the second factor.
 
     Raises:
-        Refused: 42900.
+        ApiError: TOO_MANY_REQUESTS.
     """
     address = request.remote_addr or ""
     strangers = {"address": caller(address), "site": network(address), "all": "all"}
@@ -112,12 +112,12 @@ def count_try(own: str = "", kind: str = "own") -> Callable[[], None]:
             continue
         if not _rates[name].hit(who):
             take_back()  # it is not made
-            raise Refused(42900, retry_after=_rates[name].retry_after(who))
+            raise ApiError(Code.TOO_MANY_REQUESTS, retry_after=_rates[name].retry_after(who))
         counted.append((_rates[name], who))
     return take_back
 
 
-def too_many(refusal: Refused) -> str:
+def too_many(refusal: ApiError) -> str:
     """What a page says of a 42900."""
     return gettext("Too many tries. Try again in %(seconds)s seconds.", seconds=refusal.retry_after or 1)
 
@@ -126,18 +126,18 @@ def check_password(operator: Operator, password: str) -> None:
     """Check the password of the account that is signed in, and count a try that fails.
 
     Raises:
-        NotPossible: it is incorrect.
-        Refused: 42900, too many tries, or too many wait for the hash of theirs, which is no try.
+        OperatorError: it is incorrect.
+        ApiError: Code.TOO_MANY_REQUESTS, too many tries, or too many wait for the hash of theirs, which is no try.
     """
     take_back = count_try(f"account {operator.name}")
     try:
         holds = operators.password_holds(operator, password)
-    except Refused:
+    except ApiError:
         take_back()
         raise
     if not holds:
         log.warning("Console: %s at %s gave a wrong password", operator.name, request.remote_addr)
-        raise NotPossible(WRONG_PASSWORD, {"password": [WRONG_PASSWORD]})
+        raise OperatorError(WRONG_PASSWORD, {"password": [WRONG_PASSWORD]})
     take_back()
 
 
@@ -171,7 +171,7 @@ def sign_in() -> Any:
     try:
         take_back = count_try(own=device)
         found = _signed_in(name, form.password.data or "", device, take_back)
-    except Refused as refusal:
+    except ApiError as refusal:
         page, status = _form(form, 429, too_many(refusal))
         return page, status, {"Retry-After": str(refusal.retry_after or 1)}
     if found is None:
@@ -213,7 +213,7 @@ def begin_session(found: Operator) -> Any:
 def _signed_in(name: str, password: str, device: str, take_back: Callable[[], None]) -> Operator | None:
     try:
         return operators.sign_in(name, password, known=bool(device))
-    except Refused:
+    except ApiError:
         take_back()  # nothing was compared
         raise
 
@@ -252,9 +252,9 @@ def password() -> Any:
     try:
         check_password(me, form.present.data or "")
         if form.new.data != form.again.data:
-            raise NotPossible(N_("the new passwords differ"))
+            raise OperatorError(N_("the new passwords differ"))
         audit.act(actor(), "set password", "operator", me.name, lambda: operators.set_password(me, form.new.data or ""))
-    except NotPossible as refusal:
+    except OperatorError as refusal:
         flash(told(refusal), "bad")
         return render_template("console/password.html", form=form), 422
     answer = _ended()

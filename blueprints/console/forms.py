@@ -12,7 +12,7 @@ from wtforms import BooleanField, Field, SelectMultipleField, StringField
 from wtforms.validators import StopValidation
 
 from blueprints.console import labels
-from services.errors import N_, NotPossible
+from services.errors import N_, OperatorError
 
 # What marshmallow itself says.
 MESSAGES = (
@@ -33,12 +33,12 @@ def said(text: str, /, **values: Any) -> str:
     return gettext(text, **values) if text else ""
 
 
-def told(refusal: NotPossible) -> str:
+def told(refusal: OperatorError) -> str:
     """Why something can't be done, in the reader's language."""
     return said(refusal.text, **_values(refusal))
 
 
-def _values(refusal: NotPossible) -> dict[str, str]:
+def _values(refusal: OperatorError) -> dict[str, str]:
     return {name: labels.inside(name, value) for name, value in refusal.values.items()}
 
 
@@ -82,7 +82,7 @@ def texts(form: FlaskForm, names: tuple[str, ...]) -> dict[str, str]:
 
 
 def blame(form: FlaskForm, wrong: dict[str, list[str]], **values: str) -> bool:
-    """Put what a service says of fields (`NotPossible.wrong`) where they are in a form; False where none is there."""
+    """Put what a service says of fields (`OperatorError.wrong`) where they are in a form; False where none is there."""
     found = False
     for name, messages in wrong.items():
         field = form._fields.get(name.replace(".", "_"))
@@ -92,7 +92,7 @@ def blame(form: FlaskForm, wrong: dict[str, list[str]], **values: str) -> bool:
     return found
 
 
-def refuse(form: FlaskForm, refusal: NotPossible) -> None:
+def refuse(form: FlaskForm, refusal: OperatorError) -> None:
     """Show a refusal: at the fields that it names, else above the page."""
     if not blame(form, refusal.wrong, **_values(refusal)):
         flash(told(refusal), "bad")

@@ -193,7 +193,7 @@ WHO = {
     "operator": lazy_gettext("operator, by a command"),
     "seed": lazy_gettext("demo content"),
 }
-# What stands inside a sentence of a service (`NotPossible.values`), by its name there.
+# What stands inside a sentence of a service (`OperatorError.values`), by its name there.
 INSIDE = {"status": STATUSES, "state": {"open": lazy_gettext("under way"), "paid": lazy_gettext("paid")}}
 
 

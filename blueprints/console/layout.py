@@ -24,7 +24,7 @@ from blueprints.console.cells import Column
 from blueprints.console.locale import zone
 from models.db.base import LARGEST_ID
 from services.console import lists
-from services.errors import Refused
+from services.errors import ApiError, Code
 from services.security import audit
 
 PAGE = 50
@@ -38,9 +38,9 @@ class Page(BaseView):
 
 
 def _place() -> ExitStack:
-    """One of the places for exports, until it is closed. Raises Refused: 42900, all are taken."""
+    """One of the places for exports, until it is closed. Raises ApiError: TOO_MANY_REQUESTS, all are taken."""
     if not _exports.acquire(blocking=False):
-        raise Refused(42900)
+        raise ApiError(Code.TOO_MANY_REQUESTS)
     held = ExitStack()
     held.callback(_exports.release)
     return held
@@ -122,7 +122,7 @@ class List(ModelView):
 
     @expose("/export", methods=("POST",))
     def export(self, export_type: str = "csv") -> Response:
-        """All rows that fit the filters, as a CSV file that is written while it is sent. Raises Refused."""
+        """All rows that fit the filters, as a CSV file that is written while it is sent. Raises ApiError."""
         wanted = filters.read(self.filters)
         if wanted.wrong:
             raise UnprocessableEntity

@@ -10,12 +10,12 @@ from apispec.ext.marshmallow import OpenAPIConverter
 
 from blueprints.api.operations import JSON, Operation
 from schemas.responses import NoticeRefused
-from services.errors import ERRORS, RETRY_AFTER
+from services.errors import ERRORS, RETRY_AFTER, Code
 
 # Statuses that any request can meet, before a handler is reached or while it works.
 ANYWHERE = {400, 408, 413, 429, 500, 503}
 CAN_WAIT = {*(code // 100 for code in RETRY_AFTER), 409, 429}
-ELSEWHERE = (40404, 40500)  # by an address or a method that the document does not have
+ELSEWHERE = (Code.PATH_NOT_FOUND, Code.METHOD_NOT_ALLOWED)  # by an address or a method that the document does not have
 
 CODE = {"description": "The HTTP status followed by two digits.", "type": "integer"}
 MSG = {"description": "For people; don't compare it in code.", "type": "string"}

@@ -13,7 +13,7 @@ from blueprints.api.envelope import ok
 from blueprints.checkout.payment_page import POLICY
 from models.tables.order import Order
 from schemas.sandbox.forms import PlayForm
-from services.errors import NotPossible, Refused
+from services.errors import ApiError, Code, OperatorError
 from services.sandbox import recording, simulator
 
 sandbox = Blueprint("sandbox", __name__, url_prefix="/sandbox")
@@ -24,7 +24,7 @@ JSON = "application/json"
 @sandbox.before_request
 def _only_from_here() -> None:
     if request.method not in ("GET", "HEAD") and _is_of_another_site():
-        raise Refused(40300, detail="the form is another site's")
+        raise ApiError(Code.ADDRESS_NOT_ALLOWED, detail="the form is another site's")
 
 
 def _is_of_another_site() -> bool:
@@ -51,10 +51,10 @@ def explained(view: Callable[..., Any]) -> Callable[..., Any]:
     def guarded(**parts: Any) -> Any:
         try:
             return view(**parts)
-        except NotPossible as error:
+        except OperatorError as error:
             if error.wrong:
                 raise ValidationError(dict(error.wrong)) from None
-            raise Refused(42200, detail=str(error)) from None
+            raise ApiError(Code.INVALID_FIELDS, detail=str(error)) from None
 
     return guarded
 
@@ -90,7 +90,7 @@ def pay() -> Any:
     order = Order.get_or_none(Order.order_no == form["order_no"])
     driver = simulator.sandbox_driver(order) if order else None
     if order is None or driver is None:
-        raise Refused(40401)
+        raise ApiError(Code.ORDER_NOT_FOUND)
     if form["after"]:
         simulator.plan(order, form["outcome"], form["after"])
     else:

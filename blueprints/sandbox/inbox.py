@@ -16,7 +16,7 @@ from models.tables.order import Order
 from models.tables.outbox import Callback
 from schemas.sandbox.forms import ANSWERS, CallbackForm, FailureForm
 from services.callbacks import redelivery
-from services.errors import N_, Refused
+from services.errors import N_, ApiError, Code
 from services.sandbox import recording, simulator
 from services.sandbox.inbox import LONG_HEAD, SLOW, Behaviour, inbox
 from services.sandbox.seeding import INBOX
@@ -96,7 +96,7 @@ def one(number: int) -> Any:
     """One callback: what came, whether it verifies and why not, what was answered, its other tries."""
     arrival = inbox.find(number)
     if arrival is None:
-        raise Refused(40404)
+        raise ApiError(Code.PATH_NOT_FOUND)
     if wants_json():
         return ok(arrival.for_scripts())
     return render_template(

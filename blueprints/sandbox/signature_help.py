@@ -11,7 +11,7 @@ from marshmallow import ValidationError
 import settings
 from blueprints.checkout.payment_page import POLICY
 from models.tables.merchant import Merchant
-from services.errors import Refused
+from services.errors import ApiError, Code
 from services.sandbox import demo, rejected_signatures, signature_help, simulator
 from services.sandbox.rejected_signatures import Unsigned
 from services.sandbox.signature_help import Explanation, Said
@@ -37,7 +37,7 @@ class Form:
 @sandbox_sign.before_request
 def _only_in_demo_mode() -> None:
     if not settings.active().demo:
-        raise Refused(40404)
+        raise ApiError(Code.PATH_NOT_FOUND)
 
 
 @sandbox_sign.after_request

@@ -17,7 +17,7 @@ from models.tables.order import Order
 from schemas.sandbox.forms import OPEN, ChannelForm, ClockForm, MerchantForm, OrderForm
 from schemas.views import hundredths
 from services.channels import channel_setup
-from services.errors import N_, NotPossible, Refused
+from services.errors import N_, ApiError, Code, OperatorError
 from services.ledger import accounts
 from services.merchants import merchant_setup
 from services.orders import payouts
@@ -88,7 +88,7 @@ def move_clock() -> Any:
 def _order(order_no: str) -> Order:
     order = Order.get_or_none(Order.order_no == order_no)
     if order is None:
-        raise Refused(40401)
+        raise ApiError(Code.ORDER_NOT_FOUND)
     return order
 
 
@@ -98,7 +98,7 @@ def accept() -> Any:
     """Accept a withdrawal of the sandbox, as an operator would; one on any other channel might pay real money."""
     order = _order(form_of(OrderForm())["order_no"])
     if simulator.sandbox_driver(order) is None:
-        raise Refused(40401)
+        raise ApiError(Code.ORDER_NOT_FOUND)
     payouts.accept(order)
     recording.note({"do": "accept"}, order.order_no)
     return done({"order_no": order.order_no, "status": Order.get_by_id(order.id).status})
@@ -111,7 +111,7 @@ def set_channel() -> Any:
     form = form_of(ChannelForm())
     channel = next((each for each in simulator.channels() if each.id == form["channel"]), None)
     if channel is None:
-        raise Refused(40403)
+        raise ApiError(Code.CHANNEL_NOT_FOUND)
     wanted = {name: form[name] for name in ("open", "payout") if name in form}
     channel_setup.set_channel(channel, wanted)
     recording.note({"do": "channel", "channel": channel.id, **wanted})
@@ -125,11 +125,11 @@ def set_merchant() -> Any:
     form = form_of(MerchantForm())
     merchant = merchant_setup.find_merchant(form["key"])
     if not merchant.demo:
-        raise Refused(40404)
+        raise ApiError(Code.PATH_NOT_FOUND)
     before = merchant.callback_url
     try:
         merchant_setup.set_merchant(merchant, callback_url=form["callback_url"])
-    except NotPossible as error:
+    except OperatorError as error:
         if not wants_page():
             raise
         (said,) = error.wrong["callback_url"]

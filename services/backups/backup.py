@@ -11,7 +11,7 @@ from pathlib import Path
 from models import schema
 from models.db.base import database
 from models.tables.merchant import Merchant
-from services.errors import NotPossible
+from services.errors import OperatorError
 from services.platform import files
 
 PAGES_A_STEP = 1024
@@ -27,17 +27,17 @@ def backup(target: Path, progress: Progress = lambda done, total: None) -> None:
         progress: called with the pages done and the pages in all; what it raises ends the copy.
 
     Raises:
-        NotPossible: the target is there already, can't be written or has no room, or the copy fails its
+        OperatorError: the target is there already, can't be written or has no room, or the copy fails its
             check; or the database is empty, so that it can hardly be the one that is meant.
         WrongSchema: the database was written by a newer version.
     """
     if database.is_shared:
-        raise NotPossible("the database is Postgres's: back it up by pg_dump (docs/scaling.md)")
+        raise OperatorError("the database is Postgres's: back it up by pg_dump (docs/scaling.md)")
     schema.missing()
     if not Merchant.select().exists():
-        raise NotPossible(f"{database.database} has no merchant: is ORDERS_INSTANCE the same as the service's?")
+        raise OperatorError(f"{database.database} has no merchant: is ORDERS_INSTANCE the same as the service's?")
     if target.exists():
-        raise NotPossible(f"{target} is there already")
+        raise OperatorError(f"{target} is there already")
     try:
         leave_room(Path(database.database), target.parent)
         with files.unfinished(target) as copy:
@@ -45,20 +45,20 @@ def backup(target: Path, progress: Progress = lambda done, total: None) -> None:
             check(copy, progress)
             files.finish(copy, target)
     except FileExistsError:
-        raise NotPossible(f"{target} is there already") from None
+        raise OperatorError(f"{target} is there already") from None
     except OSError as error:
-        raise NotPossible(f"{error.filename or target}: {error.strerror}") from None
+        raise OperatorError(f"{error.filename or target}: {error.strerror}") from None
     except sqlite3.Error as error:
-        raise NotPossible(f"{target}: {error}") from None
+        raise OperatorError(f"{target}: {error}") from None
 
 
 def leave_room(source: Path, folder: Path) -> None:
-    """Refuse a copy that could fill the disk, which stops the service where that shares it. Raises NotPossible."""
+    """Refuse a copy that could fill the disk, which stops the service where that shares it. Raises OperatorError."""
     log = Path(f"{source}-wal")
     size = source.stat().st_size + (log.stat().st_size if log.exists() else 0)
     free = shutil.disk_usage(folder).free
     if free < size * 1.1:
-        raise NotPossible(f"{folder} has {free / 2**20:.1f} MiB left, a copy needs {size * 1.1 / 2**20:.1f} MiB")
+        raise OperatorError(f"{folder} has {free / 2**20:.1f} MiB left, a copy needs {size * 1.1 / 2**20:.1f} MiB")
 
 
 def copy_database(opened: sqlite3.Connection, copy: Path, progress: Progress = lambda done, total: None) -> None:
@@ -72,7 +72,7 @@ def copy_database(opened: sqlite3.Connection, copy: Path, progress: Progress = l
 
 
 def check(copy: Path, progress: Progress = lambda done, total: None) -> None:
-    """Read all of a database file. Raises NotPossible where it is damaged, sqlite3.Error where it is none."""
+    """Read all of a database file. Raises OperatorError where it is damaged, sqlite3.Error where it is none."""
     stopped: list[Exception] = []
 
     def go_on() -> bool:
@@ -91,4 +91,4 @@ def check(copy: Path, progress: Progress = lambda done, total: None) -> None:
                 raise stopped[0] from None
             raise
     if verdict != "ok":
-        raise NotPossible(f"the copy is damaged: {verdict.splitlines()[-1]}")
+        raise OperatorError(f"the copy is damaged: {verdict.splitlines()[-1]}")

@@ -14,7 +14,7 @@ from models import schema
 from models.db.base import database, open_database, open_postgres
 from models.db.postgres import NoDriver
 from models.queries import search
-from services.errors import NotPossible
+from services.errors import OperatorError
 from services.ledger import integrity
 from services.platform import instance_lock
 
@@ -34,12 +34,12 @@ def _sums(table: Any, length: str = "LENGTH") -> str:
 
 @contextmanager
 def _frozen(file: Path) -> Iterator[sqlite3.Connection]:
-    """A connection to the SQLite file, which nobody writes to meanwhile. Raises NotPossible: somebody does."""
+    """A connection to the SQLite file, which nobody writes to meanwhile. Raises OperatorError: somebody does."""
     with closing(sqlite3.connect(file, isolation_level=None, timeout=1)) as source:
         try:
             source.execute("BEGIN IMMEDIATE")
         except sqlite3.OperationalError as error:
-            raise NotPossible(f"{file} is in use ({error}): stop the service first") from None
+            raise OperatorError(f"{file} is in use ({error}): stop the service first") from None
         yield source
         source.execute("ROLLBACK")
 
@@ -51,13 +51,13 @@ def _copy(source: sqlite3.Connection, table: Any) -> None:
 
 
 def _compare(source: sqlite3.Connection, table: Any) -> int:
-    """The number of rows. Raises NotPossible where the two sides differ."""
+    """The number of rows. Raises OperatorError where the two sides differ."""
     # SQLite's own LENGTH ends at a NUL, which has become U+FFFD.
     source.create_function("characters", 1, lambda text: None if text is None else len(text), deterministic=True)
     before = list(source.execute(_sums(table, "CHARACTERS")).fetchone())
     after = list(database.execute_sql(_sums(table)).fetchone())
     if before != after:
-        raise NotPossible(f"{table._meta.table_name} came out different: {before} before, {after} after")
+        raise OperatorError(f"{table._meta.table_name} came out different: {before} before, {after} after")
     return int(before[0])
 
 
@@ -70,11 +70,11 @@ def copy(url: str, connections: int, progress: Callable[[str, int], None] = lamb
         progress: called with each table and the number of its rows.
 
     Raises:
-        NotPossible: the target is not empty or can't be reached, the service runs, somebody else writes to the
+        OperatorError: the target is not empty or can't be reached, the service runs, somebody else writes to the
             source, or the two differ; nothing is left in the target then.
     """
     if database.is_shared:
-        raise NotPossible("the service is on Postgres already (database_url)")
+        raise OperatorError("the service is on Postgres already (database_url)")
     file = Path(database.database)
     try:
         # A service that only happens to write nothing now would go on with the file afterwards.
@@ -87,17 +87,17 @@ def copy(url: str, connections: int, progress: Callable[[str, int], None] = lamb
             finally:
                 open_database(file)
     except NoDriver as error:
-        raise NotPossible(str(error)) from None
+        raise OperatorError(str(error)) from None
     except DatabaseError as error:
-        raise NotPossible(f"Postgres: {' '.join(str(error).split())}") from None
+        raise OperatorError(f"Postgres: {' '.join(str(error).split())}") from None
 
 
 def _fill(source: sqlite3.Connection, progress: Callable[[str, int], None]) -> None:
     if database.get_tables():
-        raise NotPossible("the target is not empty: name a new database")
+        raise OperatorError("the target is not empty: name a new database")
     (encoding,) = database.execute_sql("SHOW server_encoding").fetchone()
     if encoding != "UTF8":
-        raise NotPossible(f"the target's encoding is {encoding}: make a database with UTF8")
+        raise OperatorError(f"the target's encoding is {encoding}: make a database with UTF8")
 
     def rows() -> None:
         for table in schema.TABLES:
@@ -109,4 +109,4 @@ def _fill(source: sqlite3.Connection, progress: Callable[[str, int], None]) -> N
     search.index_all()
     off = {name: found for name, found in integrity.verify() if found}
     if off:
-        raise NotPossible(f"the books do not verify: {', '.join(off)}")
+        raise OperatorError(f"the books do not verify: {', '.join(off)}")

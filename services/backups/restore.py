@@ -15,7 +15,7 @@ from models.db.base import database, open_database
 from models.tables.order import Order
 from models.tables.restoration import Restoration
 from services.backups.backup import check, copy_database, leave_room
-from services.errors import NotPossible
+from services.errors import OperatorError
 from services.ledger import integrity
 from services.orders import after_restore
 from services.platform import files, instance_lock
@@ -47,12 +47,12 @@ def restore(backup: Path, chosen: Settings, *, verified: bool = True, step: Step
         step: called with what is done next.
 
     Raises:
-        NotPossible: the service runs, or the backup is damaged, is none of this service, or can't be copied.
+        OperatorError: the service runs, or the backup is damaged, is none of this service, or can't be copied.
         WrongSchema: it was written by a newer version.
         VaultLocked: the key at hand does not open what is sealed in it.
     """
     if chosen.database_url:
-        raise NotPossible("the database is Postgres's: restore it by pg_restore (docs/scaling.md)")
+        raise OperatorError("the database is Postgres's: restore it by pg_restore (docs/scaling.md)")
     target = chosen.database.resolve()
     try:
         chosen.instance.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -60,7 +60,7 @@ def restore(backup: Path, chosen: Settings, *, verified: bool = True, step: Step
             files.sweep(target.parent, target.name)
             return _replace(backup, target, chosen, verified, step)
     except (OSError, DatabaseError, sqlite3.Error) as error:
-        raise NotPossible(f"{backup} can't be restored: {error}") from None
+        raise OperatorError(f"{backup} can't be restored: {error}") from None
 
 
 def _replace(backup: Path, target: Path, chosen: Settings, verified: bool, step: Step) -> Restored:
@@ -89,7 +89,7 @@ def _looked_over(copy: Path, chosen: Settings, verified: bool, step: Step) -> tu
     open_database(copy)
     try:
         if not schema.has_tables():
-            raise NotPossible("the file is no database of this service")
+            raise OperatorError("the file is no database of this service")
         missing = schema.missing()
         vault.open_vault(chosen.vault_key, chosen.instance / "vault.key", create=False)
         for name in encrypted_columns.check(vault.current()):
@@ -98,7 +98,7 @@ def _looked_over(copy: Path, chosen: Settings, verified: bool, step: Step) -> tu
         for name, off in integrity.verify() if verified and not missing else ():
             step(name)
             if off:
-                raise NotPossible(f"its books are off: {name}: {off[0]} (--unverified restores it all the same)")
+                raise OperatorError(f"its books are off: {name}: {off[0]} (--unverified restores it all the same)")
         orders, newest = Order.select(fn.COUNT(Order.id), fn.MAX(Order.createtime)).tuples().get()
         return orders, newest, missing
     finally:
@@ -161,4 +161,4 @@ def _close_log(present: Path) -> None:
             return
         mode = "busy"
     if mode != "delete":
-        raise NotPossible("another process has the database open: end it first")
+        raise OperatorError("another process has the database open: end it first")

@@ -13,7 +13,7 @@ from peewee import DatabaseError
 
 from models.tables.merchant import Merchant
 from services.backups.backup import backup
-from services.errors import NotPossible
+from services.errors import OperatorError
 from services.platform import files
 from settings import Settings
 
@@ -43,7 +43,7 @@ def run(chosen: Settings, stopping: threading.Event) -> None:
         _failed.clear()
     except Stopping:
         log.info("a backup was given up: the service stops")
-    except (NotPossible, OSError, DatabaseError) as error:
+    except (OperatorError, OSError, DatabaseError) as error:
         log.error("scheduled backup: %s", error)
         _failed.set()
 

@@ -10,7 +10,7 @@ from models.db.writer import transaction
 from models.tables.merchant import Merchant
 from models.tables.order import Order
 from models.tables.outbox import CALLBACK_STATES, WAITING, Callback
-from services.errors import N_, NotPossible
+from services.errors import N_, OperatorError
 
 
 def against_redelivering(callback: Callback) -> str:
@@ -20,18 +20,18 @@ def against_redelivering(callback: Callback) -> str:
 
 
 def redeliver(webhook_id: str) -> int:
-    """Make one callback due again. Raises NotPossible: there is none, or nowhere to send it to."""
+    """Make one callback due again. Raises OperatorError: there is none, or nowhere to send it to."""
     callback = Callback.get_or_none(Callback.webhook_id == webhook_id)
     if callback is not None and (why := against_redelivering(callback)):
-        raise NotPossible(why)
+        raise OperatorError(why)
     return _due_again(Callback.webhook_id == webhook_id)
 
 
 def redeliver_of(order: Order) -> int:
-    """Make all callbacks of an order due again; how many. Raises NotPossible: none, or nowhere to send them to."""
+    """Make all callbacks of an order due again; how many. Raises OperatorError: none, or nowhere to send them to."""
     for callback in Callback.select().where(Callback.order == order).limit(1):
         if why := against_redelivering(callback):
-            raise NotPossible(why)
+            raise OperatorError(why)
     return _due_again(Callback.order == order)
 
 
@@ -39,7 +39,7 @@ def redeliver_all(merchant: Merchant, state: str | None, since: int | None, unti
     """Make a merchant's callbacks due again: those in a state, made in a range of Unix time; how many.
 
     Raises:
-        NotPossible: there are none.
+        OperatorError: there are none.
     """
     states = [state] if state else list(CALLBACK_STATES)
     made = Callback.createtime.between(since or 0, until or LARGEST_ID)
@@ -51,5 +51,5 @@ def _due_again(selected: Any) -> int:
     now = business_clock.now()
     count: int = Callback.update(state=WAITING, attempts=0, due_at=now, updatetime=now).where(selected).execute()
     if not count:
-        raise NotPossible(N_("no such callback"))
+        raise OperatorError(N_("no such callback"))
     return count

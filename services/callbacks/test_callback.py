@@ -10,7 +10,7 @@ from models.tables.merchant import Merchant
 from models.tables.order import BUY, COMPLETED, Order
 from schemas.views import order_view
 from services.callbacks import outbox
-from services.errors import N_, NotPossible
+from services.errors import N_, OperatorError
 
 TYPE = "test"
 ORDER_NO = "0" * 24  # which no order can have: they begin with a date
@@ -84,9 +84,9 @@ def _body(now: int) -> str:
 
 
 def callback(merchant: Merchant) -> Outcome:
-    """Send a test callback, as real ones are sent. Takes ten seconds at most. Raises NotPossible: it has no address."""
+    """Send a test callback, as real ones are sent, in ten seconds at most. Raises OperatorError: no callback URL."""
     if not merchant.callback_url:
-        raise NotPossible(N_("%(key)s has no callback URL"), key=merchant.key)
+        raise OperatorError(N_("%(key)s has no callback URL"), key=merchant.key)
     webhook_id, started = outbox.new_webhook_id(), time.monotonic()
     status, answer = outbox.send(merchant, webhook_id, _body(business_clock.now()))
     return Outcome(webhook_id, status, round((time.monotonic() - started) * 1000), answer)

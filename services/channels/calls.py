@@ -17,7 +17,7 @@ from models.tables.merchant import Merchant
 from models.tables.order import Order
 from services import metrics
 from services.channels.order_numbers import payout_number
-from services.errors import Refused
+from services.errors import ApiError, Code
 from services.merchants import cache
 from services.security import sandbox_guard, vault
 
@@ -78,11 +78,11 @@ def linked(merchant: Merchant, channel_id: int) -> Channel:
     """A channel that this merchant may use.
 
     Raises:
-        Refused: 40403, it is not there, not enabled or not the merchant's: never distinguishable.
+        ApiError: Code.CHANNEL_NOT_FOUND, it is not there, not enabled or not the merchant's: never distinguishable.
     """
     channel = cache.by_id(merchant.id).channels.get(channel_id)
     if channel is None:
-        raise Refused(40403)
+        raise ApiError(Code.CHANNEL_NOT_FOUND)
     return channel
 
 

@@ -21,7 +21,7 @@ from models.tables.ledger import CLEARING
 from models.tables.order import Order
 from services.channels.calls import ask, driver_of, payment_of
 from services.channels.order_numbers import new_order_no
-from services.errors import N_, NotPossible
+from services.errors import N_, OperatorError
 from services.ledger import accounts
 from services.merchants import cache, links, versions
 from services.security import sandbox_guard, vault
@@ -34,7 +34,7 @@ def check(channel: Channel) -> list[Finding]:
     """Find out whether a channel can be used: what its upstream says of our keys, and of more where the driver can ask.
 
     Raises:
-        NotPossible: it gave no usable answer; the text says why.
+        OperatorError: it gave no usable answer; the text says why.
     """
     driver, payments = driver_of(channel), _never_made(channel)
     if driver.by_hand:
@@ -46,7 +46,7 @@ def check(channel: Channel) -> list[Finding]:
     try:
         found: list[Finding] = ask(check_all, payments[0])
     except ChannelUnknown as silence:
-        raise NotPossible(f"channel {channel.id}: {silence}") from silence
+        raise OperatorError(f"channel {channel.id}: {silence}") from silence
     return found
 
 
@@ -64,10 +64,10 @@ def every() -> list[Channel]:
 
 
 def find_channel(channel_id: int) -> Channel:
-    """The channel with this id. Raises NotPossible."""
+    """The channel with this id. Raises OperatorError."""
     channel = Channel.get_or_none(Channel.id == channel_id) if channel_id <= LARGEST_ID else None
     if channel is None:
-        raise NotPossible(f"no channel {channel_id}")
+        raise OperatorError(f"no channel {channel_id}")
     return channel
 
 
@@ -90,13 +90,13 @@ def wrong_config(driver: str, config: dict[str, Any]) -> dict[str, list[str]]:
 
 
 def _sealed_config(driver: str, config: dict[str, Any]) -> str:
-    """A driver's config, checked by its schema and sealed. Raises NotPossible, naming the fields."""
+    """A driver's config, checked by its schema and sealed. Raises OperatorError, naming the fields."""
     try:
         loaded = registry.DRIVERS[driver].config_schema().load(config)
     except ValidationError:
         wrong = wrong_config(driver, config)
         said = [f"{name.removeprefix('config.')}: {' '.join(texts).rstrip('.')}" for name, texts in wrong.items()]
-        raise NotPossible(f"config: {'; '.join(said)}", wrong) from None
+        raise OperatorError(f"config: {'; '.join(said)}", wrong) from None
     return vault.seal(json.dumps(loaded, ensure_ascii=False))
 
 
@@ -105,15 +105,15 @@ def _pay_method(text: str | None, driver: str) -> str:
     wanted = set(possible) if text is None else {part.strip() for part in text.split(",")}
     if not wanted <= set(possible):
         said = f"payment methods are {', '.join(possible)}"
-        raise NotPossible(said, {"pay_method": [said]})
+        raise OperatorError(said, {"pay_method": [said]})
     return ",".join(method for method in PAY_METHODS if method in wanted)
 
 
 def _check_driver(name: str) -> None:
     if name not in registry.DRIVERS:
-        raise NotPossible(f"no driver {name!r}: there are {', '.join(drivers())}")
+        raise OperatorError(f"no driver {name!r}: there are {', '.join(drivers())}")
     if name not in drivers():
-        raise NotPossible(sandbox_guard.DEMO_ONLY)
+        raise OperatorError(sandbox_guard.DEMO_ONLY)
 
 
 @transaction
@@ -138,10 +138,10 @@ def add_channel(
         facts: columns of Channel; amounts in fen, rates in basis points.
 
     Raises:
-        NotPossible: a value can't be used; it names the field.
+        OperatorError: a value can't be used; it names the field.
     """
     if category not in CATEGORIES:
-        raise NotPossible(f"categories are {', '.join(CATEGORIES)}")
+        raise OperatorError(f"categories are {', '.join(CATEGORIES)}")
     _check_driver(driver)
     _check_range(facts.get("min_amount", 1), facts.get("max_amount", LARGEST_AMOUNT))
     if new_name:
@@ -166,7 +166,7 @@ def _check_name(name: str) -> None:
     database.alone("names of channels")
     if Channel.select().where(Channel.name == name).exists():
         said = N_("there is a channel of this name already")
-        raise NotPossible(said, {"name": [said]})
+        raise OperatorError(said, {"name": [said]})
 
 
 @transaction
@@ -187,12 +187,12 @@ def set_channel(
         mark: `marks.of` the channel as it was seen, so that nobody undoes another's change unseen.
 
     Raises:
-        NotPossible: a value can't be used, orders are under way at the account that is there, or somebody changed
+        OperatorError: a value can't be used, orders are under way at the account that is there, or somebody changed
             the channel meanwhile.
     """
     channel = versions.held(channel, mark)
     if facts.get("enabled") and sandbox_guard.is_barred(channel):
-        raise NotPossible(sandbox_guard.DEMO_ONLY, {"enabled": [sandbox_guard.DEMO_ONLY]})
+        raise OperatorError(sandbox_guard.DEMO_ONLY, {"enabled": [sandbox_guard.DEMO_ONLY]})
     if config:
         present = config_of(channel)
         if not same_account:
@@ -218,7 +218,7 @@ def _check_account(channel: Channel, present: dict[str, Any], config: dict[str, 
         Channel.select().where(Channel.id == channel.id), alone=True
     ).get()  # orders rely on it (keep_account)
     if Order.select().where(Order.channel == channel, Order.due_at.is_null(False)).exists():
-        raise NotPossible(
+        raise OperatorError(
             f"orders are under way at the account of the present {changed[0]}: add another channel, or say "
             "--same-account if it is that account's new name",
             {"same_account": [UNDER_WAY]},
@@ -228,11 +228,11 @@ def _check_account(channel: Channel, present: dict[str, Any], config: dict[str, 
 def _check_range(least: int, largest: int) -> None:
     if least > largest:
         said = N_("the least amount is above the largest")
-        raise NotPossible(said, {"min_amount": [said]})
+        raise OperatorError(said, {"min_amount": [said]})
 
 
 def _checked(write: Any) -> Any:
     try:
         return write()
     except IntegrityError as error:
-        raise NotPossible(f"a value is out of range: {first_line(error)}") from None
+        raise OperatorError(f"a value is out of range: {first_line(error)}") from None

@@ -13,7 +13,7 @@ from models.tables.second_operator import PayoutRequest
 from schemas.fields import Yuan
 from services.callbacks import redelivery
 from services.console.available_actions import PAYING_OUT, Action, possible
-from services.errors import N_, NotPossible
+from services.errors import N_, OperatorError
 from services.orders import claims, due, exceptions, payouts
 from services.security import audit, masking, second_operator
 from services.security.audit import Actor
@@ -31,18 +31,18 @@ class Given:
     shared: str = ""
 
     def fen(self) -> int | None:
-        """The amount in fen, None for the order's own. Raises NotPossible."""
+        """The amount in fen, None for the order's own. Raises OperatorError."""
         try:
             return Yuan().deserialize(self.amount.strip()) if self.amount.strip() else None
         except ValidationError:
-            raise NotPossible(N_("write the amount like 12.50")) from None
+            raise OperatorError(N_("write the amount like 12.50")) from None
 
     def text(self, name: str) -> str:
-        """The reason, or the reference. Raises NotPossible: it is too long, or can't be read."""
+        """The reason, or the reference. Raises OperatorError: it is too long, or can't be read."""
         typed = str(getattr(self, name)).strip()
         if len(typed) > MOST_CHARACTERS or not typed.isprintable():
             text = N_("a reason or a reference has at most %(most)s characters, in one line")
-            raise NotPossible(text, most=str(MOST_CHARACTERS))
+            raise OperatorError(text, most=str(MOST_CHARACTERS))
         return typed
 
 
@@ -118,7 +118,7 @@ def _recorded(given: Given, name: str) -> str:
     """What was typed; *** if it is refused, since it may be a password."""
     try:
         return given.amount if name == "amount" and given.fen() else given.text(name)
-    except NotPossible:
+    except OperatorError:
         return masking.HIDDEN
 
 
@@ -145,7 +145,7 @@ def perform(order: Order, key: str, seal: str, given: Given, actor: Actor) -> tu
         key, seal: of the action as the operator saw it.
 
     Raises:
-        NotPossible: the order moved on since, or the act's own reason.
+        OperatorError: the order moved on since, or the act's own reason.
     """
     action = next((each for each in possible(order) if each.key == key), None)
     if action is None:
@@ -154,7 +154,7 @@ def perform(order: Order, key: str, seal: str, given: Given, actor: Actor) -> tu
 
     def do() -> tuple[Action, Any]:
         if acting.seal != seal:
-            raise NotPossible(N_("it would not do any more what the page said: look again"))
+            raise OperatorError(N_("it would not do any more what the page said: look again"))
         if _is_requested(order, acting, given):
             return replace(acting, case="request"), _request(order, acting, given, actor)
         return acting, DOING[acting.name](order, acting, given, actor.who)
@@ -174,7 +174,7 @@ def payout(order: Order, key: str, given: Given) -> int:
     amount: int = order.amount
     try:
         return max(amount, given.fen() or 0)
-    except NotPossible:  # the act itself says what is wrong with the amount
+    except OperatorError:  # the act itself says what is wrong with the amount
         return amount
 
 
@@ -184,12 +184,12 @@ def _is_requested(order: Order, action: Action, given: Given) -> bool:
         return False
     try:
         return second_operator.is_needed(order, given.fen())
-    except NotPossible:  # the act itself says what is wrong with the amount
+    except OperatorError:  # the act itself says what is wrong with the amount
         return action.case == "request"
 
 
 def _moved_on(order: Order, key: str, actor: Actor) -> NoReturn:
-    why = NotPossible(N_("that is not possible: the order is %(status)s now"), status=order.status)
+    why = OperatorError(N_("that is not possible: the order is %(status)s now"), status=order.status)
     name = max((name for name in VERBS if key.startswith(name)), key=len, default="")
     audit.record(actor, VERBS.get(name, "act"), "order", order.order_no, f"not done: {why}")
     raise why

@@ -10,7 +10,7 @@ from models.db.writer import transaction
 from models.tables.account import ReceivingAccount
 from models.tables.order import Order
 from services.console import erasure, timeline
-from services.errors import NotPossible
+from services.errors import OperatorError
 from services.orders import create
 from services.orders.after_restore import HERE
 from services.security import audit, vault
@@ -31,10 +31,10 @@ def find(numbers: tuple[str, ...], name: str, card: str) -> list[str]:
     """The numbers of these orders, and of those with exactly this name or card number, without repeats.
 
     Raises:
-        NotPossible: there is no such order number, or nothing was asked for.
+        OperatorError: there is no such order number, or nothing was asked for.
     """
     if not (numbers or name or card):
-        raise NotPossible("give order numbers, --name or --card")
+        raise OperatorError("give order numbers, --name or --card")
     named = [timeline.find(number).order_no for number in numbers]
     return list(dict.fromkeys([*named, *_matching(name, card)]))
 
@@ -114,13 +114,13 @@ def erase(numbers: list[str], on_file: Iterable[ReceivingAccount] = ()) -> int:
             and card, so they are among `numbers` if both were found by those.
 
     Raises:
-        NotPossible: some have not ended; the text lists them.
+        OperatorError: some have not ended; the text lists them.
     """
     orders = [timeline.find(number) for number in numbers]
     needed = erasure.needed_for(orders)
     if needed:
         refused = [f"  {order.order_no}: {needed[order.id]}" for order in orders if order.id in needed]
-        raise NotPossible("\n".join(["nothing was erased, because these orders have not ended:", *refused]))
+        raise OperatorError("\n".join(["nothing was erased, because these orders have not ended:", *refused]))
     erased = erasure.clear(orders)
     for order in erased:
         audit.record(HERE, "erase", "order", order.order_no)

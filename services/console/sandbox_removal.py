@@ -11,7 +11,7 @@ from models.tables.ledger import AVAILABLE, FEES
 from models.tables.merchant import Merchant
 from models.tables.order import CANCELLED, CONFIRMED, PAID, PENDING, Order, PaymentException
 from schemas.views import hundredths
-from services.errors import NotPossible, Refused
+from services.errors import ApiError, OperatorError
 from services.ledger import accounts, postings
 from services.ledger.postings import OPERATOR, RELEASE_AGAIN, Lines
 from services.merchants import cache
@@ -42,9 +42,9 @@ class _Tried(Exception):
 
 
 def affected(merchant: Merchant | None) -> list[Merchant]:
-    """The merchants to reverse something for: all of them, or at most this one. Raises NotPossible in demo mode."""
+    """The merchants to reverse something for: all of them, or at most this one. Raises OperatorError in demo mode."""
     if not sandbox_guard.channels():
-        raise NotPossible("nothing to remove: there is no sandbox channel, or this is demo mode")
+        raise OperatorError("nothing to remove: there is no sandbox channel, or this is demo mode")
     return [row for row in sandbox_guard.with_money() if merchant is None or row == merchant]
 
 
@@ -67,7 +67,7 @@ def remove(merchant: Merchant, *, book_loss: bool = False, only_try: bool = Fals
         book_loss: the operator accepts that charge.
 
     Raises:
-        NotPossible: the available balance does not cover the reversal, and `book_loss` is not given.
+        OperatorError: the available balance does not cover the reversal, and `book_loss` is not given.
     """
     database.alone("sandbox removal", merchant.id)
     ids = [channel.id for channel in sandbox_guard.channels()]
@@ -76,7 +76,7 @@ def remove(merchant: Merchant, *, book_loss: bool = False, only_try: bool = Fals
     own = (AVAILABLE, merchant.id)
     loss = max(0, found.get(own, 0) - accounts.balances_of(merchant)["available"])
     if loss and not book_loss:
-        raise NotPossible(
+        raise OperatorError(
             f"{merchant.key} has spent {hundredths(loss)} of the sandbox money: reject its open withdrawals first, or "
             "take the rest from your fees with --book-loss"
         )
@@ -88,8 +88,8 @@ def remove(merchant: Merchant, *, book_loss: bool = False, only_try: bool = Fals
         memo = f"sandbox removed; not covered: {hundredths(loss)}" if loss else "sandbox removed"
         try:
             accounts.post(sandbox_guard.REMOVED, lines, who=WHO, memo=memo)
-        except Refused:
-            raise NotPossible(f"the balance of {merchant.key} changed just now: run the command again") from None
+        except ApiError:
+            raise OperatorError(f"the balance of {merchant.key} changed just now: run the command again") from None
     removal = Removal(merchant.key, {account: fen for account, fen in lines.items() if fen}, ended, loss)
     if only_try:
         raise _Tried(removal)

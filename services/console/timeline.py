@@ -23,7 +23,7 @@ from models.tables.order import (
 )
 from models.tables.outbox import Callback, CallbackAttempt
 from services.callbacks import http, outbox
-from services.errors import NotPossible
+from services.errors import OperatorError
 from services.orders import claims, reasons
 from services.orders.reasons import Reason, said
 from services.security import masking
@@ -134,7 +134,7 @@ def _names(line: Event, event: Event) -> bool:
 
 
 def find(order_no: str) -> Order:
-    """The order with this number, its merchant and channel too. Raises NotPossible."""
+    """The order with this number, its merchant and channel too. Raises OperatorError."""
     found = (
         Order.select(Order, Merchant, Channel)
         .join_from(Order, Merchant)
@@ -143,7 +143,7 @@ def find(order_no: str) -> Order:
         .first()
     )
     if found is None:
-        raise NotPossible(f"no order {order_no}")
+        raise OperatorError(f"no order {order_no}")
     return found
 
 
@@ -185,7 +185,7 @@ class CallbackStory:
 
 
 def of_callback(webhook_id: str) -> CallbackStory:
-    """The whole story of a callback. Raises NotPossible."""
+    """The whole story of a callback. Raises OperatorError."""
     found = (
         Callback.select(Callback, Merchant, Order)
         .join_from(Callback, Merchant)
@@ -194,7 +194,7 @@ def of_callback(webhook_id: str) -> CallbackStory:
         .first()
     )
     if found is None:
-        raise NotPossible(f"no callback {webhook_id}")
+        raise OperatorError(f"no callback {webhook_id}")
     attempts = CallbackAttempt.select().where(CallbackAttempt.callback == found).order_by(CallbackAttempt.id)
     return CallbackStory(
         found,

@@ -13,7 +13,7 @@ from models.tables.channel import Channel
 from models.tables.ledger import AVAILABLE, CLEARING, COMMISSION, FEES, HELD, Entry, LedgerAccount, Posting, add_entry
 from models.tables.merchant import Merchant
 from models.tables.order import Order
-from services.errors import N_, NotPossible, Refused
+from services.errors import N_, ApiError, Code, OperatorError
 from services.ledger.postings import OPERATOR, Account
 from services.security import sandbox_guard
 
@@ -44,7 +44,7 @@ def post(
         lines: fen by account; zeros are dropped and the rest must sum to zero.
 
     Raises:
-        Refused: 40901, a merchant's account would be overdrawn.
+        ApiError: Code.INSUFFICIENT_BALANCE, a merchant's account would be overdrawn.
         IntegrityError: the order has this posting already.
     """
     if sum(lines.values()) != 0:
@@ -55,7 +55,7 @@ def post(
     # In one order everywhere, so that no two writers wait for each other; what all merchants share comes last.
     for (kind, owner), fen in sorted(lines.items(), key=lambda line: (line[0][0] not in (AVAILABLE, HELD), line[0])):
         if fen and not add_entry(kind, owner, fen, facts):
-            raise Refused(40901)
+            raise ApiError(Code.INSUFFICIENT_BALANCE)
 
 
 def numbered(order: Order, purpose: str) -> str:
@@ -110,12 +110,12 @@ def adjust(
         newest: the `newest_adjustment` that was seen; refuse where there is another one by now.
 
     Raises:
-        NotPossible: nothing to adjust, no reason, the balance does not cover it, or it was made already.
+        OperatorError: nothing to adjust, no reason, the balance does not cover it, or it was made already.
     """
     if channel and sandbox_guard.is_barred(channel):
-        raise NotPossible(sandbox_guard.DEMO_ONLY, {"channel": [sandbox_guard.DEMO_ONLY]})
+        raise OperatorError(sandbox_guard.DEMO_ONLY, {"channel": [sandbox_guard.DEMO_ONLY]})
     if not fen or not reason.strip():
-        raise NotPossible(N_("an adjustment needs an amount and a reason"))
+        raise OperatorError(N_("an adjustment needs an amount and a reason"))
     database.alone("adjustments", merchant.id)
     if once:
         _check_not_made(merchant, fen, reason, who)
@@ -124,17 +124,17 @@ def adjust(
     other = (CLEARING, channel.id) if channel else (FEES, OPERATOR)
     try:
         post("adjustment", {(AVAILABLE, merchant.id): fen, other: -fen}, who=who, memo=reason, at=at)
-    except Refused:
+    except ApiError:
         raise _not_covered(merchant) from None
 
 
-def _not_covered(merchant: Merchant) -> NotPossible:
+def _not_covered(merchant: Merchant) -> OperatorError:
     said = N_("the available balance does not cover that")
-    return NotPossible(f"{merchant.key}: {said}", {"amount": [said]})
+    return OperatorError(f"{merchant.key}: {said}", {"amount": [said]})
 
 
 def check_cover(merchant: Merchant, fen: int) -> None:
-    """Would an adjustment of `fen` be possible now? Raises NotPossible."""
+    """Would an adjustment of `fen` be possible now? Raises OperatorError."""
     if balances_of(merchant)["available"] + fen < 0:
         raise _not_covered(merchant)
 
@@ -156,9 +156,9 @@ def newest_adjustment(merchant: Merchant) -> int:
 
 
 def check_newest(merchant: Merchant, newest: int) -> None:
-    """Was nothing adjusted since this was the newest? Raises NotPossible."""
+    """Was nothing adjusted since this was the newest? Raises OperatorError."""
     if newest != newest_adjustment(merchant):
-        raise NotPossible(N_("this balance was adjusted meanwhile: look whether it was this very adjustment"))
+        raise OperatorError(N_("this balance was adjusted meanwhile: look whether it was this very adjustment"))
 
 
 def _check_not_made(merchant: Merchant, fen: int, reason: str, who: str) -> None:
@@ -166,7 +166,7 @@ def _check_not_made(merchant: Merchant, fen: int, reason: str, who: str) -> None
     if _adjustments(merchant).where(mine, Posting.createtime > business_clock.now() - REPEATED).exists():
         said = N_("this was just done: if it is to be done again, say so in the reason")
         text = f"{merchant.key} was adjusted by this amount for this reason just now: --again does it once more"
-        raise NotPossible(text, {"reason": [said]})
+        raise OperatorError(text, {"reason": [said]})
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from models.db.base import LARGEST_ID, Statement, database
 from models.tables.chain import Chain, Facts
 from models.tables.ledger import AVAILABLE, HELD, Entry, LedgerAccount, Posting
 from models.tables.order import BUY, CANCELLED, COMPLETED, SELL, Order
-from services.errors import N_, NotPossible
+from services.errors import N_, OperatorError
 from services.ledger.postings import HOLD_AGAIN, RELEASE_AGAIN, SPEND_AGAIN, Account
 
 Heads = dict[Account, tuple[int, str]]  # by account: how many entries, the hash of the newest
@@ -84,13 +84,13 @@ def head_rows() -> list[dict[str, Any]]:
 
 
 def read_heads(file: IO[str]) -> Heads:
-    """Heads that `flask ledger heads --json` wrote. Raises NotPossible where the file holds none."""
+    """Heads that `flask ledger heads --json` wrote. Raises OperatorError where the file holds none."""
     try:
         kept = {(str(row["kind"]), int(row["owner"])): (int(row["entries"]), row["head"]) for row in json.load(file)}
     except (ValueError, TypeError, KeyError):
         kept = {}
     if not kept:
-        raise NotPossible("the file does not hold what `flask ledger heads --json` prints")
+        raise OperatorError("the file does not hold what `flask ledger heads --json` prints")
     return kept
 
 

@@ -17,7 +17,7 @@ from models.db.base import database
 from models.db.writer import transaction
 from models.tables.ledger import LedgerAccount, Posting
 from models.tables.verification import FAILED, HOLDS, OFF, Verification
-from services.errors import N_, NotPossible
+from services.errors import N_, OperatorError
 from services.platform import cpu_affinity, storage_health
 from settings import Settings
 
@@ -81,10 +81,10 @@ def _add(who: str, **facts: Any) -> Verification:
 
 @transaction
 def _begin(who: str) -> Verification:
-    """Raises NotPossible where one is under way."""
+    """Raises OperatorError where one is under way."""
     database.alone("verification")
     if running() is not None:
-        raise NotPossible(N_("the ledger is being verified just now"))
+        raise OperatorError(N_("the ledger is being verified just now"))
     return _add(who)
 
 
@@ -193,7 +193,7 @@ stop, allow = _runs.stop, _runs.allow
 
 
 def start(who: str) -> None:
-    """Verify in the background. Raises NotPossible where that is under way already."""
+    """Verify in the background. Raises OperatorError where that is under way already."""
     _runs.start(_begin(who))
 
 
@@ -211,6 +211,6 @@ def run_if_due(chosen: Settings) -> None:
         return
     try:
         run = _begin("service")
-    except NotPossible:  # somebody else was quicker, or a run was killed a moment ago
+    except OperatorError:  # somebody else was quicker, or a run was killed a moment ago
         return
     _runs.see_to(run)

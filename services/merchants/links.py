@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from models.db.writer import after_commit, transaction
 from models.tables.channel import Channel, ChannelLink
 from models.tables.merchant import Merchant
-from services.errors import NotPossible
+from services.errors import OperatorError
 from services.merchants import cache
 
 
@@ -20,11 +20,11 @@ def link(channel: Channel, merchant: Merchant) -> None:
 
 @transaction
 def unlink(channel: Channel, merchant: Merchant) -> None:
-    """Take a channel from a merchant; orders that are on their way go on. Raises NotPossible."""
+    """Take a channel from a merchant; orders that are on their way go on. Raises OperatorError."""
     after_commit(cache.forget)
     own = (ChannelLink.channel == channel) & (ChannelLink.merchant == merchant)
     if not ChannelLink.delete().where(own).execute():
-        raise NotPossible(f"{merchant.key} is not linked to channel {channel.id}")
+        raise OperatorError(f"{merchant.key} is not linked to channel {channel.id}")
 
 
 def channels_of(merchant: Merchant) -> list[int]:

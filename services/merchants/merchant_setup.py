@@ -21,7 +21,7 @@ from models.db.writer import after_commit, transaction
 from models.tables.account import ReceivingAccount
 from models.tables.ledger import AVAILABLE, COMMISSION, FEES, HELD
 from models.tables.merchant import Merchant
-from services.errors import N_, NotPossible
+from services.errors import N_, OperatorError
 from services.ledger import accounts
 from services.ledger.postings import OPERATOR
 from services.merchants import cache, links, versions
@@ -41,15 +41,15 @@ def new_callback_secret() -> str:
 
 
 def find_merchant(key: str) -> Merchant:
-    """The merchant with this API key. Raises NotPossible."""
+    """The merchant with this API key. Raises OperatorError."""
     merchant = Merchant.get_or_none(Merchant.key == key)
     if merchant is None:
-        raise NotPossible(f"no merchant {key}")
+        raise OperatorError(f"no merchant {key}")
     return merchant
 
 
 def merchants(key: str | None = None) -> list[Merchant]:
-    """The merchant with this API key, or all where None. Raises NotPossible."""
+    """The merchant with this API key, or all where None. Raises OperatorError."""
     return [find_merchant(key)] if key else list(Merchant.select().order_by(Merchant.id))
 
 
@@ -64,14 +64,14 @@ def _callback_url(url: str) -> str:
         usable = False
     if not usable:
         said = N_("a callback URL is an address like https://shop.example/paid")
-        raise NotPossible(said, {"callback_url": [said]})  # without what was typed: it may have a password
+        raise OperatorError(said, {"callback_url": [said]})  # without what was typed: it may have a password
     return url
 
 
 def _events(text: str) -> str:
     wanted = {event.strip() for event in text.split(",") if event.strip()}
     if not wanted <= set(EVENTS):
-        raise NotPossible(f"events are {', '.join(EVENTS)}")
+        raise OperatorError(f"events are {', '.join(EVENTS)}")
     return ",".join(event for event in EVENTS if event in wanted | set(RESULTS))
 
 
@@ -84,7 +84,7 @@ def _address(text: str) -> str:
         return str(network_of(text))
     except ValueError:
         said = N_("%(given)s is no IP address, and no network like 10.0.0.0/8")
-        raise NotPossible(said, {"allowed_addresses": [said]}, given=masking.networks(text)) from None
+        raise OperatorError(said, {"allowed_addresses": [said]}, given=masking.networks(text)) from None
 
 
 # How an operator's text becomes a column's value.
@@ -110,11 +110,11 @@ def add_merchant(
     Returns: the merchant and its API secret.
 
     Raises:
-        NotPossible: the key is taken, or a value can't be used.
+        OperatorError: the key is taken, or a value can't be used.
     """
     if not MERCHANT_KEY.fullmatch(key) or key in NO_KEYS:
         said = N_("a merchant's key has 1 to 64 letters, digits, _ . or -, and is not new, . or ..")
-        raise NotPossible(said, {"key": [said]})
+        raise OperatorError(said, {"key": [said]})
     secret = secret or secrets.token_urlsafe(32)
     now = business_clock.now()
     facts = {"createtime": now, "updatetime": now} | _merchant_facts(facts)
@@ -130,8 +130,8 @@ def add_merchant(
     except IntegrityError as error:
         if Merchant.select().where(Merchant.key == key).exists():
             said = N_("there is a merchant %(key)s already")
-            raise NotPossible(said, {"key": [said]}, key=key) from None
-        raise NotPossible(f"a value is out of range: {first_line(error)}") from None
+            raise OperatorError(said, {"key": [said]}, key=key) from None
+        raise OperatorError(f"a value is out of range: {first_line(error)}") from None
     accounts.open_accounts((AVAILABLE, merchant.id), (HELD, merchant.id), (FEES, OPERATOR), (COMMISSION, OPERATOR))
     links.set_channels(merchant, channels)
     return merchant, secret
@@ -148,7 +148,7 @@ def set_merchant(
         mark: `marks.of` the merchant as it was seen, so that nobody undoes another's change unseen.
 
     Raises:
-        NotPossible: a value can't be used, or somebody changed the merchant meanwhile.
+        OperatorError: a value can't be used, or somebody changed the merchant meanwhile.
     """
     versions.held(merchant, mark)
     after_commit(cache.forget)
@@ -174,11 +174,11 @@ def rotate(merchant: Merchant, *, callback: bool, keep_hours: int, mark: str | N
     Returns: the new secret.
 
     Raises:
-        NotPossible: that one is replaced already.
+        OperatorError: that one is replaced already.
     """
     merchant = database.held(Merchant.select().where(Merchant.id == merchant.id)).get()
     if mark is not None and mark != mark_of(merchant, callback=callback):
-        raise NotPossible(N_("this secret was replaced meanwhile: look at the merchant's page again"))
+        raise OperatorError(N_("this secret was replaced meanwhile: look at the merchant's page again"))
     column = "callback_secret" if callback else "secret"
     new = new_callback_secret() if callback else secrets.token_urlsafe(32)
     facts: dict[str, Any] = {
@@ -208,13 +208,13 @@ def add_account(
             is a newer one, so that a form that is sent again brings back no account that was replaced.
 
     Raises:
-        NotPossible: a value can't be used, or that.
+        OperatorError: a value can't be used, or that.
     """
     wrong = {} if real_name.strip() else {"real_name": [N_("a receiving account needs its holder's name")]}
     if not CARD_NUMBER.fullmatch(card_number):
         wrong["card_number"] = [N_("a card number has 6 to 40 letters, digits, @ . _ or -")]
     if wrong:
-        raise NotPossible("; ".join(text for texts in wrong.values() for text in texts), wrong)
+        raise OperatorError("; ".join(text for texts in wrong.values() for text in texts), wrong)
     details = {"bank": bank, "sub_bank": sub_bank, "card_number": card_number, "real_name": real_name}
     if after is not None:
         _check_newest(merchant, details, after)
@@ -231,6 +231,6 @@ def _check_newest(merchant: Merchant, details: dict[str, str], seen: int) -> Non
     newest = ReceivingAccount.of(merchant)
     if newest and json.loads(vault.unseal(newest.details)) == details:
         said = N_("this is the newest account on file already")
-        raise NotPossible(said, {"card_number": [said]})
+        raise OperatorError(said, {"card_number": [said]})
     if seen != (newest.id if newest else 0):
-        raise NotPossible(N_("another account was added meanwhile: look which one withdrawals go to now"))
+        raise OperatorError(N_("another account was added meanwhile: look which one withdrawals go to now"))

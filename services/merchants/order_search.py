@@ -14,7 +14,7 @@ from typing import Any
 import settings
 from models.queries import order_page, search
 from models.tables.merchant import Merchant
-from services.errors import Refused
+from services.errors import ApiError, Code
 from services.platform import cpu_affinity
 from services.platform.rate_limits import Rate
 
@@ -32,7 +32,7 @@ def begin() -> None:
 def _only_one(merchant: Merchant) -> Iterator[None]:
     with _lock:
         if merchant.id in _reading:
-            raise Refused(42900, retry_after=1)
+            raise ApiError(Code.TOO_MANY_REQUESTS, retry_after=1)
         _reading.add(merchant.id)
     try:
         yield
@@ -45,11 +45,11 @@ def page(merchant: Merchant, query: dict[str, Any]) -> order_page.Page:
     """One page of a merchant's orders, by the loaded fields of `orderQueryList`.
 
     Raises:
-        Refused: 42900, too many short searches, or another one that reads all orders is under way.
+        ApiError: Code.TOO_MANY_REQUESTS, too many short searches, or another one that reads all orders is under way.
     """
     text = query.get("merchant_order_no")
     if text is not None and len(text) < search.LEAST and not _short[0].hit(merchant.key):
-        raise Refused(42900, retry_after=_short[0].retry_after(merchant.key))
+        raise ApiError(Code.TOO_MANY_REQUESTS, retry_after=_short[0].retry_after(merchant.key))
 
     def read_all(read: Callable[[], search.Ids]) -> search.Ids:
         with _only_one(merchant):

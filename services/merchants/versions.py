@@ -7,7 +7,7 @@ from typing import Any
 
 from models.db.base import database
 from models.tables.merchant import Merchant
-from services.errors import N_, NotPossible
+from services.errors import N_, OperatorError
 from services.merchants import links
 
 
@@ -24,10 +24,10 @@ def held(row: Any, mark: str | None) -> Any:
         mark: of what was seen of it; None: whatever it is now.
 
     Raises:
-        NotPossible: it, or what it is linked to, was changed since.
+        OperatorError: it, or what it is linked to, was changed since.
     """
     table = type(row)
     now = database.held(table.select().where(table.id == row.id)).get()
     if mark is not None and mark != of(now):
-        raise NotPossible(N_("somebody changed this meanwhile: open the page again, and change what it says now"))
+        raise OperatorError(N_("somebody changed this meanwhile: open the page again, and change what it says now"))
     return now

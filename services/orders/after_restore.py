@@ -17,7 +17,7 @@ from models.db.base import database, forget_constants
 from models.db.writer import transaction
 from models.tables.operator import AuditEntry, Session
 from models.tables.restoration import Restoration, paused_since
-from services.errors import NotPossible
+from services.errors import OperatorError
 from services.security import audit, sessions
 
 log = logging.getLogger(__name__)
@@ -74,10 +74,10 @@ def mark(replaced: Ids | None = None) -> None:
 
 @transaction
 def resume() -> None:
-    """Let payouts and the expiry of manual deposits go on. Raises NotPossible: they are not paused."""
+    """Let payouts and the expiry of manual deposits go on. Raises OperatorError: they are not paused."""
     paused = Restoration.resumed.is_null()
     if not Restoration.update(resumed=business_clock.now()).where(paused).execute():
-        raise NotPossible("nothing is paused: payouts and the expiry of manual deposits go on already")
+        raise OperatorError("nothing is paused: payouts and the expiry of manual deposits go on already")
     audit.record(HERE, "resume", "database")
 
 

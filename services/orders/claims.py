@@ -14,7 +14,7 @@ from models.tables.merchant import Merchant
 from models.tables.order import BUY, MONEY_IN, PAID, Order, PaymentException
 from services.channels.bulkhead import waiting_for
 from services.channels.calls import LATE, driver_of
-from services.errors import N_, NotPossible
+from services.errors import N_, OperatorError
 from services.orders import attempts, settle
 from services.orders.reasons import because, said
 
@@ -69,21 +69,21 @@ def dismiss(order: Order, reason: str = "", who: str = "operator") -> None:
     """Cancel a claimed deposit whose payment was not received. A channel that can be queried is queried first.
 
     Raises:
-        NotPossible: it is not a claim, money came in for it, or the channel reports it as paid or gives no answer.
+        OperatorError: it is not a claim, money came in for it, or the channel reports it as paid or gives no answer.
     """
     if against := against_dismissing(order):
-        raise NotPossible(against)
+        raise OperatorError(against)
     why = said(reason.strip()) if reason.strip() else because("not_received")
     ask_again = None if driver_of(order.channel).by_hand else _unpaid_at_channel(order)
     if not settle.cancel_unpaid(order, ask_again, why, who):
-        raise NotPossible(N_("the deposit moved on just now"))
+        raise OperatorError(N_("the deposit moved on just now"))
 
 
 def _unpaid_at_channel(order: Order) -> int:
     """When to ask for late money again, once the channel said that it is unpaid and was to close it.
 
     Raises:
-        NotPossible: it is paid there, which counts, or there is no usable answer.
+        OperatorError: it is paid there, which counts, or there is no usable answer.
     """
     try:
         with waiting_for(order.channel_id):
@@ -92,10 +92,10 @@ def _unpaid_at_channel(order: Order) -> int:
             if not is_paid:
                 attempts.close(order)
     except ChannelUnknown as silence:
-        raise NotPossible(N_("no usable answer: %(why)s"), why=str(silence)) from silence
+        raise OperatorError(N_("no usable answer: %(why)s"), why=str(silence)) from silence
     except ChannelRefused as refusal:
-        raise NotPossible(N_("the channel does not close it: %(why)s"), why=str(refusal)) from refusal
+        raise OperatorError(N_("the channel does not close it: %(why)s"), why=str(refusal)) from refusal
     if is_paid:
         settle.settle_all(order, reports)
-        raise NotPossible(N_("the channel reports it as paid"))
+        raise OperatorError(N_("the channel reports it as paid"))
     return business_clock.now() + LATE[0]

@@ -19,7 +19,7 @@ from models.tables.order import CANCELLED, PENDING, Order
 from services.channels.bulkhead import waiting_for
 from services.channels.calls import FIRST_ASK, account_details, ask, driver_of, keep_account, payment_of
 from services.channels.order_numbers import keep_apart, new_order_no
-from services.errors import Refused
+from services.errors import ApiError, Code
 from services.ledger import accounts, fees, postings
 from services.merchants import cache
 from services.orders import lifecycle
@@ -78,11 +78,11 @@ def _insert(placed: list[_New]) -> list[Order]:
     """Insert orders with their nonces and first lines of history.
 
     Raises:
-        Refused: 50300, a channel's config was changed since it was read: its account may be another one now.
+        ApiError: Code.SERVICE_UNAVAILABLE if a channel's config changed since it was read.
     """
     configs = {channel: keep_account(channel) for channel in {new.columns["channel"] for new in placed}}
     if any(not vault.same(new.config, configs[new.columns["channel"]]) for new in placed):
-        raise Refused(50300)
+        raise ApiError(Code.SERVICE_UNAVAILABLE)
     rows = []
     latest: dict[int, tuple[int, int]] = {}
     database.alone("numbers", *{new.call.merchant.id for new in placed})
@@ -106,13 +106,13 @@ def placed_before(call: Call) -> Placed | None:
     """The order that an earlier request with the same Idempotency-Key made; looked up before anything is checked.
 
     Raises:
-        Refused: as the first time, or 40104, 42201, 40902.
+        ApiError: as the first time, or INVALID_NONCE, IDEMPOTENCY_KEY_REUSED, REQUEST_IN_PROGRESS.
     """
     row = replay.earlier(call)
     if row is None:
         return None
     if row.outcome not in (None, 1):
-        raise Refused(row.outcome, replayed=True)
+        raise ApiError(row.outcome, replayed=True)
     replay.record([(replace(call, idempotency_key=""), None, None)])  # the key is on record, this nonce is not
     return Placed(row.order, replayed=True)
 
@@ -124,7 +124,7 @@ def place_buy(call: Call, channel: Channel, wanted: dict[str, Any]) -> Placed:
         wanted: the loaded fields; `cny_amount` in fen.
 
     Raises:
-        Refused: 50201 where the channel said no (the order is cancelled), or a code of `replay`.
+        ApiError: 50201 where the channel said no (the order is cancelled), or a code of `replay`.
     """
     now = business_clock.now()
     expires_at = now + settings.active().buy_expiry
@@ -148,13 +148,13 @@ def place_buy(call: Call, channel: Channel, wanted: dict[str, Any]) -> Placed:
 
 
 def _open(call: Call, order: Order, driver: Driver) -> None:
-    """Open a committed deposit at its channel and keep what it answers. Raises Refused 50201."""
+    """Open a committed deposit at its channel and keep what it answers. Raises ApiError 50201."""
     try:
         with waiting_for(order.channel_id):
             opened = ask(driver.open_payment, payment_of(order))
     except ChannelRefused as refusal:
         _not_opened(call, order, refusal)
-        raise Refused(50201) from refusal
+        raise ApiError(Code.CHANNEL_FAILED) from refusal
     except ChannelUnknown as silence:
         # It may be open upstream: the order stays as it is, and the channel is asked soon.
         lifecycle.outcome_unknown(order, str(silence), ask_again=business_clock.now())
@@ -166,7 +166,7 @@ def _open(call: Call, order: Order, driver: Driver) -> None:
 @transaction
 def _not_opened(call: Call, order: Order, refusal: ChannelRefused) -> None:
     lifecycle.move(order, CANCELLED, "channel", because("refused", text=str(refusal)))
-    replay.finish(call, 50201)
+    replay.finish(call, Code.CHANNEL_FAILED)
 
 
 @transaction
@@ -201,12 +201,12 @@ def _account(call: Call, wanted: dict[str, Any]) -> ReceivingAccount:
     """Where the withdrawal goes: the card that was sent (gateway_a) or the account on file.
 
     Raises:
-        Refused: 40903, there is none on file.
+        ApiError: Code.NO_PAYOUT_ACCOUNT, there is none on file.
     """
     if "gatewaya_card_info" not in wanted:
         account = ReceivingAccount.of(call.merchant)
         if account is None:
-            raise Refused(40903)
+            raise ApiError(Code.NO_PAYOUT_ACCOUNT)
         return account
     card = wanted["gatewaya_card_info"]
     details = {
@@ -232,15 +232,15 @@ def place_sell(call: Call, channel: Channel, wanted: dict[str, Any]) -> Placed:
         wanted: the loaded fields; `cny_amount` in fen.
 
     Raises:
-        Refused: 40901 where the balance does not cover it or is partly of the sandbox, 40903, or a code of `replay`.
+        ApiError: Code.INSUFFICIENT_BALANCE, Code.NO_PAYOUT_ACCOUNT, or a code of `replay`.
     """
     try:
         if cache.by_id(call.merchant.id).sandbox_money:
-            raise Refused(40901, detail=sandbox_guard.WITHHELD)
+            raise ApiError(Code.INSUFFICIENT_BALANCE, detail=sandbox_guard.WITHHELD)
         with one_at_a_time(call.merchant.id):
             return Placed(_hold(call, channel, wanted))
-    except Refused as refusal:
-        if refusal.code in (40901, 40903):
+    except ApiError as refusal:
+        if refusal.code in (Code.INSUFFICIENT_BALANCE, Code.NO_PAYOUT_ACCOUNT):
             # The order is gone with its transaction; the nonce, and the answer to a retry, are not.
             replay.record([(call, None, refusal.code)])
         raise

@@ -10,7 +10,7 @@ from models.db.writer import transaction
 from models.tables.order import BUY, CANCELLED, COMPLETED, CONFIRMED, PAID, PAYOUT_IN_PROGRESS, PENDING, SELL, Order
 from services.channels.bulkhead import waiting_for
 from services.channels.calls import FIRST_ASK, LATE, LEASE, driver_of
-from services.errors import N_, NotPossible
+from services.errors import N_, OperatorError
 from services.merchants import cache
 from services.orders import after_restore, attempts, claims, create, lifecycle, payouts, positions, settle, shown
 from services.orders.reasons import because
@@ -120,15 +120,15 @@ def ask_now(order: Order, who: str = "an operator") -> list[Report]:
     """Ask the channel about an order, whatever its state, and do what its word calls for; that word on each payment.
 
     Raises:
-        NotPossible: it works by hand, or gave no usable answer.
+        OperatorError: it works by hand, or gave no usable answer.
     """
     if why := against_asking(order):
-        raise NotPossible(why)
+        raise OperatorError(why)
     try:
         with waiting_for(order.channel_id):
             reports = _said_of(order)
     except ChannelUnknown as silence:
-        raise NotPossible(N_("no usable answer: %(why)s"), why=str(silence)) from silence
+        raise OperatorError(N_("no usable answer: %(why)s"), why=str(silence)) from silence
     settle.settle_all(order, reports, because("channel_asked_by", who=who))
     return reports
 

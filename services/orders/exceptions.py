@@ -6,7 +6,7 @@ import business_clock
 from models.db.writer import transaction
 from models.tables.order import CANCELLED, MONEY_IN, UNKNOWN_OUTCOME, Order, PaymentException
 from services.callbacks import outbox
-from services.errors import N_, NotPossible
+from services.errors import N_, OperatorError
 from services.orders import in_flight, lifecycle, resolutions
 from services.orders.positions import COMPLETE, CREDIT, REFUND
 from services.orders.reasons import Reason
@@ -59,7 +59,7 @@ def resolve(
         amount: what the exception was about when it was read, in fen; None: whatever it is about now.
 
     Raises:
-        NotPossible: there is none, there are several and none is named, it can't be settled that way, or it was
+        OperatorError: there is none, there are several and none is named, it can't be settled that way, or it was
             corrected, or the order moved on, since it was read; or what the channel reports speaks against it.
     """
     exception = _named(order, exception_id, amount)
@@ -75,11 +75,11 @@ def _resolve(order: Order, resolution: str, who: str, seen: PaymentException) ->
     exception = _named(order, seen.id, seen.amount)
     way = resolutions.find(order, exception, resolution)
     if order.status != checked.status:
-        raise NotPossible(N_("the order moved on just now: it is %(status)s"), status=order.status)
+        raise OperatorError(N_("the order moved on just now: it is %(status)s"), status=order.status)
     if in_flight.may_be(order, exception) and not in_flight.is_as_checked(order, checked):
-        raise NotPossible(N_("the withdrawal moved on just now"))
+        raise OperatorError(N_("the withdrawal moved on just now"))
     if not exception.resolve(resolution, who):
-        raise NotPossible(N_("the exception was settled just now"))
+        raise OperatorError(N_("the exception was settled just now"))
     way.act(order, exception, who)
     about = {"kind": exception.kind, "exception": str(exception.id), "resolution": resolution}
     lifecycle.note(order, who, Reason("exception_settled", about))
@@ -92,10 +92,10 @@ def _named(order: Order, exception_id: int | None, amount: int | None) -> Paymen
     """The exception that can be settled, by its id, or the only one; about this amount, where one is given."""
     found = [exception for exception in settleable(order) if exception_id in (None, exception.id)]
     if not found:
-        raise NotPossible(N_("the order has no such open exception (one of silence only after a day)"))
+        raise OperatorError(N_("the order has no such open exception (one of silence only after a day)"))
     if len(found) > 1:
         which = ", ".join(f"{exception.id} ({exception.kind})" for exception in found)
-        raise NotPossible(f"several exceptions are open, name one: {which}")
+        raise OperatorError(f"several exceptions are open, name one: {which}")
     if amount not in (None, found[0].amount):
-        raise NotPossible(N_("the exception was corrected just now: another amount is meant"))
+        raise OperatorError(N_("the exception was corrected just now: another amount is meant"))
     return found[0]

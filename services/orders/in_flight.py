@@ -10,7 +10,7 @@ from models.db.writer import transaction
 from models.tables.order import CONFIRMED, PAYOUT_IN_PROGRESS, UNKNOWN_OUTCOME, Order, PaymentException
 from services.channels.bulkhead import waiting_for
 from services.channels.calls import LEASE, driver_of
-from services.errors import N_, NotPossible
+from services.errors import N_, OperatorError
 from services.orders import positions, settle, shown
 
 LONG = 86_400  # seconds of silence after which a person may decide
@@ -46,22 +46,22 @@ def check(order: Order, wanted: tuple[State, ...], exception: PaymentException |
         exception: what the operator decides. A day after it was opened, the operator may decide without an answer.
 
     Raises:
-        NotPossible: the service is at it, the channel may not show it yet, gives no answer or another one.
+        OperatorError: the service is at it, the channel may not show it yet, gives no answer or another one.
     """
     now, shown_from, due_at = business_clock.now(), order.expires_at or 0, order.due_at
     # A worker that is at it has taken it for at most LEASE; a longer pause means that nobody is.
     if due_at is not None and now < due_at <= now + LEASE:
-        raise NotPossible(N_("this can't be done while the service is at it: repeat this in a minute"))
+        raise OperatorError(N_("this can't be done while the service is at it: repeat this in a minute"))
     until, too_soon = max(now, shown_from) + LEFT_ALONE, now < shown_from
     if not _claimed(order, until, **({"left_alone_until": until} if too_soon else {})):
-        raise NotPossible(N_("the withdrawal moved on just now"))
+        raise OperatorError(N_("the withdrawal moved on just now"))
     if too_soon:
         at = datetime.fromtimestamp(shown_from).astimezone()
         text = N_(
             "it was handed over not long ago, and the channel may not show it yet. It is not handed over again for "
             "now: repeat this between %(at)s and an hour later"
         )
-        raise NotPossible(text, at=f"{at:%H:%M:%S}")
+        raise OperatorError(text, at=f"{at:%H:%M:%S}")
     again = now if due_at is not None else None  # what waits for an operator still does
     try:
         with waiting_for(order.channel_id):
@@ -70,14 +70,14 @@ def check(order: Order, wanted: tuple[State, ...], exception: PaymentException |
         if exception is not None and (exception.kind == UNKNOWN_OUTCOME or exception.createtime <= now - LONG):
             return
         order.put_off(again)
-        raise NotPossible(N_("the channel can't say whether it has it: %(why)s"), why=str(silence)) from silence
+        raise OperatorError(N_("the channel can't say whether it has it: %(why)s"), why=str(silence)) from silence
     is_missing = report.state is State.ABSENT and shown.is_known(order)
     if is_missing and exception is not None and exception.kind in settle.OPEN_ENDED:
         return  # the operator has looked there
     if is_missing or report.state not in wanted:
         order.put_off(again)
         settle.settle(order, report, "channel", settle.ASKED)  # it counts, whatever the operator wanted
-        raise NotPossible(MISSING if is_missing else _OTHERWISE[report.state])
+        raise OperatorError(MISSING if is_missing else _OTHERWISE[report.state])
 
 
 @transaction

@@ -10,7 +10,7 @@ from models.tables.merchant import Merchant
 from models.tables.order import COMPLETED, CONFIRMED, MONEY_IN, PAID, PENDING, SELL, Order, PaymentException
 from services.channels import payment_numbers
 from services.channels.calls import LATE, LEASE, driver_of, keep_account
-from services.errors import N_, NotPossible
+from services.errors import N_, OperatorError
 from services.merchants import cache
 from services.orders import after_restore, in_flight, lifecycle, positions, settle, shown
 from services.orders.reasons import Reason, because, said
@@ -50,18 +50,18 @@ def accept(order: Order, who: str = "operator", why: Reason = ACCEPTED) -> None:
     """Accept a pending withdrawal; the service hands it to the channel at its next sweep.
 
     Raises:
-        NotPossible: it is no withdrawal, or not pending.
+        OperatorError: it is no withdrawal, or not pending.
     """
     _unless(against_accepting(order))
     sandbox_guard.refuse_payout(order)
     keep_account(order.channel_id)
     if not lifecycle.move(order, CONFIRMED, who, why, due_at=business_clock.now()):
-        raise NotPossible(N_("the withdrawal moved on just now"))
+        raise OperatorError(N_("the withdrawal moved on just now"))
 
 
 def _unless(why: str) -> None:
     if why:
-        raise NotPossible(why)
+        raise OperatorError(why)
 
 
 def reject(order: Order, reason: str, who: str = "operator") -> None:
@@ -71,16 +71,16 @@ def reject(order: Order, reason: str, who: str = "operator") -> None:
     afterwards, too: money that went out all the same becomes an exception.
 
     Raises:
-        NotPossible: it is no withdrawal, or its money may be on the way.
+        OperatorError: it is no withdrawal, or its money may be on the way.
     """
     _unless(against_rejecting(order))
     if not reason.strip():
-        raise NotPossible(N_("a rejection needs a reason"))
+        raise OperatorError(N_("a rejection needs a reason"))
     at_a_channel = in_flight.may_be(order)
     if at_a_channel:
         in_flight.check(order, in_flight.NOT_OUT)
     if not _cancelled(order, who, reason, business_clock.now() + LATE[0] if at_a_channel else None):
-        raise NotPossible(N_("the withdrawal moved on just now"))
+        raise OperatorError(N_("the withdrawal moved on just now"))
 
 
 @transaction
@@ -106,7 +106,7 @@ def mark_paid(
     Returns: False where this was on record already.
 
     Raises:
-        NotPossible: the channel speaks for itself, the withdrawal is not accepted yet, or the reference is on record
+        OperatorError: the channel speaks for itself, the withdrawal is not accepted yet, or the reference is on record
             for another order of the channel; or the merchant of a withdrawal has money of a sandbox channel.
     """
     order, reference = Order.held(order.id), reference.strip()
@@ -114,7 +114,7 @@ def mark_paid(
     sandbox_guard.refuse_payout(order)
     report = Report(State.PAID, order.amount if amount is None else amount, reference)
     if order.is_buy and not reference and _is_other_money(order, report.amount):
-        raise NotPossible(N_("money without a reference is on record already: give this one its own (--reference)"))
+        raise OperatorError(N_("money without a reference is on record already: give this one its own (--reference)"))
     if order.is_buy and not reference and order.status not in (PENDING, PAID) and _without_number(order):
         return False
     if not shared and not payment_numbers.is_on_record(order, reference):
@@ -128,7 +128,7 @@ def _counts_once(order: Order, reference: str) -> None:
             "reference %(reference)s is on record for order %(order_no)s: one transfer counts once. Check the number; "
             "if the transfer is for both orders, confirm that (--shared-reference)"
         )
-        raise NotPossible(text, reference=reference, order_no=first.order_no)
+        raise OperatorError(text, reference=reference, order_no=first.order_no)
 
 
 def _is_other_money(order: Order, amount: int) -> bool:

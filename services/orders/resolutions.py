@@ -28,7 +28,7 @@ from models.tables.order import (
 from schemas.views import order_view
 from services.callbacks import outbox
 from services.channels.calls import LATE
-from services.errors import N_, NotPossible, Refused
+from services.errors import N_, ApiError, OperatorError
 from services.ledger import accounts, fees, postings
 from services.ledger.postings import OPERATOR, RELEASE_AGAIN, SPEND_AGAIN, Lines
 from services.orders import lifecycle, positions
@@ -179,8 +179,8 @@ def _pay_after_all(order: Order, exception: PaymentException, who: str) -> None:
         accounts.post(
             f"exception {exception.id}", postings.late_spend(order), who=who, order=order, memo=exception.kind
         )
-    except Refused:
-        raise NotPossible(N_("the merchant's balance does not cover what went out")) from None
+    except ApiError:
+        raise OperatorError(N_("the merchant's balance does not cover what went out")) from None
 
 
 def _give_back(order: Order, exception: PaymentException, who: str) -> None:
@@ -251,19 +251,19 @@ def _fitting(order: Order, exception: PaymentException, resolution: str) -> Way 
 
 
 def find(order: Order, exception: PaymentException, resolution: str) -> Way:
-    """The way to settle this exception by this resolution. Raises NotPossible: there is none, and why."""
+    """The way to settle this exception by this resolution. Raises OperatorError: there is none, and why."""
     known = dict.fromkeys(way.resolution for way in WAYS[order.is_buy])
     if resolution not in known:
-        raise NotPossible(f"an exception of this order is settled by {' or '.join(known)}, not by {resolution}")
+        raise OperatorError(f"an exception of this order is settled by {' or '.join(known)}, not by {resolution}")
     if sandbox_guard.is_barred(order.channel):
-        raise NotPossible(sandbox_guard.DEMO_ONLY)
+        raise OperatorError(sandbox_guard.DEMO_ONLY)
     if resolution == COMPLETE:
         sandbox_guard.refuse_payout(order)
     way = _fitting(order, exception, resolution)
     if way is None:
-        raise NotPossible(_UNFIT[order.is_buy, resolution].format(status=order.status))
+        raise OperatorError(_UNFIT[order.is_buy, resolution].format(status=order.status))
     if why := way.against(order, exception):
-        raise NotPossible(why)
+        raise OperatorError(why)
     return way
 
 

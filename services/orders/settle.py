@@ -24,7 +24,7 @@ from models.tables.order import (
 from services.channels import payment_numbers
 from services.channels.bulkhead import waiting_for
 from services.channels.calls import LATE, driver_of
-from services.errors import Refused
+from services.errors import ApiError
 from services.ledger import accounts, postings
 from services.ledger.postings import HOLD_AGAIN, RELEASE_AGAIN, SPEND_AGAIN
 from services.orders import attempts, differences, lifecycle, positions, shown
@@ -305,7 +305,7 @@ def _post_again(order: Order, posting: str, report: Report, who: str) -> bool:
     try:
         with database.atomic():
             accounts.post(accounts.numbered(order, posting), lines(order), who=who, order=order)
-    except Refused:
+    except ApiError:
         return lifecycle.note_once(order, "service", because("not_held_again"))
     if posting == SPEND_AGAIN:
         Order.update(channel_reference=report.reference).where(Order.id == order.id).execute()

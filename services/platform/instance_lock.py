@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from services.errors import NotPossible
+from services.errors import OperatorError
 
 NAME = "service.lock"
 
@@ -20,12 +20,12 @@ def held(folder: Path) -> Iterator[None]:
     The file stays when the lock is let go of: who removed it could remove another's.
 
     Raises:
-        NotPossible: another process is; or there can be no such file.
+        OperatorError: another process is; or there can be no such file.
     """
     try:
         handle = os.open(folder / NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
-        raise NotPossible(f"{folder / NAME}: {error.strerror}") from None
+        raise OperatorError(f"{folder / NAME}: {error.strerror}") from None
     try:
         _take(handle, folder)
         yield
@@ -38,12 +38,12 @@ def _take(handle: int, folder: Path) -> None:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         number = os.pread(handle, 20, 0).decode("ascii", "replace").strip() or "?"
-        raise NotPossible(
+        raise OperatorError(
             f"a service (process {number}) is running on this instance already: stop it first, "
             "or choose another ORDERS_INSTANCE"
         ) from None
     except OSError as error:  # a file system without locks
-        raise NotPossible(f"{folder / NAME} can't be locked: {error.strerror}") from None
+        raise OperatorError(f"{folder / NAME} can't be locked: {error.strerror}") from None
     try:
         if os.geteuid() == 0:  # else the service's own user could not open it later
             owner = folder.stat()

@@ -6,7 +6,7 @@ import logging
 import stat
 from pathlib import Path
 
-from services.errors import NotPossible
+from services.errors import OperatorError
 from settings import Settings
 
 log = logging.getLogger(__name__)
@@ -31,7 +31,7 @@ def secure(chosen: Settings) -> None:
     """Narrow the instance folder and its files, and warn if other users could read them until now.
 
     Raises:
-        NotPossible: a key or config.toml is wide and cannot be narrowed.
+        OperatorError: a key or config.toml is wide and cannot be narrowed.
     """
     folder, data = chosen.instance, chosen.database
     secrets = [path for path in (*sorted(folder.glob("vault.key*")), folder / "config.toml") if _wide(path)]
@@ -39,7 +39,7 @@ def secure(chosen: Settings) -> None:
     reachable = _wide(folder)
     for path in secrets:
         if not _narrow(path):
-            raise NotPossible(f"other users may read or write {path}, and it cannot be changed: chmod go= it")
+            raise OperatorError(f"other users may read or write {path}, and it cannot be changed: chmod go= it")
     for path in (*files, *(each for each in (folder, folder / "backups") if _wide(each))):
         if not _narrow(path):
             log.warning("Other users may read or write %s, and it cannot be changed: chmod go= it", path)

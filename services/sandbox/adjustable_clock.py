@@ -14,7 +14,7 @@ import business_clock
 import settings
 from models.tables.order import Order
 from models.tables.outbox import Callback
-from services.errors import N_, NotPossible
+from services.errors import N_, OperatorError
 from services.platform.fair_pool import FairPool
 from services.sandbox import clock_offset, simulator
 
@@ -86,18 +86,18 @@ def move(seconds: int) -> Moved:
     """Move the clock ahead by so many seconds; returns once what was due by then is done, or a minute has passed.
 
     Raises:
-        NotPossible: this is no demo, or it would be too far ahead.
+        OperatorError: this is no demo, or it would be too far ahead.
     """
     with _one_at_a_time:
         return _move(business_clock.ahead() + seconds)
 
 
 def move_to_next() -> Moved:
-    """Move the clock to when the next thing is due. Raises NotPossible: nothing is."""
+    """Move the clock to when the next thing is due. Raises OperatorError: nothing is."""
     with _one_at_a_time:
         due = next_due()
         if due is None:
-            raise NotPossible(N_("nothing is due"))
+            raise OperatorError(N_("nothing is due"))
         return _move(business_clock.ahead() + _until(due))
 
 
@@ -107,9 +107,9 @@ def _until(due: int) -> int:
 
 def _move(target: int) -> Moved:
     if not settings.active().demo:
-        raise NotPossible(N_("only the demo's clock can be moved"))
+        raise OperatorError(N_("only the demo's clock can be moved"))
     if target > MOST_AHEAD:
-        raise NotPossible(N_("the clock can be ten years ahead at most"))
+        raise OperatorError(N_("the clock can be ten years ahead at most"))
     sweeps = next(iter(_sweeps), None)  # the service may be told to stop meanwhile
     give_up, done = time.monotonic() + MOVE_SECONDS, sweeps is not None
     least, steps = 1, 0

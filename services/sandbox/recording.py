@@ -10,10 +10,17 @@ import business_clock
 from models.tables.order import Order
 from schemas.contract import AUTH
 from services.console import timeline
+from services.errors import Code
 
 MOST = 1_000  # steps; what comes after them is not kept
 LEAST_PAUSE = 2  # seconds between two steps that are worth a step of their own
-REFUSALS = (40403, 40901, 40903, 42200, 50201)  # that say something about the order that was wanted
+REFUSALS = (
+    Code.CHANNEL_NOT_FOUND,
+    Code.INSUFFICIENT_BALANCE,
+    Code.NO_PAYOUT_ACCOUNT,
+    Code.INVALID_FIELDS,
+    Code.CHANNEL_FAILED,
+)  # that say something about the order that was wanted
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from models.tables.channel import Channel
 from models.tables.merchant import Merchant
 from models.tables.operator import OPERATOR, VIEWER, Operator
 from services.channels import channel_setup
-from services.errors import NotPossible
+from services.errors import OperatorError
 from services.ledger import accounts
 from services.merchants import links, merchant_setup
 from services.security import operators
@@ -82,13 +82,13 @@ def seed_base() -> bool:
     """Make the demo merchants and channels in an empty database; False where they are there.
 
     Raises:
-        NotPossible: the database holds real merchants.
+        OperatorError: the database holds real merchants.
     """
     database.alone("seeding")
     if Merchant.any_demo():
         return False
     if Merchant.select().exists() or Channel.select().exists():
-        raise NotPossible("the database has merchants of its own, or channels: the demo content wants an empty one")
+        raise OperatorError("the database has merchants of its own, or channels: the demo content wants an empty one")
     stamps: dict[str, Any] = {"createtime": START, "updatetime": START}
     for facts in MERCHANTS:
         facts = facts | {"callback_secret": CALLBACK_SECRETS[facts["key"]]}

@@ -10,7 +10,7 @@ from typing import TypeVar
 import business_clock
 from models.db.writer import transaction
 from models.tables.operator import AuditEntry
-from services.errors import NotPossible
+from services.errors import OperatorError
 from services.security import masking
 
 T = TypeVar("T")
@@ -71,12 +71,12 @@ def act(actor: Actor, action: str, about: str, key: str, do: Callable[[], T], de
     It runs outside any transaction: `do` may ask a channel.
 
     Raises:
-        NotPossible, or whatever `do` raises.
+        OperatorError, or whatever `do` raises.
     """
     record(actor, action, about, key, detail)
     try:
         return do()
     except Exception as error:
-        why = str(error) if isinstance(error, NotPossible) else type(error).__name__
+        why = str(error) if isinstance(error, OperatorError) else type(error).__name__
         record(actor, action, about, key, f"not done: {why}")
         raise

@@ -15,7 +15,7 @@ from cryptography.fernet import Fernet, InvalidToken
 
 from models.db.base import Statement, database
 from models.db.writer import transaction
-from services.errors import NotPossible
+from services.errors import OperatorError
 from services.platform import files
 from services.security import encrypted_columns, vault
 from services.security.vault import Ring, VaultLocked
@@ -36,13 +36,13 @@ def rotate(folder: Path, *, keep_old: bool = False, wait: float = IN_FLIGHT, onl
         only_host: no service of another host works with the database.
 
     Raises:
-        NotPossible: another rotation is at work, or other hosts could not open what a new key in this file seals.
+        OperatorError: another rotation is at work, or other hosts could not open what a new key in this file seals.
         VaultLocked: something in the database opens with none of the keys; none was dropped.
     """
     with _alone(folder):
         ring = vault.current()
         if database.is_shared and ring.file is not None and not only_host:
-            raise NotPossible(
+            raise OperatorError(
                 f"other hosts don't see a new key in {ring.file}: change it by vault_key on all of them "
                 "(docs/operating.md, The key); --only-host where no other host uses this database"
             )
@@ -80,7 +80,7 @@ def _alone(folder: Path) -> Iterator[None]:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise NotPossible("another `flask vault rotate` is at work") from None
+            raise OperatorError("another `flask vault rotate` is at work") from None
         yield
     finally:
         os.close(handle)

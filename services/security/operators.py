@@ -11,25 +11,25 @@ from models.db.base import database
 from models.db.writer import transaction
 from models.tables.operator import OPERATOR, ROLES, VIEWER, Operator
 from models.tables.second_factor import SecondFactor
-from services.errors import N_, NotPossible
+from services.errors import N_, OperatorError
 from services.security import passwords, sessions
 
 NAME = re.compile(r"[A-Za-z0-9_.@-]{1,64}")
 
 
 def add(name: str, password: str, role: str = OPERATOR) -> Operator:
-    """Add an account; `role` is viewer or operator. Raises NotPossible."""
+    """Add an account; `role` is viewer or operator. Raises OperatorError."""
     passwords.check_strength(password, name)
     return seed(name, password, role, business_clock.now())
 
 
 def seed(name: str, password: str, role: str, at: int) -> Operator:
-    """Add an account whose password may be as weak as the demo's, which is published. Raises NotPossible."""
+    """Add an account whose password may be as weak as the demo's, which is published. Raises OperatorError."""
     if not NAME.fullmatch(name):
         said = N_("an operator's name has 1 to 64 letters, digits, _ . @ or -")
-        raise NotPossible(said, {"name": [said]})
+        raise OperatorError(said, {"name": [said]})
     if role not in ROLES:
-        raise NotPossible(f"roles are {', '.join(ROLES)}")
+        raise OperatorError(f"roles are {', '.join(ROLES)}")
     return _insert(name, passwords.hashed(password), role, at)
 
 
@@ -38,16 +38,16 @@ def _insert(name: str, hashed: str, role: str, now: int) -> Operator:
     database.alone("operators")
     if Operator.select().where(Operator.name == name).exists():
         said = N_("there is an operator %(name)s already")
-        raise NotPossible(said, {"name": [said]}, name=name)
+        raise OperatorError(said, {"name": [said]}, name=name)
     facts = {"session": secrets.token_hex(16), "createtime": now, "updatetime": now}
     return Operator.create(name=name, password=hashed, role=role, **facts)
 
 
 def find(name: str) -> Operator:
-    """The account of this name. Raises NotPossible."""
+    """The account of this name. Raises OperatorError."""
     found = Operator.get_or_none(Operator.name == name)
     if found is None:
-        raise NotPossible(f"no operator {name}")
+        raise OperatorError(f"no operator {name}")
     return found
 
 
@@ -57,7 +57,7 @@ def every() -> list[Operator]:
 
 
 def set_password(operator: Operator, password: str) -> None:
-    """Give an account a new password, which ends its sessions. Raises NotPossible."""
+    """Give an account a new password, which ends its sessions. Raises OperatorError."""
     passwords.check_strength(password, operator.name)
     _change(operator, password=passwords.hashed(password))
 
@@ -71,10 +71,10 @@ def change(operator: Operator, *, role: str | None = None, enabled: bool | None 
             which can always make another account.
 
     Raises:
-        NotPossible
+        OperatorError
     """
     if role is not None and role not in ROLES:
-        raise NotPossible(f"roles are {', '.join(ROLES)}")
+        raise OperatorError(f"roles are {', '.join(ROLES)}")
     if by is not None and (role == VIEWER or enabled is False):
         _check_somebody_may_act(operator, by)
     given = {"role": role, "enabled": enabled}
@@ -83,11 +83,11 @@ def change(operator: Operator, *, role: str | None = None, enabled: bool | None 
 
 def _check_somebody_may_act(operator: Operator, by: str) -> None:
     if operator.name == by:
-        raise NotPossible(N_("nobody can shut out themselves: ask another operator"))
+        raise OperatorError(N_("nobody can shut out themselves: ask another operator"))
     database.alone("operators")
     others = Operator.select().where(Operator.role == OPERATOR, Operator.enabled, Operator.id != operator.id)
     if not others.exists():
-        raise NotPossible(N_("this is the last account that may act: make another one first"))
+        raise OperatorError(N_("this is the last account that may act: make another one first"))
 
 
 def end_sessions(operator: Operator) -> None:
@@ -105,7 +105,7 @@ def _change(operator: Operator, **facts: object) -> None:
 
 
 def password_holds(operator: Operator, password: str) -> bool:
-    """Is this the account's password? Raises Refused 42900: too many wait for the hash of theirs."""
+    """Is this the account's password? Raises ApiError TOO_MANY_REQUESTS: too many wait for the hash of theirs."""
     return passwords.holds(operator.password, password, known=True)
 
 
@@ -118,7 +118,7 @@ def sign_in(name: str, password: str, *, known: bool = False) -> Operator | None
         known: from a device on which the account has signed in before.
 
     Raises:
-        Refused: 42900, too many wait for the hash of theirs.
+        ApiError: Code.TOO_MANY_REQUESTS, too many wait for the hash of theirs.
     """
     found = Operator.get_or_none(Operator.name == name)
     if not passwords.holds(found and found.password, password, known=known) or not found.enabled:

@@ -15,7 +15,7 @@ from typing import TypeVar
 from werkzeug.security import check_password_hash, generate_password_hash
 from zxcvbn import zxcvbn
 
-from services.errors import N_, NotPossible, Refused
+from services.errors import N_, ApiError, Code, OperatorError
 from services.platform import cpu_affinity
 
 T = TypeVar("T")
@@ -40,10 +40,10 @@ def _turn(known: bool) -> Iterator[None]:
         known: the caller has a queue that strangers do not fill.
 
     Raises:
-        Refused: 42900.
+        ApiError: TOO_MANY_REQUESTS.
     """
     if not _queues[known].acquire(blocking=False):
-        raise Refused(42900, retry_after=2)
+        raise ApiError(Code.TOO_MANY_REQUESTS, retry_after=2)
     try:
         with _hashing:
             yield
@@ -57,13 +57,13 @@ def _alone(work: Callable[[], T], known: bool) -> T:
 
 
 def check_strength(password: str, name: str) -> None:
-    """Raise NotPossible if a password is too short, too long, common, or like the account's name."""
+    """Raise OperatorError if a password is too short, too long, common, or like the account's name."""
     if not SHORTEST <= len(password) <= LONGEST:
         said = N_("a password has %(least)s to %(most)s characters")
-        raise NotPossible(said, {"password": [said]}, least=str(SHORTEST), most=str(LONGEST))
+        raise OperatorError(said, {"password": [said]}, least=str(SHORTEST), most=str(LONGEST))
     if zxcvbn(password[:JUDGED], user_inputs=[name, *COMMON])["score"] < STRONG:
         said = N_("this password is easy to guess: use a longer one, such as four words that do not belong together")
-        raise NotPossible(said, {"password": [said]})
+        raise OperatorError(said, {"password": [said]})
 
 
 def hashed(password: str) -> str:
@@ -83,7 +83,7 @@ def holds(stored: str | None, password: str, *, known: bool) -> bool:
         known: the caller has been here before (see `_turn`).
 
     Raises:
-        Refused: 42900, too many wait.
+        ApiError: Code.TOO_MANY_REQUESTS, too many wait.
     """
     given = password[:LONGEST]
 

@@ -15,7 +15,7 @@ from models.db.writer import after_commit, grouped, transaction
 from models.tables.merchant import Merchant
 from models.tables.order import Order
 from models.tables.replay import END, START, IdempotencyKey, Nonce, drop_old
-from services.errors import Refused
+from services.errors import ApiError, Code
 from services.platform import clock
 from services.security import signing
 
@@ -96,27 +96,27 @@ def is_fresh(timestamp: int) -> bool:
 
 
 def spend_nonce(merchant: Merchant, nonce: str) -> None:
-    """Spend a nonce in memory, where all but those of orders are. Raises Refused 40104."""
+    """Spend a nonce in memory, where all but those of orders are. Raises ApiError INVALID_NONCE."""
     if not memory.spend(merchant.id, nonce):
-        raise Refused(40104)
+        raise ApiError(Code.INVALID_NONCE)
 
 
 def refuse_order_nonce(merchant: Merchant, nonce: str) -> None:
-    """Refuse a nonce that an earlier order was created with. Raises Refused 40104."""
+    """Refuse a nonce that an earlier order was created with. Raises ApiError INVALID_NONCE."""
     if memory.holds(merchant.id, nonce) and _spent.run(merchant=merchant.id, nonce=nonce).fetchone():
-        raise Refused(40104)
+        raise ApiError(Code.INVALID_NONCE)
 
 
 def keep_nonce(merchant: Merchant, nonce: str) -> None:
     """Spend the nonce of a request that made no order, for all hosts to see where there are several.
 
     Raises:
-        Refused: 40104, an earlier order was created with it, or another host has seen it.
+        ApiError: Code.INVALID_NONCE, an earlier order was created with it, or another host has seen it.
     """
     if not database.is_shared:
         refuse_order_nonce(merchant, nonce)
     elif memory.holds(merchant.id, nonce) and not _keep((merchant.id, nonce)):
-        raise Refused(40104)
+        raise ApiError(Code.INVALID_NONCE)
 
 
 def _owner(spent: tuple[int, str]) -> int:
@@ -140,7 +140,7 @@ def earlier(call: Call) -> IdempotencyKey | None:
     """What an earlier request with this Idempotency-Key left.
 
     Raises:
-        Refused: 42201, it had another payload; 40902, it is still running.
+        ApiError: Code.IDEMPOTENCY_KEY_REUSED, it had another payload; Code.REQUEST_IN_PROGRESS, it is still running.
     """
     if not call.idempotency_key:
         return None
@@ -153,9 +153,9 @@ def earlier(call: Call) -> IdempotencyKey | None:
     )
     if row is not None:
         if row.payload_hash != call.payload_hash:
-            raise Refused(42201)
+            raise ApiError(Code.IDEMPOTENCY_KEY_REUSED)
         if row.outcome is None and abs(now - row.createtime) < RUNNING:  # else it died, or the clock was set back
-            raise Refused(40902, retry_after=1)
+            raise ApiError(Code.REQUEST_IN_PROGRESS, retry_after=1)
     return row
 
 
@@ -167,7 +167,7 @@ def record(spent: list[tuple[Call, Order | None, int | None]]) -> None:
         spent: each call, its order (None where it was refused) and the code of its answer, if known.
 
     Raises:
-        Refused: 40104 or 40902, another request was quicker.
+        ApiError: Code.INVALID_NONCE or Code.REQUEST_IN_PROGRESS, another request was quicker.
     """
     now = int(time.time())
     nonces = [(call.merchant.id, call.nonce) for call, _, _ in spent]
@@ -175,7 +175,7 @@ def record(spent: list[tuple[Call, Order | None, int | None]]) -> None:
     try:
         Nonce.add_all([{"merchant": merchant, "nonce": nonce, "createtime": now} for merchant, nonce in nonces])
     except IntegrityError:
-        raise Refused(40104) from None
+        raise ApiError(Code.INVALID_NONCE) from None
     for call, order, outcome in spent:
         if call.idempotency_key:
             _record_key(call, order, outcome, now)
@@ -194,7 +194,7 @@ def _record_key(call: Call, order: Order | None, outcome: int | None, now: int) 
             createtime=now,
         )
     except IntegrityError:
-        raise Refused(40902, retry_after=1) from None
+        raise ApiError(Code.REQUEST_IN_PROGRESS, retry_after=1) from None
 
 
 @transaction

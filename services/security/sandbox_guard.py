@@ -21,7 +21,7 @@ from models.tables.channel import Channel
 from models.tables.ledger import AVAILABLE, CLEARING, HELD, Entry, LedgerAccount, Posting
 from models.tables.merchant import Merchant
 from models.tables.order import CONFIRMED, PENDING, SELL, Order
-from services.errors import N_, NotPossible
+from services.errors import N_, OperatorError
 
 log = logging.getLogger(__name__)
 
@@ -142,9 +142,9 @@ def withholds(order: Order) -> bool:
 
 
 def refuse_payout(order: Order) -> None:
-    """Raise NotPossible if it is a withdrawal whose merchant has such money."""
+    """Raise OperatorError if it is a withdrawal whose merchant has such money."""
     if withholds(order):
-        raise NotPossible(NOT_REAL, key=order.merchant.key)
+        raise OperatorError(NOT_REAL, key=order.merchant.key)
 
 
 def with_money() -> list[Merchant]:

@@ -15,7 +15,7 @@ import settings
 from models.db.writer import transaction
 from models.tables.operator import Operator
 from models.tables.second_factor import RecoveryCode, SecondFactor
-from services.errors import N_, NotPossible
+from services.errors import N_, OperatorError
 from services.security import operators, sessions, vault
 
 WINDOW = 1  # steps of 30 s that a phone's clock may differ
@@ -64,13 +64,13 @@ def recovery_codes_left(operator: Operator) -> int:
 
 
 def _timecode(secret: str, code: str) -> int:
-    """The 30 s to which an app's code belongs. Raises NotPossible."""
+    """The 30 s to which an app's code belongs. Raises OperatorError."""
     try:
         if _APP_CODE.fullmatch(code):
             return pyotp.TOTP(secret).verify_and_get_timecode(code, valid_window=WINDOW)
     except OTPVerificationError:
         pass
-    raise NotPossible(INCORRECT, {"code": [INCORRECT]})
+    raise OperatorError(INCORRECT, {"code": [INCORRECT]})
 
 
 def _plain(typed: str) -> str:
@@ -88,7 +88,7 @@ def set_up(operator: Operator, secret: str, typed: str, session_id: int) -> list
         the recovery codes, which are stored as hashes only.
 
     Raises:
-        NotPossible: the code is not of this secret, the account has a second factor, or it has been changed since
+        OperatorError: the code is not of this secret, the account has a second factor, or it has been changed since
             `operator` was read.
     """
     return _set_up(operator, secret, _timecode(secret, _plain(typed)), session_id)
@@ -99,9 +99,9 @@ def _set_up(operator: Operator, secret: str, timecode: int, session_id: int) -> 
     # Locks the row, and voids a sign-in that has found no second factor but has not begun its session.
     same = (Operator.id == operator.id) & (Operator.session == operator.session)
     if not Operator.update(session=secrets.token_hex(16)).where(same).execute():
-        raise NotPossible(N_("This account has just been changed. Sign in again."))
+        raise OperatorError(N_("This account has just been changed. Sign in again."))
     if of(operator) is not None:
-        raise NotPossible(N_("This account already uses two-factor authentication."))
+        raise OperatorError(N_("This account already uses two-factor authentication."))
     facts = {"secret": vault.seal(secret), "timecode": timecode, "createtime": int(time.time())}
     SecondFactor.add(operator_id=operator.id, **facts)
     sessions.end_all(operator, but=session_id)
@@ -110,11 +110,11 @@ def _set_up(operator: Operator, secret: str, timecode: int, session_id: int) -> 
 
 @transaction
 def renew_codes(operator: Operator) -> list[str]:
-    """Replace all recovery codes; the new ones. Raises NotPossible: the account has no second factor."""
+    """Replace all recovery codes; the new ones. Raises OperatorError: the account has no second factor."""
     # Locks the row: on Postgres, the codes of a renewal at the same time would stay valid beside these.
     same = SecondFactor.update(timecode=SecondFactor.timecode).where(SecondFactor.operator == operator.id)
     if not same.execute():
-        raise NotPossible(NONE)
+        raise OperatorError(NONE)
     return _new_codes(operator)
 
 
@@ -132,11 +132,11 @@ def check(operator: Operator, typed: str) -> bool:
         whether it was a recovery code.
 
     Raises:
-        NotPossible: it is neither, or it was used already.
+        OperatorError: it is neither, or it was used already.
     """
     code, factor = _plain(typed), of(operator)
     if factor is None:
-        raise NotPossible(NONE)
+        raise OperatorError(NONE)
     if len(code) == _DIGITS:
         _use_recovery_code(operator, code)
         return True
@@ -148,26 +148,26 @@ def check(operator: Operator, typed: str) -> bool:
 def _use(factor: SecondFactor, timecode: int) -> None:
     unused = (SecondFactor.id == factor.id) & (SecondFactor.timecode < timecode)
     if not SecondFactor.update(timecode=timecode).where(unused).execute():
-        raise NotPossible(INCORRECT, {"code": [INCORRECT]})
+        raise OperatorError(INCORRECT, {"code": [INCORRECT]})
 
 
 @transaction
 def _use_recovery_code(operator: Operator, code: str) -> None:
     this = (RecoveryCode.operator == operator.id) & (RecoveryCode.key == _hashed(code))
     if not RecoveryCode.delete().where(this).execute():
-        raise NotPossible(INCORRECT, {"code": [INCORRECT]})
+        raise OperatorError(INCORRECT, {"code": [INCORRECT]})
 
 
 @transaction
 def remove(operator: Operator) -> None:
-    """Remove the account's second factor and recovery codes. Raises NotPossible: it has none."""
+    """Remove the account's second factor and recovery codes. Raises OperatorError: it has none."""
     RecoveryCode.delete().where(RecoveryCode.operator == operator.id).execute()
     if not SecondFactor.delete().where(SecondFactor.operator == operator.id).execute():
-        raise NotPossible(NONE)
+        raise OperatorError(NONE)
 
 
 @transaction
 def reset(operator: Operator) -> None:
-    """Remove the second factor after a device was lost, and end all sessions. Raises NotPossible: there is none."""
+    """Remove the second factor after a device was lost, and end all sessions. Raises OperatorError: there is none."""
     remove(operator)
     operators.end_sessions(operator)

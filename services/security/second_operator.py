@@ -11,7 +11,7 @@ import settings
 from models.db.writer import transaction
 from models.tables.order import Order
 from models.tables.second_operator import PayoutRequest
-from services.errors import N_, NotPossible
+from services.errors import N_, OperatorError
 from services.security import audit
 
 T = TypeVar("T")
@@ -39,11 +39,11 @@ def waiting(order: Order) -> PayoutRequest | None:
 
 @transaction
 def request(order: Order, action: str, given: dict[str, str], who: str) -> PayoutRequest:
-    """Record that an operator wants to do `action`; nothing is paid. Raises NotPossible: there is a request."""
+    """Record that an operator wants to do `action`; nothing is paid. Raises OperatorError: there is a request."""
     order = Order.held(order.id)
     earlier = waiting(order)
     if earlier is not None:
-        raise NotPossible(N_("%(who)s has requested this already: another operator must approve it"), who=earlier.who)
+        raise OperatorError(N_("%(who)s has requested this already: another operator must approve it"), who=earlier.who)
     PayoutRequest.delete().where(PayoutRequest.order == order.id).execute()  # a void one
     facts = {"status": order.status, "who": who, "at": business_clock.now()}
     made: PayoutRequest = PayoutRequest.create(order=order.id, action=action, given=json.dumps(given), **facts)
@@ -51,10 +51,10 @@ def request(order: Order, action: str, given: dict[str, str], who: str) -> Payou
 
 
 def _take(order: Order, request_id: int) -> PayoutRequest:
-    """Delete the request as it was seen, in the caller's transaction. Raises NotPossible: it is void or gone."""
+    """Delete the request as it was seen, in the caller's transaction. Raises OperatorError: it is void or gone."""
     row = waiting(Order.held(order.id))
     if row is None or row.id != request_id:
-        raise NotPossible(N_("the request is void: the order changed, or somebody decided about it"))
+        raise OperatorError(N_("the request is void: the order changed, or somebody decided about it"))
     row.delete_instance()
     return row
 
@@ -67,17 +67,17 @@ def approve(order: Order, request_id: int, who: str, carry_out: Callable[[str, d
         carry_out: takes the action and what was given with it; makes no call to a channel.
 
     Raises:
-        NotPossible: `who` made the request, it is void, or the act's own reason.
+        OperatorError: `who` made the request, it is void, or the act's own reason.
     """
     row = _take(order, request_id)
     if row.who == who:
-        raise NotPossible(N_("another operator must approve this: you requested it"))
+        raise OperatorError(N_("another operator must approve this: you requested it"))
     return carry_out(row.action, row.asked)
 
 
 @transaction
 def withdraw(order: Order, request_id: int) -> None:
-    """Delete a request; nothing is paid. Raises NotPossible: it is void or gone."""
+    """Delete a request; nothing is paid. Raises OperatorError: it is void or gone."""
     _take(order, request_id)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from gateways import money
 from gateways.base import CHINA
 from gateways.statement import Layout
-from services.errors import NotPossible
+from services.errors import OperatorError
 
 MOST_BYTES = 64 * 2**20
 PAID, FAILED, REFUNDED, FROZEN = STATES = ("paid", "failed", "refunded", "frozen")
@@ -61,10 +61,10 @@ class Line:
 
 
 def overridden(layout: Layout, given: dict[str, list[str]]) -> Layout:
-    """The layout with other names in the place of its own. Raises NotPossible: it has no such field."""
+    """The layout with other names in the place of its own. Raises OperatorError: it has no such field."""
     kinds = {field.name: type(getattr(layout, field.name)) for field in fields(layout) if field.name != "types"}
     if unknown := set(given) - set(kinds):
-        raise NotPossible(f"no column {', '.join(sorted(unknown))}: there are {', '.join(kinds)}")
+        raise OperatorError(f"no column {', '.join(sorted(unknown))}: there are {', '.join(kinds)}")
     return replace(layout, **{name: kinds[name](values) for name, values in given.items()})
 
 
@@ -75,16 +75,16 @@ def read(raw: bytes, layout: Layout, needed: Collection[str] = ()) -> list[Line]
         needed: columns that must be there, besides `number` and `amount`.
 
     Raises:
-        NotPossible: it can't be read; it names the line and the column.
+        OperatorError: it can't be read; it names the line and the column.
     """
     if len(raw) > MOST_BYTES:
-        raise NotPossible("the statement is larger than 64 MiB: compare fewer days at once")
+        raise OperatorError("the statement is larger than 64 MiB: compare fewer days at once")
     rows = _rows(_text(raw))
     header = _header(rows, layout)
     names = {name: next((each for each in getattr(layout, name) if each in header), None) for name in COLUMNS}
     for name in needed:
         if name in names and names[name] is None:
-            raise NotPossible(f"the statement has no column {' or '.join(getattr(layout, name)) or name}")
+            raise OperatorError(f"the statement has no column {' or '.join(getattr(layout, name)) or name}")
     reader = _Reader(layout, header, {name: column for name, column in names.items() if column is not None})
     return [line for row in _data(rows, header, header.index(str(names["number"]))) for line in reader.lines(*row)]
 
@@ -92,13 +92,13 @@ def read(raw: bytes, layout: Layout, needed: Collection[str] = ()) -> list[Line]
 def _text(raw: bytes) -> str:
     for beginning, meaning in NO_TEXT.items():
         if raw.startswith(beginning):
-            raise NotPossible(f"the statement is no text: {meaning}")
+            raise OperatorError(f"the statement is no text: {meaning}")
     for encoding in ENCODINGS:
         try:
             return raw.decode(encoding)
         except UnicodeDecodeError:
             continue
-    raise NotPossible("the statement is neither UTF-8 nor GBK: save it as CSV in one of them")
+    raise OperatorError("the statement is neither UTF-8 nor GBK: save it as CSV in one of them")
 
 
 def _rows(text: str) -> Iterator[Row]:
@@ -109,7 +109,7 @@ def _rows(text: str) -> Iterator[Row]:
                 cells = re.split(r",\s*`", ",".join(cells))
             yield reader.line_num, [cell.strip(PADDING) for cell in cells]
     except csv.Error as error:
-        raise NotPossible(f"line {reader.line_num}: {error}") from None
+        raise OperatorError(f"line {reader.line_num}: {error}") from None
 
 
 def _header(rows: Iterator[Row], layout: Layout) -> list[str]:
@@ -117,7 +117,7 @@ def _header(rows: Iterator[Row], layout: Layout) -> list[str]:
         if set(layout.number) & set(cells) and set(layout.amount) & set(cells):
             return cells
     number, amount = " or ".join(layout.number), " or ".join(layout.amount)
-    raise NotPossible(
+    raise OperatorError(
         f"no line of the statement has the columns {number} and {amount}: name them by --column number=... amount=..."
     )
 
@@ -159,7 +159,7 @@ class _Reader:
         }
 
     def lines(self, at: int, cells: list[str]) -> Iterator[Line]:
-        """What one line says: one payment or refund, or both. Raises NotPossible, naming it and the column."""
+        """What one line says: one payment or refund, or both. Raises OperatorError, naming it and the column."""
         more = len(cells) - self._width
         if "text" in self._places and more > 0:
             text = self._places["text"]
@@ -195,7 +195,7 @@ class _Reader:
             why = "the line ends before it"
         except ValueError as error:
             why = str(error)
-        raise NotPossible(f"line {at}, column {self._names[name]}: {why}")
+        raise OperatorError(f"line {at}, column {self._names[name]}: {why}")
 
     def _state(self, text: str) -> str:
         if text.casefold() not in self._states:

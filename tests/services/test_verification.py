@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from models.tables.verification import Verification
-from services.errors import NotPossible
+from services.errors import OperatorError
 from services.ledger import scheduled_checks
 from tests.databases import settings_of, unguarded
 from tests.support import ROOT, completed, until
@@ -67,7 +67,7 @@ def test_what_is_off_is_on_record_and_in_the_log(app, api, instance, asked, capl
 @pytest.mark.usefixtures("slow")
 def test_there_are_never_two_runs_at_once(app, states):
     scheduled_checks.start("operator demo")
-    with pytest.raises(NotPossible, match="just now"):
+    with pytest.raises(OperatorError, match="just now"):
         scheduled_checks.start("operator demo")
     until(lambda: "running" not in states())
     assert len(states()) == 1

@@ -19,7 +19,7 @@ from models.tables.merchant import Merchant
 from schemas.fields import Sum
 from schemas.views import hundredths
 from services.channels import channel_setup
-from services.errors import NotPossible
+from services.errors import OperatorError
 from services.ledger import accounts
 from services.security import audit
 
@@ -58,7 +58,7 @@ class Adjusting(Page):
                 accounts.check_newest(row, form.newest.data)
                 accounts.check_cover(row, form.amount.value)
                 sure = True
-            except NotPossible as refusal:
+            except OperatorError as refusal:
                 refuse(form, refusal)
         present = accounts.balances_of(row)["available"]
         page = self.render("console/adjust.html", merchant=row, form=form, present=present, sure=sure)

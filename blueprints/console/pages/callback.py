@@ -11,14 +11,14 @@ from flask_admin import expose
 from blueprints.console.layout import Page
 from blueprints.console.pages.order import WORDS, act_on, found
 from services.console import available_actions, timeline
-from services.errors import NotPossible
+from services.errors import OperatorError
 from services.security import masking
 
 
 def _found(webhook_id: str) -> timeline.CallbackStory:
     try:
         return timeline.of_callback(webhook_id)
-    except NotPossible:
+    except OperatorError:
         abort(404)
 
 

@@ -20,7 +20,7 @@ from models.tables.channel import LARGEST_AMOUNT, Channel
 from schemas.fields import Percent, Sum, Whole, Yuan
 from schemas.views import hundredths
 from services.channels import channel_setup
-from services.errors import N_, NotPossible
+from services.errors import N_, OperatorError
 from services.merchants import links, merchant_setup, versions
 from services.security import audit, sandbox_guard
 
@@ -119,7 +119,7 @@ class ChannelPage(Page):
     def _found(self, channel_id: int) -> Channel:
         try:
             return channel_setup.find_channel(channel_id)
-        except NotPossible:
+        except OperatorError:
             abort(404)
 
     @expose("/")
@@ -140,7 +140,7 @@ class ChannelPage(Page):
         elif _is_good(form, driver, {}):
             try:
                 return self._added(form, driver)
-            except NotPossible as refusal:
+            except OperatorError as refusal:
                 refuse(form, refusal)
         rows = provider_form.rows(form, driver, {})
         facts = {
@@ -175,7 +175,7 @@ class ChannelPage(Page):
         if form.is_submitted() and _is_good(form, row.driver, present):
             try:
                 return self._changed(row, form, present)
-            except NotPossible as refusal:
+            except OperatorError as refusal:
                 refuse(form, refusal)
         page = self.render(
             "console/channel.html",
@@ -214,7 +214,7 @@ class ChannelPage(Page):
         try:
             found = audit.act(access.actor(), "try channel", "channel", str(row.id), lambda: channel_setup.check(row))
             rows = [(labels.word(labels.CHECKS, each.about), each.good, said(each.text, **each.args)) for each in found]
-        except NotPossible as refusal:
+        except OperatorError as refusal:
             why = str(refusal).removeprefix(f"channel {row.id}: ")
             text = gettext("%(why)s. Look at the address, the number and the keys.", why=why)
             rows = [(labels.word(labels.CHECKS, "keys"), False, text)]

@@ -16,7 +16,7 @@ from blueprints.console.forms import told
 from blueprints.console.pages import order
 from blueprints.console.pages import second_factor as factor
 from models.tables.operator import Operator
-from services.errors import NotPossible, Refused
+from services.errors import ApiError, OperatorError
 from services.security import audit, passwords, second_factor, sessions
 
 # Forms that need a confirmation of the last five minutes. Accounts are among them because a new account, or another
@@ -80,9 +80,9 @@ def check() -> Any:
                 factor.tell_left(me)
         else:
             access.check_password(me, form.answer.data or "")
-    except Refused as refusal:
+    except ApiError as refusal:
         return _page(form, to, 429, access.too_many(refusal))
-    except NotPossible as refusal:
+    except OperatorError as refusal:
         return _page(form, to, 401, told(refusal))
     audit.record(access.actor(), "confirm identity")
     sessions.confirm(current_user.session)

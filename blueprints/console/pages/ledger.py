@@ -16,7 +16,7 @@ from blueprints.console.alert_texts import ago
 from blueprints.console.forms import told
 from blueprints.console.layout import Page
 from blueprints.console.locale import local_time, yuan
-from services.errors import NotPossible
+from services.errors import OperatorError
 from services.ledger import accounts as books
 from services.ledger import integrity, scheduled_checks
 from services.security import audit
@@ -62,7 +62,7 @@ class Ledger(Page):
         actor = access.actor()
         try:
             audit.act(actor, "verify ledger", "ledger", "", lambda: scheduled_checks.start(actor.who))
-        except NotPossible as refusal:
+        except OperatorError as refusal:
             flash(gettext("Not done: %(why)s.", why=told(refusal)), "bad")
         else:
             flash(gettext("The ledger is being verified. Reload the page to see what came of it."), "good")

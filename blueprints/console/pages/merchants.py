@@ -25,7 +25,7 @@ from models.tables.merchant import Merchant
 from schemas.views import hundredths
 from services.callbacks import test_callback
 from services.console import overview
-from services.errors import NotPossible
+from services.errors import OperatorError
 from services.ledger import accounts
 from services.merchants import links, merchant_setup, versions
 from services.security import audit, masking, vault
@@ -65,7 +65,7 @@ class MerchantPage(Adjusting):
     def _found(self, key: str) -> Merchant:
         try:
             return merchant_setup.find_merchant(key)
-        except NotPossible:
+        except OperatorError:
             abort(404)
 
     @expose("/")
@@ -81,7 +81,7 @@ class MerchantPage(Adjusting):
         if form.validate_on_submit():
             try:
                 return self._added(form)
-            except NotPossible as refusal:
+            except OperatorError as refusal:
                 refuse(form, refusal)
         return self.render("console/merchant_new.html", form=form), 422 if form.errors else 200
 
@@ -106,7 +106,7 @@ class MerchantPage(Adjusting):
         if form.validate_on_submit():
             try:
                 return self._changed(row, form)
-            except NotPossible as refusal:
+            except OperatorError as refusal:
                 refuse(form, refusal)
         return self._page(row, form), 422 if form.errors else 200
 
@@ -146,7 +146,7 @@ class MerchantPage(Adjusting):
         row, form, callback = self._found(key), RotateForm(), kind == "callback"
         try:
             if not form.validate():
-                raise NotPossible(gettext("The hours are a number from 0 to %(most)s.", most=LONGEST_KEEP))
+                raise OperatorError(gettext("The hours are a number from 0 to %(most)s.", most=LONGEST_KEEP))
             new = audit.act(
                 access.actor(),
                 "rotate callback secret" if callback else "rotate API secret",
@@ -157,7 +157,7 @@ class MerchantPage(Adjusting):
                 ),
                 f"the old one stays valid for {form.keep_hours.value} hours",
             )
-        except NotPossible as refusal:
+        except OperatorError as refusal:
             flash(told(refusal), "bad")
             return redirect(url_for("merchant.show", key=key), 303)
         shown = {"callback_secret" if callback else "secret": new, "keep_hours": form.keep_hours.value}
@@ -185,7 +185,7 @@ class MerchantPage(Adjusting):
             try:
                 self._add_account(row, details, form.after.data)
                 return redirect(url_for("merchant.show", key=key), 303)
-            except NotPossible as refusal:
+            except OperatorError as refusal:
                 refuse(form, refusal)
         return self.render("console/merchant_account.html", form=form, merchant=row), 422 if form.errors else 200
 
@@ -207,7 +207,7 @@ class MerchantPage(Adjusting):
         row = self._found(key)
         try:
             outcome = audit.act(access.actor(), "test callback", "merchant", key, lambda: test_callback.callback(row))
-        except NotPossible as refusal:
+        except OperatorError as refusal:
             flash(told(refusal), "bad")
             return redirect(url_for("merchant.show", key=key), 303)
         return self.render("console/merchant_test.html", merchant=row, outcome=outcome, problem=said(outcome.problem))

@@ -18,7 +18,7 @@ from blueprints.console.forms import refuse, told
 from blueprints.console.layout import Page
 from models.db.base import LARGEST_ID
 from models.tables.operator import OPERATOR, VIEWER, Operator
-from services.errors import NotPossible
+from services.errors import OperatorError
 from services.security import audit, operators, passwords, second_factor
 
 ACCOUNT = f"/<int(max={LARGEST_ID}):operator_id>"
@@ -77,7 +77,7 @@ class OperatorsPage(Page):
         if form.validate_on_submit():
             try:
                 return self._added(form)
-            except NotPossible as refusal:
+            except OperatorError as refusal:
                 refuse(form, refusal)
         page = self.render(
             "console/operators.html",
@@ -107,7 +107,7 @@ class OperatorsPage(Page):
         try:
             audit.act(access.actor(), action, "operator", row.name, lambda: do(row, current_user.name))
             flash(gettext("Done. %(name)s is signed out everywhere.", name=row.name), "good")
-        except NotPossible as refusal:
+        except OperatorError as refusal:
             flash(told(refusal), "bad")
         return redirect(url_for("operators.index"), 303)
 
@@ -126,7 +126,7 @@ class OperatorsPage(Page):
                 )
                 flash(gettext("%(name)s has a new password, and is signed out everywhere.", name=row.name), "good")
                 return redirect(url_for("operators.index"), 303)
-            except NotPossible as refusal:
+            except OperatorError as refusal:
                 refuse(form, refusal)
         return self.render("console/operator_password.html", form=form, operator=row), 422 if form.errors else 200
 

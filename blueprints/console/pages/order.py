@@ -16,7 +16,7 @@ from schemas.views import hundredths
 from services.channels.calls import driver_of
 from services.console import available_actions, perform, timeline
 from services.console import reveal as revealing
-from services.errors import NotPossible
+from services.errors import OperatorError
 from services.security import sandbox_guard, second_operator
 
 # What templates say things with.
@@ -27,7 +27,7 @@ def found(order_no: str) -> Order:
     """The order. Raises NotFound."""
     try:
         return timeline.find(order_no)
-    except NotPossible:
+    except OperatorError:
         abort(404)
 
 
@@ -46,7 +46,7 @@ def act_on(order: Order) -> None:
     key, seal = request.form.get("action", ""), request.form.get("seal", "")
     try:
         action, result = perform.perform(order, key, seal, _given(), access.actor())
-    except NotPossible as refusal:
+    except OperatorError as refusal:
         flash(told(refusal), "bad")
     else:
         flash(action_labels.done(action, result, timeline.find(order.order_no)), "good")

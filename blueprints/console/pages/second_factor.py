@@ -16,7 +16,7 @@ from wtforms.validators import InputRequired, Length, Regexp
 from blueprints.console import access, devices
 from blueprints.console.forms import refuse, told
 from models.tables.operator import Operator
-from services.errors import NotPossible, Refused
+from services.errors import ApiError, OperatorError
 from services.security import audit, passwords, second_factor
 
 log = logging.getLogger(__name__)
@@ -44,14 +44,14 @@ def check(operator: Operator, typed: str) -> bool:
         whether it was a recovery code.
 
     Raises:
-        NotPossible: it is incorrect, which the audit log records, because only someone with the password gets this far.
-        Refused: 42900.
+        OperatorError: it is incorrect; the audit log records it, because only someone with the password gets here.
+        ApiError: Code.TOO_MANY_REQUESTS.
     """
     actor = audit.Actor(operator.name, request.remote_addr or "")
     take_back = access.count_try(devices.known_to(operator.name) or f"account {operator.name}", "code")
     try:
         is_recovery = second_factor.check(operator, typed)
-    except NotPossible:
+    except OperatorError:
         log.warning("Console: %s at %s gave an incorrect code", operator.name, request.remote_addr)
         audit.record(actor, "enter incorrect code", "operator", operator.name)
         raise
@@ -81,9 +81,9 @@ def code() -> Any:
             if is_recovery:
                 tell_left(operator)
             return answer
-        except NotPossible as refusal:
+        except OperatorError as refusal:
             problem, status = told(refusal), 401
-        except Refused as refusal:
+        except ApiError as refusal:
             problem, status = access.too_many(refusal), 429
     elif form.is_submitted():
         status = 422
@@ -104,9 +104,9 @@ def index() -> Any:
             answer = make_response(_codes(_set_up(me, form)))
             devices.remember(answer, me.name)
             return answer
-        except NotPossible as refusal:
+        except OperatorError as refusal:
             refuse(form, refusal)
-        except Refused as refusal:
+        except ApiError as refusal:
             flash(access.too_many(refusal), "bad")
     return _set_up_page(form), 422 if form.is_submitted() else 200
 
@@ -147,7 +147,7 @@ def renew() -> Any:
                 lambda: second_factor.renew_codes(me),
             )
         )
-    except NotPossible as refusal:
+    except OperatorError as refusal:
         flash(told(refusal), "bad")
         return redirect(url_for(".index"), 303)
 
@@ -162,7 +162,7 @@ def remove() -> Any:
             lambda: second_factor.remove(me),
         )
         flash(gettext("Two-factor authentication is off."), "good")
-    except NotPossible as refusal:
+    except OperatorError as refusal:
         flash(told(refusal), "bad")
     return redirect(url_for(".index"), 303)
 

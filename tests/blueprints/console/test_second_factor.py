@@ -8,7 +8,7 @@ import pytest
 
 from models.tables.operator import AuditEntry, Operator, Session
 from models.tables.second_factor import RecoveryCode, SecondFactor
-from services.errors import NotPossible
+from services.errors import OperatorError
 from services.sandbox import seeding
 from services.security import operators, second_factor, sessions
 from tests.blueprints.console.acting import Forms
@@ -178,7 +178,7 @@ class TestSettingUp:
     def test_an_account_that_was_changed_meanwhile_gets_none(self, stranger):
         found, secret = Operator.get(name="demo"), second_factor.new_secret()
         operators.end_sessions(Operator.get(name="demo"))
-        with pytest.raises(NotPossible, match="just been changed"):
+        with pytest.raises(OperatorError, match="just been changed"):
             second_factor.set_up(found, secret, pyotp.TOTP(secret).at(NOON), session_id=1)
         assert SecondFactor.select().count() == 0
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from services.errors import NotPossible
+from services.errors import OperatorError
 from services.security import operators
 from tests.blueprints.console.setting_up.filling import Page
 
@@ -97,7 +97,7 @@ def test_the_last_account_that_may_act_stays_whoever_wants_it_gone(fill, change)
     operators.change(demo, **change, by="cashier")
     operators.change(demo, enabled=True, role="operator", by="cashier")
     operators.change(cashier, enabled=False, by="demo")  # whose request of the same moment comes after this
-    with pytest.raises(NotPossible, match="the last account that may act"):
+    with pytest.raises(OperatorError, match="the last account that may act"):
         operators.change(demo, **change, by="cashier")
     assert operators.find("demo").enabled
 

@@ -100,7 +100,7 @@ def _bad_signature(merchant: Merchant, text: str) -> ApiError:
 
 
 def _check_address(known: Known) -> None:
-    """Refuse an address that is not on the merchant's allow list, where it has one. Raises ApiError ADDRESS_NOT_ALLOWED."""
+    """Refuse an address outside the merchant's allow list, if it has one. Raises ApiError ADDRESS_NOT_ALLOWED."""
     if not known.networks:
         return
     address = address_of(request.remote_addr or "")

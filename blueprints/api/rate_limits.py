@@ -100,7 +100,7 @@ def caller(address: str) -> str:
 
 
 def check() -> None:
-    """Count a request of its address, and check its Host header. Raises ApiError TOO_MANY_REQUESTS or MALFORMED_REQUEST."""
+    """Count a request of its address and check its Host. Raises ApiError TOO_MANY_REQUESTS or MALFORMED_REQUEST."""
     who = caller(request.remote_addr or "")
     if who and not _rate[0].hit(who):
         raise ApiError(Code.TOO_MANY_REQUESTS, retry_after=_rate[0].retry_after(who))

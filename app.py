@@ -21,7 +21,7 @@ from models.tables.merchant import Merchant
 from services.console import statistics
 from services.ledger import scheduled_checks
 from services.merchants import cache
-from services.platform import logs, permissions, storage_health
+from services.platform import files, logs, storage_health
 from services.sandbox import clock_offset
 from services.security import vault
 
@@ -41,7 +41,7 @@ def _open(chosen: settings.Settings) -> settings.Settings:
     """
     settings.use(chosen)
     chosen.instance.mkdir(mode=0o700, parents=True, exist_ok=True)
-    permissions.secure(chosen)
+    files.secure(chosen)
     writer.stop()
     cache.forget()
     storage_health.trial.forget()

@@ -36,10 +36,12 @@ from models.db.base import database
 from models.tables.merchant import Merchant
 from server import Server, core_of_its_own, may_have, on_any_core, staying_on, until_asked
 from services import jobs, metrics
+from services.backups import after_restore
+from services.channels import unknown_notices
 from services.errors import OperatorError
 from services.merchants import order_search
-from services.orders import after_restore, unknown_notices
-from services.platform import clock, heartbeats, instance_lock, proxy
+from services.platform import clock, heartbeats, instance_lock
+from services.platform import rate_limits as proxy
 from services.sandbox import demo, recording, rejected_signatures, seeding
 from services.sandbox.inbox import inbox
 from services.security import replay, sandbox_guard

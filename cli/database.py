@@ -13,11 +13,11 @@ from cli.output import Commands, refusal, when
 from cli.sensitive import SENSITIVE
 from models import schema
 from models.db.base import database
+from services.backups import after_restore
 from services.backups.backup import backup as copy_database
 from services.backups.copy_to_postgres import copy as copy_to_postgres
 from services.backups.restore import restore as put_back
 from services.errors import OperatorError
-from services.orders import after_restore
 from services.platform import instance_lock
 from services.sandbox import demo, seeded_orders, seeding
 

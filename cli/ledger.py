@@ -14,10 +14,10 @@ from models.tables.ledger import AVAILABLE, HELD
 from models.tables.merchant import Merchant
 from schemas.views import hundredths
 from services.channels import channel_setup
-from services.console import sandbox_removal
 from services.ledger import accounts as books
 from services.ledger import integrity, scheduled_checks
 from services.merchants import merchant_setup
+from services.sandbox import removal
 
 ledger = Commands("ledger", help="The double-entry ledger: balances, proof, corrections.")
 
@@ -107,11 +107,11 @@ def remove_sandbox(key: str | None, apply: bool, book_loss: bool, as_json: bool)
     Their open sandbox orders are cancelled. Without --apply it shows what would be posted. Each merchant is one
     transaction; running it again posts nothing.
     """
-    merchants = sandbox_removal.affected(merchant_setup.find_merchant(key) if key else None)
+    merchants = removal.affected(merchant_setup.find_merchant(key) if key else None)
     if apply:
-        removals = [sandbox_removal.remove(merchant, book_loss=book_loss) for merchant in merchants]
+        removals = [removal.remove(merchant, book_loss=book_loss) for merchant in merchants]
     else:
-        removals = [sandbox_removal.preview(merchant) for merchant in merchants]
+        removals = [removal.preview(merchant) for merchant in merchants]
     rows = [
         {"merchant": each.key, "account": kind, "owner": owner, "fen": fen, "orders": each.orders, "loss": each.loss}
         for each in removals

@@ -10,9 +10,10 @@ from cli.output import ROW_ID, YUAN, Commands, facts, json_option, show, table, 
 from gateways.base import State
 from models.tables.order import BUY, SELL, STATUSES, History, Order
 from schemas.views import hundredths, order_view
+from services.channels import unknown_notices
 from services.console import available_actions, overview, timeline
 from services.merchants import merchant_setup
-from services.orders import claims, create, due, payouts, reasons, unknown_notices
+from services.orders import claims, create, due, payouts, reasons
 from services.orders import exceptions as resolution
 from services.security import second_operator
 

@@ -14,22 +14,17 @@ from models.queries.search import SearchProgress
 from models.queries.search import create as search_statements
 from models.schema_postgres import statements as postgres_statements
 from models.tables.account import ReceivingAccount
-from models.tables.attempt import Attempt
 from models.tables.channel import Channel, ChannelLink
-from models.tables.erasure import ErasureDelayed, ErasureProgress
 from models.tables.ledger import Entry, LedgerAccount, Posting
+from models.tables.maintenance import ErasureDelayed, ErasureProgress, Restoration, Verification
 from models.tables.merchant import Merchant
-from models.tables.operator import AuditEntry, Operator, Session
-from models.tables.order import History, Order, PaymentException
+from models.tables.operator import AuditEntry, Operator, PayoutRequest, RecoveryCode, SecondFactor, Session
+from models.tables.order import Attempt, History, Order, PaymentException
 from models.tables.order_counts import TRIGGERS, Tally
 from models.tables.outbox import Callback, CallbackAttempt, WebhookKey
 from models.tables.replay import IdempotencyKey, Nonce
-from models.tables.restoration import Restoration
-from models.tables.revision import OF_TABLES, REVISED, Revision
-from models.tables.second_factor import RecoveryCode, SecondFactor
-from models.tables.second_operator import PayoutRequest
+from models.tables.setup_version import OF_TABLES, REVISED, Revision
 from models.tables.unknown_notice import UnknownNotice
-from models.tables.verification import Verification
 
 TABLES = [
     Merchant,

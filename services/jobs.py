@@ -16,7 +16,7 @@ from apscheduler.schedulers.background import BackgroundScheduler
 from models.queries import search
 from services.backups import scheduled
 from services.callbacks import outbox
-from services.console import erasure
+from services.console import privacy
 from services.ledger import scheduled_checks
 from services.orders import claims, due
 from services.platform import clock, cpu_affinity, heartbeats, storage_health
@@ -71,8 +71,8 @@ def start(chosen: Settings, for_long_work: Callable[[Any], Any] = lambda job: jo
             take_up, "interval", seconds=claims.TAKE_UP_SECONDS, next_run_time=datetime.now(UTC), id="claims"
         )
     if chosen.erase_after_days:
-        erase = storage_health.surviving(heartbeats.beating("erasure", erasure.run, heartbeats.LONG))
-        scheduler.add_job(erase, "interval", [chosen.erase_after_days], seconds=erasure.EVERY, id="erasure")
+        erase = storage_health.surviving(heartbeats.beating("erasure", privacy.run, heartbeats.LONG))
+        scheduler.add_job(erase, "interval", [chosen.erase_after_days], seconds=privacy.EVERY, id="erasure")
     if chosen.demo:
         planned = storage_health.surviving(heartbeats.beating("planned", simulator.play_planned, heartbeats.SHORT))
         scheduler.add_job(planned, "interval", seconds=SWEEP_SECONDS, id="planned")

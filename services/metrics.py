@@ -17,11 +17,11 @@ from prometheus_client.registry import Collector
 
 import business_clock
 import settings
+from models.tables.maintenance import HOLDS
 from models.tables.merchant import Merchant
 from models.tables.order import STATUSES, TYPES, PaymentException
 from models.tables.order_counts import Tally
 from models.tables.outbox import DEAD, Callback
-from models.tables.verification import HOLDS
 from services.backups import scheduled
 from services.ledger import scheduled_checks
 from services.platform import clock, heartbeats, storage_health
@@ -184,7 +184,7 @@ class Metrics:
         self._calls.labels(driver, call, result).inc()
 
     def unknown_notice(self, result: str) -> None:
-        """Count a notice about an order that the database does not have (services/orders/unknown_notices.py)."""
+        """Count a notice about an order that the database does not have (services/channels/unknown_notices.py)."""
         self._unknown_notices.labels(result).inc()
 
     def text(self) -> bytes:

@@ -8,7 +8,7 @@ from peewee import DatabaseError
 
 import settings
 from models.db.base import database
-from services.platform import clock, heartbeats, proxy, storage_health
+from services.platform import clock, heartbeats, rate_limits, storage_health
 from services.security import replay
 
 LEAST_FREE = 16 * 1024 * 1024  # bytes: some minutes of orders
@@ -53,7 +53,7 @@ CHECKS = {"database": _database, "scheduler": _scheduler, "disk": _disk, "clock"
 
 
 # What does not keep requests from being served.
-WARNINGS = {"proxy": proxy.warning}
+WARNINGS = {"proxy": rate_limits.warning}
 
 
 def look() -> dict[str, str]:

@@ -1,6 +1,7 @@
 """Imports point one way: app, web -> cli, blueprints -> schemas, services -> models, gateways, regions_data."""
 
 import ast
+from graphlib import TopologicalSorter
 
 import pytest
 
@@ -37,6 +38,24 @@ FILES = [*ROOT.glob("*.py"), *(file for folder in FOLDERS for file in ROOT.glob(
 TREES = {str(file.relative_to(ROOT)): ast.parse(file.read_text("utf-8")) for file in FILES}
 IMPORTS = (ast.Import, ast.ImportFrom)
 
+# What each package of services and models may import of the others: the layers, from the bottom to the top.
+LAYERS = {
+    "models": ("db", "tables", "queries"),
+    "services": (
+        "platform",
+        "security",
+        "ledger",
+        "merchants",
+        "callbacks",
+        "channels",
+        "orders",
+        "statements",
+        "backups",
+        "console",
+        "sandbox",
+    ),
+}
+
 
 def names(node):
     """The top-level packages that an import names."""
@@ -59,3 +78,47 @@ def test_no_function_imports(file):
     functions = [node for node in ast.walk(TREES[file]) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
     late = {f.name for f in functions for node in ast.walk(f) if isinstance(node, IMPORTS)}
     assert late <= {"create_app"}
+
+
+def modules(tree):
+    """The dotted names that a file imports, with what it takes from them."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+
+
+@pytest.mark.parametrize("file", [file for file in TREES if file.count("/") >= 2 and file.split("/")[0] in LAYERS])
+def test_packages_import_one_way(file):
+    top, package = file.split("/")[:2]
+    if package not in LAYERS[top]:
+        assert (top, package) == ("models", "migrations")
+        return
+    higher = LAYERS[top][LAYERS[top].index(package) + 1 :]
+    imported = {name.split(".")[1] for name in modules(TREES[file]) if name.startswith(f"{top}.")}
+    assert not imported & set(higher)
+
+
+def test_orders_import_only_what_they_build_on():
+    files = [file for file in TREES if file.startswith("services/orders/")]
+    imported = {name.split(".")[1] for file in files for name in modules(TREES[file]) if name.startswith("services.")}
+    assert imported - {"orders", "errors"} <= {"ledger", "callbacks", "channels", "merchants", "security", "platform"}
+
+
+PACKAGES = [
+    file for file in TREES if file.endswith("/__init__.py") and file.count("/") == 2 and file.split("/")[0] in LAYERS
+]
+
+
+@pytest.mark.parametrize("file", PACKAGES)
+def test_a_package_says_what_it_owns(file):
+    assert ast.get_docstring(TREES[file])
+
+
+def test_no_two_files_import_each_other():
+    """Not even through others."""
+    dotted = {file.removesuffix(".py").replace("/", "."): tree for file, tree in TREES.items()}
+    graph = {name: {each for each in modules(tree) if each in dotted} for name, tree in dotted.items()}
+    TopologicalSorter(graph).prepare()  # raises CycleError

@@ -12,7 +12,7 @@ import pytest
 from flask import request, request_started
 
 from models.queries import search
-from services.console import erasure
+from services.console import privacy
 from services.sandbox import seeding
 from services.security import replay
 from tests import doors
@@ -144,8 +144,8 @@ def test_the_jobs_read_nothing_that_grows(raw, api, flask, due, shop, ahead, mon
             due()
             ahead(100_000)
         replay.purge()
-        monkeypatch.setattr(erasure, "LONGEST", 60)
-        assert erasure.run(1) == 1
+        monkeypatch.setattr(privacy, "LONGEST", 60)
+        assert privacy.run(1) == 1
         assert search.index_more(100)
     assert api.status(order_no) == "completed"
     assert len(shop.got) > 4

@@ -17,7 +17,7 @@ from app import create_app
 from models.db.base import database
 from services.platform import files
 from services.sandbox import seeding
-from services.security import encrypted_columns, key_rotation, operators, second_factor, vault
+from services.security import key_rotation, operators, second_factor, vault
 from tests import databases, postgres
 from tests.support import CARD, PERSON, ROOT, Service, until
 
@@ -43,9 +43,9 @@ def sealed_rows(api, flask):
 def _opened(ring):
     """All that is sealed, opened by a ring: `{(column, row): text}`."""
     return {
-        (encrypted_columns.name_of(column), row): ring.open(token)
-        for column in encrypted_columns.COLUMNS
-        for step in encrypted_columns.batches(column)
+        (key_rotation.name_of(column), row): ring.open(token)
+        for column in key_rotation.COLUMNS
+        for step in key_rotation.batches(column)
         for row, token in step
     }
 
@@ -72,7 +72,7 @@ def test_every_sealed_column_is_known(sealed_rows):
             query = f'SELECT 1 FROM "{table}" WHERE substr(CAST("{column.name}" AS TEXT), 1, 6) = \'gAAAAA\''
             if table != "order_search" and database.execute_sql(query).fetchone():
                 found.add(f"{table}.{column.name}")
-    assert found == {encrypted_columns.name_of(column) for column in encrypted_columns.COLUMNS}
+    assert found == {key_rotation.name_of(column) for column in key_rotation.COLUMNS}
     assert found == {column for column, _ in sealed_rows}
 
 
@@ -126,8 +126,8 @@ def test_the_moment_of_sealing_is_kept(sealed_rows, flask):
     def moments():
         return [
             Fernet(vault.current().keys[0]).extract_timestamp(token)
-            for column in encrypted_columns.COLUMNS
-            for step in encrypted_columns.batches(column)
+            for column in key_rotation.COLUMNS
+            for step in key_rotation.batches(column)
             for _, token in step
         ]
 
@@ -147,7 +147,7 @@ class _Interruption:
         self.left, self.ended = passing, False
         for module, name in ((files, "settle"), (key_rotation, "_store"), (key_rotation.time, "sleep")):
             monkeypatch.setattr(module, name, self._counted(getattr(module, name)))
-        monkeypatch.setattr(encrypted_columns, "STEP", 2)
+        monkeypatch.setattr(key_rotation, "STEP", 2)
 
     def _counted(self, function):
         def run(*arguments):

@@ -14,7 +14,7 @@ from blueprints.api.operations import OPERATIONS
 from gateways.addresses import address_of
 from services import metrics
 from services.errors import ApiError, Code
-from services.platform import request_ids
+from services.platform import logs
 
 log = logging.getLogger("access")
 watching = Blueprint("watching", __name__)
@@ -43,10 +43,10 @@ class Watched:
         self._application, self._access_log = application, access_log
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
-        return self._watch(environ, start_response, request_ids.of(environ.get(GIVEN)), time.monotonic())
+        return self._watch(environ, start_response, logs.of(environ.get(GIVEN)), time.monotonic())
 
     def _watch(self, environ: dict[str, Any], start_response: Any, request_id: str, began: float) -> Iterable[bytes]:
-        request_ids.current.set(request_id)
+        logs.current.set(request_id)
 
         def start(status: str, headers: list[tuple[str, str]], *error: Any) -> Any:
             seconds, number = time.monotonic() - began, int(status[:3])
@@ -54,7 +54,7 @@ class Watched:
             metrics.active().answered(endpoint, number, code, seconds)
             if self._access_log:
                 _say(environ, endpoint, number, code, seconds)
-            headers.append((request_ids.HEADER, request_id))
+            headers.append((logs.HEADER, request_id))
             return start_response(status, headers, *error)
 
         return self._application(environ, start)
@@ -64,8 +64,8 @@ class WatchedRefusals(Watched):
     """The application that gives the server's own refusals, watched as well."""
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
-        known = request_ids.current.get()  # of a request that the application failed to answer
-        return self._watch(environ, start_response, known or request_ids.of(environ.get(GIVEN)), environ[SINCE])
+        known = logs.current.get()  # of a request that the application failed to answer
+        return self._watch(environ, start_response, known or logs.of(environ.get(GIVEN)), environ[SINCE])
 
 
 def _say(environ: dict[str, Any], endpoint: str, status: int, code: int, seconds: float) -> None:

@@ -9,9 +9,10 @@ from flask import Blueprint, Response, request
 from blueprints.api import rate_limits
 from gateways.base import BadNotice, Incoming
 from models.tables.order import Order
+from services.channels import unknown_notices
 from services.channels.calls import driver_of
 from services.errors import ApiError, Code
-from services.orders import settle, unknown_notices
+from services.orders import settle
 from services.security import sandbox_guard
 
 log = logging.getLogger(__name__)

@@ -15,7 +15,7 @@ from werkzeug.wsgi import host_is_trusted
 import settings
 from gateways.addresses import address_of
 from services.errors import ApiError, Code
-from services.platform import proxy
+from services.platform import rate_limits
 from services.platform.rate_limits import Rate
 
 log = logging.getLogger(__name__)
@@ -106,7 +106,7 @@ def check() -> None:
         raise ApiError(Code.TOO_MANY_REQUESTS, retry_after=_rate[0].retry_after(who))
     _check_host()
     if "HTTP_X_FORWARDED_FOR" in request.environ:
-        proxy.notice(request.remote_addr or "")
+        rate_limits.notice(request.remote_addr or "")
 
 
 def begin() -> None:

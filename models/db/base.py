@@ -168,7 +168,7 @@ def _ids(cursor: Any, count: int) -> list[int]:
 
 
 def first_ids() -> dict[str, int]:
-    """By table, the id of the first row made after the last restore (models/tables/restoration.py), if any."""
+    """By table, the id of the first row made after the last restore (models/tables/maintenance.py), if any."""
 
     def read() -> dict[str, int]:
         newest = database.execute_sql("SELECT first_ids FROM restoration ORDER BY id DESC LIMIT 1").fetchone()

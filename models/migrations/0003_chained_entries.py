@@ -1,6 +1,6 @@
-"""After 0.3.0: the entries of each account are numbered and chain by hash (models/tables/chain.py)."""
+"""After 0.3.0: the entries of each account are numbered and chain by hash (models/db/hash_chain.py)."""
 
-from models.tables.chain import Chain, Facts
+from models.db.hash_chain import Chain, Facts
 
 BATCH = 10_000
 

@@ -10,7 +10,7 @@ class ReceivingAccount(Table):
     """One receiving account. `details` is a sealed JSON object:
 
     bank, sub_bank, card_number, real_name, and for gateway_a the personal and card data as sent.
-    Empty once it was erased (services/console/erasure.py); otherwise a row never changes.
+    Empty once it was erased (services/console/privacy.py); otherwise a row never changes.
     """
 
     merchant = ForeignKeyField(Merchant, index=False)

@@ -5,7 +5,7 @@ from typing import Any
 from peewee import BigIntegerField, Check, ForeignKeyField, IntegerField, TextField
 
 from models.db.base import Fen, Statement, Table, Timestamp
-from models.tables.chain import Chain, Facts
+from models.db.hash_chain import Chain, Facts
 from models.tables.order import Order
 
 AVAILABLE, HELD, FEES, COMMISSION, CLEARING = ("available", "held", "fees", "commission", "clearing")

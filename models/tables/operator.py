@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from peewee import BooleanField, Check, ForeignKeyField, TextField
+import json
+
+from peewee import BigIntegerField, BooleanField, Check, ForeignKeyField, TextField
 
 from models.db.base import Table, Timestamp
+from models.tables.order import Order
 
 VIEWER, OPERATOR = ROLES = ("viewer", "operator")
 
@@ -52,3 +55,44 @@ class AuditEntry(Table):
 
 
 AuditEntry.add_index(AuditEntry.about, AuditEntry.key, AuditEntry.id, name="audit_entry_about")
+
+
+class SecondFactor(Table):
+    """One account's app. `secret` is encrypted; `timecode` is that of the last code that was used (RFC 6238)."""
+
+    operator = ForeignKeyField(Operator, unique=True)
+    secret = TextField()
+    timecode = BigIntegerField()
+    createtime = Timestamp()
+
+
+class RecoveryCode(Table):
+    """A recovery code that was not used yet. `key` is its SHA-256."""
+
+    operator = ForeignKeyField(Operator, index=False)
+    key = TextField()
+
+
+RecoveryCode.add_index(RecoveryCode.operator, RecoveryCode.key, name="recovery_code_key", unique=True)
+
+
+class PayoutRequest(Table):
+    """One request: what `who` wants to do to a withdrawal, `given` with it as JSON.
+
+    It is void once the order's status is another one than `status`.
+    """
+
+    order = ForeignKeyField(Order, index=False)
+    action = TextField(constraints=[Check("action IN ('accept', 'paid')")])
+    given = TextField()
+    status = TextField()
+    who = TextField()
+    at = Timestamp()
+
+    @property
+    def asked(self) -> dict[str, str]:
+        """What was given with it, by name."""
+        return dict(json.loads(self.given))
+
+
+PayoutRequest.add_index(PayoutRequest.order, name="payout_request_order", unique=True)

@@ -12,14 +12,14 @@ from peewee import DatabaseError, fn
 
 from models import schema
 from models.db.base import database, open_database
+from models.tables.maintenance import Restoration
 from models.tables.order import Order
-from models.tables.restoration import Restoration
+from services.backups import after_restore
 from services.backups.backup import check, copy_database, leave_room
 from services.errors import OperatorError
 from services.ledger import integrity
-from services.orders import after_restore
 from services.platform import files, instance_lock
-from services.security import encrypted_columns, vault
+from services.security import key_rotation, vault
 from settings import Settings
 
 HEADER = b"SQLite format 3\0"
@@ -92,7 +92,7 @@ def _looked_over(copy: Path, chosen: Settings, verified: bool, step: Step) -> tu
             raise OperatorError("the file is no database of this service")
         missing = schema.missing()
         vault.open_vault(chosen.vault_key, chosen.instance / "vault.key", create=False)
-        for name in encrypted_columns.check(vault.current()):
+        for name in key_rotation.check(vault.current()):
             step(f"opening {name}")
         # The books of an older version are verified once they are migrated.
         for name, off in integrity.verify() if verified and not missing else ():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 from datetime import datetime
 from itertools import count
@@ -17,6 +18,8 @@ _ALIKE = f"""WITH RECURSIVE earlier (id) AS
     (SELECT CAST(? AS BIGINT) UNION ALL SELECT id - {ENDINGS} FROM earlier WHERE id > {ENDINGS})
     SELECT createtime FROM earlier JOIN "order" USING (id) WHERE createtime >= ? AND order_type = ?"""
 
+_ATTEMPT = re.compile(r"([0-9]{24})(_[0-9]{1,2})?")
+
 
 def in_china(timestamp: float, shape: str = "%Y%m%d") -> str:
     """The date in China, YYYYMMDD, or the time in another shape."""
@@ -26,6 +29,12 @@ def in_china(timestamp: float, shape: str = "%Y%m%d") -> str:
 def new_order_no() -> str:
     """24 digits: the date, then 16 at random, for the number stands in a public address."""
     return f"{in_china(business_clock.now())}{secrets.randbelow(10**16):016d}"
+
+
+def order_no_of(number: str) -> str:
+    """The order that a channel's number of an attempt belongs to; any other text as it is."""
+    found = _ATTEMPT.fullmatch(number)
+    return found[1] if found else number
 
 
 def payout_number(order: Order) -> str:

@@ -9,12 +9,11 @@ from math import sqrt
 from typing import Any
 
 import business_clock
-from models.tables.restoration import paused_since
-from models.tables.verification import FAILED, OFF
+from models.tables.maintenance import FAILED, OFF, paused_since
+from services.channels import unknown_notices
 from services.console.statistics import Cell, Statistics, Sum
 from services.console.to_do import Waiting
 from services.ledger import scheduled_checks
-from services.orders import unknown_notices
 from services.platform import storage_health
 from services.security import sandbox_guard
 

@@ -13,7 +13,7 @@ from services.callbacks import redelivery
 from services.channels.calls import driver_of
 from services.ledger import postings
 from services.ledger.postings import Lines
-from services.orders import claims, due, exceptions, in_flight, payouts, positions, resolutions
+from services.orders import claims, due, exceptions, payouts, positions, resolutions
 from services.orders.positions import COMPLETE
 from services.security import sandbox_guard, second_operator
 
@@ -73,7 +73,7 @@ def _accept(order: Order) -> Iterator[Action]:
 
 def _reject(order: Order) -> Iterator[Action]:
     if not payouts.against_rejecting(order):
-        asks = in_flight.may_be(order)
+        asks = payouts.may_be(order)
         case, lines = "ask first" if asks else "return", postings.release(order)
         yield Action("reject", case, lines, asks, ("reason",), state=order.status)
 
@@ -127,7 +127,7 @@ def _settle(order: Order) -> Iterator[Action]:
             yield Action(
                 *("settle", way.case, lines),
                 exception=exception,
-                asks=in_flight.may_be(order, exception),
+                asks=payouts.may_be(order, exception),
                 resolution=how,
                 state=order.status,
                 sends=sends,

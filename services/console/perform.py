@@ -8,8 +8,8 @@ from typing import Any, NoReturn
 
 from marshmallow import ValidationError
 
+from models.tables.operator import PayoutRequest
 from models.tables.order import Order, PaymentException
-from models.tables.second_operator import PayoutRequest
 from schemas.fields import Yuan
 from services.callbacks import redelivery
 from services.console.available_actions import PAYING_OUT, Action, possible

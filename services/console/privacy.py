@@ -3,17 +3,163 @@
 from __future__ import annotations
 
 import json
+import logging
+import time
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+import business_clock
+from models.db.base import database
 from models.db.writer import transaction
 from models.tables.account import ReceivingAccount
-from models.tables.order import Order
-from services.console import erasure, timeline
+from models.tables.maintenance import ErasureDelayed, ErasureProgress
+from models.tables.order import CANCELLED, COMPLETED, Order, PaymentException
+from models.tables.outbox import WAITING, Callback
+from services.backups.after_restore import HERE
+from services.console import timeline
 from services.errors import OperatorError
-from services.orders import create
-from services.orders.after_restore import HERE
+from services.orders import create, positions
 from services.security import audit, vault
+
+log = logging.getLogger(__name__)
+
+EVERY = 5  # seconds from one run to the next
+LONGEST = 0.9  # seconds that one run takes at most
+BATCH = 100  # orders that one transaction examines, so that it holds up others for milliseconds
+DAY = 86_400
+JOB = audit.Actor("erasure job")
+
+
+def needed_for(orders: list[Order]) -> dict[int, str]:
+    """Return by order id why the personal data of these orders is still needed; without those that have ended."""
+    ids = [order.id for order in orders]
+    is_open = PaymentException.resolution.is_null()
+    questioned = _orders_of(PaymentException, PaymentException.order.in_(ids) & is_open)
+    untold = _orders_of(Callback, Callback.order.in_(ids) & (Callback.state == WAITING))
+
+    def why(order: Order) -> str:
+        if order.status not in (COMPLETED, CANCELLED):
+            return f"its status is {order.status}"
+        if order.id in questioned:
+            return "it has an open exception"
+        if order.id in untold:
+            return "a callback is not delivered yet"
+        is_checked = order.due_at is not None or positions.is_held_again(order)
+        return "its channel is still being checked" if is_checked else ""
+
+    return {order.id: reason for order in orders if (reason := why(order))}
+
+
+def _orders_of(table: type[PaymentException] | type[Callback], which: object) -> set[int]:
+    return {row[0] for row in table.select(table.order).where(which).tuples()}
+
+
+def clear(orders: list[Order]) -> list[Order]:
+    """Erase the personal data of orders, in the caller's transaction. Accounts on file stay.
+
+    Returns: the orders that had any.
+    """
+    holders = having(orders)
+    own = ReceivingAccount.id.in_([order.account_id for order in holders if order.account_id])
+    ReceivingAccount.update(details="").where(own).execute()
+    Order.update(customer_name="").where(Order.id.in_([order.id for order in holders if order.customer_name])).execute()
+    return holders
+
+
+def having(orders: list[Order]) -> list[Order]:
+    """Return those of the orders that have personal data of their own, not only an account on file."""
+    accounts = [order.account_id for order in orders if order.account_id]
+    own = (ReceivingAccount.id.in_(accounts)) & ~ReceivingAccount.on_file & (ReceivingAccount.details != "")
+    sent = {row[0] for row in ReceivingAccount.select(ReceivingAccount.id).where(own).tuples()}
+    return [order for order in orders if order.customer_name or order.account_id in sent]
+
+
+def run(days: int) -> int:
+    """Erase what is due, in batches, and leave the writer to others most of the time.
+
+    Args:
+        days: how many must have passed since an order ended.
+
+    Returns: how many orders were erased.
+    """
+    erased, until = 0, time.monotonic() + LONGEST
+    while time.monotonic() < until:
+        started = time.monotonic()
+        examined, done = _step(days)
+        erased += done
+        if not examined:
+            break
+        time.sleep(3 * (time.monotonic() - started))
+    if erased:
+        log.info("erased the personal data of %d orders", erased)
+    return erased
+
+
+@transaction
+def _step(days: int) -> tuple[int, int]:
+    """Examine a batch; how many orders were examined, and of how many personal data was erased."""
+    database.alone("erasure")
+    batch = _Batch(days)
+    batch.look_again()
+    batch.go_on()
+    erased = clear(batch.ready)
+    if erased:
+        newest = max(erased, key=lambda order: int(order.id))
+        audit.record(JOB, "erase", "orders", newest.order_no, f"{len(erased)} orders, this is the newest")
+    return batch.examined, len(erased)
+
+
+class _Batch:
+    """Orders that are examined together. `ready` are those whose personal data is erased now."""
+
+    def __init__(self, days: int) -> None:
+        self.now, self.wait = business_clock.now(), days * DAY
+        self.until = self.now - self.wait
+        self.ready: list[Order] = []
+        self.examined = 0
+
+    def look_again(self) -> None:
+        """Examine orders that were delayed."""
+        due = ErasureDelayed.select(ErasureDelayed.order).where(ErasureDelayed.due_at <= self.now)
+        ids = [row[0] for row in due.order_by(ErasureDelayed.due_at).limit(BATCH).tuples()]
+        orders = list(Order.select().where(Order.id.in_(ids)))
+        needed = needed_for(orders)
+        for order in orders:
+            if order.id in needed or order.updatetime > self.until:
+                again = self._again_at(order, order.id in needed)
+                ErasureDelayed.update(due_at=again).where(ErasureDelayed.order == order).execute()
+            else:
+                self.ready.append(order)
+        ErasureDelayed.delete().where(ErasureDelayed.order.in_([order.id for order in self.ready])).execute()
+        self.examined += len(orders)
+
+    def go_on(self) -> None:
+        """Examine the orders after the last one that was examined, as long as they are old enough."""
+        reached = ErasureProgress.reached()
+        orders = list(Order.select().where(Order.id > reached).order_by(Order.id).limit(BATCH))
+        orders = [order for order in orders if order.createtime <= self.until]
+        holders = having(orders)
+        needed, held = needed_for(holders), {order.id for order in holders}
+        last, delayed = reached, []
+        for order in orders:
+            if order.id in held and (order.id in needed or order.updatetime > self.until):
+                if order.id not in needed and order.updatetime - order.createtime < DAY:
+                    break  # nearly every order ends soon after it was created: wait for it here
+                delayed.append({"order": order.id, "due_at": self._again_at(order, order.id in needed)})
+            elif order.id in held:
+                self.ready.append(order)
+            last = order.id
+            self.examined += 1
+        if delayed:
+            ErasureDelayed.add_all(delayed)
+        if last != reached:
+            ErasureProgress.reach(last)
+
+    def _again_at(self, order: Order, is_needed: bool) -> int:
+        """When to examine it again: within a day, since exceptions are settled and settings change."""
+        tomorrow = self.now + DAY
+        return tomorrow if is_needed else min(int(order.updatetime) + self.wait, tomorrow)
+
 
 STEP = 200  # orders that are decrypted at a time
 NAMES = ("customer_name", "real_name", "gatewaya_card_info.card_name", "gatewaya_personal_data.name")
@@ -92,7 +238,7 @@ def export(order_no: str) -> Order:
 def survey(numbers: list[str]) -> list[dict[str, Any]]:
     """What an erasure would do to each order: its number, status, stored fields, and why it is refused or empty."""
     orders = [timeline.find(number) for number in numbers]
-    needed = erasure.needed_for(orders)
+    needed = needed_for(orders)
     return [
         {
             "order_no": order.order_no,
@@ -117,11 +263,11 @@ def erase(numbers: list[str], on_file: Iterable[ReceivingAccount] = ()) -> int:
         OperatorError: some have not ended; the text lists them.
     """
     orders = [timeline.find(number) for number in numbers]
-    needed = erasure.needed_for(orders)
+    needed = needed_for(orders)
     if needed:
         refused = [f"  {order.order_no}: {needed[order.id]}" for order in orders if order.id in needed]
         raise OperatorError("\n".join(["nothing was erased, because these orders have not ended:", *refused]))
-    erased = erasure.clear(orders)
+    erased = clear(orders)
     for order in erased:
         audit.record(HERE, "erase", "order", order.order_no)
     for account in on_file:

@@ -24,9 +24,9 @@ from models.tables.order import (
 from models.tables.outbox import Callback, CallbackAttempt
 from services.callbacks import http, outbox
 from services.errors import OperatorError
-from services.orders import claims, reasons
+from services.orders import claims, create, reasons
 from services.orders.reasons import Reason, said
-from services.security import masking
+from services.security import audit, masking
 
 # What the service does by itself once an order is due: its part of `reconciliation.ACTS` in a word.
 ACTS = {
@@ -203,3 +203,25 @@ def of_callback(webhook_id: str) -> CallbackStory:
         outbox.headers_of(found.webhook_id, "", "") | {"User-Agent": http.USER_AGENT},
         _audit("callback", [webhook_id]),
     )
+
+
+def _values(order: Order) -> dict[str, str]:
+    opened = create.personal_data(order)
+    values: dict[str, str] = opened.get("account", opened)
+    return {name: str(value) for name, value in values.items() if value}
+
+
+def masked(order: Order) -> dict[str, str]:
+    """The customer's name (deposit) or the account to pay to (withdrawal) by field, masked."""
+    return masking.masked(_values(order))
+
+
+def reveal(order: Order, actor: audit.Actor) -> dict[str, str]:
+    """The same in full, once the audit log says who saw it."""
+    audit.record(actor, "reveal", "order", order.order_no)
+    return _values(order)
+
+
+def account_ending(order: Order) -> str:
+    """The last digits of the account that a withdrawal goes to, masked before them; "" of a deposit."""
+    return "" if order.is_buy else masked(order).get("card_number", "")

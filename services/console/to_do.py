@@ -9,12 +9,12 @@ from peewee import JOIN, fn
 
 import business_clock
 from gateways.registry import DRIVERS
-from models.tables.channel import Channel
+from models.tables.channel import Channel, ChannelLink
 from models.tables.merchant import Merchant
+from models.tables.operator import PayoutRequest
 from models.tables.order import BUY, CONFIRMED, PAID, PENDING, SELL, UNKNOWN_OUTCOME, Order, PaymentException
 from models.tables.order_counts import Tally
 from models.tables.outbox import DEAD, WAITING, Callback
-from models.tables.second_operator import PayoutRequest
 
 RECENT = 7 * 86_400  # seconds for which a callback that was given up is news
 MOST = 20_000  # orders that are looked through for those that go by hand
@@ -140,3 +140,16 @@ def all_of_it() -> Waiting:
         silent=silent,
         by_hand=hand,
     )
+
+
+STEPS = {"channel": Channel, "merchant": Merchant, "link": ChannelLink, "order": Order}
+
+
+def steps() -> dict[str, bool]:
+    """Each step in turn, and whether it is done: channel, merchant, link, order."""
+    return {name: table.select().exists() for name, table in STEPS.items()}
+
+
+def is_over(done: dict[str, bool]) -> bool:
+    """Have orders come?"""
+    return done["order"]

@@ -7,8 +7,8 @@ from typing import Any
 
 import business_clock
 from models.db.base import database
+from models.db.hash_chain import Facts
 from models.db.writer import transaction
-from models.tables.chain import Facts
 from models.tables.channel import Channel
 from models.tables.ledger import AVAILABLE, CLEARING, COMMISSION, FEES, HELD, Entry, LedgerAccount, Posting, add_entry
 from models.tables.merchant import Merchant

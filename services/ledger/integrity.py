@@ -12,7 +12,7 @@ from typing import IO, Any
 from peewee import JOIN, fn
 
 from models.db.base import LARGEST_ID, Statement, database
-from models.tables.chain import Chain, Facts
+from models.db.hash_chain import Chain, Facts
 from models.tables.ledger import AVAILABLE, HELD, Entry, LedgerAccount, Posting
 from models.tables.order import BUY, CANCELLED, COMPLETED, SELL, Order
 from services.errors import N_, OperatorError

@@ -16,7 +16,7 @@ import settings
 from models.db.base import database
 from models.db.writer import transaction
 from models.tables.ledger import LedgerAccount, Posting
-from models.tables.verification import FAILED, HOLDS, OFF, Verification
+from models.tables.maintenance import FAILED, HOLDS, OFF, Verification
 from services.errors import N_, OperatorError
 from services.platform import cpu_affinity, storage_health
 from settings import Settings

@@ -14,7 +14,7 @@ from typing import Any
 from gateways.addresses import Network, network_of
 from models.tables.channel import Channel
 from models.tables.merchant import Merchant
-from models.tables.revision import revision
+from models.tables.setup_version import revision
 from services.security import sandbox_guard
 
 FRESH = 0.02  # seconds until the database is asked again whether anything changed

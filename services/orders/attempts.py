@@ -7,15 +7,13 @@ a row, under the order's own number.
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import asdict, dataclass, replace
 
 import business_clock
 from gateways.base import ChannelRefused, ChannelUnknown, Driver, Opened, Payer, Payment, Report, State
 from models.db.writer import transaction
-from models.tables import restoration
-from models.tables.attempt import Attempt
-from models.tables.order import MONEY_IN, PENDING, Order
+from models.tables import maintenance
+from models.tables.order import MONEY_IN, PENDING, Attempt, Order
 from services.channels.bulkhead import waiting_for
 from services.channels.calls import FIRST_ASK, ask, driver_of, payment_of
 from services.orders import lifecycle, positions
@@ -23,13 +21,6 @@ from services.orders.reasons import because
 
 MOST = 5  # attempts of one order
 ANSWERS_IN = 20  # seconds after which an attempt without an answer is tried again
-_NUMBER = re.compile(r"([0-9]{24})(_[0-9]{1,2})?")
-
-
-def order_no_of(number: str) -> str:
-    """The order that a channel's number of an attempt belongs to; any other text as it is."""
-    found = _NUMBER.fullmatch(number)
-    return found[1] if found else number
 
 
 def all_of(order: Order) -> list[Attempt]:
@@ -55,7 +46,7 @@ def _may_lack_some(order: Order) -> bool:
     """Is it older than a restored database, which may lack attempts that were made after the backup?"""
     if not driver_of(order.channel).opens_on_view:
         return False
-    restored = restoration.newest()
+    restored = maintenance.newest()
     return restored is not None and order.createtime <= restored
 
 

@@ -7,12 +7,13 @@ import logging
 import business_clock
 from gateways.base import ChannelRefused, ChannelUnknown, Report, State
 from models.db.writer import transaction
+from models.tables.maintenance import paused_since
 from models.tables.order import BUY, CANCELLED, COMPLETED, CONFIRMED, PAID, PAYOUT_IN_PROGRESS, PENDING, SELL, Order
 from services.channels.bulkhead import waiting_for
 from services.channels.calls import FIRST_ASK, LATE, LEASE, driver_of
 from services.errors import N_, OperatorError
 from services.merchants import cache
-from services.orders import after_restore, attempts, claims, create, lifecycle, payouts, positions, settle, shown
+from services.orders import attempts, claims, create, lifecycle, payouts, positions, settle
 from services.orders.reasons import because
 from services.platform.fair_pool import Due, FairPool, start_due
 from services.security import sandbox_guard, second_operator
@@ -74,7 +75,7 @@ def _ask_about_deposit(order: Order) -> int | None:
     over = claims.is_over(order, business_clock.now())
     if order.status == PAID and driver.by_hand and not over:
         return claims.ends_at(order)
-    if driver.by_hand and after_restore.is_paused():
+    if driver.by_hand and paused_since() is not None:
         return business_clock.now() + LONGEST_PAUSE  # it may have been paid after the backup
     reports = attempts.reports_of(order)
     now = business_clock.now()
@@ -107,7 +108,7 @@ def _said_of(order: Order) -> list[Report]:
     """The channel's word on an order, on each payment of it. Raises ChannelUnknown."""
     if order.is_buy:
         return attempts.reports_of(order)
-    return [shown.call(driver_of(order.channel).query_payout, order)]
+    return [positions.call_for_payout(driver_of(order.channel).query_payout, order)]
 
 
 def against_asking(order: Order) -> str:

@@ -7,7 +7,7 @@ from models.db.writer import transaction
 from models.tables.order import CANCELLED, MONEY_IN, UNKNOWN_OUTCOME, Order, PaymentException
 from services.callbacks import outbox
 from services.errors import N_, OperatorError
-from services.orders import in_flight, lifecycle, resolutions
+from services.orders import lifecycle, payouts, resolutions
 from services.orders.positions import COMPLETE, CREDIT, REFUND
 from services.orders.reasons import Reason
 
@@ -34,7 +34,7 @@ def _long_silence(order: Order) -> list[PaymentException]:
             PaymentException.order == order,
             PaymentException.resolution.is_null(),
             PaymentException.kind == UNKNOWN_OUTCOME,
-            (PaymentException.createtime <= business_clock.now() - in_flight.LONG) | (order.status == CANCELLED),
+            (PaymentException.createtime <= business_clock.now() - payouts.LONG) | (order.status == CANCELLED),
         )
     )
 
@@ -53,7 +53,7 @@ def resolve(
 ) -> PaymentException:
     """Settle one open exception of an order by one of `positions.RESOLUTIONS`, in one transaction.
 
-    The channel of a withdrawal that it may have is asked first, outside any transaction (services/orders/in_flight.py).
+    The channel of a withdrawal that it may have is asked first, outside any transaction (services/orders/payouts.py).
 
     Args:
         amount: what the exception was about when it was read, in fen; None: whatever it is about now.
@@ -64,8 +64,8 @@ def resolve(
     """
     exception = _named(order, exception_id, amount)
     resolutions.find(order, exception, resolution)
-    if in_flight.may_be(order, exception):
-        in_flight.check(order, in_flight.OUT if resolution == COMPLETE else in_flight.NOT_OUT, exception)
+    if payouts.may_be(order, exception):
+        payouts.check(order, payouts.OUT if resolution == COMPLETE else payouts.NOT_OUT, exception)
     return _resolve(order, resolution, who, exception)
 
 
@@ -76,7 +76,7 @@ def _resolve(order: Order, resolution: str, who: str, seen: PaymentException) ->
     way = resolutions.find(order, exception, resolution)
     if order.status != checked.status:
         raise OperatorError(N_("the order moved on just now: it is %(status)s"), status=order.status)
-    if in_flight.may_be(order, exception) and not in_flight.is_as_checked(order, checked):
+    if payouts.may_be(order, exception) and not payouts.is_as_checked(order, checked):
         raise OperatorError(N_("the withdrawal moved on just now"))
     if not exception.resolve(resolution, who):
         raise OperatorError(N_("the exception was settled just now"))

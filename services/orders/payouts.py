@@ -2,20 +2,112 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 import business_clock
 from gateways import registry
-from gateways.base import ChannelRefused, Report, State
+from gateways.base import ChannelRefused, ChannelUnknown, Report, State
 from models.db.writer import transaction
+from models.tables.maintenance import paused_since
 from models.tables.merchant import Merchant
-from models.tables.order import COMPLETED, CONFIRMED, MONEY_IN, PAID, PENDING, SELL, Order, PaymentException
+from models.tables.order import (
+    COMPLETED,
+    CONFIRMED,
+    MONEY_IN,
+    PAID,
+    PAYOUT_IN_PROGRESS,
+    PENDING,
+    SELL,
+    UNKNOWN_OUTCOME,
+    Order,
+    PaymentException,
+)
 from services.channels import payment_numbers
+from services.channels.bulkhead import waiting_for
 from services.channels.calls import LATE, LEASE, driver_of, keep_account
 from services.errors import N_, OperatorError
 from services.merchants import cache
-from services.orders import after_restore, in_flight, lifecycle, positions, settle, shown
+from services.orders import lifecycle, positions, settle
 from services.orders.reasons import Reason, because, said
 from services.platform import clock
 from services.security import sandbox_guard
+
+LONG = 86_400  # seconds of silence after which a person may decide
+LEFT_ALONE = 3_600  # seconds for which a withdrawal that an operator wants to reject is not handed over
+# What the channel must report, so that an operator may end the withdrawal as not paid out, or as paid out.
+NOT_OUT, OUT = (State.ABSENT, State.FAILED), (State.PAID,)
+_OTHERWISE = {
+    State.ABSENT: N_("the channel does not have it"),
+    State.FAILED: N_("the channel reports that it failed"),
+    State.OPEN: N_("the channel has it: it is open there"),
+    State.PAID: N_("the channel has it: it is paid there"),
+    **dict.fromkeys((State.RETURNED, State.ENDED), N_("the channel reports that it went back")),
+}
+MISSING = N_(
+    "the channel had it and no longer shows it: check there whether the money is out, then settle the exception "
+    "about it, by --complete or --cancel"
+)
+
+
+def may_be(order: Order, exception: PaymentException | None = None) -> bool:
+    """May a channel that can be asked have this withdrawal, given an exception about it?"""
+    if order.is_buy or driver_of(order.channel).by_hand:
+        return False
+    in_progress = exception is not None and exception.kind == PAYOUT_IN_PROGRESS
+    return order.status == CONFIRMED or in_progress or positions.is_held_again(order)
+
+
+def check(order: Order, wanted: tuple[State, ...], exception: PaymentException | None = None) -> None:
+    """Claim the withdrawal and ask its channel; `order` is as it was claimed.
+
+    Args:
+        wanted: what the channel must report.
+        exception: what the operator decides. A day after it was opened, the operator may decide without an answer.
+
+    Raises:
+        OperatorError: the service is at it, the channel may not show it yet, gives no answer or another one.
+    """
+    now, shown_from, due_at = business_clock.now(), order.expires_at or 0, order.due_at
+    # A worker that is at it has taken it for at most LEASE; a longer pause means that nobody is.
+    if due_at is not None and now < due_at <= now + LEASE:
+        raise OperatorError(N_("this can't be done while the service is at it: repeat this in a minute"))
+    until, too_soon = max(now, shown_from) + LEFT_ALONE, now < shown_from
+    if not _claimed(order, until, **({"left_alone_until": until} if too_soon else {})):
+        raise OperatorError(N_("the withdrawal moved on just now"))
+    if too_soon:
+        at = datetime.fromtimestamp(shown_from).astimezone()
+        text = N_(
+            "it was handed over not long ago, and the channel may not show it yet. It is not handed over again for "
+            "now: repeat this between %(at)s and an hour later"
+        )
+        raise OperatorError(text, at=f"{at:%H:%M:%S}")
+    again = now if due_at is not None else None  # what waits for an operator still does
+    try:
+        with waiting_for(order.channel_id):
+            report = positions.call_for_payout(driver_of(order.channel).query_payout, order)
+    except ChannelUnknown as silence:
+        if exception is not None and (exception.kind == UNKNOWN_OUTCOME or exception.createtime <= now - LONG):
+            return
+        order.put_off(again)
+        raise OperatorError(N_("the channel can't say whether it has it: %(why)s"), why=str(silence)) from silence
+    is_missing = report.state is State.ABSENT and positions.was_shown(order)
+    if is_missing and exception is not None and exception.kind in settle.OPEN_ENDED:
+        return  # the operator has looked there
+    if is_missing or report.state not in wanted:
+        order.put_off(again)
+        settle.settle(order, report, "channel", settle.ASKED)  # it counts, whatever the operator wanted
+        raise OperatorError(MISSING if is_missing else _OTHERWISE[report.state])
+
+
+@transaction
+def _claimed(order: Order, until: int, **facts: int) -> bool:
+    return order.claim(until, **facts)
+
+
+def is_as_checked(now: Order, order: Order) -> bool:
+    """Has nobody done anything to the order since it was claimed?"""
+    return (now.status, now.due_at, now.asks) == (order.status, order.due_at, order.asks)
+
 
 ACCEPTED = because("accepted")
 LONGEST_UNSEEN = max(driver.shows_payouts_after for driver in registry.DRIVERS.values())
@@ -76,16 +168,16 @@ def reject(order: Order, reason: str, who: str = "operator") -> None:
     _unless(against_rejecting(order))
     if not reason.strip():
         raise OperatorError(N_("a rejection needs a reason"))
-    at_a_channel = in_flight.may_be(order)
+    at_a_channel = may_be(order)
     if at_a_channel:
-        in_flight.check(order, in_flight.NOT_OUT)
+        check(order, NOT_OUT)
     if not _cancelled(order, who, reason, business_clock.now() + LATE[0] if at_a_channel else None):
         raise OperatorError(N_("the withdrawal moved on just now"))
 
 
 @transaction
 def _cancelled(order: Order, who: str, reason: str, ask_again: int | None) -> bool:
-    if not in_flight.is_as_checked(Order.held(order.id), order):
+    if not is_as_checked(Order.held(order.id), order):
         return False
     if ask_again is not None:
         lifecycle.outcome_known(order)  # the channel answered just now
@@ -152,11 +244,11 @@ def hand_over(order: Order) -> Report:
         ChannelUnknown: no usable answer.
     """
     driver = driver_of(order.channel)
-    paused = not driver.by_hand and after_restore.is_paused()
-    is_known = shown.is_known(order)
+    paused = not driver.by_hand and paused_since() is not None
+    is_known = positions.was_shown(order)
     # After a restore it may have been handed over already, although its row does not say so.
     asks_first = order.asks > 1 or paused or is_known
-    report = shown.call(driver.query_payout, order) if asks_first else Report(State.ABSENT)
+    report = positions.call_for_payout(driver.query_payout, order) if asks_first else Report(State.ABSENT)
     if is_known or report.state is not State.ABSENT:
         return report  # what the channel had once is not handed over again: an operator looks there
     if paused or cache.by_id(order.merchant_id).sandbox_money:
@@ -166,7 +258,7 @@ def hand_over(order: Order) -> Report:
         return Report(State.OPEN, proven=False)
     try:
         # The same order number again is the same payout upstream, so a crash here pays nothing twice.
-        return shown.call(driver.pay_out, order)
+        return positions.call_for_payout(driver.pay_out, order)
     except ChannelRefused as refusal:
         return Report(State.FAILED, detail=f"refused: {refusal}")
 
@@ -195,7 +287,7 @@ def keep_promises(ahead: int = 0) -> None:
     under_way = (Order.merchant.in_(Merchant.select(Merchant.id)), Order.order_type == SELL, Order.status == CONFIRMED)
     for column, longest in (
         (Order.expires_at, LONGEST_UNSEEN),
-        (Order.left_alone_until, LONGEST_UNSEEN + in_flight.LEFT_ALONE),
+        (Order.left_alone_until, LONGEST_UNSEEN + LEFT_ALONE),
     ):
         if ahead:
             Order.update({column: column + ahead}).where(*under_way, column > now - ahead).execute()

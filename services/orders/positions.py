@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from peewee import fn
 
 import business_clock
-from gateways.base import Report, State
+from gateways.base import ChannelError, ChannelUnknown, Payout, Report, State
+from models.db.writer import transaction
 from models.tables.ledger import AVAILABLE, HELD, Entry, LedgerAccount, Posting
 from models.tables.order import (
     CANCELLED,
@@ -21,12 +22,63 @@ from models.tables.order import (
     PAYOUT_MISSING,
     PENDING,
     REVERSED,
+    History,
     Order,
     PaymentException,
 )
-from services.orders import shown
+from services.channels.calls import ask, payout_of
+from services.orders import lifecycle, reasons
 from services.orders.lifecycle import ANSWERED
+from services.orders.reasons import because
 from services.orders.verdicts import Books, Proof
+from services.security import masking
+
+SHOWN = "payout_shown"
+MOST_SHOWN = 5  # lines of history, each with other words
+
+
+def call_for_payout(verb: Callable[[Payout], Report], order: Order) -> Report:
+    """Call the channel for a payout, and remember an unusable answer that shows that it has it.
+
+    What the channel quotes of the receiving account is masked: history keeps its words, and cannot be changed.
+
+    Raises:
+        ChannelError.
+    """
+    payout = payout_of(order)
+    try:
+        report: Report = ask(verb, payout)
+    except ChannelError as error:
+        error.args = (masking.without(str(error), payout.account),)
+        if isinstance(error, ChannelUnknown) and error.has_it:
+            note_shown(order, "", str(error))
+        raise
+    return replace(report, detail=masking.without(report.detail, payout.account))
+
+
+@transaction
+def note_shown(order: Order, reference: str, detail: str) -> bool:
+    """Note that the channel has the payout; True if this is new.
+
+    Args:
+        reference: the channel's number for it, or "".
+        detail: what the channel said of it, or "".
+    """
+    text = ", ".join(filter(None, (reference, detail))) or "-"
+    return lifecycle.note_once(order, "channel", because(SHOWN, text=text, reference=reference), MOST_SHOWN)
+
+
+def shown_reference(order: Order) -> str | None:
+    """The channel's number for a payout that it has shown, "" if it named none; None if it never showed one."""
+    lines = History.select().where(History.order == order, History.code == SHOWN).order_by(History.id.desc())
+    numbers = [str(reasons.of(line).args["reference"]) for line in lines]
+    return next(filter(None, numbers), "") if numbers else None
+
+
+def was_shown(order: Order) -> bool:
+    """Has the channel ever shown this payout?"""
+    return shown_reference(order) is not None
+
 
 # How exceptions end. The first four are what an operator decides, the others what the channel proves.
 CREDIT, REFUND, COMPLETE, CANCEL = RESOLUTIONS = ("credit", "refund", "complete", "cancel")
@@ -224,7 +276,7 @@ def _proof_of_absence(order: Order, position: Position) -> Proof:
     if position.books is Books.SPENT and COMPLETE in ended:
         return Proof.AS_BOOKED
     shows_all = (order.expires_at or 0) <= business_clock.now()
-    is_missing = position.books is Books.IN_FLIGHT and shows_all and shown.is_known(order)
+    is_missing = position.books is Books.IN_FLIGHT and shows_all and was_shown(order)
     return Proof.MISSING if is_missing else Proof.ABSENT
 
 

@@ -24,10 +24,11 @@ from models.tables.order import (
 from services.channels import payment_numbers
 from services.channels.bulkhead import waiting_for
 from services.channels.calls import LATE, driver_of
+from services.channels.order_numbers import order_no_of
 from services.errors import ApiError
 from services.ledger import accounts, postings
 from services.ledger.postings import HOLD_AGAIN, RELEASE_AGAIN, SPEND_AGAIN
-from services.orders import attempts, differences, lifecycle, positions, shown
+from services.orders import attempts, differences, lifecycle, positions
 from services.orders.lifecycle import close_exception, move, raise_exception
 from services.orders.positions import FAILED, PAID_OUT, Position
 from services.orders.reasons import Reason, because, said
@@ -81,7 +82,7 @@ def take_notice(order: Order, incoming: Incoming) -> bool:
     """
     driver = driver_of(order.channel)
     notice = driver.read_notice(incoming)
-    if attempts.order_no_of(notice.order_no) != order.order_no:
+    if order_no_of(notice.order_no) != order.order_no:
         raise BadNotice("it is about another order")
     if order.is_buy and (driver.asks_again or attempts.are_several(order) or _may_be_old(order, notice.report)):
         return _ask_soon(order) if order.status in (PENDING, CANCELLED) else _ask_at_once(order)
@@ -224,7 +225,7 @@ def cancel_unpaid(order: Order, ask_again: int | None, why: Reason, who: str = "
 def _settle_withdrawal(order: Order, report: Report, who: str, why: Reason) -> bool:
     noted = report.state is State.OPEN and _remember(order, report, who)
     if report.state is State.ABSENT:
-        report = replace(report, reference=shown.reference_of(order) or "")
+        report = replace(report, reference=positions.shown_reference(order) or "")
     position = positions.of_withdrawal(order, report, positions.exceptions_of(order))
     proof = positions.proof_of_withdrawal(order, report, position)
     proof = _unless_shared(order, proof, report, who)
@@ -252,7 +253,7 @@ def _remember(order: Order, report: Report, who: str) -> bool:
     """Note that the channel has the payout, if the report is its own; True if this is new."""
     if who != "channel" or not report.proven or driver_of(order.channel).by_hand:
         return False
-    return shown.remember(order, report.reference, report.detail)
+    return positions.note_shown(order, report.reference, report.detail)
 
 
 def _withdrawal_exception(order: Order, what: str, proof: Proof, report: Report, position: Position, who: str) -> bool:

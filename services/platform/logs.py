@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
+import os
 import re
+from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import Any
 
 from pythonjsonlogger.json import JsonFormatter
 
-from services.platform import request_ids
 from settings import Settings
+
+HEADER = "X-Request-Id"
+SANE = re.compile(r"[A-Za-z0-9._-]{1,64}")
+
+current: ContextVar[str] = ContextVar("request_id", default="")
+
+_prefix = os.urandom(6).hex()
+_numbers = itertools.count(1)
+
+
+def of(given: str | None) -> str:
+    """The id that a caller or a proxy gave, where it can stand in a log as it is; else one of our own."""
+    if given and SANE.fullmatch(given):
+        return given
+    return f"{_prefix}-{next(_numbers):x}"
+
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _QUIET = {
@@ -29,7 +47,7 @@ def _escaped(text: str) -> str:
 class _Text(logging.Formatter):
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802
         """One line, whatever is in it."""
-        request_id = request_ids.current.get()
+        request_id = current.get()
         return _escaped(super().formatMessage(record)) + (f" [{request_id}]" if request_id else "")
 
     def formatException(self, ei: Any) -> str:  # noqa: N802
@@ -45,7 +63,7 @@ class _Json(JsonFormatter):
     def add_fields(self, log_data: dict[str, Any], record: logging.LogRecord, message_dict: dict[str, Any]) -> None:
         """The record's own fields, and the request's id where there is one."""
         super().add_fields(log_data, record, message_dict)
-        if request_id := request_ids.current.get():
+        if request_id := current.get():
             log_data["request_id"] = request_id
 
 

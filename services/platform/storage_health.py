@@ -18,7 +18,7 @@ from peewee import DatabaseError
 import settings
 from models.db.base import database
 from models.db.errors import HANGING, Fault, fault_of
-from models.tables.revision import touch
+from models.tables.setup_version import touch
 
 log = logging.getLogger(__name__)
 

@@ -9,9 +9,9 @@ from typing import Any
 from zlib import crc32
 
 from models import renumbering, schema
+from models.db.hash_chain import Chain, Facts
 from models.db.writer import transaction
 from models.queries import order_range, search
-from models.tables.chain import Chain, Facts
 from models.tables.channel import Channel
 from models.tables.ledger import AVAILABLE, Entry, LedgerAccount, Posting
 from models.tables.merchant import Merchant

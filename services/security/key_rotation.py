@@ -15,10 +15,65 @@ from cryptography.fernet import Fernet, InvalidToken
 
 from models.db.base import Statement, database
 from models.db.writer import transaction
+from models.tables.account import ReceivingAccount
+from models.tables.channel import Channel
+from models.tables.merchant import Merchant
+from models.tables.operator import SecondFactor
+from models.tables.order import Order
 from services.errors import OperatorError
 from services.platform import files
-from services.security import encrypted_columns, vault
+from services.security import vault
 from services.security.vault import Ring, VaultLocked
+
+# Where the service can't answer anybody without it comes first.
+COLUMNS = (
+    Merchant.secret,
+    Merchant.previous_secret,
+    Merchant.callback_secret,
+    Merchant.previous_callback_secret,
+    Channel.config,
+    ReceivingAccount.details,
+    Order.customer_name,
+    SecondFactor.secret,
+)
+STEP = 200
+
+
+def name_of(column: Any) -> str:
+    """`merchant.secret`."""
+    return f"{column.model._meta.table_name}.{column.column_name}"
+
+
+def batches(column: Any) -> Iterator[list[tuple[int, str]]]:
+    """All that is sealed in a column, as (row's id, sealed text), in steps by the rows' ids."""
+    row, last = column.model.id, 0
+    while step := list(
+        column.model.select(row, column).where(row > last, column != "").order_by(row).limit(STEP).tuples()
+    ):
+        yield step
+        last = step[-1][0]
+
+
+def check(ring: Ring) -> Iterator[str]:
+    """Open all that is sealed; the name of each column before it is gone through.
+
+    Raises:
+        VaultLocked: something does not open with the keys of this ring.
+    """
+    for column in COLUMNS:
+        if not column.model.table_exists():  # a backup of an older release
+            continue
+        yield name_of(column)
+        for step in batches(column):
+            for row, token in step:
+                try:
+                    ring.open(token)
+                except InvalidToken:
+                    name = f"{name_of(column)} of row {row}"
+                    raise VaultLocked(
+                        f"{name} was sealed with another key: append it to vault.key (or vault_key)"
+                    ) from None
+
 
 IN_FLIGHT = 60  # seconds in which what was sealed, or read, with an old key is surely stored, or opened
 
@@ -94,10 +149,7 @@ def _begun(ring: Ring) -> bool:
     """Did an earlier rotation add the first key, and not get through?"""
     first = Ring(ring.keys[0])
     return len(ring.keys) > 1 and any(
-        not _opens(first, token)
-        for column in encrypted_columns.COLUMNS
-        for step in encrypted_columns.batches(column)
-        for _, token in step
+        not _opens(first, token) for column in COLUMNS for step in batches(column) for _, token in step
     )
 
 
@@ -115,15 +167,15 @@ def _seal_all(ring: Ring) -> Iterator[str]:
     found = -1
     while found:
         found = 0
-        for column in encrypted_columns.COLUMNS:
+        for column in COLUMNS:
             changed = 0
-            for step in encrypted_columns.batches(column):
+            for step in batches(column):
                 old = [(row, token) for row, token in step if not _opens(first, token)]
                 if old:
                     _store(column, [(row, token, _resealed(ring, column, row, token)) for row, token in old])
                 changed += len(old)
             if changed:
-                yield f"{encrypted_columns.name_of(column)}: {changed} sealed with the new key"
+                yield f"{name_of(column)}: {changed} sealed with the new key"
             found += changed
 
 
@@ -131,9 +183,7 @@ def _resealed(ring: Ring, column: Any, row: int, token: str) -> str:
     try:
         return ring.reseal(token)
     except InvalidToken:
-        raise VaultLocked(
-            f"{encrypted_columns.name_of(column)} of row {row} was sealed with a key that is not here"
-        ) from None
+        raise VaultLocked(f"{name_of(column)} of row {row} was sealed with a key that is not here") from None
 
 
 @cache

@@ -9,8 +9,7 @@ import secrets
 import business_clock
 from models.db.base import database
 from models.db.writer import transaction
-from models.tables.operator import OPERATOR, ROLES, VIEWER, Operator
-from models.tables.second_factor import SecondFactor
+from models.tables.operator import OPERATOR, ROLES, VIEWER, Operator, SecondFactor
 from services.errors import N_, OperatorError
 from services.security import passwords, sessions
 

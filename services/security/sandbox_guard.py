@@ -1,7 +1,7 @@
 """Sandbox channels outside demo mode: none takes anything, and money that one credited cannot be withdrawn.
 
 Anyone with the address of a payment page can have a sandbox channel report a payment. Outside demo mode no money of
-a sandbox channel is real, so what it posted must be reversed (services/console/sandbox_removal.py).
+a sandbox channel is real, so what it posted must be reversed (services/sandbox/removal.py).
 """
 
 from __future__ import annotations

@@ -13,8 +13,7 @@ from pyotp.exceptions import OTPVerificationError
 
 import settings
 from models.db.writer import transaction
-from models.tables.operator import Operator
-from models.tables.second_factor import RecoveryCode, SecondFactor
+from models.tables.operator import Operator, RecoveryCode, SecondFactor
 from services.errors import N_, OperatorError
 from services.security import operators, sessions, vault
 

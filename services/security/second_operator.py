@@ -9,8 +9,8 @@ from typing import TypeVar
 import business_clock
 import settings
 from models.db.writer import transaction
+from models.tables.operator import PayoutRequest
 from models.tables.order import Order
-from models.tables.second_operator import PayoutRequest
 from services.errors import N_, OperatorError
 from services.security import audit
 

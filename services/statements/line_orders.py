@@ -11,8 +11,7 @@ from typing import Any
 from gateways.base import CHINA
 from models.tables.channel import Channel
 from models.tables.order import SELL, Order
-from services.channels.order_numbers import payout_number
-from services.orders.attempts import order_no_of
+from services.channels.order_numbers import order_no_of, payout_number
 from services.statements.parse import Line
 
 AT_ONCE = 1_000  # values that one query names

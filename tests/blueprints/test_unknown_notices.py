@@ -6,7 +6,7 @@ import pytest
 
 from models.db.base import database
 from models.tables import unknown_notice
-from services.orders import unknown_notices
+from services.channels import unknown_notices
 from tests.support import sandbox_notice
 
 LOST = "202611230000000000000001"

@@ -8,7 +8,7 @@ import requests
 from blueprints.api import envelope
 from blueprints.api.metrics import Watched, WatchedRefusals
 from services import metrics
-from services.platform import request_ids
+from services.platform import logs
 
 
 def _failing(environ, start_response):
@@ -36,7 +36,7 @@ def said(caplog):
     caplog.set_level(logging.INFO)
 
     def note(record):
-        record.request_id = request_ids.current.get()
+        record.request_id = logs.current.get()
         return True
 
     caplog.handler.addFilter(note)

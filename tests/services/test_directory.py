@@ -6,7 +6,7 @@ import pytest
 
 from models.db.writer import transaction
 from models.tables.merchant import Merchant
-from models.tables.revision import revision
+from models.tables.setup_version import revision
 from services.merchants import cache
 from tests.databases import raw
 from tests.plans import Heard

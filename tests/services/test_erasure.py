@@ -5,10 +5,10 @@ import json
 import pytest
 
 from models.db.base import database
-from models.tables.erasure import ErasureDelayed
+from models.tables.maintenance import ErasureDelayed
 from models.tables.operator import AuditEntry
 from models.tables.order import Order
-from services.console import erasure
+from services.console import privacy
 from tests.doors import GATEWAY_A
 from tests.support import CARD, PERSON, Service, until
 
@@ -70,13 +70,13 @@ def revealed(flask_json):
 def test_personal_data_is_erased_some_days_after_an_order_ended(paid_by_name, paid_out, delivered, revealed, ahead):
     deposit, withdrawal = paid_by_name(), paid_out()
     delivered()
-    assert erasure.run(30) == 0
+    assert privacy.run(30) == 0
     assert (revealed(deposit), revealed(withdrawal)["card_number"]) == (NAME, CARD["card_no"])
     ahead(30 * DAY)
-    assert erasure.run(30) == 2
+    assert privacy.run(30) == 2
     assert revealed(deposit) == ""
     assert set(revealed(withdrawal).values()) == {""}
-    assert erasure.run(30) == 0
+    assert privacy.run(30) == 0
 
 
 def test_nothing_but_personal_data_changes(paid_by_name, paid_out, delivered, ahead, rows, api, balances):
@@ -84,7 +84,7 @@ def test_nothing_but_personal_data_changes(paid_by_name, paid_out, delivered, ah
     delivered()
     ahead(30 * DAY)
     before, seen, had = rows(), [api.detail(order_no=each).data for each in orders], balances()
-    assert erasure.run(30) == 2
+    assert privacy.run(30) == 2
     after = rows()
     changed = {name for name in before if before[name] != after[name]}
     assert changed - {"Nonce"} == {"Order", "ReceivingAccount", "ErasureProgress", "AuditEntry"}
@@ -96,8 +96,8 @@ def test_each_batch_is_audited_without_personal_data(paid_by_name, delivered, ah
     orders = [paid_by_name() for _ in range(5)]
     delivered()
     ahead(30 * DAY)
-    monkeypatch.setattr(erasure, "BATCH", 2)
-    assert erasure.run(30) == 5
+    monkeypatch.setattr(privacy, "BATCH", 2)
+    assert privacy.run(30) == 5
     entries = list(AuditEntry.select().order_by(AuditEntry.id))
     assert [(each.who, each.action, each.about) for each in entries] == [("erasure job", "erase", "orders")] * 3
     assert [each.key for each in entries] == [orders[1], orders[3], orders[4]]
@@ -112,15 +112,15 @@ def test_orders_that_have_not_ended_wait_until_they_have(api, delivered, paid_by
     ended = paid_by_name()
     delivered()
     ahead(30 * DAY)
-    assert erasure.run(30) == 1
+    assert privacy.run(30) == 1
     assert (revealed(claimed), revealed(questioned), revealed(ended)) == (NAME, NAME, "")
     flask("order", "paid", claimed, "--reference", "R-9")
     delivered()
     ahead(2 * DAY)
-    assert erasure.run(30) == 0
+    assert privacy.run(30) == 0
     assert revealed(claimed) == NAME
     ahead(29 * DAY)
-    assert erasure.run(30) == 1
+    assert privacy.run(30) == 1
     assert (revealed(claimed), revealed(questioned)) == ("", NAME)
     assert ErasureDelayed.select().count() == 1
 
@@ -132,10 +132,10 @@ def test_an_undelivered_callback_keeps_the_data(paid_by_name, flask, shop, due, 
     order_no = paid_by_name()
     later(100_000, times=3)
     ahead(30 * DAY)
-    assert erasure.run(30) == 0
+    assert privacy.run(30) == 0
     due()
     ahead(2 * DAY)
-    assert erasure.run(30) == 1
+    assert privacy.run(30) == 1
     assert revealed(order_no) == ""
 
 
@@ -145,7 +145,7 @@ def test_the_account_on_file_stays(api, flask, delivered, ahead, revealed):
     api.play(order_no, "success")
     delivered()
     ahead(30 * DAY)
-    assert erasure.run(30) == 0
+    assert privacy.run(30) == 0
     assert revealed(order_no)["card_number"]
     assert api.sell("1.00", channel=2).code == 1
 
@@ -168,7 +168,7 @@ def test_no_table_has_the_data_after_it_was_erased(paid_out, paid_by_name, deliv
     paid_by_name()
     delivered()
     ahead(30 * DAY)
-    assert erasure.run(30) == 2
+    assert privacy.run(30) == 2
     stored = str({name: found for name, found in rows().items() if name != "ReceivingAccount"})
     assert not [text for text in (NAME, CARD["card_no"], PERSON["cert_no"], PERSON["mobile_no"]) if text in stored]
     sealed = database.execute_sql("SELECT COUNT(*) FROM receiving_account WHERE NOT on_file AND details <> ''")

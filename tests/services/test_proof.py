@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from models.db.base import database
-from models.tables.chain import Chain, Facts
+from models.db.hash_chain import Chain, Facts
 from services.ledger import integrity
 from tests.databases import unguarded
 

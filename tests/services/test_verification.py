@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from models.tables.verification import Verification
+from models.tables.maintenance import Verification
 from services.errors import OperatorError
 from services.ledger import scheduled_checks
 from tests.databases import settings_of, unguarded

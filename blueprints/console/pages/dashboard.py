@@ -19,7 +19,7 @@ from blueprints.console.pages.ledger import owed
 from models.tables.channel import Channel
 from models.tables.order import BUY, COMPLETED, SELL
 from schemas.views import PAY_METHOD_TEXTS
-from services.console import alerts, onboarding, statistics, to_do
+from services.console import alerts, statistics, to_do
 from services.console.statistics import Statistics, Sum
 from services.ledger import accounts as books
 from services.ledger import scheduled_checks
@@ -121,13 +121,13 @@ class Dashboard(AdminIndexView):
         """How the shop is doing."""
         shown, waits = statistics.of(locale.zone()), to_do.all_of_it()
         found = [alert_texts.told(each) for each in alerts.findings(shown, waits, settings.active().verify_every)]
-        steps = onboarding.steps()
-        facts = {} if not onboarding.is_over(steps) else self._numbers(shown)
+        steps = to_do.steps()
+        facts = {} if not to_do.is_over(steps) else self._numbers(shown)
         return self.render(
             "console/dashboard.html",
             found=found,
             steps=steps,
-            begun=onboarding.is_over(steps),
+            begun=to_do.is_over(steps),
             shown=shown,
             waits=waits,
             claims_url=alert_texts.claims_link(waits.by_hand),

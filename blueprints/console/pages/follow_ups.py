@@ -12,12 +12,12 @@ from blueprints.console.cells import Column
 from blueprints.console.columns import channel_link, merchant_columns, order_link
 from blueprints.console.filters import CHANNEL, MERCHANT, SINCE, TYPE, UNTIL, Filter, choices
 from blueprints.console.layout import List
-from services.console import callback_list, money_lists
+from services.console import record_lists
 from services.orders import reasons
 
 EXCEPTION_STATES = {
-    money_lists.OPEN: lazy_gettext("Open"),
-    money_lists.SETTLED: lazy_gettext("Settled"),
+    record_lists.OPEN: lazy_gettext("Open"),
+    record_lists.SETTLED: lazy_gettext("Settled"),
     "all": lazy_gettext("Both"),
 }
 
@@ -31,10 +31,10 @@ def _resolution(row: Any) -> tuple[str, Any]:
 class Exceptions(List):
     """Exceptions: the open ones, unless others are asked for."""
 
-    browse = money_lists.Exceptions
+    browse = record_lists.Exceptions
     empty = lazy_gettext("No exception is open.")
     filters = (
-        Filter("state", lazy_gettext("Exceptions"), choices=choices(EXCEPTION_STATES), default=money_lists.OPEN),
+        Filter("state", lazy_gettext("Exceptions"), choices=choices(EXCEPTION_STATES), default=record_lists.OPEN),
         Filter("kind", lazy_gettext("Kind"), choices=choices(labels.EXCEPTIONS)),
         TYPE,
         MERCHANT,
@@ -83,7 +83,7 @@ class Exceptions(List):
 
     def waiting(self) -> int:
         """How many are open."""
-        return money_lists.exceptions_open()
+        return record_lists.exceptions_open()
 
 
 def _last_answer(row: Any) -> str:
@@ -95,7 +95,7 @@ def _last_answer(row: Any) -> str:
 class Callbacks(List):
     """Callbacks to merchants; the attempts are on the page of each."""
 
-    browse = callback_list.Callbacks
+    browse = record_lists.Callbacks
     of_one = "callback"
     empty = lazy_gettext("No callbacks yet.")
     filters = (
@@ -133,4 +133,4 @@ class Callbacks(List):
 
     def waiting(self) -> int:
         """How many were given up in the last days."""
-        return callback_list.callbacks_failing()
+        return record_lists.callbacks_failing()

@@ -15,7 +15,7 @@ from models.tables.order import Order
 from schemas.views import hundredths
 from services.channels.calls import driver_of
 from services.console import available_actions, perform, timeline
-from services.console import reveal as revealing
+from services.console import timeline as revealing
 from services.errors import OperatorError
 from services.security import sandbox_guard, second_operator
 

@@ -12,7 +12,7 @@ from blueprints.console.cells import Column
 from blueprints.console.columns import channel_link, merchant_columns, merchant_link, order_link
 from blueprints.console.filters import CHANNEL, MERCHANT, SINCE, UNTIL, Choice, Filter, choices
 from blueprints.console.layout import List
-from services.console import money_lists, setup_lists
+from services.console import record_lists, setup_lists
 from services.security import masking
 
 
@@ -33,7 +33,7 @@ def _order_of(row: Any) -> Any:
 class Entries(List):
     """Ledger entries: the lines of all postings."""
 
-    browse = money_lists.Entries
+    browse = record_lists.Entries
     empty = lazy_gettext("No entries yet.")
     filters = (
         Filter("account", lazy_gettext("Account"), choices=choices(labels.ACCOUNTS)),

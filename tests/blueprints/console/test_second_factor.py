@@ -6,8 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pyotp
 import pytest
 
-from models.tables.operator import AuditEntry, Operator, Session
-from models.tables.second_factor import RecoveryCode, SecondFactor
+from models.tables.operator import AuditEntry, Operator, RecoveryCode, SecondFactor, Session
 from services.errors import OperatorError
 from services.sandbox import seeding
 from services.security import operators, second_factor, sessions

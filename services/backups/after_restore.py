@@ -15,8 +15,8 @@ import business_clock
 from models import schema
 from models.db.base import database, forget_constants
 from models.db.writer import transaction
+from models.tables.maintenance import Restoration, paused_since
 from models.tables.operator import AuditEntry, Session
-from models.tables.restoration import Restoration, paused_since
 from services.errors import OperatorError
 from services.security import audit, sessions
 

@@ -13,7 +13,7 @@ from models.tables.unknown_notice import UnknownNotice
 from schemas.views import hundredths
 from services import metrics
 from services.channels.calls import driver_of
-from services.orders.attempts import order_no_of
+from services.channels.order_numbers import order_no_of
 from services.platform.rate_limits import Rate
 
 log = logging.getLogger(__name__)

@@ -1,0 +1,82 @@
+"""The runs of the ledger's verification, and what each found."""
+
+from __future__ import annotations
+
+import json
+
+from peewee import BigIntegerField, Check, ForeignKeyField, TextField, fn
+
+from models.db.base import Statement, Table, Timestamp
+from models.tables.order import Order
+
+HOLDS, OFF, FAILED = ("holds", "off", "failed")
+
+
+class Verification(Table):
+    """One run. `beat` is its last sign of life; `outcome` is null while it runs, `failed` where it came to no end.
+
+    `found` is a JSON object of those checks that found something to be off: `{check: [lines]}`.
+    """
+
+    who = TextField()
+    started = Timestamp()
+    beat = Timestamp()
+    milliseconds = BigIntegerField(null=True)
+    entries = BigIntegerField()
+    outcome = TextField(null=True, constraints=[Check("outcome IN ('holds', 'off', 'failed')")])
+    found = TextField(default="{}")
+
+    @property
+    def off(self) -> dict[str, list[str]]:
+        """What was off, by check."""
+        return {name: lines for name, lines in json.loads(self.found).items() if lines}
+
+
+class Restoration(Table):
+    """One restore. `first_ids` is a JSON object: by table, the id of the first row made after it (models/db/base.py).
+
+    Payouts and the expiry of manual deposits are paused until `resumed`.
+    """
+
+    at = Timestamp()
+    first_ids = TextField()
+    resumed = Timestamp(null=True)
+
+
+_paused = Statement(lambda v: Restoration.select(Restoration.at).where(Restoration.resumed.is_null()).limit(1))
+
+
+def newest() -> int | None:
+    """When the database was restored last, as Unix time."""
+    at: int | None = Restoration.select(fn.MAX(Restoration.at)).scalar()
+    return at
+
+
+def paused_since() -> int | None:
+    """When the database was restored, as Unix time, if nobody has resumed since; otherwise None."""
+    row = _paused.run().fetchone()
+    return int(row[0]) if row else None
+
+
+class ErasureProgress(Table):
+    """At most one row: the id of the last order that was examined."""
+
+    order_id = BigIntegerField()
+
+    @classmethod
+    def reached(cls) -> int:
+        """Return the id of the last order that was examined, 0 before the first."""
+        return cls.select(cls.order_id).scalar() or 0
+
+    @classmethod
+    def reach(cls, order_id: int) -> None:
+        """Store that the orders up to this id were examined."""
+        if not cls.update(order_id=order_id).execute():
+            cls.add(order_id=order_id)
+
+
+class ErasureDelayed(Table):
+    """An order that was examined before it could be erased; `due_at` is when it is examined again."""
+
+    order = ForeignKeyField(Order, unique=True)
+    due_at = Timestamp(index=True)

@@ -14,14 +14,12 @@ import cli
 import settings
 from cli.output import ends_in_one_line
 from models import schema
-from models.db import sqlite, writer
+from models.db import sqlite
 from models.db.base import open_database, open_postgres
 from models.tables.channel import Channel
 from models.tables.merchant import Merchant
-from services.console import statistics
-from services.ledger import scheduled_checks
-from services.merchants import cache
-from services.platform import files, logs, storage_health
+from runtime import Runtime
+from services.platform import files, logs
 from services.sandbox import clock_offset
 from services.security import vault
 
@@ -34,19 +32,14 @@ class Service(Flask):
         return func
 
 
-def _open(chosen: settings.Settings) -> settings.Settings:
-    """Bring the process's database and vault up. Raises VaultLocked, NoDriver, DatabaseError or OSError.
+def _open(runtime: Runtime) -> None:
+    """Open the database and the vault. Raises VaultLocked, NoDriver, DatabaseError or OSError.
 
-    Returns: the settings; a command works in demo mode if the database is the demo's, and only then, as it is served.
+    A command works in demo mode if the database is the demo's, and only then, as it is served.
     """
-    settings.use(chosen)
+    chosen = runtime.settings
     chosen.instance.mkdir(mode=0o700, parents=True, exist_ok=True)
     files.secure(chosen)
-    writer.stop()
-    cache.forget()
-    storage_health.trial.forget()
-    statistics.kept.forget()
-    scheduled_checks.allow()
     if chosen.database_url:
         open_postgres(chosen.database_url, chosen.database_connections)
     else:
@@ -60,39 +53,41 @@ def _open(chosen: settings.Settings) -> settings.Settings:
         vault.unseal(sealed)  # the right key?
     clock_offset.recall(knows_demo=not lacking)
     if not lacking and sealed is not None and cli.is_all_that_runs(sys.argv):
-        chosen = replace(chosen, demo=Merchant.any_demo())
-        settings.use(chosen)
-    return chosen
+        runtime.settings = replace(chosen, demo=Merchant.any_demo())
 
 
-def begin(chosen: settings.Settings | None = None) -> settings.Settings:
-    """Have this process work with these settings, or those of its environment, and their database.
+def begin(chosen: settings.Settings | None = None) -> Runtime:
+    """Make and enter a runtime with these settings, or those of the environment, and open its database.
 
     A setting, key or database that can't be used ends the process with one line and status 2.
     """
     with ends_in_one_line():
-        chosen = chosen or settings.load()
-        if cli.needs_no_database(sys.argv):
-            settings.use(chosen)
-        else:
-            chosen = _open(chosen)
-    logs.begin(chosen)
-    return chosen
+        runtime = Runtime(chosen or settings.load())
+        runtime.enter()
+        if not cli.needs_no_database(sys.argv):
+            _open(runtime)
+    logs.begin(runtime.settings)
+    return runtime
 
 
-def create_app(chosen: settings.Settings | None = None) -> Flask:
-    """The WSGI application; starts nothing. For a command it is one that serves nothing, which starts sooner."""
-    chosen = begin(chosen)
+def build(runtime: Runtime) -> Flask:
+    """Make the WSGI application of a runtime; starts nothing. For a command it is one that serves nothing."""
+    chosen = runtime.settings
     app = Service(
         __name__, instance_path=str(chosen.instance), template_folder="blueprints/templates", static_folder=None
     )
+    app.extensions["runtime"] = runtime
     app.cli = cli.commands(serve="web:serve")
     if not cli.is_all_that_runs(sys.argv):
         import web
 
-        web.begin()
         web.init(app, chosen)
     return app
+
+
+def create_app(chosen: settings.Settings | None = None) -> Flask:
+    """Make the WSGI application with a runtime of its own."""
+    return build(begin(chosen))
 
 
 if __name__ == "__main__":

@@ -9,17 +9,17 @@ from __future__ import annotations
 import time
 from datetime import UTC, datetime
 
-_ahead = 0
+from runtime import current
 
 
 def now() -> int:
     """Unix time in seconds."""
-    return int(time.time()) + _ahead
+    return int(time.time()) + current().ahead
 
 
 def exactly() -> float:
     """The same, with what follows the point."""
-    return time.time() + _ahead
+    return time.time() + current().ahead
 
 
 def rfc3339(at: int) -> str:
@@ -29,10 +29,9 @@ def rfc3339(at: int) -> str:
 
 def ahead() -> int:
     """By how many seconds it is ahead of the machine's; 0 outside demo mode."""
-    return _ahead
+    return current().ahead
 
 
 def put_ahead(seconds: int) -> None:
     """From now on it is so far ahead of the machine's (services/sandbox/clock_offset.py)."""
-    global _ahead
-    _ahead = seconds
+    current().ahead = seconds

@@ -244,16 +244,3 @@ def _agreeing(chosen: Settings) -> Settings:
     if chosen.database_url and chosen.backup_every:
         raise WrongSetting("backup_every: copies an SQLite file, not database_url; use pg_dump (docs/scaling.md)")
     return chosen
-
-
-_active: list[Settings] = []
-
-
-def use(settings: Settings) -> None:
-    """Make these the settings of the process."""
-    _active[:] = [settings]
-
-
-def active() -> Settings:
-    """The settings of the process."""
-    return _active[0]

@@ -16,15 +16,14 @@ from flask_babel import Babel
 from werkzeug.middleware.proxy_fix import ProxyFix
 
 import settings
-from blueprints.api import auth, envelope, rate_limits
+from blueprints.api import envelope, rate_limits
 from blueprints.api.health import health
 from blueprints.api.merchant import merchant_api
 from blueprints.api.metrics import Watched, WatchedRefusals, watching
 from blueprints.api.notices import notices
 from blueprints.api.regions import regions
-from blueprints.checkout import payment_page
 from blueprints.checkout.payment_page import pages
-from blueprints.console import Mounted, access
+from blueprints.console import Mounted
 from blueprints.openapi.pages import docs
 from blueprints.sandbox import recording as sandbox_recording
 from blueprints.sandbox import sandbox
@@ -34,17 +33,15 @@ from models import schema
 from models.db import writer
 from models.db.base import database
 from models.tables.merchant import Merchant
+from runtime import current
 from server import Server, core_of_its_own, may_have, on_any_core, staying_on, until_asked
 from services import jobs, metrics
 from services.backups import after_restore
-from services.channels import unknown_notices
 from services.errors import OperatorError
-from services.merchants import order_search
-from services.platform import clock, heartbeats, instance_lock
+from services.platform import instance_lock
 from services.platform import rate_limits as proxy
-from services.sandbox import demo, recording, rejected_signatures, seeding
-from services.sandbox.inbox import inbox
-from services.security import replay, sandbox_guard
+from services.sandbox import demo, seeding
+from services.security import sandbox_guard
 
 log = logging.getLogger(__name__)
 
@@ -59,29 +56,21 @@ def _watched(application: Any, chosen: settings.Settings, kind: type[Watched] = 
     return ProxyFix(seen, x_for=hops, x_proto=hops) if hops else seen
 
 
+def _entering(app: Flask, application: Any) -> Any:
+    """The WSGI application, each of whose requests works for the application's runtime."""
+
+    def enter(environ: Any, start_response: Any) -> Any:
+        app.extensions["runtime"].enter()
+        return application(environ, start_response)
+
+    return enter
+
+
 def register(app: Flask, api_prefix: str, demo: bool = True) -> None:
     """Put all that is served into an application, but for the console; the sandbox only in demo mode."""
     app.register_blueprint(merchant_api, url_prefix=api_prefix + str(merchant_api.url_prefix))
     for blueprint in (regions, pages, notices, health, watching, docs, *((sandbox, sandbox_sign) if demo else ())):
         app.register_blueprint(blueprint)
-
-
-def begin() -> None:
-    """Count and remember from nothing, by the settings' limits."""
-    metrics.begin()
-    heartbeats.forget()
-    auth.begin()
-    rate_limits.begin()
-    unknown_notices.begin()
-    access.begin()
-    clock.seen.begin()
-    replay.memory.forget()
-    inbox.begin()
-    recording.begin()
-    rejected_signatures.forget()
-    order_search.begin()
-    payment_page.begin()
-    proxy.begin()
 
 
 def init(app: Flask, chosen: settings.Settings) -> None:
@@ -98,6 +87,7 @@ def init(app: Flask, chosen: settings.Settings) -> None:
     register(app, chosen.api_prefix, chosen.demo)
     if chosen.demo:
         sandbox_recording.listen(app)
+    app.wsgi_app = _entering(app, app.wsgi_app)  # type: ignore[method-assign]
 
 
 def _say(text: str, chosen: settings.Settings) -> None:
@@ -117,11 +107,11 @@ def _serve_until_asked(app: Flask, chosen: settings.Settings, core: int | None, 
     Raises:
         OperatorError: the address can't be listened on.
     """
-    envelope.draining.clear()
+    envelope.draining().clear()
     stopped: list[Callable[[], None]] = []
 
     def drain() -> None:
-        envelope.draining.set()
+        envelope.draining().set()
         for stop in stopped:
             stop()
 
@@ -134,7 +124,7 @@ def _serve_until_asked(app: Flask, chosen: settings.Settings, core: int | None, 
             waiting=chosen.waiting,
             body_limit=BODY_LIMIT,
             core=core,
-            plain=_watched(envelope.prepared(app), chosen, WatchedRefusals),
+            plain=_entering(app, _watched(envelope.prepared(app), chosen, WatchedRefusals)),
             drain=drain,
         )
     except OSError as error:
@@ -183,7 +173,7 @@ def _need_threads(chosen: settings.Settings) -> None:
 def serve() -> None:
     """Serve until asked to stop; in demo mode, with the seeded demo."""
     asked = until_asked()  # before anything is begun that would have to be ended
-    chosen = settings.active()
+    chosen = current().settings
     # Postgres is made for several services.
     alone = nullcontext() if database.is_shared else instance_lock.held(chosen.database.resolve().parent)
     with ends_in_one_line(), alone:

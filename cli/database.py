@@ -8,11 +8,11 @@ from pathlib import Path
 
 import click
 
-import settings
 from cli.output import Commands, refusal, when
 from cli.sensitive import SENSITIVE
 from models import schema
 from models.db.base import database
+from runtime import current
 from services.backups import after_restore
 from services.backups.backup import backup as copy_database
 from services.backups.copy_to_postgres import copy as copy_to_postgres
@@ -34,7 +34,7 @@ db = AnySchema("db", help="The database: upgrade, backup, restore, move to Postg
 @db.command("migrate")
 def migrate() -> None:
     """Bring the database up to this version; make a backup first."""
-    with instance_lock.held(settings.active().database.resolve().parent):
+    with instance_lock.held(current().settings.database.resolve().parent):
         if lacking := schema.missing():
             click.echo(f"applying {', '.join(lacking)}", err=True)
         applied = schema.migrate()
@@ -59,7 +59,7 @@ def backup(target: Path) -> None:
 @click.option("--unverified", is_flag=True, help="Even though its books don't verify.")
 def restore(backup: Path, yes: bool, unverified: bool) -> None:
     """Put BACKUP in the place of the database, once it is checked. The service must be stopped; nothing is deleted."""
-    chosen = settings.active()
+    chosen = current().settings
     if not yes:
         click.confirm(f"Put {backup} in the place of {chosen.database}?", abort=True)
     done = put_back(backup, chosen, verified=not unverified, step=lambda doing: click.echo(doing, err=True))
@@ -84,7 +84,7 @@ def mark_restored() -> None:
     Row ids then continue 1,000,003 above the highest, and payouts and the expiry of manual deposits are paused.
     """
     schema.check()
-    folder = settings.active().database.resolve().parent
+    folder = current().settings.database.resolve().parent
     with nullcontext() if database.is_shared else instance_lock.held(folder):
         after_restore.mark()
     _say_next_steps()
@@ -132,5 +132,5 @@ def seed(orders: int) -> None:
 @click.command("demo-curl")
 def demo_curl() -> None:
     """Print a signed curl that creates an order in the demo."""
-    chosen = settings.active()
+    chosen = current().settings
     click.echo(demo.signed_curl(chosen.public_url, chosen.api_prefix))

@@ -19,6 +19,7 @@ import click
 
 import settings
 from cli.output import Commands
+from runtime import current
 from schemas.sandbox.scenario import WrongScenario, load
 from services.errors import OperatorError
 from services.sandbox.scenarios import Demo, Failed, Run, told
@@ -145,7 +146,7 @@ def record(file: Path, url: str | None) -> None:
     """Write what was done in a demo into the new file FILE. It is a scenario, with what came of each order."""
     if file.exists():
         raise OperatorError(f"{file} is there already")
-    demo = Demo(url or settings.active().public_url)
+    demo = Demo(url or current().settings.public_url)
     try:
         recorded = demo.ask("GET", "/sandbox/scenario")
     except Failed as failure:

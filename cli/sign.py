@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-import settings
 from cli.output import Command, facts, json_option, show, table
+from runtime import current
 from services.errors import OperatorError
 from services.merchants import merchant_setup
 from services.sandbox import signature_help
@@ -150,7 +150,7 @@ def sign(
         raise click.UsageError(f"ENDPOINT must be one of {', '.join(ENDPOINTS)}")
     keys, reveal = _secrets(merchant, secret_file)
     told = signature_help.explain(
-        endpoint if endpoint.startswith("/") else f"{settings.active().api_prefix}/merchant/{name}",
+        endpoint if endpoint.startswith("/") else f"{current().settings.api_prefix}/merchant/{name}",
         body.read() if body else b"",
         query.removeprefix("?"),
         keys,

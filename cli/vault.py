@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-import settings
 from cli.output import Commands
+from runtime import current
 from services.errors import OperatorError
 from services.security import key_rotation
 
@@ -25,7 +25,7 @@ vault = Commands("vault", help="The key that opens secrets and personal data.")
 def rotate(keep_old: bool, wait: int, only_host: bool) -> None:
     """Seal everything with a new key. The service may run; what broke off goes on when it is repeated."""
     try:
-        for done in key_rotation.rotate(settings.active().instance, keep_old=keep_old, wait=wait, only_host=only_host):
+        for done in key_rotation.rotate(current().settings.instance, keep_old=keep_old, wait=wait, only_host=only_host):
             click.echo(done)
     except OSError as error:
         raise OperatorError(f"{error.filename}: {error.strerror}; repeat it once that is mended") from None

@@ -18,6 +18,7 @@ from urllib3.exceptions import HTTPError
 import settings
 from gateways.base import N_, BadNotice, ChannelUnknown, Finding
 from gateways.bounded import AddressRefused, Deadline, Guarded, pools
+from runtime import current
 
 # Seconds: for a connection, for each read, and for one call as a whole.
 CONNECT, READ, WHOLE = 5.0, 10.0, 12.0
@@ -60,7 +61,7 @@ class _ToChannel(Guarded):
     @property
     def private_allowed(self) -> bool:  # type: ignore[override]
         """Do the settings allow them?"""
-        return settings.active().private_channels_allowed
+        return current().settings.private_channels_allowed
 
 
 POOLS = pools(_ToChannel)

@@ -22,6 +22,7 @@ from models.tables.merchant import Merchant
 from models.tables.order import STATUSES, TYPES, PaymentException
 from models.tables.order_counts import Tally
 from models.tables.outbox import DEAD, Callback
+from runtime import Part, current
 from services.backups import scheduled
 from services.ledger import scheduled_checks
 from services.platform import clock, heartbeats, storage_health
@@ -60,7 +61,7 @@ def _callbacks() -> Iterator[Family]:
 
 
 def _ledger() -> Iterator[Family]:
-    overdue = scheduled_checks.overdue(settings.active().verify_every)
+    overdue = scheduled_checks.overdue(current().settings.verify_every)
     yield "orders_ledger_overdue", "are there books that were not verified for too long?", (), [((), overdue)]
     newest = scheduled_checks.last()
     if newest is not None:
@@ -89,7 +90,7 @@ def _free(folder: Path) -> int | None:
 
 
 def _of_machine(load: Callable[[], tuple[int, int]]) -> Iterator[Family]:
-    chosen = settings.active()
+    chosen = current().settings
     folders = {"instance": chosen.instance} | ({"backups": chosen.backups} if chosen.backup_every else {})
     free = {name: _free(folder) for name, folder in folders.items()}
     left: Rows = [((name,), number) for name, number in free.items() if number is not None]
@@ -103,7 +104,7 @@ def _of_machine(load: Callable[[], tuple[int, int]]) -> Iterator[Family]:
     running, waiting = load()
     yield "orders_requests_running", "requests that are being answered", (), [((), running)]
     yield "orders_requests_waiting", "requests that wait for a thread", (), [((), waiting)]
-    yield "orders_clock_set_back", "how often the clock was set back", (), [((), clock.seen.set_backs)]
+    yield "orders_clock_set_back", "how often the clock was set back", (), [((), clock.seen().set_backs)]
 
 
 class _Looked(Collector):
@@ -192,14 +193,4 @@ class Metrics:
         return generate_latest(self._registry)
 
 
-_active = [Metrics()]
-
-
-def begin() -> None:
-    """Count from zero."""
-    _active[:] = [Metrics()]
-
-
-def active() -> Metrics:
-    """The process's numbers."""
-    return _active[0]
+active = Part(Metrics)

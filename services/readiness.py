@@ -6,8 +6,8 @@ import time
 
 from peewee import DatabaseError
 
-import settings
 from models.db.base import database
+from runtime import current
 from services.platform import clock, heartbeats, rate_limits, storage_health
 from services.security import replay
 
@@ -28,7 +28,7 @@ def _scheduler() -> str:
 
 def _disk() -> str:
     try:
-        free = storage_health.free(settings.active().instance)
+        free = storage_health.free(current().settings.instance)
     except OSError as error:
         return error.strerror or "unknown"
     return "" if free >= LEAST_FREE else "less than 16 MiB free"
@@ -36,7 +36,7 @@ def _disk() -> str:
 
 def _clock() -> str:
     now = int(time.time())
-    if clock.seen.is_lost(now, replay.WINDOW + 1, replay.GOOD_FOR):
+    if clock.seen().is_lost(now, replay.WINDOW + 1, replay.GOOD_FOR):
         return "it was set back: nonces of this time are forgotten"
     if not database.is_shared or storage_health.trial():
         return ""

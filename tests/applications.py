@@ -9,19 +9,22 @@ from typing import Any
 from flask import Flask
 
 import app
-import web
+from runtime import Runtime
 from services.security import vault
 from settings import Settings
+from tests.databases import disconnect
 
 _built: dict[Any, Flask] = {}
 
 
 def with_settings(chosen: Settings) -> Flask:
     """The application with these settings, built when they are first asked for, on their instance and database."""
-    app.begin(chosen)
-    web.begin()
-    built_for = (replace(chosen, instance=Path("/"), database_url=""), *vault.current().keys)
+    if Runtime._newest is not None:
+        disconnect()
+    runtime = app.begin(chosen)
+    built_for = (replace(chosen, instance=Path("/"), database_url=""), *vault.key_ring().keys)
     if built_for not in _built:
-        _built[built_for] = app.create_app(chosen)
+        _built[built_for] = app.build(runtime)
+    _built[built_for].extensions["runtime"] = runtime
     _built[built_for].instance_path = str(chosen.instance)
     return _built[built_for]

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 from pytest_httpserver import HTTPServer
 
-import settings
 from app import Service as Application
 from app import create_app
 from gateways import registry
@@ -22,6 +21,7 @@ from models import schema
 from models.db.base import database
 from models.tables.channel import Channel
 from models.tables.order import Order
+from runtime import current
 from services.callbacks import outbox
 from services.channels.calls import driver_of
 from services.ledger import accounts, integrity
@@ -122,7 +122,7 @@ def trial(app: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         order = Order.get(Order.order_no == order_no)
         simulator.play(order, driver_of(order.channel), outcome)  # type: ignore[arg-type]
 
-    if not settings.active().demo:
+    if not current().settings.demo:
         monkeypatch.setitem(registry.DRIVERS, Trial.name, Trial)
         Channel.update(driver=Trial.name).where(Channel.driver == SandboxDriver.name).execute()
         monkeypatch.setattr(Api, "play", play)

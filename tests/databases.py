@@ -14,7 +14,7 @@ from typing import Any
 import psycopg
 
 from models.db import writer
-from models.db.base import database, open_database
+from models.db.base import close_database, database, open_database
 from settings import Settings
 from tests import postgres, tiers
 
@@ -74,10 +74,7 @@ def remove(folder: Path) -> None:
 def disconnect() -> None:
     """Have no connection to the database that this process uses."""
     writer.stop()
-    if database.is_shared:
-        database.close_all()
-    else:
-        database.close()
+    close_database()
 
 
 def close() -> None:

@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-import settings
 from models.tables.order import Order
 from models.tables.outbox import Callback
 from models.tables.replay import IdempotencyKey
+from runtime import current
 from services import jobs
 from services.callbacks import outbox
 from services.orders import due as reconciliation
@@ -32,7 +32,7 @@ def times(time_machine, monkeypatch):
         monkeypatch.setattr(service_clock, "steady", lambda: float(passed))
 
     at(0)
-    service_clock.seen.begin()
+    service_clock.seen.forget()
     replay.memory.forget()
     return at
 
@@ -125,7 +125,7 @@ def test_a_key_whose_request_died_is_not_held_to_be_running_for_longer(app, api)
 
 @contextmanager
 def _jobs():
-    stop = jobs.start(settings.active())
+    stop = jobs.start(current().settings)
     yield
     stop()
 

@@ -37,7 +37,7 @@ def sealed_rows(api, flask):
     for number in range(3):
         assert api.buy(customer_name=f"客户{number}").code == 1
         assert api.sell("1.00", **GATEWAY_A).code == 1
-    return _opened(vault.current())
+    return _opened(vault.key_ring())
 
 
 def _opened(ring):
@@ -125,7 +125,7 @@ def test_the_old_key_can_be_kept_and_a_later_rotation_makes_a_new_one_all_the_sa
 def test_the_moment_of_sealing_is_kept(sealed_rows, flask):
     def moments():
         return [
-            Fernet(vault.current().keys[0]).extract_timestamp(token)
+            Fernet(vault.key_ring().keys[0]).extract_timestamp(token)
             for column in key_rotation.COLUMNS
             for step in key_rotation.batches(column)
             for _, token in step
@@ -166,7 +166,7 @@ def test_it_may_be_killed_at_each_step_and_goes_on_when_it_is_repeated(sealed_ro
     while True:
         folder = databases.copied(instance, tmp_path / f"killed-{passing}")
         create_app(databases.settings_of(folder, demo=True))
-        running = vault.current()  # of a service that sealed nothing since
+        running = vault.key_ring()  # of a service that sealed nothing since
         with monkeypatch.context() as patch:
             interruption = _Interruption(patch, passing)
             try:
@@ -174,7 +174,7 @@ def test_it_may_be_killed_at_each_step_and_goes_on_when_it_is_repeated(sealed_ro
                     pass
             except Killed:
                 pass
-        assert _opened(vault.current()) == sealed_rows  # after a restart, or in a service that reads the file again
+        assert _opened(vault.key_ring()) == sealed_rows  # after a restart, or in a service that reads the file again
         ends.add(len(_keys(folder / "vault.key")))
         list(key_rotation.rotate(folder, wait=0, only_host=True))
         assert _opened(vault.Ring(_keys(folder / "vault.key")[0])) == sealed_rows
@@ -265,7 +265,7 @@ def test_the_service_goes_on_while_keys_rotate(service):
     assert set(codes) == {1}
     assert len(_keys(service.instance / "vault.key")) == 1
     create_app(databases.settings_of(service.instance, demo=True))
-    opened = _opened(vault.current())
+    opened = _opened(vault.key_ring())
     assert sum(column == "order.customer_name" for column, _ in opened) == len(placed)
     database.close()
     assert service.stop() == 0

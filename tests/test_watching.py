@@ -84,11 +84,11 @@ def test_a_service_is_ready_once_its_jobs_run(watched):
 
 
 def test_while_the_service_ends_it_is_not_ready_and_its_numbers_are_still_told(http):
-    envelope.draining.set()
+    envelope.draining().set()
     try:
         assert (http("GET", "/readyz").code, http("GET", "/metrics").status) == (50300, 200)
     finally:
-        envelope.draining.clear()
+        envelope.draining().clear()
 
 
 @pytest.mark.usefixtures("slow")

@@ -23,7 +23,7 @@ class Callers:
     def call(self, function, *arguments):
         """Begin a call and wait until it waits for its turn; the future of what comes of it."""
         self._begun.append(self._pool.submit(_and_let_go, function, arguments))
-        waiting = _waiting_on_postgres if database.is_shared else writer._writer._queue.qsize
+        waiting = _waiting_on_postgres if database.is_shared else writer._writer()._queue.qsize
         until(lambda: sum(call.done() for call in self._begun) + waiting() == len(self._begun))
         return self._begun[-1]
 

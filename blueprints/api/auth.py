@@ -13,10 +13,10 @@ from flask import request
 from marshmallow import Schema, ValidationError
 from peewee import DatabaseError
 
-import settings
 from blueprints.api.rate_limits import caller
 from gateways.addresses import address_of
 from models.tables.merchant import Merchant
+from runtime import Part, current
 from schemas.contract import AUTH, NONCE
 from schemas.strict_json import Literal, Malformed, parse, parse_query
 from services.errors import ApiError, Code
@@ -33,15 +33,8 @@ _TIMESTAMP = re.compile(r"[0-9]{1,12}")
 UNKNOWN = ["Unknown field."]
 
 
-_requests: list[Rate] = []
-_refused: list[Rate] = []
-
-
-def begin() -> None:
-    """Start counting from nothing, by the settings' limits."""
-    chosen = settings.active()
-    _requests[:] = [Rate(chosen.requests_per_second, seconds=1)]
-    _refused[:] = [Rate(chosen.refused_per_minute, seconds=60)]
+_requests = Part(lambda: Rate(current().settings.requests_per_second, seconds=1))
+_refused = Part(lambda: Rate(current().settings.refused_per_minute, seconds=60))
 
 
 def _read(body_required: bool) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -50,7 +43,7 @@ def _read(body_required: bool) -> tuple[dict[str, Any], dict[str, Any]]:
     Raises:
         ApiError: MALFORMED_REQUEST or UNSUPPORTED_MEDIA_TYPE.
     """
-    raw = request.get_data(cache=settings.active().demo)  # there it is looked at again where it is refused
+    raw = request.get_data(cache=current().settings.demo)  # there it is looked at again where it is refused
     if raw and request.mimetype != "application/json":
         raise ApiError(Code.UNSUPPORTED_MEDIA_TYPE)
     try:
@@ -79,8 +72,8 @@ def _authenticate(endpoint: str, body: dict[str, Any], query: dict[str, Any], in
     if not _TIMESTAMP.fullmatch(stamp) or not replay.is_fresh(int(stamp)):
         raise ApiError(Code.TIMESTAMP_OUTSIDE_WINDOW)
     _check_address(known)
-    if not _requests[0].hit(merchant.key):
-        raise ApiError(Code.TOO_MANY_REQUESTS, retry_after=_requests[0].retry_after(merchant.key))
+    if not _requests().hit(merchant.key):
+        raise ApiError(Code.TOO_MANY_REQUESTS, retry_after=_requests().retry_after(merchant.key))
     if isinstance(auth["nonce"], Literal) or not _NONCE.fullmatch(auth["nonce"]):
         raise ApiError(Code.INVALID_NONCE)
     replay.spend_nonce(merchant, auth["nonce"])
@@ -89,13 +82,13 @@ def _authenticate(endpoint: str, body: dict[str, Any], query: dict[str, Any], in
 
 def _bad_signature(merchant: Merchant, text: str) -> ApiError:
     """40102; in demo mode it tells the string to sign, and a demo merchant's request is kept to be explained."""
-    if not settings.active().demo:
+    if not current().settings.demo:
         return ApiError(Code.BAD_SIGNATURE)
     detail = f"the server's string to sign is {text!r}"
     if merchant.demo:
         query = request.query_string.decode(errors="replace")
         number = rejected_signatures.keep(merchant.key, request.path, query, request.get_data())
-        detail += f"; line by line: {settings.active().public_url}/sandbox/sign?refused={number}"
+        detail += f"; line by line: {current().settings.public_url}/sandbox/sign?refused={number}"
     return ApiError(Code.BAD_SIGNATURE, detail=detail)
 
 
@@ -127,14 +120,14 @@ def authenticated(endpoint: str, in_query: bool) -> Call:
         ApiError, ValidationError: as documented per code; refused authentications are counted.
     """
     address = caller(request.remote_addr or "")
-    if _refused[0].is_reached(address):
-        raise ApiError(Code.TOO_MANY_REQUESTS, retry_after=_refused[0].retry_after(address))
+    if _refused().is_reached(address):
+        raise ApiError(Code.TOO_MANY_REQUESTS, retry_after=_refused().retry_after(address))
     try:
         body, query = _read(body_required=not in_query)
         merchant, nonce = _authenticate(endpoint, body, query, in_query)
     except ApiError as refusal:
         if refusal.code == Code.MALFORMED_REQUEST or refusal.code // 100 == 401:
-            _refused[0].hit(address)
+            _refused().hit(address)
         raise
     request.environ["orders.merchant"] = merchant.key
     payload, elsewhere = (query, body) if in_query else (body, query)

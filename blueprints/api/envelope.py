@@ -18,12 +18,13 @@ from werkzeug.exceptions import HTTPException
 from werkzeug.http import parse_accept_header
 
 import settings
+from runtime import Part, current
 from services.errors import ERRORS, N_, ApiError, Code
 from services.platform import storage_health
 
 log = logging.getLogger(__name__)
 
-draining = threading.Event()  # set once the process was asked to end
+draining = Part(threading.Event)  # set once the process was asked to end
 
 # What the framework refuses by itself, as the documented code.
 HTTP_CODES = {
@@ -46,7 +47,7 @@ LOCALES = {name: Locale(name) for name in ("en", "zh")}
 
 def language() -> Locale:
     """The one that the caller prefers of ours, else the settings'."""
-    return _best_language(request.environ.get("HTTP_ACCEPT_LANGUAGE", "")[:MOST_LANGUAGES], settings.active().language)
+    return _best_language(request.environ.get("HTTP_ACCEPT_LANGUAGE", "")[:MOST_LANGUAGES], current().settings.language)
 
 
 @lru_cache(maxsize=256)
@@ -118,7 +119,7 @@ def _unexpected(error: Exception) -> Response:
 
 
 def _refuse_while_draining() -> Response | None:
-    if draining.is_set() and request.path not in TOLD_TO_THE_END:
+    if draining().is_set() and request.path not in TOLD_TO_THE_END:
         return refuse(ApiError(Code.SERVICE_UNAVAILABLE))
     return None
 
@@ -140,7 +141,7 @@ def prepared(app: Flask) -> Callable[[dict[str, Any], Any], list[bytes]]:
             return response.status, list(response.headers), response.get_data()
 
     answers = {(code, name): made(code, name) for code in WITHOUT_REQUEST for name in LOCALES}
-    own = settings.active().language
+    own = current().settings.language
 
     def given(environ: dict[str, Any], start_response: Any) -> list[bytes]:
         code = environ["orders.code"] = environ["server.refused"]

@@ -9,9 +9,9 @@ from typing import Any
 
 from flask import Blueprint, Response, request
 
-import settings
 from blueprints.api.operations import OPERATIONS
 from gateways.addresses import address_of
+from runtime import current
 from services import metrics
 from services.errors import ApiError, Code
 from services.platform import logs
@@ -85,7 +85,7 @@ def _say(environ: dict[str, Any], endpoint: str, status: int, code: int, seconds
 def may_watch() -> bool:
     """Is the present caller one of those whom `metrics_from` names?"""
     address = address_of(request.remote_addr or "")
-    return address is not None and any(address in network for network in settings.active().metrics_from)
+    return address is not None and any(address in network for network in current().settings.metrics_from)
 
 
 @watching.get("/metrics")

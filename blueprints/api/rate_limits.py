@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 from flask import Flask, request
 from werkzeug.wsgi import host_is_trusted
 
-import settings
 from gateways.addresses import address_of
+from runtime import Part, current
 from services.errors import ApiError, Code
 from services.platform import rate_limits
 from services.platform.rate_limits import Rate
@@ -24,7 +24,7 @@ _ONE_CALLER = 64  # bits of an IPv6 address; whoever has one has all that begin 
 _ONE_SITE = 48
 STRANGERS_FORM = 4 * 1024  # bytes of a form that anybody may send: to read 64 KiB of fields takes 50 ms
 _WRONG_HOST = "orders.wrong_host"  # in the environ: the Host header that was refused
-_rate: list[Rate] = []
+_rate = Part(lambda: Rate(current().settings.requests_per_address, seconds=1))
 
 
 @lru_cache(maxsize=256)
@@ -42,7 +42,7 @@ def _is_known(host: str) -> bool:
     The demo's keys are published and its callbacks may go to private addresses, so a page of a domain that is made to
     resolve to this machine (DNS rebinding) must not reach it. That takes a public domain: a name with a dot.
     """
-    chosen = settings.active()
+    chosen = current().settings
     name = (urlsplit(f"//{host}").hostname or "").rstrip(".")
     own = {chosen.host.lower(), urlsplit(chosen.public_url).hostname, "localhost"}
     return name in own or name.endswith(".localhost") or "." not in name or address_of(name) is not None
@@ -70,7 +70,7 @@ def _check_host() -> None:
     if given is not None:
         log.info("ApiError a request from %s: invalid Host header %r", request.remote_addr, given[:100])
         raise ApiError(Code.MALFORMED_REQUEST, detail="exactly one valid Host header is required")
-    if settings.active().demo and not _is_known(request.host):
+    if current().settings.demo and not _is_known(request.host):
         raise ApiError(
             Code.MALFORMED_REQUEST, detail="the demo does not know this Host: set site_url, or use an IP address"
         )
@@ -102,16 +102,11 @@ def caller(address: str) -> str:
 def check() -> None:
     """Count a request of its address and check its Host. Raises ApiError TOO_MANY_REQUESTS or MALFORMED_REQUEST."""
     who = caller(request.remote_addr or "")
-    if who and not _rate[0].hit(who):
-        raise ApiError(Code.TOO_MANY_REQUESTS, retry_after=_rate[0].retry_after(who))
+    if who and not _rate().hit(who):
+        raise ApiError(Code.TOO_MANY_REQUESTS, retry_after=_rate().retry_after(who))
     _check_host()
     if "HTTP_X_FORWARDED_FOR" in request.environ:
         rate_limits.notice(request.remote_addr or "")
-
-
-def begin() -> None:
-    """Count from nothing, by the settings' limit."""
-    _rate[:] = [Rate(settings.active().requests_per_address, seconds=1)]
 
 
 def init(app: Flask) -> None:

@@ -11,11 +11,11 @@ from flask_babel import gettext
 from markupsafe import Markup
 
 import business_clock
-import settings
 from blueprints.api.envelope import ok
 from blueprints.api.rate_limits import STRANGERS_FORM, caller
 from gateways.base import ChannelError, Opened, Payer, Report, State
 from models.tables.order import BUY, PENDING, Order
+from runtime import Part, current
 from schemas.views import PAY_METHOD_TEXTS, hundredths
 from services.channels.calls import driver_of, pay_url
 from services.errors import N_, ApiError, Code
@@ -55,12 +55,7 @@ OUTCOMES = (
 )
 
 
-_rate: list[Rate] = []
-
-
-def begin() -> None:
-    """Count views from nothing, by the settings' limit."""
-    _rate[:] = [Rate(settings.active().pages_per_address, seconds=1)]
+_rate = Part(lambda: Rate(current().settings.pages_per_address, seconds=1))
 
 
 @pages.before_request
@@ -68,10 +63,10 @@ def _limit() -> Response | None:
     """Tell an address that asks for too many pages to wait a moment; status checks and files cost little."""
     request.max_content_length = STRANGERS_FORM
     who = caller(request.remote_addr or "")
-    if not who or request.endpoint in ("pages.status", "pages.static") or _rate[0].hit(who):
+    if not who or request.endpoint in ("pages.status", "pages.static") or _rate().hit(who):
         return None
     page = Response(render_template("cashier_busy.html"), 429)
-    page.headers["Retry-After"] = str(_rate[0].retry_after(who))
+    page.headers["Retry-After"] = str(_rate().retry_after(who))
     return page
 
 
@@ -159,7 +154,7 @@ def index() -> Response | tuple[str, int] | str:
         claim_url=url_for("pages.claim"),
         status_url=url_for("pages.status", order_no=order.order_no),
         sandbox=sandbox,
-        no_real_money=sandbox or (settings.active().demo and by_hand),
+        no_real_money=sandbox or (current().settings.demo and by_hand),
         sandbox_url="/sandbox/pay",
         played=next((gettext(what) for value, _, what in OUTCOMES if value == request.args.get("played")), ""),
         outcomes=[(value, gettext(label), gettext(what)) for value, label, what in OUTCOMES] if sandbox else [],

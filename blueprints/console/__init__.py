@@ -32,6 +32,7 @@ from blueprints.console.pages import (
 )
 from blueprints.console.pages import sessions as own_sessions
 from blueprints.console.pages.dashboard import Dashboard
+from runtime import current
 from services.errors import ERRORS, ApiError
 from services.platform import storage_health
 from services.security import sessions, vault
@@ -48,12 +49,12 @@ class _Sessions(SecureCookieSessionInterface):
     """A cookie that only https carries, wherever the console is reached by https."""
 
     def get_cookie_secure(self, app: Flask) -> bool:
-        return request.is_secure or settings.active().public_url.startswith("https://")
+        return request.is_secure or current().settings.public_url.startswith("https://")
 
 
 def _secrets() -> list[str]:
     """What sessions are signed with, the newest first: derived from the vault's keys, so all hosts have the same."""
-    return [hmac.new(key.encode(), b"console session", hashlib.sha256).hexdigest() for key in vault.current().keys]
+    return [hmac.new(key.encode(), b"console session", hashlib.sha256).hexdigest() for key in vault.key_ring().keys]
 
 
 def _strict(response: Response) -> Response:
@@ -107,14 +108,14 @@ def _unexpected(error: Exception) -> Any:
 
 
 def _draining() -> Any:
-    return _failure(503, gettext("The service is stopping.")) if envelope.draining.is_set() else None
+    return _failure(503, gettext("The service is stopping.")) if envelope.draining().is_set() else None
 
 
 def create() -> Flask:
     """The console, to be mounted at PREFIX."""
     app = Flask(
         "blueprints",
-        instance_path=str(settings.active().instance),
+        instance_path=str(current().settings.instance),
         template_folder="templates",
         static_folder="static",
     )
@@ -135,7 +136,7 @@ def create() -> Flask:
         WTF_CSRF_TIME_LIMIT=None,  # the session's own end is the token's
         BABEL_TRANSLATION_DIRECTORIES=str(settings.ROOT / "blueprints" / "translations"),
     )
-    Babel(app, default_locale=settings.active().language, locale_selector=locale.language)
+    Babel(app, default_locale=current().settings.language, locale_selector=locale.language)
     app.before_request(_draining)
     app.before_request(rate_limits.check)
     app.after_request(_strict)

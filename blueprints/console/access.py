@@ -15,11 +15,11 @@ from werkzeug.exceptions import Forbidden
 from wtforms import PasswordField, StringField
 from wtforms.validators import InputRequired, Length
 
-import settings
 from blueprints.api.rate_limits import STRANGERS_FORM, caller, network
 from blueprints.console import devices, locale
 from blueprints.console.forms import told
 from models.tables.operator import OPERATOR, Operator, Session
+from runtime import Part, current
 from services.errors import N_, ApiError, Code, OperatorError
 from services.platform.rate_limits import Rate
 from services.security import audit, operators, passwords, second_factor, sessions
@@ -86,7 +86,15 @@ class NewPassword(FlaskForm):
     again = PasswordField(lazy_gettext("New password, once more"), [InputRequired()])
 
 
-_rates: dict[str, Rate] = {}
+_rates = Part(
+    lambda: {
+        "own": Rate(TRIES, WINDOW),
+        "address": Rate(TRIES, WINDOW),
+        "site": Rate(TRIES_OF_SITE, WINDOW),
+        "all": Rate(TRIES_OF_ALL, WINDOW),
+        "code": Rate(CODES, CODE_WINDOW),
+    }
+)
 
 
 def count_try(own: str = "", kind: str = "own") -> Callable[[], None]:
@@ -110,10 +118,10 @@ def count_try(own: str = "", kind: str = "own") -> Callable[[], None]:
     for name, who in ({kind: own} if own else strangers).items():
         if name == "site" and not who:
             continue
-        if not _rates[name].hit(who):
+        if not _rates()[name].hit(who):
             take_back()  # it is not made
-            raise ApiError(Code.TOO_MANY_REQUESTS, retry_after=_rates[name].retry_after(who))
-        counted.append((_rates[name], who))
+            raise ApiError(Code.TOO_MANY_REQUESTS, retry_after=_rates()[name].retry_after(who))
+        counted.append((_rates()[name], who))
     return take_back
 
 
@@ -156,7 +164,7 @@ def login() -> Any:
 
 def _form(form: SignIn, status: int, problem: str = "") -> Any:
     known = Operator.select().exists()
-    demo = settings.active().demo
+    demo = current().settings.demo
     return render_template("console/login.html", form=form, problem=problem, known=known, demo=demo), status
 
 
@@ -287,13 +295,6 @@ def must_act() -> None:
     """Refuse a page that is of no use to a viewer. Raises Forbidden."""
     if not current_user.may_act:
         abort(403)
-
-
-def begin() -> None:
-    """Count the tries from nothing."""
-    most = {"own": TRIES, "address": TRIES, "site": TRIES_OF_SITE, "all": TRIES_OF_ALL}
-    _rates.update((kind, Rate(tries, WINDOW)) for kind, tries in most.items())
-    _rates["code"] = Rate(CODES, CODE_WINDOW)
 
 
 def init(app: Flask) -> None:

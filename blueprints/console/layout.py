@@ -23,6 +23,7 @@ from blueprints.console.access import actor
 from blueprints.console.cells import Column
 from blueprints.console.locale import zone
 from models.db.base import LARGEST_ID
+from runtime import Part
 from services.console import lists
 from services.errors import ApiError, Code
 from services.security import audit
@@ -30,7 +31,7 @@ from services.security import audit
 PAGE = 50
 MOST_EXPORTS = 8  # at once: each keeps a thread of the server for as long as it is read
 BYTE_ORDER_MARK = "\ufeff"  # by which Excel knows UTF-8
-_exports = threading.BoundedSemaphore(MOST_EXPORTS)
+_exports = Part(lambda: threading.BoundedSemaphore(MOST_EXPORTS))
 
 
 class Page(BaseView):
@@ -39,10 +40,10 @@ class Page(BaseView):
 
 def _place() -> ExitStack:
     """One of the places for exports, until it is closed. Raises ApiError: TOO_MANY_REQUESTS, all are taken."""
-    if not _exports.acquire(blocking=False):
+    if not _exports().acquire(blocking=False):
         raise ApiError(Code.TOO_MANY_REQUESTS)
     held = ExitStack()
-    held.callback(_exports.release)
+    held.callback(_exports().release)
     return held
 
 

@@ -13,8 +13,8 @@ from flask import Flask, Response, redirect, request
 from flask_babel import format_datetime, gettext
 from markupsafe import Markup
 
-import settings
 from blueprints.api import envelope
+from runtime import current
 from schemas.views import hundredths
 
 LANGUAGES = {"en": Locale("en"), "zh": Locale("zh", "CN", script="Hans")}
@@ -109,5 +109,5 @@ def init(app: Flask) -> None:
             "here": request.full_path.rstrip("?"),
             "_": gettext,
             "format_datetime": format_datetime,
-            "demo": settings.active().demo,
+            "demo": current().settings.demo,
         }

@@ -8,11 +8,11 @@ from typing import Any
 from flask import Blueprint, Response, current_app, render_template
 from markupsafe import Markup, escape
 
-import settings
 from blueprints.api.envelope import language
 from blueprints.api.operations import HTML, JSON
 from blueprints.openapi.document import document
 from blueprints.openapi.reference import Reference
+from runtime import current
 
 docs = Blueprint("docs", __name__)
 
@@ -31,7 +31,7 @@ def _kept(name: str, make: Any) -> Any:
 
 def _document() -> dict[str, Any]:
     app = current_app._get_current_object()  # type: ignore[attr-defined]
-    return _kept("openapi", lambda: document(app, settings.active().public_url))
+    return _kept("openapi", lambda: document(app, current().settings.public_url))
 
 
 @docs.app_template_filter("coded")
@@ -55,7 +55,7 @@ def reference() -> Response:
     """This document as a page to read."""
     page = _kept(
         f"reference {language()}",
-        lambda: render_template("docs.html", api=Reference(_document()), demo=settings.active().demo),
+        lambda: render_template("docs.html", api=Reference(_document()), demo=current().settings.demo),
     )
     headers = {"Content-Security-Policy": POLICY, "Referrer-Policy": "no-referrer", "Vary": "Accept-Language"}
     return Response(page, content_type=f"{HTML}; charset=utf-8", headers=headers)

@@ -9,11 +9,11 @@ from flask import Response, render_template, request, url_for
 from flask_babel import gettext
 from marshmallow import ValidationError
 
-import settings
 from blueprints.api.envelope import ok
 from blueprints.sandbox.doors import done, explained, form_of, sandbox, wants_json
 from models.tables.order import Order
 from models.tables.outbox import Callback
+from runtime import current
 from schemas.sandbox.forms import ANSWERS, CallbackForm, FailureForm
 from services.callbacks import redelivery
 from services.errors import N_, ApiError, Code
@@ -58,7 +58,7 @@ def receive() -> Response:
     """Take a callback in and keep it to be looked at."""
     headers = {name.lower(): value for name, value in request.headers.items()}
     try:
-        behaviour = inbox.take(headers, request.get_data())
+        behaviour = inbox().take(headers, request.get_data())
     except ValueError:  # Malformed is one
         raise ValidationError({"body": ["Must be a callback."]}) from None
     return _answered(behaviour)
@@ -70,14 +70,14 @@ def show_inbox() -> Any:
     order_no = request.args.get("order_no", "")
     if wants_json():
         return as_json()
-    now = inbox.behaviour
+    now = inbox().behaviour
     return render_template(
         "inbox.html",
-        items=inbox.arrivals(order_no),
+        items=inbox().arrivals(order_no),
         elsewhere=[merchant for merchant in simulator.merchants() if merchant.callback_url != INBOX],
         order_no=order_no,
-        url=f"{settings.active().public_url}/sandbox/inbox",
-        demo=settings.active().demo,
+        url=f"{current().settings.public_url}/sandbox/inbox",
+        demo=current().settings.demo,
         behaviour=now,
         label=gettext(LABELS[now.answer]),
         labels={name: gettext(LABELS[name]) for name in ANSWERS},
@@ -87,14 +87,14 @@ def show_inbox() -> Any:
 @sandbox.get("/inbox.json")
 def as_json() -> Response:
     """The same for scripts."""
-    found = inbox.arrivals(request.args.get("order_no", ""), request.args.get("webhook_id", ""))
+    found = inbox().arrivals(request.args.get("order_no", ""), request.args.get("webhook_id", ""))
     return ok({"list": [each.for_scripts() for each in found], "total": len(found)})
 
 
 @sandbox.get("/inbox/<int:number>")
 def one(number: int) -> Any:
     """One callback: what came, whether it verifies and why not, what was answered, its other tries."""
-    arrival = inbox.find(number)
+    arrival = inbox().find(number)
     if arrival is None:
         raise ApiError(Code.PATH_NOT_FOUND)
     if wants_json():
@@ -102,10 +102,10 @@ def one(number: int) -> Any:
     return render_template(
         "inbox_one.html",
         item=arrival,
-        tries=inbox.arrivals(webhook_id=arrival.webhook_id),
+        tries=inbox().arrivals(webhook_id=arrival.webhook_id),
         why=gettext(arrival.why) if arrival.why else "",
         labels={name: gettext(LABELS[name]) for name in ANSWERS},
-        demo=settings.active().demo,
+        demo=current().settings.demo,
         order=Order.get_or_none(Order.order_no == arrival.order_no),
         callback=Callback.get_or_none(Callback.webhook_id == arrival.webhook_id),
     )
@@ -116,7 +116,7 @@ def one(number: int) -> Any:
 def answers() -> Any:
     """Choose what the next callbacks are answered with: `answer`, `times`, `seconds`."""
     behaviour = Behaviour(**form_of(FailureForm()))
-    inbox.behave(behaviour)
+    inbox().behave(behaviour)
     chosen = {name: value for name, value in vars(behaviour).items() if value is not None}
     recording.note({"do": "inbox", **chosen})
     return done(vars(behaviour), "sandbox.show_inbox")
@@ -127,7 +127,7 @@ def answers() -> Any:
 @explained
 def clear() -> Any:
     """Forget what came in."""
-    inbox.clear()
+    inbox().clear()
     return done(None, "sandbox.show_inbox")
 
 

@@ -8,9 +8,9 @@ from flask import Blueprint, Response, render_template, request
 from flask_babel import gettext
 from marshmallow import ValidationError
 
-import settings
 from blueprints.checkout.payment_page import POLICY
 from models.tables.merchant import Merchant
+from runtime import current
 from services.errors import ApiError, Code
 from services.sandbox import demo, rejected_signatures, signature_help, simulator
 from services.sandbox.rejected_signatures import Unsigned
@@ -36,7 +36,7 @@ class Form:
 
 @sandbox_sign.before_request
 def _only_in_demo_mode() -> None:
-    if not settings.active().demo:
+    if not current().settings.demo:
         raise ApiError(Code.PATH_NOT_FOUND)
 
 
@@ -85,7 +85,7 @@ def _of_form() -> tuple[Form, Explanation]:
     secret = request.form.get("secret", "").strip()
     keys = Keys(api=(secret,)) if secret else _keys(form.api_key)
     told = signature_help.explain(
-        f"{settings.active().api_prefix}/merchant/{form.endpoint}",
+        f"{current().settings.api_prefix}/merchant/{form.endpoint}",
         form.body.strip().encode(),
         form.query.strip().removeprefix("?"),
         keys,

@@ -47,7 +47,7 @@ def index() -> str:
 
 def _page(wrong: str = "") -> str:
     chosen = {value: (gettext(label), gettext(what)) for value, label, what in OUTCOMES}
-    now = inbox.behaviour
+    now = inbox().behaviour
     return render_template(
         "simulator.html",
         now=business_clock.now(),

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import business_clock
-import settings
+from runtime import current
 
 OUTCOMES = ("success", "fail", "silent", "duplicate", "late", "wrong_amount", "timeout")
 SIGNATURE_HEADER = "X-Sandbox-Signature"
@@ -149,4 +149,4 @@ def sign(body: bytes, secret: str) -> str:
 
 def books() -> Simulator:
     """The upstream of all sandbox channels of this instance."""
-    return Simulator(settings.active().instance / "sandbox.sqlite")
+    return Simulator(current().settings.instance / "sandbox.sqlite")

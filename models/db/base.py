@@ -13,35 +13,38 @@ from peewee import AutoField, BigIntegerField, DatabaseProxy, Model, Value
 
 from models.db.postgres import Postgres
 from models.db.sqlite import Sqlite
+from runtime import Part, current
 
 LARGEST_ID = 2**63 - 1
 
 T = TypeVar("T")
 
 
+def _of_current(name: str) -> Any:
+    return property(lambda self: getattr(current().database, name))
+
+
 class _Database(DatabaseProxy):
-    """Whichever was opened last; what differs between the two is in their classes.
+    """The database of the current runtime; what differs between SQLite and Postgres is in their classes."""
 
-    What every order asks for is found here at once: peewee's own way to it is an error that is caught, each time.
-    """
+    def __init__(self) -> None:
+        self._callbacks: list[Any] = []  # nobody waits for it to be opened
 
-    OFTEN = ("alone", "atomic", "connection", "execute", "execute_sql", "in_transaction", "is_shared")
+    obj = property(lambda self: current().database)
+    # What every order uses is found at once: peewee's own way to it is an error that is caught, each time.
+    alone, atomic, connection = _of_current("alone"), _of_current("atomic"), _of_current("connection")
+    execute, execute_sql = _of_current("execute"), _of_current("execute_sql")
+    in_transaction, is_shared = _of_current("in_transaction"), _of_current("is_shared")
 
-    def initialize(self, obj: Any) -> None:
-        """Be this one from now on."""
-        self.__dict__.update({name: getattr(obj, name) for name in self.OFTEN if obj is not None})
-        super().initialize(obj)
 
-
-_sqlite = Sqlite()
 database = _Database()
-database.initialize(_sqlite)
 
 
 def open_database(path: Path, busy_timeout: float = 5.0) -> None:
     """Point every model at the SQLite file `path`; `busy_timeout` in seconds."""
-    _use(_sqlite)
-    _sqlite.init(str(path), timeout=busy_timeout)
+    sqlite = Sqlite()
+    sqlite.init(str(path), timeout=busy_timeout)
+    _use(sqlite)
 
 
 def open_postgres(url: str, connections: int) -> None:
@@ -49,30 +52,35 @@ def open_postgres(url: str, connections: int) -> None:
     _use(Postgres(url, connections))
 
 
-_constants: dict[str, Any] = {}
+_constants: Part[dict[str, Any]] = Part(dict)
 
 
 def constant(name: str, read: Callable[[], T]) -> T:
-    """Return a value that does not change in the open database; `read` is called once per process and database."""
-    value: T | None = _constants.get(name)
+    """Return a value that does not change in the open database; `read` is called once per open database."""
+    value: T | None = _constants().get(name)
     if value is None:
-        value = _constants[name] = read()
+        value = _constants()[name] = read()
     return value
 
 
 def forget_constants() -> None:
     """Read them again: another database is open, or this one was marked as restored."""
-    _constants.clear()
+    _constants().clear()
+
+
+def close_database() -> None:
+    """Close this thread's connection, and on Postgres those of all threads."""
+    before = current().database
+    if before is not None and not before.is_closed():
+        before.close()
+    if before is not None and before.is_shared:
+        before.close_all()
 
 
 def _use(wanted: Any) -> None:
     forget_constants()
-    before = database.obj
-    if not before.is_closed():
-        before.close()
-    if before.is_shared:
-        before.close_all()
-    database.initialize(wanted)
+    close_database()
+    current().database = wanted
 
 
 class _Open:

@@ -10,6 +10,7 @@ from peewee import OperationalError
 
 from models.db.base import database
 from models.db.postgres import LONGEST_WAIT
+from runtime import Part
 
 MOST_IN_LINE = 32  # of one party; each keeps a thread from all others
 
@@ -19,7 +20,7 @@ class _Turn:
         self.lock, self.line = threading.Lock(), threading.BoundedSemaphore(MOST_IN_LINE)
 
 
-_turns: dict[int, _Turn] = {}
+_turns: Part[dict[int, _Turn]] = Part(dict)
 
 
 class NoTurn(OperationalError):
@@ -39,7 +40,7 @@ def one_at_a_time(party: int) -> Iterator[None]:
     if not database.is_shared:
         yield
         return
-    turn = _turns.setdefault(party, _Turn())
+    turn = _turns().setdefault(party, _Turn())
     if not turn.line.acquire(blocking=False):
         raise NoTurn(f"{MOST_IN_LINE} are in line already")
     with ExitStack() as held:

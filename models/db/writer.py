@@ -29,6 +29,7 @@ from models.db.base import Table, database
 from models.db.errors import AWAY, LOCKED, fault_of
 from models.db.keyed_mutex import one_at_a_time
 from models.db.postgres import is_overtaken
+from runtime import Part, current
 
 log = logging.getLogger(__name__)
 
@@ -106,7 +107,7 @@ class _Writer:
 
     def _start(self) -> None:
         if self._thread is None:
-            thread = threading.Thread(target=self._run, name="writer", daemon=True)
+            thread = threading.Thread(target=current().bound(self._run), name="writer", daemon=True)
             thread.start()  # where the system refuses it, the next who writes tries again, for all that wait
             self._thread = thread
 
@@ -242,14 +243,14 @@ def after_commit(call: Callable[[], None]) -> None:
     _then.calls.append(call)
 
 
-_writer = _Writer()
+_writer = Part(_Writer)
 _writers = [_writer]
 
 
 def stop() -> None:
     """Finish what waits, and let go of the database."""
     for each in _writers:
-        each.stop()
+        each().stop()
 
 
 def transaction(function: F) -> F:
@@ -265,7 +266,7 @@ def transaction(function: F) -> F:
             return function(*arguments, **named)
         if database.is_shared:
             return _by_itself(function, *arguments, **named)
-        return _writer.do(lambda _: [function(*arguments, **named)], None)
+        return _writer().do(lambda _: [function(*arguments, **named)], None)
 
     return run  # type: ignore[return-value]
 
@@ -283,7 +284,7 @@ def grouped(party: Callable[[T], int]) -> Callable[[Callable[[list[T]], list[R]]
     """
 
     def decorate(function: Callable[[list[T]], list[R]]) -> Callable[[T], R]:
-        own = _Writer()
+        own = Part(_Writer)
         _writers.append(own)
 
         @wraps(function)
@@ -291,7 +292,7 @@ def grouped(party: Callable[[T], int]) -> Callable[[Callable[[list[T]], list[R]]
             if database.in_transaction():
                 return function([item])[0]
             try:
-                result: R = (own if database.is_shared else _writer).do(function, item)
+                result: R = (own if database.is_shared else _writer)().do(function, item)
             except _DoItAlone:
                 with one_at_a_time(party(item)):
                     (result,) = _by_itself(function, [item])

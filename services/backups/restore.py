@@ -92,7 +92,7 @@ def _looked_over(copy: Path, chosen: Settings, verified: bool, step: Step) -> tu
             raise OperatorError("the file is no database of this service")
         missing = schema.missing()
         vault.open_vault(chosen.vault_key, chosen.instance / "vault.key", create=False)
-        for name in key_rotation.check(vault.current()):
+        for name in key_rotation.check(vault.key_ring()):
             step(f"opening {name}")
         # The books of an older version are verified once they are migrated.
         for name, off in integrity.verify() if verified and not missing else ():

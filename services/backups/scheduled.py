@@ -12,6 +12,7 @@ from pathlib import Path
 from peewee import DatabaseError
 
 from models.tables.merchant import Merchant
+from runtime import Part
 from services.backups.backup import backup
 from services.errors import OperatorError
 from services.platform import files
@@ -24,7 +25,7 @@ TIME = "%Y%m%dT%H%M%SZ"
 NAME = re.compile(PREFIX + r"(\d{8}T\d{6}Z)\.sqlite", re.ASCII)
 
 
-_failed = threading.Event()
+_failed = Part(threading.Event)
 
 
 class Stopping(Exception):
@@ -40,17 +41,17 @@ def run(chosen: Settings, stopping: threading.Event) -> None:
         if _due(chosen, now) and Merchant.select().exists():
             _make(folder / f"{PREFIX}{now.strftime(TIME)}.sqlite", stopping)
             _retain(chosen, now)
-        _failed.clear()
+        _failed().clear()
     except Stopping:
         log.info("a backup was given up: the service stops")
     except (OperatorError, OSError, DatabaseError) as error:
         log.error("scheduled backup: %s", error)
-        _failed.set()
+        _failed().set()
 
 
 def has_failed() -> bool:
     """Did the last look at whether a backup is due, or the backup, fail?"""
-    return _failed.is_set()
+    return _failed().is_set()
 
 
 def _make(target: Path, stopping: threading.Event) -> None:

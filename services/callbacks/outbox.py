@@ -22,13 +22,13 @@ from peewee import Case, fn
 from urllib3.exceptions import HTTPError
 
 import business_clock
-import settings
 from gateways.bounded import Deadline
 from models.db.base import Statement
 from models.db.writer import after_commit, transaction
 from models.tables.merchant import Merchant
 from models.tables.order import Order
 from models.tables.outbox import DEAD, DELIVERED, WAITING, Callback, CallbackAttempt, webhook_key
+from runtime import Part, current
 from schemas.views import order_view
 from services.callbacks import http
 from services.merchants import cache
@@ -47,24 +47,24 @@ KEPT = 1024  # bytes of an answer that are kept
 GONE = 410
 
 
-_wakers: list[Callable[[], None]] = []
-_is_woken = threading.Event()
-_new: deque[int] = deque()  # merchants with callbacks that were committed since the last sweep
+_wakers: Part[list[Callable[[], None]]] = Part(list)
+_is_woken = Part(threading.Event)
+_new: Part[deque[int]] = Part(deque)  # merchants with callbacks that were committed since the last sweep
 
 
 def when_enqueued(waker: Callable[[], None] | None) -> None:
     """Call this once callbacks are committed, so that they need not wait for the next sweep; None: nobody."""
-    _wakers[:] = [waker] if waker else []
-    _is_woken.clear()
-    _new.clear()
+    _wakers()[:] = [waker] if waker else []
+    _is_woken().clear()
+    _new().clear()
 
 
 def _wake(merchant: int) -> None:
-    if _wakers:
-        _new.append(merchant)
-        if not _is_woken.is_set():
-            _is_woken.set()
-            _wakers[0]()
+    if _wakers():
+        _new().append(merchant)
+        if not _is_woken().is_set():
+            _is_woken().set()
+            _wakers()[0]()
 
 
 def new_webhook_id() -> str:
@@ -132,7 +132,7 @@ _outcome = Statement(
 
 def address_of(merchant: Merchant) -> str:
     """Where its callbacks go; "" for nowhere. A path alone is an address of this service: the demo inbox."""
-    return urljoin(settings.active().public_url, merchant.callback_url) if merchant.callback_url else ""
+    return urljoin(current().settings.public_url, merchant.callback_url) if merchant.callback_url else ""
 
 
 def headers_of(webhook_id: str, timestamp: str, signature: str) -> dict[str, str]:
@@ -152,7 +152,7 @@ def send(merchant: Merchant, webhook_id: str, body: str) -> tuple[int | None, st
     now = int(time.time())
     secrets_now = vault.valid_secrets(merchant, "callback_secret")
     headers = headers_of(webhook_id, str(now), sign_webhook(secrets_now, webhook_id, now, body))
-    url, private_allowed = address_of(merchant), settings.active().private_callbacks_allowed
+    url, private_allowed = address_of(merchant), current().settings.private_callbacks_allowed
     try:
         with (
             Deadline(TIMEOUT),
@@ -255,8 +255,8 @@ def sweep(pool: FairPool) -> int:
     """
     started, looks_again = 0, True
     while looks_again:
-        _is_woken.clear()  # before looking: what is committed from here on wakes it again
-        named = {_new.popleft() for _ in range(len(_new))}
+        _is_woken().clear()  # before looking: what is committed from here on wakes it again
+        named = {_new().popleft() for _ in range(len(_new()))}
         started += start_due(pool, DUE, attempt, LEASE, named)
-        looks_again = _is_woken.is_set()  # no second sweep is started beside this one
+        looks_again = _is_woken().is_set()  # no second sweep is started beside this one
     return started

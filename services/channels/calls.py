@@ -8,13 +8,13 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-import settings
 from gateways import registry
 from gateways.base import ChannelError, ChannelRefused, ChannelUnknown, Driver, Payment, Payout
 from models.db.base import Statement, database
 from models.tables.channel import Channel
 from models.tables.merchant import Merchant
 from models.tables.order import Order
+from runtime import Part, current
 from services import metrics
 from services.channels.order_numbers import payout_number
 from services.errors import ApiError, Code
@@ -29,16 +29,18 @@ ACCOUNT_FIELDS = ("bank", "sub_bank", "card_number", "real_name")
 LEASE = 45  # seconds that one act on an order, of three calls at most, may take before another worker may try
 
 
-@lru_cache(maxsize=256)
 def _build(name: str, sealed_config: str) -> Driver:
     return registry.build(name, json.loads(vault.unseal(sealed_config)))
+
+
+_built = Part(lambda: lru_cache(maxsize=256)(_build))
 
 
 def driver_of(channel: Channel) -> Driver:
     """The channel's driver; made once for each state of its config."""
     if sandbox_guard.is_barred(channel):
         return sandbox_guard.NoSandbox({})
-    return _build(channel.driver, channel.config)
+    return _built()(channel.driver, channel.config)
 
 
 _config = Statement(lambda v: database.relied_on(Channel.select(Channel.config).where(Channel.id == v.channel)))
@@ -88,7 +90,7 @@ def linked(merchant: Merchant, channel_id: int) -> Channel:
 
 def pay_url(order_no: str) -> str:
     """The cashier's address for an order."""
-    return f"{settings.active().public_url}/addons/paychannel/pay/index?order_no={order_no}"
+    return f"{current().settings.public_url}/addons/paychannel/pay/index?order_no={order_no}"
 
 
 def payment_of(order: Order) -> Payment:
@@ -98,7 +100,7 @@ def payment_of(order: Order) -> Payment:
         amount=order.amount,
         method=order.payment_method,
         subject=f"Order {order.order_no}",
-        notify_url=f"{settings.active().public_url}/addons/paychannel/notify/{order.order_no}",
+        notify_url=f"{current().settings.public_url}/addons/paychannel/notify/{order.order_no}",
         pay_url=pay_url(order.order_no),
         expires_at=order.expires_at or 0,
     )

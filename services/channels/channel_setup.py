@@ -10,7 +10,6 @@ from marshmallow import ValidationError
 from peewee import IntegrityError
 
 import business_clock
-import settings
 from gateways import registry
 from gateways.base import ChannelUnknown, Finding, Payment
 from models.db.base import LARGEST_ID, database
@@ -19,6 +18,7 @@ from models.db.writer import after_commit, transaction
 from models.tables.channel import CATEGORIES, LARGEST_AMOUNT, PAY_METHODS, Channel
 from models.tables.ledger import CLEARING
 from models.tables.order import Order
+from runtime import current
 from services.channels.calls import ask, driver_of, payment_of
 from services.channels.order_numbers import new_order_no
 from services.errors import N_, OperatorError
@@ -52,7 +52,7 @@ def check(channel: Channel) -> list[Finding]:
 
 def _never_made(channel: Channel) -> list[Payment]:
     """A deposit of the channel's least amount for each of its payment methods, under a number that no order has."""
-    expires_at = business_clock.now() + settings.active().buy_expiry
+    expires_at = business_clock.now() + current().settings.buy_expiry
     facts = {"amount": channel.min_amount, "expires_at": expires_at}
     methods = channel.pay_method.split(",")
     return [payment_of(Order(order_no=new_order_no(), payment_method=method, **facts)) for method in methods]

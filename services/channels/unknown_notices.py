@@ -10,6 +10,7 @@ from gateways.base import BadNotice, Incoming, Report
 from models.db.writer import transaction
 from models.tables.channel import Channel
 from models.tables.unknown_notice import UnknownNotice
+from runtime import Part
 from schemas.views import hundredths
 from services import metrics
 from services.channels.calls import driver_of
@@ -23,12 +24,7 @@ PER_ADDRESS, TOGETHER = 30, 300  # that are verified in a minute: each costs a s
 VERIFIED, REFUSED, LIMITED = "verified", "refused", "limited"
 RECENT = 30 * 86_400  # seconds for which one needs attention
 
-_rates: list[Rate] = []
-
-
-def begin() -> None:
-    """Count from nothing."""
-    _rates[:] = [Rate(PER_ADDRESS, seconds=60), Rate(TOGETHER, seconds=60)]
+_rates = Part(lambda: (Rate(PER_ADDRESS, seconds=60), Rate(TOGETHER, seconds=60)))
 
 
 def take(order_no: str, incoming: Incoming, address: str) -> None:
@@ -46,7 +42,7 @@ def take(order_no: str, incoming: Incoming, address: str) -> None:
 def _taken(order_no: str, incoming: Incoming, address: str) -> str:
     if not ORDER_NO.fullmatch(order_no):
         return REFUSED
-    each, together = _rates
+    each, together = _rates()
     if not (each.hit(address) and together.hit("")):
         return LIMITED
     for channel in Channel.select().where(Channel.enabled).order_by(Channel.id):

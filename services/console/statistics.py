@@ -21,6 +21,7 @@ import business_clock
 from models.db.base import Statement
 from models.tables.merchant import Merchant
 from models.tables.order import CANCELLED, COMPLETED, History, Order
+from runtime import Part
 from services.platform import clock, cpu_affinity
 
 DAYS = 30
@@ -213,10 +214,6 @@ class _Kept:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self.forget()
-
-    def forget(self) -> None:
-        """Know nothing: another database was opened, or orders were put in by another way than one by one."""
         self._days: OrderedDict[tuple[Pieces, int], _Days] = OrderedDict()
 
     def of(self, zone: tzinfo) -> Statistics:
@@ -237,9 +234,9 @@ class _Kept:
             return days.result
 
 
-kept = _Kept()
+_kept = Part(_Kept)
 
 
 def of(zone: tzinfo) -> Statistics:
     """The last DAYS days in this zone, at most FRESH seconds old."""
-    return kept.of(zone)
+    return _kept().of(zone)

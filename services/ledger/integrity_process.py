@@ -13,7 +13,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from models.db.base import open_database, open_postgres
+from runtime import Runtime
 from services.ledger import integrity
+from settings import Settings
 
 
 def main() -> None:
@@ -21,6 +23,7 @@ def main() -> None:
     with suppress(OSError):
         os.nice(10)
     given = json.loads(sys.stdin.readline())
+    Runtime(Settings()).enter()
     if given["url"]:
         open_postgres(given["url"], 2)
     else:

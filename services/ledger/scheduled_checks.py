@@ -17,6 +17,7 @@ from models.db.base import database
 from models.db.writer import transaction
 from models.tables.ledger import LedgerAccount, Posting
 from models.tables.maintenance import FAILED, HOLDS, OFF, Verification
+from runtime import Part, current
 from services.errors import N_, OperatorError
 from services.platform import cpu_affinity, storage_health
 from settings import Settings
@@ -121,7 +122,9 @@ class _Runs:
     def start(self, run: Verification) -> None:
         """See to a run that was begun, in a thread of its own."""
         with self._lock:
-            self._thread = threading.Thread(target=self._run, args=[run], name="verification", daemon=True)
+            self._thread = threading.Thread(
+                target=current().bound(self._run), args=[run], name="verification", daemon=True
+            )
             self._thread.start()
 
     def _run(self, run: Verification) -> None:
@@ -140,7 +143,7 @@ class _Runs:
             _end(run, FAILED, {"the verification came to no end": [str(error)]}, time.monotonic() - began)
 
     def _proven(self, run: Verification) -> dict[str, list[str]]:
-        child = self._child_of(settings.active())
+        child = self._child_of(current().settings)
         try:
             while True:
                 try:
@@ -183,18 +186,18 @@ class _Runs:
         if thread is not None:
             thread.join()
 
-    def allow(self) -> None:
-        """The service begins: what was given up may run again."""
-        self._stopping = False
+
+_runs = Part(_Runs)
 
 
-_runs = _Runs()
-stop, allow = _runs.stop, _runs.allow
+def stop() -> None:
+    """Give up what is under way, and wait until that is put down."""
+    _runs().stop()
 
 
 def start(who: str) -> None:
     """Verify in the background. Raises OperatorError where that is under way already."""
-    _runs.start(_begin(who))
+    _runs().start(_begin(who))
 
 
 def _is_due(every: int) -> bool:
@@ -213,4 +216,4 @@ def run_if_due(chosen: Settings) -> None:
         run = _begin("service")
     except OperatorError:  # somebody else was quicker, or a run was killed a moment ago
         return
-    _runs.see_to(run)
+    _runs().see_to(run)

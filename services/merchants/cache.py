@@ -15,6 +15,7 @@ from gateways.addresses import Network, network_of
 from models.tables.channel import Channel
 from models.tables.merchant import Merchant
 from models.tables.setup_version import revision
+from runtime import Part
 from services.security import sandbox_guard
 
 FRESH = 0.02  # seconds until the database is asked again whether anything changed
@@ -42,23 +43,23 @@ class _Directory:
         self.known: dict[Any, Known] = {}
 
 
-# Replaced as a whole, so that whoever looks sees one state of it.
-_current = [_Directory()]
+# The list's one item is replaced as a whole, so that readers see one state of it.
+_newest = Part(lambda: [_Directory()])
 
 
 def _up_to_date() -> dict[Any, Known]:
-    directory = _current[0]
+    directory = _newest()[0]
     if directory.revision < 0 or time.monotonic() - directory.looked_at > FRESH:
         looked_at, number = time.monotonic(), revision()
         if number != directory.revision:
-            directory = _current[0] = _Directory(number)
+            directory = _newest()[0] = _Directory(number)
         directory.looked_at = looked_at
     return directory.known
 
 
 def forget() -> None:
     """Know nothing any more: something changed in this process, or another database was opened."""
-    _current[0] = _Directory()
+    _newest()[0] = _Directory()
 
 
 def _read(condition: Any) -> Known | None:

@@ -11,34 +11,29 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import settings
 from models.queries import order_page, search
 from models.tables.merchant import Merchant
+from runtime import Part, current
 from services.errors import ApiError, Code
 from services.platform import cpu_affinity
 from services.platform.rate_limits import Rate
 
-_short: list[Rate] = []
+_short = Part(lambda: Rate(current().settings.short_searches, seconds=1))
 _lock = threading.Lock()
-_reading: set[int] = set()  # the ids of merchants one of whose searches reads all orders
-
-
-def begin() -> None:
-    """Count from nothing, by the settings' limit."""
-    _short[:] = [Rate(settings.active().short_searches, seconds=1)]
+_reading: Part[set[int]] = Part(set)  # the ids of merchants one of whose searches reads all orders
 
 
 @contextmanager
 def _only_one(merchant: Merchant) -> Iterator[None]:
     with _lock:
-        if merchant.id in _reading:
+        if merchant.id in _reading():
             raise ApiError(Code.TOO_MANY_REQUESTS, retry_after=1)
-        _reading.add(merchant.id)
+        _reading().add(merchant.id)
     try:
         yield
     finally:
         with _lock:
-            _reading.discard(merchant.id)
+            _reading().discard(merchant.id)
 
 
 def page(merchant: Merchant, query: dict[str, Any]) -> order_page.Page:
@@ -48,8 +43,8 @@ def page(merchant: Merchant, query: dict[str, Any]) -> order_page.Page:
         ApiError: Code.TOO_MANY_REQUESTS, too many short searches, or another one that reads all orders is under way.
     """
     text = query.get("merchant_order_no")
-    if text is not None and len(text) < search.LEAST and not _short[0].hit(merchant.key):
-        raise ApiError(Code.TOO_MANY_REQUESTS, retry_after=_short[0].retry_after(merchant.key))
+    if text is not None and len(text) < search.LEAST and not _short().hit(merchant.key):
+        raise ApiError(Code.TOO_MANY_REQUESTS, retry_after=_short().retry_after(merchant.key))
 
     def read_all(read: Callable[[], search.Ids]) -> search.Ids:
         with _only_one(merchant):

@@ -7,11 +7,11 @@ from typing import Any
 from peewee import fn
 
 import business_clock
-import settings
 from gateways.base import ChannelRefused, ChannelUnknown, State
 from models.db.writer import transaction
 from models.tables.merchant import Merchant
 from models.tables.order import BUY, MONEY_IN, PAID, Order, PaymentException
+from runtime import current
 from services.channels.bulkhead import waiting_for
 from services.channels.calls import LATE, driver_of
 from services.errors import N_, OperatorError
@@ -31,7 +31,7 @@ def _money_in(*about: Any) -> Any:
 
 def ends_at(order: Order) -> int | None:
     """Unix time at which a claim is cancelled unless the money came; None if it is no claim, or does not expire."""
-    expiry = settings.active().claim_expiry
+    expiry = current().settings.claim_expiry
     return order.updatetime + expiry if order.status == PAID and expiry else None
 
 
@@ -44,7 +44,7 @@ def is_over(order: Order, now: int) -> bool:
 @transaction
 def take_up() -> int:
     """Make claims due that are over but not due soon, such as those from before the setting; return how many."""
-    now, expiry = business_clock.now(), settings.active().claim_expiry
+    now, expiry = business_clock.now(), current().settings.claim_expiry
     # By merchant, so that an index finds them.
     claims = (Order.merchant.in_(Merchant.select(Merchant.id)), Order.order_type == BUY, Order.status == PAID)
     blocked = _money_in(PaymentException.order == Order.id)

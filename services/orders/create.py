@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import business_clock
-import settings
 from gateways.base import ChannelRefused, ChannelUnknown, Driver, Opened
 from models.db.base import database
 from models.db.keyed_mutex import one_at_a_time
@@ -16,6 +15,7 @@ from models.queries import order_range
 from models.tables.account import ReceivingAccount
 from models.tables.channel import Channel
 from models.tables.order import CANCELLED, PENDING, Order
+from runtime import current
 from services.channels.bulkhead import waiting_for
 from services.channels.calls import FIRST_ASK, account_details, ask, driver_of, keep_account, payment_of
 from services.channels.order_numbers import keep_apart, new_order_no
@@ -127,7 +127,7 @@ def place_buy(call: Call, channel: Channel, wanted: dict[str, Any]) -> Placed:
         ApiError: 50201 where the channel said no (the order is cancelled), or a code of `replay`.
     """
     now = business_clock.now()
-    expires_at = now + settings.active().buy_expiry
+    expires_at = now + current().settings.buy_expiry
     driver = driver_of(channel)
     at_once = not (driver.opens_locally or driver.opens_on_view)
     name = wanted.get("customer_name")

@@ -266,7 +266,7 @@ def hand_over(order: Order) -> Report:
 @transaction
 def _begins_to_hand_over(order: Order, shown_after: int) -> bool:
     """Take the order anew, for what is next may pay; and put down until when its channel may not show it."""
-    if not clock.seen.is_heeded():
+    if not clock.seen().is_heeded():
         return False  # the clock was set just now: `keep_promises` comes first
     now = business_clock.now()
     return order.begin_to_hand_over(now, now + LEASE, now + shown_after if shown_after else None)

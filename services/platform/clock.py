@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from runtime import Part, current
 from services.platform import storage_health
 
 log = logging.getLogger(__name__)
@@ -37,14 +38,10 @@ class _Stretch:
 
 
 class Clock:
-    """The stretches between the jumps since `begin`: one, where nobody sets the clock."""
+    """The stretches between the jumps: one, where nobody sets the clock."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self.begin()
-
-    def begin(self) -> None:
-        """Know nothing of before."""
         now = steady()
         self._stretches = [_Stretch(now, time.time() - now)]
         self.set_backs = 0
@@ -52,7 +49,7 @@ class Clock:
 
     @property
     def moved(self) -> float:
-        """Seconds by which the clock was set since `begin`: ahead, less back."""
+        """Seconds by which the clock was set since it was created: ahead, less back."""
         return self._stretches[-1].offset - self._stretches[0].offset
 
     def is_heeded(self) -> bool:
@@ -111,7 +108,7 @@ class Clock:
         )
 
 
-seen = Clock()
+seen = Part(Clock)
 
 
 class Watch(threading.Thread):
@@ -121,20 +118,21 @@ class Watch(threading.Thread):
     """
 
     def __init__(self, then: Callable[[float], None]):
-        super().__init__(name="clock", daemon=True)
+        super().__init__(name="clock", daemon=True, target=current().bound(self._watch))
         self._then, self._ended = then, threading.Event()
 
-    def run(self) -> None:
-        """Until `stop`."""
-        seen.look()
+    def _watch(self) -> None:
+        seen().look()
         done: tuple[float, int] | None = None
-        began = seen.moved
+        began = seen().moved
         while not self._ended.is_set():
-            seen.look()
-            if (now := (seen.moved, seen.set_backs)) != done and self._succeeds(now[0] - (done[0] if done else began)):
-                done, seen.heeded = now, now[0]
+            seen().look()
+            if (now := (seen().moved, seen().set_backs)) != done and self._succeeds(
+                now[0] - (done[0] if done else began)
+            ):
+                done, seen().heeded = now, now[0]
             self._ended.wait(LOOK_SECONDS)
-        seen.heeded = None
+        seen().heeded = None
 
     def _succeeds(self, ahead: float) -> bool:
         try:

@@ -8,8 +8,8 @@ import threading
 import time
 from ipaddress import ip_network
 
-import settings
 from gateways.addresses import address_of
+from runtime import Part, current
 
 REMEMBERED = 50_000
 
@@ -76,12 +76,7 @@ NEAR = tuple(  # where a proxy of one's own is: this machine, a container's host
     ip_network(text) for text in ("127.0.0.0/8", "::1/128", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7")
 )
 
-_forwarded = threading.Event()  # a request came through a proxy that is not counted
-
-
-def begin() -> None:
-    """Forget what was seen."""
-    _forwarded.clear()
+_forwarded = Part(threading.Event)  # a request came through a proxy that is not counted
 
 
 def notice(address: str) -> None:
@@ -90,20 +85,20 @@ def notice(address: str) -> None:
     Args:
         address: where it comes from. Anybody may send the header; only one from a near address suggests a proxy.
     """
-    if settings.active().trusted_proxies or _forwarded.is_set():
+    if current().settings.trusted_proxies or _forwarded().is_set():
         return
     source = address_of(address)
     if source is not None and any(source in network for network in NEAR):
-        _forwarded.set()
+        _forwarded().set()
         log.warning("%s", warning())
 
 
 def warning() -> str:
     """One sentence with the cause and the remedy; empty if nothing suggests a proxy that is not counted."""
-    chosen = settings.active()
+    chosen = current().settings
     if chosen.trusted_proxies:
         return ""
-    if _forwarded.is_set():
+    if _forwarded().is_set():
         return f"requests arrive with X-Forwarded-For from a proxy nearby, but trusted_proxies is 0: {REMEDY}"
     if chosen.site_url.startswith("https:"):
         return f"site_url is https, which only a proxy in front can serve, but trusted_proxies is 0: {REMEDY}"

@@ -15,10 +15,10 @@ from typing import Any
 
 from peewee import DatabaseError
 
-import settings
 from models.db.base import database
 from models.db.errors import HANGING, Fault, fault_of
 from models.tables.setup_version import touch
+from runtime import Part, current
 
 log = logging.getLogger(__name__)
 
@@ -28,14 +28,14 @@ FRESH = 2  # seconds that a trial write counts
 PATIENCE = 0.2  # seconds that one who asks waits for a trial to end
 HANGS = 10.0  # seconds after which a trial that does not end is a fault of its own
 
-_said: dict[Fault, float] = {}
+_said: Part[dict[Fault, float]] = Part(dict)
 
 
 def report(error: BaseException) -> Fault | None:
     """The fault behind an error, with a line in the log now and then; None where it is something else."""
     fault = fault_of(error)
-    if fault is not None and time.monotonic() - _said.get(fault, -LOG_SECONDS) >= LOG_SECONDS:
-        _said[fault] = time.monotonic()
+    if fault is not None and time.monotonic() - _said().get(fault, -LOG_SECONDS) >= LOG_SECONDS:
+        _said()[fault] = time.monotonic()
         log.error("%s (%s)", fault.text, error)
     return fault
 
@@ -62,7 +62,7 @@ def free(folder: Path) -> int:
 
 def _need_room() -> None:
     """Raise OSError where the disk has hardly any room left: a write as small as a trial's may still find some."""
-    if free(settings.active().instance) < LEAST_FREE:
+    if free(current().settings.instance) < LEAST_FREE:
         raise OSError(errno.ENOSPC, f"less than {LEAST_FREE} bytes free")
 
 
@@ -71,10 +71,6 @@ class _Trial:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self.forget()
-
-    def forget(self) -> None:
-        """Know nothing: another database was opened."""
         self._at = -float(FRESH)
         self._began = 0.0
         self._fault: Fault | None = None
@@ -85,7 +81,7 @@ class _Trial:
         with self._lock:
             running = self._thread is not None and self._thread.is_alive()
             if not running and time.monotonic() - self._at >= FRESH:
-                self._thread = threading.Thread(target=self._run, name="trial", daemon=True)
+                self._thread = threading.Thread(target=current().bound(self._run), name="trial", daemon=True)
                 self._thread.start()
                 self._began = time.monotonic()
         if (thread := self._thread) is not None:
@@ -110,4 +106,9 @@ class _Trial:
             database.close()
 
 
-trial = _Trial()
+_trial = Part(_Trial)
+
+
+def trial() -> Fault | None:
+    """Return what keeps the database from being written, if anything, by the last trial that has ended."""
+    return _trial()()

@@ -11,9 +11,9 @@ from math import ceil
 from peewee import fn
 
 import business_clock
-import settings
 from models.tables.order import Order
 from models.tables.outbox import Callback
+from runtime import Part, current
 from services.errors import N_, OperatorError
 from services.platform.fair_pool import FairPool
 from services.sandbox import clock_offset, simulator
@@ -64,13 +64,13 @@ class Sweeps:
         return True
 
 
-_sweeps: list[Sweeps] = []
-_one_at_a_time = threading.Lock()
+_sweeps: Part[list[Sweeps]] = Part(list)
+_one_at_a_time = Part(threading.Lock)
 
 
 def use(sweeps: Sweeps | None) -> None:
     """These do what is due from now on; None: nobody does."""
-    _sweeps[:] = [sweeps] if sweeps else []
+    _sweeps()[:] = [sweeps] if sweeps else []
 
 
 def next_due() -> int | None:
@@ -88,13 +88,13 @@ def move(seconds: int) -> Moved:
     Raises:
         OperatorError: this is no demo, or it would be too far ahead.
     """
-    with _one_at_a_time:
+    with _one_at_a_time():
         return _move(business_clock.ahead() + seconds)
 
 
 def move_to_next() -> Moved:
     """Move the clock to when the next thing is due. Raises OperatorError: nothing is."""
-    with _one_at_a_time:
+    with _one_at_a_time():
         due = next_due()
         if due is None:
             raise OperatorError(N_("nothing is due"))
@@ -106,11 +106,11 @@ def _until(due: int) -> int:
 
 
 def _move(target: int) -> Moved:
-    if not settings.active().demo:
+    if not current().settings.demo:
         raise OperatorError(N_("only the demo's clock can be moved"))
     if target > MOST_AHEAD:
         raise OperatorError(N_("the clock can be ten years ahead at most"))
-    sweeps = next(iter(_sweeps), None)  # the service may be told to stop meanwhile
+    sweeps = next(iter(_sweeps()), None)  # the service may be told to stop meanwhile
     give_up, done = time.monotonic() + MOVE_SECONDS, sweeps is not None
     least, steps = 1, 0
     while sweeps and done:

@@ -6,9 +6,9 @@ import logging
 import sqlite3
 
 import business_clock
-import settings
 from gateways.sandbox.simulator import books
 from models.tables.merchant import Merchant
+from runtime import current
 
 log = logging.getLogger(__name__)
 
@@ -29,7 +29,7 @@ def recall(knows_demo: bool = True) -> None:
 
 def _is_demos() -> bool:
     """Is the database a demo's, or about to be one? Never one with real merchants only, whatever the settings say."""
-    return Merchant.any_demo() or (settings.active().demo and not Merchant.select().exists())
+    return Merchant.any_demo() or (current().settings.demo and not Merchant.select().exists())
 
 
 def keep(seconds: int) -> None:

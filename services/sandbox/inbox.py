@@ -13,6 +13,7 @@ from typing import Any
 import business_clock
 from models.tables.merchant import Merchant
 from models.tables.order import Order
+from runtime import Part
 from schemas.strict_json import parse
 from services.callbacks import test_callback
 from services.errors import N_
@@ -85,14 +86,9 @@ class Inbox:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self.begin()
-
-    def begin(self) -> None:
-        """Empty, and answering 200."""
-        with self._lock:
-            self._arrivals: deque[Arrival] = deque(maxlen=KEPT)
-            self._behaviour = Behaviour()
-            self._count = 0
+        self._arrivals: deque[Arrival] = deque(maxlen=KEPT)
+        self._behaviour = Behaviour()
+        self._count = 0
 
     def clear(self) -> None:
         """Forget what came; what is answered stays."""
@@ -187,4 +183,4 @@ def _whose(kind: str, order_no: str) -> list[Merchant]:
     return [order.merchant] if order else []
 
 
-inbox = Inbox()
+inbox = Part(Inbox)

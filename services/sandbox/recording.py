@@ -8,6 +8,7 @@ from typing import Any
 
 import business_clock
 from models.tables.order import Order
+from runtime import Part
 from schemas.contract import AUTH
 from services.console import timeline
 from services.errors import Code
@@ -33,30 +34,30 @@ class _Step:
 
 
 _lock = threading.Lock()
-_steps: list[_Step] = []
+_steps: Part[list[_Step]] = Part(list)
 
 
 def begin() -> None:
     """Forget what was done so far."""
     with _lock:
-        _steps.clear()
+        _steps().clear()
 
 
 def count() -> int:
     """How many steps were kept."""
-    return len(_steps)
+    return len(_steps())
 
 
 def note(facts: dict[str, Any], order_no: str = "") -> None:
     """Keep a step, as scenarios have it but for the order's name."""
     with _lock:
-        if len(_steps) < MOST:
-            _steps.append(_Step(facts, order_no, business_clock.now()))
+        if len(_steps()) < MOST:
+            _steps().append(_Step(facts, order_no, business_clock.now()))
 
 
 def is_full() -> bool:
     """Is nothing more kept?"""
-    return len(_steps) >= MOST
+    return len(_steps()) >= MOST
 
 
 def is_worth_it(answer: dict[str, Any]) -> bool:
@@ -89,7 +90,7 @@ def seen_of(order: Order) -> dict[str, Any]:
 def scenario() -> dict[str, Any]:
     """All that was kept, as `flask scenario run` reads it; the time between steps is a move of the clock."""
     with _lock:
-        kept = list(_steps)
+        kept = list(_steps())
     names: dict[str, str] = {}
     steps: list[dict[str, Any]] = []
     at = kept[0].at if kept else 0

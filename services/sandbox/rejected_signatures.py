@@ -8,6 +8,8 @@ import time
 from collections import deque
 from dataclasses import dataclass
 
+from runtime import Part
+
 KEPT = 20
 
 
@@ -28,26 +30,20 @@ class Unsigned:
         return self.path.rsplit("/", 1)[-1]
 
 
-_kept: deque[Unsigned] = deque(maxlen=KEPT)
-_numbers = itertools.count(1)
+_kept: Part[deque[Unsigned]] = Part(lambda: deque(maxlen=KEPT))
+_numbers = Part(lambda: itertools.count(1))
 _lock = threading.Lock()
-
-
-def forget() -> None:
-    """Know of none."""
-    with _lock:
-        _kept.clear()
 
 
 def keep(api_key: str, path: str, query: str, body: bytes) -> int:
     """Remember one; its number."""
     with _lock:
-        one = Unsigned(next(_numbers), int(time.time()), api_key, path, query, body)
-        _kept.appendleft(one)
+        one = Unsigned(next(_numbers()), int(time.time()), api_key, path, query, body)
+        _kept().appendleft(one)
     return one.number
 
 
 def lately() -> list[Unsigned]:
     """Those that are remembered, newest first."""
     with _lock:
-        return list(_kept)
+        return list(_kept())

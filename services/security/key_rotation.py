@@ -95,7 +95,7 @@ def rotate(folder: Path, *, keep_old: bool = False, wait: float = IN_FLIGHT, onl
         VaultLocked: something in the database opens with none of the keys; none was dropped.
     """
     with _alone(folder):
-        ring = vault.current()
+        ring = vault.key_ring()
         if database.is_shared and ring.file is not None and not only_host:
             raise OperatorError(
                 f"other hosts don't see a new key in {ring.file}: change it by vault_key on all of them "
@@ -115,7 +115,7 @@ def _in_setting(ring: Ring) -> Iterator[str]:
 def _in_file(ring: Ring, file: Path, keep_old: bool, wait: float) -> Iterator[str]:
     if not _begun(ring):
         _write(file, [Fernet.generate_key().decode(), *ring.keys])
-        ring = vault.current()
+        ring = vault.key_ring()
         yield f"{file} has a new key: copy the file to a safe place"
     yield from _seal_all(ring)
     if keep_old:

@@ -15,6 +15,7 @@ from models.db.writer import after_commit, grouped, transaction
 from models.tables.merchant import Merchant
 from models.tables.order import Order
 from models.tables.replay import END, START, IdempotencyKey, Nonce, drop_old
+from runtime import Part
 from services.errors import ApiError, Code
 from services.platform import clock
 from services.security import signing
@@ -32,16 +33,12 @@ _spent = Statement(lambda v: Nonce.select(Nonce.createtime).where(Nonce.merchant
 class NonceMemory:
     """The nonces of the last minutes, in two generations: remembered for one to two lifetimes.
 
-    Those of orders are in the database and need not be here, so orders cost no memory. On Postgres all of them
+    Those of orders are in the database and need not be here, so orders cost no memory(). On Postgres all of them
     are there, for other hosts to see, and here only while their request runs.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self.forget()
-
-    def forget(self) -> None:
-        """Start empty."""
         self._now: set[tuple[int, str]] = set()
         self._before: set[tuple[int, str]] = set()
         self._turns_at = clock.steady() + GOOD_FOR
@@ -69,7 +66,7 @@ class NonceMemory:
             self._before.difference_update(nonces)
 
 
-memory = NonceMemory()
+memory = Part(NonceMemory)
 
 
 @dataclass(frozen=True)
@@ -91,19 +88,19 @@ def is_fresh(timestamp: int) -> bool:
     """Is it within the window; and if the clock was set back, not of a time whose nonces are forgotten already?"""
     if abs(int(time.time()) - timestamp) > WINDOW:
         return False
-    clock.seen.use()
-    return not clock.seen.is_lost(timestamp, WINDOW + 1, GOOD_FOR)
+    clock.seen().use()
+    return not clock.seen().is_lost(timestamp, WINDOW + 1, GOOD_FOR)
 
 
 def spend_nonce(merchant: Merchant, nonce: str) -> None:
     """Spend a nonce in memory, where all but those of orders are. Raises ApiError INVALID_NONCE."""
-    if not memory.spend(merchant.id, nonce):
+    if not memory().spend(merchant.id, nonce):
         raise ApiError(Code.INVALID_NONCE)
 
 
 def refuse_order_nonce(merchant: Merchant, nonce: str) -> None:
     """Refuse a nonce that an earlier order was created with. Raises ApiError INVALID_NONCE."""
-    if memory.holds(merchant.id, nonce) and _spent.run(merchant=merchant.id, nonce=nonce).fetchone():
+    if memory().holds(merchant.id, nonce) and _spent.run(merchant=merchant.id, nonce=nonce).fetchone():
         raise ApiError(Code.INVALID_NONCE)
 
 
@@ -115,7 +112,7 @@ def keep_nonce(merchant: Merchant, nonce: str) -> None:
     """
     if not database.is_shared:
         refuse_order_nonce(merchant, nonce)
-    elif memory.holds(merchant.id, nonce) and not _keep((merchant.id, nonce)):
+    elif memory().holds(merchant.id, nonce) and not _keep((merchant.id, nonce)):
         raise ApiError(Code.INVALID_NONCE)
 
 
@@ -132,7 +129,7 @@ def _keep(spent: list[tuple[int, str]]) -> list[bool]:
     rows = [{"merchant": merchant, "nonce": nonce, "createtime": now} for merchant, nonce in sorted(spent)]
     added = Nonce.insert_many(rows).on_conflict_ignore().returning(Nonce.merchant, Nonce.nonce).tuples().execute()
     new = set(added)
-    after_commit(lambda: memory.release(spent))
+    after_commit(lambda: memory().release(spent))
     return [each in new for each in spent]
 
 
@@ -171,7 +168,7 @@ def record(spent: list[tuple[Call, Order | None, int | None]]) -> None:
     """
     now = int(time.time())
     nonces = [(call.merchant.id, call.nonce) for call, _, _ in spent]
-    after_commit(lambda: memory.release(nonces))
+    after_commit(lambda: memory().release(nonces))
     try:
         Nonce.add_all([{"merchant": merchant, "nonce": nonce, "createtime": now} for merchant, nonce in nonces])
     except IntegrityError:
@@ -214,7 +211,7 @@ def purge() -> None:
 
     It goes through each table from where it stopped the last time, at most to the end.
     """
-    old = clock.seen.before(GOOD_FOR)
+    old = clock.seen().before(GOOD_FOR)
     if old is None:
         return
     for table, kept in ((Nonce, GOOD_FOR), (IdempotencyKey, KEY_KEPT)):

@@ -13,7 +13,6 @@ from typing import Any
 from peewee import fn
 
 import business_clock
-import settings
 from gateways.base import Driver
 from gateways.sandbox.driver import SandboxDriver
 from models.db.writer import transaction
@@ -21,6 +20,7 @@ from models.tables.channel import Channel
 from models.tables.ledger import AVAILABLE, CLEARING, HELD, Entry, LedgerAccount, Posting
 from models.tables.merchant import Merchant
 from models.tables.order import CONFIRMED, PENDING, SELL, Order
+from runtime import current
 from services.errors import N_, OperatorError
 
 log = logging.getLogger(__name__)
@@ -43,12 +43,12 @@ class NoSandbox(Driver):
 
 def is_barred(channel: Channel) -> bool:
     """Is it a sandbox channel outside demo mode?"""
-    return channel.driver == SandboxDriver.name and not settings.active().demo
+    return channel.driver == SandboxDriver.name and not current().settings.demo
 
 
 def channels() -> list[Channel]:
     """The sandbox channels, by id, if this is not demo mode."""
-    if settings.active().demo:
+    if current().settings.demo:
         return []
     return list(Channel.select().where(Channel.driver == SandboxDriver.name).order_by(Channel.id))
 

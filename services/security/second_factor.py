@@ -11,9 +11,9 @@ from urllib.parse import urlsplit
 import pyotp
 from pyotp.exceptions import OTPVerificationError
 
-import settings
 from models.db.writer import transaction
 from models.tables.operator import Operator, RecoveryCode, SecondFactor
+from runtime import current
 from services.errors import N_, OperatorError
 from services.security import operators, sessions, vault
 
@@ -32,7 +32,7 @@ def new_secret() -> str:
 
 def address(secret: str, name: str) -> str:
     """What the QR code for an app says: an otpauth:// address with the secret."""
-    issuer = f"Merchant orders ({urlsplit(settings.active().public_url).hostname})"
+    issuer = f"Merchant orders ({urlsplit(current().settings.public_url).hostname})"
     return pyotp.TOTP(secret).provisioning_uri(name=name, issuer_name=issuer)
 
 
@@ -49,7 +49,7 @@ def of_all() -> set[int]:
 
 def is_required() -> bool:
     """Return whether every account must have one (`second_factor_required`)."""
-    return settings.active().second_factor_required
+    return current().settings.second_factor_required
 
 
 def is_missing(operator: Operator) -> bool:

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import TypeVar
 
 import business_clock
-import settings
 from models.db.writer import transaction
 from models.tables.operator import PayoutRequest
 from models.tables.order import Order
+from runtime import current
 from services.errors import N_, OperatorError
 from services.security import audit
 
@@ -21,7 +21,7 @@ ALONE = "from the command line, without a second operator"
 
 def is_above(fen: int) -> bool:
     """Is this amount one that two operators must pay out?"""
-    return 0 < settings.active().second_operator_above < fen
+    return 0 < current().settings.second_operator_above < fen
 
 
 def is_needed(order: Order, amount: int | None = None) -> bool:

@@ -11,6 +11,7 @@ from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 
 import business_clock
 from models.tables.merchant import Merchant
+from runtime import Part
 from services.platform import files
 
 log = logging.getLogger(__name__)
@@ -47,7 +48,7 @@ class Ring:
         return self._fernet.rotate(token.encode()).decode()
 
 
-_ring: list[Ring] = []
+_ring: Part[list[Ring]] = Part(list)
 
 
 def _stamp(file: Path) -> tuple[int, ...] | None:
@@ -59,9 +60,9 @@ def _stamp(file: Path) -> tuple[int, ...] | None:
     return seen.st_ino, seen.st_mtime_ns, seen.st_size
 
 
-def current() -> Ring:
+def key_ring() -> Ring:
     """The ring, read again where its file has changed: `flask vault rotate` does that while the service runs."""
-    ring = _ring[0]
+    ring = _ring()[0]
     if ring.file is not None and ring.stamp != (stamp := _stamp(ring.file)):
         try:
             ring = Ring.read(ring.file)
@@ -69,7 +70,7 @@ def current() -> Ring:
             # All that is in the database opens with the keys at hand, and nobody else has them any more.
             log.error("%s can't be used, put the right one back: %s", ring.file, error)
             ring.stamp = stamp
-        _ring[0] = ring
+        _ring()[0] = ring
     return ring
 
 
@@ -86,31 +87,37 @@ def open_vault(keys: str, path: Path, *, create: bool) -> None:
         if create and not keys and not path.exists():
             with suppress(FileExistsError):  # another process was quicker
                 files.write(path, Fernet.generate_key().decode() + "\n", files.finish)
-        _ring[:] = [Ring(keys) if keys else Ring.read(path)]
+        _ring()[:] = [Ring(keys) if keys else Ring.read(path)]
     except OSError as error:
         raise VaultLocked(f"{path}: {error.strerror}; put the key file back") from None
     except ValueError:
         where = "ORDERS_VAULT_KEY" if keys else path
         raise VaultLocked(f"{where} holds no key, or a damaged one: put the right one back") from None
-    unseal.cache_clear()
+    _opened().cache_clear()
 
 
 def seal(text: str) -> str:
     """The sealed form of a text."""
-    return current().seal(text)
+    return key_ring().seal(text)
 
 
-@lru_cache(maxsize=4096)
 def unseal(token: str) -> str:
     """The text of a sealed form.
 
     Raises:
         VaultLocked: it was sealed with a key that is not here.
     """
-    for ring in (lambda: _ring[0], current):
+    return _opened()(token)
+
+
+def _open(token: str) -> str:
+    for ring in (lambda: _ring()[0], key_ring):
         with suppress(InvalidToken):
             return ring().open(token)
     raise VaultLocked("the database was sealed with another key: put the right one back (vault.key, or vault_key)")
+
+
+_opened = Part(lambda: lru_cache(maxsize=4096)(_open))
 
 
 def same(token: str, other: str) -> bool:

@@ -8,7 +8,6 @@ from typing import Any
 
 from peewee import fn
 
-import settings
 from models.db.base import database
 from models.tables.channel import Channel
 from models.tables.ledger import AVAILABLE, HELD, Entry, LedgerAccount, Posting
@@ -26,6 +25,7 @@ from models.tables.order import (
     Order,
     PaymentException,
 )
+from runtime import current
 from services.ledger.fees import share
 from services.orders.positions import COMPLETE, CREDIT, PAID_OUT
 from services.statements.line_orders import COLUMNS, chunks, orders_of
@@ -58,7 +58,7 @@ class Days:
     def neighbour(self, order: Order, at: int) -> int:
         """-1 or 1 where it may stand in the statement of the day before or after, else 0."""
         moment = self.moment(order, at)
-        late = settings.active().buy_expiry if self.by_creation else 0
+        late = current().settings.buy_expiry if self.by_creation else 0
         return -1 if moment < self.since + EDGE else 1 if moment >= self.until - EDGE - late else 0
 
     def around(self, at: Any) -> Any:

@@ -48,7 +48,7 @@ def world(app, http, flask):
     world.send, world.api, world.other = send, Api(send), Api(send, "other")
     world.post = lambda fields, headers=None: world.api.post("createOrder", json.dumps(fields).encode(), headers)
     yield world
-    envelope.draining.clear()
+    envelope.draining().clear()
 
 
 for name, body in {
@@ -158,7 +158,7 @@ def channel_refused(world):
 
 @row(50300, "shutting down")
 def shutting_down(world):
-    envelope.draining.set()
+    envelope.draining().set()
     return world.api.buy()
 
 

@@ -102,7 +102,7 @@ class TestRates:
 
     def test_many_addresses_together_can_have_only_so_many_verified(self, http, monkeypatch, listed, clock):
         monkeypatch.setattr(unknown_notices, "TOGETHER", 4)
-        unknown_notices.begin()
+        unknown_notices._rates.forget()
         for number in range(6):
             self.send(http, number, f"203.0.113.{number}")
         assert len(listed()) == 4

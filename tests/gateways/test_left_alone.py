@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-import settings
 from models.tables.order import Order
+from runtime import current
 from services import jobs
 from services.orders import due, payouts
 from services.platform import clock
@@ -185,7 +185,7 @@ def _watched(then):
     watch = clock.Watch(then)
     watch.start()
     try:
-        until(lambda: clock.seen.heeded is not None)
+        until(lambda: clock.seen().heeded is not None)
         yield
     finally:
         watch.stop()
@@ -218,9 +218,9 @@ def test_a_service_that_runs_keeps_its_promise_when_the_clock_is_set_ahead(promi
 
     told, beginning = kept(), datetime.now(UTC)
     time_machine.move_to(beginning)
-    stop = jobs.start(settings.active())
+    stop = jobs.start(current().settings)
     try:
-        until(lambda: clock.seen.heeded is not None)
+        until(lambda: clock.seen().heeded is not None)
         time_machine.shift(2 * HOUR)
         until(lambda: kept() > told)
         wake(promised)

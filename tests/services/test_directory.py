@@ -138,10 +138,10 @@ def test_what_a_failed_transaction_changed_is_not_believed(always_asked, api):
 
 def test_strangers_are_not_remembered(api, http):
     assert api.listed().code == 1
-    known = set(cache._current[0].known)
+    known = set(cache._newest()[0].known)
     for number in range(100):
         assert Api(http, f"stranger-{number}", "?").listed().code == 40101
-    assert set(cache._current[0].known) <= known
+    assert set(cache._newest()[0].known) <= known
 
 
 def test_in_the_running_service_a_command_s_change_counts(service):

@@ -4,9 +4,9 @@ import threading
 
 import pytest
 
-import settings
 from models.db import writer
 from models.db.writer import after_commit, transaction
+from runtime import current
 from services import jobs
 from services.callbacks import outbox
 from tests.support import until
@@ -27,9 +27,9 @@ def test_a_commit_that_wakes_the_sweep_while_the_jobs_are_stopped_holds_nothing_
     writing = threading.Thread(target=write, daemon=True)
     writing.start()
     assert begun.wait(20)
-    stop = jobs.start(settings.active())
+    stop = jobs.start(current().settings)
     stopping = threading.Thread(target=stop, daemon=True)
-    until(lambda: writer._writer._queue.qsize())  # a job waits for its turn to write
+    until(lambda: writer._writer()._queue.qsize())  # a job waits for its turn to write
     stopping.start()
     until(lambda: wakers[-1] is None)
     stopping.join(0.5)

@@ -13,11 +13,11 @@ from flask import url_for
 from flask_admin import AdminIndexView, expose
 from flask_babel import gettext, lazy_gettext
 
-import settings
 from blueprints.console import alert_texts, charts, locale
 from blueprints.console.pages.ledger import owed
 from models.tables.channel import Channel
 from models.tables.order import BUY, COMPLETED, SELL
+from runtime import current
 from schemas.views import PAY_METHOD_TEXTS
 from services.console import alerts, statistics, to_do
 from services.console.statistics import Statistics, Sum
@@ -120,7 +120,7 @@ class Dashboard(AdminIndexView):
     def index(self) -> str:
         """How the shop is doing."""
         shown, waits = statistics.of(locale.zone()), to_do.all_of_it()
-        found = [alert_texts.told(each) for each in alerts.findings(shown, waits, settings.active().verify_every)]
+        found = [alert_texts.told(each) for each in alerts.findings(shown, waits, current().settings.verify_every)]
         steps = to_do.steps()
         facts = {} if not to_do.is_over(steps) else self._numbers(shown)
         return self.render(

@@ -10,12 +10,12 @@ from flask import Response, flash, redirect
 from flask_admin import expose
 from flask_babel import gettext, lazy_gettext
 
-import settings
 from blueprints.console import access, labels
 from blueprints.console.alert_texts import ago
 from blueprints.console.forms import told
 from blueprints.console.layout import Page
 from blueprints.console.locale import local_time, yuan
+from runtime import current
 from services.errors import OperatorError
 from services.ledger import accounts as books
 from services.ledger import integrity, scheduled_checks
@@ -49,7 +49,7 @@ class Ledger(Page):
             state=scheduled_checks.state,
             last=scheduled_checks.last(),
             running=scheduled_checks.running(),
-            every=settings.active().verify_every,
+            every=current().settings.verify_every,
             ago=ago,
             owed=owed,
             owed_by_all=owed_by_all,

@@ -7,11 +7,11 @@ from typing import Any
 from flask import abort, flash, redirect, request, url_for
 from flask_admin import expose
 
-import settings
 from blueprints.console import access, action_labels, labels, order_labels
 from blueprints.console.forms import told
 from blueprints.console.layout import Page
 from models.tables.order import Order
+from runtime import current
 from schemas.views import hundredths
 from services.channels.calls import driver_of
 from services.console import available_actions, perform, timeline
@@ -37,7 +37,7 @@ def _given() -> perform.Given:
 
 def is_large_payout(order_no: str) -> bool:
     """Return whether the form pays out more than `confirm_above`. Raises NotFound."""
-    limit = settings.active().confirm_above
+    limit = current().settings.confirm_above
     return bool(limit) and perform.payout(found(order_no), request.form.get("action", ""), _given()) > limit
 
 

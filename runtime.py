@@ -1,0 +1,88 @@
+"""The state of one application: its settings, its open database and what its modules keep in memory.
+
+`create_app` makes a Runtime and keeps it in `app.extensions["runtime"]`. `current()` is the one that this thread works
+for: each request, job and command enters its application's. A module declares its state as a `Part`, which each
+Runtime makes at first use, so two applications in one process do not affect each other.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from contextvars import ContextVar
+from functools import wraps
+from typing import Any, Generic, ParamSpec, TypeVar
+
+from settings import Settings
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_entered: ContextVar[Runtime] = ContextVar("runtime")
+
+
+class Runtime:
+    """What one application keeps in this process.
+
+    `database` is peewee's, opened by `models/db/base.py`; `ahead` is in seconds (`business_clock.py`).
+    """
+
+    _newest: Runtime | None = None  # for threads that no application started, such as a debugger's
+
+    def __init__(self, settings: Settings):
+        self.settings = settings
+        self.database: Any = None
+        self.ahead = 0
+        self._parts: dict[Part[Any], Any] = {}
+        self._lock = threading.RLock()
+        Runtime._newest = self
+
+    def enter(self) -> None:
+        """Work for this runtime in this thread from now on."""
+        _entered.set(self)
+
+    def bound(self, call: Callable[P, T]) -> Callable[P, T]:
+        """Return the function so that it works for this runtime, whichever thread calls it."""
+
+        @wraps(call)
+        def run(*arguments: P.args, **named: P.kwargs) -> T:
+            self.enter()
+            return call(*arguments, **named)
+
+        return run
+
+    def part(self, part: Part[T]) -> T:
+        """Return this runtime's own value of a part, made at first use."""
+        if part not in self._parts:
+            with self._lock:
+                if part not in self._parts:
+                    self._parts[part] = part.make()
+        value: T = self._parts[part]
+        return value
+
+    def drop(self, part: Part[Any]) -> None:
+        """Forget this runtime's value of a part."""
+        self._parts.pop(part, None)
+
+
+class Part(Generic[T]):
+    """State of a module, one value for each Runtime: `_rate = Part(lambda: Rate(...))`, used as `_rate().hit(...)`."""
+
+    def __init__(self, make: Callable[[], T]):
+        self.make = make
+
+    def __call__(self) -> T:
+        """Return the current runtime's value."""
+        return current().part(self)
+
+    def forget(self) -> None:
+        """Drop the current runtime's value; the next use makes another."""
+        current().drop(self)
+
+
+def current() -> Runtime:
+    """Return the runtime that this thread works for. Raises LookupError if there is none."""
+    found = _entered.get(None) or Runtime._newest
+    if found is None:
+        raise LookupError("no application was created in this process")
+    return found

@@ -1,0 +1,94 @@
+"""Two applications in one process: each has its settings, database, keys, limits and memory to itself."""
+
+from __future__ import annotations
+
+import json
+from contextvars import Context
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flask import Flask
+
+import app
+import business_clock
+from runtime import Runtime, current
+from services.sandbox import seeding
+from services.security import vault
+from tests.databases import disconnect, settings_of
+from tests.support import Api, signed, through_flask
+
+
+@pytest.fixture
+def two(any_database: Any, tmp_path: Path) -> Any:
+    """Two demos, with folders and databases of their own; the second allows one request a second."""
+    made = []
+    for name, limit in (("one", 1_000), ("two", 1)):
+        made.append(app.create_app(settings_of(tmp_path / name, demo=True, requests_per_second=limit)))
+        seeding.seed_base()
+    yield made
+    for each in made:
+        each.extensions["runtime"].enter()
+        disconnect()
+
+
+def _api(application: Flask) -> Api:
+    return Api(through_flask(application.test_client()))
+
+
+def _within(application: Flask) -> Runtime:
+    application.extensions["runtime"].enter()
+    return current()
+
+
+def test_each_application_has_its_own_orders(two):
+    one, other = two
+    order_no = _api(one).buy().data["order_no"]
+    assert _api(one).detail(order_no=order_no).code == 1
+    assert _api(other).detail(order_no=order_no).code == 40401
+
+
+def test_a_nonce_that_one_application_has_seen_is_new_to_the_other(two):
+    body = json.dumps(signed("getPayChannels", {})).encode()
+    assert [_api(each).post("getPayChannels", body).code for each in (*two, two[0])] == [1, 1, 40104]
+
+
+def test_the_limits_of_one_application_do_not_apply_to_the_other(two):
+    one, other = two
+    assert {_api(one).call("getPayChannels").code for _ in range(5)} == {1}
+    assert 42900 in {_api(other).call("getPayChannels").code for _ in range(5)}
+
+
+def test_each_application_encrypts_with_its_own_key(two):
+    tokens = []
+    for each in two:
+        _within(each)
+        tokens.append(vault.seal("secret"))
+    assert vault.unseal(tokens[1]) == "secret"
+    with pytest.raises(vault.VaultLocked):
+        vault.unseal(tokens[0])
+
+
+def test_moving_the_clock_of_one_application_leaves_the_other_alone(two):
+    one, other = two
+    before = business_clock.now()
+    _within(one)
+    business_clock.put_ahead(1_000)
+    assert _within(other).ahead == 0
+    assert business_clock.now() - before < 500
+    _within(one)
+    assert business_clock.now() - before >= 1_000
+
+
+def test_their_metrics_are_counted_apart(two):
+    one, other = two
+    _api(one).call("getPayChannels")
+    line = 'orders_http_requests_total{code="1",endpoint="getPayChannels",status="200"} 1.0'
+    assert line in one.test_client().get("/metrics").text
+    assert line not in other.test_client().get("/metrics").text
+
+
+def test_code_without_an_application_is_told_so(monkeypatch):
+    monkeypatch.setattr(Runtime, "_newest", None)
+    with pytest.raises(LookupError, match="no application"):
+        Context().run(current)

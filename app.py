@@ -50,7 +50,7 @@ def _open(runtime: Runtime) -> None:
     sealed = Merchant.select(Merchant.secret).limit(1).scalar() or Channel.select(Channel.config).limit(1).scalar()
     vault.open_vault(chosen.vault_key, chosen.instance / "vault.key", create=sealed is None)
     if sealed is not None:
-        vault.unseal(sealed)  # the right key?
+        vault.decrypt(sealed)  # the right key?
     clock_offset.recall(knows_demo=not lacking)
     if not lacking and sealed is not None and cli.is_all_that_runs(sys.argv):
         runtime.settings = replace(chosen, demo=Merchant.any_demo())

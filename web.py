@@ -175,7 +175,7 @@ def serve() -> None:
     asked = until_asked()  # before anything is begun that would have to be ended
     chosen = current().settings
     # Postgres is made for several services.
-    alone = nullcontext() if database.is_shared else instance_lock.held(chosen.database.resolve().parent)
+    alone = nullcontext() if database.is_shared else instance_lock.locked(chosen.database.resolve().parent)
     with ends_in_one_line(), alone:
         schema.check()
         after_restore.warn()

@@ -56,7 +56,7 @@ def every(key: str | None, state: str | None, limit: int, as_json: bool) -> None
 @json_option
 def one(webhook_id: str, as_json: bool) -> None:
     """Show the callback WEBHOOK_ID, its body and every attempt."""
-    whole = timeline.of_callback(webhook_id)
+    whole = timeline.callback_timeline(webhook_id)
     row = whole.callback
     names = ("at", "status", "milliseconds", "answer")
     view = _view(row, row.merchant.key) | {

@@ -34,7 +34,7 @@ db = AnySchema("db", help="The database: upgrade, backup, restore, move to Postg
 @db.command("migrate")
 def migrate() -> None:
     """Bring the database up to this version; make a backup first."""
-    with instance_lock.held(current().settings.database.resolve().parent):
+    with instance_lock.locked(current().settings.database.resolve().parent):
         if lacking := schema.missing():
             click.echo(f"applying {', '.join(lacking)}", err=True)
         applied = schema.migrate()
@@ -85,7 +85,7 @@ def mark_restored() -> None:
     """
     schema.check()
     folder = current().settings.database.resolve().parent
-    with nullcontext() if database.is_shared else instance_lock.held(folder):
+    with nullcontext() if database.is_shared else instance_lock.locked(folder):
         after_restore.mark()
     _say_next_steps()
 

@@ -55,7 +55,7 @@ def add(key: str, as_json: bool, **options: Any) -> None:
     """Add a merchant with the API key KEY. Its secrets are printed once."""
     given = {"name": key} | given_of(options)
     made, secret = merchant_setup.add_merchant(key, **given)
-    callback_secret = vault.unseal(made.callback_secret)
+    callback_secret = vault.decrypt(made.callback_secret)
     show({"key": key, "secret": secret, "callback_secret": callback_secret}, as_json, facts)
 
 
@@ -93,7 +93,7 @@ def one(key: str, as_json: bool) -> None:
         channel for (channel,) in ChannelLink.select(ChannelLink.channel).where(ChannelLink.merchant == row).tuples()
     ]
     view = _view(row) | {
-        "callback_secret": vault.unseal(row.callback_secret),
+        "callback_secret": vault.decrypt(row.callback_secret),
         "channels": linked,
         "createtime": row.createtime,
         "updatetime": row.updatetime,

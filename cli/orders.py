@@ -64,7 +64,7 @@ def _line(line: History) -> dict[str, Any]:
 
 def everything(found: Order) -> dict[str, Any]:
     """Everything about one order that is no secret."""
-    whole = timeline.of(found)
+    whole = timeline.order_timeline(found)
     return order_view.dump(found) | {
         "id": found.id,
         "merchant": found.merchant.key,

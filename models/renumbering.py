@@ -7,7 +7,7 @@ from peewee import SQL, fn
 from models.db.base import database
 from models.db.writer import transaction
 from models.tables.order import Order
-from models.tables.order_counts import BUCKET, Tally
+from models.tables.order_counts import BUCKET, OrderCount
 
 
 def _in_order() -> bool:
@@ -21,7 +21,7 @@ def _in_order() -> bool:
 
 
 @transaction
-def put_in_order() -> None:
+def renumber() -> None:
     """Number all orders anew by their time, where some were inserted with a time that had passed."""
     if _in_order():
         return
@@ -32,8 +32,10 @@ def put_in_order() -> None:
             FROM "order"
         ) AS ranked WHERE id = row_id"""
     )
-    Tally.delete().execute()
+    OrderCount.delete().execute()
     bucket = Order.seq / SQL(str(BUCKET))  # written out, so that both are seen to be the same
     cell = (Order.merchant, Order.order_type, Order.status, bucket)
     counted = Order.select(*cell, fn.COUNT(Order.id)).group_by(*cell)
-    Tally.insert_from(counted, [Tally.merchant, Tally.order_type, Tally.status, Tally.bucket, Tally.count]).execute()
+    OrderCount.insert_from(
+        counted, [OrderCount.merchant, OrderCount.order_type, OrderCount.status, OrderCount.bucket, OrderCount.count]
+    ).execute()

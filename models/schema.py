@@ -13,24 +13,24 @@ from models.db.base import database, first_ids
 from models.queries.search import SearchProgress
 from models.queries.search import create as search_statements
 from models.schema_postgres import statements as postgres_statements
-from models.tables.account import ReceivingAccount
+from models.tables.account import PayoutAccount
 from models.tables.channel import Channel, ChannelLink
 from models.tables.ledger import Entry, LedgerAccount, Posting
 from models.tables.maintenance import ErasureDelayed, ErasureProgress, Restoration, Verification
 from models.tables.merchant import Merchant
 from models.tables.operator import AuditEntry, Operator, PayoutRequest, RecoveryCode, SecondFactor, Session
 from models.tables.order import Attempt, History, Order, PaymentException
-from models.tables.order_counts import TRIGGERS, Tally
+from models.tables.order_counts import TRIGGERS, OrderCount
 from models.tables.outbox import Callback, CallbackAttempt, WebhookKey
 from models.tables.replay import IdempotencyKey, Nonce
-from models.tables.setup_version import OF_TABLES, REVISED, Revision
+from models.tables.setup_version import OF_TABLES, REVISED, SetupVersion
 from models.tables.unknown_notice import UnknownNotice
 
 TABLES = [
     Merchant,
     Channel,
     ChannelLink,
-    ReceivingAccount,
+    PayoutAccount,
     Order,
     History,
     PaymentException,
@@ -41,9 +41,9 @@ TABLES = [
     CallbackAttempt,
     Nonce,
     IdempotencyKey,
-    Tally,
+    OrderCount,
     SearchProgress,
-    Revision,
+    SetupVersion,
     Operator,
     AuditEntry,
     Verification,
@@ -65,7 +65,11 @@ APPEND_ONLY = {
     History: "id = NEW.id",
     AuditEntry: "id = NEW.id",
 }
-BY_KEY = (Nonce, IdempotencyKey, Tally)  # SQLite keeps their rows in their keys' order; Postgres has no such tables
+BY_KEY = (
+    Nonce,
+    IdempotencyKey,
+    OrderCount,
+)  # SQLite keeps their rows in their keys' order; Postgres has no such tables
 NUMBERED = [table for table in TABLES if isinstance(table._meta.primary_key, AutoField)]
 MIGRATIONS = Path(__file__).parent / "migrations"
 
@@ -106,7 +110,7 @@ def _postgres_triggers() -> None:
 
 def _first_rows() -> None:
     SearchProgress.add(order_id=0)
-    Revision.add(number=0)
+    SetupVersion.add(number=0)
     WebhookKey.add(key=secrets.token_hex(32))
 
 
@@ -121,7 +125,7 @@ def create(fill: Callable[[], None] = _first_rows) -> bool:
     for table in BY_KEY:
         table._meta.without_rowid = not database.is_shared
     with database.atomic():
-        database.alone("schema")
+        database.advisory_lock("schema")
         if has_tables():  # another process was quicker
             return False
         database.create_tables(TABLES)

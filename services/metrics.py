@@ -20,7 +20,7 @@ import settings
 from models.tables.maintenance import HOLDS
 from models.tables.merchant import Merchant
 from models.tables.order import STATUSES, TYPES, PaymentException
-from models.tables.order_counts import Tally
+from models.tables.order_counts import OrderCount
 from models.tables.outbox import DEAD, Callback
 from runtime import Part, current
 from services.backups import scheduled
@@ -41,8 +41,12 @@ Family = tuple[str, str, tuple[str, ...], Rows]  # name, meaning, labels
 
 
 def _orders() -> Rows:
-    count, of_all = fn.SUM(Tally.count), Tally.merchant.in_(Merchant.select(Merchant.id))
-    rows = Tally.select(Tally.order_type, Tally.status, count).where(of_all).group_by(Tally.order_type, Tally.status)
+    count, of_all = fn.SUM(OrderCount.count), OrderCount.merchant.in_(Merchant.select(Merchant.id))
+    rows = (
+        OrderCount.select(OrderCount.order_type, OrderCount.status, count)
+        .where(of_all)
+        .group_by(OrderCount.order_type, OrderCount.status)
+    )
     counts = {(order_type, status): count for order_type, status, count in rows.tuples()}
     return [((TYPE_NAMES[kind], status), counts.get((kind, status), 0)) for kind in TYPES for status in STATUSES]
 

@@ -56,11 +56,11 @@ CHECKS = {"database": _database, "scheduler": _scheduler, "disk": _disk, "clock"
 WARNINGS = {"proxy": rate_limits.warning}
 
 
-def look() -> dict[str, str]:
+def check() -> dict[str, str]:
     """What is wrong by check; an empty text where nothing is."""
-    return {name: check() for name, check in CHECKS.items()}
+    return {name: find() for name, find in CHECKS.items()}
 
 
 def warnings() -> dict[str, str]:
     """What should be set differently, by check; an empty text where nothing should."""
-    return {name: check() for name, check in WARNINGS.items()}
+    return {name: find() for name, find in WARNINGS.items()}

@@ -56,25 +56,25 @@ def test_after_kill_9_the_next_one_starts_at_once(service):
 
 @pytest.mark.usefixtures("slow")
 def test_who_holds_it_is_named_and_once_it_is_gone_the_next_holds_it(tmp_path, holder):
-    with pytest.raises(OperatorError, match=f"process {holder.pid}"), instance_lock.held(tmp_path):
+    with pytest.raises(OperatorError, match=f"process {holder.pid}"), instance_lock.locked(tmp_path):
         pass
     holder.kill()
     holder.wait()
-    with instance_lock.held(tmp_path):
+    with instance_lock.locked(tmp_path):
         assert (tmp_path / instance_lock.NAME).read_text() == f"{os.getpid()}\n"
 
 
 def test_it_is_let_go_of_at_the_end_and_after_an_error(tmp_path):
-    with pytest.raises(ZeroDivisionError), instance_lock.held(tmp_path):
+    with pytest.raises(ZeroDivisionError), instance_lock.locked(tmp_path):
         raise ZeroDivisionError
-    with instance_lock.held(tmp_path):
+    with instance_lock.locked(tmp_path):
         pass
 
 
 def test_only_the_owner_of_the_folder_can_open_the_file(tmp_path):
     if os.geteuid() == 0:
         os.chown(tmp_path, 12345, 12345)
-    with instance_lock.held(tmp_path):
+    with instance_lock.locked(tmp_path):
         found = (tmp_path / instance_lock.NAME).stat()
     assert (stat.S_IMODE(found.st_mode), found.st_uid) == (0o600, tmp_path.stat().st_uid)
 

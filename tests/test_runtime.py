@@ -63,10 +63,10 @@ def test_each_application_encrypts_with_its_own_key(two):
     tokens = []
     for each in two:
         _within(each)
-        tokens.append(vault.seal("secret"))
-    assert vault.unseal(tokens[1]) == "secret"
+        tokens.append(vault.encrypt("secret"))
+    assert vault.decrypt(tokens[1]) == "secret"
     with pytest.raises(vault.VaultLocked):
-        vault.unseal(tokens[0])
+        vault.decrypt(tokens[0])
 
 
 def test_moving_the_clock_of_one_application_leaves_the_other_alone(two):

@@ -25,7 +25,7 @@ def healthz() -> Response:
 @health.get("/readyz")
 def readyz() -> Response:
     """200 while requests should come here, else 50300; `data` tells each check."""
-    found = readiness.look()
+    found = readiness.check()
     checks = {name: wrong or "ok" for name, wrong in (found | readiness.warnings()).items()}
     if any(found.values()):
         raise ApiError(Code.SERVICE_UNAVAILABLE, checks)

@@ -15,7 +15,7 @@ from models.tables.order import BUY
 from schemas.orders import channel_id, load_new_order
 from schemas.queries import BY, ChannelListQuery, OrderDetailQuery, OrderListQuery
 from schemas.views import buy_view, channel_view, order_view, sell_view
-from services.channels.calls import account_details, driver_of, linked, pay_url
+from services.channels.calls import account_details, driver_of, linked_channel, pay_url
 from services.errors import N_, ApiError, Code
 from services.merchants import cache, order_search
 from services.orders import create
@@ -27,7 +27,7 @@ merchant_api = Blueprint("merchant", __name__, url_prefix="/merchant")
 
 def _place(call: Call) -> Placed:
     wanted_channel = channel_id(call.payload)
-    channel = linked(call.merchant, wanted_channel) if wanted_channel else None
+    channel = linked_channel(call.merchant, wanted_channel) if wanted_channel else None
     wanted = load_new_order(call.payload, channel, driver_of(channel).payout_methods if channel else ())
     assert channel is not None  # a payload that names none has failed its schema
     place = create.place_buy if wanted["order_type"] == BUY else create.place_sell

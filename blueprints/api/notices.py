@@ -35,7 +35,7 @@ def notify(order_no: str) -> Response:
         accepted = True
     except BadNotice as error:
         log.warning("refused a notice for order %s from %s: %s", order_no, request.remote_addr, error)
-        settle.notice_refused(order, str(error)[:200])
+        settle.note_refused_notice(order, str(error)[:200])
         accepted = False
     said = driver_of(order.channel).acknowledge(accepted)
     return Response(said.body, said.status, content_type=said.content_type)

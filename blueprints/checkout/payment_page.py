@@ -196,5 +196,5 @@ def claim() -> Any:
     order = _deposit(request.form.get("order_no"))
     if not driver_of(order.channel).by_hand:
         raise ApiError(Code.ORDER_NOT_FOUND)
-    settle.settle(order, Report(State.PAID, order.amount, proven=False), "payer", because("claimed"))
+    settle.apply_report(order, Report(State.PAID, order.amount, proven=False), "payer", because("claimed"))
     return redirect(url_for("pages.index", order_no=order.order_no), 303)

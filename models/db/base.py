@@ -32,7 +32,7 @@ class _Database(DatabaseProxy):
 
     obj = property(lambda self: current().database)
     # What every order uses is found at once: peewee's own way to it is an error that is caught, each time.
-    alone, atomic, connection = _of_current("alone"), _of_current("atomic"), _of_current("connection")
+    advisory_lock, atomic, connection = _of_current("advisory_lock"), _of_current("atomic"), _of_current("connection")
     execute, execute_sql = _of_current("execute"), _of_current("execute_sql")
     in_transaction, is_shared = _of_current("in_transaction"), _of_current("is_shared")
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from peewee import InterfaceError, OperationalError, PeeweeException
 
-from models.db.keyed_mutex import NoTurn
+from models.db.keyed_mutex import LockTimeout
 from models.db.postgres import sqlstate
 
 N_ = str  # marks a text for translation where it is shown
@@ -75,7 +75,7 @@ def _named(names: dict[str, Fault], name: str) -> Fault | None:
 
 def fault_of(error: BaseException) -> Fault | None:
     """The fault behind an error of peewee, of the database's driver, or of the system; None where there is none."""
-    if isinstance(error, NoTurn):
+    if isinstance(error, LockTimeout):
         return LOCKED
     state = sqlstate(error)
     if state is not None:

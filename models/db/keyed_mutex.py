@@ -23,12 +23,12 @@ class _Turn:
 _turns: Part[dict[int, _Turn]] = Part(dict)
 
 
-class NoTurn(OperationalError):
+class LockTimeout(OperationalError):
     """The turn did not come in time."""
 
 
 @contextmanager
-def one_at_a_time(party: int) -> Iterator[None]:
+def exclusive(party: int) -> Iterator[None]:
     """Be the only one of this process and party; on SQLite all wait for the writer.
 
     Args:
@@ -42,10 +42,10 @@ def one_at_a_time(party: int) -> Iterator[None]:
         return
     turn = _turns().setdefault(party, _Turn())
     if not turn.line.acquire(blocking=False):
-        raise NoTurn(f"{MOST_IN_LINE} are in line already")
+        raise LockTimeout(f"{MOST_IN_LINE} are in line already")
     with ExitStack() as held:
         held.callback(turn.line.release)
         if not turn.lock.acquire(timeout=LONGEST_WAIT):
-            raise NoTurn(f"no turn for {LONGEST_WAIT:g} seconds")
+            raise LockTimeout(f"no turn for {LONGEST_WAIT:g} seconds")
         held.callback(turn.lock.release)
         yield

@@ -204,7 +204,7 @@ class Postgres(PostgresqlDatabase):
         """Have this transaction wait for no lock for long."""
         self.execute_sql(f"SET LOCAL lock_timeout = {HURRIED_WAIT}")
 
-    def held(self, rows: Any, *, skip_locked: bool = False, alone: bool = False) -> Any:
+    def for_update(self, rows: Any, *, skip_locked: bool = False, alone: bool = False) -> Any:
         """The query, whose rows nobody else changes until the transaction ends; without those that another holds.
 
         Args:
@@ -216,7 +216,7 @@ class Postgres(PostgresqlDatabase):
         """The query, whose rows nobody holds alone until the transaction ends; many can rely on them."""
         return rows.for_update("FOR KEY SHARE")
 
-    def alone(self, what: str, *ids: int) -> None:
+    def advisory_lock(self, what: str, *ids: int) -> None:
         """Wait until nobody else is at this (each of `ids` apart); keep everybody out until the transaction ends."""
         keys = sorted(each % 2**31 for each in ids) or [0]  # in one order, so that no two wait for each other
         locks = "SELECT pg_advisory_xact_lock(%s, each) FROM unnest(%s::integer[]) AS each"

@@ -97,7 +97,7 @@ class Sqlite(SqliteDatabase):
         """A transaction that sees all tables as of one moment; it takes no write lock."""
         return self.atomic("DEFERRED")
 
-    def held(self, rows: Any, *, skip_locked: bool = False, alone: bool = False) -> Any:
+    def for_update(self, rows: Any, *, skip_locked: bool = False, alone: bool = False) -> Any:
         """The query as it is: a transaction that writes is alone."""
         return rows
 
@@ -105,5 +105,5 @@ class Sqlite(SqliteDatabase):
         """The query as it is: a transaction that writes is alone."""
         return rows
 
-    def alone(self, what: str, *ids: int) -> None:
+    def advisory_lock(self, what: str, *ids: int) -> None:
         """Nothing: a transaction that writes is alone."""

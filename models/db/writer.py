@@ -27,7 +27,7 @@ from peewee import DatabaseError
 
 from models.db.base import Table, database
 from models.db.errors import AWAY, LOCKED, fault_of
-from models.db.keyed_mutex import one_at_a_time
+from models.db.keyed_mutex import exclusive
 from models.db.postgres import is_overtaken
 from runtime import Part, current
 
@@ -294,7 +294,7 @@ def grouped(party: Callable[[T], int]) -> Callable[[Callable[[list[T]], list[R]]
             try:
                 result: R = (own if database.is_shared else _writer)().do(function, item)
             except _DoItAlone:
-                with one_at_a_time(party(item)):
+                with exclusive(party(item)):
                     (result,) = _by_itself(function, [item])
             return result
 

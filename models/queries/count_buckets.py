@@ -13,17 +13,17 @@ from typing import Any
 from peewee import SQL, fn
 
 from models.db.base import Statement
-from models.queries.order_range import Cells, Span, of_cells
+from models.queries.order_range import Cells, OrderRange, of_cells
 from models.tables.order import Order
-from models.tables.order_counts import BUCKET, Tally
+from models.tables.order_counts import BUCKET, OrderCount
 
 
 @cache
 def _total(cells: Cells) -> Statement:
     """How many of these cells are in the buckets from `low` to `high`."""
     return Statement(
-        lambda v: Tally.select(fn.COALESCE(fn.SUM(Tally.count), 0)).where(
-            Tally.merchant == v.merchant, of_cells(Tally, cells), Tally.bucket.between(v.low, v.high)
+        lambda v: OrderCount.select(fn.COALESCE(fn.SUM(OrderCount.count), 0)).where(
+            OrderCount.merchant == v.merchant, of_cells(OrderCount, cells), OrderCount.bucket.between(v.low, v.high)
         )
     )
 
@@ -33,10 +33,12 @@ def _counts(cells: Cells) -> Statement:
     """How many of these cells are in each bucket from `low` to `high`, the highest first."""
     return Statement(
         lambda v: (
-            Tally.select(Tally.bucket, fn.SUM(Tally.count))
-            .where(Tally.merchant == v.merchant, of_cells(Tally, cells), Tally.bucket.between(v.low, v.high))
-            .group_by(Tally.bucket)
-            .order_by(Tally.bucket.desc())
+            OrderCount.select(OrderCount.bucket, fn.SUM(OrderCount.count))
+            .where(
+                OrderCount.merchant == v.merchant, of_cells(OrderCount, cells), OrderCount.bucket.between(v.low, v.high)
+            )
+            .group_by(OrderCount.bucket)
+            .order_by(OrderCount.bucket.desc())
         )
     )
 
@@ -71,7 +73,7 @@ def _cells_below(cells: Cells) -> Statement:
     return Statement(build)
 
 
-def in_cells(span: Span, cells: Cells, skip: int, limit: int) -> tuple[list[int], int]:
+def in_buckets(span: OrderRange, cells: Cells, skip: int, limit: int) -> tuple[list[int], int]:
     """The ids of a page of orders of these types and statuses, newest first, and how many there are in all."""
     total = _tallied(span, cells, span.low // BUCKET, span.high // BUCKET)
     high, left = (span.high, skip) if skip < BUCKET else _start(span, cells, skip)
@@ -79,7 +81,7 @@ def in_cells(span: Span, cells: Cells, skip: int, limit: int) -> tuple[list[int]
     return [row[0] for row in found.fetchall()], total
 
 
-def _tallied(span: Span, cells: Cells, first: int, last: int) -> int:
+def _tallied(span: OrderRange, cells: Cells, first: int, last: int) -> int:
     """How many there are in the part of these buckets that lies in the span."""
     total = _total(cells).run(merchant=span.merchant, low=first, high=last).fetchone()[0]
     for edge in _cut(span) & {first, last}:
@@ -89,7 +91,7 @@ def _tallied(span: Span, cells: Cells, first: int, last: int) -> int:
     return int(total)
 
 
-def _start(span: Span, cells: Cells, skip: int) -> tuple[int, int]:
+def _start(span: OrderRange, cells: Cells, skip: int) -> tuple[int, int]:
     """Where to begin so as to skip so many: at which `seq`, and how many are left to skip from there."""
     last = span.high // BUCKET
     top = _tallied(span, cells, last, last)
@@ -103,7 +105,7 @@ def _start(span: Span, cells: Cells, skip: int) -> tuple[int, int]:
     return span.low - 1, 0
 
 
-def _cut(span: Span) -> set[int]:
+def _cut(span: OrderRange) -> set[int]:
     """The buckets of which a span holds only a part, so that their counts say too much."""
     cut = set()
     if span.low > 1 and span.low % BUCKET:

@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any
 
 from models.db.base import Statement
-from models.queries.count_buckets import in_cells
+from models.queries.count_buckets import in_buckets
 from models.queries.order_range import EVERY_CELL, between, rows
 from models.queries.search import ReadAll, at_once, containing
 from models.tables.order import STATUSES, TYPES, Order
@@ -67,7 +67,7 @@ def page(merchant: int, query: dict[str, Any], read_all: ReadAll = at_once) -> P
         ids, total = containing(query["merchant_order_no"], span, cells, skip, limit, read_all)
         return Page(rows(ids), total)
     if cells != EVERY_CELL:
-        ids, total = in_cells(span, cells, skip, limit)
+        ids, total = in_buckets(span, cells, skip, limit)
         return Page(rows(ids), total)
     high = span.high - skip
     orders = _by_seq.all(merchant=merchant, low=max(span.low, high - limit + 1), high=high)

@@ -19,7 +19,7 @@ EVERY_CELL: Cells = (TYPES, STATUSES)
 
 
 @dataclass(frozen=True)
-class Span:
+class OrderRange:
     """A merchant's orders whose `seq` is from `low` to `high`, both included, of those up to `newest`."""
 
     merchant: int
@@ -49,7 +49,7 @@ def newest(merchant: int) -> tuple[int, int]:
     return _newest.run(merchant=merchant).fetchone() or (0, 0)
 
 
-def between(merchant: int, since: int | None, until: int | None) -> Span:
+def between(merchant: int, since: int | None, until: int | None) -> OrderRange:
     """A merchant's orders of a range of Unix time, both ends included; empty where `low` is above `high`."""
 
     def time_of(seq: int) -> int:
@@ -60,7 +60,7 @@ def between(merchant: int, since: int | None, until: int | None) -> Span:
     numbers = range(1, last + 1)
     low = 1 if since is None else 1 + bisect_left(numbers, since, key=time_of)
     high = last if until is None else bisect_right(numbers, until, key=time_of)
-    return Span(merchant, low, high, last)
+    return OrderRange(merchant, low, high, last)
 
 
 def of_cells(table: Any, cells: Cells) -> Any:

@@ -17,7 +17,7 @@ from models.db.base import LARGEST_ID, Statement, Table, database
 from models.db.errors import LOCKED, fault_of
 from models.db.postgres import lock_key
 from models.db.writer import transaction
-from models.queries.order_range import EVERY_CELL, Cells, Span, of_cells
+from models.queries.order_range import EVERY_CELL, Cells, OrderRange, of_cells
 from models.tables.order import Order
 
 LEAST = 3  # characters that a trigram index needs
@@ -108,7 +108,7 @@ def _indexed() -> int:
 def _last_settled() -> int:
     # Orders that come meanwhile wait behind this one: where one hangs on its way, no other is held up by it.
     database.execute_sql(f"SET LOCAL lock_timeout = {MOMENT}")
-    database.alone("orders")
+    database.advisory_lock("orders")
     return Order.select(fn.MAX(Order.id)).scalar() or 0
 
 
@@ -131,7 +131,7 @@ def index_more(most: int) -> int:
 
 @transaction
 def _add(most: int, until: int) -> int:
-    reached = database.held(SearchProgress.select(), skip_locked=True).first()
+    reached = database.for_update(SearchProgress.select(), skip_locked=True).first()
     if reached is None:
         return 0
     done = reached.order_id
@@ -207,7 +207,9 @@ def named(text: str) -> tuple[list[int], int] | None:
     return None if ids is None else (ids, reached)
 
 
-def containing(text: str, span: Span, cells: Cells, skip: int, limit: int, read_all: ReadAll) -> tuple[list[int], int]:
+def containing(
+    text: str, span: OrderRange, cells: Cells, skip: int, limit: int, read_all: ReadAll
+) -> tuple[list[int], int]:
     """The ids of a page of orders whose number contains `text`, newest first, and how many there are in all.
 
     They are those that the index names, and those in the tail that it has not reached.
@@ -229,6 +231,6 @@ def containing(text: str, span: Span, cells: Cells, skip: int, limit: int, read_
     return [order_id for _, order_id in both[skip : skip + limit]], len(both)
 
 
-def _wanted(text: str, span: Span, cells: Cells, merchant: Any, seq: Any) -> list[Any]:
+def _wanted(text: str, span: OrderRange, cells: Cells, merchant: Any, seq: Any) -> list[Any]:
     wanted = [merchant == span.merchant, seq.between(span.low, span.high), Order.merchant_order_no.contains(text)]
     return wanted if cells == EVERY_CELL else [*wanted, of_cells(Order, cells)]

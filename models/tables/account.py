@@ -6,7 +6,7 @@ from models.db.base import Table, Timestamp
 from models.tables.merchant import Merchant
 
 
-class ReceivingAccount(Table):
+class PayoutAccount(Table):
     """One receiving account. `details` is a sealed JSON object:
 
     bank, sub_bank, card_number, real_name, and for gateway_a the personal and card data as sent.
@@ -18,6 +18,9 @@ class ReceivingAccount(Table):
     details = TextField()
     createtime = Timestamp()
 
+    class Meta:
+        table_name = "receiving_account"
+
     @classmethod
     def of(cls, merchant: Merchant):
         """The account on file that gateway_b and gateway_c withdrawals go to: the newest, or None."""
@@ -25,8 +28,8 @@ class ReceivingAccount(Table):
 
 
 # Only those on file are ever looked for by their merchant; a gateway_a withdrawal brings one of its own.
-ReceivingAccount.add_index(
-    ReceivingAccount.index(
-        ReceivingAccount.merchant, ReceivingAccount.id, where=ReceivingAccount.on_file, name="receiving_account_on_file"
+PayoutAccount.add_index(
+    PayoutAccount.index(
+        PayoutAccount.merchant, PayoutAccount.id, where=PayoutAccount.on_file, name="receiving_account_on_file"
     )
 )

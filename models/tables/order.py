@@ -10,7 +10,7 @@ from peewee import BigIntegerField, Check, ForeignKeyField, IntegerField, TextFi
 import business_clock
 from models.db.base import BasisPoints, Fen, Statement, Table, Timestamp, database
 from models.db.writer import transaction
-from models.tables.account import ReceivingAccount
+from models.tables.account import PayoutAccount
 from models.tables.channel import Channel
 from models.tables.merchant import Merchant
 
@@ -45,7 +45,7 @@ class Order(Table):
     merchant = ForeignKeyField(Merchant, index=False)
     seq = BigIntegerField()
     channel = ForeignKeyField(Channel, index=False)
-    account = ForeignKeyField(ReceivingAccount, null=True, index=False)
+    account = ForeignKeyField(PayoutAccount, null=True, index=False)
     order_type = IntegerField(constraints=[Check("order_type IN (1, 2)")])
     status = TextField(constraints=[Check("status IN ('pending', 'paid', 'confirmed', 'completed', 'cancelled')")])
     merchant_order_no = TextField(default="")
@@ -81,9 +81,9 @@ class Order(Table):
         return self.order_type == BUY
 
     @classmethod
-    def held(cls, order_id: int) -> Order:
+    def for_update(cls, order_id: int) -> Order:
         """The order as it is now, and stays until the caller's transaction ends."""
-        return database.held(cls.select().where(cls.id == order_id)).get()
+        return database.for_update(cls.select().where(cls.id == order_id)).get()
 
     def advance(self, new: str, **facts: Any) -> bool:
         """Move to `new` and store `facts`, in one conditional UPDATE.

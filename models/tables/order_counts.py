@@ -8,7 +8,7 @@ from models.tables.merchant import Merchant
 BUCKET = 8192  # orders of one merchant, neighbours in time, that are counted together
 
 
-class Tally(Table):
+class OrderCount(Table):
     """How many of a merchant's orders `bucket * BUCKET <= seq < (bucket + 1) * BUCKET` are of one type and status.
 
     Triggers keep it in the transaction of the order itself (models/schema.py).
@@ -21,6 +21,7 @@ class Tally(Table):
     count = IntegerField()
 
     class Meta:
+        table_name = "tally"
         primary_key = CompositeKey("merchant", "order_type", "status", "bucket")
 
 

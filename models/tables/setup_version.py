@@ -8,10 +8,13 @@ from models.tables.channel import Channel, ChannelLink
 from models.tables.merchant import Merchant
 
 
-class Revision(Table):
+class SetupVersion(Table):
     """One row, moved by triggers."""
 
     number = IntegerField()
+
+    class Meta:
+        table_name = "revision"
 
 
 OF_TABLES = tuple(table._meta.table_name for table in (Merchant, Channel, ChannelLink))
@@ -21,15 +24,15 @@ REVISED = tuple(
     for name in OF_TABLES
     for verb in ("INSERT", "UPDATE", "DELETE")
 )
-_number = Statement(lambda v: Revision.select(Revision.number))
+_number = Statement(lambda v: SetupVersion.select(SetupVersion.number))
 
 
 @transaction
-def touch() -> None:
+def raise_version() -> None:
     """Write the number as it is: shows whether anything can be written."""
-    Revision.update(number=Revision.number).execute()
+    SetupVersion.update(number=SetupVersion.number).execute()
 
 
-def revision() -> int:
+def current_version() -> int:
     """The number as it is now."""
     return _number.run().fetchone()[0]

@@ -78,7 +78,7 @@ def copy(url: str, connections: int, progress: Callable[[str, int], None] = lamb
     file = Path(database.database)
     try:
         # A service that only happens to write nothing now would go on with the file afterwards.
-        with instance_lock.held(file.resolve().parent), _frozen(file) as source:
+        with instance_lock.locked(file.resolve().parent), _frozen(file) as source:
             try:
                 open_postgres(url, connections)
                 with database.atomic():

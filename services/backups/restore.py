@@ -56,7 +56,7 @@ def restore(backup: Path, chosen: Settings, *, verified: bool = True, step: Step
     target = chosen.database.resolve()
     try:
         chosen.instance.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with instance_lock.held(target.parent):
+        with instance_lock.locked(target.parent):
             files.sweep(target.parent, target.name)
             return _replace(backup, target, chosen, verified, step)
     except (OSError, DatabaseError, sqlite3.Error) as error:
@@ -72,7 +72,7 @@ def _replace(backup: Path, target: Path, chosen: Settings, verified: bool, step:
         check(copy)
         orders, newest, missing = _looked_over(copy, chosen, verified, step)
         _mark(copy, chosen, _highest_ids(target))
-        files.settle(copy)  # now, since it takes its time: a command that opens the database from here on is in the way
+        files.fsync(copy)  # now, since it takes its time: a command that opens the database from here on is in the way
         kept = _put_aside(target)
         files.replace(copy, target)
     return Restored(orders, newest, missing, kept)
@@ -144,7 +144,7 @@ def _put_aside(present: Path) -> Path | None:
             old.rename(f"{kept}{ending}")
             was_there = True
         old.unlink(missing_ok=True)
-    files.settle(present.parent)
+    files.fsync(present.parent)
     return kept if was_there else None
 
 

@@ -13,7 +13,7 @@ from models.tables.outbox import CALLBACK_STATES, WAITING, Callback
 from services.errors import N_, OperatorError
 
 
-def against_redelivering(callback: Callback) -> str:
+def why_not_redeliver(callback: Callback) -> str:
     """What speaks against sending it again; "" where nothing does, whatever came of it."""
     merchant = callback.merchant
     return "" if merchant.callback_url else f"{merchant.key} has no callback_url: set one first"
@@ -22,7 +22,7 @@ def against_redelivering(callback: Callback) -> str:
 def redeliver(webhook_id: str) -> int:
     """Make one callback due again. Raises OperatorError: there is none, or nowhere to send it to."""
     callback = Callback.get_or_none(Callback.webhook_id == webhook_id)
-    if callback is not None and (why := against_redelivering(callback)):
+    if callback is not None and (why := why_not_redeliver(callback)):
         raise OperatorError(why)
     return _due_again(Callback.webhook_id == webhook_id)
 
@@ -30,7 +30,7 @@ def redeliver(webhook_id: str) -> int:
 def redeliver_of(order: Order) -> int:
     """Make all callbacks of an order due again; how many. Raises OperatorError: none, or nowhere to send them to."""
     for callback in Callback.select().where(Callback.order == order).limit(1):
-        if why := against_redelivering(callback):
+        if why := why_not_redeliver(callback):
             raise OperatorError(why)
     return _due_again(Callback.order == order)
 

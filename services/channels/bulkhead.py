@@ -17,7 +17,7 @@ _waiting: Part[Counter[int]] = Part(Counter)
 
 
 @contextmanager
-def waiting_for(channel: int) -> Iterator[None]:
+def channel_slot(channel: int) -> Iterator[None]:
     """This request waits for the channel meanwhile. Raises ChannelUnknown: too many do already."""
     threads = current().settings.threads
     most, most_of_all = max(1, threads // SHARE), max(1, threads // SHARE_OF_ALL)

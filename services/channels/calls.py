@@ -30,7 +30,7 @@ LEASE = 45  # seconds that one act on an order, of three calls at most, may take
 
 
 def _build(name: str, sealed_config: str) -> Driver:
-    return registry.build(name, json.loads(vault.unseal(sealed_config)))
+    return registry.build(name, json.loads(vault.decrypt(sealed_config)))
 
 
 _built = Part(lambda: lru_cache(maxsize=256)(_build))
@@ -46,7 +46,7 @@ def driver_of(channel: Channel) -> Driver:
 _config = Statement(lambda v: database.relied_on(Channel.select(Channel.config).where(Channel.id == v.channel)))
 
 
-def keep_account(channel_id: int) -> str:
+def lock_account(channel_id: int) -> str:
     """Let nobody give the channel another account until the caller's transaction ends; its sealed config.
 
     An order that gets under way calls it first. So a change of the account either sees the order and is refused, or is
@@ -56,7 +56,7 @@ def keep_account(channel_id: int) -> str:
     return config
 
 
-def ask(call: Callable[[Any], Any], about: Payment | Payout) -> Any:
+def call_driver(call: Callable[[Any], Any], about: Payment | Payout) -> Any:
     """One call of a driver, outside any transaction; what the driver did not foresee is an unknown outcome, too."""
     try:
         said = call(about)
@@ -76,7 +76,7 @@ def _count(call: Callable[[Any], Any], result: str) -> None:
     metrics.active().called(getattr(driver, "name", "other"), getattr(call, "__name__", "other"), result)
 
 
-def linked(merchant: Merchant, channel_id: int) -> Channel:
+def linked_channel(merchant: Merchant, channel_id: int) -> Channel:
     """A channel that this merchant may use.
 
     Raises:
@@ -114,4 +114,4 @@ def payout_of(order: Order) -> Payout:
 def account_details(order: Order) -> dict[str, Any]:
     """The receiving account of a withdrawal, opened; with empty values once it was erased."""
     sealed = order.account.details
-    return json.loads(vault.unseal(sealed)) if sealed else dict.fromkeys(ACCOUNT_FIELDS, "")
+    return json.loads(vault.decrypt(sealed)) if sealed else dict.fromkeys(ACCOUNT_FIELDS, "")

@@ -19,7 +19,7 @@ from models.tables.channel import CATEGORIES, LARGEST_AMOUNT, PAY_METHODS, Chann
 from models.tables.ledger import CLEARING
 from models.tables.order import Order
 from runtime import current
-from services.channels.calls import ask, driver_of, payment_of
+from services.channels.calls import call_driver, driver_of, payment_of
 from services.channels.order_numbers import new_order_no
 from services.errors import N_, OperatorError
 from services.ledger import accounts
@@ -44,7 +44,7 @@ def check(channel: Channel) -> list[Finding]:
         return driver.check(payments)
 
     try:
-        found: list[Finding] = ask(check_all, payments[0])
+        found: list[Finding] = call_driver(check_all, payments[0])
     except ChannelUnknown as silence:
         raise OperatorError(f"channel {channel.id}: {silence}") from silence
     return found
@@ -78,7 +78,7 @@ def drivers() -> list[str]:
 
 def config_of(channel: Channel) -> dict[str, Any]:
     """What is in a channel's config now, opened."""
-    return json.loads(vault.unseal(channel.config))
+    return json.loads(vault.decrypt(channel.config))
 
 
 def wrong_config(driver: str, config: dict[str, Any]) -> dict[str, list[str]]:
@@ -97,7 +97,7 @@ def _sealed_config(driver: str, config: dict[str, Any]) -> str:
         wrong = wrong_config(driver, config)
         said = [f"{name.removeprefix('config.')}: {' '.join(texts).rstrip('.')}" for name, texts in wrong.items()]
         raise OperatorError(f"config: {'; '.join(said)}", wrong) from None
-    return vault.seal(json.dumps(loaded, ensure_ascii=False))
+    return vault.encrypt(json.dumps(loaded, ensure_ascii=False))
 
 
 def _pay_method(text: str | None, driver: str) -> str:
@@ -163,7 +163,7 @@ def add_channel(
 
 
 def _check_name(name: str) -> None:
-    database.alone("names of channels")
+    database.advisory_lock("names of channels")
     if Channel.select().where(Channel.name == name).exists():
         said = N_("there is a channel of this name already")
         raise OperatorError(said, {"name": [said]})
@@ -190,7 +190,7 @@ def set_channel(
         OperatorError: a value can't be used, orders are under way at the account that is there, or somebody changed
             the channel meanwhile.
     """
-    channel = versions.held(channel, mark)
+    channel = versions.check_version(channel, mark)
     if facts.get("enabled") and sandbox_guard.is_barred(channel):
         raise OperatorError(sandbox_guard.DEMO_ONLY, {"enabled": [sandbox_guard.DEMO_ONLY]})
     if config:
@@ -214,7 +214,7 @@ def _check_account(channel: Channel, present: dict[str, Any], config: dict[str, 
     changed = [name for name in names if name in config and str(config[name]) != str(present.get(name))]
     if not changed:
         return
-    database.held(
+    database.for_update(
         Channel.select().where(Channel.id == channel.id), alone=True
     ).get()  # orders rely on it (keep_account)
     if Order.select().where(Order.channel == channel, Order.due_at.is_null(False)).exists():

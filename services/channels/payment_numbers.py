@@ -31,7 +31,7 @@ def first_with(order: Order, reference: str) -> Order | None:
     """
     if not reference:
         return None
-    database.alone("reference", crc32(f"{order.channel_id} {reference}".encode()))
+    database.advisory_lock("reference", crc32(f"{order.channel_id} {reference}".encode()))
     others = Order.select().where(Order.channel == order.channel_id, Order.id != order.id)
     paid = others.where(Order.channel_reference == reference, Order.channel_reference != _NONE)
     reported = others.join(PaymentException).where(

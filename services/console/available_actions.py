@@ -67,12 +67,12 @@ class Action:
 
 
 def _accept(order: Order) -> Iterator[Action]:
-    if not payouts.against_accepting(order):
+    if not payouts.why_not_accept(order):
         yield Action("accept", "by hand" if driver_of(order.channel).by_hand else "at the channel")
 
 
 def _reject(order: Order) -> Iterator[Action]:
-    if not payouts.against_rejecting(order):
+    if not payouts.why_not_reject(order):
         asks = payouts.may_be(order)
         case, lines = "ask first" if asks else "return", postings.release(order)
         yield Action("reject", case, lines, asks, ("reason",), state=order.status)
@@ -92,7 +92,7 @@ _PAID = {
 
 
 def _mark_paid(order: Order) -> Iterator[Action]:
-    if payouts.against_marking_paid(order):
+    if payouts.why_not_mark_paid(order):
         return
     case, lines = _PAID[order.is_buy, order.status], {}
     if order.is_buy and positions.credited_by_hand(positions.exceptions_of(order)):
@@ -106,13 +106,13 @@ def _mark_paid(order: Order) -> Iterator[Action]:
 
 
 def _not_received(order: Order) -> Iterator[Action]:
-    if not claims.against_dismissing(order):
+    if not claims.why_not_dismiss(order):
         asks = not driver_of(order.channel).by_hand
         yield Action("not-received", "ask first" if asks else "cancel", asks=asks, fields=("note",), state=order.status)
 
 
 def _ask(order: Order) -> Iterator[Action]:
-    if not due.against_asking(order):
+    if not due.why_not_ask(order):
         yield Action("ask", "deposit" if order.is_buy else "withdrawal", asks=True)
 
 
@@ -137,7 +137,7 @@ def _settle(order: Order) -> Iterator[Action]:
 def _redeliver(order: Order) -> Iterator[Action]:
     told = list(Callback.select().where(Callback.order == order).order_by(Callback.id))
     for callback in told:
-        if redelivery.against_redelivering(callback):
+        if redelivery.why_not_redeliver(callback):
             return
         yield of_callback(callback)[0]
     if len(told) > 1:
@@ -150,7 +150,7 @@ def _state(callback: Callback) -> str:
 
 def of_callback(callback: Callback) -> list[Action]:
     """What an operator may do to a callback now."""
-    if redelivery.against_redelivering(callback):
+    if redelivery.why_not_redeliver(callback):
         return []
     return [Action("redeliver", callback.state, callback=callback, state=_state(callback))]
 

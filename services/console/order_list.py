@@ -13,7 +13,7 @@ from models.queries.keyset import Key, Line
 from models.queries.order_range import EVERY_CELL, Cells
 from models.tables.channel import Channel
 from models.tables.order import CONFIRMED, PAID, PENDING, SELL, STATUSES, TYPES, Order
-from models.tables.order_counts import Tally
+from models.tables.order_counts import OrderCount
 from services.console.lists import Browse, all_of, capped, merchants, name_owners
 
 WAITING, UNDER_WAY = "waiting", "under_way"
@@ -114,9 +114,9 @@ class Orders(Browse):
         types, statuses = self.cells
         if self.wanted.keys() & {"since", "until"}:
             return self._in_range() if self.cells == EVERY_CELL else None
-        cells = (Tally.order_type.in_(types), Tally.status.in_(statuses))
-        counted = Tally.select(fn.COALESCE(fn.SUM(Tally.count), 0))
-        return int(counted.where(Tally.merchant.in_(merchants(self.wanted)), *cells).scalar())
+        cells = (OrderCount.order_type.in_(types), OrderCount.status.in_(statuses))
+        counted = OrderCount.select(fn.COALESCE(fn.SUM(OrderCount.count), 0))
+        return int(counted.where(OrderCount.merchant.in_(merchants(self.wanted)), *cells).scalar())
 
     def _in_range(self) -> int:
         lows, highs = self._numbers((0, 0), None)[0] or {}, self._numbers(None, (2**62, 0))[1] or {}
@@ -171,8 +171,8 @@ class Payouts(Orders):
 def payouts_waiting() -> int:
     """How many withdrawals wait for a person, counted up to 100."""
     everybody = merchants({})
-    pending = (Tally.order_type == SELL) & (Tally.status == PENDING) & Tally.merchant.in_(everybody)
-    counted = int(Tally.select(fn.COALESCE(fn.SUM(Tally.count), 0)).where(pending).scalar())
+    pending = (OrderCount.order_type == SELL) & (OrderCount.status == PENDING) & OrderCount.merchant.in_(everybody)
+    counted = int(OrderCount.select(fn.COALESCE(fn.SUM(OrderCount.count), 0)).where(pending).scalar())
     channels = by_hand()
     if counted >= 100 or not channels:
         return min(counted, 100)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from models.queries import order_page
-from models.tables.account import ReceivingAccount
+from models.tables.account import PayoutAccount
 from models.tables.merchant import Merchant
 from models.tables.order import Order, PaymentException
 from models.tables.outbox import CALLBACK_STATES, Callback
@@ -58,11 +58,9 @@ def callbacks(merchants: list[Merchant], state: str | None, limit: int) -> list[
     )
 
 
-def accounts(merchants: list[Merchant]) -> list[ReceivingAccount]:
+def accounts(merchants: list[Merchant]) -> list[PayoutAccount]:
     """The receiving accounts on file of these merchants."""
-    on_file = ReceivingAccount.select().where(ReceivingAccount.on_file)
+    on_file = PayoutAccount.select().where(PayoutAccount.on_file)
     return [
-        row
-        for each in merchants
-        for row in on_file.where(ReceivingAccount.merchant == each).order_by(ReceivingAccount.id)
+        row for each in merchants for row in on_file.where(PayoutAccount.merchant == each).order_by(PayoutAccount.id)
     ]

@@ -11,7 +11,7 @@ from typing import Any
 import business_clock
 from models.db.base import database
 from models.db.writer import transaction
-from models.tables.account import ReceivingAccount
+from models.tables.account import PayoutAccount
 from models.tables.maintenance import ErasureDelayed, ErasureProgress
 from models.tables.order import CANCELLED, COMPLETED, Order, PaymentException
 from models.tables.outbox import WAITING, Callback
@@ -60,8 +60,8 @@ def clear(orders: list[Order]) -> list[Order]:
     Returns: the orders that had any.
     """
     holders = having(orders)
-    own = ReceivingAccount.id.in_([order.account_id for order in holders if order.account_id])
-    ReceivingAccount.update(details="").where(own).execute()
+    own = PayoutAccount.id.in_([order.account_id for order in holders if order.account_id])
+    PayoutAccount.update(details="").where(own).execute()
     Order.update(customer_name="").where(Order.id.in_([order.id for order in holders if order.customer_name])).execute()
     return holders
 
@@ -69,8 +69,8 @@ def clear(orders: list[Order]) -> list[Order]:
 def having(orders: list[Order]) -> list[Order]:
     """Return those of the orders that have personal data of their own, not only an account on file."""
     accounts = [order.account_id for order in orders if order.account_id]
-    own = (ReceivingAccount.id.in_(accounts)) & ~ReceivingAccount.on_file & (ReceivingAccount.details != "")
-    sent = {row[0] for row in ReceivingAccount.select(ReceivingAccount.id).where(own).tuples()}
+    own = (PayoutAccount.id.in_(accounts)) & ~PayoutAccount.on_file & (PayoutAccount.details != "")
+    sent = {row[0] for row in PayoutAccount.select(PayoutAccount.id).where(own).tuples()}
     return [order for order in orders if order.customer_name or order.account_id in sent]
 
 
@@ -98,7 +98,7 @@ def run(days: int) -> int:
 @transaction
 def _step(days: int) -> tuple[int, int]:
     """Examine a batch; how many orders were examined, and of how many personal data was erased."""
-    database.alone("erasure")
+    database.advisory_lock("erasure")
     batch = _Batch(days)
     batch.look_again()
     batch.go_on()
@@ -188,8 +188,8 @@ def find(numbers: tuple[str, ...], name: str, card: str) -> list[str]:
 def _matching(name: str, card: str) -> Iterator[str]:
     """Decrypt all orders page by page; names and cards are encrypted, so no index can find them."""
     last = 0
-    stored = (Order.customer_name != "") | (ReceivingAccount.details != "")
-    every = Order.select(Order, ReceivingAccount).left_outer_join(ReceivingAccount).where(stored).order_by(Order.id)
+    stored = (Order.customer_name != "") | (PayoutAccount.details != "")
+    every = Order.select(Order, PayoutAccount).left_outer_join(PayoutAccount).where(stored).order_by(Order.id)
     while (name or card) and (page := list(every.where(Order.id > last).limit(STEP))):
         for order in page:
             if _is_of(values_of(order), name, card):
@@ -203,25 +203,25 @@ def _is_of(values: dict[str, Any], name: str, card: str) -> bool:
     return bool(is_named or (card and card in (values.get(field) for field in CARDS)))
 
 
-def details_of(account: ReceivingAccount) -> dict[str, Any]:
+def details_of(account: PayoutAccount) -> dict[str, Any]:
     """An account on file, decrypted."""
-    details: dict[str, Any] = json.loads(vault.unseal(account.details))
+    details: dict[str, Any] = json.loads(vault.decrypt(account.details))
     return details
 
 
-def accounts(name: str, card: str) -> list[ReceivingAccount]:
+def accounts(name: str, card: str) -> list[PayoutAccount]:
     """The accounts on file with exactly this name or card number, by id."""
-    stored = ReceivingAccount.on_file & (ReceivingAccount.details != "")
-    rows = ReceivingAccount.select().where(stored).order_by(ReceivingAccount.id) if name or card else []
+    stored = PayoutAccount.on_file & (PayoutAccount.details != "")
+    rows = PayoutAccount.select().where(stored).order_by(PayoutAccount.id) if name or card else []
     return [row for row in rows if _is_of(details_of(row), name, card)]
 
 
-def is_current(account: ReceivingAccount) -> bool:
+def is_current(account: PayoutAccount) -> bool:
     """Do the merchant's withdrawals go to it now?"""
-    return bool(ReceivingAccount.of(account.merchant) == account)
+    return bool(PayoutAccount.of(account.merchant) == account)
 
 
-def export_account(account: ReceivingAccount) -> dict[str, Any]:
+def export_account(account: PayoutAccount) -> dict[str, Any]:
     """All about an account on file, once the audit log says that it was exported."""
     audit.record(HERE, "export personal data", "account", str(account.id))
     facts = {"account": account.id, "merchant": account.merchant.key, "createtime": account.createtime}
@@ -252,7 +252,7 @@ def survey(numbers: list[str]) -> list[dict[str, Any]]:
 
 
 @transaction
-def erase(numbers: list[str], on_file: Iterable[ReceivingAccount] = ()) -> int:
+def erase(numbers: list[str], on_file: Iterable[PayoutAccount] = ()) -> int:
     """Erase the personal data of all these orders or of none; how many had any.
 
     Args:
@@ -272,6 +272,6 @@ def erase(numbers: list[str], on_file: Iterable[ReceivingAccount] = ()) -> int:
         audit.record(HERE, "erase", "order", order.order_no)
     for account in on_file:
         if not is_current(account):
-            ReceivingAccount.update(details="").where(ReceivingAccount.id == account.id).execute()
+            PayoutAccount.update(details="").where(PayoutAccount.id == account.id).execute()
             audit.record(HERE, "erase", "account", str(account.id))
     return len(erased)

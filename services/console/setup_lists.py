@@ -7,7 +7,7 @@ from typing import Any
 from peewee import fn
 
 from models.queries.keyset import Key, Line
-from models.tables.account import ReceivingAccount
+from models.tables.account import PayoutAccount
 from models.tables.channel import Channel, ChannelLink
 from models.tables.ledger import AVAILABLE, CLEARING, HELD, LedgerAccount
 from models.tables.merchant import Merchant
@@ -90,23 +90,21 @@ class Channels(_SetUp):
 class Accounts(Browse):
     """Receiving accounts on file, by `merchant`."""
 
-    table = ReceivingAccount
+    table = PayoutAccount
     timed = False
 
     def lines(self, above: Key | None, below: Key | None) -> list[Line]:
         """One for each merchant."""
-        on_file = ReceivingAccount.on_file
-        parts = [[on_file, ReceivingAccount.merchant == merchant] for merchant in merchants(self.wanted)]
-        return [Line(ReceivingAccount, part, self.columns, self.columns, above, below) for part in parts]
+        on_file = PayoutAccount.on_file
+        parts = [[on_file, PayoutAccount.merchant == merchant] for merchant in merchants(self.wanted)]
+        return [Line(PayoutAccount, part, self.columns, self.columns, above, below) for part in parts]
 
     def rows(self, ids: list[int]) -> list[Any]:
         """With merchant; `masked` is what everybody may see, `present` whether withdrawals go there now."""
         rows = name_owners(super().rows(ids))
-        owner = ReceivingAccount.merchant_id
-        on_file = ReceivingAccount.on_file & owner.in_({row.merchant_id for row in rows})
-        newest = dict(
-            ReceivingAccount.select(owner, fn.MAX(ReceivingAccount.id)).where(on_file).group_by(owner).tuples()
-        )
+        owner = PayoutAccount.merchant_id
+        on_file = PayoutAccount.on_file & owner.in_({row.merchant_id for row in rows})
+        newest = dict(PayoutAccount.select(owner, fn.MAX(PayoutAccount.id)).where(on_file).group_by(owner).tuples())
         for row in rows:
             row.masked, row.present = masking.account(row), newest[row.merchant_id] == row.id
         return rows

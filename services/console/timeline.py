@@ -59,7 +59,7 @@ class Event:
 
 
 @dataclass(frozen=True)
-class Story:
+class OrderTimeline:
     """An order with everything that belongs to it, each in the order in which it was written."""
 
     order: Order
@@ -151,7 +151,7 @@ def _audit(about: str, keys: Iterable[str]) -> list[AuditEntry]:
     return list(AuditEntry.select().where(AuditEntry.about == about, AuditEntry.key.in_(list(keys))))
 
 
-def of(order: Order) -> Story:
+def order_timeline(order: Order) -> OrderTimeline:
     """The whole story of an order."""
     entries = (
         Entry.select(Entry, Posting, LedgerAccount)
@@ -163,7 +163,7 @@ def of(order: Order) -> Story:
     )
     told = list(Callback.select().where(Callback.order == order).order_by(Callback.id))
     audit = _audit("order", [order.order_no]) + _audit("callback", [callback.webhook_id for callback in told])
-    return Story(
+    return OrderTimeline(
         order,
         list(History.select().where(History.order == order).order_by(History.id)),
         list(PaymentException.select().where(PaymentException.order == order).order_by(PaymentException.id)),
@@ -174,7 +174,7 @@ def of(order: Order) -> Story:
 
 
 @dataclass(frozen=True)
-class CallbackStory:
+class CallbackTimeline:
     """A callback with every attempt; `url` and the answers without the values of the address's query."""
 
     callback: Callback
@@ -184,7 +184,7 @@ class CallbackStory:
     audit: list[AuditEntry]
 
 
-def of_callback(webhook_id: str) -> CallbackStory:
+def callback_timeline(webhook_id: str) -> CallbackTimeline:
     """The whole story of a callback. Raises OperatorError."""
     found = (
         Callback.select(Callback, Merchant, Order)
@@ -196,7 +196,7 @@ def of_callback(webhook_id: str) -> CallbackStory:
     if found is None:
         raise OperatorError(f"no callback {webhook_id}")
     attempts = CallbackAttempt.select().where(CallbackAttempt.callback == found).order_by(CallbackAttempt.id)
-    return CallbackStory(
+    return CallbackTimeline(
         found,
         list(attempts),
         masking.address(outbox.address_of(found.merchant)),

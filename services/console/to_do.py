@@ -13,7 +13,7 @@ from models.tables.channel import Channel, ChannelLink
 from models.tables.merchant import Merchant
 from models.tables.operator import PayoutRequest
 from models.tables.order import BUY, CONFIRMED, PAID, PENDING, SELL, UNKNOWN_OUTCOME, Order, PaymentException
-from models.tables.order_counts import Tally
+from models.tables.order_counts import OrderCount
 from models.tables.outbox import DEAD, WAITING, Callback
 
 RECENT = 7 * 86_400  # seconds for which a callback that was given up is news
@@ -73,8 +73,8 @@ def _sent_by_hand(order_type: int, status: str, channels: list[int]) -> Queue:
 
 
 def _to_accept() -> Queue:
-    cell = (Tally.order_type == SELL) & (Tally.status == PENDING)
-    count = Tally.select(fn.COALESCE(fn.SUM(Tally.count), 0)).where(cell).scalar()
+    cell = (OrderCount.order_type == SELL) & (OrderCount.status == PENDING)
+    count = OrderCount.select(fn.COALESCE(fn.SUM(OrderCount.count), 0)).where(cell).scalar()
     if not count:
         return Queue()
     oldest = (
@@ -123,7 +123,7 @@ def _callbacks(since: int) -> tuple[int, dict[str, int]]:
     return retried, {key: count for key, count in counts if count}
 
 
-def all_of_it() -> Waiting:
+def waiting_counts() -> Waiting:
     """Count it now."""
     hand = by_hand()
     exceptions, silent = _exceptions()
@@ -145,7 +145,7 @@ def all_of_it() -> Waiting:
 STEPS = {"channel": Channel, "merchant": Merchant, "link": ChannelLink, "order": Order}
 
 
-def steps() -> dict[str, bool]:
+def onboarding_steps() -> dict[str, bool]:
     """Each step in turn, and whether it is done: channel, merchant, link, order."""
     return {name: table.select().exists() for name, table in STEPS.items()}
 

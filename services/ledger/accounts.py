@@ -116,7 +116,7 @@ def adjust(
         raise OperatorError(sandbox_guard.DEMO_ONLY, {"channel": [sandbox_guard.DEMO_ONLY]})
     if not fen or not reason.strip():
         raise OperatorError(N_("an adjustment needs an amount and a reason"))
-    database.alone("adjustments", merchant.id)
+    database.advisory_lock("adjustments", merchant.id)
     if once:
         _check_not_made(merchant, fen, reason, who)
     if newest is not None:

@@ -8,7 +8,7 @@ from models.tables.channel import Channel
 from models.tables.merchant import Merchant
 
 
-def share(fen: int, basis_points: int) -> int:
+def apply_rate(fen: int, basis_points: int) -> int:
     """`basis_points` of `fen`, rounded half up (away from zero for a rebate)."""
     product = fen * abs(basis_points)
     rounded = (product + 5_000) // 10_000
@@ -32,22 +32,22 @@ class Quote:
 
 def quote_buy(amount: int, merchant: Merchant) -> Quote:
     """A deposit: the merchant is credited the amount less the service fee."""
-    fee = share(amount, merchant.buy_rate)
+    fee = apply_rate(amount, merchant.buy_rate)
     return Quote(amount, merchant.buy_rate, fee, amount - fee, deposit_amount=amount)
 
 
 def quote_sell(amount: int, merchant: Merchant, channel: Channel) -> Quote:
     """A withdrawal: the merchant pays the amount, the service fee and the channel's surcharge."""
-    fee = share(amount, merchant.sell_rate)
-    surcharge = share(amount, channel.passage_rate)
+    fee = apply_rate(amount, merchant.sell_rate)
+    surcharge = apply_rate(amount, channel.passage_rate)
     return Quote(
         amount,
         merchant.sell_rate,
         fee,
         amount + fee + surcharge,
-        deposit_amount=share(amount, channel.deposit_rate),
+        deposit_amount=apply_rate(amount, channel.deposit_rate),
         passage_rate=channel.passage_rate,
         passage_amount=surcharge,
         deposit_rate=channel.deposit_rate,
-        channel_amount=share(amount, channel.commission_rate),
+        channel_amount=apply_rate(amount, channel.commission_rate),
     )

@@ -83,7 +83,7 @@ def _add(who: str, **facts: Any) -> Verification:
 @transaction
 def _begin(who: str) -> Verification:
     """Raises OperatorError where one is under way."""
-    database.alone("verification")
+    database.advisory_lock("verification")
     if running() is not None:
         raise OperatorError(N_("the ledger is being verified just now"))
     return _add(who)

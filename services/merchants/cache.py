@@ -14,7 +14,7 @@ from typing import Any
 from gateways.addresses import Network, network_of
 from models.tables.channel import Channel
 from models.tables.merchant import Merchant
-from models.tables.setup_version import revision
+from models.tables.setup_version import current_version
 from runtime import Part
 from services.security import sandbox_guard
 
@@ -50,7 +50,7 @@ _newest = Part(lambda: [_Directory()])
 def _up_to_date() -> dict[Any, Known]:
     directory = _newest()[0]
     if directory.revision < 0 or time.monotonic() - directory.looked_at > FRESH:
-        looked_at, number = time.monotonic(), revision()
+        looked_at, number = time.monotonic(), current_version()
         if number != directory.revision:
             directory = _newest()[0] = _Directory(number)
         directory.looked_at = looked_at

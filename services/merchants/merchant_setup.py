@@ -18,7 +18,7 @@ from gateways.addresses import network_of
 from models.db.base import database
 from models.db.errors import first_line
 from models.db.writer import after_commit, transaction
-from models.tables.account import ReceivingAccount
+from models.tables.account import PayoutAccount
 from models.tables.ledger import AVAILABLE, COMMISSION, FEES, HELD
 from models.tables.merchant import Merchant
 from services.errors import N_, OperatorError
@@ -123,8 +123,8 @@ def add_merchant(
             merchant = Merchant.create(
                 key=key,
                 name=name,
-                secret=vault.seal(secret),
-                callback_secret=vault.seal(callback_secret or new_callback_secret()),
+                secret=vault.encrypt(secret),
+                callback_secret=vault.encrypt(callback_secret or new_callback_secret()),
                 **facts,
             )
     except IntegrityError as error:
@@ -150,7 +150,7 @@ def set_merchant(
     Raises:
         OperatorError: a value can't be used, or somebody changed the merchant meanwhile.
     """
-    versions.held(merchant, mark)
+    versions.check_version(merchant, mark)
     after_commit(cache.forget)
     Merchant.update(_merchant_facts(facts) | {"updatetime": business_clock.now()}).where(
         Merchant.id == merchant.id
@@ -159,7 +159,7 @@ def set_merchant(
         links.set_channels(merchant, channels)
 
 
-def mark_of(merchant: Merchant, *, callback: bool) -> str:
+def version_of(merchant: Merchant, *, callback: bool) -> str:
     """A text that changes with the API secret (or callback secret), and tells nothing of it."""
     return sha256((merchant.callback_secret if callback else merchant.secret).encode()).hexdigest()[:16]
 
@@ -176,13 +176,13 @@ def rotate(merchant: Merchant, *, callback: bool, keep_hours: int, mark: str | N
     Raises:
         OperatorError: that one is replaced already.
     """
-    merchant = database.held(Merchant.select().where(Merchant.id == merchant.id)).get()
-    if mark is not None and mark != mark_of(merchant, callback=callback):
+    merchant = database.for_update(Merchant.select().where(Merchant.id == merchant.id)).get()
+    if mark is not None and mark != version_of(merchant, callback=callback):
         raise OperatorError(N_("this secret was replaced meanwhile: look at the merchant's page again"))
     column = "callback_secret" if callback else "secret"
     new = new_callback_secret() if callback else secrets.token_urlsafe(32)
     facts: dict[str, Any] = {
-        column: vault.seal(new),
+        column: vault.encrypt(new),
         f"previous_{column}": getattr(merchant, column) if keep_hours else None,
         f"previous_{column}_until": business_clock.now() + keep_hours * 3600 if keep_hours else None,
     }
@@ -200,7 +200,7 @@ def add_account(
     real_name: str,
     createtime: int | None = None,
     after: int | None = None,
-) -> ReceivingAccount:
+) -> PayoutAccount:
     """Put a receiving account on file; withdrawals go to the newest one.
 
     Args:
@@ -218,18 +218,18 @@ def add_account(
     details = {"bank": bank, "sub_bank": sub_bank, "card_number": card_number, "real_name": real_name}
     if after is not None:
         _check_newest(merchant, details, after)
-    return ReceivingAccount.create(
+    return PayoutAccount.create(
         merchant=merchant,
         on_file=True,
-        details=vault.seal(json.dumps(details, ensure_ascii=False)),
+        details=vault.encrypt(json.dumps(details, ensure_ascii=False)),
         createtime=createtime or business_clock.now(),
     )
 
 
 def _check_newest(merchant: Merchant, details: dict[str, str], seen: int) -> None:
-    database.alone("accounts", merchant.id)
-    newest = ReceivingAccount.of(merchant)
-    if newest and json.loads(vault.unseal(newest.details)) == details:
+    database.advisory_lock("accounts", merchant.id)
+    newest = PayoutAccount.of(merchant)
+    if newest and json.loads(vault.decrypt(newest.details)) == details:
         said = N_("this is the newest account on file already")
         raise OperatorError(said, {"card_number": [said]})
     if seen != (newest.id if newest else 0):

@@ -11,13 +11,13 @@ from services.errors import N_, OperatorError
 from services.merchants import links
 
 
-def of(row: Any) -> str:
+def version_of(row: Any) -> str:
     """A text that changes with anything of a merchant or channel, or with its links, and tells nothing of it."""
     linked = links.channels_of(row) if isinstance(row, Merchant) else links.merchants_of(row)
     return sha256(repr((sorted(row.__data__.items()), linked)).encode()).hexdigest()[:16]
 
 
-def held(row: Any, mark: str | None) -> Any:
+def check_version(row: Any, mark: str | None) -> Any:
     """The row as it is now, held until the caller's transaction ends.
 
     Args:
@@ -27,7 +27,7 @@ def held(row: Any, mark: str | None) -> Any:
         OperatorError: it, or what it is linked to, was changed since.
     """
     table = type(row)
-    now = database.held(table.select().where(table.id == row.id)).get()
-    if mark is not None and mark != of(now):
+    now = database.for_update(table.select().where(table.id == row.id)).get()
+    if mark is not None and mark != version_of(now):
         raise OperatorError(N_("somebody changed this meanwhile: open the page again, and change what it says now"))
     return now

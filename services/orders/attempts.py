@@ -14,8 +14,8 @@ from gateways.base import ChannelRefused, ChannelUnknown, Driver, Opened, Payer,
 from models.db.writer import transaction
 from models.tables import maintenance
 from models.tables.order import MONEY_IN, PENDING, Attempt, Order
-from services.channels.bulkhead import waiting_for
-from services.channels.calls import FIRST_ASK, ask, driver_of, payment_of
+from services.channels.bulkhead import channel_slot
+from services.channels.calls import FIRST_ASK, call_driver, driver_of, payment_of
 from services.orders import lifecycle, positions
 from services.orders.reasons import because
 
@@ -67,7 +67,7 @@ def reports_of(order: Order) -> list[Report]:
     driver, reports, silent = driver_of(order.channel), [], None
     for payment in payments_of(order):
         try:
-            reports.append(ask(driver.query, payment))
+            reports.append(call_driver(driver.query, payment))
         except ChannelUnknown as silence:
             silent = silence
     if len(reports) == 1 and not silent:
@@ -102,7 +102,7 @@ def close(order: Order) -> bool:
         ChannelUnknown: no usable answer.
     """
     driver = driver_of(order.channel)
-    closed = [ask(driver.close, payment) for payment in payments_of(order)]
+    closed = [call_driver(driver.close, payment) for payment in payments_of(order)]
     return all(closed)
 
 
@@ -160,10 +160,10 @@ def open_for(order: Order, payer: Payer, again: bool = False) -> None:
     if attempt is None:
         return
     try:
-        with waiting_for(order.channel_id):
+        with channel_slot(order.channel_id):
             if _is_paid(order, attempt, driver):
                 return
-            opened = ask(driver.open_payment, _payment(order, attempt.count, payer))
+            opened = call_driver(driver.open_payment, _payment(order, attempt.count, payer))
     except ChannelRefused as refusal:
         _refused(order, attempt, str(refusal))
     except ChannelUnknown as silence:
@@ -175,7 +175,7 @@ def open_for(order: Order, payer: Payer, again: bool = False) -> None:
 @transaction
 def _begun(order_id: int, payer: Payer, again: bool) -> Attempt | None:
     """The attempt to be opened now; None if there is nothing to do."""
-    order, now = Order.held(order_id), business_clock.now()
+    order, now = Order.for_update(order_id), business_clock.now()
     attempts = all_of(order)
     if order.status != PENDING or now >= (order.expires_at or 0):
         return None
@@ -201,10 +201,10 @@ def _is_paid(order: Order, attempt: Attempt, driver: Driver) -> bool:
     """Close earlier attempts where the channel can; True if one of them is paid: the sweep then asks about it now."""
     before = [each for each in all_of(order) if each.count < attempt.count and not each.refusal]
     for payment in [_payment(order, each.count) for each in before]:
-        is_paid = ask(driver.query, payment).state in (State.PAID, State.RETURNED)
+        is_paid = call_driver(driver.query, payment).state in (State.PAID, State.RETURNED)
         try:
             if not is_paid:
-                ask(driver.close, payment)
+                call_driver(driver.close, payment)
         except ChannelRefused:
             is_paid = True
         if is_paid:
@@ -222,7 +222,7 @@ def _refused(order: Order, attempt: Attempt, text: str) -> None:
 
 @transaction
 def _opened(order: Order, attempt: Attempt, opened: Opened) -> None:
-    order = Order.held(order.id)
+    order = Order.for_update(order.id)
     stored = json.dumps(asdict(opened), ensure_ascii=False)
     Attempt.update(opened=stored).where(Attempt.id == attempt.id).execute()
     why = because("attempt_opened", number=_number(order, attempt.count), browser=attempt.browser)

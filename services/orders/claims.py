@@ -12,7 +12,7 @@ from models.db.writer import transaction
 from models.tables.merchant import Merchant
 from models.tables.order import BUY, MONEY_IN, PAID, Order, PaymentException
 from runtime import current
-from services.channels.bulkhead import waiting_for
+from services.channels.bulkhead import channel_slot
 from services.channels.calls import LATE, driver_of
 from services.errors import N_, OperatorError
 from services.orders import attempts, settle
@@ -54,7 +54,7 @@ def take_up() -> int:
     return taken
 
 
-def against_dismissing(order: Order) -> str:
+def why_not_dismiss(order: Order) -> str:
     """What speaks against reporting that a claimed payment was not received; "" if nothing does."""
     if not order.is_buy:
         return "only a deposit can be reported as not received"
@@ -71,7 +71,7 @@ def dismiss(order: Order, reason: str = "", who: str = "operator") -> None:
     Raises:
         OperatorError: it is not a claim, money came in for it, or the channel reports it as paid or gives no answer.
     """
-    if against := against_dismissing(order):
+    if against := why_not_dismiss(order):
         raise OperatorError(against)
     why = said(reason.strip()) if reason.strip() else because("not_received")
     ask_again = None if driver_of(order.channel).by_hand else _unpaid_at_channel(order)
@@ -86,7 +86,7 @@ def _unpaid_at_channel(order: Order) -> int:
         OperatorError: it is paid there, which counts, or there is no usable answer.
     """
     try:
-        with waiting_for(order.channel_id):
+        with channel_slot(order.channel_id):
             reports = attempts.reports_of(order)
             is_paid = any(report.state in (State.PAID, State.RETURNED) for report in reports)
             if not is_paid:
@@ -96,6 +96,6 @@ def _unpaid_at_channel(order: Order) -> int:
     except ChannelRefused as refusal:
         raise OperatorError(N_("the channel does not close it: %(why)s"), why=str(refusal)) from refusal
     if is_paid:
-        settle.settle_all(order, reports)
+        settle.apply_reports(order, reports)
         raise OperatorError(N_("the channel reports it as paid"))
     return business_clock.now() + LATE[0]

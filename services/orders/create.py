@@ -9,15 +9,15 @@ from typing import Any
 import business_clock
 from gateways.base import ChannelRefused, ChannelUnknown, Driver, Opened
 from models.db.base import database
-from models.db.keyed_mutex import one_at_a_time
+from models.db.keyed_mutex import exclusive
 from models.db.writer import grouped, transaction
 from models.queries import order_range
-from models.tables.account import ReceivingAccount
+from models.tables.account import PayoutAccount
 from models.tables.channel import Channel
 from models.tables.order import CANCELLED, PENDING, Order
 from runtime import current
-from services.channels.bulkhead import waiting_for
-from services.channels.calls import FIRST_ASK, account_details, ask, driver_of, keep_account, payment_of
+from services.channels.bulkhead import channel_slot
+from services.channels.calls import FIRST_ASK, account_details, call_driver, driver_of, lock_account, payment_of
 from services.channels.order_numbers import keep_apart, new_order_no
 from services.errors import ApiError, Code
 from services.ledger import accounts, fees, postings
@@ -80,12 +80,12 @@ def _insert(placed: list[_New]) -> list[Order]:
     Raises:
         ApiError: Code.SERVICE_UNAVAILABLE if a channel's config changed since it was read.
     """
-    configs = {channel: keep_account(channel) for channel in {new.columns["channel"] for new in placed}}
+    configs = {channel: lock_account(channel) for channel in {new.columns["channel"] for new in placed}}
     if any(not vault.same(new.config, configs[new.columns["channel"]]) for new in placed):
         raise ApiError(Code.SERVICE_UNAVAILABLE)
     rows = []
     latest: dict[int, tuple[int, int]] = {}
-    database.alone("numbers", *{new.call.merchant.id for new in placed})
+    database.advisory_lock("numbers", *{new.call.merchant.id for new in placed})
     for new in placed:
         merchant = new.call.merchant.id
         seq, before = latest.get(merchant) or order_range.newest(merchant)
@@ -137,7 +137,7 @@ def place_buy(call: Call, channel: Channel, wanted: dict[str, Any]) -> Placed:
         wanted,
         fees.quote_buy(wanted["cny_amount"], call.merchant),
         outcome=None if at_once else 1,
-        customer_name=vault.seal(name) if name else "",
+        customer_name=vault.encrypt(name) if name else "",
         expires_at=expires_at,
         due_at=expires_at if driver.by_hand or driver.opens_on_view else min(now + FIRST_ASK, expires_at),
     )
@@ -150,8 +150,8 @@ def place_buy(call: Call, channel: Channel, wanted: dict[str, Any]) -> Placed:
 def _open(call: Call, order: Order, driver: Driver) -> None:
     """Open a committed deposit at its channel and keep what it answers. Raises ApiError 50201."""
     try:
-        with waiting_for(order.channel_id):
-            opened = ask(driver.open_payment, payment_of(order))
+        with channel_slot(order.channel_id):
+            opened = call_driver(driver.open_payment, payment_of(order))
     except ChannelRefused as refusal:
         _not_opened(call, order, refusal)
         raise ApiError(Code.CHANNEL_FAILED) from refusal
@@ -165,7 +165,7 @@ def _open(call: Call, order: Order, driver: Driver) -> None:
 
 @transaction
 def _not_opened(call: Call, order: Order, refusal: ChannelRefused) -> None:
-    lifecycle.move(order, CANCELLED, "channel", because("refused", text=str(refusal)))
+    lifecycle.transition(order, CANCELLED, "channel", because("refused", text=str(refusal)))
     replay.finish(call, Code.CHANNEL_FAILED)
 
 
@@ -190,21 +190,21 @@ def open_again(order: Order) -> bool:
     if order.opened or driver.opens_locally or driver.opens_on_view or order.status != PENDING:
         return False
     try:
-        opened = ask(driver.open_payment, payment_of(order))
+        opened = call_driver(driver.open_payment, payment_of(order))
     except ChannelRefused as refusal:
         raise ChannelUnknown(f"refused when it was opened again: {refusal}") from refusal
     _keep(order, opened)
     return True
 
 
-def _account(call: Call, wanted: dict[str, Any]) -> ReceivingAccount:
+def _account(call: Call, wanted: dict[str, Any]) -> PayoutAccount:
     """Where the withdrawal goes: the card that was sent (gateway_a) or the account on file.
 
     Raises:
         ApiError: Code.NO_PAYOUT_ACCOUNT, there is none on file.
     """
     if "gatewaya_card_info" not in wanted:
-        account = ReceivingAccount.of(call.merchant)
+        account = PayoutAccount.of(call.merchant)
         if account is None:
             raise ApiError(Code.NO_PAYOUT_ACCOUNT)
         return account
@@ -217,10 +217,10 @@ def _account(call: Call, wanted: dict[str, Any]) -> ReceivingAccount:
         "gatewaya_card_info": card,
         "gatewaya_personal_data": wanted["gatewaya_personal_data"],
     }
-    return ReceivingAccount.create(
+    return PayoutAccount.create(
         merchant=call.merchant,
         on_file=False,
-        details=vault.seal(json.dumps(details, ensure_ascii=False)),
+        details=vault.encrypt(json.dumps(details, ensure_ascii=False)),
         createtime=business_clock.now(),
     )
 
@@ -237,7 +237,7 @@ def place_sell(call: Call, channel: Channel, wanted: dict[str, Any]) -> Placed:
     try:
         if cache.by_id(call.merchant.id).sandbox_money:
             raise ApiError(Code.INSUFFICIENT_BALANCE, detail=sandbox_guard.WITHHELD)
-        with one_at_a_time(call.merchant.id):
+        with exclusive(call.merchant.id):
             return Placed(_hold(call, channel, wanted))
     except ApiError as refusal:
         if refusal.code in (Code.INSUFFICIENT_BALANCE, Code.NO_PAYOUT_ACCOUNT):
@@ -260,7 +260,7 @@ def _hold(call: Call, channel: Channel, wanted: dict[str, Any]) -> Order:
 def personal_data(order: Order) -> dict[str, Any]:
     """What an operator may need to see of an order, opened: the customer's name, the account to pay to."""
     if order.is_buy:
-        return {"customer_name": vault.unseal(order.customer_name) if order.customer_name else ""}
+        return {"customer_name": vault.decrypt(order.customer_name) if order.customer_name else ""}
     details = account_details(order)
     nested = {
         f"{outer}.{name}": value

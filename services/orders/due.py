@@ -9,7 +9,7 @@ from gateways.base import ChannelRefused, ChannelUnknown, Report, State
 from models.db.writer import transaction
 from models.tables.maintenance import paused_since
 from models.tables.order import BUY, CANCELLED, COMPLETED, CONFIRMED, PAID, PAYOUT_IN_PROGRESS, PENDING, SELL, Order
-from services.channels.bulkhead import waiting_for
+from services.channels.bulkhead import channel_slot
 from services.channels.calls import FIRST_ASK, LATE, LEASE, driver_of
 from services.errors import N_, OperatorError
 from services.merchants import cache
@@ -33,7 +33,7 @@ def _pause(asks: int, first: int = 1) -> int:
 
 def sweep(pool: FairPool) -> int:
     """Start the act of each order that is due and that the pool has room for; how many were started."""
-    return start_due(pool, DUE, act, LEASE)
+    return start_due(pool, DUE, advance, LEASE)
 
 
 @transaction
@@ -54,7 +54,7 @@ def release(ahead: int = 0) -> int:
     return count
 
 
-def act(order: Order) -> bool:
+def advance(order: Order) -> bool:
     """Do what is due for a claimed order; False where its channel gave no usable answer."""
     status = order.status
     if sandbox_guard.is_barred(order.channel):
@@ -87,7 +87,7 @@ def _ask_about_deposit(order: Order) -> int | None:
     else:
         if unpaid and create.open_again(order):
             pause = FIRST_ASK
-        settle.settle_all(order, reports)
+        settle.apply_reports(order, reports)
     next_ask = now + pause
     last_ask: int = next_ask if order.status != PENDING or expired else order.expires_at
     return min(next_ask, last_ask)
@@ -111,7 +111,7 @@ def _said_of(order: Order) -> list[Report]:
     return [positions.call_for_payout(driver_of(order.channel).query_payout, order)]
 
 
-def against_asking(order: Order) -> str:
+def why_not_ask(order: Order) -> str:
     """What speaks against asking its channel; "" where nothing does."""
     by_hand = driver_of(order.channel).by_hand
     return f"channel {order.channel_id} can't be asked: an operator moves its money by hand" if by_hand else ""
@@ -123,14 +123,14 @@ def ask_now(order: Order, who: str = "an operator") -> list[Report]:
     Raises:
         OperatorError: it works by hand, or gave no usable answer.
     """
-    if why := against_asking(order):
+    if why := why_not_ask(order):
         raise OperatorError(why)
     try:
-        with waiting_for(order.channel_id):
+        with channel_slot(order.channel_id):
             reports = _said_of(order)
     except ChannelUnknown as silence:
         raise OperatorError(N_("no usable answer: %(why)s"), why=str(silence)) from silence
-    settle.settle_all(order, reports, because("channel_asked_by", who=who))
+    settle.apply_reports(order, reports, because("channel_asked_by", who=who))
     return reports
 
 
@@ -152,7 +152,7 @@ def _ask_about_ended(order: Order) -> int | None:
             return now + LATE[1]
         _give_up(order, str(silence))
         return None
-    settle.settle_all(order, reports)
+    settle.apply_reports(order, reports)
     if _is_in_progress(order):
         return now + LATE[1]
     return next((order.updatetime + late for late in LATE if late > passed), None)
@@ -161,13 +161,13 @@ def _ask_about_ended(order: Order) -> int | None:
 @transaction
 def _give_up(order: Order, detail: str) -> None:
     """Leave an exception: the channel is no longer asked, and nobody knows what became of the order."""
-    lifecycle.raise_silence(Order.held(order.id), because("silent_at_end", text=detail))
+    lifecycle.raise_silence(Order.for_update(order.id), because("silent_at_end", text=detail))
 
 
 def expire(order: Order) -> None:
     """Let an unpaid deposit expire now: its channel is asked and the order closed there first."""
     if _expires_now(order):
-        act(Order.get_by_id(order.id))
+        advance(Order.get_by_id(order.id))
 
 
 @transaction
@@ -178,7 +178,7 @@ def _expires_now(order: Order) -> bool:
 
 @transaction
 def _complete_deposit(order: Order) -> None:
-    if Order.held(order.id).due_at == order.due_at:  # else its channel took its word back meanwhile
+    if Order.for_update(order.id).due_at == order.due_at:  # else its channel took its word back meanwhile
         settle.complete_deposit(order, because("settlement_delay_over"))
 
 
@@ -189,7 +189,7 @@ def _accept_by_rule(order: Order) -> None:
 
 
 def _pay_out(order: Order) -> int | None:
-    settle.settle(order, payouts.hand_over(order), "channel", settle.ASKED)
+    settle.apply_report(order, payouts.hand_over(order), "channel", settle.ASKED)
     if driver_of(order.channel).by_hand:
         return None
     left_alone_until: int = order.left_alone_until or 0

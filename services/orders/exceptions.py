@@ -71,7 +71,7 @@ def resolve(
 
 @transaction
 def _resolve(order: Order, resolution: str, who: str, seen: PaymentException) -> PaymentException:
-    checked, order = order, Order.held(order.id)
+    checked, order = order, Order.for_update(order.id)
     exception = _named(order, seen.id, seen.amount)
     way = resolutions.find(order, exception, resolution)
     if order.status != checked.status:

@@ -27,7 +27,7 @@ def begin(orders: list[Order], who: str, why: Reason) -> None:
     )
 
 
-def move(order: Order, new: str, who: str, why: Reason, **facts: Any) -> bool:
+def transition(order: Order, new: str, who: str, why: Reason, **facts: Any) -> bool:
     """Move the order to `new`; runs in the caller's transaction (docs/orders.md).
 
     Args:
@@ -111,7 +111,7 @@ def outcome_unknown(order: Order, detail: str, ask_again: int) -> None:
 
     Does nothing if the order moved on meanwhile, or waits for an operator: an answer did that.
     """
-    now = Order.held(order.id)
+    now = Order.for_update(order.id)
     if now.status != order.status or (now.due_at is None and order.due_at is not None):
         return
     order.put_off(ask_again)

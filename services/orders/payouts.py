@@ -23,8 +23,8 @@ from models.tables.order import (
     PaymentException,
 )
 from services.channels import payment_numbers
-from services.channels.bulkhead import waiting_for
-from services.channels.calls import LATE, LEASE, driver_of, keep_account
+from services.channels.bulkhead import channel_slot
+from services.channels.calls import LATE, LEASE, driver_of, lock_account
 from services.errors import N_, OperatorError
 from services.merchants import cache
 from services.orders import lifecycle, positions, settle
@@ -83,7 +83,7 @@ def check(order: Order, wanted: tuple[State, ...], exception: PaymentException |
         raise OperatorError(text, at=f"{at:%H:%M:%S}")
     again = now if due_at is not None else None  # what waits for an operator still does
     try:
-        with waiting_for(order.channel_id):
+        with channel_slot(order.channel_id):
             report = positions.call_for_payout(driver_of(order.channel).query_payout, order)
     except ChannelUnknown as silence:
         if exception is not None and (exception.kind == UNKNOWN_OUTCOME or exception.createtime <= now - LONG):
@@ -95,7 +95,7 @@ def check(order: Order, wanted: tuple[State, ...], exception: PaymentException |
         return  # the operator has looked there
     if is_missing or report.state not in wanted:
         order.put_off(again)
-        settle.settle(order, report, "channel", settle.ASKED)  # it counts, whatever the operator wanted
+        settle.apply_report(order, report, "channel", settle.ASKED)  # it counts, whatever the operator wanted
         raise OperatorError(MISSING if is_missing else _OTHERWISE[report.state])
 
 
@@ -113,7 +113,7 @@ ACCEPTED = because("accepted")
 LONGEST_UNSEEN = max(driver.shows_payouts_after for driver in registry.DRIVERS.values())
 
 
-def against_accepting(order: Order) -> str:
+def why_not_accept(order: Order) -> str:
     """What speaks against accepting it; "" where nothing does."""
     if order.is_buy:
         return "only a withdrawal can be accepted"
@@ -122,7 +122,7 @@ def against_accepting(order: Order) -> str:
     return "" if order.status == PENDING else f"the withdrawal is {order.status}, not pending"
 
 
-def against_rejecting(order: Order) -> str:
+def why_not_reject(order: Order) -> str:
     """What speaks against rejecting it, but for what its channel may say; "" where nothing does."""
     if order.is_buy:
         return "only a withdrawal can be rejected"
@@ -130,7 +130,7 @@ def against_rejecting(order: Order) -> str:
     return "" if rejectable else f"the withdrawal is {order.status}: it can't be rejected any more"
 
 
-def against_marking_paid(order: Order) -> str:
+def why_not_mark_paid(order: Order) -> str:
     """What speaks against an operator's word that its money came, or was sent; "" where nothing does."""
     if not driver_of(order.channel).by_hand:
         return f"channel {order.channel_id} reports payments itself"
@@ -144,10 +144,10 @@ def accept(order: Order, who: str = "operator", why: Reason = ACCEPTED) -> None:
     Raises:
         OperatorError: it is no withdrawal, or not pending.
     """
-    _unless(against_accepting(order))
+    _unless(why_not_accept(order))
     sandbox_guard.refuse_payout(order)
-    keep_account(order.channel_id)
-    if not lifecycle.move(order, CONFIRMED, who, why, due_at=business_clock.now()):
+    lock_account(order.channel_id)
+    if not lifecycle.transition(order, CONFIRMED, who, why, due_at=business_clock.now()):
         raise OperatorError(N_("the withdrawal moved on just now"))
 
 
@@ -165,7 +165,7 @@ def reject(order: Order, reason: str, who: str = "operator") -> None:
     Raises:
         OperatorError: it is no withdrawal, or its money may be on the way.
     """
-    _unless(against_rejecting(order))
+    _unless(why_not_reject(order))
     if not reason.strip():
         raise OperatorError(N_("a rejection needs a reason"))
     at_a_channel = may_be(order)
@@ -177,7 +177,7 @@ def reject(order: Order, reason: str, who: str = "operator") -> None:
 
 @transaction
 def _cancelled(order: Order, who: str, reason: str, ask_again: int | None) -> bool:
-    if not is_as_checked(Order.held(order.id), order):
+    if not is_as_checked(Order.for_update(order.id), order):
         return False
     if ask_again is not None:
         lifecycle.outcome_known(order)  # the channel answered just now
@@ -201,8 +201,8 @@ def mark_paid(
         OperatorError: the channel speaks for itself, the withdrawal is not accepted yet, or the reference is on record
             for another order of the channel; or the merchant of a withdrawal has money of a sandbox channel.
     """
-    order, reference = Order.held(order.id), reference.strip()
-    _unless(against_marking_paid(order))
+    order, reference = Order.for_update(order.id), reference.strip()
+    _unless(why_not_mark_paid(order))
     sandbox_guard.refuse_payout(order)
     report = Report(State.PAID, order.amount if amount is None else amount, reference)
     if order.is_buy and not reference and _is_other_money(order, report.amount):
@@ -211,7 +211,7 @@ def mark_paid(
         return False
     if not shared and not payment_numbers.is_on_record(order, reference):
         _counts_once(order, reference)
-    return settle.settle(order, report, who, because("marked_paid"))
+    return settle.apply_report(order, report, who, because("marked_paid"))
 
 
 def _counts_once(order: Order, reference: str) -> None:

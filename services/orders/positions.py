@@ -26,7 +26,7 @@ from models.tables.order import (
     Order,
     PaymentException,
 )
-from services.channels.calls import ask, payout_of
+from services.channels.calls import call_driver, payout_of
 from services.orders import lifecycle, reasons
 from services.orders.lifecycle import ANSWERED
 from services.orders.reasons import because
@@ -47,7 +47,7 @@ def call_for_payout(verb: Callable[[Payout], Report], order: Order) -> Report:
     """
     payout = payout_of(order)
     try:
-        report: Report = ask(verb, payout)
+        report: Report = call_driver(verb, payout)
     except ChannelError as error:
         error.args = (masking.without(str(error), payout.account),)
         if isinstance(error, ChannelUnknown) and error.has_it:

@@ -53,7 +53,7 @@ def _no_objection(order: Order, exception: PaymentException) -> str:
 
 
 @dataclass(frozen=True)
-class Way:
+class ResolutionRule:
     """One way to settle an exception.
 
     `case` names what it does, `lines` what it moves (fen by account), `against` what else may speak against it
@@ -77,7 +77,7 @@ class Way:
 
 def _credit_lines(order: Order, exception: PaymentException) -> Lines:
     """What came in is credited at the order's own rate."""
-    fee = fees.share(exception.amount, order.service_rate)
+    fee = fees.apply_rate(exception.amount, order.service_rate)
     return {
         (AVAILABLE, order.merchant_id): exception.amount - fee,
         (FEES, OPERATOR): fee,
@@ -98,7 +98,7 @@ def _credit(order: Order, exception: PaymentException, who: str) -> None:
 
 def _close_unpaid(order: Order, exception: PaymentException, who: str) -> None:
     """An order that was not paid in full ends as cancelled."""
-    lifecycle.move(order, CANCELLED, who, because("wrong_amount_ended"))
+    lifecycle.transition(order, CANCELLED, who, because("wrong_amount_ended"))
 
 
 def _credit_and_close(order: Order, exception: PaymentException, who: str) -> None:
@@ -108,7 +108,7 @@ def _credit_and_close(order: Order, exception: PaymentException, who: str) -> No
 
 def completed(order: Order, exception: PaymentException) -> Order:
     """The deposit as it will be once it is completed with this money; nothing is stored."""
-    fee = fees.share(exception.amount, order.service_rate)
+    fee = fees.apply_rate(exception.amount, order.service_rate)
     ended = copy(order)
     ended.__data__ = {**order.__data__, "status": COMPLETED, "updatetime": business_clock.now()}
     money = {"received_amount": exception.amount, "service_amount": fee}
@@ -131,7 +131,7 @@ def _complete_order(order: Order, exception: PaymentException, who: str) -> None
     ended, why = completed(order, exception), because("completed_by_operator", amount=exception.amount)
     facts = ("received_amount", "channel_reference", "service_amount", "merchant_actual_amount")
     for status in (PAID, CONFIRMED) if order.status != CANCELLED else ():
-        lifecycle.move(order, status, who, why)
+        lifecycle.transition(order, status, who, why)
     complete_deposit(order, why, who, **{name: getattr(ended, name) for name in facts})
 
 
@@ -145,7 +145,7 @@ def _about(exception: PaymentException, resolution: str) -> Reason:
 
 
 def _cancel_deposit(order: Order, exception: PaymentException, who: str) -> None:
-    lifecycle.move(order, CANCELLED, who, _about(exception, CANCEL), due_at=business_clock.now() + LATE[0])
+    lifecycle.transition(order, CANCELLED, who, _about(exception, CANCEL), due_at=business_clock.now() + LATE[0])
 
 
 def _complete_withdrawal(order: Order, exception: PaymentException, who: str) -> None:
@@ -200,36 +200,40 @@ _ENDED = tuple(status for status in STATUSES if status != CONFIRMED)
 _WAITING, _WHOLE = (PENDING, PAID), tuple(kind for kind in MONEY_IN if kind != AMOUNT_CORRECTED)
 _HOLD_SPENT, _HOLD_RETURNED = _of_order(postings.spend), _of_order(postings.release)
 # By whether the order is a deposit. Of each resolution, the first that fits counts.
-WAYS: dict[bool, tuple[Way, ...]] = {
+RULES: dict[bool, tuple[ResolutionRule, ...]] = {
     True: (
-        Way(
+        ResolutionRule(
             *(CREDIT, "credit what came, cancel", _QUESTIONED, _WAITING, _credit_and_close),
             *(_credit_lines, _names_no_amount),
         ),
-        Way(CREDIT, "credit what came", MONEY_IN, STATUSES, _credit, _credit_lines, _names_no_amount),
-        Way(CREDIT, "good after all", _BOUNCED, (CONFIRMED,), _credit_after_all, _of_order(postings.credit)),
-        Way(
+        ResolutionRule(CREDIT, "credit what came", MONEY_IN, STATUSES, _credit, _credit_lines, _names_no_amount),
+        ResolutionRule(CREDIT, "good after all", _BOUNCED, (CONFIRMED,), _credit_after_all, _of_order(postings.credit)),
+        ResolutionRule(
             *(COMPLETE, COMPLETE_ORDER, _WHOLE, (*_WAITING, CANCELLED), _complete_order),
             *(_complete_lines, _too_little),
         ),
-        Way(REFUND, "send back, cancel", _QUESTIONED, _WAITING, _close_unpaid),
-        Way(REFUND, "send back", MONEY_IN, STATUSES, _leave),
-        Way(REFUND, "stays credited", _BOUNCED, _ENDED, _leave),
-        Way(CANCEL, "nobody paid", _SILENT, (PENDING,), _cancel_deposit),
-        Way(CANCEL, "is cancelled", _SILENT, (CANCELLED,), _leave),
+        ResolutionRule(REFUND, "send back, cancel", _QUESTIONED, _WAITING, _close_unpaid),
+        ResolutionRule(REFUND, "send back", MONEY_IN, STATUSES, _leave),
+        ResolutionRule(REFUND, "stays credited", _BOUNCED, _ENDED, _leave),
+        ResolutionRule(CANCEL, "nobody paid", _SILENT, (PENDING,), _cancel_deposit),
+        ResolutionRule(CANCEL, "is cancelled", _SILENT, (CANCELLED,), _leave),
     ),
     False: (
-        Way(COMPLETE, "money is out", (*PAYOUTS, REVERSED), (Books.IN_FLIGHT,), _complete_withdrawal, _HOLD_SPENT),
-        Way(COMPLETE, "money is out", PAYOUTS, (Books.HELD_AGAIN,), _spend_again, _HOLD_SPENT),
-        Way(
+        ResolutionRule(
+            COMPLETE, "money is out", (*PAYOUTS, REVERSED), (Books.IN_FLIGHT,), _complete_withdrawal, _HOLD_SPENT
+        ),
+        ResolutionRule(COMPLETE, "money is out", PAYOUTS, (Books.HELD_AGAIN,), _spend_again, _HOLD_SPENT),
+        ResolutionRule(
             *(COMPLETE, "out after all", PAYOUTS, (Books.FREE,), _pay_after_all),
             *(_of_order(postings.late_spend), _cannot_pay_after_all),
         ),
-        Way(COMPLETE, "is completed", (*PAYOUTS, REVERSED), (Books.SPENT,), _leave),
-        Way(CANCEL, "money is not out", (*PAYOUTS, REVERSED), (Books.IN_FLIGHT,), _cancel_withdrawal, _HOLD_RETURNED),
-        Way(CANCEL, "money is not out", PAYOUTS, (Books.HELD_AGAIN,), _release_again, _HOLD_RETURNED),
-        Way(CANCEL, "is cancelled", (*PAYOUTS, REVERSED), (Books.FREE,), _leave),
-        Way(CREDIT, "give back", _BOUNCED, (Books.SPENT,), _give_back, _of_order(postings.give_back)),
+        ResolutionRule(COMPLETE, "is completed", (*PAYOUTS, REVERSED), (Books.SPENT,), _leave),
+        ResolutionRule(
+            CANCEL, "money is not out", (*PAYOUTS, REVERSED), (Books.IN_FLIGHT,), _cancel_withdrawal, _HOLD_RETURNED
+        ),
+        ResolutionRule(CANCEL, "money is not out", PAYOUTS, (Books.HELD_AGAIN,), _release_again, _HOLD_RETURNED),
+        ResolutionRule(CANCEL, "is cancelled", (*PAYOUTS, REVERSED), (Books.FREE,), _leave),
+        ResolutionRule(CREDIT, "give back", _BOUNCED, (Books.SPENT,), _give_back, _of_order(postings.give_back)),
     ),
 }
 # Why none fits.
@@ -245,14 +249,14 @@ _UNFIT = {
 }
 
 
-def _fitting(order: Order, exception: PaymentException, resolution: str) -> Way | None:
-    ways = (way for way in WAYS[order.is_buy] if way.resolution == resolution)
+def _fitting(order: Order, exception: PaymentException, resolution: str) -> ResolutionRule | None:
+    ways = (way for way in RULES[order.is_buy] if way.resolution == resolution)
     return next((way for way in ways if way.fits(order, exception)), None)
 
 
-def find(order: Order, exception: PaymentException, resolution: str) -> Way:
+def find(order: Order, exception: PaymentException, resolution: str) -> ResolutionRule:
     """The way to settle this exception by this resolution. Raises OperatorError: there is none, and why."""
-    known = dict.fromkeys(way.resolution for way in WAYS[order.is_buy])
+    known = dict.fromkeys(way.resolution for way in RULES[order.is_buy])
     if resolution not in known:
         raise OperatorError(f"an exception of this order is settled by {' or '.join(known)}, not by {resolution}")
     if sandbox_guard.is_barred(order.channel):
@@ -267,14 +271,14 @@ def find(order: Order, exception: PaymentException, resolution: str) -> Way:
     return way
 
 
-def callback_of(way: Way, order: Order, exception: PaymentException) -> str:
+def callback_of(way: ResolutionRule, order: Order, exception: PaymentException) -> str:
     """The body of the callback that completing the order sends; "" for other ways."""
     if way.case != COMPLETE_ORDER:
         return ""
     return outbox.body_of("order.completed", business_clock.now(), order_view.of(completed(order, exception)))
 
 
-def possible(order: Order, exception: PaymentException) -> list[Way]:
+def possible(order: Order, exception: PaymentException) -> list[ResolutionRule]:
     """All ways in which this exception can be settled now."""
     if sandbox_guard.is_barred(order.channel):
         return []

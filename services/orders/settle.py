@@ -22,14 +22,14 @@ from models.tables.order import (
     Order,
 )
 from services.channels import payment_numbers
-from services.channels.bulkhead import waiting_for
+from services.channels.bulkhead import channel_slot
 from services.channels.calls import LATE, driver_of
 from services.channels.order_numbers import order_no_of
 from services.errors import ApiError
 from services.ledger import accounts, postings
 from services.ledger.postings import HOLD_AGAIN, RELEASE_AGAIN, SPEND_AGAIN
 from services.orders import attempts, differences, lifecycle, positions
-from services.orders.lifecycle import close_exception, move, raise_exception
+from services.orders.lifecycle import close_exception, raise_exception, transition
 from services.orders.positions import FAILED, PAID_OUT, Position
 from services.orders.reasons import Reason, because, said
 from services.orders.verdicts import (
@@ -48,7 +48,7 @@ ASKED = because("channel_asked")
 
 
 @transaction
-def settle(order: Order, report: Report, who: str, why: Reason) -> bool:
+def apply_report(order: Order, report: Report, who: str, why: Reason) -> bool:
     """Do what a channel's (or an operator's) report on an order calls for, in one transaction.
 
     A report that was heard before, or that agrees with the books, changes nothing.
@@ -59,7 +59,7 @@ def settle(order: Order, report: Report, who: str, why: Reason) -> bool:
 
     Returns: True if anything changed.
     """
-    asked_about, order = order.status, Order.held(order.id)  # as it is now that nobody else writes
+    asked_about, order = order.status, Order.for_update(order.id)  # as it is now that nobody else writes
     if report.proven:
         lifecycle.outcome_known(order)
     if report.state in (State.OPEN, State.ABSENT, State.ENDED) and order.status != asked_about:
@@ -68,9 +68,9 @@ def settle(order: Order, report: Report, who: str, why: Reason) -> bool:
     return (_settle_deposit if order.is_buy else _settle_withdrawal)(order, report, who, why)
 
 
-def settle_all(order: Order, reports: list[Report], why: Reason = ASKED) -> bool:
+def apply_reports(order: Order, reports: list[Report], why: Reason = ASKED) -> bool:
     """Settle what the channel, asked about an order, reports; True if anything changed."""
-    changed = [settle(order, report, "channel", why) for report in reports]
+    changed = [apply_report(order, report, "channel", why) for report in reports]
     return any(changed)
 
 
@@ -88,7 +88,7 @@ def take_notice(order: Order, incoming: Incoming) -> bool:
         return _ask_soon(order) if order.status in (PENDING, CANCELLED) else _ask_at_once(order)
     if order.is_buy and notice.report.state is State.OPEN:
         return False  # it says nothing new, and may be older than what is known
-    return settle(order, notice.report, "channel", because("notice"))
+    return apply_report(order, notice.report, "channel", because("notice"))
 
 
 def _may_be_old(order: Order, report: Report) -> bool:
@@ -108,7 +108,7 @@ def _may_be_old(order: Order, report: Report) -> bool:
 @transaction
 def _ask_soon(order: Order) -> bool:
     """A notice tells of something: the channel is asked at the next sweep, whoever asked it when before."""
-    order = Order.held(order.id)
+    order = Order.for_update(order.id)
     order.put_off(business_clock.now())
     return lifecycle.note_once(order, "channel", because("ask_after_notice"))
 
@@ -116,14 +116,14 @@ def _ask_soon(order: Order) -> bool:
 def _ask_at_once(order: Order) -> bool:
     """The same where no sweep looks at the order any more. Raises BadNotice: no answer, the notice may come again."""
     try:
-        with waiting_for(order.channel_id):
+        with channel_slot(order.channel_id):
             reports = attempts.reports_of(order)
     except ChannelUnknown:
         raise BadNotice("the channel, asked about it, gave no answer") from None
-    return settle_all(order, reports)
+    return apply_reports(order, reports)
 
 
-def notice_refused(order: Order, reason: str) -> None:
+def note_refused_notice(order: Order, reason: str) -> None:
     """Write into the order's history that a notice was not genuine; each reason once, and not many."""
     why = because("notice_refused", text=reason)
     if lifecycle.is_new(order, why, MOST_REFUSED):  # else anybody could keep the writer busy
@@ -171,10 +171,10 @@ def _deposit(
     what = verdict.exception
     changed = bool(what) and differences.record(order, what, report, reference, position, who)
     if verdict.status == PAID:
-        return move(order, PAID, who, why, due_at=business_clock.now())
+        return transition(order, PAID, who, why, due_at=business_clock.now())
     if verdict.status == CANCELLED:
         went_back = position.books is Books.TO_CREDIT and not report.detail
-        return move(order, CANCELLED, who, because("returned_before_credit") if went_back else why) or changed
+        return transition(order, CANCELLED, who, because("returned_before_credit") if went_back else why) or changed
     if verdict.status == CONFIRMED:
         return _confirm(order, reference, who, why)
     if position.books in (Books.AWAITED, Books.QUESTIONED, Books.TO_CREDIT):
@@ -186,8 +186,8 @@ def _confirm(order: Order, reference: str, who: str, why: Reason) -> bool:
     days = order.channel.settlement_days
     due_at = business_clock.now() + days * DAY if days else None
     if order.status == PENDING:
-        move(order, PAID, who, why)
-    if not move(order, CONFIRMED, who, why, channel_reference=reference, due_at=due_at):
+        transition(order, PAID, who, why)
+    if not transition(order, CONFIRMED, who, why, channel_reference=reference, due_at=due_at):
         return False
     return complete_deposit(order, because("settled")) if not days else True
 
@@ -195,7 +195,7 @@ def _confirm(order: Order, reference: str, who: str, why: Reason) -> bool:
 @transaction
 def complete_deposit(order: Order, why: Reason, who: str = "service", **facts: object) -> bool:
     """Credit a deposit whose money is proven. `facts` are stored with the step."""
-    if not move(order, COMPLETED, who, why, **facts):
+    if not transition(order, COMPLETED, who, why, **facts):
         return False
     accounts.post("credit", postings.credit(order), who=who, order=order)
     return True
@@ -208,7 +208,7 @@ def cancel_unpaid(order: Order, ask_again: int | None, why: Reason, who: str = "
     Args:
         ask_again: when to ask for late money, if the channel may take it all the same.
     """
-    status, order = order.status, Order.held(order.id)
+    status, order = order.status, Order.for_update(order.id)
     lifecycle.outcome_known(order)
     money = [each for each in positions.exceptions_of(order) if each.kind in MONEY_IN and each.is_open]
     if order.status != status or status not in (PENDING, PAID):
@@ -216,7 +216,7 @@ def cancel_unpaid(order: Order, ask_again: int | None, why: Reason, who: str = "
     if money:
         order.put_off(None)
         return False
-    return move(order, CANCELLED, who, why, due_at=ask_again)
+    return transition(order, CANCELLED, who, why, due_at=ask_again)
 
 
 # --- withdrawals
@@ -324,8 +324,8 @@ AGAIN = {
 def complete_withdrawal(order: Order, who: str, why: Reason, reference: str) -> bool:
     """Spend the hold of a withdrawal whose money is out, and return the deposit; in the caller's transaction."""
     if not (
-        move(order, PAID, who, why, channel_reference=reference)
-        and move(order, COMPLETED, "service", because("settled"))
+        transition(order, PAID, who, why, channel_reference=reference)
+        and transition(order, COMPLETED, "service", because("settled"))
     ):
         return False
     accounts.post("spend", postings.spend(order), who=who, order=order)
@@ -334,7 +334,7 @@ def complete_withdrawal(order: Order, who: str, why: Reason, reference: str) -> 
 
 def cancel_withdrawal(order: Order, who: str, why: Reason, **facts: object) -> bool:
     """Cancel a withdrawal and return all that it held; in the caller's transaction. `facts` are stored with it."""
-    if not move(order, CANCELLED, who, why, **facts):
+    if not transition(order, CANCELLED, who, why, **facts):
         return False
     accounts.post("release", postings.release(order), who=who, order=order)
     return True

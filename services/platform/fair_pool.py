@@ -201,7 +201,7 @@ def _longest_due(table: Any, party: Any, lane: Any) -> Statement:
     def build(v: Any) -> Any:
         rows = table.select().where(table.due_at <= v.now, party == v.who, lane)
         # What another host is about to take is its.
-        return database.held(rows.order_by(table.due_at).limit(v.room), skip_locked=True)
+        return database.for_update(rows.order_by(table.due_at).limit(v.room), skip_locked=True)
 
     return Statement(build)
 

@@ -22,7 +22,7 @@ def moment() -> str:
     return f"{datetime.now(UTC):%Y%m%dT%H%M%S.%fZ}"
 
 
-def settle(path: Path) -> None:
+def fsync(path: Path) -> None:
     """Have what is in a file, or the names in a folder, survive a power cut. Raises OSError."""
     handle = os.open(path, os.O_RDONLY)
     try:
@@ -59,10 +59,10 @@ def sweep(folder: Path, name: str = "*") -> None:
 
 def finish(path: Path, target: Path) -> None:
     """Give an unfinished file its name, which must be free. Raises FileExistsError, OSError."""
-    settle(path)
+    fsync(path)
     link(path, target)
     path.unlink(missing_ok=True)
-    settle(target.parent)
+    fsync(target.parent)
 
 
 def link(path: Path, target: Path) -> None:
@@ -79,9 +79,9 @@ def link(path: Path, target: Path) -> None:
 
 def replace(path: Path, target: Path) -> None:
     """Put an unfinished file in the place of `target`, which is there as the one or the other at every moment."""
-    settle(path)
+    fsync(path)
     path.replace(target)
-    settle(target.parent)
+    fsync(target.parent)
 
 
 def write(target: Path, text: str, put: Callable[[Path, Path], None]) -> None:

@@ -14,7 +14,7 @@ NAME = "service.lock"
 
 
 @contextmanager
-def held(folder: Path) -> Iterator[None]:
+def locked(folder: Path) -> Iterator[None]:
     """Be the one process that serves the database in this folder, or works on it as if none did.
 
     The file stays when the lock is let go of: who removed it could remove another's.

@@ -17,7 +17,7 @@ from peewee import DatabaseError
 
 from models.db.base import database
 from models.db.errors import HANGING, Fault, fault_of
-from models.tables.setup_version import touch
+from models.tables.setup_version import raise_version
 from runtime import Part, current
 
 log = logging.getLogger(__name__)
@@ -95,7 +95,7 @@ class _Trial:
             if not database.is_shared:
                 _need_room()
             database.execute_sql("SELECT 1 FROM merchant LIMIT 1")
-            touch()
+            raise_version()
             self._fault = None
         except (DatabaseError, sqlite3.Error, OSError) as error:
             self._fault = report(error)

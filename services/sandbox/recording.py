@@ -75,7 +75,7 @@ def note_created(sent: dict[str, Any], answer: dict[str, Any]) -> None:
 
 def seen_of(order: Order) -> dict[str, Any]:
     """An order's status, the kinds of its open exceptions, and its callbacks by type: id, state and attempts."""
-    whole = timeline.of(order)
+    whole = timeline.order_timeline(order)
     return {
         "order_no": order.order_no,
         "status": order.status,

@@ -69,7 +69,7 @@ def remove(merchant: Merchant, *, book_loss: bool = False, only_try: bool = Fals
     Raises:
         OperatorError: the available balance does not cover the reversal, and `book_loss` is not given.
     """
-    database.alone("sandbox removal", merchant.id)
+    database.advisory_lock("sandbox removal", merchant.id)
     ids = [channel.id for channel in sandbox_guard.channels()]
     ended = _end(merchant, ids)
     found = sandbox_guard.net(merchant.id, ids)
@@ -113,7 +113,7 @@ def _end(merchant: Merchant, ids: list[int]) -> int:
     open_orders = list(Order.select().where(*own, is_open).order_by(Order.id))
     for order in open_orders:
         if order.is_buy:
-            lifecycle.move(order, CANCELLED, WHO, WHY)
+            lifecycle.transition(order, CANCELLED, WHO, WHY)
         else:
             settle.cancel_withdrawal(order, WHO, WHY)
     exceptions = PaymentException.select().join(Order).where(*own, PaymentException.resolution.is_null())

@@ -184,7 +184,7 @@ def seed_orders(count: int, progress: Callable[[int], None] = lambda done: None)
         chunk = in_time[start : start + CHUNK]
         _insert(chunk, merchants, channels, last=start + CHUNK >= len(in_time))
         progress(len(chunk))
-    renumbering.put_in_order()
+    renumbering.renumber()
     while search.index_more(CHUNK):
         pass
     return len(in_time)

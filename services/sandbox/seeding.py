@@ -84,7 +84,7 @@ def seed_base() -> bool:
     Raises:
         OperatorError: the database holds real merchants.
     """
-    database.alone("seeding")
+    database.advisory_lock("seeding")
     if Merchant.any_demo():
         return False
     if Merchant.select().exists() or Channel.select().exists():

@@ -15,7 +15,7 @@ from cryptography.fernet import Fernet, InvalidToken
 
 from models.db.base import Statement, database
 from models.db.writer import transaction
-from models.tables.account import ReceivingAccount
+from models.tables.account import PayoutAccount
 from models.tables.channel import Channel
 from models.tables.merchant import Merchant
 from models.tables.operator import SecondFactor
@@ -32,7 +32,7 @@ COLUMNS = (
     Merchant.callback_secret,
     Merchant.previous_callback_secret,
     Channel.config,
-    ReceivingAccount.details,
+    PayoutAccount.details,
     Order.customer_name,
     SecondFactor.secret,
 )

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
-from models.tables.account import ReceivingAccount
+from models.tables.account import PayoutAccount
 from services.security import vault
 
 HIDDEN = "***"
@@ -75,9 +75,9 @@ def without(text: str, details: Mapping[str, Any]) -> str:
     return text
 
 
-def account(row: ReceivingAccount) -> dict[str, str]:
+def account(row: PayoutAccount) -> dict[str, str]:
     """A receiving account on file: bank, sub_bank, card_number, real_name; empty once they were erased."""
-    details = json.loads(vault.unseal(row.details)) if row.details else {}
+    details = json.loads(vault.decrypt(row.details)) if row.details else {}
     return masked({name: details.get(name, "") for name in ("bank", "sub_bank", "card_number", "real_name")})
 
 

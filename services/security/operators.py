@@ -34,7 +34,7 @@ def seed(name: str, password: str, role: str, at: int) -> Operator:
 
 @transaction
 def _insert(name: str, hashed: str, role: str, now: int) -> Operator:
-    database.alone("operators")
+    database.advisory_lock("operators")
     if Operator.select().where(Operator.name == name).exists():
         said = N_("there is an operator %(name)s already")
         raise OperatorError(said, {"name": [said]}, name=name)
@@ -83,7 +83,7 @@ def change(operator: Operator, *, role: str | None = None, enabled: bool | None 
 def _check_somebody_may_act(operator: Operator, by: str) -> None:
     if operator.name == by:
         raise OperatorError(N_("nobody can shut out themselves: ask another operator"))
-    database.alone("operators")
+    database.advisory_lock("operators")
     others = Operator.select().where(Operator.role == OPERATOR, Operator.enabled, Operator.id != operator.id)
     if not others.exists():
         raise OperatorError(N_("this is the last account that may act: make another one first"))

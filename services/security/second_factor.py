@@ -101,7 +101,7 @@ def _set_up(operator: Operator, secret: str, timecode: int, session_id: int) -> 
         raise OperatorError(N_("This account has just been changed. Sign in again."))
     if of(operator) is not None:
         raise OperatorError(N_("This account already uses two-factor authentication."))
-    facts = {"secret": vault.seal(secret), "timecode": timecode, "createtime": int(time.time())}
+    facts = {"secret": vault.encrypt(secret), "timecode": timecode, "createtime": int(time.time())}
     SecondFactor.add(operator_id=operator.id, **facts)
     sessions.end_all(operator, but=session_id)
     return _new_codes(operator)
@@ -139,7 +139,7 @@ def check(operator: Operator, typed: str) -> bool:
     if len(code) == _DIGITS:
         _use_recovery_code(operator, code)
         return True
-    _use(factor, _timecode(vault.unseal(factor.secret), code))
+    _use(factor, _timecode(vault.decrypt(factor.secret), code))
     return False
 
 

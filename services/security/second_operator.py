@@ -40,7 +40,7 @@ def waiting(order: Order) -> PayoutRequest | None:
 @transaction
 def request(order: Order, action: str, given: dict[str, str], who: str) -> PayoutRequest:
     """Record that an operator wants to do `action`; nothing is paid. Raises OperatorError: there is a request."""
-    order = Order.held(order.id)
+    order = Order.for_update(order.id)
     earlier = waiting(order)
     if earlier is not None:
         raise OperatorError(N_("%(who)s has requested this already: another operator must approve it"), who=earlier.who)
@@ -52,7 +52,7 @@ def request(order: Order, action: str, given: dict[str, str], who: str) -> Payou
 
 def _take(order: Order, request_id: int) -> PayoutRequest:
     """Delete the request as it was seen, in the caller's transaction. Raises OperatorError: it is void or gone."""
-    row = waiting(Order.held(order.id))
+    row = waiting(Order.for_update(order.id))
     if row is None or row.id != request_id:
         raise OperatorError(N_("the request is void: the order changed, or somebody decided about it"))
     row.delete_instance()

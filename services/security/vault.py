@@ -96,12 +96,12 @@ def open_vault(keys: str, path: Path, *, create: bool) -> None:
     _opened().cache_clear()
 
 
-def seal(text: str) -> str:
+def encrypt(text: str) -> str:
     """The sealed form of a text."""
     return key_ring().seal(text)
 
 
-def unseal(token: str) -> str:
+def decrypt(token: str) -> str:
     """The text of a sealed form.
 
     Raises:
@@ -122,7 +122,7 @@ _opened = Part(lambda: lru_cache(maxsize=4096)(_open))
 
 def same(token: str, other: str) -> bool:
     """Is it one text, which a rotation of the keys may have sealed again? Raises VaultLocked."""
-    return token == other or unseal(token) == unseal(other)
+    return token == other or decrypt(token) == decrypt(other)
 
 
 def valid_secrets(merchant: Merchant, column: str) -> list[str]:
@@ -131,4 +131,4 @@ def valid_secrets(merchant: Merchant, column: str) -> list[str]:
     previous, until = getattr(merchant, f"previous_{column}"), getattr(merchant, f"previous_{column}_until")
     if previous and until > business_clock.now():
         sealed.append(previous)
-    return [unseal(token) for token in sealed]
+    return [decrypt(token) for token in sealed]

@@ -26,7 +26,7 @@ from models.tables.order import (
     PaymentException,
 )
 from runtime import current
-from services.ledger.fees import share
+from services.ledger.fees import apply_rate
 from services.orders.positions import COMPLETE, CREDIT, PAID_OUT
 from services.statements.line_orders import COLUMNS, chunks, orders_of
 from services.statements.parse import Line
@@ -127,7 +127,7 @@ def fee_of(order: Order, amount: int, fee_rate: int | None) -> int | None:
     """What the channel should have kept of this amount (fen): of deposits a rate, of withdrawals what was stored."""
     if not order.is_buy:
         return order.channel_amount
-    return None if fee_rate is None else share(amount, fee_rate)
+    return None if fee_rate is None else apply_rate(amount, fee_rate)
 
 
 def recorded(channel: Channel, lines: list[Line], days: Days, types: Collection[int], fee_rate: int | None) -> Recorded:

@@ -37,7 +37,7 @@ def fresh(any_database, tmp_path):
 
 def _opened(row):
     shown = {name: value for name, value in row.items() if name not in RANDOM}
-    return {name: vault.unseal(value) if name in SEALED and value else value for name, value in shown.items()}
+    return {name: vault.decrypt(value) if name in SEALED and value else value for name, value in shown.items()}
 
 
 def _content():

@@ -6,7 +6,7 @@ import pytest
 
 from models.db.writer import transaction
 from models.tables.merchant import Merchant
-from models.tables.setup_version import revision
+from models.tables.setup_version import current_version
 from services.merchants import cache
 from tests.databases import raw
 from tests.plans import Heard
@@ -108,19 +108,19 @@ def test_a_change_by_another_process_counts_once_the_database_is_asked(always_as
     ],
 )
 def test_any_change_of_merchants_and_channels_moves_the_revision(change, sql):
-    before = revision()
+    before = current_version()
     change(sql)
-    assert revision() > before
+    assert current_version() > before
 
 
 def test_orders_leave_the_revision_alone_and_merchants_unread(only_told, api, due):
     completed(api)
-    before = revision()
+    before = current_version()
     with Heard() as heard:
         completed(api)
         api.sell("1.00")
         api.listed()
-    assert revision() == before
+    assert current_version() == before
     assert not [sql for sql in heard.statements if 'FROM "merchant"' in sql]
 
 

@@ -131,7 +131,7 @@ def test_a_new_rate_counts_from_the_next_order_on(api, flask):
 
 @given(fen=FEN, rate=SURCHARGE)
 def test_a_share_is_rounded_half_up_to_the_fen(fen, rate):
-    assert fees.share(fen, rate) == half_up(fen, rate)
+    assert fees.apply_rate(fen, rate) == half_up(fen, rate)
 
 
 @given(fen=FEN, rate=RATE)

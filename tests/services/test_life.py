@@ -50,7 +50,7 @@ def test_a_step_is_legal_or_it_does_not_happen(api, story, kind, before, after):
     order_no = getattr(api, kind)().data["order_no"]
     Order.update(status=before).where(Order.order_no == order_no).execute()
     told = story(order_no)
-    moved = transaction(lifecycle.move)(Order.get(Order.order_no == order_no), after, "operator", said("to see"))
+    moved = transaction(lifecycle.transition)(Order.get(Order.order_no == order_no), after, "operator", said("to see"))
     assert moved is (after in LEGAL[kind].get(before, ()))
     if not moved:
         assert story(order_no) == told
@@ -63,8 +63,8 @@ def test_a_step_is_legal_or_it_does_not_happen(api, story, kind, before, after):
 def test_of_two_steps_from_the_same_status_one_happens(api, steps):
     order_no = api.sell().data["order_no"]
     first, second = (Order.get(Order.order_no == order_no) for _ in range(2))
-    assert transaction(lifecycle.move)(first, "confirmed", "operator", because("accepted")) is True
-    assert transaction(lifecycle.move)(second, "cancelled", "operator", said("rejected")) is False
+    assert transaction(lifecycle.transition)(first, "confirmed", "operator", because("accepted")) is True
+    assert transaction(lifecycle.transition)(second, "cancelled", "operator", said("rejected")) is False
     assert steps(order_no) == [CREATED, ("operator", "pending", "confirmed")]
 
 

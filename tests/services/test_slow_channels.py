@@ -6,7 +6,7 @@ from contextlib import ExitStack
 import pytest
 
 from gateways.base import ChannelUnknown
-from services.channels.bulkhead import waiting_for
+from services.channels.bulkhead import channel_slot
 from tests.support import Api, through_flask, until
 from tests.upstreams.epay import EpayPlatform
 
@@ -43,10 +43,10 @@ def test_only_some_requests_wait_for_it_and_the_others_are_opened_later(app, api
 def test_half_of_the_threads_are_for_other_things_than_waiting_for_channels(app):
     with ExitStack() as waiting:
         for channel in (1, 1, 2, 2):
-            waiting.enter_context(waiting_for(channel))
-        with pytest.raises(ChannelUnknown, match="4 requests wait for channels already"), waiting_for(3):
+            waiting.enter_context(channel_slot(channel))
+        with pytest.raises(ChannelUnknown, match="4 requests wait for channels already"), channel_slot(3):
             pass
-    with waiting_for(3):
+    with channel_slot(3):
         pass
 
 

@@ -15,9 +15,9 @@ from services.errors import OperatorError
 from services.security import masking
 
 
-def _found(webhook_id: str) -> timeline.CallbackStory:
+def _found(webhook_id: str) -> timeline.CallbackTimeline:
     try:
-        return timeline.of_callback(webhook_id)
+        return timeline.callback_timeline(webhook_id)
     except OperatorError:
         abort(404)
 

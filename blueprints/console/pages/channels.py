@@ -170,7 +170,7 @@ class ChannelPage(Page):
         row = self._found(channel_id)
         present = channel_setup.config_of(row)
         form = provider_form.form_class(ChannelForm, row.driver, present)(
-            row.driver, data=_present(row) | {"mark": versions.of(row)}
+            row.driver, data=_present(row) | {"mark": versions.version_of(row)}
         )
         if form.is_submitted() and _is_good(form, row.driver, present):
             try:

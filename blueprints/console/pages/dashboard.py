@@ -119,9 +119,9 @@ class Dashboard(AdminIndexView):
     @expose("/")
     def index(self) -> str:
         """How the shop is doing."""
-        shown, waits = statistics.of(locale.zone()), to_do.all_of_it()
+        shown, waits = statistics.of(locale.zone()), to_do.waiting_counts()
         found = [alert_texts.told(each) for each in alerts.findings(shown, waits, current().settings.verify_every)]
-        steps = to_do.steps()
+        steps = to_do.onboarding_steps()
         facts = {} if not to_do.is_over(steps) else self._numbers(shown)
         return self.render(
             "console/dashboard.html",

@@ -20,7 +20,7 @@ from blueprints.console.merchant_forms import (
     RotateForm,
 )
 from blueprints.console.pages.adjustment import Adjusting
-from models.tables.account import ReceivingAccount
+from models.tables.account import PayoutAccount
 from models.tables.merchant import Merchant
 from schemas.views import hundredths
 from services.callbacks import test_callback
@@ -95,14 +95,14 @@ class MerchantPage(Adjusting):
             lambda: merchant_setup.add_merchant(key, **facts),
             audit.changes({}, texts(form, FIELDS), RECORDED),
         )
-        shown = {"secret": secret, "callback_secret": vault.unseal(made.callback_secret)}
+        shown = {"secret": secret, "callback_secret": vault.decrypt(made.callback_secret)}
         return self.render("console/merchant_secrets.html", merchant=made, is_new=True, **shown)
 
     @expose("/<key>", methods=("GET", "POST"))
     def show(self, key: str) -> Any:
         """A merchant's page, with the form that changes it."""
         row = self._found(key)
-        form = MerchantForm(data=_seen(row) | {"mark": versions.of(row)})
+        form = MerchantForm(data=_seen(row) | {"mark": versions.version_of(row)})
         if form.validate_on_submit():
             try:
                 return self._changed(row, form)
@@ -117,8 +117,8 @@ class MerchantPage(Adjusting):
             form=form,
             rotate=RotateForm(formdata=None),
             marks={
-                "api": merchant_setup.mark_of(row, callback=False),
-                "callback": merchant_setup.mark_of(row, callback=True),
+                "api": merchant_setup.version_of(row, callback=False),
+                "callback": merchant_setup.version_of(row, callback=True),
             },
             balances=accounts.balances_of(row),
             accounts=[(account, masking.account(account)) for account in overview.accounts([row])],
@@ -168,7 +168,7 @@ class MerchantPage(Adjusting):
         """The callback secret; the API secret is never shown again."""
         row = self._found(key)
         audit.record(access.actor(), "reveal callback secret", "merchant", key)
-        shown = {"callback_secret": vault.unseal(row.callback_secret)}
+        shown = {"callback_secret": vault.decrypt(row.callback_secret)}
         return self.render("console/merchant_secrets.html", merchant=row, **shown)
 
     @expose("/<key>/account", methods=("GET", "POST"))
@@ -176,7 +176,7 @@ class MerchantPage(Adjusting):
         """A new receiving account."""
         access.must_act()
         row = self._found(key)
-        newest = ReceivingAccount.of(row)
+        newest = PayoutAccount.of(row)
         form = AccountForm(data={"after": newest.id if newest else 0})
         if form.validate_on_submit():
             details = {

@@ -84,7 +84,7 @@ class OrderPage(Page):
         return redirect(url_for(".show", order_no=order_no), 303)
 
     def _page(self, order: Order, sensitive: dict[str, str], revealed: bool = False) -> str:
-        its_story = timeline.of(order)
+        its_story = timeline.order_timeline(order)
         possible = available_actions.possible(order)
         return self.render(
             "console/order.html",

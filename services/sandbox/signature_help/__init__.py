@@ -79,7 +79,7 @@ class Explanation:
 def keys_of(merchant: Merchant) -> Keys:
     """A stored merchant's secrets."""
     valid = vault.valid_secrets(merchant, "secret")
-    previous = [vault.unseal(merchant.previous_secret)] if merchant.previous_secret else []
+    previous = [vault.decrypt(merchant.previous_secret)] if merchant.previous_secret else []
     return Keys(
         merchant.key,
         tuple(valid),

@@ -8,7 +8,7 @@ import pytest
 from gateways.sandbox.driver import SandboxDriver
 from models.db.base import database
 from models.tables.order import Order
-from tests.blueprints.test_idempotency import KEY, is_replay
+from tests.blueprints.api.test_idempotency import KEY, is_replay
 from tests.support import Api, through_flask
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from models.tables.order import STATUSES
-from tests.blueprints.test_order_detail import QUERIED
+from tests.blueprints.api.test_order_detail import QUERIED
 from tests.support import types_of
 
 SEEDED = 150

@@ -35,11 +35,12 @@ from models.db.base import database
 from models.tables.merchant import Merchant
 from runtime import current
 from server import Server, core_of_its_own, may_have, on_any_core, staying_on, until_asked
-from services import jobs, metrics
+from services import jobs
 from services.backups import after_restore
 from services.errors import OperatorError
 from services.platform import instance_lock
 from services.platform import rate_limits as proxy
+from services.platform.counters import counters
 from services.sandbox import demo, seeding
 from services.security import sandbox_guard
 
@@ -129,7 +130,7 @@ def _serve_until_asked(app: Flask, chosen: settings.Settings, core: int | None, 
         )
     except OSError as error:
         raise OperatorError(f"can't listen on {chosen.host}:{chosen.port}: {error}") from None
-    metrics.active().load = server.load
+    counters().load = server.load
     with staying_on(core):
         writer.stop()  # it starts again with the first that needs it, beside that one
         stopped.append(jobs.start(chosen, on_any_core()))

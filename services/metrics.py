@@ -1,4 +1,4 @@
-"""What the service counts about itself, for Prometheus; what the database knows is read when somebody asks."""
+"""All metrics for Prometheus: counters of this process, and values read from the database on request."""
 
 from __future__ import annotations
 
@@ -6,17 +6,16 @@ import logging
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from peewee import DatabaseError, fn
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics, generate_latest
+from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 import business_clock
-import settings
 from models.tables.maintenance import HOLDS
 from models.tables.merchant import Merchant
 from models.tables.order import STATUSES, TYPES, PaymentException
@@ -26,15 +25,13 @@ from runtime import Part, current
 from services.backups import scheduled
 from services.ledger import scheduled_checks
 from services.platform import clock, heartbeats, storage_health
+from services.platform.counters import counters
 
 log = logging.getLogger(__name__)
-
-disable_created_metrics()  # a series more for each counter and histogram, which nobody looks at
 
 FRESH = 5.0  # seconds for which what was read from the database is as good as new
 RECENT = 7 * 86_400  # seconds for which a callback that was given up counts
 TYPE_NAMES = dict(zip(TYPES, ("buy", "sell"), strict=True))
-BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
 Rows = list[tuple[tuple[str, ...], float]]  # label values and value
 Family = tuple[str, str, tuple[str, ...], Rows]  # name, meaning, labels
@@ -93,7 +90,7 @@ def _free(folder: Path) -> int | None:
         return None
 
 
-def _of_machine(load: Callable[[], tuple[int, int]]) -> Iterator[Family]:
+def _of_machine() -> Iterator[Family]:
     chosen = current().settings
     folders = {"instance": chosen.instance} | ({"backups": chosen.backups} if chosen.backup_every else {})
     free = {name: _free(folder) for name, folder in folders.items()}
@@ -105,7 +102,7 @@ def _of_machine(load: Callable[[], tuple[int, int]]) -> Iterator[Family]:
             yield "orders_backup_age_seconds", "since the newest scheduled backup", (), [((), time.time() - made)]
     jobs: Rows = [((name,), age) for name, age in heartbeats.ages().items()]
     yield "orders_job_age_seconds", "since a job last ran to its end", ("job",), jobs
-    running, waiting = load()
+    running, waiting = counters().load()
     yield "orders_requests_running", "requests that are being answered", (), [((), running)]
     yield "orders_requests_waiting", "requests that wait for a thread", (), [((), waiting)]
     yield "orders_clock_set_back", "how often the clock was set back", (), [((), clock.seen().set_backs)]
@@ -114,8 +111,8 @@ def _of_machine(load: Callable[[], tuple[int, int]]) -> Iterator[Family]:
 class _Looked(Collector):
     """What is looked up when somebody asks; what the database can't tell now is left out."""
 
-    def __init__(self, load: Callable[[], tuple[int, int]]):
-        self._load, self._lock, self._at = load, threading.Lock(), -FRESH
+    def __init__(self) -> None:
+        self._lock, self._at = threading.Lock(), -FRESH
         self._known: list[Family] | None = None
 
     def describe(self) -> Iterable[Any]:
@@ -137,64 +134,22 @@ class _Looked(Collector):
         """All of it, at most FRESH seconds old."""
         known = self._read()
         up: Family = ("orders_database_up", "can the database be read and written?", (), [((), known is not None)])
-        for name, meaning, labels, rows in [up, *(known or []), *_of_machine(self._load)]:
+        for name, meaning, labels, rows in [up, *(known or []), *_of_machine()]:
             family = GaugeMetricFamily(name, meaning, labels=labels)
             for values, value in rows:
                 family.add_metric(values, float(value))
             yield family
 
 
-class Metrics:
-    """One application's numbers."""
-
-    def __init__(self) -> None:
-        self.load: Callable[[], tuple[int, int]] = lambda: (0, 0)  # requests that run, and that wait
-        self._registry = CollectorRegistry()
-        self._requests = Counter(
-            *("orders_http_requests", "requests by endpoint, HTTP status and envelope's code"),
-            *(("endpoint", "status", "code"),),
-            registry=self._registry,
-        )
-        self._seconds = Histogram(
-            *("orders_http_request_seconds", "how long requests took", ("endpoint",)),
-            registry=self._registry,
-            buckets=BUCKETS,
-        )
-        self._calls = Counter(
-            "orders_channel_calls", "calls to channels", ("driver", "call", "result"), registry=self._registry
-        )
-        self._unknown_notices = Counter(
-            "orders_unknown_notices", "notices about orders that are not here", ("result",), registry=self._registry
-        )
-        build = Gauge("orders_build_info", "the service's version", ("version",), registry=self._registry)
-        build.labels(settings.VERSION).set(1)
-        self._registry.register(_Looked(lambda: self.load()))
-        self._counters: dict[tuple[str, int, int], Any] = {}  # looked up once: labels() costs as much as all the rest
-        self._histograms: dict[str, Any] = {}
-
-    def answered(self, endpoint: str, status: int, code: int, seconds: float) -> None:
-        """Count an answer; `code` is 0 where it is no envelope."""
-        key = (endpoint, status, code)
-        counter = self._counters.get(key)
-        if counter is None:
-            counter = self._counters[key] = self._requests.labels(endpoint, str(status), str(code or ""))
-        counter.inc()
-        histogram = self._histograms.get(endpoint)
-        if histogram is None:
-            histogram = self._histograms[endpoint] = self._seconds.labels(endpoint)
-        histogram.observe(seconds)
-
-    def called(self, driver: str, call: str, result: str) -> None:
-        """Count a call to a channel."""
-        self._calls.labels(driver, call, result).inc()
-
-    def unknown_notice(self, result: str) -> None:
-        """Count a notice about an order that the database does not have (services/channels/unknown_notices.py)."""
-        self._unknown_notices.labels(result).inc()
-
-    def text(self) -> bytes:
-        """All numbers in Prometheus's text form."""
-        return generate_latest(self._registry)
+def _registry() -> CollectorRegistry:
+    registry = CollectorRegistry()
+    registry.register(_Looked())
+    return registry
 
 
-active = Part(Metrics)
+_looked = Part(_registry)
+
+
+def text() -> bytes:
+    """Return all metrics in Prometheus's text format."""
+    return generate_latest(counters().registry) + generate_latest(_looked())

@@ -15,6 +15,7 @@ from runtime import current
 from services import metrics
 from services.errors import ApiError, Code
 from services.platform import logs
+from services.platform.counters import counters
 
 log = logging.getLogger("access")
 watching = Blueprint("watching", __name__)
@@ -51,7 +52,7 @@ class Watched:
         def start(status: str, headers: list[tuple[str, str]], *error: Any) -> Any:
             seconds, number = time.monotonic() - began, int(status[:3])
             endpoint, code = _endpoint(environ), environ.get(CODE, 0)
-            metrics.active().answered(endpoint, number, code, seconds)
+            counters().answered(endpoint, number, code, seconds)
             if self._access_log:
                 _say(environ, endpoint, number, code, seconds)
             headers.append((logs.HEADER, request_id))
@@ -93,4 +94,4 @@ def numbers() -> Response:
     """All numbers, for Prometheus; nothing is here for whom `metrics_from` does not name."""
     if not may_watch():
         raise ApiError(Code.PATH_NOT_FOUND)
-    return Response(metrics.active().text(), content_type="text/plain; version=0.0.4; charset=utf-8")
+    return Response(metrics.text(), content_type="text/plain; version=0.0.4; charset=utf-8")

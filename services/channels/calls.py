@@ -15,10 +15,10 @@ from models.tables.channel import Channel
 from models.tables.merchant import Merchant
 from models.tables.order import Order
 from runtime import Part, current
-from services import metrics
 from services.channels.order_numbers import payout_number
 from services.errors import ApiError, Code
 from services.merchants import cache
+from services.platform.counters import counters
 from services.security import sandbox_guard, vault
 
 log = logging.getLogger(__name__)
@@ -73,7 +73,7 @@ def call_driver(call: Callable[[Any], Any], about: Payment | Payout) -> Any:
 
 def _count(call: Callable[[Any], Any], result: str) -> None:
     driver = getattr(call, "__self__", None)
-    metrics.active().called(getattr(driver, "name", "other"), getattr(call, "__name__", "other"), result)
+    counters().called(getattr(driver, "name", "other"), getattr(call, "__name__", "other"), result)
 
 
 def linked_channel(merchant: Merchant, channel_id: int) -> Channel:

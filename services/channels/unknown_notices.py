@@ -12,9 +12,9 @@ from models.tables.channel import Channel
 from models.tables.unknown_notice import UnknownNotice
 from runtime import Part
 from schemas.views import hundredths
-from services import metrics
 from services.channels.calls import driver_of
 from services.channels.order_numbers import order_no_of
+from services.platform.counters import counters
 from services.platform.rate_limits import Rate
 
 log = logging.getLogger(__name__)
@@ -36,7 +36,7 @@ def take(order_no: str, incoming: Incoming, address: str) -> None:
     Args:
         address: who sent it, as `gate.caller` says.
     """
-    metrics.active().unknown_notice(_taken(order_no, incoming, address))
+    counters().unknown_notice(_taken(order_no, incoming, address))
 
 
 def _taken(order_no: str, incoming: Incoming, address: str) -> str:

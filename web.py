@@ -16,6 +16,7 @@ from flask_babel import Babel
 from werkzeug.middleware.proxy_fix import ProxyFix
 
 import settings
+from blueprints import sandbox
 from blueprints.api import envelope, rate_limits
 from blueprints.api.health import health
 from blueprints.api.merchant import merchant_api
@@ -25,9 +26,6 @@ from blueprints.api.regions import regions
 from blueprints.checkout.payment_page import pages
 from blueprints.console import Mounted
 from blueprints.openapi.pages import docs
-from blueprints.sandbox import recording as sandbox_recording
-from blueprints.sandbox import sandbox
-from blueprints.sandbox.signature_help import sandbox_sign
 from cli.output import ends_in_one_line
 from models import schema
 from models.db import writer
@@ -70,8 +68,10 @@ def _entering(app: Flask, application: Any) -> Any:
 def register(app: Flask, api_prefix: str, demo: bool = True) -> None:
     """Put all that is served into an application, but for the console; the sandbox only in demo mode."""
     app.register_blueprint(merchant_api, url_prefix=api_prefix + str(merchant_api.url_prefix))
-    for blueprint in (regions, pages, notices, health, watching, docs, *((sandbox, sandbox_sign) if demo else ())):
+    for blueprint in (regions, pages, notices, health, watching, docs):
         app.register_blueprint(blueprint)
+    if demo:
+        sandbox.mount(app)
 
 
 def init(app: Flask, chosen: settings.Settings) -> None:
@@ -86,8 +86,6 @@ def init(app: Flask, chosen: settings.Settings) -> None:
     envelope.init(app)
     rate_limits.init(app)
     register(app, chosen.api_prefix, chosen.demo)
-    if chosen.demo:
-        sandbox_recording.listen(app)
     app.wsgi_app = _entering(app, app.wsgi_app)  # type: ignore[method-assign]
 
 

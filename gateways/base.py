@@ -195,6 +195,7 @@ class Driver:
     account_fields: ClassVar[tuple[str, ...]] = ()
     # An operator moves the money by hand: the channel can't be asked.
     by_hand: ClassVar[bool] = False
+    simulated: ClassVar[bool] = False  # no real money moves
     # What the payer is shown follows from the payment and the config alone: it is asked for only when it is shown.
     opens_locally: bool = False
     # What the upstream gives a payer depends on the browser.

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import wraps
 from typing import Any
 
-from flask import request
+from flask import current_app, request
 from marshmallow import Schema, ValidationError
 from peewee import DatabaseError
 
@@ -23,7 +23,6 @@ from services.errors import ApiError, Code
 from services.merchants import cache
 from services.merchants.cache import Known
 from services.platform.rate_limits import Rate
-from services.sandbox import rejected_signatures
 from services.security import replay, signing, vault
 from services.security.replay import Call
 
@@ -32,6 +31,8 @@ _IDEMPOTENCY_KEY = re.compile(r"[\x21-\x7e]{1,255}")
 _TIMESTAMP = re.compile(r"[0-9]{1,12}")
 UNKNOWN = ["Unknown field."]
 
+
+EXPLAINS_SIGNATURES = "orders.explains_signatures"  # in app.extensions: merchant, string to sign -> detail
 
 _requests = Part(lambda: Rate(current().settings.requests_per_second, seconds=1))
 _refused = Part(lambda: Rate(current().settings.refused_per_minute, seconds=60))
@@ -81,15 +82,9 @@ def _authenticate(endpoint: str, body: dict[str, Any], query: dict[str, Any], in
 
 
 def _bad_signature(merchant: Merchant, text: str) -> ApiError:
-    """40102; in demo mode it tells the string to sign, and a demo merchant's request is kept to be explained."""
-    if not current().settings.demo:
-        return ApiError(Code.BAD_SIGNATURE)
-    detail = f"the server's string to sign is {text!r}"
-    if merchant.demo:
-        query = request.query_string.decode(errors="replace")
-        number = rejected_signatures.keep(merchant.key, request.path, query, request.get_data())
-        detail += f"; line by line: {current().settings.public_url}/sandbox/sign?refused={number}"
-    return ApiError(Code.BAD_SIGNATURE, detail=detail)
+    """Return the error; `EXPLAINS_SIGNATURES`, which the sandbox sets, adds what it should have been."""
+    explain = current_app.extensions.get(EXPLAINS_SIGNATURES)
+    return ApiError(Code.BAD_SIGNATURE, detail=explain(merchant, text) if explain else "")
 
 
 def _check_address(known: Known) -> None:

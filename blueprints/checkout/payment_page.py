@@ -24,7 +24,6 @@ from services.orders.attempts import Shown
 from services.orders.exceptions import open_exceptions
 from services.orders.reasons import because
 from services.platform.rate_limits import Rate
-from services.sandbox import simulator
 from services.security import sandbox_guard
 
 pages = Blueprint("pages", __name__, static_folder="../static", static_url_path="/addons/paychannel/static")
@@ -131,7 +130,7 @@ def index() -> Response | tuple[str, int] | str:
         return render_template("cashier_missing.html"), 404
     shown, driver = _shown(order), driver_of(order.channel)
     opened, by_hand = shown.opened or Opened(), driver.by_hand
-    sandbox = simulator.sandbox_driver(order) is not None
+    sandbox = driver.simulated
     only_an_app = opened.scheme and not (opened.qr or opened.redirect)
     return render_template(
         "cashier.html",

@@ -1,6 +1,18 @@
-"""The sandbox's doors: telling the simulator what becomes of orders, its clock, and a merchant's receiver."""
+"""What only demo mode serves below /sandbox: simulator, clock, recording, callback inbox, signature help."""
 
+from flask import Flask
+
+from blueprints.api.auth import EXPLAINS_SIGNATURES
 from blueprints.sandbox import inbox, recording, simulator
 from blueprints.sandbox.doors import sandbox
+from blueprints.sandbox.signature_help import explain_refused, sandbox_sign
 
-__all__ = ["inbox", "recording", "sandbox", "simulator"]
+__all__ = ["inbox", "mount", "recording", "simulator"]
+
+
+def mount(app: Flask) -> None:
+    """Serve the sandbox."""
+    app.register_blueprint(sandbox)
+    app.register_blueprint(sandbox_sign)
+    app.extensions[EXPLAINS_SIGNATURES] = explain_refused
+    recording.listen(app)

@@ -22,6 +22,16 @@ from services.sandbox.signature_help.texts import STATES, name_of, visible
 sandbox_sign = Blueprint("sandbox_sign", __name__, url_prefix="/sandbox")
 
 
+def explain_refused(merchant: Merchant, text: str) -> str:
+    """Return the server's string to sign; a demo merchant's request is kept, with the address that explains it."""
+    detail = f"the server's string to sign is {text!r}"
+    if merchant.demo:
+        query = request.query_string.decode(errors="replace")
+        number = rejected_signatures.keep(merchant.key, request.path, query, request.get_data())
+        detail += f"; line by line: {current().settings.public_url}/sandbox/sign?refused={number}"
+    return detail
+
+
 @dataclass(frozen=True)
 class Form:
     """What the form holds. The secret is read, and never put into a page."""

@@ -85,6 +85,7 @@ class SandboxDriver(Driver):
     config_schema = SandboxConfig
     payout_methods = METHODS
     shows_payouts_after = 0
+    simulated = True
 
     @property
     def opens_locally(self) -> bool:  # type: ignore[override]

@@ -10,7 +10,7 @@ import click
 from cli.output import Commands, facts, json_option, show, table, when
 from models.tables.outbox import CALLBACK_STATES, Callback
 from services.callbacks import redelivery
-from services.console import overview, timeline
+from services.console import lists, record_lists, timeline
 from services.merchants import merchant_setup
 
 callback = Commands("callback", help="Callbacks to merchants and every attempt to deliver them.")
@@ -41,11 +41,11 @@ def _times(view: dict[str, Any]) -> dict[str, Any]:
 @json_option
 def every(key: str | None, state: str | None, limit: int, as_json: bool) -> None:
     """List callbacks, newest first."""
-    merchants = merchant_setup.merchants(key)
-    keys = {merchant.id: merchant.key for merchant in merchants}
-    rows = overview.callbacks(merchants, state, limit)
+    filters = {"merchant": merchant_setup.find_merchant(key).id if key else None, "state": state}
+    wanted = {name: value for name, value in filters.items() if value}
+    rows = lists.find(record_lists.Callbacks(wanted), limit=limit).rows
     show(
-        [_view(row, keys[row.merchant_id]) for row in rows],
+        [_view(row, row.merchant.key) for row in rows],
         as_json,
         lambda views: table([_times(view) for view in views]),
     )

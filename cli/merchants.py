@@ -11,7 +11,6 @@ from cli.sensitive import SENSITIVE
 from models.tables.channel import ChannelLink
 from models.tables.merchant import Merchant
 from schemas.views import hundredths
-from services.console import overview
 from services.merchants import merchant_setup
 from services.security import masking, vault
 
@@ -147,6 +146,6 @@ def accounts(key: str | None, as_json: bool) -> None:
     """List the receiving accounts on file, numbers masked. Only merchant KEY's where it is given."""
     views = [
         {"id": row.id, "merchant": row.merchant.key, **masking.account(row), "createtime": row.createtime}
-        for row in overview.accounts(merchant_setup.merchants(key))
+        for row in merchant_setup.accounts_on_file(merchant_setup.merchants(key))
     ]
     show(views, as_json, lambda views: table([view | {"createtime": when(view["createtime"])} for view in views]))

@@ -11,7 +11,7 @@ from gateways.base import State
 from models.tables.order import BUY, SELL, STATUSES, History, Order
 from schemas.views import hundredths, order_view
 from services.channels import unknown_notices
-from services.console import available_actions, overview, timeline
+from services.console import available_actions, lists, order_list, timeline
 from services.merchants import merchant_setup
 from services.orders import claims, create, due, payouts, reasons
 from services.orders import exceptions as resolution
@@ -45,15 +45,12 @@ def _row(found: Any, merchant: str, exceptions: list[str]) -> dict[str, Any]:
 def every(key: str | None, status: str | None, kind: str | None, exceptions: bool, limit: int, as_json: bool) -> None:
     """List orders, newest first."""
     merchants = merchant_setup.merchants(key)
-    filters = {name: value for name, value in (("status", status), ("order_type", TYPES.get(kind or ""))) if value}
-    kinds = overview.open_exceptions()
-    rows = (
-        overview.orders_with(list(kinds), merchants, filters, limit)
-        if exceptions
-        else overview.orders(merchants, filters, limit)
-    )
-    keys = {merchant.id: merchant.key for merchant in merchants}
-    views = [_row(row, keys[row.merchant_id], kinds.get(row.id, [])) for row in rows]
+    filters = {"merchant": merchants[0].id if key else None, "status": status, "type": TYPES.get(kind or "")}
+    wanted = {name: value for name, value in filters.items() if value}
+    kinds = order_list.open_exceptions()
+    listed = order_list.WithExceptions if exceptions else order_list.Orders
+    rows = lists.find(listed(wanted), limit=limit).rows
+    views = [_row(row, row.merchant.key, kinds.get(row.id, [])) for row in rows]
     show(views, as_json, lambda views: table([view | {"createtime": when(view["createtime"])} for view in views]))
 
 

@@ -12,7 +12,7 @@ from models.queries import search, time_bisect
 from models.queries.keyset import Key, Line
 from models.queries.order_range import EVERY_CELL, Cells
 from models.tables.channel import Channel
-from models.tables.order import CONFIRMED, PAID, PENDING, SELL, STATUSES, TYPES, Order
+from models.tables.order import CONFIRMED, PAID, PENDING, SELL, STATUSES, TYPES, Order, PaymentException
 from models.tables.order_counts import OrderCount
 from services.console.lists import Browse, all_of, capped, merchants, name_owners
 
@@ -131,6 +131,23 @@ class Orders(Browse):
     def rows(self, ids: list[int]) -> list[Any]:
         """With merchant and channel."""
         return name_owners(super().rows(ids))
+
+
+def open_exceptions() -> dict[int, list[str]]:
+    """Return the kinds of open exceptions by order id."""
+    kinds: dict[int, list[str]] = {}
+    rows = PaymentException.select().where(PaymentException.resolution.is_null())
+    for row in rows.order_by(PaymentException.createtime):
+        kinds.setdefault(row.order_id, []).append(row.kind)
+    return kinds
+
+
+class WithExceptions(Orders):
+    """Orders with open exceptions, by the filters of `Orders`."""
+
+    def few(self) -> list[Key]:
+        """All of them: an open exception waits for an operator, so there are few."""
+        return self._keys(Order.id.in_(list(open_exceptions())))
 
 
 def by_hand() -> list[int]:

@@ -234,3 +234,11 @@ def _check_newest(merchant: Merchant, details: dict[str, str], seen: int) -> Non
         raise OperatorError(said, {"card_number": [said]})
     if seen != (newest.id if newest else 0):
         raise OperatorError(N_("another account was added meanwhile: look which one withdrawals go to now"))
+
+
+def accounts_on_file(merchants: list[Merchant]) -> list[PayoutAccount]:
+    """The receiving accounts on file of these merchants."""
+    on_file = PayoutAccount.select().where(PayoutAccount.on_file)
+    return [
+        row for each in merchants for row in on_file.where(PayoutAccount.merchant == each).order_by(PayoutAccount.id)
+    ]

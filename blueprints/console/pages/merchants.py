@@ -24,7 +24,6 @@ from models.tables.account import PayoutAccount
 from models.tables.merchant import Merchant
 from schemas.views import hundredths
 from services.callbacks import test_callback
-from services.console import overview
 from services.errors import OperatorError
 from services.ledger import accounts
 from services.merchants import links, merchant_setup, versions
@@ -121,7 +120,7 @@ class MerchantPage(Adjusting):
                 "callback": merchant_setup.version_of(row, callback=True),
             },
             balances=accounts.balances_of(row),
-            accounts=[(account, masking.account(account)) for account in overview.accounts([row])],
+            accounts=[(account, masking.account(account)) for account in merchant_setup.accounts_on_file([row])],
         )
 
     def _changed(self, row: Merchant, form: MerchantForm) -> Any:

@@ -87,7 +87,7 @@ def _say(text: str) -> None:
 def _measured(row: Row, bench: Bench) -> Compared | str:
     """What a row gave; the text of the error where it can't count. No row's error stops the others."""
     try:
-        return row.measure(bench)
+        return bench.compare(row.measure)
     except Failed as error:
         return str(error)
     except Exception as error:

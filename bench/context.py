@@ -4,24 +4,29 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 from bench import load, scale
 from bench.load import Load
+from bench.machine import Watch
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Compared:
-    """The service and its yardstick, measured in turn: what each round gave, in `unit`."""
+    """The service and its yardstick, measured in turn: what each round gave, in `unit`.
+
+    `conditions` is how busy the machine was meanwhile (`machine.Watch.read`).
+    """
 
     ours: list[float]
     yardstick: list[float]
     unit: str
     notes: tuple[str, ...] = ()
+    conditions: dict[str, float] = field(default_factory=dict)
 
     @property
     def ratio(self) -> float:
@@ -47,20 +52,28 @@ class Bench:
     folder: Path
     say: Callable[[str], None]
     _known: dict[Any, Any] = field(default_factory=dict)
+    _conditions: dict[str, float] = field(default_factory=dict)  # of the shared measurement that the row used
 
     @property
     def work(self) -> Path:
         """What this run alone needs."""
         return self.folder / "work"
 
+    def compare(self, measure: Callable[[Bench], Compared]) -> Compared:
+        """Measure a row and record how busy the machine was."""
+        watch, self._conditions = Watch(), {}
+        found = measure(self)
+        return replace(found, conditions=self._conditions or watch.read())
+
     def once(self, measure: Callable[[Bench], T]) -> T:
         """What several rows share, measured for the first of them; its failure is theirs, too."""
         if measure not in self._known:
+            watch = Watch()
             try:
-                self._known[measure] = measure(self)
+                self._known[measure] = measure(self), watch.read()
             except Exception as error:
-                self._known[measure] = error
-        known = self._known[measure]
+                self._known[measure] = error, {}
+        known, self._conditions = self._known[measure]
         if isinstance(known, Exception):
             raise known
         return known

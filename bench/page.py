@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from bench.rows import STEADY
+
 Results = dict[str, Any]
 
 SIGNS = {">=": "≥", "<=": "≤"}
@@ -39,16 +41,24 @@ def _table(heads: tuple[str, ...], right: str, lines: list[tuple[str, ...]]) -> 
     return "\n".join([f"| {' | '.join(heads)} |", f"|{rule}|", *(f"| {' | '.join(line)} |" for line in lines)])
 
 
+def _steady(results: Results) -> list[dict[str, Any]]:
+    """The rows to publish: those whose rounds are close together, and those that failed."""
+    return [row for row in results["rows"] if row.get("spread", 0) <= STEADY]
+
+
 def _machine(results: Results) -> str:
     on = results["machine"]
+    rows = _steady(results)
+    others = max((row["conditions"]["others"] for row in rows if "conditions" in row), default=None)
+    busy = "" if others is None else f" Other processes used at most {others:.0%} of all cores during a row."
     return (
-        f"{on['cores']} cores ({on['cpu']}), Python {on['python']}, SQLite {on['sqlite']}, {_days(results['rows'])}; "
-        "wrk ran on the same machine."
+        f"{on['cores']} cores ({on['cpu']}), Python {on['python']}, SQLite {on['sqlite']}, {_days(rows)}; "
+        f"wrk ran on the same machine.{busy}"
     )
 
 
 def _rows(results: Results) -> str:
-    lines = [(row["title"], _ratio(row), _target(row), VERDICTS[row.get("verdict", "")]) for row in results["rows"]]
+    lines = [(row["title"], _ratio(row), _target(row), VERDICTS[row.get("verdict", "")]) for row in _steady(results)]
     return _table(("what", "ratio", "to reach", ""), "lrrl", lines)
 
 

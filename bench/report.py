@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
-import platform
-import sqlite3
 import statistics
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from bench import machine
 from bench.context import Bench, Compared
-from bench.rows import Row
+from bench.rows import STEADY, Row
 
 
 def title(row: Row, bench: Bench) -> str:
@@ -40,24 +37,17 @@ def line(row: Row, found: Compared | str, bench: Bench) -> str:
     """One line of the table; what went wrong, and notes, under it."""
     ratio = "-" if isinstance(found, str) else f"{found.ratio:.3f}" if found.ratio < 10 else f"{found.ratio:.1f}"
     text = f"{row.name:<15}{title(row, bench):<74}{ratio:>8}  {_target(row):<9}{_verdict(row, found)}"
-    more = found.strip().splitlines() if isinstance(found, str) else found.notes
+    more = found.strip().splitlines() if isinstance(found, str) else (*found.notes, *_circumstances(row, found))
     return "\n".join([text.rstrip(), *(f"{'':<15}{note}" for note in more)])
 
 
-def machine() -> dict[str, Any]:
-    """What the run ran on."""
-    models = [
-        text.split(":", 1)[1].strip()
-        for text in Path("/proc/cpuinfo").read_text().splitlines()
-        if text.startswith("model name")
-    ]
-    return {
-        "cpu": models[0] if models else platform.machine(),
-        "cores": len(os.sched_getaffinity(0)),
-        "python": platform.python_version(),
-        "sqlite": sqlite3.sqlite_version,
-        "date": datetime.now(UTC).strftime("%Y-%m-%d"),
-    }
+def _circumstances(row: Row, found: Compared) -> list[str]:
+    """How busy the machine was and, if so, that the rounds are too far apart to be published."""
+    busy = found.conditions
+    texts = [f"load average {busy['load_average']:.2f}, other processes {busy['others']:.0%} of all cores"]
+    if row.spread(found) > STEADY:
+        texts.append(f"rounds spread by {row.spread(found):.0%} (limit {STEADY:.0%}): left out of docs/performance.md")
+    return texts
 
 
 def entry(row: Row, found: Compared | str, bench: Bench) -> dict[str, Any]:
@@ -65,7 +55,8 @@ def entry(row: Row, found: Compared | str, bench: Bench) -> dict[str, Any]:
     known: dict[str, Any] = {"name": row.name, "title": title(row, bench), "target": _target(row)}
     if isinstance(found, str):
         return known | {"error": found}
-    return known | {"verdict": _verdict(row, found)} | figures(found)
+    known |= {"verdict": _verdict(row, found), **figures(found)}
+    return known | {"spread": round(row.spread(found), 4), "conditions": found.conditions}
 
 
 def figures(found: Compared) -> dict[str, Any]:
@@ -97,7 +88,7 @@ def save(
         known = json.loads(file.read_text())
     except FileNotFoundError:
         known = {}
-    now = machine()
+    now = machine.facts()
     if {**known.get("machine", {}), "date": ""} != {**now, "date": ""}:
         known = {}
     measured = {row["name"]: row for row in known.get("rows", [])}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -12,6 +13,12 @@ from bench.creating import against_echo, against_raw, large_file, slow_channel, 
 from bench.footprint import memory, start
 from bench.hopeless import hopeless
 from bench.querying import against_first_page, first_page, rare_text, region_data
+
+STEADY = 0.25  # a row whose rounds spread by more is not published
+
+
+def _range(rounds: list[float]) -> float:
+    return max(rounds) - min(rounds)
 
 
 @dataclass(frozen=True)
@@ -30,6 +37,19 @@ class Row:
     def holds(self, ratio: float) -> bool:
         """Is the target met?"""
         return self.target is None or (ratio >= self.target if self.at_least else ratio <= self.target)
+
+    def spread(self, found: Compared) -> float:
+        """The difference between the rounds of one side, relative to their median; the larger of the two sides.
+
+        If the target is an upper limit that is above the median, the difference is relative to the limit: how
+        much a small fraction of the limit varies says nothing about the row.
+        """
+        yardstick = statistics.median(found.yardstick)
+        limit = 0.0 if self.at_least or self.target is None else self.target * yardstick
+        return max(
+            _range(found.ours) / max(limit, statistics.median(found.ours)),
+            _range(found.yardstick) / yardstick,
+        )
 
 
 def _at_most(name: str, title: str, target: float, measure: Callable[[Bench], Compared]) -> Row:

@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from bench import growth, page, plot
+from bench.context import Compared
 from bench.rows import ROWS
 from tests.support import ROOT
 
@@ -27,9 +28,31 @@ def results():
     return json.loads((ROOT / "bench/results.json").read_text("utf-8"))
 
 
-def test_every_row_was_measured(results):
-    assert [row["name"] for row in results["rows"]] == [row.name for row in ROWS]
+def test_the_results_are_of_rows_that_exist_and_none_failed(results):
+    measured = [row["name"] for row in results["rows"]]
+    assert measured == [row.name for row in ROWS if row.name in measured]
     assert not [row for row in results["rows"] if "error" in row]
+
+
+def test_a_row_whose_rounds_are_far_apart_is_not_on_the_page(results):
+    row = next(row for row in results["rows"] if row["name"] == "raw")
+    text = "<!-- bench: rows -->\n\n<!-- end -->"
+    assert row["title"] in page.written(text, {"rows": [row | {"spread": 0.2}]})
+    assert row["title"] not in page.written(text, {"rows": [row | {"spread": 0.3}]})
+
+
+@pytest.mark.parametrize(
+    ("name", "ours", "yardstick", "spread"),
+    [
+        ("raw", [90, 100, 110], [100, 100, 100], 0.2),
+        ("raw", [100, 100, 100], [80, 100, 120], 0.4),
+        ("callback-delay", [5, 10, 15], [50, 50, 50], 0.2),  # far below its limit of 50
+        ("callback-delay", [75, 100, 125], [50, 50, 50], 0.5),
+    ],
+)
+def test_the_spread_is_relative_to_the_median_or_to_a_limit_above_it(name, ours, yardstick, spread):
+    row = next(row for row in ROWS if row.name == name)
+    assert row.spread(Compared(ours, yardstick, "ms")) == pytest.approx(spread)
 
 
 def test_the_page_says_what_was_measured(results):
@@ -51,7 +74,7 @@ def test_a_quick_run_measures_and_keeps_to_its_folder(tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
     found = {row["name"]: row for row in json.loads((tmp_path / "results.json").read_text("utf-8"))["rows"]}
     assert list(found) == ["tail", "regions-gzip", "callback-delay"]
-    assert all(row["ratio"] > 0 for row in found.values())
+    assert all(row["ratio"] > 0 and 0 <= row["conditions"]["others"] <= 1 for row in found.values())
     assert [line.split()[0] for line in done.stdout.splitlines()[1:] if not line.startswith(" ")] == list(found)
     assert not (tmp_path / "work").exists()
     assert (ROOT / "bench/results.json").read_bytes() == published

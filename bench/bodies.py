@@ -1,4 +1,4 @@
-"""Signed bodies, made just before they are sent: a nonce counts once, a timestamp for 300 s (docs/signing.md)."""
+"""Signed requests, made just before they are sent: a nonce is valid once, a timestamp for 300 s (docs/signing.md)."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import json
 import random
 import secrets
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 SECRETS = {"demo": "demo-secret", "other": "other-secret"}
 BUY = {"order_type": 1, "cny_amount": "100.00", "paychannel_id": 2, "paychannel_paymethod": "wxpay"}
-NUMBER, NONCE = "@number@", "@nonce@"  # stand in a template for what differs from body to body
+NUMBER, NONCE = "@number@", "@nonce@"  # placeholders in a template
 NEW_ORDER = BUY | {"merchant_order_no": f"B-{NUMBER}"}
 
 
@@ -39,3 +39,17 @@ def signed(endpoint: str, count: int, kinds: Sequence[dict[str, Any]] = ({},), k
 def buys(count: int, channel: int = 2, key: str = "demo") -> Iterator[str]:
     """`count` deposits for `createOrder`, each with a merchant's number of its own."""
     return signed("createOrder", count, [NEW_ORDER | {"paychannel_id": channel}], key)
+
+
+def request(method: str, path: str, body: str = "", media: str = "application/json", **headers: str) -> str:
+    """A complete HTTP request; `X_Forwarded_For="..."` adds a header."""
+    sent = {"Host": "bench", **{name.replace("_", "-"): value for name, value in headers.items()}}
+    if body:
+        sent |= {"Content-Type": media, "Content-Length": str(len(body))}
+    head = "".join(f"{name}: {value}\r\n" for name, value in sent.items())
+    return f"{method} {path} HTTP/1.1\r\n{head}\r\n{body}"
+
+
+def posts(path: str, texts: Iterable[str]) -> Iterator[str]:
+    """A complete request for each body."""
+    return (request("POST", path, text) for text in texts)

@@ -7,8 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
-from bench import load, scale
+from bench import bodies, load, scale
 from bench.load import Load
 from bench.machine import Watch
 
@@ -86,10 +87,11 @@ class Bench:
                 results[name].append(things[name]())
         return results
 
-    def load(self, url: str, connections: int, bodies: Any = None, seconds: float = 0, **headers: str) -> Load:
-        """A run of wrk for this run's time; `bodies` is called with the number that surely suffices."""
+    def load(self, url: str, connections: int, make_bodies: Any = None, seconds: float = 0, **headers: str) -> Load:
+        """A run of wrk for this run's time; `make_bodies` gets a sufficient number, each is posted once."""
         seconds = seconds or self.seconds
-        prepared = bodies(round(12_000 * seconds)) if bodies else None
+        path = urlsplit(url).path
+        prepared = bodies.posts(path, make_bodies(round(12_000 * seconds))) if make_bodies else None
         return load.run(url, connections, seconds, prepared, self.work, headers)
 
     def seeded(self, orders: int) -> Path:

@@ -29,7 +29,7 @@ def _resident(bench: Bench, service: Service) -> list[float]:
 def _create(bench: Bench, service: Service, count: int) -> tuple[int, float]:
     """Create so many orders over 8 connections; how many it were, and in how many seconds."""
     found = bench.load(f"{service.url}/merchant/createOrder", 8, lambda _: bodies.buys(count), 280)
-    return found.answers, found.seconds
+    return found.responses, found.seconds
 
 
 def memory(bench: Bench) -> Compared:

@@ -1,5 +1,5 @@
--- One run of wrk: sends each prepared body once, says what came of it in one line of JSON.
--- Arguments: the file of bodies (none: plain GETs), the number of connections.
+-- One run of wrk: sends each prepared request once and prints the outcome as one line of JSON.
+-- Arguments: the file of requests, each ended by a zero byte (none: plain GETs), and the number of connections.
 local ffi = require("ffi")
 ffi.cdef([[
   typedef struct { long s; long ns; } moment;
@@ -25,29 +25,25 @@ function init(args)
   if not args[1] then
     return
   end
-  local bodies, connections = {}, tonumber(args[2])
-  for line in io.lines(args[1]) do
-    bodies[#bodies + 1] = line
-  end
-  local head = "POST " .. wrk.path .. " HTTP/1.1\r\nContent-Type: application/json\r\n"
-  for name, value in pairs(wrk.headers) do
-    head = head .. name .. ": " .. value .. "\r\n"
+  local requests, connections = {}, tonumber(args[2])
+  for one in assert(io.open(args[1])):read("*a"):gmatch("[^%z]+") do
+    requests[#requests + 1] = one
   end
   local sent, idle, tried = 0, 0, false
 
   request = function()
     if not tried then
-      tried = true -- wrk asks for one request to look at, and sends it to nobody
+      tried = true -- wrk first takes one request that it never sends
     else
       started = started or now()
       sent = sent + 1
     end
-    local body = bodies[math.max(sent, 1)]
-    if body then
-      return head .. "Content-Length: " .. #body .. "\r\n\r\n" .. body
+    local one = requests[math.max(sent, 1)]
+    if one then
+      return one
     end
     idle = idle + 1
-    if idle == connections then -- the last answer is in: wake wrk, which sleeps until its time is over
+    if idle == connections then -- the last response was received: wake wrk, which sleeps until its time is over
       spent = now() - started
       ffi.C.kill(ffi.C.getpid(), SIGINT)
     end
@@ -58,7 +54,7 @@ end
 function done(summary, latency)
   local spent, errors = worker:get("spent"), summary.errors
   print(string.format(
-    'bench: {"answers": %d, "seconds": %.6f, "spent": %s, "p50": %.3f, "p99": %.3f, '
+    'bench: {"responses": %d, "seconds": %.6f, "spent": %s, "p50": %.3f, "p99": %.3f, '
       .. '"refused": %d, "broken": %d, "late": %d}',
     summary.requests, spent or summary.duration / 1e6, tostring(spent ~= nil),
     latency:percentile(50) / 1e3, latency:percentile(99) / 1e3,

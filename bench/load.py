@@ -1,4 +1,4 @@
-"""Load by wrk: how many answers a second, and how long each took."""
+"""Load by wrk: responses per second and latency."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from dataclasses import dataclass
 from pathlib import Path
 
 SCRIPT = Path(__file__).with_name("load.lua")
-LATE = 60  # seconds after which an answer counts as missing
+TIMEOUT = 60  # seconds after which a response counts as missing
 
 
 class Failed(Exception):
-    """A measurement that can't count: something was refused, broke, or did not start."""
+    """A measurement that does not count: a request was refused or broken, or a process did not start."""
 
 
 @dataclass(frozen=True)
 class Load:
-    """What one run of wrk saw; latencies in milliseconds.
+    """The outcome of one run of wrk; latencies in milliseconds.
 
-    `spent` is True where the prepared bodies were used up before the time was over: every one of
-    them was answered, and `seconds` ends with the last answer.
+    `spent` is True if the prepared requests were used up before the time was over: all of them
+    have a response, and `seconds` ends with the last one.
     """
 
-    answers: int
+    responses: int
     seconds: float
     spent: bool
     p50: float
@@ -33,59 +33,62 @@ class Load:
 
     @property
     def rate(self) -> float:
-        """Answers a second."""
-        return self.answers / self.seconds
+        """Responses per second."""
+        return self.responses / self.seconds
 
 
 def run(
     url: str,
     connections: int,
     seconds: float,
-    bodies: Iterable[str] | None = None,
+    requests: Iterable[str] | None = None,
     folder: Path | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> Load:
-    """Let wrk ask for `url` over so many connections at once.
+    """Have wrk send requests over a number of connections.
 
     Args:
+        url: what is fetched, or the server that receives the requests.
         seconds: whole ones, at least 1.
-        bodies: POST these, one a line and each once; without, GET.
-        folder: where the file of bodies goes; needed with bodies.
+        requests: complete HTTP requests (`bodies.request`), each sent once; None sends GETs of `url`.
+        folder: where the file of requests is written; required with requests.
+        headers: of the GETs.
 
     Raises:
-        Failed: any answer was not a success, or wrk could not work.
+        Failed: a response was not a success, or wrk did not work.
     """
-    # One thread of wrk offers several times what one process of Python answers, and leaves it the other core.
-    command = [wrk(), "-t1", f"-c{connections}", f"-d{max(1, round(seconds))}", f"--timeout={LATE}", f"-s{SCRIPT}"]
+    # One thread of wrk sends several times what one process of Python serves, and leaves it the other core.
+    command = [wrk(), "-t1", f"-c{connections}", f"-d{max(1, round(seconds))}", f"--timeout={TIMEOUT}", f"-s{SCRIPT}"]
     command += [part for name, value in (headers or {}).items() for part in ("-H", f"{name}: {value}")]
     command.append(url)
     file = None
-    if bodies is not None:
+    if requests is not None:
         assert folder is not None
-        file = folder / "bodies.txt"
-        with file.open("w", encoding="utf-8") as out:
-            out.writelines(f"{body}\n" for body in bodies)
+        file = folder / "requests.txt"
+        with file.open("w", encoding="utf-8", newline="") as out:
+            out.writelines(f"{request}\0" for request in requests)
         command += ["--", str(file), str(connections)]
     done = subprocess.run(command, capture_output=True, text=True)
     if file:
         file.unlink()
-    return _read(url, done)
+    return read(url, done)
 
 
 def wrk() -> str:
-    """The program. Raises Failed where it is missing."""
+    """The path of wrk. Raises Failed if it is not installed."""
     found = shutil.which("wrk")
     if found is None:
         raise Failed("wrk is not installed: apt-get install wrk")
     return found
 
 
-def _read(url: str, done: subprocess.CompletedProcess[str]) -> Load:
+def read(url: str, done: subprocess.CompletedProcess[str]) -> Load:
+    """The outcome that load.lua has printed. Raises Failed."""
     lines = [line for line in done.stdout.splitlines() if line.startswith("bench: ")]
     if not lines:
         raise Failed(f"wrk on {url}: {(done.stderr or done.stdout).strip()[-400:]}")
-    said = json.loads(lines[-1].removeprefix("bench: "))
-    wrong = {name: said.pop(name) for name in ("refused", "broken", "late")}
-    if any(wrong.values()) or not said["answers"]:
-        raise Failed(f"{url}: of {said['answers']} answers {wrong['refused']} were refusals; {wrong}")
-    return Load(**said)
+    outcome = json.loads(lines[-1].removeprefix("bench: "))
+    errors = {name: outcome.pop(name) for name in ("refused", "broken", "late")}
+    if any(errors.values()) or not outcome["responses"]:
+        raise Failed(f"{url}: {outcome['responses']} responses, errors: {errors}")
+    return Load(**outcome)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from bench import bodies, flood
 from bench.context import Bench, Compared, spent
 from bench.load import Failed
-from bench.processes import ROOT, Service
+from bench.processes import Service
 
 FEW, CROWD = 32, 512
 TIMES = 2
@@ -43,18 +41,12 @@ class _Flooded:
     notes: tuple[str, ...] = ()
 
 
-def _flood(bench: Bench, service: Service, rate: float) -> dict[str, dict[str, float]]:
-    """So many orders a second for this run's time. Raises Failed where one got neither an order nor a refusal."""
-    file = bench.work / "flood.txt"
-    orders = bodies.buys(round(rate * bench.seconds))
-    flood.write(file, (flood.request("POST", "/merchant/createOrder", body) for body in orders))
-    command = [sys.executable, "-m", "bench.flood", str(service.port), str(rate), str(bench.seconds), str(file)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    if done.returncode:
-        raise Failed(f"flood: {done.stderr.strip()[-400:]}")
-    found = json.loads(done.stdout)
-    if wrong := set(found["said"]) - {"200", "503", "unsent"}:
-        raise Failed(f"at {rate:.0f} a second: {', '.join(sorted(wrong))} of {found['said']}")
+def _flood(bench: Bench, service: Service, rate: float) -> dict[str, Any]:
+    """So many orders a second for this run's time. Raises Failed if one got neither an order nor a refusal."""
+    orders = bodies.posts("/merchant/createOrder", bodies.buys(round(rate * bench.seconds)))
+    found = flood.outcome(flood.start(service.port, orders, rate, bench.seconds, bench.work / "flood.txt"))
+    if set(found["statuses"]) - {"200", "503", "unsent"}:
+        raise Failed(f"at {rate:.0f} a second: {flood.counts(found)}")
     return found
 
 
@@ -69,9 +61,9 @@ def _flooded(bench: Bench) -> _Flooded:
             found = _flood(bench, service, TIMES * rounds.capacity[-1])
             rounds.after.append(service.memory() / 2**20)
             service.call("createOrder", bodies.BUY)  # it answers again
-        rounds.answered.append(found["said"].get("200", 0) / float(found["seconds"]))  # type: ignore[arg-type]
+        rounds.answered.append(found["statuses"].get("200", 0) / found["seconds"])
         rounds.p99.append(found["p99"].get("200", float(BOUND)))
-        rounds.notes += (", ".join(f"{status}: {count}" for status, count in sorted(found["said"].items())),)
+        rounds.notes += (flood.counts(found),)
     return rounds
 
 

@@ -38,10 +38,10 @@ def _post(bench: Bench, server: PeerServer, seconds: float) -> Load:
     peer, script = server.peer, bench.work / "posting.lua"
     quoted = {"body": json.dumps(peer.body), "script": json.dumps(str(load.SCRIPT))}
     script.write_text(POSTING.format(media_type=peer.media_type, **quoted))
-    command = [load.wrk(), "-t1", f"-c{CONNECTIONS}", f"-d{max(1, round(seconds))}", f"--timeout={load.LATE}"]
+    command = [load.wrk(), "-t1", f"-c{CONNECTIONS}", f"-d{max(1, round(seconds))}", f"--timeout={load.TIMEOUT}"]
     command += [part for name, value in server.headers.items() for part in ("-H", f"{name}: {value}")]
     url = server.url + peer.create
-    return load._read(url, subprocess.run([*command, f"-s{script}", url], capture_output=True, text=True))
+    return load.read(url, subprocess.run([*command, f"-s{script}", url], capture_output=True, text=True))
 
 
 def _measures(bench: Bench, call: str, running: dict[str, Any]) -> dict[str, Callable[[float], Load]]:
@@ -79,7 +79,7 @@ def _load_all(bench: Bench, call: str, running: dict[str, Any], found: dict[str,
     for name, loads in rounds.items():
         found[name].rounds[call] = [one for one in loads if one]
         if call == "create":
-            found[name].records = sum(one.answers for one in [warm[name], *loads] if one)
+            found[name].records = sum(one.responses for one in [warm[name], *loads] if one)
 
 
 def _started(bench: Bench, running: ExitStack, found: dict[str, Measured]) -> dict[str, Any]:

@@ -6,12 +6,14 @@ import statistics
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from bench import harm, overload
+from bench import overload
 from bench.calling_back import callback_delay, callback_rate
 from bench.context import Bench, Compared
 from bench.creating import against_echo, against_raw, large_file, slow_channel, tail
 from bench.footprint import memory, start
 from bench.hopeless import hopeless
+from bench.other_callers import latency as under_attack
+from bench.other_callers import memory as memory_under_attack
 from bench.querying import against_first_page, first_page, rare_text, region_data
 
 STEADY = 0.25  # a row whose rounds spread by more is not published
@@ -59,7 +61,7 @@ def _at_most(name: str, title: str, target: float, measure: Callable[[Bench], Co
 ECHO = "createOrder / bare echo on"
 LISTED = "orderQueryList, {huge} orders,"
 
-HARM = {
+OTHER_CALLERS = {
     "sign-ins": "120 sign-ins a second",
     "page-views": "127 views of a payment page a second",
     "searches": "22 searches a second by two characters among {large} orders",
@@ -84,10 +86,10 @@ ROWS = (
     _at_most("flood-memory", f"{FLOOD} memory after / before", 1.5, overload.growth),
     *(
         row
-        for name, what in HARM.items()
+        for name, what in OTHER_CALLERS.items()
         for row in (
-            _at_most(name, f"createOrder of a merchant under {what}: p99 / quiet", 5, harm.latency(name)),
-            _at_most(f"{name}-memory", f"memory under {what}: more than quiet / 160 MiB", 1, harm.memory(name)),
+            _at_most(name, f"createOrder of a merchant under {what}: p99 / quiet", 5, under_attack(name)),
+            _at_most(f"{name}-memory", f"memory under {what}: more than quiet / 160 MiB", 1, memory_under_attack(name)),
         )
     ),
     _at_most("first-page", "orderQueryList, first page: {large} orders / {small}", 1.15, first_page),

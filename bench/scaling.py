@@ -66,16 +66,15 @@ def _measured(bench: Bench, setup: Setup, number: int) -> Found:
         pids = [service.child.pid for service in services if service.child]
 
         def drive(service: Service, key: str, seconds: float) -> load.Load:
-            prepared = bodies.buys(round(4_000 * seconds), key=key)
-            url = f"{service.url}/merchant/createOrder"
-            return load.run(url, CONNECTIONS, seconds, prepared, service.instance)
+            prepared = bodies.posts("/merchant/createOrder", bodies.buys(round(4_000 * seconds), key=key))
+            return load.run(service.url, CONNECTIONS, seconds, prepared, service.instance)
 
         with ThreadPoolExecutor(setup.services) as pool:
             list(pool.map(drive, services, keys, [1] * setup.services))  # the first answers are slower
             before = [sum(map(_family, pids)), _family(database) if database else 0]
             loads = list(pool.map(drive, services, keys, [min(bench.seconds, LONGEST)] * setup.services))
             after = [sum(map(_family, pids)), _family(database) if database else 0]
-    orders = sum(one.answers for one in loads)
+    orders = sum(one.responses for one in loads)
     own, theirs = (1000 * (late - early) / orders for early, late in zip(before, after, strict=True))
     return sum(one.rate for one in loads), own, theirs
 

@@ -13,6 +13,7 @@ from typing import Any
 
 SECRETS = {"demo": "demo-secret", "other": "other-secret"}
 BUY = {"order_type": 1, "cny_amount": "100.00", "paychannel_id": 2, "paychannel_paymethod": "wxpay"}
+SELL = {"order_type": 2, "cny_amount": "20.00", "paychannel_id": 2, "paychannel_paymethod": "bank"}
 NUMBER, NONCE = "@number@", "@nonce@"  # placeholders in a template
 NEW_ORDER = BUY | {"merchant_order_no": f"B-{NUMBER}"}
 
@@ -39,6 +40,11 @@ def signed(endpoint: str, count: int, kinds: Sequence[dict[str, Any]] = ({},), k
 def buys(count: int, channel: int = 2, key: str = "demo") -> Iterator[str]:
     """`count` deposits for `createOrder`, each with a merchant's number of its own."""
     return signed("createOrder", count, [NEW_ORDER | {"paychannel_id": channel}], key)
+
+
+def sells(count: int) -> Iterator[str]:
+    """`count` withdrawals for `createOrder`, to the merchant's payout account on file."""
+    return signed("createOrder", count, [SELL | {"merchant_order_no": f"B-{NUMBER}"}])
 
 
 def request(method: str, path: str, body: str = "", media: str = "application/json", **headers: str) -> str:

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import json
 import random
 import sqlite3
 import statistics
 import time
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
-
-import requests
 
 from bench import bodies
 from bench.context import Bench, Compared
 from bench.load import Failed
+from bench.notices import report_paid, settle_newest
 from bench.processes import Process, Service, receiver
 
 MERCHANTS = ("demo", "other")
@@ -26,24 +22,6 @@ DUE, DUE_QUICK = 2000, 400  # callbacks that are due at once, of all merchants t
 ONE_BY_ONE = 100
 PAYMENTS, PAYMENTS_QUICK = 30, 4
 ENOUGH_MS = 50
-NOTICE_SECRET = b"sandbox-notice-secret"
-FEN = 10_000  # of each order
-
-
-def pay(service: Service, http: requests.Session, order_no: str) -> None:
-    """What the sandbox's upstream sends once an order was paid. Raises Failed."""
-    said = {"order_no": order_no, "state": "paid", "amount": FEN, "reference": f"R{order_no}"}
-    body = json.dumps(said).encode()
-    headers = {"X-Sandbox-Signature": hmac.digest(NOTICE_SECRET, body, hashlib.sha256).hex()}
-    url = f"{service.url}/addons/paychannel/notify/{order_no}"
-    answer = http.post(url, data=body, headers=headers, timeout=60)
-    if answer.status_code != 200:
-        raise Failed(f"a notice: {answer.status_code} {answer.text[:200]}")
-
-
-def _order_numbers(service: Service, key: str, count: int) -> list[str]:
-    pages = [service.call("orderQueryList", {"page": page, "limit": 100}, key) for page in range(1, count // 100 + 1)]
-    return [order["order_no"] for page in pages for order in page["list"]]
 
 
 def _complete_orders(bench: Bench, instance: Path, count: int) -> None:
@@ -53,10 +31,10 @@ def _complete_orders(bench: Bench, instance: Path, count: int) -> None:
     for key in MERCHANTS:
         service.flask("merchant", "set", key, "--callback-url", "")
     each = count // len(MERCHANTS)
-    with service, ThreadPoolExecutor(8) as pool:
+    with service:
         for key in MERCHANTS:
             bench.load(f"{service.url}/merchant/createOrder", 8, lambda _, key=key: bodies.buys(each, key=key), 120)
-            list(pool.map(lambda order_no: pay(service, service.http, order_no), _order_numbers(service, key, each)))
+            settle_newest(bench, service, each, key)
 
 
 def _seen(server: Process) -> list[tuple[float, str]]:
@@ -117,7 +95,7 @@ def told_after(service: Service, server: Process) -> float:
     time.sleep(random.uniform(0.1, 0.7))  # at any point between two sweeps
     before = len(_seen(server))
     began = time.monotonic()
-    pay(service, service.http, order_no)
+    report_paid(service, order_no)
     while len(seen := _seen(server)) == before:
         if time.monotonic() > began + 30:
             raise Failed("no callback came")

@@ -11,14 +11,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from bench import bodies, raw_orders
+from bench import bodies, flood, raw_orders
 from bench.context import Bench, Compared, spent
-from bench.load import Load
-from bench.processes import ROOT, Service, bare, copied
+from bench.load import Failed, Load
+from bench.processes import ROOT, WAITRESS_THREADS, Service, bare, copied
 from settings import Settings
 
 CONNECTIONS = (8, 32, 1)
-WAITRESS_THREADS = 8
+BALANCE = "1000000000"  # yuan, so that no withdrawal is refused
+SHARE = 0.7  # of the rate over 32 connections
 SLOW_CONNECTIONS, SLOW_SECONDS = 64, 0.5
 SLOW_ROUNDS_OF_ALL = 20  # orders per connection
 
@@ -124,6 +125,41 @@ def slow_channel(bench: Bench) -> Compared:
             for _ in range(bench.rounds)
         ]
     return Compared(found, [SLOW_CONNECTIONS / SLOW_SECONDS] * len(found), "a second")
+
+
+def withdrawals(bench: Bench) -> Compared:
+    """createOrder for withdrawals, each with its hold on the balance, against deposits: orders a second."""
+    service = Service(bench.work / "withdrawals")
+    service.flask("seed")
+    service.flask("ledger", "adjust", "demo", BALANCE, "--reason", "bench")
+    with service:
+        url = f"{service.url}/merchant/createOrder"
+        for make in (bodies.buys, bodies.sells):
+            bench.load(url, 8, make, 1)  # the first responses are slower
+        found = bench.in_turn(
+            sells=lambda: bench.load(url, 8, bodies.sells), buys=lambda: bench.load(url, 8, bodies.buys)
+        )
+    notes = spent(*found["sells"], *found["buys"])
+    return Compared([one.rate for one in found["sells"]], [one.rate for one in found["buys"]], "a second", notes)
+
+
+def fixed_rate(bench: Bench) -> Compared:
+    """p99 at a fixed arrival rate below the maximum, against the median over one connection: ms."""
+    found: list[dict[str, Any]] = []
+    alone, notes = [], []
+    for number in range(bench.rounds):
+        with Service(bench.work / f"rate-{number}") as service:
+            url = f"{service.url}/merchant/createOrder"
+            bench.load(url, 32, bodies.buys, 1)  # the first responses are slower
+            rate = SHARE * bench.load(url, 32, bodies.buys).rate
+            alone.append(bench.load(url, 1, bodies.buys).p50)
+            orders = bodies.posts("/merchant/createOrder", bodies.buys(round(rate * bench.seconds)))
+            file = bench.work / "rate.txt"
+            found.append(flood.outcome(flood.start(service.port, orders, rate, bench.seconds, file)))
+        if set(found[-1]["statuses"]) != {"200"}:
+            raise Failed(f"at {rate:.0f} a second: {flood.counts(found[-1])}")
+        notes.append(f"{rate:.0f} a second: p50 {found[-1]['p50']['200']:.1f}, p99 {found[-1]['p99']['200']:.1f} ms")
+    return Compared([one["p99"]["200"] for one in found], alone, "ms", tuple(notes))
 
 
 def large_file(bench: Bench) -> Compared:

@@ -18,6 +18,7 @@ from bench import bodies
 from bench.load import Failed
 
 ROOT = Path(__file__).resolve().parents[1]
+WAITRESS_THREADS = 8
 SETTINGS = {
     "ORDERS_DEMO": "1",
     "ORDERS_REQUESTS_PER_SECOND": "1000000",
@@ -100,6 +101,12 @@ class Process:
             calm = calm + 1 if ticks(self.child.pid) - before < 0.1 * os.sysconf("SC_CLK_TCK") else 0
             if time.monotonic() > give_up:
                 raise Failed(f"{self.command[1:3]} is busy for {patience:.0f} s without any request")
+
+    def own_cores(self) -> set[int]:
+        """The cores that its most restricted thread may use: with `one_core`, the one that runs Python."""
+        assert self.child
+        threads = Path(f"/proc/{self.child.pid}/task").iterdir()
+        return min((os.sched_getaffinity(int(thread.name)) for thread in threads), key=len)
 
     def memory(self) -> int:
         """Resident bytes of it and all its descendants."""

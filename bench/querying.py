@@ -13,7 +13,7 @@ from typing import Any
 from bench import bodies, scale
 from bench.context import Bench, Compared
 from bench.load import Failed
-from bench.processes import Service, bare
+from bench.processes import WAITRESS_THREADS, Service, bare
 from settings import Settings
 
 REGIONS = "/addons/paychannel/channel.gatewaya/regionData"
@@ -39,6 +39,33 @@ def lists(service: Service) -> dict[str, dict[str, Any]]:
         "range": NINETY_DAYS,
         "status": {"status": "completed"},
     }
+
+
+def _queries(bench: Bench) -> dict[str, list[float]]:
+    """Responses a second over 8 connections: both queries on the small file, and the bare echo."""
+    folder = bench.seeded(bench.small)
+    with Service(folder) as service, bare("waitress", WAITRESS_THREADS, bench.work) as echo:
+        numbers = [{"order_no": order_no} for order_no, _ in scale.demo_orders(folder, 500)]
+
+        def of(endpoint: str, kinds: Sequence[dict[str, Any]]) -> float:
+            url = f"{service.url}/merchant/{endpoint}"
+            return bench.load(url, 8, lambda count: bodies.signed(endpoint, count, kinds)).rate
+
+        return bench.in_turn(
+            orderQueryDetail=partial(of, "orderQueryDetail", numbers),
+            orderQueryList=partial(of, "orderQueryList", [{}]),
+            echo=lambda: bench.load(f"{echo.url}/echo", 8, bodies.buys).rate,
+        )
+
+
+def query(endpoint: str) -> Callable[[Bench], Compared]:
+    """A query against the bare echo on waitress: responses a second."""
+
+    def measure(bench: Bench) -> Compared:
+        found = bench.once(_queries)
+        return Compared(found[endpoint], found["echo"], "a second")
+
+    return measure
 
 
 def first_page(bench: Bench) -> Compared:

@@ -7,14 +7,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from bench import overload
+from bench.busy_cores import other_cores_busy
 from bench.calling_back import callback_delay, callback_rate
 from bench.context import Bench, Compared
-from bench.creating import against_echo, against_raw, large_file, slow_channel, tail
+from bench.creating import against_echo, against_raw, fixed_rate, large_file, slow_channel, tail, withdrawals
 from bench.footprint import memory, start
 from bench.hopeless import hopeless
+from bench.notices import settling
 from bench.other_callers import latency as under_attack
 from bench.other_callers import memory as memory_under_attack
-from bench.querying import against_first_page, first_page, rare_text, region_data
+from bench.querying import against_first_page, first_page, query, rare_text, region_data
 
 STEADY = 0.25  # a row whose rounds spread by more is not published
 
@@ -80,6 +82,10 @@ ROWS = (
     Row("raw", "createOrder, 32 connections / raw transactions of the same rows", 0.45, against_raw),
     _at_most("tail", "createOrder, 8 connections: p99 / p50", 3, tail),
     Row("slow-channel", "createOrder on a channel of 500 ms, 64 connections / 128 a second", 0.80, slow_channel),
+    Row("busy-cores", "createOrder, 8 connections: every other core busy / idle", None, other_cores_busy),
+    Row("withdrawals", "createOrder, 8 connections: withdrawals / deposits", None, withdrawals),
+    Row("settling", "notices that settle an order / createOrder, 8 connections", None, settling),
+    Row("fixed-rate", "createOrder at 70 % of its maximum rate: p99 / median over 1 connection", None, fixed_rate),
     Row("crowd", "createOrder, 512 connections / 32", 0.85, overload.crowd),
     Row("flood", f"{FLOOD} orders / at its own pace", 0.6, overload.answered),
     _at_most("flood-tail", f"{FLOOD} p99 of orders / 2 s", 1, overload.tail),
@@ -91,6 +97,10 @@ ROWS = (
             _at_most(name, f"createOrder of a merchant under {what}: p99 / quiet", 5, under_attack(name)),
             _at_most(f"{name}-memory", f"memory under {what}: more than quiet / 160 MiB", 1, memory_under_attack(name)),
         )
+    ),
+    *(
+        Row(name, f"{endpoint} / bare echo on waitress, 8 connections", None, query(endpoint))
+        for name, endpoint in (("detail", "orderQueryDetail"), ("list", "orderQueryList"))
     ),
     _at_most("first-page", "orderQueryList, first page: {large} orders / {small}", 1.15, first_page),
     _at_most("deep-page", f"{LISTED} page 5000 / first page", 2, against_first_page("deep")),

@@ -1,4 +1,4 @@
-"""`python -m bench`: measure, print the table of ratios, keep everything in results.json."""
+"""`python -m bench`: measure, print the table of ratios, store all figures in results.json."""
 
 from __future__ import annotations
 
@@ -18,28 +18,27 @@ from bench.rows import ROWS, Row
 
 FULL = {"small": 1_000, "large": 1_000_000, "huge": 5_000_000, "growth": (1_000, 10_000, 100_000, 1_000_000, 5_000_000)}
 QUICK = {"small": 1_000, "large": 20_000, "huge": 50_000, "growth": (1_000, 20_000, 50_000)}
-NOTE = "Two things measured in turn, medians of {} rounds; only the ratio of the two is claimed."
+NOTE = "Two measurements taken in turn, medians of {} rounds; only their ratio is claimed."
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m bench",
         description="Measure the service against its yardsticks on this machine and print the ratios. Needs wrk. "
-        "Files with many orders are made once and kept. What was measured is kept in bench/results.json and "
-        "docs/performance.md, of a quick run in the folder alone.",
+        "Files with many orders are created once and kept. Results are written to bench/results.json and "
+        "docs/performance.md, and those of a quick run only to the folder.",
         epilog="Rows: " + ", ".join(row.name for row in ROWS) + ".",
     )
-    parser.add_argument("--only", metavar="ROW,ROW", help="measure these rows; the others in results.json stay")
+    parser.add_argument("--only", metavar="ROW,ROW", help="measure these rows; results.json keeps the others")
     parser.add_argument(
         "--growth",
         action="store_true",
-        help="instead of the rows: how each endpoint grows with the orders in the file; draws docs/performance.svg",
+        help="instead of the rows: latency of each endpoint by orders in the file; draws docs/performance.svg",
     )
     parser.add_argument(
         "--peers",
         action="store_true",
-        help="instead of the rows: create and list against other services, which are installed for it in "
-        "instance/bench/peers",
+        help="instead of the rows: create and list against other services, which are installed in instance/bench/peers",
     )
     parser.add_argument(
         "--scaling",
@@ -50,13 +49,13 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--quick",
         action="store_true",
-        help="small files, short rounds: tries the harness, not the service; keeps its results in instance/bench",
+        help="small files and short rounds, to try the harness; the results stay in instance/bench",
     )
     parser.add_argument(
         "--folder",
         type=Path,
         default=scale.FOLDER,
-        help="where files are kept, on the disk that is measured (instance/bench)",
+        help="folder for files, on the disk that is measured (instance/bench)",
     )
     parser.add_argument("--rounds", type=int, default=3, help="rounds of each measurement (%(default)s)")
     parser.add_argument("--seconds", type=float, default=5, help="seconds of load in each (%(default)s)")
@@ -85,7 +84,7 @@ def _say(text: str) -> None:
 
 
 def _measured(row: Row, bench: Bench) -> Compared | str:
-    """What a row gave; the text of the error where it can't count. No row's error stops the others."""
+    """The row's figures, or the text of its error. An error does not stop the other rows."""
     try:
         return bench.compare(row.measure)
     except Failed as error:
@@ -100,7 +99,7 @@ def _results(bench: Bench) -> Path:
 
 
 def _keep(bench: Bench, **measured: Any) -> None:
-    """Put what was measured into the file and, unless it only tried the harness, into the docs."""
+    """Write the results to the file and, unless the run was quick, to the docs."""
     results = report.save(_results(bench), [row.name for row in ROWS], **measured)
     picture = bench.folder / "growth.svg" if bench.quick else ROOT / "docs/performance.svg"
     if results["growth"]:
@@ -111,7 +110,7 @@ def _keep(bench: Bench, **measured: Any) -> None:
 
 
 def main() -> int:
-    """0, or 1 where a measurement failed; a target that is missed is no failure."""
+    """Run the command. Returns 1 if a measurement failed, otherwise 0; a missed target is not a failure."""
     given = _arguments()
     wrk()
     bench, began, failed = _bench(given), time.monotonic(), False
@@ -121,7 +120,7 @@ def main() -> int:
         found = _measured(row, bench)
         failed |= isinstance(found, str)
         print(report.line(row, found, bench), flush=True)
-        _keep(bench, rows=[report.entry(row, found, bench)])  # each at once: a long run may be ended
+        _keep(bench, rows=[report.entry(row, found, bench)])  # after each row, because a long run may be interrupted
     if given.growth:
         _keep(bench, growth=growth.growth(bench))
     if given.peers:
@@ -129,7 +128,7 @@ def main() -> int:
     if given.scaling:
         _keep(bench, scaling=scaling.compare(bench))
     shutil.rmtree(bench.work)
-    _say(f"{time.monotonic() - began:.0f} s; everything that was measured is in {_results(bench)}")
+    _say(f"{time.monotonic() - began:.0f} s; all results are in {_results(bench)}")
     return int(failed)
 
 

@@ -19,18 +19,18 @@ NEW_ORDER = BUY | {"merchant_order_no": f"B-{NUMBER}"}
 
 
 def _template(endpoint: str, fields: dict[str, Any], key: str) -> tuple[str, str]:
-    """The text to sign and the body's start, with the placeholders in them; fields are flat."""
+    """The text to sign and the start of the body, both with placeholders. Fields are not nested."""
     sent = {**fields, "api_key": key, "timestamp": int(time.time()), "nonce": NONCE}
     text = "\n".join([endpoint, *(f"{name}={sent[name]}" for name in sorted(sent))])
     return text, json.dumps(sent)[:-1]
 
 
 def signed(endpoint: str, count: int, kinds: Sequence[dict[str, Any]] = ({},), key: str = "demo") -> Iterator[str]:
-    """`count` bodies for the endpoint, each kind of fields in turn."""
+    """`count` bodies for the endpoint, with each of the `kinds` of fields in turn."""
     templates = itertools.cycle([_template(endpoint, fields, key) for fields in kinds])
     secret, run = SECRETS[key].encode(), secrets.token_hex(4)
     for number, (text, body) in zip(range(count), templates, strict=False):
-        # At random, as merchants' nonces are, so that the index of nonces is written all over.
+        # Random like merchants' nonces, so that inserts hit the whole index of nonces.
         nonce, own = f"{random.getrandbits(64):016x}", f"{run}-{number:08d}"
         text = text.replace(NONCE, nonce).replace(NUMBER, own)
         body = body.replace(NONCE, nonce).replace(NUMBER, own)
@@ -38,7 +38,7 @@ def signed(endpoint: str, count: int, kinds: Sequence[dict[str, Any]] = ({},), k
 
 
 def buys(count: int, channel: int = 2, key: str = "demo") -> Iterator[str]:
-    """`count` deposits for `createOrder`, each with a merchant's number of its own."""
+    """`count` deposits for `createOrder`, each with its own `merchant_order_no`."""
     return signed("createOrder", count, [NEW_ORDER | {"paychannel_id": channel}], key)
 
 

@@ -1,4 +1,4 @@
-"""Callbacks: how many a second a merchant gets that takes its time, and how soon the first one comes."""
+"""Callbacks: the rate to a slow server, and the delay of a single one."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ DELAY = 0.02  # seconds that the merchants' server takes
 DUE, DUE_QUICK = 2000, 400  # callbacks that are due at once, of all merchants together
 ONE_BY_ONE = 100
 PAYMENTS, PAYMENTS_QUICK = 30, 4
-ENOUGH_MS = 50
+LIMIT_MS = 50
 
 
 def _complete_orders(bench: Bench, instance: Path, count: int) -> None:
-    """Make `count` completed orders, shared out among the merchants, whose callbacks have nowhere to go."""
+    """Create `count` completed orders, divided among the merchants, whose callbacks have no address."""
     service = Service(instance)
     service.flask("seed")
     for key in MERCHANTS:
@@ -38,29 +38,29 @@ def _complete_orders(bench: Bench, instance: Path, count: int) -> None:
 
 
 def _seen(server: Process) -> list[tuple[float, str]]:
-    """What came to the receiver: moment, webhook-id."""
+    """The callbacks that the receiver got: moment and webhook-id."""
     return server.http.get(f"{server.url}/seen", timeout=60).json()
 
 
 def _redelivered(service: Service, server: Process, count: int) -> float:
-    """Make all callbacks due; how many a second came, from the first to the last, each recorded as delivered."""
+    """Make all callbacks due and wait for them: callbacks a second from the first to the last. Raises Failed."""
     server.http.delete(f"{server.url}/seen", timeout=60)
     for key in MERCHANTS:
         service.flask("callback", "redeliver", "--merchant", key)
     give_up, moments = time.monotonic() + 300, {}
     while len(moments) < count:
         if time.monotonic() > give_up:
-            raise Failed(f"of {count} callbacks {len(moments)} came")
+            raise Failed(f"of {count} callbacks {len(moments)} were received")
         time.sleep(0.2)
         moments = {webhook_id: moment for moment, webhook_id in _seen(server)}
     time.sleep(1)
     if json.loads(service.flask("callback", "list", "--state", "pending", "--json")):
-        raise Failed("callbacks that came are not recorded as delivered")
+        raise Failed("received callbacks are not recorded as delivered")
     return (count - 1) / (max(moments.values()) - min(moments.values()))
 
 
 def _one_by_one(server: Process, database: Path) -> float:
-    """The plain loop: post, commit that it was delivered, the next; how many a second."""
+    """Callbacks a second of a plain loop that posts one, commits its delivery and goes on."""
     with closing(sqlite3.connect(database, isolation_level=None)) as file:
         file.execute("PRAGMA journal_mode = WAL")
         file.execute("PRAGMA synchronous = FULL")
@@ -89,8 +89,8 @@ def callback_rate(bench: Bench) -> Compared:
     return Compared(found["service"], found["loop"], "a second")
 
 
-def told_after(service: Service, server: Process) -> float:
-    """Milliseconds from the payment's notice to the arrival of the callback. Raises Failed."""
+def callback_latency(service: Service, server: Process) -> float:
+    """Milliseconds from the notice of a payment to the receipt of its callback. Raises Failed."""
     order_no = service.call("createOrder", bodies.BUY)["order_no"]
     time.sleep(random.uniform(0.1, 0.7))  # at any point between two sweeps
     before = len(_seen(server))
@@ -98,18 +98,20 @@ def told_after(service: Service, server: Process) -> float:
     report_paid(service, order_no)
     while len(seen := _seen(server)) == before:
         if time.monotonic() > began + 30:
-            raise Failed("no callback came")
+            raise Failed("no callback was received")
         time.sleep(0.05)
     return (seen[-1][0] - began) * 1000
 
 
 def callback_delay(bench: Bench) -> Compared:
-    """Payment reported to callback received, of an idle service, against what nobody notices."""
+    """From a payment reported to its callback received, on an idle service, against 50 ms."""
     count = PAYMENTS_QUICK if bench.quick else PAYMENTS
     service = Service(bench.work / "callback")
     service.flask("seed")
     with receiver(0, bench.work) as server:
         service.flask("merchant", "set", "demo", "--callback-url", f"{server.url}/hook")
         with service:
-            rounds = [statistics.median(told_after(service, server) for _ in range(count)) for _ in range(bench.rounds)]
-    return Compared(rounds, [float(ENOUGH_MS)] * len(rounds), "ms")
+            rounds = [
+                statistics.median(callback_latency(service, server) for _ in range(count)) for _ in range(bench.rounds)
+            ]
+    return Compared(rounds, [float(LIMIT_MS)] * len(rounds), "ms")

@@ -1,4 +1,4 @@
-"""What a run of the benchmarks shares: how long, how large, where, and what was measured already."""
+"""State that all rows of a run share: durations, sizes, folders, and measurements already taken."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Compared:
-    """The service and its yardstick, measured in turn: what each round gave, in `unit`.
+    """Figures of the service and its yardstick by round, in `unit`.
 
     `conditions` is how busy the machine was meanwhile (`machine.Watch.read`).
     """
@@ -31,7 +31,7 @@ class Compared:
 
     @property
     def ratio(self) -> float:
-        """Of the medians."""
+        """Median of the service divided by that of the yardstick."""
         return statistics.median(self.ours) / statistics.median(self.yardstick)
 
 
@@ -39,7 +39,7 @@ class Compared:
 class Bench:
     """One run: `small`, `large` and `huge` are the numbers of orders in the files compared.
 
-    `quick` is a run that only tries the harness. `folder` is where files are kept, also from run to run.
+    `quick` is a run that only tries the harness. `folder` keeps files from run to run.
     """
 
     quick: bool
@@ -57,7 +57,7 @@ class Bench:
 
     @property
     def work(self) -> Path:
-        """What this run alone needs."""
+        """Folder for files that are removed after the run."""
         return self.folder / "work"
 
     def compare(self, measure: Callable[[Bench], Compared]) -> Compared:
@@ -67,7 +67,7 @@ class Bench:
         return replace(found, conditions=self._conditions or watch.read())
 
     def once(self, measure: Callable[[Bench], T]) -> T:
-        """What several rows share, measured for the first of them; its failure is theirs, too."""
+        """Measure what several rows share once; if it fails, each of the rows fails."""
         if measure not in self._known:
             watch = Watch()
             try:
@@ -80,7 +80,7 @@ class Bench:
         return known
 
     def in_turn(self, **things: Callable[[], T]) -> dict[str, list[T]]:
-        """Each thing once a round; every other round in reverse, so that none always follows the same one."""
+        """Measure each thing once a round, in reverse order every other round."""
         results: dict[str, list[T]] = {name: [] for name in things}
         for number in range(self.rounds):
             for name in list(things)[:: -1 if number % 2 else 1]:
@@ -95,14 +95,14 @@ class Bench:
         return load.run(url, connections, seconds, prepared, self.work, headers)
 
     def seeded(self, orders: int) -> Path:
-        """The folder of a service with so many orders of the merchant `demo`; not to be written to."""
+        """The folder of a service in which the merchant `demo` has so many orders; callers must not change it."""
         return scale.seeded(self.folder, orders, self.say)
 
     def copy(self, orders: int) -> Path:
-        """A copy of `seeded` to write to."""
+        """A copy of `seeded` that may be changed."""
         return scale.copied(self.seeded(orders), self.work / f"copy-{orders}")
 
 
 def spent(*loads: Load) -> tuple[str, ...]:
-    """A note where a run of wrk ended early, for all that was prepared had been answered."""
+    """A note if a run of wrk used up the prepared bodies before its time was over."""
     return ("the prepared bodies were used up before the time was over",) if any(one.spent for one in loads) else ()

@@ -1,4 +1,4 @@
-"""How fast createOrder is: against a bare echo, raw transactions, a slow channel, a large file."""
+"""Speed of createOrder in several situations, against its yardsticks."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _create(bench: Bench, service: Service, connections: int) -> Load:
 
 
 def _raw(bench: Bench, number: int) -> float:
-    """Raw transactions a second, into a copy of the service's own file; in a process of its own."""
+    """Raw transactions a second, into a copy of the service's own file; in a separate process."""
     folder = copied(bench.work / "template", bench.work / f"raw-{number}")
     command = [sys.executable, "-m", "bench.raw_orders", str(bench.work / "template.json")]
     command += [str(folder / "orders.sqlite"), str(bench.seconds)]
@@ -38,7 +38,7 @@ def _raw(bench: Bench, number: int) -> float:
 
 
 def _learn(bench: Bench) -> None:
-    """Keep in `template` the file of a service with one order, and in `template.json` what was written for it."""
+    """Store the file of a service with one order in `template`, and that order's rows in `template.json`."""
     folder, number = bench.work / "template", "B-template-00000001"
     with Service(folder) as service:
         before = raw_orders.contents(folder / "orders.sqlite")
@@ -50,8 +50,7 @@ def _learn(bench: Bench) -> None:
 def _against_yardsticks(bench: Bench) -> dict[tuple[str, int], list[Any]]:
     """Rounds of createOrder, both echoes and the raw transactions, in turn.
 
-    Each round has a new service on an empty file: for all its rounds it is in its first minute,
-    in which no order is due to be asked about yet.
+    Each round starts a new service on an empty file. In its first minute no order's status is due to be checked.
     """
     _learn(bench)
     found: dict[tuple[str, int], list[Any]] = {}
@@ -66,7 +65,7 @@ def _against_yardsticks(bench: Bench) -> dict[tuple[str, int], list[Any]]:
                 "waitress": f"{waitress.url}/echo",
             }
             for url in urls.values():
-                bench.load(url, max(CONNECTIONS), bodies.buys, 1)  # the first answers are slower
+                bench.load(url, max(CONNECTIONS), bodies.buys, 1)  # the first responses are slower
             things: dict[tuple[str, int], Callable[[], Any]] = {
                 (name, connections): partial(bench.load, url, connections, bodies.buys)
                 for connections in CONNECTIONS
@@ -79,7 +78,7 @@ def _against_yardsticks(bench: Bench) -> dict[tuple[str, int], list[Any]]:
 
 
 def against_echo(server: str, connections: int) -> Callable[[Bench], Compared]:
-    """createOrder against the bare echo on `same` or `waitress`: answers a second."""
+    """createOrder against the bare echo on `same` or `waitress`: responses a second."""
 
     def measure(bench: Bench) -> Compared:
         found = bench.once(_against_yardsticks)
@@ -97,13 +96,13 @@ def against_raw(bench: Bench) -> Compared:
 
 
 def tail(bench: Bench) -> Compared:
-    """createOrder, 8 connections: the slowest hundredth against the median."""
+    """createOrder, 8 connections: p99 against the median."""
     ours = bench.once(_against_yardsticks)["create", 8]
     return Compared([one.p99 for one in ours], [one.p50 for one in ours], "ms")
 
 
 def slow_channel(bench: Bench) -> Compared:
-    """Orders a second on a channel that takes half a second, against what so many connections could have at best."""
+    """Orders a second on a channel that takes half a second, against the maximum for so many connections."""
     service = Service(bench.work / "slow", ("-m", "bench.slow", "serve"))
     command = ("-m", "bench.slow")
     service.flask("seed", entry=command)
@@ -119,7 +118,7 @@ def slow_channel(bench: Bench) -> Compared:
                 f"{service.url}/merchant/createOrder",
                 SLOW_CONNECTIONS,
                 lambda _: bodies.buys(count, channel),
-                # Ends when all are answered; at a third of the best rate it has had time enough.
+                # Ends with the last response, which takes less time unless the rate is a third of the maximum.
                 3 * count / SLOW_CONNECTIONS * SLOW_SECONDS,
             ).rate
             for _ in range(bench.rounds)
@@ -163,11 +162,11 @@ def fixed_rate(bench: Bench) -> Compared:
 
 
 def large_file(bench: Bench) -> Compared:
-    """createOrder, 8 connections, with many orders in the file against with few: orders a second."""
+    """createOrder, 8 connections, with many orders in the file against few: orders a second."""
 
     def into(folder: Path) -> Load:
         with Service(folder) as service:
-            bench.load(f"{service.url}/merchant/createOrder", 8, bodies.buys, 1)  # the first answers are slower
+            bench.load(f"{service.url}/merchant/createOrder", 8, bodies.buys, 1)  # the first responses are slower
             return _create(bench, service, 8)
 
     large, small = bench.copy(bench.large), bench.copy(bench.small)

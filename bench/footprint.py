@@ -1,4 +1,4 @@
-"""What the process costs: its memory after many orders, and how long it takes to start."""
+"""Memory of the process after many orders, and the time that it takes to start."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from bench.context import Bench, Compared
 from bench.processes import Service
 
 FIRST = 1_000
-CHUNK = 50_000  # bodies at a time: all are sent well before their timestamp is too old
+CHUNK = 50_000  # bodies at a time, so that each is sent before its timestamp is too old
 EXPIRY = "60"  # seconds
 READINGS, READINGS_QUICK = 5, 2
 STARTS, STARTS_QUICK = 5, 1
 
 
 def _resident(bench: Bench, service: Service) -> list[float]:
-    """MiB, some readings over the seconds after the load has ended."""
+    """Resident memory in MiB, read several times in the seconds after the load."""
     readings = []
     for _ in range(READINGS_QUICK if bench.quick else READINGS):
         time.sleep(1)
@@ -27,29 +27,29 @@ def _resident(bench: Bench, service: Service) -> list[float]:
 
 
 def _create(bench: Bench, service: Service, count: int) -> tuple[int, float]:
-    """Create so many orders over 8 connections; how many it were, and in how many seconds."""
+    """Create orders over 8 connections. Returns their number and the seconds."""
     found = bench.load(f"{service.url}/merchant/createOrder", 8, lambda _: bodies.buys(count), 280)
     return found.responses, found.seconds
 
 
 def memory(bench: Bench) -> Compared:
-    """Resident memory of the whole process tree after very many orders against after the first ones.
+    """Resident memory of the whole process tree after very many orders against the first ones.
 
-    The orders expire soon, so that callbacks, too, are sent all the while.
+    The orders expire soon, so that callbacks are sent at the same time.
     """
     with Service(bench.work / "memory", ORDERS_BUY_EXPIRY=EXPIRY) as service:
         done, _ = _create(bench, service, FIRST)
         few, took = _resident(bench, service), 0.0
         while done < bench.created:
-            answers, seconds = _create(bench, service, min(CHUNK, bench.created - done))
-            done, took = done + answers, took + seconds
+            responses, seconds = _create(bench, service, min(CHUNK, bench.created - done))
+            done, took = done + responses, took + seconds
             bench.say(f"memory: {done:,} orders created, {service.memory() >> 20} MiB")
         many = _resident(bench, service)
     return Compared(many, few, "MiB", (f"{done:,} orders, {(done - FIRST) / took:.0f} a second",))
 
 
 def _start(bench: Bench, folder: Path) -> float:
-    """Milliseconds, the median of some starts."""
+    """Median time of several starts, in ms."""
     times = []
     for _ in range(STARTS_QUICK if bench.quick else STARTS):
         with Service(folder) as service:
@@ -58,7 +58,7 @@ def _start(bench: Bench, folder: Path) -> float:
 
 
 def start(bench: Bench) -> Compared:
-    """From the start of the process to its first answer, with many orders in the file against with none."""
+    """From the start of the process to its first response, with many orders in the file against none."""
     large, empty = bench.copy(bench.large), bench.copy(0)
     found = bench.in_turn(large=lambda: _start(bench, large), empty=lambda: _start(bench, empty))
     return Compared(found["large"], found["empty"], "ms")

@@ -25,8 +25,7 @@ def _list(bench: Bench, service: Service, kind: str) -> float:
     return median_latency(bench, service, "orderQueryList", [query])
 
 
-# By the name that it has in the picture. What writes comes last, for the orders that it makes are work
-# for the service a minute later.
+# By name in the picture. createOrder is last, because its orders cause work for the service a minute later.
 ENDPOINTS: dict[str, Callable[[Bench, Service], float]] = {
     "orderQueryDetail": lambda bench, service: median_latency(bench, service, "orderQueryDetail", _numbers(service)),
     "list, first page": partial(_list, kind="first"),
@@ -56,7 +55,7 @@ def growth(bench: Bench) -> Rounds:
 
 
 def relative(found: Rounds) -> dict[str, list[tuple[int, float]]]:
-    """Each endpoint's medians against its own at the fewest orders."""
+    """Each endpoint's medians, relative to its median at the fewest orders."""
     lines = {}
     for name, by_size in found.items():
         medians = sorted((int(size), statistics.median(rounds)) for size, rounds in by_size.items())

@@ -22,7 +22,7 @@ FORM = "application/x-www-form-urlencoded"
 
 
 def _sign_ins(service: Service) -> Iterator[str]:
-    """Sign-ins with a wrong password, each ten from an address of their own."""
+    """Sign-ins with a wrong password, ten from each address."""
     page = service.http.get(f"{service.url}/console/login")
     token = re.search(r'name="csrf_token"[^>]*value="([^"]+)"', page.text)
     if token is None:
@@ -98,7 +98,7 @@ def _attacked(name: str, bench: Bench) -> _Rounds:
     rounds, attack = _Rounds(), ATTACKS[name]
     with Service(bench.copy(bench.large), ORDERS_TRUSTED_PROXIES="1") as service:
         service.rest()
-        _orders(bench, service)  # the first answers are slower
+        _orders(bench, service)  # the first responses are slower
         for _ in range(bench.rounds):
             p99, quiet = _orders(bench, service)
             seconds = bench.seconds + 2 * LEAD

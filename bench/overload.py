@@ -1,4 +1,4 @@
-"""More than the service can do: many connections at once, and twice the rate that it can serve."""
+"""Overload: many connections at once, and twice the maximum rate."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from bench.processes import Service
 
 FEW, CROWD = 32, 512
 TIMES = 2
-BOUND = 2_000  # ms
+LIMIT_MS = 2_000
 
 
 def crowd(bench: Bench) -> Compared:
-    """createOrder over very many connections against over some: answers a second, all of them good."""
+    """createOrder over very many connections against some: orders a second."""
     with Service(bench.work / "crowd") as service:
         url = f"{service.url}/merchant/createOrder"
-        bench.load(url, FEW, bodies.buys, 1)  # the first answers are slower
+        bench.load(url, FEW, bodies.buys, 1)  # the first responses are slower
         found = bench.in_turn(
             crowd=lambda: bench.load(url, CROWD, bodies.buys), few=lambda: bench.load(url, FEW, bodies.buys)
         )
@@ -31,10 +31,10 @@ def crowd(bench: Bench) -> Compared:
 
 @dataclass
 class _Flooded:
-    """What each round gave."""
+    """Figures by round."""
 
     capacity: list[float] = field(default_factory=list)  # orders a second
-    answered: list[float] = field(default_factory=list)
+    served: list[float] = field(default_factory=list)
     p99: list[float] = field(default_factory=list)  # ms
     before: list[float] = field(default_factory=list)  # MiB
     after: list[float] = field(default_factory=list)
@@ -55,20 +55,20 @@ def _flooded(bench: Bench) -> _Flooded:
     for number in range(bench.rounds):
         with Service(bench.work / f"flood-{number}") as service:
             url = f"{service.url}/merchant/createOrder"
-            bench.load(url, 64, bodies.buys, 1)  # the first answers are slower
+            bench.load(url, 64, bodies.buys, 1)  # the first responses are slower
             rounds.capacity.append(bench.load(url, 64, bodies.buys).rate)
             rounds.before.append(service.memory() / 2**20)
             found = _flood(bench, service, TIMES * rounds.capacity[-1])
             rounds.after.append(service.memory() / 2**20)
-            service.call("createOrder", bodies.BUY)  # it answers again
-        rounds.answered.append(found["statuses"].get("200", 0) / found["seconds"])
-        rounds.p99.append(found["p99"].get("200", float(BOUND)))
+            service.call("createOrder", bodies.BUY)  # fails the row if the service has not recovered
+        rounds.served.append(found["statuses"].get("200", 0) / found["seconds"])
+        rounds.p99.append(found["p99"].get("200", float(LIMIT_MS)))
         rounds.notes += (flood.counts(found),)
     return rounds
 
 
 def _side(take: Callable[[_Flooded], tuple[list[float], list[float], str]]) -> Callable[[Bench], Compared]:
-    """One side of what came of twice the rate that it can serve."""
+    """One comparison of the runs at twice the maximum rate."""
 
     def measure(bench: Bench) -> Compared:
         rounds = bench.once(_flooded)
@@ -77,6 +77,6 @@ def _side(take: Callable[[_Flooded], tuple[list[float], list[float], str]]) -> C
     return measure
 
 
-answered = _side(lambda rounds: (rounds.answered, rounds.capacity, "a second"))
-tail = _side(lambda rounds: (rounds.p99, [float(BOUND)] * len(rounds.p99), "ms"))
+served = _side(lambda rounds: (rounds.served, rounds.capacity, "a second"))
+tail = _side(lambda rounds: (rounds.p99, [float(LIMIT_MS)] * len(rounds.p99), "ms"))
 growth = _side(lambda rounds: (rounds.after, rounds.before, "MiB"))

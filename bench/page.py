@@ -1,4 +1,4 @@
-"""The tables of docs/performance.md: written from results.json, so that they say what was measured and nothing else."""
+"""The tables of docs/performance.md, generated from results.json."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ VERDICTS = {"": "", "met": "met", "MISSED": "**missed**"}
 
 
 def _number(ratio: float) -> str:
-    """Three digits or so."""
+    """The ratio with about three digits."""
     return f"{ratio:.1f}" if ratio >= 10 else f"{ratio:.2f}" if ratio >= 0.1 else f"{ratio:.3f}"
 
 
@@ -25,7 +25,7 @@ def _ratio(row: dict[str, Any]) -> str:
 
 
 def _days(rows: list[dict[str, Any]]) -> str:
-    """The day of all rows, or the first and the last."""
+    """The date of the rows, or the first and last dates."""
     days = sorted({row["date"] for row in rows})
     return days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
 
@@ -59,7 +59,7 @@ def _machine(results: Results) -> str:
 
 def _rows(results: Results) -> str:
     lines = [(row["title"], _ratio(row), _target(row), VERDICTS[row.get("verdict", "")]) for row in _steady(results)]
-    return _table(("what", "ratio", "to reach", ""), "lrrl", lines)
+    return _table(("comparison", "ratio", "target", ""), "lrrl", lines)
 
 
 def _peers(results: Results) -> str:
@@ -84,7 +84,7 @@ def _scaling(results: Results) -> str:
         for row in results.get("scaling") or []
     ]
     return _table(
-        ("what", "orders a second, against the first line", "service, ms of a core", "Postgres, ms of a core"),
+        ("setup", "orders a second, relative to the first line", "service, ms of a core", "Postgres, ms of a core"),
         "lrrr",
         lines,
     )
@@ -95,13 +95,13 @@ PART = re.compile(r"(<!-- bench: (\w+) -->\n).*?(\n<!-- end -->)", re.DOTALL)
 
 
 def written(text: str, results: Results) -> str:
-    """The page with what stands between `<!-- bench: PART -->` and `<!-- end -->` made anew from the results.
+    """The page with each part from `<!-- bench: PART -->` to `<!-- end -->` generated from the results.
 
-    What the results have nothing of stays as it is.
+    A part without results is unchanged.
     """
     return PART.sub(lambda part: part[1] + PARTS[part[2]](results) + part[3] if results.get(part[2]) else part[0], text)
 
 
 def update(page: Path, results: Results) -> None:
-    """Write the page's tables anew."""
+    """Generate the tables of the page in place."""
     page.write_text(written(page.read_text("utf-8"), results), "utf-8")

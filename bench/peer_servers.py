@@ -1,4 +1,4 @@
-"""The peers that can be installed beside the service: their pinned packages, how they start, what they keep."""
+"""Other services to compare with: their pinned packages, how they start, and what they store."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from bench.processes import ROOT, Process, free_port
 
 FOLDER = scale.FOLDER / "peers"
 PATIENCE = 900  # seconds for one command of an installation
-SECRET_KEY = {"Authorization": "Bearer sk_test_bench"}  # both of Stripe's stand-ins take any that looks like one
+SECRET_KEY = {"Authorization": "Bearer sk_test_bench"}  # both stand-ins for Stripe accept any key of the right form
 
 
 @dataclass(frozen=True)
 class Peer:
-    """One peer. `launcher` is a program of its own language; a port and a folder for its data are its arguments.
+    """One peer. `launcher` is a program of its own language; its arguments are a port and a data folder.
 
-    The launchers change no request's way: they bind to loopback, log no answers as the service logs none,
+    The launchers do not change how requests are handled: they bind to loopback, log no responses (as the service),
     and keep the peer's files in the run's folder.
     """
 
@@ -38,22 +38,22 @@ class Peer:
     listed: str
     keeps: str
     headers: Mapping[str, str] = field(default_factory=dict)
-    environ: Mapping[str, str] = field(default_factory=dict)  # `{folder}` stands for the data's
-    enter: Callable[[PeerServer], Mapping[str, str]] | None = None  # gives headers that are known only later
-    probe: str = ""  # what answers 200 once it has started; without, the list
+    environ: Mapping[str, str] = field(default_factory=dict)  # `{folder}` is the data folder
+    enter: Callable[[PeerServer], Mapping[str, str]] | None = None  # returns headers that are known after the start
+    probe: str = ""  # path that returns 200 once it has started; empty: the list
 
     @property
     def title(self) -> str:
-        """Its name and its version."""
+        """Name and version."""
         return self.packages[0].replace("==", " ").replace("@", " ")
 
     @property
     def home(self) -> Path:
-        """Where it is installed, and nothing else."""
+        """Folder of its installation."""
         return FOLDER / self.name
 
     def install(self, say: Callable[[str], None]) -> None:
-        """Install it where these very packages are not yet. Raises Failed."""
+        """Install it unless these exact packages are installed. Raises Failed."""
         mark, wanted = self.home / "installed", "\n".join(self.packages)
         if mark.exists() and mark.read_text() == wanted:
             return
@@ -71,7 +71,7 @@ class Peer:
 
 
 def _run(*command: str) -> None:
-    """One command of an installation. Raises Failed with its first line of an error."""
+    """Run one command of an installation. Raises Failed with the first error line."""
     try:
         done = subprocess.run(command, cwd=FOLDER, capture_output=True, text=True, timeout=PATIENCE)
     except FileNotFoundError:
@@ -79,36 +79,36 @@ def _run(*command: str) -> None:
     except subprocess.TimeoutExpired:
         raise Failed(f"not installed within {PATIENCE} s") from None
     if done.returncode:
-        said = (done.stderr or done.stdout).strip().splitlines() or ["no reason given"]
-        errors = [line for line in said if "error" in line.lower()] or said[-1:]
+        lines = (done.stderr or done.stdout).strip().splitlines() or ["no reason given"]
+        errors = [line for line in lines if "error" in line.lower()] or lines[-1:]
         raise Failed(f"not installed: {brief(errors[0].split(' (from')[0])}")
 
 
 def brief(text: str) -> str:
-    """A reason in a few words, without this machine's paths."""
+    """A short reason, without this machine's paths."""
     return text.strip().replace(f"{ROOT}/", "")[:120]
 
 
 class PeerServer(Process):
-    """A peer on a port of its own, with its data in `folder`; `headers` let in once it has started."""
+    """A peer on its own port with its data in `folder`; `headers` authenticate requests once it has started."""
 
     def __init__(self, peer: Peer, folder: Path):
         folder.mkdir(parents=True)
         port = free_port()
         environ = {name: value.format(folder=folder) for name, value in peer.environ.items()}
         super().__init__([], port, folder / "server.log", peer.probe or peer.listed, environ)
-        # -P: what it imports comes from its own packages, never from the service's folder.
+        # -P: it imports from its own packages, never from the service's folder.
         program = ("node", "-e") if peer.npm else (str(peer.home / "bin/python"), "-P", "-c")
         self.command = [*program, peer.launcher, str(port), str(folder)]
         self.peer, self.headers = peer, dict(peer.headers)
 
     def start(self) -> None:
-        """Start it, get its key, and try what will be measured. Raises Failed with a short reason."""
+        """Start it, get its key, and try both calls. Raises Failed with a short reason."""
         try:
             super().start()
         except (Failed, OSError):
-            said = self.log.read_text().strip().splitlines() or [f"{Path(self.command[0]).name} says nothing"]
-            raise Failed(f"does not start: {brief(said[-1])}") from None
+            lines = self.log.read_text().strip().splitlines() or [f"{Path(self.command[0]).name} printed nothing"]
+            raise Failed(f"does not start: {brief(lines[-1])}") from None
         try:
             self.headers |= self.peer.enter(self) if self.peer.enter else {}
             self._try()
@@ -117,15 +117,15 @@ class PeerServer(Process):
             raise Failed(brief(str(error))) from error
 
     def _try(self) -> None:
-        """Both calls once. Raises Failed where one is refused: wrk would not say how."""
+        """Make both calls once. Raises Failed with the status if one is refused, which wrk does not report."""
         typed = self.headers | {"Content-Type": self.peer.media_type}
         made = self.http.post(self.url + self.peer.create, self.peer.body, headers=typed, timeout=60)
         seen = self.http.get(self.url + self.peer.listed, headers=self.headers, timeout=60)
-        for doing, answer in (("create", made), ("list", seen)):
-            if not answer.ok:
-                raise Failed(f"{doing} answers {answer.status_code}")
+        for doing, response in (("create", made), ("list", seen)):
+            if not response.ok:
+                raise Failed(f"{doing} returns {response.status_code}")
 
-    def _answers(self) -> bool:
+    def _responds(self) -> bool:
         try:
             return self.http.get(self.url + self.probe, headers=self.headers, timeout=5).status_code == 200
         except requests.RequestException:
@@ -133,13 +133,13 @@ class PeerServer(Process):
 
 
 def _wallet(server: PeerServer) -> Mapping[str, str]:
-    """A new wallet's key. Its currency is taken away, for whose rate each invoice would ask the internet."""
+    """The key of a new wallet, without a currency: otherwise each invoice fetches an exchange rate."""
     wallet = server.http.post(f"{server.url}/api/v1/account", json={"name": "bench"}, timeout=60).json()
     changed = server.http.patch(
         f"{server.url}/api/v1/wallet", json={"currency": ""}, headers={"X-Api-Key": wallet["adminkey"]}, timeout=60
     )
     if not changed.ok:
-        raise Failed(f"setting the wallet up answers {changed.status_code}")
+        raise Failed(f"setting the wallet up returns {changed.status_code}")
     return {"X-Api-Key": wallet["inkey"]}
 
 
@@ -154,7 +154,7 @@ STATEFUL_MOCK = """
 const folder = process.env.PEER_HOME + "/node_modules/stripe-stateful-mock";
 require(folder).createExpressApp().listen(+process.argv[1], "127.0.0.1");
 """
-# It looks for its own files in the folder that its package is in.
+# It expects its files in the folder of its package.
 LNBITS = """
 import importlib.util, os, sys, uvicorn
 os.chdir(importlib.util.find_spec("lnbits").submodule_search_locations[0] + "/..")
@@ -191,7 +191,7 @@ PEERS = (
     ),
     Peer(
         "lnbits",
-        # Its bolt11 needs a bitstring before 5, and does not say so.
+        # Its bolt11 needs bitstring < 5 without declaring it.
         ("lnbits==1.6.2", "bitstring==4.4.0"),
         npm=False,
         launcher=LNBITS,
@@ -205,7 +205,7 @@ PEERS = (
             "LNBITS_EXTENSIONS_PATH": "{folder}",
             "LNBITS_ADMIN_UI": "false",
             "LNBITS_RATE_LIMIT_NO": "1000000",
-            # Nothing is asked of the internet.
+            # No requests to the internet.
             "LNBITS_PRICE_AGGREGATOR_ENABLED": "false",
             "LNBITS_EXCHANGE_RATE_PROVIDERS": "[]",
             "LNBITS_EXTENSIONS_MANIFESTS": "[]",

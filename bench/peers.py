@@ -20,21 +20,21 @@ from bench.processes import Service
 CONNECTIONS = 8
 OURS = "service"
 CALLS = {"create": "createOrder", "list": "orderQueryList"}
-# What lets wrk post another media type than JSON; the counting stays load.lua's.
+# Has wrk post a fixed body of any media type; load.lua still prints the outcome.
 POSTING = "wrk.method, wrk.body = 'POST', {body}\nwrk.headers['Content-Type'] = '{media_type}'\ndofile({script})\n"
 
 
 @dataclass
 class Measured:
-    """What a server gave in each round of create and of list; `missing` says why something is not to be had."""
+    """Figures of a server by round of create and of list; `missing` has the reason if a call failed."""
 
     rounds: dict[str, list[Load]] = field(default_factory=lambda: {call: [] for call in CALLS})
     missing: dict[str, str] = field(default_factory=dict)
-    records: int = 0  # that create has answered before the first list
+    records: int = 0  # created before the first list
 
 
 def _post(bench: Bench, server: PeerServer, seconds: float) -> Load:
-    """A run of wrk that posts the peer's one body over and over: unlike the service, no peer asks for another."""
+    """A run of wrk that repeats one body: unlike the service, no peer requires a new one each time."""
     peer, script = server.peer, bench.work / "posting.lua"
     quoted = {"body": json.dumps(peer.body), "script": json.dumps(str(load.SCRIPT))}
     script.write_text(POSTING.format(media_type=peer.media_type, **quoted))
@@ -45,7 +45,7 @@ def _post(bench: Bench, server: PeerServer, seconds: float) -> Load:
 
 
 def _measures(bench: Bench, call: str, running: dict[str, Any]) -> dict[str, Callable[[float], Load]]:
-    """For each server, one run of load of so many seconds."""
+    """By server, a function that runs load for so many seconds."""
     url = f"{running[OURS].url}/merchant/{CALLS[call]}"
     ours = bodies.buys if call == "create" else lambda count: bodies.signed(CALLS["list"], count)
     things: dict[str, Callable[[float], Load]] = {OURS: lambda seconds: bench.load(url, CONNECTIONS, ours, seconds)}
@@ -59,7 +59,7 @@ def _measures(bench: Bench, call: str, running: dict[str, Any]) -> dict[str, Cal
 
 
 def _try(measured: Measured, call: str, measure: Callable[[float], Load], seconds: float) -> Load | None:
-    """One run, None where it can't count; what failed once is not asked again."""
+    """One run, or None if it failed. A call that failed once is not repeated."""
     if call in measured.missing:
         return None
     try:
@@ -70,7 +70,7 @@ def _try(measured: Measured, call: str, measure: Callable[[float], Load], second
 
 
 def _load_all(bench: Bench, call: str, running: dict[str, Any], found: dict[str, Measured]) -> None:
-    """A second of warming up and all rounds of one call on every server that runs."""
+    """Warm up for a second, then measure all rounds of one call on every server."""
     things = _measures(bench, call, running)
     warm = {name: _try(found[name], call, measure, 1) for name, measure in things.items()}
     rounds = bench.in_turn(
@@ -83,7 +83,7 @@ def _load_all(bench: Bench, call: str, running: dict[str, Any], found: dict[str,
 
 
 def _started(bench: Bench, running: ExitStack, found: dict[str, Measured]) -> dict[str, Any]:
-    """The servers that run, installed before where they have to be."""
+    """Install the servers if necessary and start them."""
     servers: dict[str, Any] = {}
     for peer in PEERS:
         try:
@@ -96,7 +96,7 @@ def _started(bench: Bench, running: ExitStack, found: dict[str, Measured]) -> di
 
 
 def _compared(peer: Peer, call: str, found: dict[str, Measured]) -> Compared | str:
-    """The service and a peer in one call; why there is no figure, where there is none."""
+    """Figures of the service and a peer for one call, or the reason why there are none."""
     ours, theirs = found[OURS], found[peer.name]
     if call in ours.missing:
         raise Failed(f"{CALLS[call]}: {ours.missing[call]}")
@@ -118,7 +118,7 @@ def _entry(peer: Peer, call: str, compared: Compared | str) -> dict[str, Any]:
 
 
 def _lines(peer: Peer, compared: dict[str, Compared | str]) -> str:
-    """A peer's line of the table, and under it what explains the figures."""
+    """A peer's line of the table, followed by explanations."""
     texts = {call: one if isinstance(one, str) else f"{one.ratio:.2f}" for call, one in compared.items()}
     if len(set(texts.values())) == 1 and isinstance(compared["create"], str):
         return f"{peer.title:<30}{texts['create']}\n{'':<4}{peer.keeps}"
@@ -134,7 +134,7 @@ def _lines(peer: Peer, compared: dict[str, Compared | str]) -> str:
 
 
 def compare(bench: Bench) -> list[dict[str, Any]]:
-    """Print the table of ratios; the rows for the file. Raises Failed where the service itself can't be measured."""
+    """Print the table of ratios and return the rows for the file. Raises Failed if the service can't be measured."""
     found = {name: Measured() for name in (OURS, *(peer.name for peer in PEERS))}
     with ExitStack() as stack:
         running = _started(bench, stack, found)

@@ -1,4 +1,4 @@
-"""The picture of how each endpoint grows: an SVG by hand, for light and dark, small screens and large."""
+"""Plot of each endpoint's latency by the number of orders, as an SVG for light and dark themes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ WIDTH, HEIGHT = 480, 520
 LEFT, RIGHT, TOP, BOTTOM = 62, 178, 24, 74
 GAP = 19  # between labels
 ROUND = [step * 10.0**power for power in range(-3, 7) for step in (1, 2, 5)]
-# Colours that stay apart for most eyes, on light and on dark; a dash tells those apart that are alike.
+# Colours that most people can distinguish on light and dark; dashes distinguish similar ones.
 STYLES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b8860b", "#5aa9e6", "#7f7f7f", "#8a6fdf", "#c23b3b")
 DASHES = ("", "6 3", "2 3")
 CSS = """
@@ -38,7 +38,7 @@ def _ratio(value: float) -> str:
 
 
 class Scale:
-    """Where a value is on the picture: orders by their logarithm; latency, too, where it spans much."""
+    """Coordinates of values: the axis of orders is logarithmic, and that of latency if its range is large."""
 
     def __init__(self, lines: Lines):
         sizes = sorted({size for line in lines.values() for size, _ in line})
@@ -53,7 +53,7 @@ class Scale:
         self._first, self._last = math.log10(sizes[0]), math.log10(sizes[-1])
 
     def ticks(self) -> list[float]:
-        """The latencies at which a line is drawn."""
+        """Latencies with a grid line."""
         if self.logarithmic:
             return [value for value in ROUND if self.low <= value <= self.high]
         step = 0.5 if self.high <= 3 else 1.0
@@ -71,8 +71,8 @@ class Scale:
         return HEIGHT - BOTTOM - share * (HEIGHT - TOP - BOTTOM)
 
 
-def _text(x: float, y: float, said: str, more: str = "") -> str:
-    return f'<text x="{x:.1f}" y="{y:.1f}" {more}>{escape(said)}</text>'
+def _text(x: float, y: float, text: str, more: str = "") -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}" {more}>{escape(text)}</text>'
 
 
 def _axes(scale: Scale) -> list[str]:
@@ -93,14 +93,14 @@ def _axes(scale: Scale) -> list[str]:
     drawn.append(_text((LEFT + right) / 2, floor + 42, "orders in the file", 'text-anchor="middle"'))
     middle = (TOP + floor) / 2
     turned = f'text-anchor="middle" transform="rotate(-90 17 {middle:.1f})"'
-    said = f"latency, relative to the same endpoint at {scale.sizes[0]:,} orders"
-    drawn.append(_text(17, middle, said, turned))
+    text = f"latency, relative to the same endpoint at {scale.sizes[0]:,} orders"
+    drawn.append(_text(17, middle, text, turned))
     return drawn
 
 
 def _spread(wanted: list[float]) -> list[float]:
-    """Places for labels as near as can be to those wanted, which ascend, with a gap between each two."""
-    groups: list[list[float]] = []  # of neighbours that touch: where each would have the first of the group
+    """Positions for labels, as close as possible to the wanted ones (ascending), with a gap between neighbours."""
+    groups: list[list[float]] = []  # of touching neighbours: where each wants the first of its group
     for number, place in enumerate(wanted):
         groups.append([place - number * GAP])
         while len(groups) > 1 and fmean(groups[-2]) > fmean(groups[-1]):
@@ -131,11 +131,11 @@ def _curves(scale: Scale, lines: Lines) -> list[str]:
 
 
 def drawn(lines: Lines) -> str:
-    """The picture; `lines` has each endpoint's points: orders in the file, latency relative to the first."""
+    """Draw the picture. `lines` has each endpoint's points: orders in the file, latency relative to the first."""
     scale = Scale(lines)
-    said = "Latency of each endpoint by the number of orders in the file, relative to the fewest"
+    text = "Latency of each endpoint by the number of orders in the file, relative to the fewest"
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{said}">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{text}">',
         f"<style>{CSS}</style>",
         f'<rect class="back" width="{WIDTH}" height="{HEIGHT}"/>',
         *_axes(scale),

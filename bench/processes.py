@@ -1,4 +1,4 @@
-"""The processes that are measured: the service on a port of its own, its bare yardsticks, the receiver."""
+"""The processes of a measurement: the service, its bare yardsticks and the receiver of callbacks."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ SETTINGS = {
 
 
 def free_port() -> int:
-    """A port of loopback that nothing listens on."""
+    """A free port on loopback."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
 
 
 def copied(source: Path, target: Path) -> Path:
-    """A copy of a folder, in the place of what was there."""
+    """Copy a folder; an existing target is replaced."""
     shutil.rmtree(target, ignore_errors=True)
     target.parent.mkdir(parents=True, exist_ok=True)
     subprocess.run(["cp", "-r", "--reflink=auto", str(source), str(target)], check=True)
@@ -42,7 +42,7 @@ def copied(source: Path, target: Path) -> Path:
 
 
 class Process:
-    """`python ARGUMENTS` as a child, from its start to its first answer, and to its end; a context manager."""
+    """`python ARGUMENTS` as a child process; a context manager that starts and stops it."""
 
     def __init__(self, arguments: list[str], port: int, log: Path, probe: str, environ: dict[str, str] | None = None):
         self.command = [sys.executable, *arguments]
@@ -50,23 +50,23 @@ class Process:
         clean = {name: value for name, value in os.environ.items() if not name.startswith("ORDERS_")}
         self.environ = clean | (environ or {})
         self.child: subprocess.Popen[bytes] | None = None
-        self.started_in = 0.0  # seconds to the first answer
+        self.started_in = 0.0  # seconds to the first response
         self.http = requests.Session()
         self.http.trust_env = False
 
     def start(self) -> None:
-        """Start it and wait for its first answer. Raises Failed."""
+        """Start it and wait for its first response. Raises Failed."""
         began = time.perf_counter()
         with self.log.open("ab") as log:
             self.child = subprocess.Popen(self.command, cwd=ROOT, env=self.environ, stdout=log, stderr=log)
-        while not self._answers():
+        while not self._responds():
             if self.child.poll() is not None or time.perf_counter() > began + 60:
                 self.stop()
                 raise Failed(f"{self.command[1:3]} does not start: {self.log.read_text()[-400:]}")
             time.sleep(0.002)
         self.started_in = time.perf_counter() - began
 
-    def _answers(self) -> bool:
+    def _responds(self) -> bool:
         try:
             with socket.create_connection(("127.0.0.1", self.port), 5) as probe:
                 probe.sendall(f"GET {self.probe} HTTP/1.1\r\nHost: bench\r\nConnection: close\r\n\r\n".encode())
@@ -75,7 +75,7 @@ class Process:
             return False
 
     def stop(self) -> None:
-        """End it politely; by force where that takes too long."""
+        """Terminate it, and kill it after a minute."""
         if self.child and self.child.poll() is None:
             self.child.send_signal(signal.SIGTERM)
             try:
@@ -92,7 +92,7 @@ class Process:
         self.stop()
 
     def rest(self, patience: float = 1800) -> None:
-        """Wait until it has no work left of its own: hardly any processor time for a while. Raises Failed."""
+        """Wait until it has used hardly any processor time for three seconds. Raises Failed."""
         assert self.child
         give_up, calm = time.monotonic() + patience, 0
         while calm < 3:
@@ -119,7 +119,7 @@ class Process:
 
 
 def _facts(process: Path) -> tuple[int, int]:
-    """A process's parent and its resident bytes; zeros where it is gone."""
+    """A process's parent and its resident bytes; zeros if it has ended."""
     try:
         lines = dict(line.split(":", 1) for line in (process / "status").read_text().splitlines() if ":" in line)
     except OSError:
@@ -128,13 +128,13 @@ def _facts(process: Path) -> tuple[int, int]:
 
 
 def ticks(pid: int, *, ended: bool = False) -> int:
-    """Processor time that a process has had, in the kernel's ticks; its children's that have ended, too, if wanted."""
+    """Processor time of a process in clock ticks; `ended` adds its children that have ended."""
     after_name = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
     return sum(int(after_name[at]) for at in ((11, 12, 13, 14) if ended else (11, 12)))
 
 
 class Service(Process):
-    """The service on the folder `instance`; `entry` is what Python runs instead of `app.py`, `more` are settings."""
+    """The service on the folder `instance`; `entry` replaces `app.py`, `more` are settings."""
 
     def __init__(self, instance: Path, entry: tuple[str, ...] = ("app.py",), **more: str):
         instance.mkdir(parents=True, exist_ok=True)
@@ -143,17 +143,17 @@ class Service(Process):
         super().__init__([*entry], port, instance / "service.log", "/healthz", environ)
 
     def call(self, endpoint: str, fields: dict[str, Any], key: str = "demo") -> Any:
-        """One signed call: the answer's data. Raises Failed."""
+        """Make one signed call and return the response's data. Raises Failed."""
         (body,) = bodies.signed(endpoint, 1, [fields], key)
-        answer = self.http.post(
+        response = self.http.post(
             f"{self.url}/merchant/{endpoint}", body.encode(), headers={"Content-Type": "application/json"}, timeout=60
         )
-        if answer.status_code != 200:
-            raise Failed(f"{endpoint}: {answer.status_code} {answer.text[:400]}")
-        return answer.json()["data"]
+        if response.status_code != 200:
+            raise Failed(f"{endpoint}: {response.status_code} {response.text[:400]}")
+        return response.json()["data"]
 
     def flask(self, *arguments: str, entry: tuple[str, ...] = ("-m", "flask")) -> str:
-        """What one of the operator's commands says. Raises Failed."""
+        """Run one of the operator's commands and return its output. Raises Failed."""
         command = [sys.executable, *entry, *arguments]
         done = subprocess.run(command, cwd=ROOT, env=self.environ, capture_output=True, text=True)
         if done.returncode:
@@ -162,13 +162,13 @@ class Service(Process):
 
 
 def bare(server: str, threads: int, folder: Path) -> Process:
-    """The bare application on `server`: "same" is the service's own, "waitress" is waitress."""
+    """The bare application on `server`: "same" is the service's HTTP server, "waitress" is waitress."""
     port = free_port()
     arguments = ["-m", "bench.bare", server, str(port), str(threads)]
     return Process(arguments, port, folder / f"bare-{server}.log", "/empty")
 
 
 def receiver(delay: float, folder: Path) -> Process:
-    """A merchant's server that answers after `delay` seconds."""
+    """A merchant's server that responds after `delay` seconds."""
     port = free_port()
     return Process(["-m", "bench.receiver", str(port), str(delay)], port, folder / "receiver.log", "/seen")

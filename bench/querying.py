@@ -1,4 +1,4 @@
-"""How the queries answer on large files, and the region data against an empty view."""
+"""Speed of the queries on small and large files, and of the region data against an empty view."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def query(endpoint: str) -> Callable[[Bench], Compared]:
 
 
 def first_page(bench: Bench) -> Compared:
-    """The first page with its total, at many orders against at few."""
+    """The first page with its total, with many orders against few."""
 
     def of(orders: int) -> float:
         with Service(bench.seeded(orders)) as service:
@@ -79,7 +79,7 @@ def first_page(bench: Bench) -> Compared:
     return Compared(found["large"], found["small"], "ms")
 
 
-def _at_most_orders(bench: Bench) -> dict[str, list[float]]:
+def _huge_file(bench: Bench) -> dict[str, list[float]]:
     with Service(bench.seeded(bench.huge)) as service:
         kinds = lists(service)
         return bench.in_turn(
@@ -88,23 +88,23 @@ def _at_most_orders(bench: Bench) -> dict[str, list[float]]:
 
 
 def against_first_page(kind: str) -> Callable[[Bench], Compared]:
-    """A page or filter of the list against the first page, all at the most orders."""
+    """A page or filter of the list against the first page, all with the most orders."""
 
     def measure(bench: Bench) -> Compared:
-        found = bench.once(_at_most_orders)
+        found = bench.once(_huge_file)
         return Compared(found[kind], found["first"], "ms")
 
     return measure
 
 
 def rare(folder: Path) -> str:
-    """A text that the merchant's number of one order of `demo` contains."""
+    """A text that is in the `merchant_order_no` of one order of `demo`."""
     numbers = scale.demo_orders(folder, 20)
     return numbers[len(numbers) // 2][1][-7:]
 
 
 def _scan(folder: Path, text: str) -> float:
-    """Milliseconds of a look at every order, by sqlite3 alone. Raises Failed where it finds another number than one."""
+    """Milliseconds of a full scan by sqlite3. Raises Failed unless it finds one order."""
     with closing(sqlite3.connect(folder / "orders.sqlite")) as file:
         began = time.perf_counter()
         (count,) = file.execute(
@@ -118,7 +118,7 @@ def _scan(folder: Path, text: str) -> float:
 
 
 def rare_text(bench: Bench) -> Compared:
-    """A list filtered by a text that one order has, against a look at every order."""
+    """A list filtered by a text that one order has, against a full scan."""
     folder = bench.seeded(bench.large)
     text = rare(folder)
     with Service(folder) as service:
@@ -136,7 +136,7 @@ def _region_data(bench: Bench) -> dict[str, list[float]]:
         packed, unchanged = {"Accept-Encoding": "gzip"}, {"Accept-Encoding": "gzip", "If-None-Match": tag}
         for headers, status in ((packed, 200), (unchanged, 304)):
             if service.http.get(url, headers=headers).status_code != status:
-                raise Failed(f"regionData does not answer {status}")
+                raise Failed(f"regionData does not return {status}")
         return bench.in_turn(
             gzip=lambda: bench.load(url, 8, **packed).rate,
             unchanged=lambda: bench.load(url, 8, **unchanged).rate,
@@ -145,7 +145,7 @@ def _region_data(bench: Bench) -> dict[str, list[float]]:
 
 
 def region_data(kind: str) -> Callable[[Bench], Compared]:
-    """The region tree against an empty view: answers a second."""
+    """The region tree against an empty view: responses a second."""
 
     def measure(bench: Bench) -> Compared:
         found = bench.once(_region_data)

@@ -1,6 +1,6 @@
-"""The yardstick transaction: the very rows that one createOrder writes, by sqlite3 alone.
+"""The yardstick transaction: the rows that one createOrder writes, written by sqlite3.
 
-`learn` finds them out from the service's own file, before and after an order. `python -m
+`learn` compares the service's file before and after an order. `python -m
 bench.raw_orders TEMPLATE DATABASE SECONDS` writes equal rows, one transaction an order.
 """
 
@@ -32,17 +32,17 @@ def contents(database: Path) -> Rows:
         rows: Rows = {}
         for name in names:
             own = ", ".join(f'"{column["name"]}"' for column in file.execute(f'PRAGMA table_info("{name}")'))
-            rows[name] = [dict(row) for row in file.execute(f'SELECT {own} FROM "{name}"')]  # generated columns are not
+            rows[name] = [dict(row) for row in file.execute(f'SELECT {own} FROM "{name}"')]  # without generated columns
         return rows
 
 
 def learn(database: Path, before: Rows, merchant_order_no: str) -> dict[str, Any]:
-    """What the order that came after `before` was written as.
+    """The rows of the order that was created after `before`.
 
-    Rows that were there and changed are left out, which can only make the yardstick faster.
+    Changed rows are left out, which can only make the yardstick faster.
 
     Returns: `rows`, each with its table and columns, parents first; `fresh`, the texts that must
-    differ from order to order; `at`, about when it was.
+    differ from order to order; `at`, its approximate time.
     """
     added = {}
     for name, rows in contents(database).items():
@@ -59,7 +59,7 @@ def learn(database: Path, before: Rows, merchant_order_no: str) -> dict[str, Any
 
 
 def _by_triggers(file: sqlite3.Connection, added: Rows) -> set[str]:
-    """The tables that triggers write when these rows are inserted: they will again."""
+    """The tables that triggers write when these rows are inserted; the yardstick's inserts run the same triggers."""
     found: set[str] = set()
 
     def watch(action: int, table: str | None, _: Any, __: Any, trigger: str | None) -> int:
@@ -80,7 +80,7 @@ def _insert(name: str, columns: list[str]) -> str:
 
 
 def _parents_first(file: sqlite3.Connection, added: Rows) -> list[str]:
-    """The tables in an order in which no row comes before the one that it points at."""
+    """The tables, each after those that its foreign keys point at."""
     waiting = {
         name: {row[2] for row in file.execute(f'PRAGMA foreign_key_list("{name}")')} & set(added) - {name}
         for name in added
@@ -93,7 +93,7 @@ def _parents_first(file: sqlite3.Connection, added: Rows) -> list[str]:
 
 
 def _described(file: sqlite3.Connection, name: str, row: dict[str, Any], added: set[str]) -> dict[str, Any]:
-    """A row with what is special of its columns: the id, those that point at others, those that are unique."""
+    """A row with its id column, its foreign keys and its unique columns."""
     info = file.execute(f'PRAGMA table_info("{name}")').fetchall()
     keys = [column[1] for column in info if column[5]]
     numbered = [column[1] for column in info if column[5] and column[2].upper() == "INTEGER"]
@@ -101,7 +101,7 @@ def _described(file: sqlite3.Connection, name: str, row: dict[str, Any], added: 
     pointing = {each[3]: each[2] for each in file.execute(f'PRAGMA foreign_key_list("{name}")')}
     indexes = [index[1] for index in file.execute(f'PRAGMA index_list("{name}")') if index[2]]
     unique = [{column[2] for column in file.execute(f'PRAGMA index_info("{index}")')} for index in indexes]
-    # What points at a new row is unique by that.
+    # A foreign key to a new row makes the row unique.
     unique = [columns for columns in [*unique, set(keys)] if not any(pointing.get(each) in added for each in columns)]
     return {
         "table": name,
@@ -113,7 +113,7 @@ def _described(file: sqlite3.Connection, name: str, row: dict[str, Any], added: 
 
 
 def _renewed(text: str) -> Callable[[int], str]:
-    """What stands for a unique text in the `n`th order: as long, and as random as it looks."""
+    """A function that replaces a unique text in the `n`th order by one of the same length and kind."""
     start, size = text[:8], len(text) - 8
     if text.isdigit():
         return lambda n: f"{start}{random.randrange(10**size):0{size}d}"
@@ -123,7 +123,7 @@ def _renewed(text: str) -> Callable[[int], str]:
 
 
 def _column(name: str, value: Any, row: dict[str, Any], template: dict[str, Any]) -> tuple[str, Any]:
-    """How a column is filled: with another row's id, a fresh text, a time, the next number, or the same as ever."""
+    """How a column is filled: another row's id, a new text, a time, the next number, or the same value."""
     parent = row["parents"].get(name)
     for other in template["rows"]:
         if other["table"] == parent and other["columns"].get(other["id"]) == value:
@@ -138,7 +138,7 @@ def _column(name: str, value: Any, row: dict[str, Any], template: dict[str, Any]
 
 
 def write(template: dict[str, Any], database: Path, seconds: float) -> tuple[int, float]:
-    """Write orders for so long; how many, and in how many seconds."""
+    """Write orders for so long. Returns their number and the seconds."""
     makers = {text: _renewed(text) for text in template["fresh"]}
     plan = []
     for row in template["rows"]:

@@ -1,7 +1,7 @@
-"""A merchant's server that takes its time: `python -m bench.receiver PORT SECONDS`.
+"""A merchant's server that responds after a delay: `python -m bench.receiver PORT SECONDS`.
 
-POST anything to have it counted; GET /seen says what came: [moment, webhook-id] each, by the
-machine's monotonic clock; DELETE forgets it.
+POST records a request; GET /seen returns [moment, webhook-id] of each, by the machine's monotonic
+clock; DELETE clears the list.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ seen: list[tuple[float, str]] = []
 
 
 async def _serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, delay: float) -> None:
-    """One connection, request after request."""
+    """Serve one connection."""
     try:
         while True:
             head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
             method = head.split(" ", 1)[0]
             headers = dict(line.lower().split(": ", 1) for line in head.split("\r\n")[1:] if ": " in line)
             await reader.readexactly(int(headers.get("content-length", 0)))
-            writer.write(await _answer(method, headers.get("webhook-id", ""), delay))
+            writer.write(await _response(method, headers.get("webhook-id", ""), delay))
             await writer.drain()
     except (asyncio.IncompleteReadError, ConnectionError):
         pass
@@ -30,7 +30,7 @@ async def _serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, del
         writer.close()
 
 
-async def _answer(method: str, webhook_id: str, delay: float) -> bytes:
+async def _response(method: str, webhook_id: str, delay: float) -> bytes:
     body = b""
     if method == "POST":
         seen.append((time.monotonic(), webhook_id))

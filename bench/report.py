@@ -1,4 +1,4 @@
-"""What is told of a run: the table of ratios, and everything else in a file of JSON."""
+"""Output of a run: the printed table of ratios, and all figures as JSON."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _verdict(row: Row, found: Compared | str) -> str:
 
 
 def line(row: Row, found: Compared | str, bench: Bench) -> str:
-    """One line of the table; what went wrong, and notes, under it."""
+    """One line of the table, followed by errors and notes."""
     ratio = "-" if isinstance(found, str) else f"{found.ratio:.3f}" if found.ratio < 10 else f"{found.ratio:.1f}"
     text = f"{row.name:<15}{title(row, bench):<74}{ratio:>8}  {_target(row):<9}{_verdict(row, found)}"
     more = found.strip().splitlines() if isinstance(found, str) else (*found.notes, *_circumstances(row, found))
@@ -42,7 +42,7 @@ def line(row: Row, found: Compared | str, bench: Bench) -> str:
 
 
 def _circumstances(row: Row, found: Compared) -> list[str]:
-    """How busy the machine was and, if so, that the rounds are too far apart to be published."""
+    """How busy the machine was, and a note if the row is left out of the docs."""
     busy = found.conditions
     texts = [f"load average {busy['load_average']:.2f}, other processes {busy['others']:.0%} of all cores"]
     if row.spread(found) > STEADY:
@@ -51,7 +51,7 @@ def _circumstances(row: Row, found: Compared) -> list[str]:
 
 
 def entry(row: Row, found: Compared | str, bench: Bench) -> dict[str, Any]:
-    """The row for the file."""
+    """The row's entry in the file."""
     known: dict[str, Any] = {"name": row.name, "title": title(row, bench), "target": _target(row)}
     if isinstance(found, str):
         return known | {"error": found}
@@ -60,7 +60,7 @@ def entry(row: Row, found: Compared | str, bench: Bench) -> dict[str, Any]:
 
 
 def figures(found: Compared) -> dict[str, Any]:
-    """What was measured, for the file."""
+    """The figures of an entry."""
     values = {"service": found.ours, "yardstick": found.yardstick}
     return {
         "ratio": round(found.ratio, 4),
@@ -80,9 +80,9 @@ def save(
     peers: list[dict[str, Any]] | None = None,
     scaling: list[dict[str, Any]] | None = None,
 ) -> dict[str, Any]:
-    """Write the file, its rows in `order`; what is not given stays from an earlier run on the same machine.
+    """Write the file, its rows in `order`; figures from earlier runs on the same machine are kept.
 
-    Returns: all that the file says.
+    Returns: the content of the file.
     """
     try:
         known = json.loads(file.read_text())
@@ -97,6 +97,6 @@ def save(
     compared = [{**row, "date": now["date"]} for row in peers] if peers else known.get("peers")
     scaled = [{**row, "date": now["date"]} for row in scaling] if scaling else known.get("scaling")
     kept = [measured[name] for name in order if name in measured]
-    said = {"machine": now, "rows": kept, "growth": grown, "peers": compared, "scaling": scaled}
-    file.write_text(json.dumps(said, indent=1, ensure_ascii=False) + "\n")
-    return said
+    content = {"machine": now, "rows": kept, "growth": grown, "peers": compared, "scaling": scaled}
+    file.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+    return content

@@ -1,4 +1,4 @@
-"""The table: every claim with its target and what measures it."""
+"""The table: each comparison with its target and the function that measures it."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from bench.calling_back import callback_delay, callback_rate
 from bench.context import Bench, Compared
 from bench.creating import against_echo, against_raw, fixed_rate, large_file, slow_channel, tail, withdrawals
 from bench.footprint import memory, start
-from bench.hopeless import hopeless
 from bench.notices import settling
 from bench.other_callers import latency as under_attack
 from bench.other_callers import memory as memory_under_attack
 from bench.querying import against_first_page, first_page, query, rare_text, region_data
+from bench.undeliverable import undeliverable
 
 STEADY = 0.25  # a row whose rounds spread by more is not published
 
@@ -27,9 +27,9 @@ def _range(rounds: list[float]) -> float:
 
 @dataclass(frozen=True)
 class Row:
-    """One line. `target` is a ratio that is to be reached or, where not `at_least`, not to be passed.
+    """One line. `target` is the minimum of the ratio or, if not `at_least`, its maximum.
 
-    A row without a target is told and not judged. `{large}` and its like in a title are the run's numbers.
+    A row without a target has no verdict. `{large}` and the like in a title are replaced by the run's numbers.
     """
 
     name: str
@@ -39,7 +39,7 @@ class Row:
     at_least: bool = True
 
     def holds(self, ratio: float) -> bool:
-        """Is the target met?"""
+        """Whether the ratio meets the target."""
         return self.target is None or (ratio >= self.target if self.at_least else ratio <= self.target)
 
     def spread(self, found: Compared) -> float:
@@ -70,7 +70,8 @@ OTHER_CALLERS = {
     "signatures": "500 bad signatures a second",
 }
 
-FLOOD = "createOrder, twice what it can serve:"
+CALLBACK = "payment reported to callback received,"
+FLOOD = "createOrder at twice its maximum rate:"
 
 ROWS = (
     Row("echo-8", f"{ECHO} waitress, 8 connections", 0.60, against_echo("waitress", 8)),
@@ -87,15 +88,15 @@ ROWS = (
     Row("settling", "notices that settle an order / createOrder, 8 connections", None, settling),
     Row("fixed-rate", "createOrder at 70 % of its maximum rate: p99 / median over 1 connection", None, fixed_rate),
     Row("crowd", "createOrder, 512 connections / 32", 0.85, overload.crowd),
-    Row("flood", f"{FLOOD} orders / at its own pace", 0.6, overload.answered),
+    Row("flood", f"{FLOOD} orders a second / maximum", 0.6, overload.served),
     _at_most("flood-tail", f"{FLOOD} p99 of orders / 2 s", 1, overload.tail),
     _at_most("flood-memory", f"{FLOOD} memory after / before", 1.5, overload.growth),
     *(
         row
         for name, what in OTHER_CALLERS.items()
         for row in (
-            _at_most(name, f"createOrder of a merchant under {what}: p99 / quiet", 5, under_attack(name)),
-            _at_most(f"{name}-memory", f"memory under {what}: more than quiet / 160 MiB", 1, memory_under_attack(name)),
+            _at_most(name, f"createOrder during {what}: p99 / without", 5, under_attack(name)),
+            _at_most(f"{name}-memory", f"additional memory during {what} / 160 MiB", 1, memory_under_attack(name)),
         )
     ),
     *(
@@ -111,9 +112,14 @@ ROWS = (
     Row("large-file", "createOrder, 8 connections: {large} orders in the file / {small}", 0.85, large_file),
     Row("regions-gzip", "regionData, gzip / empty view", 0.75, region_data("gzip")),
     Row("regions-304", "regionData, not modified / empty view", 0.75, region_data("unchanged")),
-    Row("callbacks", "callbacks to a server of 20 ms / one after the other", 20, callback_rate),
-    _at_most("callback-delay", "payment reported to callback received, idle service / 50 ms", 1, callback_delay),
-    _at_most("hopeless", "the same while 10,000 callbacks can't be delivered: worst p99 / 1 s", 1, hopeless),
+    Row("callbacks", "callbacks to a server that takes 20 ms / one at a time", 20, callback_rate),
+    _at_most("callback-delay", f"{CALLBACK} idle service / 50 ms", 1, callback_delay),
+    _at_most(
+        "hopeless",
+        f"{CALLBACK} 10,000 undeliverable ones: worst p99 / 1 s",
+        1,
+        undeliverable,
+    ),
     _at_most("memory", "memory after {created} orders created / after 1,000", 1.2, memory),
-    _at_most("start", "start to first answer: {large} orders in the file / none", 1.2, start),
+    _at_most("start", "start to first response: {large} orders in the file / none", 1.2, start),
 )

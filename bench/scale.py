@@ -1,4 +1,4 @@
-"""Files with many orders: seeded once, kept in `FOLDER/<orders>/`, made anew when the schema changed."""
+"""Files with many orders, kept in `FOLDER/<orders>/` and created again when the schema changes."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from bench.processes import ROOT, Service, copied
 
 __all__ = ["FOLDER", "copied", "demo_orders", "seeded"]
 
-FOLDER = ROOT / "instance" / "bench"  # where nothing else is said
+FOLDER = ROOT / "instance" / "bench"  # the default
 DEMO_SHARE = 0.9  # of the seeded orders belong to the merchant `demo`
 
 
 def _stamp() -> str:
-    """A digest of what decides how a seeded file looks."""
+    """Digest of the code that determines the content of a seeded file."""
     files = sorted(
         [*ROOT.glob("models/**/*.py"), *ROOT.glob("services/sandbox/seed*.py"), ROOT / "services/ledger/fees.py"]
     )
@@ -27,17 +27,17 @@ def _stamp() -> str:
 
 
 def seeded(kept: Path, orders: int, say: Callable[[str], None]) -> Path:
-    """The folder of a service in which `demo` has at least so many orders, warm in memory."""
+    """The folder of a service in which `demo` has at least so many orders, read into the page cache."""
     folder, stamp = kept / str(orders), _stamp()
     mark = folder / "stamp"
     if not mark.exists() or mark.read_text() != stamp:
         shutil.rmtree(folder, ignore_errors=True)
-        # By chance it is a little more or less than the share.
+        # The share varies randomly.
         wanted = math.ceil(orders / DEMO_SHARE + 4 * math.sqrt(orders)) if orders else 0
         say(f"seeding {wanted:,} orders")
         service = Service(folder)
         service.flask("seed", "--orders", str(wanted))
-        with service:  # which may have an index to fill, say
+        with service:  # which may have to fill an index
             service.rest()
         with closing(sqlite3.connect(folder / "orders.sqlite")) as file:
             file.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -49,7 +49,7 @@ def seeded(kept: Path, orders: int, say: Callable[[str], None]) -> Path:
 
 
 def demo_orders(folder: Path, count: int) -> list[tuple[str, str]]:
-    """Order number and merchant's number of up to `count` orders of `demo`, spread over the whole file."""
+    """`order_no` and `merchant_order_no` of up to `count` orders of `demo`, spread over the whole file."""
     with closing(sqlite3.connect(folder / "orders.sqlite")) as file:
         (last,) = file.execute('SELECT max(id) FROM "order"').fetchone()
         step = max(1, last // count)

@@ -22,7 +22,7 @@ MERCHANTS = ("demo", "other")
 
 @dataclass(frozen=True)
 class Setup:
-    """So many services on one database; each has a merchant of its own, or all have the same."""
+    """A number of services on one database, each with its own merchant or all with the same."""
 
     name: str
     title: str
@@ -42,7 +42,7 @@ Found = tuple[float, float, float]  # orders a second; ms of a core per order, o
 
 
 def _family(pid: int) -> float:
-    """Seconds of processor time of a process and its children, those that have ended among them."""
+    """Seconds of processor time of a process and its children, including ended ones."""
     children = [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
     return (ticks(pid, ended=True) + sum(ticks(child) for child in children)) / os.sysconf("SC_CLK_TCK")
 
@@ -70,7 +70,7 @@ def _measured(bench: Bench, setup: Setup, number: int) -> Found:
             return load.run(service.url, CONNECTIONS, seconds, prepared, service.instance)
 
         with ThreadPoolExecutor(setup.services) as pool:
-            list(pool.map(drive, services, keys, [1] * setup.services))  # the first answers are slower
+            list(pool.map(drive, services, keys, [1] * setup.services))  # the first responses are slower
             before = [sum(map(_family, pids)), _family(database) if database else 0]
             loads = list(pool.map(drive, services, keys, [min(bench.seconds, LONGEST)] * setup.services))
             after = [sum(map(_family, pids)), _family(database) if database else 0]
@@ -80,7 +80,7 @@ def _measured(bench: Bench, setup: Setup, number: int) -> Found:
 
 
 def compare(bench: Bench) -> list[dict[str, Any]]:
-    """Each setup that this machine has cores for: its rate against SQLite's, and what an order costs; medians."""
+    """Medians of each setup that this machine has enough cores for, the rate relative to SQLite."""
     cores = os.cpu_count() or 1
     setups = [setup for setup in SETUPS if setup.services <= max(2, cores // 2)]
     rounds: dict[str, list[Found]] = {setup.name: [] for setup in setups}

@@ -10,7 +10,7 @@ SECONDS = 0.5
 
 
 class SlowDriver(Driver):
-    """Opens every deposit, in its own time; nothing is ever paid."""
+    """Opens every deposit after half a second; none is paid."""
 
     name = "slow"
     opens_locally = False
@@ -28,6 +28,6 @@ registry.DRIVERS[SlowDriver.name] = SlowDriver
 if __name__ == "__main__":
     from flask.cli import FlaskGroup
 
-    from app import create_app  # the commands take the list of drivers as it is when they are imported
+    from app import create_app  # importing the commands reads the list of drivers
 
     FlaskGroup(create_app=create_app).main(args=sys.argv[1:])

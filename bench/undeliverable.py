@@ -1,4 +1,4 @@
-"""How soon a healthy merchant hears, while ten thousand callbacks to others can't be delivered."""
+"""Delay of a healthy merchant's callbacks while ten thousand callbacks to others can't be delivered."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from contextlib import closing, contextmanager
 from itertools import product
 from pathlib import Path
 
-from bench.calling_back import told_after
+from bench.calling_back import callback_latency
 from bench.context import Bench, Compared
 from bench.processes import Service, free_port, receiver
 
 BACKLOG, BACKLOG_QUICK = 10_000, 500  # callbacks that are due and can't be delivered
 PAYMENTS, PAYMENTS_QUICK = 20, 4
-ENOUGH_MS = 1000
+LIMIT_MS = 1000
 HEALTHY, DEAD = "demo", "other"
 
-# The dead merchants are copies of one, each with its share of the callbacks; to their servers these say nothing.
+# The dead merchants are copies of one, and each has its share of the callbacks.
 MERCHANTS = """
     WITH RECURSIVE number(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM number WHERE n < :merchants)
     INSERT INTO merchant ({others}, key, callback_url)
@@ -35,8 +35,8 @@ CALLBACKS = """
 """
 
 
-def _bury(instance: Path, backlog: int, merchants: int, url: str) -> None:
-    """In the place of an earlier backlog: so many callbacks that are due, of so many merchants with this address."""
+def _replace_backlog(instance: Path, backlog: int, merchants: int, url: str) -> None:
+    """Replace the backlog by so many due callbacks of so many merchants with this address."""
     with closing(sqlite3.connect(instance / "orders.sqlite", timeout=60)) as file, file:
         names = [row[1] for row in file.execute("PRAGMA table_info(merchant)")]
         others = ", ".join(name for name in names if name not in ("id", "key", "callback_url"))
@@ -50,10 +50,10 @@ def _bury(instance: Path, backlog: int, merchants: int, url: str) -> None:
 
 @contextmanager
 def _addresses() -> Iterator[dict[str, str]]:
-    """Where callbacks can't be delivered, by what is wrong: nobody listens, nobody answers, no such name."""
+    """Addresses that callbacks can't be delivered to: closed port, no response, unknown host name."""
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
-        silent.listen(4096)  # the system takes connections; nobody ever reads from them
+        silent.listen(4096)  # the system accepts connections that are never read
         yield {
             "refused": f"http://127.0.0.1:{free_port()}/",
             "silent": f"http://127.0.0.1:{silent.getsockname()[1]}/",
@@ -65,23 +65,23 @@ def _p99(values: list[float]) -> float:
     return sorted(values)[min(len(values) - 1, int(len(values) * 0.99))]
 
 
-def hopeless(bench: Bench) -> Compared:
-    """The worst p99 of a round: from a payment reported to its callback received, over all forms of a backlog."""
+def undeliverable(bench: Bench) -> Compared:
+    """Worst p99 from a payment reported to its callback received, over all kinds of backlog, against 1 s."""
     backlog, payments = (BACKLOG_QUICK, PAYMENTS_QUICK) if bench.quick else (BACKLOG, PAYMENTS)
-    instance = bench.work / "hopeless"
+    instance = bench.work / "undeliverable"
     service = Service(instance)
     service.flask("seed")
     found: dict[str, list[float]] = {}
     with receiver(0, bench.work) as server, _addresses() as addresses:
         service.flask("merchant", "set", HEALTHY, "--callback-url", f"{server.url}/hook")
         with service:
-            told_after(service, server)
+            callback_latency(service, server)
         for _, (what, url), merchants in product(range(bench.rounds), addresses.items(), (1, 100, backlog)):
-            _bury(instance, backlog, merchants, url)
-            with service:  # it knows nothing of them yet
+            _replace_backlog(instance, backlog, merchants, url)
+            with service:  # a new process, which has no delivery statistics
                 time.sleep(1)
-                delays = [told_after(service, server) for _ in range(payments)]
+                delays = [callback_latency(service, server) for _ in range(payments)]
             found.setdefault(f"{what}, {merchants:,} merchants", []).append(_p99(delays))
     worst = [max(rounds[number] for rounds in found.values()) for number in range(bench.rounds)]
     notes = tuple(f"{name}: p99 {max(rounds):.0f} ms" for name, rounds in found.items())
-    return Compared(worst, [float(ENOUGH_MS)] * len(worst), "ms", notes)
+    return Compared(worst, [float(LIMIT_MS)] * len(worst), "ms", notes)

@@ -82,12 +82,12 @@ def redeliver(
     webhook_id: str | None, key: str | None, state: str | None, since: datetime | None, until: datetime | None
 ) -> None:
     """Deliver the callback WEBHOOK_ID again. Or all of a merchant's, in a range of time."""
-    if bool(webhook_id) == bool(key):
-        raise click.UsageError("name one callback, or --merchant")
-    if key:
+    if key and not webhook_id:
         merchant = merchant_setup.find_merchant(key)
         first, last = (int(moment.timestamp()) if moment else None for moment in (since, until))
         count = redelivery.redeliver_all(merchant, state, first, last)
-    else:
+    elif webhook_id and not key:
         count = redelivery.redeliver(webhook_id)
+    else:
+        raise click.UsageError("name one callback, or --merchant")
     click.echo(f"{count} due again")

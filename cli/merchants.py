@@ -133,7 +133,7 @@ def rotate(key: str, callback: bool, keep_hours: int, as_json: bool) -> None:
 @click.option("--card-number", required=True, type=SENSITIVE, help="Card or account number, @FILE, or -.")
 @click.option("--real-name", required=True, type=SENSITIVE, help="Holder's name, @FILE, or - for standard input.")
 @json_option
-def add_account(key: str, as_json: bool, **details: str) -> None:
+def add_account(key: str, as_json: bool, **details: Any) -> None:
     """Put a receiving account on file for merchant KEY. Withdrawals go to the newest."""
     made = merchant_setup.add_account(merchant_setup.find_merchant(key), **details)
     show({"id": made.id, "merchant": key}, as_json, facts)

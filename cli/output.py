@@ -39,11 +39,13 @@ CHECK_ANY = "look at what it was to change"
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")
 
 
+class _WrongSchema(click.ClickException):
+    exit_code = 2
+
+
 def refusal(error: Exception) -> click.ClickException:
     """What ends a command with one line."""
-    end = click.ClickException(str(error))
-    end.exit_code = 2 if isinstance(error, schema.WrongSchema) else 1
-    return end
+    return _WrongSchema(str(error)) if isinstance(error, schema.WrongSchema) else click.ClickException(str(error))
 
 
 @contextmanager
@@ -73,10 +75,12 @@ class _Discreet(click.Command):
         try:
             return super().parse_args(ctx, args)
         except click.UsageError as error:
+            message = error.message
             for text in typed:
-                error.message = error.message.replace(repr(text), HIDDEN)
-            if "unexpected extra argument" in error.message:
-                error.message = error.message.partition(" (")[0]
+                message = message.replace(repr(text), HIDDEN)
+            if "unexpected extra argument" in message:
+                message = message.partition(" (")[0]
+            error.message = message  # type: ignore[misc]
             raise
 
 
@@ -115,10 +119,10 @@ class Command(_EndsInOneLine):
     """A command of no group that ends so."""
 
 
-class Typed(click.ParamType):
+class Typed(click.ParamType[Any]):
     """A text that a field of the contract reads; becomes what the field loads."""
 
-    field: fields.Field
+    field: fields.Field[Any]
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Hundredths."""

@@ -26,7 +26,7 @@ def read(text: str, what: str) -> str:
         raise ValueError(f"the file for {what} can't be read: {reason}") from None
 
 
-class Sensitive(click.ParamType):
+class Sensitive(click.ParamType[Any]):
     """A text that may also be @FILE, or - for standard input."""
 
     name = "text|@file|-"

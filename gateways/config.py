@@ -42,13 +42,13 @@ def told(label: str, hint: str = "", *, secret: bool = False, when: tuple[str, s
     return {"label": label, "hint": hint, "secret": secret, "when": when}
 
 
-def is_secret(field: fields.Field) -> bool:
+def is_secret(field: fields.Field[Any]) -> bool:
     """Must nobody be shown what is in this field of a config?"""
     is_choice = isinstance(field, fields.Boolean) or choices(field)
     return bool(field.metadata.get("secret", not is_choice))
 
 
-def choices(field: fields.Field) -> list[str]:
+def choices(field: fields.Field[Any]) -> list[str]:
     """The values that a field takes, where it is a choice between some."""
     return [str(each) for check in field.validators if isinstance(check, validate.OneOf) for each in check.choices]
 

@@ -6,7 +6,8 @@ import inspect
 import re
 from typing import Any
 
-from apispec.ext.marshmallow import MarshmallowPlugin, OpenAPIConverter
+from apispec.ext.marshmallow import MarshmallowPlugin
+from apispec.ext.marshmallow.openapi import OpenAPIConverter
 from marshmallow import Schema, fields, validate
 
 from schemas.fields import MOST_FEN, NOT_BLANK, Request, Text, Whole, Yuan
@@ -76,7 +77,7 @@ def _text_pattern(field: Text) -> str:
     return f"^{patterns[0].removesuffix(chr(92) + 'Z')}$" if patterns else PATTERNS[Text]
 
 
-def _kind(self: OpenAPIConverter, field: fields.Field, *, ret: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
+def _kind(self: OpenAPIConverter, field: fields.Field[Any], *, ret: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
     """What a field takes besides its type: bounds as plain numbers, texts of numbers, no control characters."""
     if isinstance(field, Whole):
         if field.low == field.high:  # what tells the alternatives of one body apart
@@ -121,7 +122,7 @@ class Converter(OpenAPIConverter):
 
     def schema2jsonschema(self, schema: Any) -> dict[str, Any]:
         """One schema's object, with the rules between its fields."""
-        shape = super().schema2jsonschema(schema)
+        shape = super().schema2jsonschema(schema)  # type: ignore[no-untyped-call]
         properties = shape["properties"]
         shape["description"] = (inspect.getdoc(type(schema)) or "").split("\n")[0]
         if isinstance(schema, View):

@@ -17,7 +17,7 @@ _PERCENT = re.compile(r"-?[0-9]{1,3}(\.[0-9]{1,2})?", re.ASCII)
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?")
 
 
-class Text(fields.Field):
+class Text(fields.Field[Any]):
     """A JSON string; a number or anything else is refused."""
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
@@ -26,7 +26,7 @@ class Text(fields.Field):
         return value
 
 
-class Whole(fields.Field):
+class Whole(fields.Field[Any]):
     """A JSON integer, or a text of ASCII digits, from `low` to `high`."""
 
     def __init__(self, low: int, high: int, **kwargs: Any):
@@ -41,7 +41,7 @@ class Whole(fields.Field):
         return int(value)
 
 
-class Yuan(fields.Field):
+class Yuan(fields.Field[Any]):
     """A JSON number, or a text written like one: yuan with at most two decimals. Loads as integer fen."""
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> int:
@@ -77,7 +77,7 @@ class Sum(Yuan):
         return -fen if minus else fen
 
 
-class Percent(fields.Field):
+class Percent(fields.Field[Any]):
     """A rate as a text in percent with at most two decimals, from `low` to 100. Loads as integer basis points."""
 
     def __init__(self, low: int = 0, **kwargs: Any):

@@ -22,7 +22,7 @@ def hundredths(value: int) -> str:
     return f"{'-' if value < 0 else ''}{abs(value) // 100}.{abs(value) % 100:02d}"
 
 
-class DecimalText(fields.Field):
+class DecimalText(fields.Field[Any]):
     """Hundredths going out as decimal text."""
 
     def _serialize(self, value: Any, attr: str | None, obj: Any, **kwargs: Any) -> str:

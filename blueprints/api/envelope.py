@@ -14,7 +14,7 @@ from flask import Flask, Response, request
 from flask_babel import force_locale, gettext
 from marshmallow import ValidationError
 from werkzeug.datastructures import LanguageAccept
-from werkzeug.exceptions import HTTPException
+from werkzeug.exceptions import HTTPException, MethodNotAllowed
 from werkzeug.http import parse_accept_header
 
 import settings
@@ -106,7 +106,7 @@ def _http(error: HTTPException) -> Response:
         return _unexpected(error)
     code = HTTP_CODES.get(error.code or 400, Code.MALFORMED_REQUEST)
     response = refuse(ApiError(code) if code != 40000 else ApiError(code, detail=error.name))
-    if error.code == 405 and getattr(error, "valid_methods", None):
+    if isinstance(error, MethodNotAllowed) and error.valid_methods:
         response.headers["Allow"] = ", ".join(sorted(error.valid_methods))
     return response
 
@@ -137,7 +137,7 @@ def prepared(app: Flask) -> Callable[[dict[str, Any], Any], list[bytes]]:
 
     def made(code: int, name: str) -> tuple[str, list[tuple[str, str]], bytes]:
         with app.test_request_context(), force_locale(name):
-            response = app.process_response(refuse(ApiError(code)))
+            response = app.process_response(refuse(ApiError(Code(code))))
             return response.status, list(response.headers), response.get_data()
 
     answers = {(code, name): made(code, name) for code in WITHOUT_REQUEST for name in LOCALES}

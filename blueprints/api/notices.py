@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
+from typing import cast
 
 from flask import Blueprint, Response, request
 
@@ -24,7 +26,9 @@ notices = Blueprint("notices", __name__, url_prefix="/addons/paychannel/notify")
 def notify(order_no: str) -> Response:
     """A channel's notice about one order: verified, settled, and only then acknowledged."""
     order = Order.get_or_none(Order.order_no == order_no)
-    incoming = Incoming(request.method, request.query_string, request.headers, request.get_data(cache=False))
+    incoming = Incoming(
+        request.method, request.query_string, cast("Mapping[str, str]", request.headers), request.get_data(cache=False)
+    )
     if order is None:
         unknown_notices.take(order_no, incoming, rate_limits.caller(request.remote_addr or ""))
         raise ApiError(Code.ORDER_NOT_FOUND)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from marshmallow import Schema, fields
 
@@ -56,7 +57,7 @@ class Operation:
     query_texts: tuple[str, ...] = ()
     takes: tuple[str, ...] = ()
     sends: tuple[str, ...] = ()
-    data: tuple[fields.Field, ...] = ()
+    data: tuple[fields.Field[Any], ...] = ()
     time: bool = False
     others: tuple[tuple[int, str], ...] = ()
 

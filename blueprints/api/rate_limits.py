@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from flask import Flask, request
-from werkzeug.wsgi import host_is_trusted
+from werkzeug.sansio.utils import host_is_trusted
 
 from gateways.addresses import address_of
 from runtime import Part, current

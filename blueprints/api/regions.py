@@ -66,7 +66,9 @@ def _answer(look_up: Any, *names: str) -> Response:
     if known == prepared.tag:  # as browsers send it; Werkzeug takes twice as long to see that
         return Response(status=304, headers=prepared.headers[1:])
     response = Response(prepared.body, headers=prepared.headers)
-    return response.make_conditional(request) if known else response
+    if known:
+        response.make_conditional(request)
+    return response
 
 
 @regions.after_request

@@ -6,7 +6,7 @@ from collections import defaultdict
 from http import HTTPStatus
 from typing import Any
 
-from apispec.ext.marshmallow import OpenAPIConverter
+from apispec.ext.marshmallow.openapi import OpenAPIConverter
 
 from blueprints.api.operations import JSON, Operation
 from schemas.responses import NoticeRefused
@@ -75,7 +75,7 @@ def headers(*names: str) -> dict[str, Any]:
 def failure(code: int) -> dict[str, Any]:
     """The example of a refusal."""
     data = {"cny_amount": ["Must have at most two decimals."]} if code == 42200 else None
-    return {"summary": ERRORS[code], "value": {"code": code, "msg": ERRORS[code], "data": data}}
+    return {"summary": ERRORS[Code(code)], "value": {"code": code, "msg": ERRORS[Code(code)], "data": data}}
 
 
 def _success(operation: Operation, converter: OpenAPIConverter) -> dict[str, Any]:
@@ -101,7 +101,7 @@ def refusals(codes: set[int], sends: tuple[str, ...] = ()) -> dict[str, dict[str
     for status, those in by_status.items():
         only = {"type": "object", "properties": {"code": {**CODE, "enum": those, "examples": those[:1]}}}
         found[str(status)] = {
-            "description": "; ".join(f"{code} {ERRORS[code]}" for code in those) + ".",
+            "description": "; ".join(f"{code} {ERRORS[Code(code)]}" for code in those) + ".",
             "headers": headers(*["Retry-After"] * (status in CAN_WAIT), *["Allow"] * (status == 405), *sends),
             "content": {
                 JSON: {

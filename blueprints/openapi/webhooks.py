@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from apispec.ext.marshmallow import OpenAPIConverter
+from apispec.ext.marshmallow.openapi import OpenAPIConverter
 
 from blueprints.api.operations import JSON
 from blueprints.openapi.examples import example_of

@@ -112,7 +112,7 @@ def set_channel() -> Any:
     channel = next((each for each in simulator.channels() if each.id == form["channel"]), None)
     if channel is None:
         raise ApiError(Code.CHANNEL_NOT_FOUND)
-    wanted = {name: form[name] for name in ("open", "payout") if name in form}
+    wanted: dict[str, Any] = {name: form[name] for name in ("open", "payout") if name in form}
     channel_setup.set_channel(channel, wanted)
     recording.note({"do": "channel", "channel": channel.id, **wanted})
     return done({"channel": channel.id, **wanted})

@@ -1,5 +1,7 @@
 """From 0.1.0 to 0.2.0: orders are numbered by their time and counted; a change to merchants or channels shows."""
 
+from typing import Any
+
 # A table of its own takes the place of "order": ADD COLUMN would leave a DEFAULT behind, and rewrite each row as well.
 NUMBERED = """CREATE TABLE "numbered" ("id" INTEGER NOT NULL PRIMARY KEY,
     "order_no" TEXT NOT NULL,
@@ -99,7 +101,7 @@ FOUND = (
 )
 
 
-def up(migrator, database):
+def up(migrator: Any, database: Any) -> None:
     """Apply it; the runner's transaction holds it all."""
     for statement in (*ORDERS, *COUNTS, *SEARCH, *REVISION, *FOUND):
         database.execute_sql(statement)

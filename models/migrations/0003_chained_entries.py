@@ -1,5 +1,7 @@
 """After 0.3.0: the entries of each account are numbered and chain by hash (models/db/hash_chain.py)."""
 
+from typing import Any
+
 from models.db.hash_chain import Chain, Facts
 
 BATCH = 10_000
@@ -43,7 +45,7 @@ IN_PLACE = (
 )
 
 
-def _chain(connection):
+def _chain(connection: Any) -> None:
     """Copy the entries into the new table, each with its number and hash."""
     chains = {
         row: Chain(kind, owner) for row, kind, owner in connection.execute("SELECT id, kind, owner FROM ledger_account")
@@ -60,7 +62,7 @@ def _chain(connection):
     connection.executemany("UPDATE chained_account SET entries = ?, head = ? WHERE id = ?", ends)
 
 
-def up(migrator, database):
+def up(migrator: Any, database: Any) -> None:
     """Apply it; the runner's transaction holds it all."""
     for statement in (*NEW_TABLES, ACCOUNTS):
         database.execute_sql(statement)

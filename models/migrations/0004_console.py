@@ -1,5 +1,7 @@
 """After 0.3.0: accounts of the console, its audit log, and the runs of the ledger's verification."""
 
+from typing import Any
+
 TABLES = (
     """CREATE TABLE "operator" ("id" INTEGER NOT NULL PRIMARY KEY,
     "name" TEXT NOT NULL,
@@ -38,7 +40,7 @@ GUARDS = (
 )
 
 
-def up(migrator, database):
+def up(migrator: Any, database: Any) -> None:
     """Apply it; the runner's transaction holds it all."""
     for statement in (*TABLES, *GUARDS):
         database.execute_sql(statement)

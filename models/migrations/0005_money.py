@@ -1,5 +1,7 @@
 """After 0.3.0: reasons as codes with arguments, the amount received, and how much of an exception's money went back."""
 
+from typing import Any
+
 # May be empty, and are the last of their tables: no row is rewritten.
 COLUMNS = {
     "order": {"received_amount": "{int}", "left_alone_until": "{int}"},
@@ -14,7 +16,7 @@ INDEXES = (
 )
 
 
-def up(migrator, database):
+def up(migrator: Any, database: Any) -> None:
     """Apply it, on SQLite and on Postgres; the runner's transaction holds it all."""
     whole = "BIGINT" if type(database).__name__ == "Postgres" else "INTEGER"
     for table, columns in COLUMNS.items():

@@ -1,6 +1,7 @@
 """After 0.3.0: `webhook-id` is derived from a key, several callbacks of a type per order; restores are on record."""
 
 import secrets
+from typing import Any
 
 # The types of columns on SQLite and on Postgres.
 SQLITE = {"id": "INTEGER NOT NULL PRIMARY KEY", "text": "TEXT", "int": "INTEGER"}
@@ -27,7 +28,7 @@ STATEMENTS = (
 )
 
 
-def up(migrator, database):
+def up(migrator: Any, database: Any) -> None:
     """Apply it; the runner's transaction holds it all."""
     types = POSTGRES if database.is_shared else SQLITE
     for statement in STATEMENTS:

@@ -1,6 +1,8 @@
 """After 0.3.0: what was mistyped, and may be a password or a key, is masked in the audit log."""
 
 import re
+from collections.abc import Callable
+from typing import Any
 
 BATCH = 1_000
 REFUSE = "BEGIN SELECT RAISE(ABORT, 'audit_entry is append-only'); END"
@@ -21,33 +23,33 @@ QUOTED = re.compile(r"(a callback URL is an address like \S+), not .*", re.S)
 VALUE = re.compile(r"([?&][^=&\s]+)=[^&\s]+")
 
 
-def _shown(url):
+def _shown(url: str) -> str:
     text = VALUE.sub(r"\1=***", url)
     return text if USABLE.fullmatch(text) else "***"
 
 
-def _networks(text):
+def _networks(text: str) -> str:
     return ",".join(part if NETWORK.fullmatch(part) else "***" for part in text.split(","))
 
 
-def _change(name, shown, values):
+def _change(name: str, shown: Callable[[str], str], values: str) -> str:
     return f"{name}: " + " -> ".join(map(shown, values.split(" -> ")))
 
 
-def _masked(detail):
+def _masked(detail: str) -> str:
     """An entry's detail with what may be a password or key replaced by ***."""
     detail = REFUSED.sub("not done: ***", QUOTED.sub(r"\1", detail))
     detail = URL.sub(lambda found: _change("callback_url", _shown, found[1]), detail)
     return NETWORKS.sub(lambda found: _change("allowed_addresses", _networks, found[1]), detail)
 
 
-def masked(about, key, detail):
+def masked(about: str, key: str, detail: str) -> tuple[str, str]:
     """An entry's key and detail, as they are recorded now."""
     is_name = about not in ("merchant", "operator") or NAME.fullmatch(key)
     return key if is_name else "***", _masked(detail)
 
 
-def up(migrator, database):
+def up(migrator: Any, database: Any) -> None:
     """Apply it; the runner's transaction holds it all."""
     shared = bool(database.is_shared)
     mark = "%s" if shared else "?"

@@ -1,5 +1,7 @@
 """After 0.3.0: how far the erasure of personal data has come."""
 
+from typing import Any
+
 # The types of columns on SQLite and on Postgres.
 SQLITE = {"id": "INTEGER NOT NULL PRIMARY KEY", "int": "INTEGER"}
 POSTGRES = {"id": "BIGSERIAL NOT NULL PRIMARY KEY", "int": "BIGINT"}
@@ -14,7 +16,7 @@ STATEMENTS = (
 )
 
 
-def up(migrator, database):
+def up(migrator: Any, database: Any) -> None:
     """Apply it; the runner's transaction holds it all."""
     types = POSTGRES if database.is_shared else SQLITE
     for statement in STATEMENTS:

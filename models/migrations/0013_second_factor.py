@@ -1,5 +1,7 @@
 """After 0.3.0: the second factor of operators."""
 
+from typing import Any
+
 # The types of columns on SQLite and on Postgres.
 SQLITE = {"id": "INTEGER NOT NULL PRIMARY KEY", "text": "TEXT", "int": "INTEGER"}
 POSTGRES = {"id": "BIGSERIAL NOT NULL PRIMARY KEY", "text": 'TEXT COLLATE "C"', "int": "BIGINT"}
@@ -19,7 +21,7 @@ STATEMENTS = (
 )
 
 
-def up(migrator, database):
+def up(migrator: Any, database: Any) -> None:
     """Apply it; the runner's transaction holds it all."""
     types = POSTGRES if database.is_shared else SQLITE
     for statement in STATEMENTS:

@@ -1,5 +1,7 @@
 """Receiving accounts: where withdrawals are paid to. A correction is a new row."""
 
+from typing import Any
+
 from peewee import BooleanField, ForeignKeyField, TextField
 
 from models.db.base import Table, Timestamp
@@ -22,7 +24,7 @@ class PayoutAccount(Table):
         table_name = "receiving_account"
 
     @classmethod
-    def of(cls, merchant: Merchant):
+    def of(cls, merchant: Merchant) -> Any:
         """The account on file that gateway_b and gateway_c withdrawals go to: the newest, or None."""
         return cls.select().where(cls.merchant == merchant, cls.on_file).order_by(cls.id.desc()).first()
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from peewee import BooleanField, Check, CompositeKey, ForeignKeyField, IntegerField, TextField
 
 from models.db.base import BasisPoints, Fen, Table, Timestamp
@@ -40,7 +42,7 @@ class Channel(Table):
         return self.pay_method.split(",")
 
     @classmethod
-    def linked_to(cls, merchant: Merchant):
+    def linked_to(cls, merchant: Merchant) -> Any:
         """The channels that this merchant may use, by id."""
         return cls.select().join(ChannelLink).where(ChannelLink.merchant == merchant, cls.enabled).order_by(cls.id)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import product
 from typing import Any
 
@@ -36,7 +37,7 @@ class Orders(Browse):
 
     def condition(self) -> Any:
         """Channel, method, amount, and a part of the merchant's number where the index of those can't help."""
-        ways = {
+        ways: dict[str, Callable[[Any], Any]] = {
             "channel": lambda value: Order.channel == value,
             "method": lambda value: Order.payment_method == value,
             "least": lambda value: Order.amount >= value,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from peewee import JOIN, SQL, fn
@@ -45,7 +46,7 @@ class Exceptions(Browse):
         """What the exception and its order say."""
         of_order = {"merchant": Order.merchant, "channel": Order.channel, "type": Order.order_type}
         wanted = [column == self.wanted[name] for name, column in of_order.items() if name in self.wanted]
-        own = {"kind": lambda value: PaymentException.kind == value}
+        own: dict[str, Callable[[Any], Any]] = {"kind": lambda value: PaymentException.kind == value}
         if not self.timed:
             own["since"] = lambda value: PaymentException.createtime >= value
             own["until"] = lambda value: PaymentException.createtime <= value
@@ -119,7 +120,7 @@ class Entries(Browse):
 
     def condition(self) -> Any:
         """What the posting says."""
-        ways = {
+        ways: dict[str, Callable[[Any], Any]] = {
             "purpose": _for_purpose,
             "since": lambda value: Posting.createtime >= value,
             "until": lambda value: Posting.createtime <= value,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from peewee import fn
@@ -125,7 +126,7 @@ class Audit(Browse):
 
     def condition(self) -> Any:
         """What the entry says."""
-        ways = {
+        ways: dict[str, Callable[[Any], Any]] = {
             "since": lambda value: AuditEntry.at >= value,
             "until": lambda value: AuditEntry.at <= value,
         }

@@ -57,9 +57,13 @@ FIELDS: dict[str, Callable[[str], str]] = {
 }
 
 
+def _hidden(_: str) -> str:
+    return HIDDEN
+
+
 def masked(values: dict[str, Any]) -> dict[str, str]:
     """Values by field, each as far as it may be seen; empty ones stay empty."""
-    return {name: FIELDS.get(name, lambda text: HIDDEN)(str(value)) if value else "" for name, value in values.items()}
+    return {name: FIELDS.get(name, _hidden)(str(value)) if value else "" for name, value in values.items()}
 
 
 _QUOTABLE = {name.rpartition(".")[2] for name, mask in FIELDS.items() if mask is not _whole}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
@@ -111,7 +112,8 @@ def decrypt(token: str) -> str:
 
 
 def _open(token: str) -> str:
-    for ring in (lambda: _ring()[0], key_ring):
+    rings: tuple[Callable[[], Ring], ...] = (lambda: _ring()[0], key_ring)
+    for ring in rings:
         with suppress(InvalidToken):
             return ring().open(token)
     raise VaultLocked("the database was sealed with another key: put the right one back (vault.key, or vault_key)")

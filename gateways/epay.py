@@ -42,17 +42,19 @@ from gateways.config import (
     public_key,
     told,
 )
-from gateways.epay_answers import (
+from gateways.epay_responses import (
     about_order,
     answer_of,
     asked_for,
     in_its_words,
     knows_no_order,
     knows_no_payout,
+    may_collect,
+    may_pay_out,
+    not_known,
     opened,
     refusal,
 )
-from gateways.epay_check import may_collect, may_pay_out, not_known
 from gateways.signatures import holds, sign
 from gateways.statement import DEPOSIT, Layout
 from gateways.upstream import Reply, Upstream, app_link, is_for_a_code, read_form, said, web_address

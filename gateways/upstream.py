@@ -17,7 +17,7 @@ from urllib3.exceptions import HTTPError
 
 import settings
 from gateways.base import N_, BadNotice, ChannelUnknown, Finding
-from gateways.bounded import AddressRefused, Deadline, Guarded, pools
+from gateways.http import AddressRefused, Deadline, Guarded, pools
 from runtime import current
 
 # Seconds: for a connection, for each read, and for one call as a whole.

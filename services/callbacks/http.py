@@ -9,7 +9,7 @@ import requests
 from requests.adapters import HTTPAdapter
 
 import settings
-from gateways.bounded import Guarded, pools
+from gateways.http import Guarded, pools
 from services.security import masking
 
 _local = threading.local()

@@ -22,7 +22,7 @@ from peewee import Case, fn
 from urllib3.exceptions import HTTPError
 
 import business_clock
-from gateways.bounded import Deadline
+from gateways.http import Deadline
 from models.db.base import Statement
 from models.db.writer import after_commit, transaction
 from models.tables.merchant import Merchant

@@ -14,6 +14,7 @@ import settings
 from gateways import upstream
 from gateways.base import ChannelUnknown
 from gateways.upstream import Upstream
+from runtime import Runtime
 from tests.upstreams.epay import KEY, EpayPlatform
 
 
@@ -22,7 +23,7 @@ def chosen(monkeypatch):
     """`chosen(private_channels=False)`: the settings of this process; at first private addresses are allowed."""
 
     def use(**wanted):
-        monkeypatch.setattr(settings, "_active", [settings.Settings(**wanted)])
+        Runtime(settings.Settings(**wanted)).enter()
 
     use(private_channels=True)
     return use

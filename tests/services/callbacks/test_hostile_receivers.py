@@ -9,7 +9,7 @@ import threading
 
 import pytest
 
-from gateways import bounded
+from gateways import http
 from services.callbacks import outbox
 from tests.support import completed, until
 
@@ -118,8 +118,8 @@ def test_of_an_answer_without_end_only_the_beginning_is_read(serve, status, answ
 def test_where_no_thread_could_watch_an_attempt_the_next_one_has_them_all_watched(
     hostile, api, due, flask_json, monkeypatch
 ):
-    watchdog, start, refused = bounded._Watchdog(), threading.Thread.start, []
-    monkeypatch.setattr(bounded, "_watchdog", watchdog)
+    watchdog, start, refused = http._Watchdog(), threading.Thread.start, []
+    monkeypatch.setattr(http, "_watchdog", watchdog)
 
     def refuse_the_watch(thread):
         if thread.name == "deadlines" and not refused:

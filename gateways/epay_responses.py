@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 from typing import Any
 
 from gateways import money
-from gateways.base import ChannelRefused, ChannelUnknown
+from gateways.base import N_, ChannelRefused, ChannelUnknown, Finding
 from gateways.upstream import Reply, said
 
 NAMES_IT = ("trade_no", "out_trade_no", "biz_no", "out_biz_no")
@@ -135,3 +135,31 @@ def _platform_says(reply: Reply) -> str:
     page.feed(body)
     page.close()
     return " ".join(" ".join(page.texts).split())
+
+
+def not_known(about: str, silence: ChannelUnknown) -> Finding:
+    """What could not be asked."""
+    return Finding(about, None, N_("not known: %(why)s"), {"why": str(silence)})
+
+
+def may_collect(answer: Mapping[str, Any], success: str, *states: Any) -> Finding:
+    """Whether the merchant may take payments; each state is 1 if so, 2 while it is under review, 0 if not."""
+    if str(answer["code"]) != success:
+        return Finding("collect", None, N_("not known: %(why)s"), {"why": refusal(answer)})
+    if None in states:
+        return Finding("collect", None, N_("not known: %(why)s"), {"why": "the platform does not say"})
+    found = {str(state) for state in states}
+    if found == {"1"}:
+        balance = said(answer.get("money", ""))
+        return Finding("collect", True, N_("open; balance at the platform: %(balance)s"), {"balance": balance})
+    if "2" in found:
+        return Finding("collect", False, N_("the platform is still reviewing the merchant"))
+    return Finding("collect", False, N_("the platform has closed this for the merchant"))
+
+
+def may_pay_out(answer: Mapping[str, Any]) -> Finding:
+    """Whether the merchant may pay out. That it may not is no problem of a channel that takes deposits only."""
+    if str(answer["code"]) != "0":
+        return Finding("pay_out", None, N_("not open: %(why)s"), {"why": refusal(answer)})
+    facts = {"available": said(answer.get("available_money", "")), "rate": said(answer.get("transfer_rate", ""))}
+    return Finding("pay_out", True, N_("open; available: %(available)s, the platform's fee: %(rate)s%%"), facts)

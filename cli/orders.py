@@ -8,13 +8,14 @@ import click
 
 from cli.output import ROW_ID, YUAN, Commands, facts, json_option, show, table, when
 from gateways.base import State
-from models.tables.order import BUY, SELL, STATUSES, History, Order
+from models.tables.order import BUY, SELL, STATUSES, History, Order, PaymentException
 from schemas.views import hundredths, order_view
 from services.channels import unknown_notices
 from services.console import available_actions, lists, order_list, timeline
 from services.merchants import merchant_setup
-from services.orders import claims, create, due, payouts, reasons
+from services.orders import claims, create, due, payouts
 from services.orders import exceptions as resolution
+from services.orders.reasons import reason_of
 from services.security import second_operator
 
 order = Commands("order", help="Orders, their exceptions, and what an operator decides.")
@@ -54,8 +55,10 @@ def every(key: str | None, status: str | None, kind: str | None, exceptions: boo
     show(views, as_json, lambda views: table([view | {"createtime": when(view["createtime"])} for view in views]))
 
 
-def _line(line: History) -> dict[str, Any]:
-    told = {"at": line.at, "from": line.before, "to": line.after, "who": line.who, "why": reasons.of(line).text()}
+def _line(line: History, opened: PaymentException | None) -> dict[str, Any]:
+    why = reason_of(line).text()
+    why = f"exception {opened.kind}: {why}" if opened else why
+    told = {"at": line.at, "from": line.before, "to": line.after, "who": line.who, "why": why}
     return told | {"code": line.code}
 
 
@@ -71,7 +74,7 @@ def everything(found: Order) -> dict[str, Any]:
         "expires_at": found.expires_at,
         "due_at": found.due_at,
         "left_alone_until": found.left_alone_until,
-        "history": [_line(line) for line in whole.history],
+        "history": [_line(line, whole.opened.get(line.id)) for line in whole.history],
         "ledger": [
             {
                 "purpose": e.posting.purpose,
@@ -88,7 +91,7 @@ def everything(found: Order) -> dict[str, Any]:
                 "amount": hundredths(e.amount),
                 "reference": e.reference,
                 "at": e.createtime,
-                "detail": reasons.of(e).text(),
+                "detail": reason_of(e).text(),
                 "code": e.code,
                 "resolution": e.resolution,
             }
@@ -166,7 +169,7 @@ def ask(order_no: str) -> None:
 
 def _tell_exceptions(found: Order) -> None:
     for exception in resolution.open_exceptions(found):
-        click.echo(f"exception {exception.id}: {reasons.of(exception).text()} ({exception.kind})")
+        click.echo(f"exception {exception.id}: {reason_of(exception).text()} ({exception.kind})")
 
 
 @order.command("accept")

@@ -22,7 +22,7 @@ from services.errors import N_, ApiError, Code
 from services.orders import attempts, settle
 from services.orders.attempts import Shown
 from services.orders.exceptions import open_exceptions
-from services.orders.reasons import because
+from services.orders.reasons import Why, because
 from services.platform.rate_limits import Rate
 from services.security import sandbox_guard
 
@@ -195,5 +195,5 @@ def claim() -> Any:
     order = _deposit(request.form.get("order_no"))
     if not driver_of(order.channel).by_hand:
         raise ApiError(Code.ORDER_NOT_FOUND)
-    settle.apply_report(order, Report(State.PAID, order.amount, proven=False), "payer", because("claimed"))
+    settle.apply_report(order, Report(State.PAID, order.amount, proven=False), "payer", because(Why.CLAIMED))
     return redirect(url_for("pages.index", order_no=order.order_no), 303)

@@ -12,7 +12,7 @@ from models.tables.ledger import AVAILABLE, CLEARING, COMMISSION, FEES, HELD
 from models.tables.order import BUY, SELL
 from schemas.views import CATEGORY_TEXTS, PAY_METHOD_TEXTS
 from services.errors import N_
-from services.orders.reasons import TEXTS, Reason
+from services.orders.reasons import Reason
 
 
 def _as_they_are(*texts: str) -> dict[str, Any]:
@@ -98,26 +98,9 @@ PURPOSES = {
 }
 
 
-# What an exception says, as far as it is always the same.
-DETAILS = _as_they_are(
-    N_("paid once more, under another number"),
-    N_("paid after it was cancelled"),
-    N_("paid an amount that does not match"),
-    N_("paid after an operator had credited other money"),
-    N_("failed although confirmed"),
-    N_("failed although completed"),
-    N_("failed although paid"),
-    N_("paid out although pending"),
-    N_("paid out although paid"),
-    N_("paid out although completed"),
-    N_("paid out although cancelled"),
-    N_("paid out an amount that does not match"),
-)
-
-
 def reason(why: Reason) -> str:
     """The cause of an exception, or why something happened."""
-    return word(DETAILS, why.text()) if why.code == "text" else why.text(gettext(TEXTS[why.code]))
+    return why.text(gettext(why.code.template), inside)
 
 
 # What the audit log has: each act, and what it is about.
@@ -193,8 +176,13 @@ WHO = {
     "operator": lazy_gettext("operator, by a command"),
     "seed": lazy_gettext("demo content"),
 }
-# What stands inside a sentence of a service (`OperatorError.values`), by its name there.
-INSIDE = {"status": STATUSES, "state": {"open": lazy_gettext("under way"), "paid": lazy_gettext("paid")}}
+# What stands inside a sentence of a service (`OperatorError.values`, `Reason.args`), by its name there.
+INSIDE = {
+    "status": STATUSES,
+    "state": {"open": lazy_gettext("under way"), "paid": lazy_gettext("paid")},
+    "kind": EXCEPTIONS,
+    "resolution": RESOLUTIONS,
+}
 
 
 def word(words: dict[Any, Any], name: Any) -> str:
@@ -207,6 +195,8 @@ def word(words: dict[Any, Any], name: Any) -> str:
 
 def inside(name: str, value: str) -> str:
     """A value of a service's sentence as the reader calls it."""
+    if name == "who":
+        return who(value)
     return word(INSIDE[name], value).lower() if name in INSIDE else value
 
 

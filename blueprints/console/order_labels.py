@@ -4,33 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from flask_babel import gettext, lazy_gettext
+from flask_babel import lazy_gettext
 from markupsafe import Markup
 
 from blueprints.console import labels
 from blueprints.console.cells import printable
 from models.tables.order import CANCELLED, COMPLETED, CONFIRMED, PAID, PENDING
-from services.orders import reasons
-from services.orders.reasons import Reason
+from services.orders.reasons import reason_of
 
-EXCEPTION = "exception "
-# What stands in the history, as far as it is always the same.
-WHY = {
-    "created": lazy_gettext("created"),
-    "accepted": lazy_gettext("accepted"),
-    "accepted by rule": lazy_gettext("accepted by rule"),
-    "marked paid": lazy_gettext("marked as paid"),
-    "notice": lazy_gettext("a notice of the channel"),
-    "settled": lazy_gettext("settled"),
-    "expired": lazy_gettext("expired"),
-    "the payment was not received": lazy_gettext("the payment was not received"),
-    "the channel was asked": lazy_gettext("the channel was asked"),
-    "the channel was asked, by an operator": lazy_gettext("the channel was asked, by an operator"),
-    "a notice came: the channel is asked": lazy_gettext("a notice came: the channel is asked"),
-    "the settlement delay is over": lazy_gettext("the settlement delay is over"),
-    "paid an amount that does not match": lazy_gettext("paid an amount that does not match"),
-    "found to be paid after all": lazy_gettext("found to be paid after all"),
-}
 MEANING = {
     (True, PENDING): lazy_gettext("It awaits payment."),
     (True, PAID): lazy_gettext("Somebody says that it was paid. It is not proven."),
@@ -76,20 +57,9 @@ FIELDS = {
 }
 
 
-def why(reason: Reason) -> str:
-    """Why a step was made: a code's text, or what the history of an earlier version has."""
-    if reason.code != "text":
-        return labels.reason(reason)
-    text = reason.text()
-    kind = text.removeprefix(EXCEPTION)
-    if text != kind and kind in labels.EXCEPTIONS:
-        return gettext("exception: %(kind)s", kind=labels.word(labels.EXCEPTIONS, kind).lower())
-    return labels.word(WHY, text)
-
-
 def detail(exception: Any) -> Markup:
     """What an exception says."""
-    return text(labels.reason(reasons.of(exception)))
+    return text(labels.reason(reason_of(exception)))
 
 
 def text(value: Any) -> Markup:

@@ -157,16 +157,15 @@ def _step(*columns: str) -> Statement:
 class History(Table):
     """One step of an order: from, to, who, why, when. Append-only.
 
-    The reason is `code` with `args` (services/orders/reasons.py). `why` is its text in lines from before 0.4.0.
+    The reason is `code` with `args` (services/orders/reasons.py).
     """
 
     order = ForeignKeyField(Order)
     before = TextField(default="")
     after = TextField()
     who = TextField()
-    why = TextField(default="")
     at = Timestamp()
-    code = TextField(null=True)
+    code = TextField()
     args = TextField(null=True)
 
 
@@ -191,21 +190,22 @@ class PaymentException(Table):
 
     `amount` is what it is about, in fen, 0 if the channel did not say: the money received, or for `reversed` what went
     back. `returned` is what the channel has since sent back of that money. `reference` is the channel's own number for
-    the payment. The cause is `code` with `args` (services/orders/reasons.py), or `detail` as text from before 0.4.0.
+    the payment. The cause is `code` with `args` (services/orders/reasons.py). `history` is the line that opened it,
+    null where an upgrade from before 0.4.0 did not find it.
     """
 
     order = ForeignKeyField(Order)
     kind = TextField()
     amount = Fen(default=0)
     reference = TextField(default="")
-    detail = TextField(default="")
     createtime = Timestamp()
     resolution = TextField(null=True)
     resolved_by = TextField(null=True)
     resolvedtime = Timestamp(null=True)
-    code = TextField(null=True)
+    code = TextField()
     args = TextField(null=True)
     returned = Fen(null=True)
+    history = ForeignKeyField(History, null=True, index=False)
 
     @property
     def is_open(self) -> bool:

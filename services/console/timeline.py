@@ -24,8 +24,9 @@ from models.tables.order import (
 from models.tables.outbox import Callback, CallbackAttempt
 from services.callbacks import http, outbox
 from services.errors import OperatorError
-from services.orders import claims, create, reasons
-from services.orders.reasons import Reason, said
+from services.orders import claims, create
+from services.orders.lifecycle import settled
+from services.orders.reasons import Reason, Why, reason_of
 from services.security import audit, masking
 
 # What the service does by itself once an order is due: its part of `reconciliation.ACTS` in a word.
@@ -85,7 +86,7 @@ class OrderTimeline:
     @property
     def refused_notices(self) -> list[str]:
         """Why notices were refused."""
-        told = [reasons.of(line) for line in self.history if line.code == "notice_refused"]
+        told = [reason_of(line) for line in self.history if line.code == Why.NOTICE_REFUSED]
         return [str(reason.args["text"]) for reason in told]
 
     @property
@@ -101,36 +102,35 @@ class OrderTimeline:
         return ACTS.get((order.order_type, order.status))
 
     @property
+    def opened(self) -> dict[int, PaymentException]:
+        """The exceptions, by the line of history that opened each."""
+        return {each.history_id: each for each in self.exceptions if each.history_id}
+
+    @property
     def timeline(self) -> list[Event]:
         """The history, exceptions and how they were settled, by time: an exception stands at the line that tells it."""
-        lines = [Event(line.at, line.who, reasons.of(line), line.before, line.after) for line in self.history]
+        opened = self.opened
+        events = [
+            Event(line.at, line.who, reason_of(line), line.before, line.after, opened.get(line.id))
+            for line in self.history
+        ]
         for exception in self.exceptions:
-            raised = said(f"exception {exception.kind}: {reasons.of(exception).text()}")
-            _tell(lines, Event(exception.createtime, "service", raised, exception=exception))
+            if exception.history_id is None:
+                events.append(Event(exception.createtime, "service", reason_of(exception), exception=exception))
             if exception.resolution:
-                settled = said(f"exception {exception.kind}: {exception.resolution}")
-                at, who = exception.resolvedtime or 0, exception.resolved_by or ""
-                _tell(lines, Event(at, who, settled, exception=exception, settled=True))
-        return sorted(lines, key=lambda event: event.at)
+                _settle(events, exception)
+        return sorted(events, key=lambda event: event.at)
 
 
-def _tell(lines: list[Event], event: Event) -> None:
-    """Put an event in the place of the line that names it, or else after the others."""
-    for at, line in enumerate(lines):
-        if line.exception is None and _names(line, event):
-            lines[at] = replace(line, exception=event.exception, settled=event.settled)
+def _settle(events: list[Event], exception: PaymentException) -> None:
+    """Give the exception to the line that settled it, or add one: an end of silence has none."""
+    why = settled(exception, exception.resolution)
+    for at, event in enumerate(events):
+        if event.exception is None and event.why == why:
+            events[at] = replace(event, exception=exception, settled=True)
             return
-    lines.append(event)
-
-
-def _names(line: Event, event: Event) -> bool:
-    """Is the line about this exception? Lines from before 0.4.0 name it by its text alone."""
-    if line.why.code == "text":
-        same = (line.who, line.why.text()) == (event.who, event.why.text())
-        return same and 0 <= line.at - event.at <= 1
-    name = "exception" if event.settled else "opened"
-    same = line.why.args.get(name) == str(event.exception and event.exception.id)
-    return same and (not event.settled or "resolution" in line.why.args)
+    at, who = exception.resolvedtime or 0, exception.resolved_by or ""
+    events.append(Event(at, who, why, exception=exception, settled=True))
 
 
 def find(order_no: str) -> Order:

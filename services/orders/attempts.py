@@ -17,7 +17,7 @@ from models.tables.order import MONEY_IN, PENDING, Attempt, Order
 from services.channels.bulkhead import channel_slot
 from services.channels.calls import FIRST_ASK, call_driver, driver_of, payment_of
 from services.orders import lifecycle, positions
-from services.orders.reasons import because
+from services.orders.reasons import Why, because
 
 MOST = 5  # attempts of one order
 ANSWERS_IN = 20  # seconds after which an attempt without an answer is tried again
@@ -216,7 +216,7 @@ def _is_paid(order: Order, attempt: Attempt, driver: Driver) -> bool:
 @transaction
 def _refused(order: Order, attempt: Attempt, text: str) -> None:
     Attempt.update(refusal=text).where(Attempt.id == attempt.id).execute()
-    why = because("attempt_refused", number=_number(order, attempt.count), text=text)
+    why = because(Why.ATTEMPT_REFUSED, number=_number(order, attempt.count), text=text)
     lifecycle.note(order, "channel", why)
 
 
@@ -225,7 +225,7 @@ def _opened(order: Order, attempt: Attempt, opened: Opened) -> None:
     order = Order.for_update(order.id)
     stored = json.dumps(asdict(opened), ensure_ascii=False)
     Attempt.update(opened=stored).where(Attempt.id == attempt.id).execute()
-    why = because("attempt_opened", number=_number(order, attempt.count), browser=attempt.browser)
+    why = because(Why.ATTEMPT_OPENED, number=_number(order, attempt.count), browser=attempt.browser)
     lifecycle.note(order, "channel", why)
     if order.status == PENDING and order.due_at == order.expires_at:
         expires_at: int = order.expires_at

@@ -16,7 +16,7 @@ from services.channels.bulkhead import channel_slot
 from services.channels.calls import LATE, driver_of
 from services.errors import N_, OperatorError
 from services.orders import attempts, settle
-from services.orders.reasons import because, said
+from services.orders.reasons import Why, because, own_words
 
 TAKE_UP_SECONDS = 300
 
@@ -73,7 +73,7 @@ def dismiss(order: Order, reason: str = "", who: str = "operator") -> None:
     """
     if against := why_not_dismiss(order):
         raise OperatorError(against)
-    why = said(reason.strip()) if reason.strip() else because("not_received")
+    why = own_words(reason.strip()) if reason.strip() else because(Why.NOT_RECEIVED)
     ask_again = None if driver_of(order.channel).by_hand else _unpaid_at_channel(order)
     if not settle.cancel_unpaid(order, ask_again, why, who):
         raise OperatorError(N_("the deposit moved on just now"))

@@ -23,7 +23,7 @@ from services.errors import ApiError, Code
 from services.ledger import accounts, fees, postings
 from services.merchants import cache
 from services.orders import lifecycle
-from services.orders.reasons import because
+from services.orders.reasons import Why, because
 from services.security import replay, sandbox_guard, second_operator, vault
 from services.security.replay import Call
 
@@ -98,7 +98,7 @@ def _insert(placed: list[_New]) -> list[Order]:
         if not order.is_buy:
             keep_apart(order)
     replay.record([(new.call, order, new.outcome) for new, order in zip(placed, orders, strict=True)])
-    lifecycle.begin(orders, "merchant", because("created"))
+    lifecycle.begin(orders, "merchant", because(Why.CREATED))
     return orders
 
 
@@ -165,7 +165,7 @@ def _open(call: Call, order: Order, driver: Driver) -> None:
 
 @transaction
 def _not_opened(call: Call, order: Order, refusal: ChannelRefused) -> None:
-    lifecycle.transition(order, CANCELLED, "channel", because("refused", text=str(refusal)))
+    lifecycle.transition(order, CANCELLED, "channel", because(Why.REFUSED, text=str(refusal)))
     replay.finish(call, Code.CHANNEL_FAILED)
 
 

@@ -19,7 +19,7 @@ from services.callbacks import outbox
 from services.channels import payment_numbers
 from services.orders.lifecycle import close_exception, note, raise_exception
 from services.orders.positions import CORRECTED, RETURNED, Position
-from services.orders.reasons import Reason, because
+from services.orders.reasons import Reason, Why, because
 from services.orders.verdicts import ADJUST, CLOSE, Books
 
 
@@ -42,7 +42,7 @@ def record(order: Order, what: str, report: Report, reference: str, position: Po
     money = [each for each in position.open if each.kind in MONEY_IN]
     if report.is_unsized:
         if what != ADJUST:
-            return raise_exception(order, what, because("returned_unknown"), 0, reference)
+            return raise_exception(order, what, because(Why.RETURNED_UNKNOWN), 0, reference)
         return change(money[0], 0, report, who)
     there = report.amount if report.state is State.PAID else 0
     off = max(there - position.most, 0)
@@ -69,9 +69,9 @@ def _less(order: Order, fen: int, report: Report, reference: str, position: Posi
     if earlier:
         return change(earlier[0], earlier[0].amount + fen, report, who) or changed
     if report.state in (State.OPEN, State.ABSENT):
-        cause = because("not_paid_there", status=order.status)
+        cause = because(Why.NOT_PAID_THERE, status=order.status)
     else:
-        cause = because("returned_after_credit", amount=fen, booked=position.least)
+        cause = because(Why.RETURNED_AFTER_CREDIT, amount=fen, booked=position.least)
     return raise_exception(order, REVERSED, cause, fen, reference) or changed
 
 
@@ -83,12 +83,12 @@ def change(exception: PaymentException, amount: int, report: Report, who: str) -
     if not amount and not unsized:
         outbox.enqueue(exception.order, "order.refunded", exception.id)
         return close_exception(exception, RETURNED, who)
-    facts: dict[str, object] = dict(because("returned_unknown").columns) if unsized else {}
+    facts: dict[str, object] = dict(because(Why.RETURNED_UNKNOWN).columns) if unsized else {}
     if report.returned:
         facts["returned"] = report.returned
     exception.change(amount=amount, **facts)
     about: dict[str, str | int] = {"kind": exception.kind, "exception": str(exception.id), "before": before}
-    code = "exception_unsized" if unsized else "exception_corrected"
+    code = Why.EXCEPTION_UNSIZED if unsized else Why.EXCEPTION_CORRECTED
     note(exception.order, who, Reason(code, {**about, "amount": amount}))
     return True
 
@@ -96,13 +96,13 @@ def change(exception: PaymentException, amount: int, report: Report, who: str) -
 def shared(order: Order, reference: str) -> Reason:
     """The channel's number is on record for another order."""
     first = payment_numbers.first_with(order, reference)
-    return because("shared_reference", reference=reference, order_no=first.order_no if first else "")
+    return because(Why.SHARED_REFERENCE, reference=reference, order_no=first.order_no if first else "")
 
 
 def _cause(order: Order, kind: str, more: int, position: Position, reference: str) -> Reason:
-    causes = {WRONG_AMOUNT: "paid_other_amount", LATE_PAYMENT: "paid_after_end"}
+    causes = {WRONG_AMOUNT: Why.PAID_OTHER_AMOUNT, LATE_PAYMENT: Why.PAID_AFTER_END}
     if kind == PAID_TWICE:
-        return because("paid_again" if order.status != PENDING and order.channel_reference else "paid_after_credit")
+        return because(Why.PAID_AGAIN if order.status != PENDING and order.channel_reference else Why.PAID_AFTER_CREDIT)
     if kind == AMOUNT_CORRECTED:
-        return because("more_received", reported=position.most + more, booked=position.most)
+        return because(Why.MORE_RECEIVED, reported=position.most + more, booked=position.most)
     return shared(order, reference) if kind == SHARED_REFERENCE else because(causes[kind])

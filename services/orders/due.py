@@ -14,7 +14,7 @@ from services.channels.calls import FIRST_ASK, LATE, LEASE, driver_of
 from services.errors import N_, OperatorError
 from services.merchants import cache
 from services.orders import attempts, claims, create, lifecycle, payouts, positions, settle
-from services.orders.reasons import because
+from services.orders.reasons import Why, because
 from services.platform.fair_pool import Due, FairPool, start_due
 from services.security import sandbox_guard, second_operator
 
@@ -100,7 +100,7 @@ def _expire(order: Order, now: int) -> None:
         closed = attempts.close(order)
     except ChannelRefused:
         return
-    why = because("expired" if order.status == PENDING else "not_received")
+    why = because(Why.EXPIRED if order.status == PENDING else Why.NOT_RECEIVED)
     settle.cancel_unpaid(order, None if closed or driver.by_hand else now + LATE[0], why)
 
 
@@ -130,7 +130,7 @@ def ask_now(order: Order, who: str = "an operator") -> list[Report]:
             reports = _said_of(order)
     except ChannelUnknown as silence:
         raise OperatorError(N_("no usable answer: %(why)s"), why=str(silence)) from silence
-    settle.apply_reports(order, reports, because("channel_asked_by", who=who))
+    settle.apply_reports(order, reports, because(Why.CHANNEL_ASKED_BY, who=who))
     return reports
 
 
@@ -161,7 +161,7 @@ def _ask_about_ended(order: Order) -> int | None:
 @transaction
 def _give_up(order: Order, detail: str) -> None:
     """Leave an exception: the channel is no longer asked, and nobody knows what became of the order."""
-    lifecycle.raise_silence(Order.for_update(order.id), because("silent_at_end", text=detail))
+    lifecycle.raise_silence(Order.for_update(order.id), because(Why.SILENT_AT_END, text=detail))
 
 
 def expire(order: Order) -> None:
@@ -179,17 +179,18 @@ def _expires_now(order: Order) -> bool:
 @transaction
 def _complete_deposit(order: Order) -> None:
     if Order.for_update(order.id).due_at == order.due_at:  # else its channel took its word back meanwhile
-        settle.complete_deposit(order, because("settlement_delay_over"))
+        settle.complete_deposit(order, because(Why.SETTLEMENT_DELAY_OVER))
 
 
 def _accept_by_rule(order: Order) -> None:
     withheld = cache.by_id(order.merchant_id).sandbox_money or second_operator.is_needed(order)
     if order.amount <= order.channel.auto_accept_max and not withheld:  # else the rule changed since
-        payouts.accept(order, "service", because("accepted_by_rule"))
+        payouts.accept(order, "service", because(Why.ACCEPTED_BY_RULE))
 
 
 def _pay_out(order: Order) -> int | None:
-    settle.apply_report(order, payouts.hand_over(order), "channel", settle.ASKED)
+    report, why = payouts.hand_over(order)
+    settle.apply_report(order, report, "channel", why)
     if driver_of(order.channel).by_hand:
         return None
     left_alone_until: int = order.left_alone_until or 0

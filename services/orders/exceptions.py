@@ -9,7 +9,6 @@ from services.callbacks import outbox
 from services.errors import N_, OperatorError
 from services.orders import lifecycle, payouts, resolutions
 from services.orders.positions import COMPLETE, CREDIT, REFUND
-from services.orders.reasons import Reason
 
 EVENTS = {CREDIT: "order.credited", REFUND: "order.refunded"}  # what a merchant that subscribes is told
 
@@ -81,8 +80,7 @@ def _resolve(order: Order, resolution: str, who: str, seen: PaymentException) ->
     if not exception.resolve(resolution, who):
         raise OperatorError(N_("the exception was settled just now"))
     way.act(order, exception, who)
-    about = {"kind": exception.kind, "exception": str(exception.id), "resolution": resolution}
-    lifecycle.note(order, who, Reason("exception_settled", about))
+    lifecycle.note(order, who, lifecycle.settled(exception, resolution))
     if exception.kind in MONEY_IN and resolution in EVENTS:
         outbox.enqueue(order, EVENTS[resolution], exception.id)
     return exception

@@ -10,7 +10,7 @@ from models.db.base import database
 from models.db.writer import transaction
 from models.tables.order import PENDING, UNKNOWN_OUTCOME, History, Order, PaymentException
 from services.callbacks import outbox
-from services.orders.reasons import Reason, because
+from services.orders.reasons import Reason, Why, because
 
 log = logging.getLogger(__name__)
 
@@ -20,10 +20,7 @@ ANSWERED = "answered"  # how an exception about a channel's silence ends
 def begin(orders: list[Order], who: str, why: Reason) -> None:
     """Write the first line of history of orders that were just inserted."""
     History.add_all(
-        [
-            {"order": order.id, "after": PENDING, "who": who, "at": order.createtime, **why.columns, "why": ""}
-            for order in orders
-        ]
+        [{"order": order.id, "after": PENDING, "who": who, "at": order.createtime, **why.columns} for order in orders]
     )
 
 
@@ -41,15 +38,15 @@ def transition(order: Order, new: str, who: str, why: Reason, **facts: Any) -> b
     before = order.status
     if not order.advance(new, **facts):
         return False
-    History.add(order=order.id, before=before, after=new, who=who, at=order.updatetime, **why.columns, why="")
+    History.add(order=order.id, before=before, after=new, who=who, at=order.updatetime, **why.columns)
     outbox.enqueue(order)
     return True
 
 
-def note(order: Order, who: str, why: Reason) -> None:
-    """Write a line of history that moves nothing."""
+def note(order: Order, who: str, why: Reason) -> int:
+    """Write a line of history that moves nothing; its id."""
     status = order.status
-    History.add(order=order.id, before=status, after=status, who=who, at=business_clock.now(), **why.columns, why="")
+    return History.add(order=order.id, before=status, after=status, who=who, at=business_clock.now(), **why.columns)
 
 
 def is_new(order: Order, why: Reason, most: int = 1) -> bool:
@@ -84,25 +81,24 @@ def raise_exception(
     opened = PaymentException.insert(createtime=business_clock.now(), **row, **cause.columns).on_conflict_ignore()
     if not opened.as_rowcount().execute():
         return False
-    exception = open_exception(order, kind, reference)
-    note(order, "service", Reason(cause.code, {**cause.args, "kind": kind, "opened": str(exception.id)}))
+    same = (PaymentException.order == order) & (PaymentException.reference == reference)
+    this = (same, PaymentException.kind == kind, PaymentException.resolution.is_null())
+    PaymentException.update(history=note(order, "service", cause)).where(*this).execute()
     log.warning("order %s: exception %s: %s", order.order_no, kind, cause.text())
     return True
-
-
-def open_exception(order: Order, kind: str, reference: str) -> PaymentException:
-    """Return the open exception of this kind for this money."""
-    same = (PaymentException.order == order) & (PaymentException.reference == reference)
-    return PaymentException.get(same, PaymentException.kind == kind, PaymentException.resolution.is_null())
 
 
 def close_exception(exception: PaymentException, resolution: str, who: str) -> bool:
     """Close an exception that a channel's report has settled, with its line of history; False if it was closed."""
     if not exception.resolve(resolution, who):
         return False
-    about = {"kind": exception.kind, "exception": str(exception.id), "resolution": resolution}
-    note(exception.order, who, Reason("exception_settled", about))
+    note(exception.order, who, settled(exception, resolution))
     return True
+
+
+def settled(exception: PaymentException, resolution: str) -> Reason:
+    """Why a line of history says that an exception is settled."""
+    return because(Why.EXCEPTION_SETTLED, kind=exception.kind, exception=str(exception.id), resolution=resolution)
 
 
 @transaction
@@ -115,7 +111,7 @@ def outcome_unknown(order: Order, detail: str, ask_again: int) -> None:
     if now.status != order.status or (now.due_at is None and order.due_at is not None):
         return
     order.put_off(ask_again)
-    raise_silence(order, because("no_answer", text=detail))
+    raise_silence(order, because(Why.NO_ANSWER, text=detail))
 
 
 def raise_silence(order: Order, cause: Reason) -> None:

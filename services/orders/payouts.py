@@ -28,7 +28,7 @@ from services.channels.calls import LATE, LEASE, driver_of, lock_account
 from services.errors import N_, OperatorError
 from services.merchants import cache
 from services.orders import lifecycle, positions, settle
-from services.orders.reasons import Reason, because, said
+from services.orders.reasons import Reason, Why, because, own_words
 from services.platform import clock
 from services.security import sandbox_guard
 
@@ -109,7 +109,7 @@ def is_as_checked(now: Order, order: Order) -> bool:
     return (now.status, now.due_at, now.asks) == (order.status, order.due_at, order.asks)
 
 
-ACCEPTED = because("accepted")
+ACCEPTED = because(Why.ACCEPTED)
 LONGEST_UNSEEN = max(driver.shows_payouts_after for driver in registry.DRIVERS.values())
 
 
@@ -181,7 +181,7 @@ def _cancelled(order: Order, who: str, reason: str, ask_again: int | None) -> bo
         return False
     if ask_again is not None:
         lifecycle.outcome_known(order)  # the channel answered just now
-    return settle.cancel_withdrawal(order, who, said(reason), due_at=ask_again)
+    return settle.cancel_withdrawal(order, who, own_words(reason), due_at=ask_again)
 
 
 @transaction
@@ -211,7 +211,7 @@ def mark_paid(
         return False
     if not shared and not payment_numbers.is_on_record(order, reference):
         _counts_once(order, reference)
-    return settle.apply_report(order, report, who, because("marked_paid"))
+    return settle.apply_report(order, report, who, because(Why.MARKED_PAID))
 
 
 def _counts_once(order: Order, reference: str) -> None:
@@ -237,8 +237,10 @@ def _without_number(order: Order) -> list[PaymentException]:
     return [each for each in money if each.resolution not in ended]
 
 
-def hand_over(order: Order) -> Report:
+def hand_over(order: Order) -> tuple[Report, Reason]:
     """Hand an accepted withdrawal to its channel, or ask what became of it; outside any transaction.
+
+    Returns: what the channel reports, and the reason for its line of history.
 
     Raises:
         ChannelUnknown: no usable answer.
@@ -250,17 +252,17 @@ def hand_over(order: Order) -> Report:
     asks_first = order.asks > 1 or paused or is_known
     report = positions.call_for_payout(driver.query_payout, order) if asks_first else Report(State.ABSENT)
     if is_known or report.state is not State.ABSENT:
-        return report  # what the channel had once is not handed over again: an operator looks there
+        return report, settle.ASKED  # what the channel had once is not handed over again: an operator looks there
     if paused or cache.by_id(order.merchant_id).sandbox_money:
-        return Report(State.OPEN, proven=False)
+        return Report(State.OPEN, proven=False), settle.ASKED
     if not _begins_to_hand_over(order, driver.shows_payouts_after):
         # It is left alone, what was handed over last may still be on its way, or another worker has it.
-        return Report(State.OPEN, proven=False)
+        return Report(State.OPEN, proven=False), settle.ASKED
     try:
         # The same order number again is the same payout upstream, so a crash here pays nothing twice.
-        return positions.call_for_payout(driver.pay_out, order)
+        return positions.call_for_payout(driver.pay_out, order), settle.ASKED
     except ChannelRefused as refusal:
-        return Report(State.FAILED, detail=f"refused: {refusal}")
+        return Report(State.FAILED), because(Why.REFUSED, text=str(refusal))
 
 
 @transaction

@@ -27,13 +27,12 @@ from models.tables.order import (
     PaymentException,
 )
 from services.channels.calls import call_driver, payout_of
-from services.orders import lifecycle, reasons
+from services.orders import lifecycle
 from services.orders.lifecycle import ANSWERED
-from services.orders.reasons import because
+from services.orders.reasons import Why, because, reason_of
 from services.orders.verdicts import Books, Proof
 from services.security import masking
 
-SHOWN = "payout_shown"
 MOST_SHOWN = 5  # lines of history, each with other words
 
 
@@ -65,13 +64,14 @@ def note_shown(order: Order, reference: str, detail: str) -> bool:
         detail: what the channel said of it, or "".
     """
     text = ", ".join(filter(None, (reference, detail))) or "-"
-    return lifecycle.note_once(order, "channel", because(SHOWN, text=text, reference=reference), MOST_SHOWN)
+    return lifecycle.note_once(order, "channel", because(Why.PAYOUT_SHOWN, text=text, reference=reference), MOST_SHOWN)
 
 
 def shown_reference(order: Order) -> str | None:
     """The channel's number for a payout that it has shown, "" if it named none; None if it never showed one."""
-    lines = History.select().where(History.order == order, History.code == SHOWN).order_by(History.id.desc())
-    numbers = [str(reasons.of(line).args["reference"]) for line in lines]
+    mine = (History.order == order, History.code == Why.PAYOUT_SHOWN)
+    lines = History.select().where(*mine).order_by(History.id.desc())
+    numbers = [str(reason_of(line).args["reference"]) for line in lines]
     return next(filter(None, numbers), "") if numbers else None
 
 
@@ -105,7 +105,7 @@ class Position:
     @property
     def is_unsized(self) -> bool:
         """Has the channel reported a refund of this money without its amount?"""
-        return any(each.code == "returned_unknown" for each in self.exceptions)
+        return any(each.code == Why.RETURNED_UNKNOWN for each in self.exceptions)
 
 
 def exceptions_of(order: Order) -> list[PaymentException]:
@@ -164,7 +164,7 @@ def is_gone(order: Order, report: Report, exceptions: list[PaymentException]) ->
     about = [each for each in exceptions if each.reference == report.reference]
     if order.status == CANCELLED and order.channel_reference == report.reference:
         return report.amount <= order.received  # it went back before it was credited
-    if any(each.code == "returned_unknown" for each in about):
+    if any(each.code == Why.RETURNED_UNKNOWN for each in about):
         return True
     if not any(each.kind == REVERSED or each.returned or each.resolution in (REFUND, RETURNED) for each in about):
         return False

@@ -33,7 +33,7 @@ from services.ledger import accounts, fees, postings
 from services.ledger.postings import OPERATOR, RELEASE_AGAIN, SPEND_AGAIN, Lines
 from services.orders import lifecycle, positions
 from services.orders.positions import CANCEL, COMPLETE, CREDIT, REFUND, RESOLUTIONS
-from services.orders.reasons import Reason, because
+from services.orders.reasons import Why, because
 from services.orders.settle import cancel_withdrawal, complete_deposit, complete_withdrawal
 from services.orders.verdicts import Books
 from services.security import sandbox_guard
@@ -98,7 +98,7 @@ def _credit(order: Order, exception: PaymentException, who: str) -> None:
 
 def _close_unpaid(order: Order, exception: PaymentException, who: str) -> None:
     """An order that was not paid in full ends as cancelled."""
-    lifecycle.transition(order, CANCELLED, who, because("wrong_amount_ended"))
+    lifecycle.transition(order, CANCELLED, who, because(Why.WRONG_AMOUNT_ENDED))
 
 
 def _credit_and_close(order: Order, exception: PaymentException, who: str) -> None:
@@ -128,7 +128,7 @@ def _too_little(order: Order, exception: PaymentException) -> str:
 
 
 def _complete_order(order: Order, exception: PaymentException, who: str) -> None:
-    ended, why = completed(order, exception), because("completed_by_operator", amount=exception.amount)
+    ended, why = completed(order, exception), because(Why.COMPLETED_BY_OPERATOR, amount=exception.amount)
     facts = ("received_amount", "channel_reference", "service_amount", "merchant_actual_amount")
     for status in (PAID, CONFIRMED) if order.status != CANCELLED else ():
         lifecycle.transition(order, status, who, why)
@@ -136,24 +136,21 @@ def _complete_order(order: Order, exception: PaymentException, who: str) -> None
 
 
 def _credit_after_all(order: Order, exception: PaymentException, who: str) -> None:
-    complete_deposit(order, because("found_paid"), who)
-
-
-def _about(exception: PaymentException, resolution: str) -> Reason:
-    about = {"kind": exception.kind, "exception": str(exception.id), "resolution": resolution}
-    return Reason("exception_settled", about)
+    complete_deposit(order, because(Why.FOUND_PAID), who)
 
 
 def _cancel_deposit(order: Order, exception: PaymentException, who: str) -> None:
-    lifecycle.transition(order, CANCELLED, who, _about(exception, CANCEL), due_at=business_clock.now() + LATE[0])
+    lifecycle.transition(
+        order, CANCELLED, who, lifecycle.settled(exception, CANCEL), due_at=business_clock.now() + LATE[0]
+    )
 
 
 def _complete_withdrawal(order: Order, exception: PaymentException, who: str) -> None:
-    complete_withdrawal(order, who, _about(exception, COMPLETE), exception.reference)
+    complete_withdrawal(order, who, lifecycle.settled(exception, COMPLETE), exception.reference)
 
 
 def _cancel_withdrawal(order: Order, exception: PaymentException, who: str) -> None:
-    cancel_withdrawal(order, who, _about(exception, CANCEL), due_at=business_clock.now() + LATE[0])
+    cancel_withdrawal(order, who, lifecycle.settled(exception, CANCEL), due_at=business_clock.now() + LATE[0])
 
 
 def _spend_again(order: Order, exception: PaymentException, who: str) -> None:

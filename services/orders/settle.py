@@ -31,7 +31,7 @@ from services.ledger.postings import HOLD_AGAIN, RELEASE_AGAIN, SPEND_AGAIN
 from services.orders import attempts, differences, lifecycle, positions
 from services.orders.lifecycle import close_exception, raise_exception, transition
 from services.orders.positions import FAILED, PAID_OUT, Position
-from services.orders.reasons import Reason, because, said
+from services.orders.reasons import Reason, Why, because, own_words
 from services.orders.verdicts import (
     ADJUST,
     CLOSE,
@@ -44,7 +44,7 @@ from services.orders.verdicts import (
 
 DAY = 86_400
 MOST_REFUSED = 10  # such lines in an order's history: anybody can send anything there
-ASKED = because("channel_asked")
+ASKED = because(Why.CHANNEL_ASKED)
 
 
 @transaction
@@ -64,7 +64,7 @@ def apply_report(order: Order, report: Report, who: str, why: Reason) -> bool:
         lifecycle.outcome_known(order)
     if report.state in (State.OPEN, State.ABSENT, State.ENDED) and order.status != asked_about:
         return False  # it moved on since the channel was asked: the answer is out of date
-    why = said(report.detail) if report.detail else why
+    why = own_words(report.detail) if report.detail else why
     return (_settle_deposit if order.is_buy else _settle_withdrawal)(order, report, who, why)
 
 
@@ -88,7 +88,7 @@ def take_notice(order: Order, incoming: Incoming) -> bool:
         return _ask_soon(order) if order.status in (PENDING, CANCELLED) else _ask_at_once(order)
     if order.is_buy and notice.report.state is State.OPEN:
         return False  # it says nothing new, and may be older than what is known
-    return apply_report(order, notice.report, "channel", because("notice"))
+    return apply_report(order, notice.report, "channel", because(Why.NOTICE))
 
 
 def _may_be_old(order: Order, report: Report) -> bool:
@@ -110,7 +110,7 @@ def _ask_soon(order: Order) -> bool:
     """A notice tells of something: the channel is asked at the next sweep, whoever asked it when before."""
     order = Order.for_update(order.id)
     order.put_off(business_clock.now())
-    return lifecycle.note_once(order, "channel", because("ask_after_notice"))
+    return lifecycle.note_once(order, "channel", because(Why.ASK_AFTER_NOTICE))
 
 
 def _ask_at_once(order: Order) -> bool:
@@ -125,7 +125,7 @@ def _ask_at_once(order: Order) -> bool:
 
 def note_refused_notice(order: Order, reason: str) -> None:
     """Write into the order's history that a notice was not genuine; each reason once, and not many."""
-    why = because("notice_refused", text=reason)
+    why = because(Why.NOTICE_REFUSED, text=reason)
     if lifecycle.is_new(order, why, MOST_REFUSED):  # else anybody could keep the writer busy
         _note_refused(order, why)
 
@@ -174,7 +174,7 @@ def _deposit(
         return transition(order, PAID, who, why, due_at=business_clock.now())
     if verdict.status == CANCELLED:
         went_back = position.books is Books.TO_CREDIT and not report.detail
-        return transition(order, CANCELLED, who, because("returned_before_credit") if went_back else why) or changed
+        return transition(order, CANCELLED, who, because(Why.RETURNED_BEFORE_CREDIT) if went_back else why) or changed
     if verdict.status == CONFIRMED:
         return _confirm(order, reference, who, why)
     if position.books in (Books.AWAITED, Books.QUESTIONED, Books.TO_CREDIT):
@@ -189,7 +189,7 @@ def _confirm(order: Order, reference: str, who: str, why: Reason) -> bool:
         transition(order, PAID, who, why)
     if not transition(order, CONFIRMED, who, why, channel_reference=reference, due_at=due_at):
         return False
-    return complete_deposit(order, because("settled")) if not days else True
+    return complete_deposit(order, because(Why.SETTLED)) if not days else True
 
 
 @transaction
@@ -278,24 +278,24 @@ def _withdrawal_exception(order: Order, what: str, proof: Proof, report: Report,
 
 def _cause(order: Order, proof: Proof, position: Position, report: Report) -> Reason:
     if proof is Proof.AS_ORDERED and position.books in (Books.SPENT, Books.SPENT_TWICE):
-        return because("payout_again")
+        return because(Why.PAYOUT_AGAIN)
     if proof is Proof.SHARED:
         return differences.shared(order, report.reference)
     if proof in (Proof.MORE, Proof.LESS) and order.status == CONFIRMED:
-        return because("payout_other_amount")
+        return because(Why.PAYOUT_OTHER_AMOUNT)
     return because(CAUSES[proof], status=order.status)
 
 
 CAUSES = {
-    Proof.AS_ORDERED: "payout_unexpected",
-    Proof.SHARED: "payout_unexpected",
-    Proof.MORE: "payout_unexpected",
-    Proof.LESS: "payout_unexpected",
-    Proof.UNKNOWN: "returned_unknown",
-    Proof.GONE: "payout_returned",
-    Proof.UNDER_WAY: "payout_in_progress",
-    Proof.ABSENT: "payout_not_there",
-    Proof.MISSING: "payout_missing",
+    Proof.AS_ORDERED: Why.PAYOUT_UNEXPECTED,
+    Proof.SHARED: Why.PAYOUT_UNEXPECTED,
+    Proof.MORE: Why.PAYOUT_UNEXPECTED,
+    Proof.LESS: Why.PAYOUT_UNEXPECTED,
+    Proof.UNKNOWN: Why.RETURNED_UNKNOWN,
+    Proof.GONE: Why.PAYOUT_RETURNED,
+    Proof.UNDER_WAY: Why.PAYOUT_IN_PROGRESS,
+    Proof.ABSENT: Why.PAYOUT_NOT_THERE,
+    Proof.MISSING: Why.PAYOUT_MISSING,
 }
 OPEN_ENDED = (PAYOUT_IN_PROGRESS, PAYOUT_MISSING)  # the channel is asked until it has a final result
 
@@ -307,7 +307,7 @@ def _post_again(order: Order, posting: str, report: Report, who: str) -> bool:
         with database.atomic():
             accounts.post(accounts.numbered(order, posting), lines(order), who=who, order=order)
     except ApiError:
-        return lifecycle.note_once(order, "service", because("not_held_again"))
+        return lifecycle.note_once(order, "service", because(Why.NOT_HELD_AGAIN))
     if posting == SPEND_AGAIN:
         Order.update(channel_reference=report.reference).where(Order.id == order.id).execute()
     lifecycle.note(order, who, because(note, amount=order.merchant_actual_amount + order.deposit_amount))
@@ -315,9 +315,9 @@ def _post_again(order: Order, posting: str, report: Report, who: str) -> bool:
 
 
 AGAIN = {
-    HOLD_AGAIN: (postings.hold, "held_again"),
-    SPEND_AGAIN: (postings.spend, "hold_spent"),
-    RELEASE_AGAIN: (postings.release, "hold_returned"),
+    HOLD_AGAIN: (postings.hold, Why.HELD_AGAIN),
+    SPEND_AGAIN: (postings.spend, Why.HOLD_SPENT),
+    RELEASE_AGAIN: (postings.release, Why.HOLD_RETURNED),
 }
 
 
@@ -325,7 +325,7 @@ def complete_withdrawal(order: Order, who: str, why: Reason, reference: str) -> 
     """Spend the hold of a withdrawal whose money is out, and return the deposit; in the caller's transaction."""
     if not (
         transition(order, PAID, who, why, channel_reference=reference)
-        and transition(order, COMPLETED, "service", because("settled"))
+        and transition(order, COMPLETED, "service", because(Why.SETTLED))
     ):
         return False
     accounts.post("spend", postings.spend(order), who=who, order=order)

@@ -16,11 +16,11 @@ from services.ledger import accounts, postings
 from services.ledger.postings import OPERATOR, RELEASE_AGAIN, Lines
 from services.merchants import cache
 from services.orders import lifecycle, positions, settle
-from services.orders.reasons import because
+from services.orders.reasons import Why, because
 from services.security import audit, sandbox_guard
 
 WHO = "operator"
-WHY = because("sandbox_removed")
+WHY = because(Why.SANDBOX_REMOVED)
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from services.channels.order_numbers import in_china
 from services.ledger import accounts as ledger
 from services.ledger import fees, postings
 from services.merchants import merchant_setup
+from services.orders.reasons import Why
 from services.sandbox.seeding import DEMO_BALANCE, LINKS, MERCHANTS, START
 
 MONTHS = 10 * 30 * 86_400
@@ -129,7 +130,7 @@ class _Batch:
         created, changed = order["createtime"], order["updatetime"]
         steps = ("", *path)
         for step, after in enumerate(path):
-            told = {"who": "seed", "why": "", "code": "seeded", "at": created + 60 * step}
+            told = {"who": "seed", "code": Why.SEEDED.value, "at": created + 60 * step}
             self._add(History, {"order": order_id, "before": steps[step], "after": after, **told})
         for purpose, lines in _money(
             SimpleNamespace(**order, merchant_id=merchant, channel_id=order["channel"], received=order["amount"])

@@ -282,6 +282,8 @@ def test_a_backup_of_an_older_release_is_restored_and_then_migrated(tmp_path, re
     service.flask("db", "migrate")
     service.flask("ledger", "verify")
     assert _rows(service.instance / "orders.sqlite") == _rows(source)
+    codes = _rows(service.instance / "orders.sqlite", "SELECT id FROM history WHERE code = 'created'")
+    assert codes == _rows(source, "SELECT id FROM history WHERE why = 'created'") != []
     assert len(json.loads(service.flask("order", "list", "--json").stdout)) > 10
     # It is paused as one of this version is, and its ids continue ahead.
     service.flask("merchant", "add", "newcomer", "--name", "Added")

@@ -22,6 +22,7 @@ pytestmark = pytest.mark.sqlite
 
 DATA = ROOT / "tests" / "data"
 RELEASES = sorted(path.stem for path in DATA.glob("*.sql"))
+CONVERTED = {("history", "why"), ("payment_exception", "detail")}  # tests/blueprints/console/test_upgraded_reasons.py
 STEPS = sorted(path.stem for path in schema.MIGRATIONS.glob("[0-9]*.py"))
 
 
@@ -153,7 +154,8 @@ def test_every_row_is_still_there(app, then):
     tables = [row[0] for row in then(f"SELECT name FROM sqlite_master WHERE {real}")]
     assert len(tables) > 10
     for table in set(tables) - {"schema_migration"}:
-        columns = ", ".join(f'"{name}"' for name in _columns(then, table))
+        kept = [name for name in _columns(then, table) if (table, name) not in CONVERTED]
+        columns = ", ".join(f'"{name}"' for name in kept)
         query = f'SELECT {columns} FROM "{table}" ORDER BY 1, 2'
         assert now(query) == then(query), table
 

@@ -95,7 +95,7 @@ def test_a_worker_that_was_overtaken_hands_nothing_over(placed, platform, later,
     order = Order.get(Order.order_no == order_no)
     order.claim(int(time.time()) + due.LEASE)
     Order.update(due_at=int(time.time()) - 1).where(Order.id == order.id).execute()  # another one has it by now
-    assert payouts.hand_over(order).state is State.OPEN
+    assert payouts.hand_over(order)[0].state is State.OPEN
     assert platform.payouts == {}
 
 

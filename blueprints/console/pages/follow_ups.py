@@ -13,7 +13,7 @@ from blueprints.console.columns import channel_link, merchant_columns, order_lin
 from blueprints.console.filters import CHANNEL, MERCHANT, SINCE, TYPE, UNTIL, Filter, choices
 from blueprints.console.layout import List
 from services.console import record_lists
-from services.orders import reasons
+from services.orders.reasons import reason_of
 
 EXCEPTION_STATES = {
     record_lists.OPEN: lazy_gettext("Open"),
@@ -56,9 +56,9 @@ class Exceptions(List):
             "kind",
             lazy_gettext("Kind"),
             lambda row: labels.word(labels.EXCEPTIONS, row.kind),
-            note=lambda row: labels.reason(reasons.of(row)),
+            note=lambda row: labels.reason(reason_of(row)),
         ),
-        Column("detail", lazy_gettext("Detail"), lambda row: labels.reason(reasons.of(row)), on="export"),
+        Column("detail", lazy_gettext("Detail"), lambda row: labels.reason(reason_of(row)), on="export"),
         Column("type", lazy_gettext("Type"), lambda row: labels.word(labels.TYPES, row.order.order_type), on="export"),
         *merchant_columns(lambda row: row.order),
         Column(

@@ -145,8 +145,10 @@ def test_the_other_long_lists_have_pages_both_ways_too(page, every, api, many, r
         for _ in range(60):
             completed(api)
     if name == "exceptions":
-        made = "INSERT INTO payment_exception (order_id, kind, amount, reference, detail, createtime) "
-        raw.execute(f"{made} SELECT id, 'late_payment', 100, 'R', '', createtime FROM \"order\" WHERE id <= 120")
+        made = "INSERT INTO payment_exception (order_id, kind, amount, reference, code, createtime) "
+        raw.execute(
+            f"{made} SELECT id, 'late_payment', 100, 'R', 'paid_after_end', createtime FROM \"order\" WHERE id <= 120"
+        )
     first = page(f"{name}/")
     assert len(first.rows) == 50
     second = page(first.links["Older"].removeprefix("/console/"))

@@ -5,7 +5,7 @@ import pytest
 from models.db.writer import transaction
 from models.tables.order import Order
 from services.orders import lifecycle
-from services.orders.reasons import because, said
+from services.orders.reasons import Why, because, own_words
 from tests.services.walks import (
     buy_claimed,
     buy_claimed_and_dismissed,
@@ -50,7 +50,9 @@ def test_a_step_is_legal_or_it_does_not_happen(api, story, kind, before, after):
     order_no = getattr(api, kind)().data["order_no"]
     Order.update(status=before).where(Order.order_no == order_no).execute()
     told = story(order_no)
-    moved = transaction(lifecycle.transition)(Order.get(Order.order_no == order_no), after, "operator", said("to see"))
+    moved = transaction(lifecycle.transition)(
+        Order.get(Order.order_no == order_no), after, "operator", own_words("to see")
+    )
     assert moved is (after in LEGAL[kind].get(before, ()))
     if not moved:
         assert story(order_no) == told
@@ -63,8 +65,8 @@ def test_a_step_is_legal_or_it_does_not_happen(api, story, kind, before, after):
 def test_of_two_steps_from_the_same_status_one_happens(api, steps):
     order_no = api.sell().data["order_no"]
     first, second = (Order.get(Order.order_no == order_no) for _ in range(2))
-    assert transaction(lifecycle.transition)(first, "confirmed", "operator", because("accepted")) is True
-    assert transaction(lifecycle.transition)(second, "cancelled", "operator", said("rejected")) is False
+    assert transaction(lifecycle.transition)(first, "confirmed", "operator", because(Why.ACCEPTED)) is True
+    assert transaction(lifecycle.transition)(second, "cancelled", "operator", own_words("rejected")) is False
     assert steps(order_no) == [CREATED, ("operator", "pending", "confirmed")]
 
 

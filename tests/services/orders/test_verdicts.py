@@ -6,7 +6,7 @@ import json
 import pytest
 
 from models.tables.order import TRANSITIONS
-from services.orders.reasons import TEXTS
+from services.orders.reasons import Why
 from services.orders.verdicts import TABLE, Books, Proof, Verdict
 from tests.services import walks
 
@@ -41,5 +41,5 @@ def test_new_history_and_exceptions_have_codes(world, story):
     told = story(order_no)
     lines = [*told["history"], *told["exceptions"]]
     assert {line["code"] for line in lines} == {"created", "paid_other_amount"}
-    assert all(line["code"] in TEXTS for line in lines)
+    assert all(line["code"] in set(Why) for line in lines)
     assert json.dumps(told["history"]).count("does not match") == 1

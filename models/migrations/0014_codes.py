@@ -1,0 +1,166 @@
+"""After 0.3.0: sentences become codes with arguments; an exception names the line of history that opened it."""
+
+import json
+from collections import defaultdict
+
+BATCH = 10_000
+# What the releases up to 0.3.0 wrote, by who did it. Everything else is somebody's own words.
+STEPS = {
+    "merchant: created": "created",
+    "seed: seeded": "seeded",
+    "operator: accepted": "accepted",
+    "service: accepted by rule": "accepted_by_rule",
+    "payer: the payer says that it is paid": "claimed",
+    "operator: marked paid": "marked_paid",
+    "channel: notice": "notice",
+    "channel: the channel was asked": "channel_asked",
+    "service: the channel was asked": "channel_asked",
+    "service: settled": "settled",
+    "service: the settlement delay is over": "settlement_delay_over",
+    "service: expired": "expired",
+    "operator: paid an amount that does not match": "wrong_amount_ended",
+}
+CAUSES: dict[str, tuple[str, dict[str, str]]] = {
+    "paid an amount that does not match": ("paid_other_amount", {}),
+    "paid after it was cancelled": ("paid_after_end", {}),
+    "paid once more, under another number": ("paid_again", {}),
+    "paid after an operator had credited other money": ("paid_after_credit", {}),
+    "paid out an amount that does not match": ("payout_other_amount", {}),
+}
+for status in ("pending", "paid", "confirmed", "completed", "cancelled"):
+    CAUSES[f"paid out although {status}"] = ("payout_unexpected", {"status": status})
+    CAUSES[f"failed although {status}"] = ("payout_returned", {"status": status})
+SILENCE, REFUSED = "unknown_outcome", "refused: "
+
+REFUSE = "BEGIN SELECT RAISE(ABORT, 'history is append-only'); END"
+# On SQLite, then on Postgres.
+UNLOCK = {False: "DROP TRIGGER history_no_update", True: 'ALTER TABLE "history" DISABLE TRIGGER USER'}
+IN_PLACE = {
+    False: (
+        """CREATE TABLE "coded_history" ("id" INTEGER NOT NULL PRIMARY KEY,
+        "order_id" INTEGER NOT NULL,
+        "before" TEXT NOT NULL,
+        "after" TEXT NOT NULL,
+        "who" TEXT NOT NULL,
+        "at" INTEGER NOT NULL,
+        "code" TEXT NOT NULL,
+        "args" TEXT,
+        FOREIGN KEY ("order_id") REFERENCES "order" ("id"))""",
+        'INSERT INTO "coded_history" SELECT id, order_id, "before", "after", who, at, code, args FROM "history"',
+        'DROP TABLE "history"',
+        'ALTER TABLE "coded_history" RENAME TO "history"',
+        'CREATE INDEX "history_order_id" ON "history" ("order_id")',
+        f'CREATE TRIGGER history_no_update BEFORE UPDATE ON "history" {REFUSE}',
+        f'CREATE TRIGGER history_no_delete BEFORE DELETE ON "history" {REFUSE}',
+        'CREATE TRIGGER history_no_replace BEFORE INSERT ON "history" '
+        f'WHEN EXISTS (SELECT 1 FROM "history" WHERE id = NEW.id) {REFUSE}',
+        """CREATE TABLE "coded_exception" ("id" INTEGER NOT NULL PRIMARY KEY,
+        "order_id" INTEGER NOT NULL,
+        "kind" TEXT NOT NULL,
+        "amount" INTEGER NOT NULL,
+        "reference" TEXT NOT NULL,
+        "createtime" INTEGER NOT NULL,
+        "resolution" TEXT,
+        "resolved_by" TEXT,
+        "resolvedtime" INTEGER,
+        "code" TEXT NOT NULL,
+        "args" TEXT,
+        "returned" INTEGER,
+        "history_id" INTEGER,
+        FOREIGN KEY ("order_id") REFERENCES "order" ("id"),
+        FOREIGN KEY ("history_id") REFERENCES "history" ("id"))""",
+        'INSERT INTO "coded_exception" SELECT id, order_id, kind, amount, reference, createtime, resolution, '
+        'resolved_by, resolvedtime, code, args, returned, history_id FROM "payment_exception"',
+        'DROP TABLE "payment_exception"',
+        'ALTER TABLE "coded_exception" RENAME TO "payment_exception"',
+        'CREATE INDEX "payment_exception_order_id" ON "payment_exception" ("order_id")',
+        'CREATE INDEX "exception_open" ON "payment_exception" ("createtime") WHERE ("resolution" IS NULL)',
+        'CREATE UNIQUE INDEX "exception_same_money" ON "payment_exception" ("order_id", "reference", "kind") '
+        'WHERE ("resolution" IS NULL)',
+        'CREATE INDEX "exception_reference" ON "payment_exception" ("reference", "order_id") '
+        "WHERE (\"reference\" != '')",
+    ),
+    True: (
+        'ALTER TABLE "history" DROP COLUMN "why", ALTER COLUMN "code" SET NOT NULL',
+        'ALTER TABLE "history" ENABLE TRIGGER USER',
+        'ALTER TABLE "payment_exception" DROP COLUMN "detail", ALTER COLUMN "code" SET NOT NULL, '
+        'ADD FOREIGN KEY ("history_id") REFERENCES "history" ("id")',
+    ),
+}
+
+
+def _cause(kind, detail):
+    """Why an exception was opened: a code and its arguments."""
+    return ("no_answer", {"text": detail}) if kind == SILENCE else CAUSES.get(detail, ("text", {"text": detail}))
+
+
+def _reason(line, exceptions):
+    """Why a line of history was written; an exception of its order that it opened gets its id."""
+    number, who, why = line
+    for each in exceptions:
+        told = why.removeprefix(f"exception {each['kind']}: ")
+        if told == why:
+            continue
+        if who == "service" and not each["line"] and (each["kind"] == SILENCE or told == each["detail"]):
+            each["line"] = number
+            return _cause(each["kind"], told)
+        if who == each["who"] and told == each["resolution"]:
+            each["who"] = None  # another line is about another exception
+            return "exception_settled", {name: each[name] for name in ("kind", "exception", "resolution")}
+    if who == "channel" and why.startswith(REFUSED):
+        return "refused", {"text": why.removeprefix(REFUSED)}
+    return "text", {"text": why}
+
+
+def _stored(args):
+    return json.dumps(args, ensure_ascii=False, separators=(",", ":")) if args else None
+
+
+def _convert(run):
+    """Give every row of both tables its code, and every exception its line."""
+    cases = [value for case in STEPS.items() for value in case]
+    run(
+        f"UPDATE history SET code = CASE who || ': ' || why {'WHEN ? THEN ? ' * len(STEPS)}END WHERE code IS NULL",
+        *cases,
+    )
+    exceptions = defaultdict(list)
+    found = run("SELECT id, order_id, kind, detail, resolution, resolved_by FROM payment_exception WHERE code IS NULL")
+    for row, order, kind, detail, resolution, who in found.fetchall():
+        about = {"kind": kind, "exception": str(row), "resolution": resolution}
+        exceptions[order].append({**about, "detail": detail, "who": who, "line": None})
+    find = f"SELECT id, order_id, who, why FROM history WHERE code IS NULL AND id > ? ORDER BY id LIMIT {BATCH}"
+    last = 0
+    while lines := run(find, last).fetchall():
+        for number, order, who, why in lines:
+            code, args = _reason((number, who, why), exceptions.get(order, ()))
+            run("UPDATE history SET code = ?, args = ? WHERE id = ?", code, _stored(args), number)
+        last = lines[-1][0]
+    for each in (each for several in exceptions.values() for each in several):
+        code, args = _cause(each["kind"], each["detail"])
+        new = (code, _stored(args), each["line"], int(each["exception"]))
+        run("UPDATE payment_exception SET code = ?, args = ?, history_id = ? WHERE id = ?", *new)
+
+
+def _link(run):
+    """Move the id that a line with a code has of its exception into the exception."""
+    for number, text in run("SELECT id, args FROM history WHERE args LIKE ?", '%"opened":%').fetchall():
+        args = json.loads(text)
+        if exception := args.pop("opened", None):
+            del args["kind"]
+            run("UPDATE history SET args = ? WHERE id = ?", _stored(args), number)
+            run("UPDATE payment_exception SET history_id = ? WHERE id = ?", number, int(exception))
+
+
+def up(migrator, database):
+    """Apply it, on SQLite and on Postgres; the runner's transaction holds it all."""
+    shared = bool(database.is_shared)
+
+    def run(sql, *values):
+        return database.execute_sql(sql.replace("?", "%s") if shared else sql, values)
+
+    run(UNLOCK[shared])
+    run(f'ALTER TABLE "payment_exception" ADD COLUMN "history_id" {"BIGINT" if shared else "INTEGER"}')
+    _convert(run)
+    _link(run)
+    for statement in IN_PLACE[shared]:
+        run(statement)

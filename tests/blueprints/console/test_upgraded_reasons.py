@@ -1,0 +1,216 @@
+"""After the upgrade of a database of each release, its orders say the same of themselves as before, now by codes."""
+
+import shutil
+import sqlite3
+from contextlib import closing
+
+import pytest
+
+from models.db.base import database
+from tests.blueprints.console.acting import Desk
+from tests.support import ROOT
+
+pytestmark = pytest.mark.sqlite
+
+DATA = ROOT / "tests" / "data"
+RELEASES = sorted(path.stem for path in DATA.glob("*.sql"))
+ORDER = "shop/2026-1004"  # every kept database has it
+# What a release wrote of a step, or an exception: who, the sentence, and its code now.
+WRITTEN = [
+    ("merchant", "created", "created"),
+    ("seed", "seeded", "seeded"),
+    ("payer", "the payer says that it is paid", "claimed"),
+    ("operator", "accepted", "accepted"),
+    ("service", "accepted by rule", "accepted_by_rule"),
+    ("operator", "marked paid", "marked_paid"),
+    ("channel", "the channel was asked", "channel_asked"),
+    ("service", "settled", "settled"),
+    ("service", "expired", "expired"),
+    ("service", "the settlement delay is over", "settlement_delay_over"),
+    ("operator", "paid an amount that does not match", "wrong_amount_ended"),
+    ("channel", "refused: 余额不足 100%", "refused"),
+]
+OWN_WORDS = [
+    ("operator", "wrong card 卡号 100%(text)s"),
+    ("operator", "refused: by the bank"),
+    ("operator", "exception wrong_amount: see the e-mail"),
+    ("operator", "exception paid_twice: refund"),  # no such exception was settled so
+    ("service", "exception reversed: failed although completed"),  # no such exception is there
+    ("channel", "trade closed"),
+    ("channel", ""),
+    ("channel", "accepted"),
+]
+# The kind of an exception, its detail, the code of that, how it was settled.
+RAISED = [
+    ("wrong_amount", "paid an amount that does not match", "paid_other_amount", "refund"),
+    ("wrong_amount", "paid an amount that does not match", "paid_other_amount", None),
+    ("late_payment", "paid after it was cancelled", "paid_after_end", None),
+    ("paid_twice", "paid once more, under another number", "paid_again", None),
+    ("paid_twice", "paid after an operator had credited other money", "paid_after_credit", "credit"),
+    ("payout_conflict", "paid out although cancelled", "payout_unexpected", None),
+    ("payout_conflict", "paid out an amount that does not match", "payout_other_amount", None),
+    ("reversed", "failed although completed", "payout_returned", None),
+    ("reversed", "说不清", "text", None),
+    ("unknown_outcome", "read timed out", "no_answer", None),
+]
+
+
+@pytest.fixture(params=RELEASES)
+def old(request, tmp_path):
+    """The database of a release, open; the instance folder of its service is beside it."""
+    folder = tmp_path / "instance"
+    folder.mkdir()
+    shutil.copy(DATA / f"{request.param}.key", folder / "vault.key")
+    with closing(sqlite3.connect(folder / "orders.sqlite", isolation_level=None)) as opened:
+        opened.executescript((DATA / f"{request.param}.sql").read_text("utf-8"))
+        yield opened
+
+
+@pytest.fixture
+def instance(old, tmp_path):
+    """The instance folder of a service of that release."""
+    return tmp_path / "instance"
+
+
+@pytest.fixture
+def order_no(old):
+    """The number of the order that the tests write to."""
+    return old.execute('SELECT order_no FROM "order" WHERE merchant_order_no = ?', (ORDER,)).fetchone()[0]
+
+
+@pytest.fixture
+def written(old):
+    """`written(who, why)` writes a line of the order's history as that release did."""
+    line = (
+        'INSERT INTO history (order_id, "before", "after", who, why, at) '
+        'SELECT id, status, status, ?, ?, createtime FROM "order" WHERE merchant_order_no = ?'
+    )
+    return lambda who, why: old.execute(line, (who, why, ORDER))
+
+
+@pytest.fixture
+def raised(old, written):
+    """`raised(kind, detail, resolution)` opens an exception of the order as that release did, and settles it."""
+    row = (
+        "INSERT INTO payment_exception (order_id, kind, amount, reference, detail, createtime, resolution, resolved_by,"
+        " resolvedtime) SELECT id, ?, 100, ?, ?, createtime, ?, 'operator', createtime + 60"
+        ' FROM "order" WHERE merchant_order_no = ?'
+    )
+
+    def write(kind, detail, resolution=None):
+        number = f"R-{old.execute('SELECT COUNT(*) FROM payment_exception').fetchone()[0]}"
+        old.execute(row, (kind, number, detail, resolution, ORDER))
+        written("service", f"exception {kind}: {detail}")
+        if resolution:
+            written("operator", f"exception {kind}: {resolution}")
+
+    return write
+
+
+@pytest.fixture
+def upgraded(old, request):
+    """`upgraded()`: brings the database up to date."""
+
+    def upgrade():
+        old.close()
+        assert request.getfixturevalue("flask")("db", "migrate").exit_code == 0
+
+    return upgrade
+
+
+def test_every_order_tells_the_same_sentences(old, upgraded, story):
+    steps = 'SELECT order_no, why FROM history JOIN "order" ON "order".id = order_id ORDER BY history.id'
+    causes = 'SELECT order_no, detail FROM payment_exception JOIN "order" ON "order".id = order_id'
+    before, details = old.execute(steps).fetchall(), old.execute(causes).fetchall()
+    upgraded()
+    orders = {number: story(number) for number in {number for number, _ in before}}
+    for number, told in orders.items():
+        sentences = ["a notice of the channel" if why == "notice" else why for no, why in before if no == number]
+        assert [line["why"] for line in told["history"]] == sentences
+        assert [each["detail"] for each in told["exceptions"]] == [text for no, text in details if no == number]
+    codes = [line["code"] for told in orders.values() for line in told["history"] + told["exceptions"]]
+    assert len(codes) > 200
+    assert codes.count("text") == len([why for _, why in before if why == "unknown account"])
+
+
+def test_every_sentence_of_a_release_gets_its_code(written, upgraded, story, order_no):
+    for who, why, _ in WRITTEN:
+        written(who, why)
+    upgraded()
+    lines = story(order_no)["history"][-len(WRITTEN) :]
+    assert [(line["who"], line["why"], line["code"]) for line in lines] == WRITTEN
+
+
+def test_own_words_stay_as_they_are(written, raised, upgraded, story, order_no):
+    raised("paid_twice", "paid once more, under another number", "credit")
+    for line in OWN_WORDS:
+        written(*line)
+    upgraded()
+    lines = story(order_no)["history"][-len(OWN_WORDS) :]
+    assert [(line["who"], line["why"]) for line in lines] == OWN_WORDS
+    assert {line["code"] for line in lines} == {"text"}
+
+
+def test_an_exception_names_the_line_that_opened_it(raised, upgraded, story, order_no):
+    for kind, detail, _, resolution in RAISED:
+        raised(kind, detail, resolution)
+    upgraded()
+    found = story(order_no)["exceptions"]
+    assert [(each["kind"], each["detail"], each["code"], each["resolution"]) for each in found] == RAISED
+    rows = database.execute_sql(
+        "SELECT each.code = line.code, each.order_id = line.order_id, line.who FROM payment_exception AS each "
+        "JOIN history AS line ON line.id = each.history_id"
+    ).fetchall()
+    assert len(rows) >= len(RAISED)
+    assert set(rows) == {(1, 1, "service")}
+
+
+def test_a_channel_s_later_silence_keeps_the_line_of_the_first(old, raised, upgraded, story, order_no):
+    raised("unknown_outcome", "read timed out")
+    old.execute("UPDATE payment_exception SET detail = 'no route', createtime = createtime + 600 WHERE amount = 100")
+    upgraded()
+    told = story(order_no)
+    assert told["history"][-1]["why"] == "exception unknown_outcome: read timed out"
+    assert told["exceptions"][-1]["detail"] == "no route"
+
+
+@pytest.mark.parametrize(
+    ("language", "heading", "texts"),
+    [
+        (
+            "en",
+            "Timeline",
+            (
+                "Wrong amount paid an amount that does not match",
+                "Payout conflict paid out although cancelled",
+                "the payer says that it is paid · payer",
+                "wrong card 卡号 · operator",
+                "settled: Refunded operator",
+            ),
+        ),
+        (
+            "zh",
+            "时间线",
+            (
+                "金额不符 付款金额不符",
+                "代付结果冲突 订单状态为已取消，渠道却已付款",
+                "付款人表示已付款 · 付款人",
+                "wrong card 卡号 · 操作员",
+                "已处理: 已退款",
+            ),
+        ),
+    ],
+)
+def test_its_page_tells_each_exception_once_in_the_reader_s_language(
+    written, raised, upgraded, order_no, request, language, heading, texts
+):
+    raised("wrong_amount", "paid an amount that does not match", "refund")
+    raised("payout_conflict", "paid out although cancelled")
+    written("payer", "the payer says that it is paid")
+    written("operator", "wrong card 卡号")
+    upgraded()
+    desk = Desk(request.getfixturevalue("sign_in"))
+    desk.client.get(f"/console/language/{language}?to=/console/")
+    shown = desk.order(order_no).text
+    timeline = shown[shown.index(heading) :]
+    assert [timeline.count(text) for text in texts] == [1] * len(texts), timeline

@@ -22,7 +22,7 @@ from models.db.base import database
 from models.tables.channel import Channel
 from models.tables.order import Order
 from runtime import current
-from services.callbacks import outbox
+from services.callbacks import delivery
 from services.channels.calls import driver_of
 from services.ledger import accounts, integrity
 from services.orders import due as reconciliation
@@ -155,7 +155,7 @@ def due(app: Any) -> Any:
             return reconciliation.sweep(InlinePool(**interruption))  # type: ignore[arg-type]
 
         def callbacks(self) -> int:
-            return outbox.sweep(InlinePool())  # type: ignore[arg-type]
+            return delivery.sweep(InlinePool())  # type: ignore[arg-type]
 
         def __call__(self) -> int:
             return self.orders() + self.callbacks()

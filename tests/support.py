@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from ipaddress import IPv4Address
@@ -259,19 +260,27 @@ class InlinePool:
 
     def __init__(self, meanwhile: Callable[[], Any] = lambda: None):
         self._meanwhile = meanwhile
+        self.sweeping = nullcontext()
 
-    def reserve(self, party: int) -> int:
-        return 1000
+    def take_announced(self) -> set[int]:
+        return set()
 
-    def give_back(self, party: int, room: int, more: bool = True) -> None:
-        pass
+    def unseen(self, tenants: Any) -> list[int]:
+        return []
 
-    def whose_turn(self, parties: Any, went_well: Any) -> Any:
-        return parties
+    def choose(self, tenants: Any, rows_of: Any) -> list[Any]:
+        return [row for tenant in tenants for row in rows_of(tenant, 1000)]
 
-    def submit(self, party: int, work: Any, item: Any, more: Any) -> None:
+    def submit(self, tenant: int, work: Any, item: Any) -> None:
         self._meanwhile()
         work(item)
+
+
+class CrashedPool(InlinePool):
+    """Takes the work and does nothing of it, as a process does that is killed."""
+
+    def submit(self, tenant: int, work: Any, item: Any) -> None:
+        pass
 
 
 def https_certificate(folder: Path, name: str) -> Path:

@@ -151,7 +151,7 @@ class Money(RuleBasedStateMachine):
 
     def _sweep(self) -> None:
         class Pool(InlinePool):
-            def submit(self, party: int, work: Any, item: Any, more: Any) -> None:
+            def submit(self, tenant: int, work: Any, item: Any) -> None:
                 with suppress(Crash):  # as the pool of workers does: the claim runs out
                     work(item)
 

@@ -11,7 +11,7 @@ from blueprints.openapi.examples import example_of
 from models.tables.order import CANCELLED, COMPLETED, CONFIRMED, PAID, STATUSES
 from schemas.meanings import meaning_of
 from schemas.responses import Event
-from services.callbacks.outbox import PAUSES, TIMEOUT
+from services.callbacks.delivery import PAUSES, TIMEOUT
 
 # Type, the statuses that its order can have (the first is the example's), when it is sent.
 TYPES = (

@@ -9,7 +9,7 @@ import business_clock
 from models.tables.merchant import Merchant
 from models.tables.order import BUY, COMPLETED, Order
 from schemas.views import order_view
-from services.callbacks import outbox
+from services.callbacks import delivery, outbox
 from services.errors import N_, OperatorError
 
 TYPE = "test"
@@ -62,7 +62,7 @@ class Outcome:
             return ""
         if self.status is not None:
             return STATUSES.get(self.status) or STATUSES.get(self.status // 100 * 100, NO_ANSWER)
-        late = self.milliseconds >= outbox.TIMEOUT * 1000 - 500
+        late = self.milliseconds >= delivery.TIMEOUT * 1000 - 500
         return LATE if late else ERRORS.get(self.answer.partition(":")[0], NO_ANSWER)
 
 
@@ -88,5 +88,5 @@ def callback(merchant: Merchant) -> Outcome:
     if not merchant.callback_url:
         raise OperatorError(N_("%(key)s has no callback URL"), key=merchant.key)
     webhook_id, started = outbox.new_webhook_id(), time.monotonic()
-    status, answer = outbox.send(merchant, webhook_id, _body(business_clock.now()))
+    status, answer = delivery.send(merchant, webhook_id, _body(business_clock.now()))
     return Outcome(webhook_id, status, round((time.monotonic() - started) * 1000), answer)

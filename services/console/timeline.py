@@ -22,7 +22,7 @@ from models.tables.order import (
     PaymentException,
 )
 from models.tables.outbox import Callback, CallbackAttempt
-from services.callbacks import http, outbox
+from services.callbacks import delivery, http
 from services.errors import OperatorError
 from services.orders import claims, create
 from services.orders.lifecycle import settled
@@ -199,8 +199,8 @@ def callback_timeline(webhook_id: str) -> CallbackTimeline:
     return CallbackTimeline(
         found,
         list(attempts),
-        masking.address(outbox.address_of(found.merchant)),
-        outbox.headers_of(found.webhook_id, "", "") | {"User-Agent": http.USER_AGENT},
+        masking.address(delivery.address_of(found.merchant)),
+        delivery.headers_of(found.webhook_id, "", "") | {"User-Agent": http.USER_AGENT},
         _audit("callback", [webhook_id]),
     )
 

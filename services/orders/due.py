@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import logging
+from functools import partial
+
+from peewee import SQL, fn
 
 import business_clock
 from gateways.base import ChannelRefused, ChannelUnknown, Report, State
+from models.db.base import Statement
 from models.db.writer import transaction
+from models.tables.channel import Channel
 from models.tables.maintenance import paused_since
 from models.tables.order import BUY, CANCELLED, COMPLETED, CONFIRMED, PAID, PAYOUT_IN_PROGRESS, PENDING, SELL, Order
 from services.channels.bulkhead import channel_slot
@@ -15,15 +20,31 @@ from services.errors import N_, OperatorError
 from services.merchants import cache
 from services.orders import attempts, claims, create, lifecycle, payouts, positions, settle
 from services.orders.reasons import Why, because
-from services.platform.fair_pool import Due, FairPool, start_due
+from services.platform.worker_pool import WorkerPool
 from services.security import sandbox_guard, second_operator
 
 log = logging.getLogger(__name__)
 
 LONGEST_PAUSE = 300
 SILENT_FOR = 7 * 86_400  # seconds for which a channel that does not answer that is asked again
-# A withdrawal never waits behind questions about deposits.
-DUE = Due(Order, Order.channel, lanes=[Order.order_type == SELL, Order.order_type == BUY])
+
+_channels_due = Statement(
+    lambda v: Channel.select().where(
+        fn.EXISTS(
+            Order.select(SQL("1")).where(
+                Order.channel == Channel.id, Order.order_type.in_((SELL, BUY)), Order.due_at <= v.now
+            )
+        )
+    )
+)
+_due_of = Statement(
+    lambda v: (
+        Order.select()
+        .where(Order.channel == v.channel, Order.order_type == v.order_type, Order.due_at <= v.now)
+        .order_by(Order.due_at)
+        .limit(v.limit)
+    )
+)
 
 
 def _pause(asks: int, first: int = 1) -> int:
@@ -31,9 +52,33 @@ def _pause(asks: int, first: int = 1) -> int:
     return min(first * 2 ** min(asks, 20), LONGEST_PAUSE)
 
 
-def sweep(pool: FairPool) -> int:
-    """Start the act of each order that is due and that the pool has room for; how many were started."""
-    return start_due(pool, DUE, advance, LEASE)
+def sweep(pool: WorkerPool) -> int:
+    """Start the act of each due order that the pool has a worker for; return how many were started."""
+    with pool.sweeping:
+        pool.take_announced()  # all channels are looked at each time: they are few
+        now = business_clock.now()
+        channels = {channel.id: channel for channel in _channels_due.models(Channel, now=now)}
+        due = pool.choose(channels, partial(_due_orders, now))
+        for order in (claimed := _claim(due, now + LEASE)):
+            order.channel = channels[order.channel_id]
+            pool.submit(order.channel_id, advance, order)
+    return len(claimed)
+
+
+def _due_orders(now: int, channel_id: int, limit: int) -> list[Order]:
+    """Return a channel's due orders, longest due first; a withdrawal never waits behind deposits."""
+    orders: list[Order] = []
+    for order_type in (SELL, BUY):
+        orders += _due_of.models(Order, channel=channel_id, order_type=order_type, now=now, limit=limit - len(orders))
+    return orders
+
+
+@transaction
+def _claim(orders: list[Order], until: int) -> list[Order]:
+    """Claim orders until a Unix time; return those that no other process claimed first."""
+    ordered = sorted(orders, key=lambda order: order.id)  # the same order in each process: no deadlocks
+    claimed = {order.id for order in ordered if order.claim(until)}
+    return [order for order in orders if order.id in claimed]
 
 
 @transaction

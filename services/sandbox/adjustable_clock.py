@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from math import ceil
 
@@ -15,7 +16,7 @@ from models.tables.order import Order
 from models.tables.outbox import Callback
 from runtime import Part, current
 from services.errors import N_, OperatorError
-from services.platform.fair_pool import FairPool
+from services.platform.worker_pool import WorkerPool
 from services.sandbox import clock_offset, simulator
 
 MOST_AHEAD = 3_660 * 86_400  # seconds
@@ -37,27 +38,25 @@ class Moved:
 
 @dataclass(frozen=True)
 class Sweeps:
-    """The jobs that do what is due: `hurry` has them look now, `pools` do the work."""
+    """The jobs that do what is due: `hurry` runs them now, `pools` are their workers."""
 
     hurry: Callable[[], None]
-    pools: tuple[FairPool, ...]
+    pools: tuple[WorkerPool, ...]
 
-    def settled(self) -> bool:
-        """Is nothing due, and nobody at work? Else they are told to hurry."""
-        before = [pool.at_rest() for pool in self.pools]
-        due = next_due()
-        is_settled = (
-            None not in before
-            and (due is None or due > business_clock.now())
-            and before == [pool.at_rest() for pool in self.pools]
-        )
-        if not is_settled:
+    def is_idle(self) -> bool:
+        """Return whether nothing is due and no work is under way; otherwise run the jobs now."""
+        with ExitStack() as no_sweep_begins:
+            for pool in self.pools:
+                no_sweep_begins.enter_context(pool.sweeping)
+            # In this order: work that ends just now may have made more due.
+            is_idle = all(pool.is_idle() for pool in self.pools) and not _is_anything_due()
+        if not is_idle:
             self.hurry()
-        return is_settled
+        return is_idle
 
     def wait(self, give_up: float) -> bool:
-        """Until it is settled, to `give_up` (monotonic); was it?"""
-        while not self.settled():
+        """Wait until nothing is due, to `give_up` (monotonic) at the longest; return whether that was reached."""
+        while not self.is_idle():
             if time.monotonic() > give_up:
                 return False
             time.sleep(LOOK_SECONDS)
@@ -80,6 +79,11 @@ def next_due() -> int | None:
     ]
     planned = [plan.at for plan in simulator.planned()[:1]]
     return min((at for at in [*rows, *planned] if at is not None), default=None)
+
+
+def _is_anything_due() -> bool:
+    due = next_due()
+    return due is not None and due <= business_clock.now()
 
 
 def move(seconds: int) -> Moved:

@@ -2,12 +2,12 @@
 
 import runpy
 
-from services.callbacks import outbox
+from services.callbacks import delivery
 from services.orders import due
 
 # Shorter than a lease may be in earnest: an act that takes longer is done twice, which must change nothing.
-outbox.LEASE = due.LEASE = 2
-outbox.PAUSES = (1, *outbox.PAUSES[1:])
+delivery.LEASE = due.LEASE = 2
+delivery.PAUSES = (1, *delivery.PAUSES[1:])
 
 if __name__ == "__main__":
     runpy.run_path("app.py", run_name="__main__")

@@ -14,7 +14,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from blueprints.api.operations import OPERATIONS
-from services.callbacks import outbox
+from services.callbacks import delivery
 from services.platform import heartbeats
 from tests.support import signature, signed
 
@@ -46,7 +46,7 @@ def settings_of_app():
 @pytest.fixture
 def contract(app):
     """The document as it is served: `contract(name)` is the operation with this operationId."""
-    heartbeats.beating("callbacks", outbox.sweep)  # else it would not be ready: no jobs run here
+    heartbeats.beating("callbacks", delivery.sweep)  # else it would not be ready: no jobs run here
     schema = schemathesis.openapi.from_dict(app.test_client().get("/openapi.json").json)
     schema.app = app
     operations = [found.ok() for found in schema.get_all_operations()]

@@ -12,10 +12,9 @@ import settings
 from models.tables.merchant import Merchant
 from models.tables.order import Order
 from models.tables.outbox import Callback
-from services.callbacks import outbox
-from services.platform.fair_pool import Due, FairPool
-from tests import postgres
-from tests.support import Api, InlinePool, Receiver, completed, free_port, until
+from services.callbacks import delivery
+from services.platform.worker_pool import Standing, WorkerPool
+from tests.support import Api, CrashedPool, InlinePool, Receiver, completed, free_port, until
 
 pytestmark = pytest.mark.usefixtures("slow")  # most of it waits
 
@@ -23,7 +22,7 @@ pytestmark = pytest.mark.usefixtures("slow")  # most of it waits
 @pytest.fixture
 def pool():
     """The real pool, as large as the service's."""
-    made = FairPool(settings.Settings.callback_workers, "test")
+    made = WorkerPool(settings.Settings.callback_workers, "test")
     yield made
     made.stop()
 
@@ -57,7 +56,7 @@ def sweep_until(pool, condition, seconds=20):
     """Sweep again and again, as the job does, until the condition holds."""
 
     def swept():
-        outbox.sweep(pool)
+        delivery.sweep(pool)
         return condition()
 
     until(swept, seconds)
@@ -76,8 +75,8 @@ def test_a_slow_merchant_delays_no_other(api, other, shop, other_shop, pool, gat
 def test_merchants_that_always_answer_slowly_do_not_have_all_workers(
     api, other, shop, other_shop, newcomer, gate, monkeypatch
 ):
-    monkeypatch.setattr(outbox, "SLOW", 0.5)
-    pool, slow, (quick, quick_shop) = FairPool(2, "test"), ((api, shop), (other, other_shop)), newcomer
+    monkeypatch.setattr(delivery, "SLOW", 0.5)
+    pool, slow, (quick, quick_shop) = WorkerPool(2, "test"), ((api, shop), (other, other_shop)), newcomer
     for merchant, server in slow:
         server.answer = lambda request: time.sleep(0.6) or Response("at last")
         for _ in range(2):
@@ -114,7 +113,7 @@ def test_two_merchants_that_were_quick_and_turn_slow_delay_no_third(api, other, 
 
 @pytest.mark.parametrize("headers", [{}, {"Content-Length": "2000"}])
 def test_a_merchant_that_drips_its_answer_is_given_up(headers, api, shop, pool, gate, tries, monkeypatch):
-    monkeypatch.setattr(outbox, "TIMEOUT", 1.0)
+    monkeypatch.setattr(delivery, "TIMEOUT", 1.0)
 
     def drip():
         while not gate.opened.wait(0.2):
@@ -122,7 +121,7 @@ def test_a_merchant_that_drips_its_answer_is_given_up(headers, api, shop, pool, 
 
     shop.answer = lambda request: Response(drip(), 500, headers)
     completed(api)
-    outbox.sweep(pool)
+    delivery.sweep(pool)
     until(tries)
 
 
@@ -140,14 +139,14 @@ def test_a_merchant_that_drips_its_headers_is_given_up(name_takes, api, flask, p
             while not gate.opened.wait(0.2):
                 self.wfile.write(b".")
 
-    monkeypatch.setattr(outbox, "TIMEOUT", 1.0)
+    monkeypatch.setattr(delivery, "TIMEOUT", 1.0)
     monkeypatch.setattr(socket, "getaddrinfo", slowly)
     with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Drip) as server:
         server.daemon_threads = True
         threading.Thread(target=server.serve_forever, args=[0.05], daemon=True).start()
         flask("merchant", "set", "demo", "--callback-url", f"http://127.0.0.1:{server.server_address[1]}/")
         completed(api)
-        outbox.sweep(pool)
+        delivery.sweep(pool)
         try:
             until(tries)
         finally:
@@ -164,26 +163,16 @@ def test_a_dead_merchant_delays_no_other(api, other, flask, other_shop, pool):
 
 
 def test_a_callback_that_its_worker_never_finished_is_taken_up_again(api, shop, due, ahead):
-    class Crashed(InlinePool):
-        """Takes the work and does nothing of it, as a process does that is killed."""
-
-        def submit(self, party, work, item, more):
-            pass
-
     completed(api)
-    assert outbox.sweep(Crashed()) == 1
+    assert delivery.sweep(CrashedPool()) == 1
     assert due.callbacks() == 0
     ahead(60)
     assert due.callbacks() == 1
     assert shop.got[0].event["type"] == "order.completed"
 
 
-def test_a_merchant_with_much_to_hear_has_no_more_than_a_quarter_of_the_workers(api, flask, shop, pool, monkeypatch):
-    under_way, most, lock, claim = [], [], threading.Lock(), Due.claim
-
-    def claim_slowly(*arguments):
-        time.sleep(0.05)  # as where much else is written, and other workers end meanwhile
-        return claim(*arguments)
+def test_a_merchant_with_many_callbacks_has_no_more_than_a_quarter_of_the_workers(api, flask, shop, pool):
+    under_way, most, lock = [], [], threading.Lock()
 
     def answer(request):
         with lock:
@@ -195,7 +184,6 @@ def test_a_merchant_with_much_to_hear_has_no_more_than_a_quarter_of_the_workers(
         return Response("heard")
 
     shop.answer = answer
-    monkeypatch.setattr(Due, "claim", claim_slowly)
     flask("merchant", "set", "demo", "--events", "paid,confirmed,completed")
     for _ in range(45):
         completed(api)
@@ -203,17 +191,21 @@ def test_a_merchant_with_much_to_hear_has_no_more_than_a_quarter_of_the_workers(
     assert 1 < max(most) <= settings.Settings.callback_workers // 4
 
 
-def test_one_sweep_tells_a_quick_merchant_all_that_waits_for_it(api, shop, pool):
+def test_a_merchant_is_sent_all_its_callbacks_without_waiting_for_the_next_interval(api, shop):
     for _ in range(20):
         completed(api)
-    outbox.sweep(pool)
+    woken = threading.Event()
+    pool = WorkerPool(8, "test", wake=woken.set)
+    delivery.sweep(pool)
 
-    def told():
-        if postgres.IN_USE:  # there a worker passes over the row that another one looks at, until the next sweep
-            outbox.sweep(pool)
+    def swept():
+        if woken.is_set():
+            woken.clear()
+            delivery.sweep(pool)
         return len(shop.got) == 20
 
-    until(told)
+    until(swept)
+    pool.stop()
     assert len({received.headers["Webhook-Id"] for received in shop.got}) == 20
 
 
@@ -260,7 +252,7 @@ def silent():
 
 @pytest.fixture
 def few_workers():
-    made = FairPool(8, "test")
+    made = WorkerPool(8, "test")
     yield made
     made.stop()
 
@@ -270,14 +262,14 @@ def few_workers():
 def test_hundreds_of_dead_merchants_delay_none_that_is_well(
     restarted, how, silent, api, shop, dead_merchants, few_workers, monkeypatch
 ):
-    monkeypatch.setattr(outbox, "TIMEOUT", 3.0)
+    monkeypatch.setattr(delivery, "TIMEOUT", 3.0)
     completed(api)
     if restarted:  # what went well is on record, and this pool has not seen it
-        outbox.sweep(InlinePool())
+        delivery.sweep(InlinePool())
     else:
         sweep_until(few_workers, lambda: shop.got)
     dead_merchants(300, {"silent": silent, "refused": f"http://127.0.0.1:{free_port()}/"}.get(how, "http://x.invalid/"))
-    outbox.sweep(few_workers)
+    delivery.sweep(few_workers)
     completed(api)
     sweep_until(few_workers, lambda: len(shop.got) == 2)
 
@@ -288,8 +280,9 @@ def test_how_a_merchants_callbacks_went_is_on_record_for_the_next_start(api, oth
     other_shop.answers(500)
     due.callbacks()
     ids = {key: Merchant.get(Merchant.key == key).id for key in ("demo", "other")}
-    assert outbox.DUE.went_well([*ids.values(), 99]) == {ids["demo"]: True, ids["other"]: False}
+    standings = dict(delivery.standings_on_record([*ids.values()]))
+    assert standings == {ids["demo"]: Standing.GOOD, ids["other"]: Standing.FAILING}
     other_shop.answers(200)
     ahead(60)
     due.callbacks()
-    assert outbox.DUE.went_well([ids["other"]]) == {ids["other"]: True}
+    assert dict(delivery.standings_on_record([ids["other"]])) == {ids["other"]: Standing.GOOD}

@@ -10,7 +10,7 @@ import threading
 import pytest
 
 from gateways import http
-from services.callbacks import outbox
+from services.callbacks import delivery
 from tests.support import completed, until
 
 pytestmark = pytest.mark.usefixtures("slow")  # most of it waits
@@ -43,7 +43,7 @@ def reset(carrier, over):
 @pytest.fixture
 def hostile(flask, monkeypatch):
     """`hostile(serve)` has the merchant `demo` have this server, which gets `(socket, is the test over?)`."""
-    monkeypatch.setattr(outbox, "TIMEOUT", 2.0)
+    monkeypatch.setattr(delivery, "TIMEOUT", 2.0)
     over, stack = threading.Event(), contextlib.ExitStack()
 
     def start(serve, scheme="http"):
@@ -95,7 +95,7 @@ def test_whatever_a_server_sends_the_attempt_ends_and_is_on_record(serve, scheme
     worker.join(40)
     assert not worker.is_alive()
     (attempt,) = tries()
-    assert (attempt["status"], len(attempt["answer"]) <= outbox.KEPT) == (status, True)
+    assert (attempt["status"], len(attempt["answer"]) <= delivery.KEPT) == (status, True)
 
 
 @pytest.mark.parametrize(

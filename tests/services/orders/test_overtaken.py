@@ -54,7 +54,7 @@ def test_silence_is_seen_though_another_worker_took_the_order_up_meanwhile(api, 
     class AtWork(InlinePool):
         """Takes the work up and is not done with it."""
 
-        def submit(self, party, work, item, more):
+        def submit(self, tenant, work, item):
             taken.append(item)
 
     def slow_and_silent(self, payment):

@@ -14,14 +14,14 @@ SPENT = (994_990, 0)
 class CrashesBefore(InlinePool):
     """A worker that dies with the order in its hands, before it spoke to the channel."""
 
-    def submit(self, party, work, item, more):
+    def submit(self, tenant, work, item):
         self.died = item
 
 
 class CrashesAfter(InlinePool):
     """A worker that dies when the channel has the payout and the service does not know yet."""
 
-    def submit(self, party, work, item, more):
+    def submit(self, tenant, work, item):
         payouts.hand_over(item)
 
 

@@ -20,7 +20,7 @@ def test_a_commit_that_wakes_the_sweep_while_the_jobs_are_stopped_holds_nothing_
 
     @transaction
     def write():
-        after_commit(lambda: wakers[0]())
+        after_commit(lambda: wakers[0](1))
         begun.set()
         assert go_on.wait(60)
 

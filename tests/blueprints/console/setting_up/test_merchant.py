@@ -6,7 +6,7 @@ import pytest
 from werkzeug import Response
 
 from schemas.views import order_view
-from services.callbacks import outbox
+from services.callbacks import delivery
 from tests.blueprints.console.setting_up.filling import Page
 from tests.support import Api, free_port
 
@@ -226,7 +226,7 @@ def test_what_went_wrong_with_a_test_callback_is_said_in_plain_words(fill, shop,
 
 
 def test_nobody_there_and_nobody_in_time_are_told_apart(fill, flask, shop, monkeypatch):
-    monkeypatch.setattr(outbox, "TIMEOUT", 1.0)
+    monkeypatch.setattr(delivery, "TIMEOUT", 1.0)
     shop.answer = lambda request: time.sleep(2) or Response("late")
     assert "did not answer within" in fill("merchant/demo", "/test").text
     flask("merchant", "set", "demo", "--callback-url", f"http://127.0.0.1:{free_port()}/hook")

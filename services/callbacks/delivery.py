@@ -1,0 +1,222 @@
+"""Delivery of callbacks: select due rows, claim them, send each as a signed POST, record the attempt.
+
+A callback is sent up to eight times:
+
+    failed attempt    the next follows after (10 % more or less)
+    1                 5 seconds
+    2                 5 minutes
+    3                 30 minutes
+    4                 2 hours
+    5                 5 hours
+    6, 7              10 hours
+    8, or a 410       never: it has failed, until someone redelivers it
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+from collections.abc import Iterator
+from functools import partial
+from http.client import HTTPException
+from math import ceil
+from typing import Any
+from urllib.parse import urljoin
+
+import requests
+from peewee import SQL, Case, fn
+from urllib3.exceptions import HTTPError
+
+import business_clock
+from gateways.http import Deadline
+from models.db.base import Statement
+from models.db.writer import transaction
+from models.tables.merchant import Merchant
+from models.tables.outbox import DEAD, DELIVERED, WAITING, Callback, CallbackAttempt
+from runtime import current
+from services.callbacks import http
+from services.merchants import cache
+from services.platform.worker_pool import Standing, WorkerPool
+from services.security import vault
+from services.security.signing import sign_webhook
+
+log = logging.getLogger(__name__)
+
+PAUSES = (5, 300, 1_800, 7_200, 18_000, 36_000, 36_000)  # seconds after the first to the seventh failed attempt
+TIMEOUT = 10.0
+LEASE = 25  # seconds that one attempt may take; a claim lapses then, and the callback is due again
+CLOCK_SKEW = 5  # seconds that the clocks of hosts may differ
+SLOW = 2.0  # seconds after which a delivery counts as a failure when workers are shared out
+KEPT = 1024  # bytes of a response that are stored
+GONE = 410
+
+_merchants_due = Statement(
+    lambda v: Merchant.select(Merchant.id).where(
+        fn.EXISTS(Callback.select(SQL("1")).where(Callback.merchant == Merchant.id, Callback.due_at <= v.now))
+    )
+)
+_due_of = Statement(
+    lambda v: (
+        Callback.select()
+        .where(Callback.merchant == v.merchant, Callback.due_at <= v.now)
+        .order_by(Callback.due_at)
+        .limit(v.limit)
+    )
+)
+
+
+def sweep(pool: WorkerPool) -> int:
+    """Start an attempt for each due callback that the pool has a worker for; return how many were started."""
+    with pool.sweeping:
+        now = business_clock.now()
+        merchants = pool.take_announced() or [row.id for row in _merchants_due.all(now=now)]
+        if unseen := pool.unseen(merchants):
+            pool.learn(dict(standings_on_record(unseen)))
+        due = pool.choose(merchants, partial(_due_callbacks, now))
+        claimed = _claim(due, now + LEASE)
+        for callback in claimed:
+            pool.submit(callback.merchant_id, deliver, callback)
+    return len(claimed)
+
+
+def _due_callbacks(now: int, merchant_id: int, limit: int) -> list[Callback]:
+    """Return a merchant's due callbacks, oldest first, each with its merchant: a worker reads nothing."""
+    callbacks = _due_of.models(Callback, merchant=merchant_id, now=now, limit=limit)
+    for callback in callbacks:
+        callback.merchant = cache.by_id(merchant_id).merchant
+    return callbacks
+
+
+@transaction
+def _claim(callbacks: list[Callback], until: int) -> list[Callback]:
+    """Claim callbacks until a Unix time; return those that no other process claimed first."""
+    ordered = sorted(callbacks, key=lambda callback: callback.id)  # the same order in each process: no deadlocks
+    claimed = {callback.id for callback in ordered if callback.claim(until)}
+    return [callback for callback in callbacks if callback.id in claimed]
+
+
+def deliver(callback: Callback) -> bool:
+    """Send a claimed callback once and record the attempt; return whether it was delivered, and promptly."""
+    at, started = business_clock.now(), time.monotonic()
+    status, answer = send(callback.merchant, callback.webhook_id, callback.body)
+    took = time.monotonic() - started
+    delivered = status is not None and 200 <= status < 300
+    _record(callback, _state_after(callback, status, delivered), at, status, round(took * 1000), answer)
+    return delivered and took < SLOW
+
+
+def _state_after(callback: Callback, status: int | None, delivered: bool) -> dict[str, Any]:
+    """Return the columns of a callback that follow from an attempt."""
+    now, attempts = business_clock.now(), callback.attempts + 1
+    columns = {"attempts": attempts, "updatetime": now, "due_at": None}
+    if delivered:
+        return {**columns, "state": DELIVERED}
+    if status == GONE or attempts > len(PAUSES):
+        log.warning("Callback %s failed after %d attempts", callback.webhook_id, attempts)
+        return {**columns, "state": DEAD}
+    return {**columns, "state": WAITING, "due_at": now + round(PAUSES[attempts - 1] * random.uniform(0.9, 1.1))}
+
+
+_outcome = Statement(
+    lambda v: Callback.update(attempts=v.attempts, updatetime=v.updatetime, due_at=v.due_at, state=v.state).where(
+        Callback.id == v.row, Callback.due_at == v.claimed, Callback.attempts == v.before
+    )
+)
+
+
+@transaction
+def _record(
+    callback: Callback, columns: dict[str, Any], at: int, status: int | None, milliseconds: int, answer: str
+) -> None:
+    """Store an attempt, and its outcome unless the claim lapsed or the callback was redelivered meanwhile."""
+    CallbackAttempt.add(callback=callback.id, at=at, status=status, milliseconds=milliseconds, answer=answer)
+    _outcome.run(row=callback.id, claimed=callback.due_at, before=callback.attempts, **columns)
+
+
+def address_of(merchant: Merchant) -> str:
+    """Where its callbacks go; "" for nowhere. A path alone is an address of this service: the demo inbox."""
+    return urljoin(current().settings.public_url, merchant.callback_url) if merchant.callback_url else ""
+
+
+def headers_of(webhook_id: str, timestamp: str, signature: str) -> dict[str, str]:
+    """The headers that a callback is sent with at that time."""
+    return {
+        "Content-Type": "application/json",
+        "webhook-id": webhook_id,
+        "webhook-timestamp": timestamp,
+        "webhook-signature": signature,
+    }
+
+
+def send(merchant: Merchant, webhook_id: str, body: str) -> tuple[int | None, str]:
+    """One signed POST: the HTTP status (None where there is none) and the first KiB of the answer or the error."""
+    if not merchant.callback_url:
+        return None, "the merchant has no callback_url"
+    now = int(time.time())
+    secrets_now = vault.valid_secrets(merchant, "callback_secret")
+    headers = headers_of(webhook_id, str(now), sign_webhook(secrets_now, webhook_id, now, body))
+    url, private_allowed = address_of(merchant), current().settings.private_callbacks_allowed
+    try:
+        with (
+            Deadline(TIMEOUT),
+            http.post(url, body.encode(), headers, timeout=TIMEOUT, private_allowed=private_allowed) as answer,
+        ):
+            return answer.status_code, _start_of(answer)
+    except (OSError, ValueError, HTTPError, HTTPException) as error:  # requests' own are OSErrors
+        return None, f"{type(error).__name__}: {error}"[:KEPT]
+
+
+def _start_of(answer: requests.Response) -> str:
+    """The first KiB as it was sent; what can't be read of it doesn't change the status."""
+    try:
+        start = answer.raw.read(KEPT, decode_content=False)
+    except (OSError, HTTPError, HTTPException) as error:
+        return f"({type(error).__name__} in the body)"
+    return start.decode("utf-8", "replace")
+
+
+# By the number of attempts: how long a callback may wait at most, claimed or put off.
+_LONGEST = Case(
+    Callback.attempts, [(tries, max(LEASE, ceil(pause * 1.1))) for tries, pause in enumerate(PAUSES, 1)], LEASE
+)
+
+
+@transaction
+def release() -> int:
+    """Make callbacks due that wait longer than they can have been put off, as the clock was set back; return how many.
+
+    The clock of another host that is sending may be a little ahead, so CLOCK_SKEW is allowed for.
+    """
+    now = business_clock.now()
+    stuck: int = Callback.update(due_at=now).where(Callback.due_at > now + _LONGEST + CLOCK_SKEW).execute()
+    return stuck
+
+
+def _newest(state: str) -> Any:
+    newest = Callback.select(Callback.createtime).where(Callback.merchant == Merchant.id, Callback.state == state)
+    return newest.order_by(Callback.createtime.desc()).limit(1)
+
+
+def _last_waiting() -> Any:
+    """Select when the callback was created that is due last, if it was tried: a put-off one is due after new ones."""
+    created = Case(None, [(Callback.attempts > 0, Callback.createtime)])
+    waiting = Callback.select(created).where(Callback.merchant == Merchant.id, Callback.due_at > 0)
+    return waiting.order_by(Callback.due_at.desc()).limit(1)
+
+
+AT_ONCE = 500  # merchants in one statement
+
+
+def standings_on_record(merchant_ids: list[int]) -> Iterator[tuple[int, Standing]]:
+    """Return, for each merchant, how its newest callback that was tried ended; a new process knows no more."""
+    for start in range(0, len(merchant_ids), AT_ONCE):
+        some = Merchant.id.in_(merchant_ids[start : start + AT_ONCE])
+        rows = Merchant.select(Merchant.id, _newest(DELIVERED), _newest(DEAD), _last_waiting()).where(some)
+        for merchant_id, delivered, *failures in rows.tuples():
+            failed = max((at for at in failures if at is not None), default=None)
+            if delivered is None and failed is None:
+                yield merchant_id, Standing.UNKNOWN
+            else:
+                is_good = delivered is not None and (failed is None or delivered >= failed)
+                yield merchant_id, Standing.GOOD if is_good else Standing.FAILING

@@ -1,0 +1,77 @@
+"""Background jobs at intervals: APScheduler, a heartbeat for each job, and going on after database errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from apscheduler.executors.pool import ThreadPoolExecutor
+from apscheduler.jobstores.base import JobLookupError
+from apscheduler.schedulers.background import BackgroundScheduler
+
+from runtime import current
+from services.platform import heartbeats, storage_health
+
+
+@dataclass(frozen=True)
+class Job:
+    """What runs, and how often.
+
+    Args:
+        seconds: from one run to the next.
+        limit: seconds without a completed run after which the job counts as late.
+        at_once: whether the first run is at the start, and not after the first interval.
+        instances: how many runs there may be at once; with 2, a job that is woken while it runs begins again at once.
+        wanted: whether the settings ask for it.
+    """
+
+    name: str
+    run: Callable[[], Any]
+    seconds: float
+    limit: int = heartbeats.SHORT
+    at_once: bool = False
+    instances: int = 1
+    wanted: bool = True
+
+
+class Scheduler:
+    """Runs jobs in threads of its own, at their intervals and when they are woken."""
+
+    def __init__(self) -> None:
+        self._threads = ThreadPoolExecutor()
+        self._scheduler = BackgroundScheduler(
+            timezone=UTC,
+            executors={"default": self._threads},
+            job_defaults={"coalesce": True, "misfire_grace_time": None},
+        )
+
+    def start(self, jobs: Iterable[Job]) -> None:
+        """Start the jobs that are wanted."""
+        for job in jobs:
+            if job.wanted:
+                run = current().bound(storage_health.surviving(heartbeats.beating(job.name, job.run, job.limit)))
+                options: dict[str, Any] = {"id": job.name, "name": job.name, "max_instances": job.instances}
+                if job.at_once:
+                    options["next_run_time"] = datetime.now(UTC)
+                self._scheduler.add_job(run, "interval", seconds=job.seconds, **options)
+        self._scheduler.start()
+
+    def wake(self, *names: str) -> None:
+        """Run these jobs now."""
+        for name in names:
+            with suppress(JobLookupError):  # it was stopped just now
+                self._scheduler.modify_job(name, next_run_time=datetime.now(UTC))
+
+    def wake_all(self) -> None:
+        """Run all jobs now."""
+        self.wake(*(job.id for job in self._scheduler.get_jobs()))
+
+    def stop(self) -> None:
+        """Start no more runs, and wait for those under way."""
+        heartbeats.forget()
+        # To wait here would hold a lock that `wake` needs, while a run may wait for the writer, which calls `wake`.
+        self._scheduler.shutdown(wait=False)
+        self._threads.shutdown()

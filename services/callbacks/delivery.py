@@ -36,7 +36,6 @@ from models.tables.merchant import Merchant
 from models.tables.outbox import DEAD, DELIVERED, WAITING, Callback, CallbackAttempt
 from runtime import current
 from services.callbacks import http
-from services.merchants import cache
 from services.platform.worker_pool import Standing, WorkerPool
 from services.security import vault
 from services.security.signing import sign_webhook
@@ -56,6 +55,7 @@ _merchants_due = Statement(
         fn.EXISTS(Callback.select(SQL("1")).where(Callback.merchant == Merchant.id, Callback.due_at <= v.now))
     )
 )
+_merchant_of = Statement(lambda v: Merchant.select().where(Merchant.id == v.merchant))
 _due_of = Statement(
     lambda v: (
         Callback.select()
@@ -83,8 +83,10 @@ def sweep(pool: WorkerPool) -> int:
 def _due_callbacks(now: int, merchant_id: int, limit: int) -> list[Callback]:
     """Return a merchant's due callbacks, oldest first, each with its merchant: a worker reads nothing."""
     callbacks = _due_of.models(Callback, merchant=merchant_id, now=now, limit=limit)
-    for callback in callbacks:
-        callback.merchant = cache.by_id(merchant_id).merchant
+    if callbacks:
+        (merchant,) = _merchant_of.models(Merchant, merchant=merchant_id)
+        for callback in callbacks:
+            callback.merchant = merchant
     return callbacks
 
 

@@ -43,8 +43,8 @@ class WorkerPool:
     success to become a good one.
 
     Nothing is queued: a sweep takes as many due rows from the database as there are free workers. A worker that ends
-    starts the next sweep if more is due to a good tenant; the others wait for the sweep at the next interval, so that
-    work that fails at once does not use up the processor.
+    starts the next sweep if more is due to a good tenant. The others wait for the sweep at the next interval, which
+    takes a quarter of the workers for them at most, so that work that fails at once does not use up the processor.
     """
 
     def __init__(self, workers: int, name: str, wake: Callable[[], None] = lambda: None):
@@ -100,18 +100,21 @@ class WorkerPool:
         """
         with self._lock:
             in_flight = self._in_flight.copy()
-        free = self._shared.copy()
+        free, starts = self._shared.copy(), self._own[Standing.GOOD]
         for tenant, count in in_flight.items():
             self._use(free, self._standing(tenant), count)
         chosen: list[T] = []
         lots = random.sample(range(len(Standing)), len(Standing))
         for tenant in sorted(tenants, key=lambda tenant: (lots[self._standing(tenant)], self._turn(tenant))):
             standing = self._standing(tenant)
+            is_good = standing is Standing.GOOD
             room = min(self._own[standing] - in_flight[tenant], *free[: standing + 1])
+            room = room if is_good else min(room, starts)
             rows = rows_of(tenant, room) if room > 0 else []
+            starts -= 0 if is_good else len(rows)
             self._use(free, standing, len(rows))
             chosen += rows
-            if len(rows) >= room and (rows or in_flight[tenant] or standing is Standing.GOOD):
+            if len(rows) >= room and (rows or in_flight[tenant] or is_good):
                 self._more.add(tenant)
         return chosen
 

@@ -32,12 +32,14 @@ class Tenants:
         return end[1]
 
     def sweep(self, *tenants):
-        """Take work as a sweep does; the tenants that it was taken of."""
-        taken = self.pool.choose(tenants, lambda tenant, limit: [tenant] * limit)
-        for tenant in taken:
-            self.pool.submit(tenant, self.work, tenant)
+        """Take work as sweeps do until they find no more; the tenants that it was taken of."""
+        all_taken = []
+        while taken := self.pool.choose(tenants, lambda tenant, limit: [tenant] * limit):
+            for tenant in taken:
+                self.pool.submit(tenant, self.work, tenant)
+            all_taken += taken
         until(lambda: sum(self.pool._in_flight.values()) == sum(self.under_way.values()))
-        return taken
+        return all_taken
 
     def end(self, *tenants, succeeded):
         """Let all work of these tenants end."""
@@ -118,6 +120,12 @@ def test_of_failing_tenants_the_one_that_waited_longest_comes_first(tenants):
 
 def test_of_unknown_tenants_the_newest_comes_first(tenants):
     assert tenants.sweep(NEW, NEW + 2, NEW + 1) == [NEW + 2, NEW + 1, NEW]
+
+
+def test_one_sweep_starts_little_for_tenants_that_may_fail_at_once(tenants):
+    tenants.pool.learn({GOOD: Standing.GOOD})
+    assert len(tenants.pool.choose(range(20), lambda tenant, limit: [tenant])) == WORKERS // 4
+    assert GOOD in tenants.pool.choose([*range(20), GOOD], lambda tenant, limit: [tenant])
 
 
 @pytest.mark.parametrize("workers", [1, 2, 3])

@@ -156,8 +156,10 @@ class WorkerPool:
             worse = Standing(min(self._standing(tenant) + 1, Standing.FAILING))
             self._standings[tenant] = Standing.GOOD if succeeded else worse
             self._served[tenant] = time.monotonic()
-            more = [each for each in self._more if self._standing(each) is Standing.GOOD]
-            self._more.clear()
+            more: list[int] = []
+            if self._in_flight[tenant] <= self._own[Standing.GOOD] // 2:  # a sweep for each row would cost too much
+                more = [each for each in self._more if self._standing(each) is Standing.GOOD]
+                self._more.clear()
         if more:
             self.announce(*more)
 

@@ -31,8 +31,8 @@ def _jobs(chosen: Settings, senders: WorkerPool, askers: WorkerPool, stopping: t
     verify = partial(scheduled_checks.run_if_due, chosen)
     erase = partial(privacy.run, chosen.erase_after_days)
     return [
-        Job("callbacks", deliver, SWEEP_SECONDS, instances=2),
-        Job("orders", act, SWEEP_SECONDS, instances=2),
+        Job("callbacks", deliver, SWEEP_SECONDS, instances=4),
+        Job("orders", act, SWEEP_SECONDS, instances=4),
         Job("purge", replay.purge, 5),
         Job("search", search.catch_up, 1, LONG),
         # These three look whether something is due, or is to be tried again.

@@ -24,7 +24,8 @@ class Job:
         seconds: from one run to the next.
         limit: seconds without a completed run after which the job counts as late.
         at_once: whether the first run is at the start, and not after the first interval.
-        instances: how many runs there may be at once; with 2, a job that is woken while it runs begins again at once.
+        instances: how many runs there may be at once. APScheduler skips one more, so a job that is woken needs several:
+            one that runs, one that waits for it, and those that are just ending.
         wanted: whether the settings ask for it.
     """
 

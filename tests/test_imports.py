@@ -15,7 +15,6 @@ ABOVE = {
     "server",
     "blueprints",
     "flask",
-    "flask_admin",
     "flask_babel",
     "flask_login",
     "flask_wtf",

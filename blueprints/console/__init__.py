@@ -10,28 +10,13 @@ from typing import Any
 
 from flask import Flask, Response, current_app, render_template, request
 from flask.sessions import SecureCookieSessionInterface
-from flask_admin import Admin
-from flask_admin.theme import BootstrapTheme
 from flask_babel import Babel, gettext
 from werkzeug.exceptions import HTTPException
 
 import settings
 from blueprints.api import envelope, rate_limits
-from blueprints.console import access, locale, menu
-from blueprints.console.pages import (
-    callback,
-    channels,
-    confirm,
-    ledger,
-    merchants,
-    operators,
-    order,
-    orders,
-    records,
-    second_factor,
-)
-from blueprints.console.pages import sessions as own_sessions
-from blueprints.console.pages.dashboard import Dashboard
+from blueprints.console import access, action_labels, labels, locale, order_labels
+from blueprints.console.pages import BLUEPRINTS, MENU, confirm
 from runtime import current
 from services.errors import ERRORS, ApiError
 from services.platform import storage_health
@@ -144,18 +129,11 @@ def create() -> Flask:
     app.register_error_handler(HTTPException, _http)
     app.register_error_handler(Exception, _unexpected)
     access.init(app)
-    second_factor.init(app)
     confirm.init(app)
-    app.register_blueprint(own_sessions.pages)
     locale.init(app)
-    theme = BootstrapTheme(folder="bootstrap4", base_template="console/base.html")
-    admin = Admin(app, name="console", url="/", index_view=Dashboard(), theme=theme, static_url_path="/static")
-    # In the order of the menu; those of one thing alone are not in it.
-    admin.add_views(*orders.daily_work())
-    admin.add_views(*ledger.views(), *records.money())
-    admin.add_views(*records.set_up(), *operators.views(), *records.log())
-    admin.add_views(*order.views(), *callback.views(), *merchants.views(), *channels.views())
-    menu.init(app, admin)
+    for blueprint in BLUEPRINTS:
+        app.register_blueprint(blueprint)
+    app.jinja_env.globals.update(menu=MENU, labels=labels, order_labels=order_labels, describe=action_labels.describe)
     return app
 
 

@@ -16,7 +16,7 @@ from services.orders import exceptions
 
 
 @dataclass(frozen=True)
-class Said:
+class ActionText:
     """An action in words: its button, what it will do, and the button that does it."""
 
     label: str
@@ -50,7 +50,7 @@ _AGAIN_SURE = lazy_gettext("Yes, deliver it")
 _TWO = lazy_gettext("Payouts of this size need a second operator: nothing takes effect until another one approves.")
 
 # By name and case: label, texts, the button that does it, its kind.
-_SAID: dict[tuple[str, str], tuple[Any, tuple[Any, ...], Any, str]] = {
+_TEXTS: dict[tuple[str, str], tuple[Any, tuple[Any, ...], Any, str]] = {
     ("accept", "by hand"): (
         _ACCEPT,
         (lazy_gettext("%(amount)s stays held. You then send it yourself, and mark the withdrawal as paid."),),
@@ -262,9 +262,9 @@ def status(order: Order) -> str:
     return labels.word(labels.STATUSES, order.status).lower()
 
 
-def said(action: Action, order: Order) -> Said:
+def describe(action: Action, order: Order) -> ActionText:
     """An action in words, with its amounts."""
-    label, texts, sure, kind = _SAID[action.name, action.case]
+    label, texts, sure, kind = _TEXTS[action.name, action.case]
     values = {
         "amount": money(order.amount),
         "available": money(action.available),
@@ -275,7 +275,7 @@ def said(action: Action, order: Order) -> Said:
         "channel": order.channel.name,
         "status": status(order),
     }
-    return Said(str(label), sentences(*(str(text) % values for text in texts)), str(sure), kind)
+    return ActionText(str(label), sentences(*(str(text) % values for text in texts)), str(sure), kind)
 
 
 STATES_OF_CHANNEL = {
@@ -286,7 +286,7 @@ STATES_OF_CHANNEL = {
 }
 
 
-def done(action: Action, result: Any, order: Order) -> str:
+def outcome(action: Action, result: Any, order: Order) -> str:
     """What came of an action; `order` as it is now."""
     if action.case == "request":
         return gettext("Requested. Another operator must approve it.")

@@ -1,4 +1,4 @@
-"""What needs a person, in words: for each kind of finding a sentence, and the list behind it."""
+"""The alerts of the first page: for each kind of finding a sentence, and the address of the list behind it."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from flask import url_for
 from flask_babel import format_timedelta, gettext, ngettext
 
 import business_clock
-from blueprints.console.forms import said
+from blueprints.console.forms import translate
 from blueprints.console.locale import local_time, sentences
 from models.tables.channel import Channel
 from models.tables.order import BUY, SELL
 from services.console.alerts import Finding
 
 TYPES = {BUY: "buy", SELL: "sell"}  # as lists of orders have them in their addresses
-Told = tuple[str, str]  # a sentence, and the address behind it
+Sentence = tuple[str, str]  # a sentence, and the address behind it
 
 
 @dataclass(frozen=True)
-class Line:
+class Alert:
     """One line of the page."""
 
     severity: str
@@ -38,34 +38,34 @@ def ago(at: int | None) -> str:
 
 def claims_link(channels: list[int]) -> str:
     """The deposits by hand that are said to be paid."""
-    one = {"flt_channel": channels[0]} if len(channels) == 1 else {}
-    return url_for("orders.index_view", flt_type=TYPES[BUY], flt_status="paid", **one)
+    one: dict[str, Any] = {"flt_channel": channels[0]} if len(channels) == 1 else {}
+    return url_for("orders.index", flt_type=TYPES[BUY], flt_status="paid", **one)
 
 
 def dead_link(merchants: list[str], since: int) -> str:
     """The callbacks that were given up since then."""
-    one = {"flt_merchant": merchants[0]} if len(merchants) == 1 else {}
-    return url_for("callbacks.index_view", flt_state="dead", flt_since=f"{local_time(since):%Y-%m-%dT%H:%M:%S}", **one)
+    one: dict[str, Any] = {"flt_merchant": merchants[0]} if len(merchants) == 1 else {}
+    return url_for("callbacks.index", flt_state="dead", flt_since=f"{local_time(since):%Y-%m-%dT%H:%M:%S}", **one)
 
 
 def _channel(number: int) -> str:
     return str(Channel.select(Channel.name).where(Channel.id == number).scalar() or number)
 
 
-def _storage(facts: dict[str, Any]) -> Told:
-    return gettext("The database: %(what)s.", what=said(facts["fault"].text)), "#"
+def _storage(facts: dict[str, Any]) -> Sentence:
+    return gettext("The database: %(what)s.", what=translate(facts["fault"].text)), "#"
 
 
-def _restored(facts: dict[str, Any]) -> Told:
+def _restored(facts: dict[str, Any]) -> Sentence:
     text = gettext(
         "Restored from a backup %(time)s ago. Payouts and the expiry of manual deposits are paused. "
         "Compare with your channels and merchants, then run `flask db resume`.",
         time=ago(facts["at"]),
     )
-    return text, url_for("audit.index_view")
+    return text, url_for("audit.index")
 
 
-def _unknown_notices(facts: dict[str, Any]) -> Told:
+def _unknown_notices(facts: dict[str, Any]) -> Sentence:
     text = ngettext(
         "%(count)s verified notice about an order that is not in the database. `flask order unknown` lists it.",
         "%(count)s verified notices about orders that are not in the database. `flask order unknown` lists them.",
@@ -75,32 +75,32 @@ def _unknown_notices(facts: dict[str, Any]) -> Told:
     return text, "#"
 
 
-def _sandbox_money(facts: dict[str, Any]) -> Told:
+def _sandbox_money(facts: dict[str, Any]) -> Sentence:
     text = gettext(
         "%(keys)s cannot withdraw: part of the balance is test money of a sandbox channel. "
         "`flask ledger remove-sandbox` reverses it.",
         keys=", ".join(facts["merchants"]),
     )
-    return text, url_for("merchants.index_view")
+    return text, url_for("merchants.index")
 
 
-def _ledger_off(facts: dict[str, Any]) -> Told:
+def _ledger_off(facts: dict[str, Any]) -> Sentence:
     checks = "; ".join(gettext(name) for name in facts["checks"])
     return gettext("The ledger is off. Not true any more: %(checks)s.", checks=checks), url_for("ledger.index")
 
 
-def _ledger_overdue(facts: dict[str, Any]) -> Told:
+def _ledger_overdue(facts: dict[str, Any]) -> Sentence:
     if facts["at"] is None:
         return gettext("The ledger was never verified."), url_for("ledger.index")
     return gettext("The ledger was not verified for %(time)s.", time=ago(facts["at"])), url_for("ledger.index")
 
 
-def _ledger_failed(facts: dict[str, Any]) -> Told:
+def _ledger_failed(facts: dict[str, Any]) -> Sentence:
     text = gettext("The last verification of the ledger came to no end: %(why)s.", why=facts["why"].rstrip("."))
     return text, url_for("ledger.index")
 
 
-def _exceptions(facts: dict[str, Any]) -> Told:
+def _exceptions(facts: dict[str, Any]) -> Sentence:
     text = ngettext(
         "%(count)s exception is open: money that the rules can't settle.",
         "%(count)s exceptions are open: money that the rules can't settle.",
@@ -110,10 +110,10 @@ def _exceptions(facts: dict[str, Any]) -> Told:
     if facts["silent"]:
         silent = gettext("Of these, %(count)s may settle once the channel answers.", count=facts["silent"])
         text = sentences(text, silent)
-    return text, url_for("exceptions.index_view", flt_state="open")
+    return text, url_for("exceptions.index", flt_state="open")
 
 
-def _payouts(facts: dict[str, Any]) -> Told:
+def _payouts(facts: dict[str, Any]) -> Sentence:
     text = ngettext(
         "%(count)s withdrawal waits for you, for %(time)s.",
         "%(count)s withdrawals wait for you, the oldest for %(time)s.",
@@ -121,10 +121,10 @@ def _payouts(facts: dict[str, Any]) -> Told:
         count=f"{facts['count']:,}",
         time=ago(facts["oldest"]),
     )
-    return text, url_for("payouts.index_view", flt_state="waiting")
+    return text, url_for("payouts.index", flt_state="waiting")
 
 
-def _requests(facts: dict[str, Any]) -> Told:
+def _requests(facts: dict[str, Any]) -> Sentence:
     text = ngettext(
         "%(count)s payout awaits a second operator, for %(time)s.",
         "%(count)s payouts await a second operator, the oldest for %(time)s.",
@@ -132,10 +132,10 @@ def _requests(facts: dict[str, Any]) -> Told:
         count=f"{facts['count']:,}",
         time=ago(facts["oldest"]),
     )
-    return text, url_for("payouts.index_view", flt_state="waiting")
+    return text, url_for("payouts.index", flt_state="waiting")
 
 
-def _claims(facts: dict[str, Any]) -> Told:
+def _claims(facts: dict[str, Any]) -> Sentence:
     text = ngettext(
         "%(count)s deposit by hand is said to be paid, for %(time)s: look whether the money came.",
         "%(count)s deposits by hand are said to be paid, the oldest for %(time)s: look whether the money came.",
@@ -146,7 +146,7 @@ def _claims(facts: dict[str, Any]) -> Told:
     return text, claims_link(facts["channels"])
 
 
-def _dead(facts: dict[str, Any]) -> Told:
+def _dead(facts: dict[str, Any]) -> Sentence:
     text = ngettext(
         "%(count)s callback was given up in the last 7 days: its merchant was not told.",
         "%(count)s callbacks were given up in the last 7 days: their merchants were not told.",
@@ -156,17 +156,17 @@ def _dead(facts: dict[str, Any]) -> Told:
     return text, dead_link(facts["merchants"], facts["since"])
 
 
-def _retried(facts: dict[str, Any]) -> Told:
+def _retried(facts: dict[str, Any]) -> Sentence:
     text = ngettext(
         "%(count)s callback failed, and is tried again.",
         "%(count)s callbacks failed, and are tried again.",
         facts["count"],
         count=f"{facts['count']:,}",
     )
-    return text, url_for("callbacks.index_view", flt_state="pending")
+    return text, url_for("callbacks.index", flt_state="pending")
 
 
-def _silent(facts: dict[str, Any]) -> Told:
+def _silent(facts: dict[str, Any]) -> Sentence:
     text = ngettext(
         "The channel %(name)s does not answer about %(count)s order, for %(time)s.",
         "The channel %(name)s does not answer about %(count)s orders, for %(time)s.",
@@ -176,10 +176,10 @@ def _silent(facts: dict[str, Any]) -> Told:
         time=ago(facts["oldest"]),
     )
     filters = {"flt_state": "open", "flt_kind": "unknown_outcome", "flt_channel": facts["channel"]}
-    return text, url_for("exceptions.index_view", **filters)
+    return text, url_for("exceptions.index", **filters)
 
 
-def _failing(facts: dict[str, Any]) -> Told:
+def _failing(facts: dict[str, Any]) -> Sentence:
     about = {
         "name": _channel(facts["channel"]),
         "recent": f"{facts['recent']:.0%}",
@@ -197,10 +197,10 @@ def _failing(facts: dict[str, Any]) -> Told:
         "flt_type": TYPES[facts["order_type"]],
         "flt_since": f"{facts['since']}T00:00",
     }
-    return text, url_for("orders.index_view", **filters)
+    return text, url_for("orders.index", **filters)
 
 
-TELL: dict[str, Callable[[dict[str, Any]], Told]] = {
+SENTENCES: dict[str, Callable[[dict[str, Any]], Sentence]] = {
     "storage": _storage,
     "restored": _restored,
     "unknown_notices": _unknown_notices,
@@ -219,6 +219,6 @@ TELL: dict[str, Callable[[dict[str, Any]], Told]] = {
 }
 
 
-def told(finding: Finding) -> Line:
+def alert(finding: Finding) -> Alert:
     """A finding as a line of the page."""
-    return Line(finding.severity, finding.kind, *TELL[finding.kind](finding.facts))
+    return Alert(finding.severity, finding.kind, *SENTENCES[finding.kind](finding.facts))

@@ -1,4 +1,4 @@
-"""What a list can be narrowed by, as its form says it and as the services take it."""
+"""The filters of lists: their form, and their values as the services take them."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from flask_babel import gettext, lazy_gettext
 from marshmallow import ValidationError
 
 from blueprints.console import labels
-from blueprints.console.cells import printable
-from blueprints.console.locale import zone
+from blueprints.console.locale import printable, zone
 from models.tables.channel import Channel
 from models.tables.merchant import Merchant
 from schemas.fields import LARGEST_TIME, Yuan
@@ -140,6 +139,11 @@ TYPE = Filter(
     "type",
     lazy_gettext("Type"),
     choices=lambda: [Choice("buy", labels.TYPES[1], 1), Choice("sell", labels.TYPES[2], 2)],
+)
+ENABLED = Filter(
+    "enabled",
+    lazy_gettext("State"),
+    choices=lambda: [Choice("yes", gettext("Enabled"), True), Choice("no", gettext("Disabled"), False)],
 )
 SINCE = Filter("since", lazy_gettext("From"), "since")
 UNTIL = Filter("until", lazy_gettext("Until"), "until")

@@ -1,10 +1,11 @@
-"""What the console's forms are made of: texts that the contract's fields read, and refusals at the fields they name."""
+"""What the forms are made of: fields that a schema validates, and a service's refusals shown at their fields."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
-from flask import flash
+from flask import abort, flash
 from flask_babel import gettext
 from flask_wtf import FlaskForm
 from marshmallow import ValidationError, fields
@@ -14,7 +15,10 @@ from wtforms.validators import StopValidation
 from blueprints.console import labels
 from services.errors import N_, OperatorError
 
-# What marshmallow itself says.
+K = TypeVar("K")
+T = TypeVar("T")
+
+# marshmallow's own messages.
 MESSAGES = (
     N_("Missing data for required field."),
     N_("Must be a decimal number."),
@@ -28,47 +32,48 @@ MESSAGES = (
 )
 
 
-def said(text: str, /, **values: Any) -> str:
-    """A service's text in the reader's language."""
+def translate(text: str, /, **values: Any) -> str:
+    """A service's text in the reader's language; empty for an empty text."""
     return gettext(text, **values) if text else ""
 
 
-def told(refusal: OperatorError) -> str:
+def message_of(refusal: OperatorError) -> str:
     """Why something can't be done, in the reader's language."""
-    return said(refusal.text, **_values(refusal))
+    return translate(refusal.text, **_values(refusal))
 
 
 def _values(refusal: OperatorError) -> dict[str, str]:
     return {name: labels.inside(name, value) for name, value in refusal.values.items()}
 
 
-def number(text: Any) -> int:
-    """The number in a hidden field; -1, which no row has, where there is none."""
+def row_id(text: Any) -> int:
+    """The id in a hidden field; -1, which no row has, if there is none."""
     typed = str(text)
     return int(typed) if typed.isdecimal() and len(typed) < 20 else -1
 
 
-class Read(StringField):
-    """A text that a field of the contract reads: `data` is what was typed, `value` what it means."""
+class SchemaField(StringField):
+    """A text that a marshmallow field validates: `data` is the text, `value` the value."""
 
-    def __init__(self, label: Any, reader: fields.Field, **options: Any):
+    def __init__(self, label: Any, spec: fields.Field[Any], **options: Any):
         super().__init__(label, **options)
-        self.reader, self.value = reader, None
+        self.spec = spec
+        self.value: Any = None
 
     def pre_validate(self, form: Any) -> None:
-        """Raises StopValidation, with the contract's own words."""
+        """Raises StopValidation, with the schema's own message."""
         try:
-            self.value = self.reader.deserialize((self.data or "").strip())
+            self.value = self.spec.deserialize((self.data or "").strip())
         except ValidationError as error:
-            raise StopValidation(" ".join(said(text) for text in error.messages)) from None
+            raise StopValidation(" ".join(translate(text) for text in error.messages)) from None
 
 
-class Several(SelectMultipleField):
-    """Boxes to tick, one for each choice."""
+class Checkboxes(SelectMultipleField):
+    """One checkbox for each choice."""
 
 
 def text_of(field: Field) -> str:
-    """What a field says, for the audit log."""
+    """A field's value, for the audit log."""
     if isinstance(field, BooleanField):
         return "yes" if field.data else "no"
     if isinstance(field, SelectMultipleField):
@@ -77,22 +82,30 @@ def text_of(field: Field) -> str:
 
 
 def texts(form: FlaskForm, names: tuple[str, ...]) -> dict[str, str]:
-    """What these fields of a form say, for the audit log."""
+    """The values of these fields of a form, for the audit log."""
     return {name: text_of(form[name]) for name in names}
 
 
-def blame(form: FlaskForm, wrong: dict[str, list[str]], **values: str) -> bool:
-    """Put what a service says of fields (`OperatorError.wrong`) where they are in a form; False where none is there."""
+def show_errors(form: FlaskForm, wrong: dict[str, list[str]], **values: str) -> bool:
+    """Add errors by field (`OperatorError.wrong`) to a form. Return whether the form has any of the fields."""
     found = False
     for name, messages in wrong.items():
         field = form._fields.get(name.replace(".", "_"))
         if field is not None:
-            field.errors = [*field.errors, *(said(text, **values) for text in messages)]
+            field.errors = [*field.errors, *(translate(text, **values) for text in messages)]
             found = True
     return found
 
 
-def refuse(form: FlaskForm, refusal: OperatorError) -> None:
-    """Show a refusal: at the fields that it names, else above the page."""
-    if not blame(form, refusal.wrong, **_values(refusal)):
-        flash(told(refusal), "bad")
+def show_refusal(form: FlaskForm, refusal: OperatorError) -> None:
+    """Show a refusal at the fields that it names, otherwise above the page."""
+    if not show_errors(form, refusal.wrong, **_values(refusal)):
+        flash(message_of(refusal), "bad")
+
+
+def find_or_404(find: Callable[[K], T], key: K) -> T:
+    """Return what a service finds by the key in the address. Raises NotFound."""
+    try:
+        return find(key)
+    except OperatorError:
+        abort(404)

@@ -1,4 +1,4 @@
-"""The reader's language and time zone: what the browser says, or what was chosen; and how amounts and times read."""
+"""The reader's language and time zone, and how amounts, times and texts of strangers are written."""
 
 from __future__ import annotations
 
@@ -80,14 +80,24 @@ def percent(points: int) -> str:
     return f"{hundredths(points)} %"
 
 
-def own(path: str) -> str:
-    """The address of a page of the console, by its path there; empty if the text is no such path."""
-    return request.script_root + path if _PATH.fullmatch(path) else ""
+def printable(text: Any) -> str:
+    """A text of a stranger without characters that move, hide or reverse the text around it."""
+    whole = str(text)
+    if whole.isprintable():
+        return whole
+    return "".join(
+        char if char.isprintable() else " " if char.isspace() else "\N{REPLACEMENT CHARACTER}" for char in whole
+    )
+
+
+def internal_url(path: str) -> str:
+    """The address of a page of the console by its path there, or of the first page if the text is not such a path."""
+    return request.script_root + (path if _PATH.fullmatch(path) else "/")
 
 
 def _choose(language_name: str) -> Response:
     """Keep the language, and go back to where it was chosen."""
-    response = redirect(own(request.args.get("to", "")) or f"{request.script_root}/")
+    response = redirect(internal_url(request.args.get("to", "")))
     if language_name in LANGUAGES:
         response.set_cookie("console_language", language_name, max_age=YEAR, path=request.script_root, samesite="Lax")
     return response  # type: ignore[return-value]

@@ -8,7 +8,7 @@ from flask_babel import lazy_gettext
 from markupsafe import Markup
 
 from blueprints.console import labels
-from blueprints.console.cells import printable
+from blueprints.console.locale import printable
 from models.tables.order import CANCELLED, COMPLETED, CONFIRMED, PAID, PENDING
 from services.orders.reasons import reason_of
 

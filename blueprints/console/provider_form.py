@@ -1,6 +1,6 @@
-"""A driver's config as a part of a form, made from its schema: a new driver needs no code here.
+"""A driver's config as part of a form, made from its schema: a new driver needs no code here.
 
-What is secret goes in and never comes out: the page says that it is set, an empty field leaves it as it is.
+Secrets are never sent to the browser: the page shows that one is set, and an empty field leaves it as it is.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from marshmallow import fields, missing
 from wtforms import BooleanField, Field, PasswordField, SelectChoice, SelectField, StringField, TextAreaField, URLField
 from wtforms.validators import StopValidation
 
-from blueprints.console.forms import said
+from blueprints.console.forms import translate
 from gateways import registry
 from gateways.config import Address, Pasted, UpstreamConfig, choices, is_secret
 
@@ -45,7 +45,7 @@ class Upload(FileField):
 
 
 # The field of a form for a field of a schema: the first whose question is answered by yes.
-KINDS: tuple[tuple[Callable[[fields.Field], Any], type[Field]], ...] = (
+KINDS: tuple[tuple[Callable[[fields.Field[Any]], Any], type[Field]], ...] = (
     (lambda spec: isinstance(spec, fields.Boolean), BooleanField),
     (choices, SelectField),
     (lambda spec: isinstance(spec, Pasted) and is_secret(spec), SecretArea),
@@ -71,20 +71,20 @@ class Row:
     when: tuple[str, str] | None
 
 
-def _schema_fields(driver: str) -> dict[str, fields.Field]:
+def _schema_fields(driver: str) -> dict[str, fields.Field[Any]]:
     """In the order in which the driver names them; what all upstreams share comes last."""
     found = dict(registry.DRIVERS[driver].config_schema().fields)
     return {name: field for name, field in found.items() if name not in UpstreamConfig._declared_fields} | found
 
 
-def _default(spec: fields.Field) -> Any:
+def _default(spec: fields.Field[Any]) -> Any:
     return "" if spec.load_default is missing or callable(spec.load_default) else spec.load_default
 
 
-def _parts(name: str, spec: fields.Field, present: dict[str, Any]) -> dict[str, Any]:
+def _parts(name: str, spec: fields.Field[Any], present: dict[str, Any]) -> dict[str, Any]:
     """The fields of a form for one of the schema."""
     kind = next(kind for fits, kind in KINDS if fits(spec))
-    options: dict[str, Any] = {"label": said(spec.metadata.get("label", name)), "render_kw": dict(NAMED)}
+    options: dict[str, Any] = {"label": translate(spec.metadata.get("label", name)), "render_kw": dict(NAMED)}
     secret = is_secret(spec)
     if kind is SelectField:
         options |= {"choices": [SelectChoice(each) for each in choices(spec)]}
@@ -115,9 +115,9 @@ def form_class(base: type[FlaskForm], driver: str, present: dict[str, Any]) -> t
 def rows(form: FlaskForm, driver: str, present: dict[str, Any]) -> list[Row]:
     """What the page shows, a row for each field of the config."""
 
-    def row(name: str, spec: fields.Field) -> Row:
+    def row(name: str, spec: fields.Field[Any]) -> Row:
         file, remove = (form._fields.get(f"{PREFIX}{name}_{part}") for part in ("file", "remove"))
-        when, told = spec.metadata.get("when"), said(spec.metadata.get("hint", ""))
+        when, told = spec.metadata.get("when"), translate(spec.metadata.get("hint", ""))
         return Row(
             form[PREFIX + name],
             told,
@@ -145,7 +145,7 @@ def _plain(value: Any) -> Any:
     return value.replace("\r\n", "\n").strip() if isinstance(value, str) else value
 
 
-def _typed(form: FlaskForm, name: str, spec: fields.Field) -> Any:
+def _typed(form: FlaskForm, name: str, spec: fields.Field[Any]) -> Any:
     """What was entered; None where nothing was, and what is there stays."""
     entry = form[PREFIX + name]
     if isinstance(spec, fields.Boolean):

@@ -1,1 +1,95 @@
-"""The console's pages, one file per page."""
+"""The console's pages, and the menu that leads to them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from flask_babel import lazy_gettext
+
+from blueprints.console.pages import (
+    callbacks,
+    channels,
+    confirm,
+    dashboard,
+    ledger,
+    merchants,
+    operators,
+    order,
+    orders,
+    payout_accounts,
+    second_factor,
+    sign_in,
+)
+from services.console import order_list, record_lists
+
+LISTS = (
+    orders.PAYOUTS,
+    orders.EXCEPTIONS,
+    callbacks.CALLBACKS,
+    ledger.ENTRIES,
+    merchants.MERCHANTS,
+    channels.CHANNELS,
+    payout_accounts.PAYOUT_ACCOUNTS,
+    operators.AUDIT_LOG,
+)
+BLUEPRINTS = (
+    dashboard.pages,
+    orders.orders,
+    *(each.blueprint() for each in LISTS),
+    order.pages,
+    callbacks.pages,
+    ledger.pages,
+    merchants.pages,
+    channels.pages,
+    operators.pages,
+    sign_in.pages,
+    second_factor.pages,
+    confirm.pages,
+)
+
+
+@dataclass(frozen=True)
+class Item:
+    """A line of the menu.
+
+    Args:
+        blueprint: whose `index` it leads to.
+        one: the blueprint of the pages of one row, on which the line is marked as current, too.
+        to_do: counts what awaits a person.
+    """
+
+    blueprint: str
+    label: Any
+    one: str = ""
+    to_do: Callable[[], int] = lambda: 0
+
+
+# Groups of lines, each with its heading.
+MENU = (
+    ("", (Item("dashboard", lazy_gettext("Overview")),)),
+    (
+        lazy_gettext("Daily work"),
+        (
+            Item("orders", lazy_gettext("Orders"), "order"),
+            Item("payouts", lazy_gettext("Payouts"), to_do=order_list.payouts_waiting),
+            Item("exceptions", lazy_gettext("Exceptions"), to_do=record_lists.exceptions_open),
+            Item("callbacks", lazy_gettext("Callbacks"), "callback", record_lists.callbacks_failing),
+        ),
+    ),
+    (
+        lazy_gettext("Money"),
+        (Item("ledger", lazy_gettext("Balances")), Item("entries", lazy_gettext("Ledger entries"))),
+    ),
+    (
+        lazy_gettext("Set up"),
+        (
+            Item("merchants", lazy_gettext("Merchants"), "merchant"),
+            Item("channels", lazy_gettext("Channels"), "channel"),
+            Item("accounts", lazy_gettext("Receiving accounts")),
+            Item("operators", lazy_gettext("Operators")),
+            Item("audit", lazy_gettext("Audit log")),
+        ),
+    ),
+)

@@ -1,25 +1,27 @@
-"""The console's pages of one channel: choosing a driver, setting it up, trying it."""
+"""The list of channels, and the pages of one: choosing a provider, setting it up, trying it."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from flask import abort, flash, redirect, request, url_for
-from flask_admin import expose
+from flask import Blueprint, flash, redirect, render_template, request, url_for
 from flask_babel import gettext, lazy_gettext
 from flask_wtf import FlaskForm
 from wtforms import BooleanField, HiddenField, SelectChoice, SelectField, StringField
 from wtforms.validators import DataRequired, Length
 
 from blueprints.console import access, labels, provider_form
-from blueprints.console.forms import Read, Several, blame, refuse, said, texts
-from blueprints.console.layout import Page
+from blueprints.console.columns import ENABLED_COLUMN, Column, channel_link
+from blueprints.console.filters import ENABLED, Filter, choices
+from blueprints.console.forms import Checkboxes, SchemaField, find_or_404, show_errors, show_refusal, texts, translate
+from blueprints.console.list_page import ListPage
 from gateways import registry
 from models.db.base import LARGEST_ID
 from models.tables.channel import LARGEST_AMOUNT, Channel
 from schemas.fields import Percent, Sum, Whole, Yuan
 from schemas.views import hundredths
 from services.channels import channel_setup
+from services.console import setup_lists
 from services.errors import N_, OperatorError
 from services.merchants import links, merchant_setup, versions
 from services.security import audit, sandbox_guard
@@ -28,9 +30,40 @@ CHANNEL = f"/<int(max={LARGEST_ID}):channel_id>"
 AMOUNTS = ("min_amount", "max_amount", "passage_rate", "commission_rate", "deposit_rate", "auto_accept_max")
 NUMBERS = (*AMOUNTS, "settlement_days")
 FIELDS = ("name", "pay_method", *NUMBERS, "enabled", "merchants")
-
-
 ONLY_IN_DEMO = N_("The sandbox exists in demo mode only. This channel takes no orders and cannot be enabled.")
+
+pages = Blueprint("channel", __name__, url_prefix="/channel")
+
+
+def _methods(row: Any) -> str:
+    return ", ".join(labels.word(labels.METHODS, method) for method in row.pay_methods)
+
+
+CHANNELS = ListPage(
+    "channels",
+    lazy_gettext("Channels"),
+    browse=setup_lists.Channels,
+    new=("channel.new", lazy_gettext("New channel")),
+    empty=lazy_gettext("No channels yet."),
+    filters=(
+        Filter("text", lazy_gettext("Name"), "search"),
+        Filter("driver", lazy_gettext("Driver"), choices=choices(labels.DRIVERS)),
+        Filter("category", lazy_gettext("Category"), choices=choices(labels.CATEGORIES)),
+        ENABLED,
+    ),
+    columns=(
+        Column("id", lazy_gettext("Id"), lambda row: row.id, "number", link=channel_link),
+        Column("name", lazy_gettext("Channel"), lambda row: row.name, link=channel_link),
+        Column("category", lazy_gettext("Category"), lambda row: labels.word(labels.CATEGORIES, row.category)),
+        Column("driver", lazy_gettext("Driver"), lambda row: labels.word(labels.DRIVERS, row.driver)),
+        Column("methods", lazy_gettext("Methods"), _methods),
+        Column("least", lazy_gettext("Least (¥)"), lambda row: row.min_amount, "money"),
+        Column("most", lazy_gettext("Most (¥)"), lambda row: row.max_amount, "money"),
+        Column("clearing", lazy_gettext("Clearing (¥)"), lambda row: row.clearing, "money"),
+        Column("linked", lazy_gettext("Merchants"), lambda row: row.linked, "number"),
+        ENABLED_COLUMN,
+    ),
+)
 
 
 class ChannelForm(FlaskForm):
@@ -39,16 +72,16 @@ class ChannelForm(FlaskForm):
     mark = HiddenField()
 
     name = StringField(lazy_gettext("Name"), [DataRequired(), Length(max=100)])
-    pay_method = Several(lazy_gettext("Payment methods"))
-    min_amount = Read(lazy_gettext("Least amount of an order"), Yuan(), default="0.01")
-    max_amount = Read(lazy_gettext("Largest amount of an order"), Yuan(), default=hundredths(LARGEST_AMOUNT))
-    passage_rate = Read(lazy_gettext("Surcharge on withdrawals"), Percent(-100), default="0.00")
-    commission_rate = Read(lazy_gettext("Channel's commission on withdrawals"), Percent(), default="0.00")
-    deposit_rate = Read(lazy_gettext("Security on withdrawals"), Percent(), default="0.00")
-    settlement_days = Read(lazy_gettext("Days until a deposit is credited"), Whole(0, 365), default="0")
-    auto_accept_max = Read(lazy_gettext("Accept withdrawals by rule up to"), Sum(zero=True), default="0.00")
+    pay_method = Checkboxes(lazy_gettext("Payment methods"))
+    min_amount = SchemaField(lazy_gettext("Least amount of an order"), Yuan(), default="0.01")
+    max_amount = SchemaField(lazy_gettext("Largest amount of an order"), Yuan(), default=hundredths(LARGEST_AMOUNT))
+    passage_rate = SchemaField(lazy_gettext("Surcharge on withdrawals"), Percent(-100), default="0.00")
+    commission_rate = SchemaField(lazy_gettext("Channel's commission on withdrawals"), Percent(), default="0.00")
+    deposit_rate = SchemaField(lazy_gettext("Security on withdrawals"), Percent(), default="0.00")
+    settlement_days = SchemaField(lazy_gettext("Days until a deposit is credited"), Whole(0, 365), default="0")
+    auto_accept_max = SchemaField(lazy_gettext("Accept withdrawals by rule up to"), Sum(zero=True), default="0.00")
     enabled = BooleanField(lazy_gettext("Enabled"), default=True)
-    merchants = Several(lazy_gettext("Merchants that may use it"), coerce=int)
+    merchants = Checkboxes(lazy_gettext("Merchants that may use it"), coerce=int)
     same_account = BooleanField(lazy_gettext("It is the same account's new name"))
 
     def __init__(self, driver: str, **options: Any):
@@ -97,7 +130,7 @@ def _present(row: Channel) -> dict[str, Any]:
 def _drivers() -> list[dict[str, str]]:
     """What can be chosen from."""
     return [
-        {"name": name, "title": said(driver.title) or name, "about": said(driver.about)}
+        {"name": name, "title": translate(driver.title) or name, "about": translate(driver.about)}
         for name, driver in registry.DRIVERS.items()
         if name in channel_setup.drivers()
     ]
@@ -107,121 +140,111 @@ def _is_good(form: ChannelForm, driver: str, present: dict[str, Any]) -> bool:
     """Can all of it be used? What can't is told at its fields, the driver's, too."""
     good = form.validate()
     wrong = channel_setup.wrong_config(driver, present | provider_form.changed(form, driver, present))
-    return not (blame(form, provider_form.emptied(form, driver, present) | wrong) or not good)
+    return not (show_errors(form, provider_form.emptied(form, driver, present) | wrong) or not good)
 
 
-class ChannelPage(Page):
-    """One channel, or a new one."""
+@pages.get("/")
+def index() -> Any:
+    """Lead to the list of channels."""
+    return redirect(url_for("channels.index"))
 
-    def __init__(self) -> None:
-        super().__init__(name=lazy_gettext("Channel"), endpoint="channel", url="/channel")
 
-    def _found(self, channel_id: int) -> Channel:
+@pages.route("/new", methods=["GET", "POST"])
+def new() -> Any:
+    """First the driver is chosen (`?driver=`), then there is one form for all."""
+    access.must_act()
+    driver = request.args.get("driver", "")
+    if driver not in channel_setup.drivers():
+        return render_template("console/channel_driver.html", drivers=_drivers())
+    form = provider_form.form_class(NewChannelForm, driver, {})(driver)
+    if not form.is_submitted():
+        form.pay_method.data = list(registry.DRIVERS[driver].methods)
+    elif _is_good(form, driver, {}):
         try:
-            return channel_setup.find_channel(channel_id)
-        except OperatorError:
-            abort(404)
-
-    @expose("/")
-    def index(self) -> Any:
-        """The list of all is a page of its own."""
-        return redirect(url_for("channels.index_view"))
-
-    @expose("/new", methods=("GET", "POST"))
-    def new(self) -> Any:
-        """First the driver is chosen (`?driver=`), then there is one form for all."""
-        access.must_act()
-        driver = request.args.get("driver", "")
-        if driver not in channel_setup.drivers():
-            return self.render("console/channel_driver.html", drivers=_drivers())
-        form = provider_form.form_class(NewChannelForm, driver, {})(driver)
-        if not form.is_submitted():
-            form.pay_method.data = list(registry.DRIVERS[driver].methods)
-        elif _is_good(form, driver, {}):
-            try:
-                return self._added(form, driver)
-            except OperatorError as refusal:
-                refuse(form, refusal)
-        rows = provider_form.rows(form, driver, {})
-        facts = {
-            "driver": driver,
-            "title": labels.word(labels.DRIVERS, driver),
-        }
-        return self.render("console/channel_new.html", form=form, rows=rows, **facts), 422 if form.errors else 200
-
-    def _added(self, form: NewChannelForm, driver: str) -> Any:
-        given, facts = provider_form.changed(form, driver, {}), form.facts()
-        _, config = provider_form.changes(given, {})
-        detail = audit.changes({}, {"driver": driver, **texts(form, ("category", *FIELDS)), **config})
-        made = audit.act(
-            access.actor(),
-            "add channel",
-            "channel",
-            facts["name"],
-            lambda: channel_setup.add_channel(driver=driver, config=given, **facts),
-            detail,
-        )
-        flash(gettext("The channel is there. Try it before merchants use it."), "good")
-        return redirect(url_for("channel.show", channel_id=made.id), 303)
-
-    @expose(CHANNEL, methods=("GET", "POST"))
-    def show(self, channel_id: int) -> Any:
-        """A channel's page, with the form that changes it."""
-        row = self._found(channel_id)
-        present = channel_setup.config_of(row)
-        form = provider_form.form_class(ChannelForm, row.driver, present)(
-            row.driver, data=_present(row) | {"mark": versions.version_of(row)}
-        )
-        if form.is_submitted() and _is_good(form, row.driver, present):
-            try:
-                return self._changed(row, form, present)
-            except OperatorError as refusal:
-                refuse(form, refusal)
-        page = self.render(
-            "console/channel.html",
-            channel=row,
-            form=form,
-            rows=provider_form.rows(form, row.driver, present),
-            title=labels.word(labels.DRIVERS, row.driver),
-            warning=gettext(ONLY_IN_DEMO) if sandbox_guard.is_barred(row) else "",
-            category=labels.word(labels.CATEGORIES, row.category),
-            by_hand=registry.DRIVERS[row.driver].by_hand,
-        )
-        return page, 422 if form.errors else 200
-
-    def _changed(self, row: Channel, form: ChannelForm, present: dict[str, Any]) -> Any:
-        given, facts = provider_form.changed(form, row.driver, present), form.facts()
-        before = ChannelForm(row.driver, formdata=None, data=_present(row))
-        old, new = provider_form.changes(given, present)
-        detail = audit.changes(texts(before, FIELDS) | old, texts(form, FIELDS) | new)
-        if detail:
-            same = bool(form.same_account.data)
-            audit.act(
-                access.actor(),
-                "set channel",
-                "channel",
-                str(row.id),
-                lambda: channel_setup.set_channel(row, given, same_account=same, mark=form.mark.data, **facts),
-                detail + ("; the same account" if same else ""),
-            )
-        flash(gettext("Saved.") if detail else gettext("Nothing was changed."), "good")
-        return redirect(url_for("channel.show", channel_id=row.id), 303)
-
-    @expose(f"{CHANNEL}/try", methods=("POST",))
-    def attempt(self, channel_id: int) -> Any:
-        """Ask the channel about an order that is not there, and say how that went."""
-        row = self._found(channel_id)
-        try:
-            found = audit.act(access.actor(), "try channel", "channel", str(row.id), lambda: channel_setup.check(row))
-            rows = [(labels.word(labels.CHECKS, each.about), each.good, said(each.text, **each.args)) for each in found]
+            return _added(form, driver)
         except OperatorError as refusal:
-            why = str(refusal).removeprefix(f"channel {row.id}: ")
-            text = gettext("%(why)s. Look at the address, the number and the keys.", why=why)
-            rows = [(labels.word(labels.CHECKS, "keys"), False, text)]
-        flash(rows, "found")
-        return redirect(url_for("channel.show", channel_id=channel_id, _anchor="check"), 303)
+            show_refusal(form, refusal)
+    rows = provider_form.rows(form, driver, {})
+    facts = {
+        "driver": driver,
+        "title": labels.word(labels.DRIVERS, driver),
+    }
+    return render_template("console/channel_new.html", form=form, rows=rows, **facts), 422 if form.errors else 200
 
 
-def views() -> list[Any]:
-    """The pages of channels."""
-    return [ChannelPage()]
+def _added(form: NewChannelForm, driver: str) -> Any:
+    given, facts = provider_form.changed(form, driver, {}), form.facts()
+    _, config = provider_form.changes(given, {})
+    detail = audit.changes({}, {"driver": driver, **texts(form, ("category", *FIELDS)), **config})
+    made = audit.act(
+        access.actor(),
+        "add channel",
+        "channel",
+        facts["name"],
+        lambda: channel_setup.add_channel(driver=driver, config=given, **facts),
+        detail,
+    )
+    flash(gettext("The channel is there. Try it before merchants use it."), "good")
+    return redirect(url_for("channel.show", channel_id=made.id), 303)
+
+
+@pages.route(CHANNEL, methods=["GET", "POST"])
+def show(channel_id: int) -> Any:
+    """A channel's page, with the form that changes it."""
+    row = find_or_404(channel_setup.find_channel, channel_id)
+    present = channel_setup.config_of(row)
+    form = provider_form.form_class(ChannelForm, row.driver, present)(
+        row.driver, data=_present(row) | {"mark": versions.version_of(row)}
+    )
+    if form.is_submitted() and _is_good(form, row.driver, present):
+        try:
+            return _changed(row, form, present)
+        except OperatorError as refusal:
+            show_refusal(form, refusal)
+    page = render_template(
+        "console/channel.html",
+        channel=row,
+        form=form,
+        rows=provider_form.rows(form, row.driver, present),
+        title=labels.word(labels.DRIVERS, row.driver),
+        warning=gettext(ONLY_IN_DEMO) if sandbox_guard.is_barred(row) else "",
+        category=labels.word(labels.CATEGORIES, row.category),
+        by_hand=registry.DRIVERS[row.driver].by_hand,
+    )
+    return page, 422 if form.errors else 200
+
+
+def _changed(row: Channel, form: ChannelForm, present: dict[str, Any]) -> Any:
+    given, facts = provider_form.changed(form, row.driver, present), form.facts()
+    before = ChannelForm(row.driver, formdata=None, data=_present(row))
+    old, new = provider_form.changes(given, present)
+    detail = audit.changes(texts(before, FIELDS) | old, texts(form, FIELDS) | new)
+    if detail:
+        same = bool(form.same_account.data)
+        audit.act(
+            access.actor(),
+            "set channel",
+            "channel",
+            str(row.id),
+            lambda: channel_setup.set_channel(row, given, same_account=same, mark=form.mark.data, **facts),
+            detail + ("; the same account" if same else ""),
+        )
+    flash(gettext("Saved.") if detail else gettext("Nothing was changed."), "good")
+    return redirect(url_for("channel.show", channel_id=row.id), 303)
+
+
+@pages.post(f"{CHANNEL}/try")
+def attempt(channel_id: int) -> Any:
+    """Ask the channel about an order that is not there, and say how that went."""
+    row = find_or_404(channel_setup.find_channel, channel_id)
+    try:
+        found = audit.act(access.actor(), "try channel", "channel", str(row.id), lambda: channel_setup.check(row))
+        rows = [
+            (labels.word(labels.CHECKS, each.about), each.good, translate(each.text, **each.args)) for each in found
+        ]
+    except OperatorError as refusal:
+        why = str(refusal).removeprefix(f"channel {row.id}: ")
+        text = gettext("%(why)s. Look at the address, the number and the keys.", why=why)
+        rows = [(labels.word(labels.CHECKS, "keys"), False, text)]
+    flash(rows, "found")  # type: ignore[arg-type]  # kept as JSON, whatever it is
+    return redirect(url_for("channel.show", channel_id=channel_id, _anchor="check"), 303)

@@ -11,10 +11,11 @@ from flask_wtf import FlaskForm
 from wtforms import PasswordField, StringField
 from wtforms.validators import InputRequired, Length
 
-from blueprints.console import access
-from blueprints.console.forms import told
+from blueprints.console import access, sign_in_limits
+from blueprints.console.forms import message_of
+from blueprints.console.locale import internal_url
 from blueprints.console.pages import order
-from blueprints.console.pages import second_factor as factor
+from blueprints.console.pages import second_factor as code_page
 from models.tables.operator import Operator
 from services.errors import ApiError, OperatorError
 from services.security import audit, passwords, second_factor, sessions
@@ -24,8 +25,8 @@ from services.security import audit, passwords, second_factor, sessions
 NEEDED = {
     "channel.new",
     "channel.show",
-    "factor.remove",
-    "factor.renew",
+    "second_factor.remove",
+    "second_factor.renew",
     "merchant.account",
     "merchant.adjust",
     "merchant.reveal",
@@ -76,17 +77,17 @@ def check() -> Any:
         return _page(form, to, 422)
     try:
         if isinstance(form, CodeAgain):
-            if factor.check(me, form.answer.data or ""):
-                factor.tell_left(me)
+            if code_page.check(me, form.answer.data or ""):
+                code_page.flash_codes_left(me)
         else:
-            access.check_password(me, form.answer.data or "")
+            sign_in_limits.check_password(me, form.answer.data or "")
     except ApiError as refusal:
-        return _page(form, to, 429, access.too_many(refusal))
+        return _page(form, to, 429, sign_in_limits.too_many(refusal))
     except OperatorError as refusal:
-        return _page(form, to, 401, told(refusal))
+        return _page(form, to, 401, message_of(refusal))
     audit.record(access.actor(), "confirm identity")
     sessions.confirm(current_user.session)
-    return redirect(access.own(to), 307)
+    return redirect(internal_url(to), 307)
 
 
 def _is_needed() -> bool:
@@ -104,6 +105,5 @@ def _check() -> Any:
 
 
 def init(app: Flask) -> None:
-    """Ask before what needs it; after the checks of sessions, roles and forms."""
+    """Ask before what needs it. To be called after `access.init`, whose checks come first."""
     app.before_request(_check)
-    app.register_blueprint(pages)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from babel.dates import format_skeleton
 from babel.numbers import format_compact_decimal
-from flask import url_for
-from flask_admin import AdminIndexView, expose
-from flask_babel import gettext, lazy_gettext
+from flask import Blueprint, render_template, url_for
+from flask_babel import gettext
 
-from blueprints.console import alert_texts, charts, locale
+from blueprints.console import alert_texts, locale
 from blueprints.console.pages.ledger import owed
 from models.tables.channel import Channel
 from models.tables.order import BUY, COMPLETED, SELL
@@ -25,6 +24,12 @@ from services.ledger import accounts as books
 from services.ledger import scheduled_checks
 
 MOST_ROWS = 8  # of success rates, before the rest is folded away
+
+T = TypeVar("T")
+STEPS = (1, 2, 5, 10)
+LINES = 3  # of the axis, upwards
+
+pages = Blueprint("dashboard", __name__)
 
 
 @dataclass(frozen=True)
@@ -63,8 +68,73 @@ class Rate:
     urls: dict[str, str]
 
 
+@dataclass(frozen=True)
+class Line:
+    """A line of the axis: its value, and where it is from the top, in percent."""
+
+    value: int
+    y: float
+
+
+@dataclass(frozen=True)
+class Bar(Generic[T]):
+    """What belongs to one thing: above the middle line `up`, below it `down`, each a start and a height in percent."""
+
+    item: T
+    x: float
+    width: float
+    middle: float
+    slot: tuple[float, float]
+    up: tuple[float, float]
+    down: tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Plot(Generic[T]):
+    """Bars side by side over and under the line of zero, with the lines of the axis."""
+
+    bars: list[Bar[T]]
+    lines: list[Line]
+    zero: float
+
+
+def round_step(largest: int) -> int:
+    """A round value that goes into `largest` LINES times at most: 1, 2 or 5 with zeros; yuan in fen stay whole."""
+    power = 100
+    while True:
+        for step in STEPS:
+            if step * power * LINES >= largest:
+                return step * power
+        power *= 10
+
+
+def mirrored(items: Sequence[T], ups: Sequence[int], downs: Sequence[int], gap: float = 0.2) -> Plot[T]:
+    """A bar up and one down for each item, both to one scale; `gap` is the part of a bar's place that stays free."""
+    step = round_step(max([*ups, *downs, 1]))
+    above, below = (max(1, -(-max([*values, 0]) // step)) for values in (ups, downs))
+    if not any(downs):
+        below = 0
+    height = 100 / ((above + below) * step)
+    zero = above * step * height
+    place = 100 / max(1, len(items))
+    bars = [
+        Bar(
+            item=item,
+            x=(at + gap / 2) * place,
+            width=(1 - gap) * place,
+            middle=(at + 0.5) * place,
+            slot=(at * place, place),
+            up=(zero - up * height, up * height),
+            down=(zero, down * height),
+        )
+        for at, (item, up, down) in enumerate(zip(items, ups, downs, strict=True))
+    ]
+    lines = [Line(abs(number) * step, zero - number * step * height) for number in range(above, -below - 1, -1)]
+    return Plot(bars, lines, zero)
+
+
 def _orders(**filters: Any) -> str:
-    return url_for("orders.index_view", **{f"flt_{name}": value for name, value in filters.items()})
+    return url_for("orders.index", **{f"flt_{name}": value for name, value in filters.items()})
 
 
 def _between(first: date, last: date) -> dict[str, str]:
@@ -110,49 +180,44 @@ def _label(day: date) -> str:
     return format_skeleton("MMMd", day, locale=locale.language())
 
 
-class Dashboard(AdminIndexView):
-    """The first page."""
+@pages.get("/")
+def index() -> str:
+    """How the shop is doing."""
+    shown, waits = statistics.of(locale.zone()), to_do.waiting_counts()
+    found = [alert_texts.alert(each) for each in alerts.findings(shown, waits, current().settings.verify_every)]
+    steps = to_do.onboarding_steps()
+    facts = {} if not to_do.is_over(steps) else _numbers(shown)
+    return render_template(
+        "console/dashboard.html",
+        found=found,
+        steps=steps,
+        begun=to_do.is_over(steps),
+        shown=shown,
+        waits=waits,
+        claims_url=alert_texts.claims_link(waits.by_hand),
+        dead_url=alert_texts.dead_link(list(waits.dead), waits.dead_since),
+        ago=alert_texts.ago,
+        **facts,
+    )
 
-    def __init__(self) -> None:
-        super().__init__(name=lazy_gettext("Overview"), url="/", template="console/dashboard.html")
 
-    @expose("/")
-    def index(self) -> str:
-        """How the shop is doing."""
-        shown, waits = statistics.of(locale.zone()), to_do.waiting_counts()
-        found = [alert_texts.told(each) for each in alerts.findings(shown, waits, current().settings.verify_every)]
-        steps = to_do.onboarding_steps()
-        facts = {} if not to_do.is_over(steps) else self._numbers(shown)
-        return self.render(
-            "console/dashboard.html",
-            found=found,
-            steps=steps,
-            begun=to_do.is_over(steps),
-            shown=shown,
-            waits=waits,
-            claims_url=alert_texts.claims_link(waits.by_hand),
-            dead_url=alert_texts.dead_link(list(waits.dead), waits.dead_since),
-            ago=alert_texts.ago,
-            **facts,
-        )
-
-    def _numbers(self, shown: Statistics) -> dict[str, Any]:
-        days = _by_day(shown)
-        names = dict(Channel.select(Channel.id, Channel.name).tuples())
-        plot = charts.mirrored(days, [day.inward.amount for day in days], [day.outward.amount for day in days])
-        rates = {kind: list(_rates(shown, kind, names)) for kind in (BUY, SELL)}
-        return {
-            "today": days[-1],
-            "month": _volume(shown.by(lambda cell: cell.order_type), shown.days[0], shown.today),
-            "days": days,
-            "plot": plot,
-            "short": _short,
-            "label": _label,
-            "owed": owed,
-            "rates": [(gettext("Deposits"), rates[BUY]), (gettext("Withdrawals"), rates[SELL])],
-            "most_rows": MOST_ROWS,
-            "least": alerts.ENOUGH,
-            "sheet": books.sheet(),
-            "last": scheduled_checks.last(),
-            "running": scheduled_checks.running(),
-        }
+def _numbers(shown: Statistics) -> dict[str, Any]:
+    days = _by_day(shown)
+    names = dict(Channel.select(Channel.id, Channel.name).tuples())
+    plot = mirrored(days, [day.inward.amount for day in days], [day.outward.amount for day in days])
+    rates = {kind: list(_rates(shown, kind, names)) for kind in (BUY, SELL)}
+    return {
+        "today": days[-1],
+        "month": _volume(shown.by(lambda cell: cell.order_type), shown.days[0], shown.today),
+        "days": days,
+        "plot": plot,
+        "short": _short,
+        "label": _label,
+        "owed": owed,
+        "rates": [(gettext("Deposits"), rates[BUY]), (gettext("Withdrawals"), rates[SELL])],
+        "most_rows": MOST_ROWS,
+        "least": alerts.ENOUGH,
+        "sheet": books.sheet(),
+        "last": scheduled_checks.last(),
+        "running": scheduled_checks.running(),
+    }

@@ -1,4 +1,4 @@
-"""The page of the books: every balance, whether the ledger verifies, and the heads that an auditor keeps."""
+"""The ledger: balances and their integrity, the list of entries, and adjustments of a merchant's balance."""
 
 from __future__ import annotations
 
@@ -6,20 +6,32 @@ import json
 import time
 from typing import Any
 
-from flask import Response, flash, redirect
-from flask_admin import expose
+from flask import Blueprint, Response, flash, redirect, render_template, request, url_for
 from flask_babel import gettext, lazy_gettext
+from flask_wtf import FlaskForm
+from wtforms import HiddenField, SelectChoice, SelectField, StringField
+from wtforms.validators import DataRequired, Length
 
 from blueprints.console import access, labels
 from blueprints.console.alert_texts import ago
-from blueprints.console.forms import told
-from blueprints.console.layout import Page
+from blueprints.console.columns import Column, channel_link, merchant_link, order_link
+from blueprints.console.filters import CHANNEL, MERCHANT, SINCE, UNTIL, Filter, choices
+from blueprints.console.forms import SchemaField, find_or_404, message_of, row_id, show_refusal
+from blueprints.console.list_page import ListPage
 from blueprints.console.locale import local_time, yuan
+from blueprints.console.pages.merchants import pages as merchant_pages
+from models.tables.merchant import Merchant
 from runtime import current
+from schemas.fields import Sum
+from schemas.views import hundredths
+from services.channels import channel_setup
+from services.console import record_lists
 from services.errors import OperatorError
-from services.ledger import accounts as books
-from services.ledger import integrity, scheduled_checks
+from services.ledger import accounts, integrity, scheduled_checks
+from services.merchants import merchant_setup
 from services.security import audit
+
+pages = Blueprint("ledger", __name__, url_prefix="/ledger")
 
 
 def owed(fen: int) -> str:
@@ -36,47 +48,148 @@ def owed_by_all(fen: int) -> str:
     return gettext("You owe the channels %(amount)s.", amount=yuan(fen)) if fen else gettext("Nothing is owed.")
 
 
-class Ledger(Page):
-    """Balances and their proof."""
+@pages.get("/")
+def index() -> str:
+    """Show all balances and the latest integrity checks."""
+    return render_template(
+        "console/ledger.html",
+        sheet=accounts.sheet(),
+        runs=scheduled_checks.recent(),
+        state=scheduled_checks.state,
+        last=scheduled_checks.last(),
+        running=scheduled_checks.running(),
+        every=current().settings.verify_every,
+        ago=ago,
+        owed=owed,
+        owed_by_all=owed_by_all,
+    )
 
-    @expose("/")
-    def index(self) -> str:
-        """All balances, and the runs of the verification."""
-        return self.render(
-            "console/ledger.html",
-            sheet=books.sheet(),
-            runs=scheduled_checks.recent(),
-            state=scheduled_checks.state,
-            last=scheduled_checks.last(),
-            running=scheduled_checks.running(),
-            every=current().settings.verify_every,
-            ago=ago,
-            owed=owed,
-            owed_by_all=owed_by_all,
-            words=labels,
-        )
 
-    @expose("/verify", methods=["POST"])
-    def verify(self) -> Any:
-        """Begin to verify in the background."""
-        actor = access.actor()
+@pages.post("/verify")
+def verify() -> Any:
+    """Start an integrity check in the background."""
+    actor = access.actor()
+    try:
+        audit.act(actor, "verify ledger", "ledger", "", lambda: scheduled_checks.start(actor.who))
+    except OperatorError as refusal:
+        flash(gettext("Not done: %(why)s.", why=message_of(refusal)), "bad")
+    else:
+        flash(gettext("The ledger is being verified. Reload the page to see what came of it."), "good")
+    return redirect(url_for(".index"), 303)
+
+
+@pages.get("/heads.json")
+def heads() -> Response:
+    """Download the ledger checkpoints that `flask ledger verify --against` takes."""
+    text = json.dumps(integrity.head_rows(), ensure_ascii=False, indent=2) + "\n"
+    name = f"heads-{local_time(int(time.time())):%Y-%m-%d-%H%M}.json"
+    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+    return Response(text, content_type="application/json", headers=headers)
+
+
+def _owner(row: Any) -> str:
+    return row.owner.name if row.owner else gettext("The operator")
+
+
+def _owner_link(row: Any) -> str:
+    if row.owner is None:
+        return ""
+    return (channel_link if row.account.kind == "clearing" else merchant_link)(row.owner)
+
+
+def _order_of(row: Any) -> Any:
+    return row.posting.of_order if row.posting.order_id else None
+
+
+ENTRIES = ListPage(
+    "entries",
+    lazy_gettext("Ledger entries"),
+    browse=record_lists.Entries,
+    empty=lazy_gettext("No entries yet."),
+    filters=(
+        Filter("account", lazy_gettext("Account"), choices=choices(labels.ACCOUNTS)),
+        MERCHANT,
+        CHANNEL,
+        Filter(
+            "purpose",
+            lazy_gettext("Purpose"),
+            choices=choices(labels.PURPOSES | {"exception": lazy_gettext("Exception")}),
+        ),
+        Filter("order", lazy_gettext("Order number"), "text"),
+        SINCE,
+        UNTIL,
+    ),
+    columns=(
+        Column("id", lazy_gettext("Entry"), lambda row: row.id, "number"),
+        Column("createtime", lazy_gettext("Posted"), lambda row: row.posting.createtime, "time"),
+        Column("account", lazy_gettext("Account"), lambda row: labels.word(labels.ACCOUNTS, row.account.kind)),
+        Column("owner", lazy_gettext("Whose"), _owner, link=_owner_link),
+        Column("amount", lazy_gettext("Amount (¥)"), lambda row: row.amount, "money"),
+        Column(
+            "purpose",
+            lazy_gettext("Purpose"),
+            lambda row: labels.purpose_of(row.posting.purpose),
+            note=lambda row: labels.word(labels.EXCEPTIONS, row.posting.memo),
+        ),
+        Column("memo", lazy_gettext("Memo"), lambda row: labels.word(labels.EXCEPTIONS, row.posting.memo), on="export"),
+        Column(
+            "order_no",
+            lazy_gettext("Order number"),
+            lambda row: _order_of(row).order_no if _order_of(row) else None,
+            link=lambda row: order_link(_order_of(row)),
+        ),
+        Column("who", lazy_gettext("By"), lambda row: labels.who(row.posting.who)),
+        Column("number", lazy_gettext("Number in its account"), lambda row: row.number, "number", on="export"),
+        Column("posting", lazy_gettext("Posting"), lambda row: row.posting_id, "number", on="export"),
+    ),
+)
+
+
+class AdjustForm(FlaskForm):
+    """How much, why, and through which channel; `newest` is the newest adjustment that the page knew."""
+
+    newest = HiddenField(filters=[row_id])
+    amount = SchemaField(lazy_gettext("Amount in yuan"), Sum(negative=True))
+    reason = StringField(lazy_gettext("Reason"), [DataRequired(), Length(max=300)])
+    channel = SelectField(lazy_gettext("Channel"))
+
+    def __init__(self, **options: Any):
+        super().__init__(**options)
+        each = [SelectChoice(str(row.id), f"{row.id} · {row.name}") for row in channel_setup.every()]
+        self.channel.choices = [SelectChoice("", gettext("none: it is your own money")), *each]
+
+
+@merchant_pages.route("/<key>/adjust", methods=["GET", "POST"])
+def adjust(key: str) -> Any:
+    """Show the form, then what it would do, then do it."""
+    access.must_act()
+    row = find_or_404(merchant_setup.find_merchant, key)
+    form = AdjustForm(data={"newest": accounts.newest_adjustment(row)})
+    sure = False
+    if form.validate_on_submit():
         try:
-            audit.act(actor, "verify ledger", "ledger", "", lambda: scheduled_checks.start(actor.who))
+            if request.form.get("sure"):
+                return _adjusted(row, form)
+            accounts.check_newest(row, form.newest.data)
+            accounts.check_cover(row, form.amount.value)
+            sure = True
         except OperatorError as refusal:
-            flash(gettext("Not done: %(why)s.", why=told(refusal)), "bad")
-        else:
-            flash(gettext("The ledger is being verified. Reload the page to see what came of it."), "good")
-        return redirect(self.get_url(".index"), 303)
-
-    @expose("/heads.json")
-    def heads(self) -> Response:
-        """How far each account's chain goes: what `flask ledger verify --against` takes."""
-        text = json.dumps(integrity.head_rows(), ensure_ascii=False, indent=2) + "\n"
-        name = f"heads-{local_time(int(time.time())):%Y-%m-%d-%H%M}.json"
-        headers = {"Content-Disposition": f'attachment; filename="{name}"'}
-        return Response(text, content_type="application/json", headers=headers)
+            show_refusal(form, refusal)
+    present = accounts.balances_of(row)["available"]
+    page = render_template("console/adjust.html", merchant=row, form=form, present=present, sure=sure)
+    return page, 422 if form.errors else 200
 
 
-def views() -> list[Any]:
-    """For the menu."""
-    return [Ledger(lazy_gettext("Balances"), endpoint="ledger", url="/ledger", category=lazy_gettext("Money"))]
+def _adjusted(row: Merchant, form: AdjustForm) -> Any:
+    through = channel_setup.find_channel(int(form.channel.data)) if form.channel.data else None
+    fen, reason, actor = form.amount.value, form.reason.data.strip(), access.actor()
+    audit.act(
+        actor,
+        "adjust balance",
+        "merchant",
+        row.key,
+        lambda: accounts.adjust(row, fen, reason, channel=through, who=actor.who, once=True, newest=form.newest.data),
+        f"{hundredths(fen)} yuan; channel: {through.id if through else '-'}; {reason}",
+    )
+    flash(gettext("The balance is adjusted by %(amount)s yuan.", amount=yuan(fen)), "good")
+    return redirect(url_for("merchant.show", key=row.key), 303)

@@ -1,37 +1,112 @@
-"""The console's pages of one merchant: setting it up, its secrets, its accounts, a test callback."""
+"""The list of merchants, and the pages of one: setting it up, its secrets, a test callback."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from flask import abort, flash, redirect, url_for
-from flask_admin import expose
+from flask import Blueprint, flash, redirect, render_template, url_for
 from flask_babel import gettext, lazy_gettext
 from flask_login import current_user
+from flask_wtf import FlaskForm
+from wtforms import BooleanField, HiddenField, SelectChoice, StringField
+from wtforms.validators import DataRequired, Length
 
-from blueprints.console import access
-from blueprints.console.forms import refuse, said, texts, told
-from blueprints.console.merchant_forms import (
-    LONGEST_KEEP,
-    MORE_EVENTS,
-    AccountForm,
-    MerchantForm,
-    NewMerchantForm,
-    RotateForm,
+from blueprints.console import access, labels
+from blueprints.console.columns import ENABLED_COLUMN, Column, merchant_link
+from blueprints.console.filters import ENABLED, Filter
+from blueprints.console.forms import (
+    Checkboxes,
+    SchemaField,
+    find_or_404,
+    message_of,
+    show_refusal,
+    texts,
+    translate,
 )
-from blueprints.console.pages.adjustment import Adjusting
-from models.tables.account import PayoutAccount
+from blueprints.console.list_page import ListPage
 from models.tables.merchant import Merchant
+from schemas.fields import Percent, Whole
 from schemas.views import hundredths
 from services.callbacks import test_callback
+from services.channels import channel_setup
+from services.console import setup_lists
 from services.errors import OperatorError
 from services.ledger import accounts
 from services.merchants import links, merchant_setup, versions
 from services.security import audit, masking, vault
 
+LONGEST_KEEP = 720  # hours
+MORE_EVENTS = [event for event in merchant_setup.EVENTS if event not in merchant_setup.RESULTS]
 FIELDS = ("name", "callback_url", "events", "buy_rate", "sell_rate", "allowed_addresses", "enabled", "channels")
 MASKS = {"callback_url": masking.address}  # for viewers
 RECORDED = MASKS | {"allowed_addresses": masking.networks}
+
+pages = Blueprint("merchant", __name__, url_prefix="/merchant")
+
+MERCHANTS = ListPage(
+    "merchants",
+    lazy_gettext("Merchants"),
+    browse=setup_lists.Merchants,
+    new=("merchant.new", lazy_gettext("New merchant")),
+    empty=lazy_gettext("No merchants yet."),
+    filters=(Filter("text", lazy_gettext("Name or key"), "search"), ENABLED),
+    columns=(
+        Column("name", lazy_gettext("Merchant"), lambda row: row.name, link=merchant_link, note=lambda row: row.key),
+        Column("key", lazy_gettext("Merchant's key"), lambda row: row.key, on="export"),
+        Column("available", lazy_gettext("Available (¥)"), lambda row: row.available, "money"),
+        Column("held", lazy_gettext("Held (¥)"), lambda row: row.held, "money"),
+        Column("buy_rate", lazy_gettext("Fee on deposits (%)"), lambda row: row.buy_rate, "percent"),
+        Column("sell_rate", lazy_gettext("Fee on withdrawals (%)"), lambda row: row.sell_rate, "percent"),
+        Column("linked", lazy_gettext("Channels"), lambda row: row.linked, "number"),
+        Column("callback_url", lazy_gettext("Callbacks go to"), lambda row: masking.address(row.callback_url)),
+        ENABLED_COLUMN,
+        Column("createtime", lazy_gettext("Created"), lambda row: row.createtime, "time", on="export"),
+    ),
+)
+
+
+class MerchantForm(FlaskForm):
+    """What can be changed of a merchant; `mark` is of what the page showed."""
+
+    mark = HiddenField()
+
+    name = StringField(lazy_gettext("Name"), [DataRequired(), Length(max=100)])
+    callback_url = StringField(lazy_gettext("Callback URL"), [Length(max=2000)])
+    events = Checkboxes(
+        lazy_gettext("Callbacks besides the results"),
+        choices=[SelectChoice(each, labels.EVENTS[f"order.{each}"]) for each in MORE_EVENTS],
+    )
+    buy_rate = SchemaField(lazy_gettext("Fee on deposits"), Percent(), default="0.00")
+    sell_rate = SchemaField(lazy_gettext("Fee on withdrawals"), Percent(), default="0.00")
+    allowed_addresses = StringField(lazy_gettext("Addresses that may call"), [Length(max=2000)])
+    enabled = BooleanField(lazy_gettext("Enabled"), default=True)
+    channels = Checkboxes(lazy_gettext("Channels that it may use"), coerce=int)
+
+    def __init__(self, **options: Any):
+        super().__init__(**options)
+        self.channels.choices = [SelectChoice(row.id, f"{row.id} · {row.name}") for row in channel_setup.every()]
+
+    def facts(self) -> dict[str, Any]:
+        """As `administration` takes them."""
+        plain = {name: (self[name].data or "").strip() for name in ("name", "callback_url", "allowed_addresses")}
+        rates = {name: self[name].value for name in ("buy_rate", "sell_rate")}
+        lists = {"events": ",".join(self.events.data or ()), "channels": self.channels.data or ()}
+        return plain | rates | lists | {"enabled": self.enabled.data}
+
+
+class NewMerchantForm(MerchantForm):
+    """And what stays as it is."""
+
+    key = StringField(lazy_gettext("Key"), [DataRequired(), Length(max=64)])
+
+
+class RotateForm(FlaskForm):
+    """How long the old secret holds; `mark` names the one that is replaced."""
+
+    keep_hours = SchemaField(
+        lazy_gettext("Hours for which the old one stays valid"), Whole(0, LONGEST_KEEP), default="24"
+    )
+    mark = HiddenField()
 
 
 def _present(row: Merchant) -> dict[str, Any]:
@@ -55,163 +130,126 @@ def _seen(row: Merchant) -> dict[str, Any]:
     return present | {name: mask(present[name]) for name, mask in masks.items()}
 
 
-class MerchantPage(Adjusting):
-    """One merchant, or a new one."""
+@pages.get("/")
+def index() -> Any:
+    """Lead to the list of merchants."""
+    return redirect(url_for("merchants.index"))
 
-    def __init__(self) -> None:
-        super().__init__(name=lazy_gettext("Merchant"), endpoint="merchant", url="/merchant")
 
-    def _found(self, key: str) -> Merchant:
+@pages.route("/new", methods=["GET", "POST"])
+def new() -> Any:
+    """A form for a new merchant; the answer to it shows the secrets, once."""
+    access.must_act()
+    form = NewMerchantForm()
+    if form.validate_on_submit():
         try:
-            return merchant_setup.find_merchant(key)
-        except OperatorError:
-            abort(404)
-
-    @expose("/")
-    def index(self) -> Any:
-        """The list of all is a page of its own."""
-        return redirect(url_for("merchants.index_view"))
-
-    @expose("/new", methods=("GET", "POST"))
-    def new(self) -> Any:
-        """A form for a new merchant; the answer to it shows the secrets, once."""
-        access.must_act()
-        form = NewMerchantForm()
-        if form.validate_on_submit():
-            try:
-                return self._added(form)
-            except OperatorError as refusal:
-                refuse(form, refusal)
-        return self.render("console/merchant_new.html", form=form), 422 if form.errors else 200
-
-    def _added(self, form: NewMerchantForm) -> str:
-        key, facts = (form.key.data or "").strip(), form.facts()
-        made, secret = audit.act(
-            access.actor(),
-            "add merchant",
-            "merchant",
-            key,
-            lambda: merchant_setup.add_merchant(key, **facts),
-            audit.changes({}, texts(form, FIELDS), RECORDED),
-        )
-        shown = {"secret": secret, "callback_secret": vault.decrypt(made.callback_secret)}
-        return self.render("console/merchant_secrets.html", merchant=made, is_new=True, **shown)
-
-    @expose("/<key>", methods=("GET", "POST"))
-    def show(self, key: str) -> Any:
-        """A merchant's page, with the form that changes it."""
-        row = self._found(key)
-        form = MerchantForm(data=_seen(row) | {"mark": versions.version_of(row)})
-        if form.validate_on_submit():
-            try:
-                return self._changed(row, form)
-            except OperatorError as refusal:
-                refuse(form, refusal)
-        return self._page(row, form), 422 if form.errors else 200
-
-    def _page(self, row: Merchant, form: MerchantForm) -> str:
-        return self.render(
-            "console/merchant.html",
-            merchant=row,
-            form=form,
-            rotate=RotateForm(formdata=None),
-            marks={
-                "api": merchant_setup.version_of(row, callback=False),
-                "callback": merchant_setup.version_of(row, callback=True),
-            },
-            balances=accounts.balances_of(row),
-            accounts=[(account, masking.account(account)) for account in merchant_setup.accounts_on_file([row])],
-        )
-
-    def _changed(self, row: Merchant, form: MerchantForm) -> Any:
-        before = MerchantForm(formdata=None, data=_present(row))
-        detail = audit.changes(texts(before, FIELDS), texts(form, FIELDS), RECORDED)
-        if detail:
-            facts = form.facts()
-            audit.act(
-                access.actor(),
-                "set merchant",
-                "merchant",
-                row.key,
-                lambda: merchant_setup.set_merchant(row, mark=form.mark.data, **facts),
-                detail,
-            )
-        flash(gettext("Saved.") if detail else gettext("Nothing was changed."), "good")
-        return redirect(url_for("merchant.show", key=row.key), 303)
-
-    @expose("/<key>/rotate/<any(api, callback):kind>", methods=("POST",))
-    def rotate(self, key: str, kind: str) -> Any:
-        """A new secret of either kind, shown once on the answer."""
-        row, form, callback = self._found(key), RotateForm(), kind == "callback"
-        try:
-            if not form.validate():
-                raise OperatorError(gettext("The hours are a number from 0 to %(most)s.", most=LONGEST_KEEP))
-            new = audit.act(
-                access.actor(),
-                "rotate callback secret" if callback else "rotate API secret",
-                "merchant",
-                key,
-                lambda: merchant_setup.rotate(
-                    row, callback=callback, keep_hours=form.keep_hours.value, mark=form.mark.data
-                ),
-                f"the old one stays valid for {form.keep_hours.value} hours",
-            )
+            return _added(form)
         except OperatorError as refusal:
-            flash(told(refusal), "bad")
-            return redirect(url_for("merchant.show", key=key), 303)
-        shown = {"callback_secret" if callback else "secret": new, "keep_hours": form.keep_hours.value}
-        return self.render("console/merchant_secrets.html", merchant=row, **shown)
+            show_refusal(form, refusal)
+    return render_template("console/merchant_new.html", form=form), 422 if form.errors else 200
 
-    @expose("/<key>/reveal", methods=("POST",))
-    def reveal(self, key: str) -> str:
-        """The callback secret; the API secret is never shown again."""
-        row = self._found(key)
-        audit.record(access.actor(), "reveal callback secret", "merchant", key)
-        shown = {"callback_secret": vault.decrypt(row.callback_secret)}
-        return self.render("console/merchant_secrets.html", merchant=row, **shown)
 
-    @expose("/<key>/account", methods=("GET", "POST"))
-    def account(self, key: str) -> Any:
-        """A new receiving account."""
-        access.must_act()
-        row = self._found(key)
-        newest = PayoutAccount.of(row)
-        form = AccountForm(data={"after": newest.id if newest else 0})
-        if form.validate_on_submit():
-            details = {
-                name: (form[name].data or "").strip() for name in ("bank", "sub_bank", "card_number", "real_name")
-            }
-            try:
-                self._add_account(row, details, form.after.data)
-                return redirect(url_for("merchant.show", key=key), 303)
-            except OperatorError as refusal:
-                refuse(form, refusal)
-        return self.render("console/merchant_account.html", form=form, merchant=row), 422 if form.errors else 200
+def _added(form: NewMerchantForm) -> str:
+    key, facts = (form.key.data or "").strip(), form.facts()
+    made, secret = audit.act(
+        access.actor(),
+        "add merchant",
+        "merchant",
+        key,
+        lambda: merchant_setup.add_merchant(key, **facts),
+        audit.changes({}, texts(form, FIELDS), RECORDED),
+    )
+    shown = {"secret": secret, "callback_secret": vault.decrypt(made.callback_secret)}
+    return render_template("console/merchant_secrets.html", merchant=made, is_new=True, **shown)
 
-    def _add_account(self, row: Merchant, details: dict[str, str], after: int) -> None:
-        ending = masking.ending(details["card_number"]).lstrip("*")
+
+@pages.route("/<key>", methods=["GET", "POST"])
+def show(key: str) -> Any:
+    """A merchant's page, with the form that changes it."""
+    row = find_or_404(merchant_setup.find_merchant, key)
+    form = MerchantForm(data=_seen(row) | {"mark": versions.version_of(row)})
+    if form.validate_on_submit():
+        try:
+            return _changed(row, form)
+        except OperatorError as refusal:
+            show_refusal(form, refusal)
+    return _page(row, form), 422 if form.errors else 200
+
+
+def _page(row: Merchant, form: MerchantForm) -> str:
+    return render_template(
+        "console/merchant.html",
+        merchant=row,
+        form=form,
+        rotate=RotateForm(formdata=None),
+        marks={
+            "api": merchant_setup.version_of(row, callback=False),
+            "callback": merchant_setup.version_of(row, callback=True),
+        },
+        balances=accounts.balances_of(row),
+        accounts=[(account, masking.account(account)) for account in merchant_setup.accounts_on_file([row])],
+    )
+
+
+def _changed(row: Merchant, form: MerchantForm) -> Any:
+    before = MerchantForm(formdata=None, data=_present(row))
+    detail = audit.changes(texts(before, FIELDS), texts(form, FIELDS), RECORDED)
+    if detail:
+        facts = form.facts()
         audit.act(
             access.actor(),
-            "add receiving account",
+            "set merchant",
             "merchant",
             row.key,
-            lambda: merchant_setup.add_account(row, after=after, **details),
-            f"ending in {ending}",
+            lambda: merchant_setup.set_merchant(row, mark=form.mark.data, **facts),
+            detail,
         )
-        flash(gettext("Withdrawals now go to the account ending in %(ending)s.", ending=ending), "good")
-
-    @expose("/<key>/test", methods=("POST",))
-    def test(self, key: str) -> Any:
-        """One test callback now, and what came of it."""
-        row = self._found(key)
-        try:
-            outcome = audit.act(access.actor(), "test callback", "merchant", key, lambda: test_callback.callback(row))
-        except OperatorError as refusal:
-            flash(told(refusal), "bad")
-            return redirect(url_for("merchant.show", key=key), 303)
-        return self.render("console/merchant_test.html", merchant=row, outcome=outcome, problem=said(outcome.problem))
+    flash(gettext("Saved.") if detail else gettext("Nothing was changed."), "good")
+    return redirect(url_for("merchant.show", key=row.key), 303)
 
 
-def views() -> list[Any]:
-    """The pages of merchants."""
-    return [MerchantPage()]
+@pages.post("/<key>/rotate/<any(api, callback):kind>")
+def rotate(key: str, kind: str) -> Any:
+    """A new secret of either kind, shown once on the answer."""
+    row, form, callback = find_or_404(merchant_setup.find_merchant, key), RotateForm(), kind == "callback"
+    try:
+        if not form.validate():
+            raise OperatorError(gettext("The hours are a number from 0 to %(most)s.", most=LONGEST_KEEP))
+        new = audit.act(
+            access.actor(),
+            "rotate callback secret" if callback else "rotate API secret",
+            "merchant",
+            key,
+            lambda: merchant_setup.rotate(
+                row, callback=callback, keep_hours=form.keep_hours.value, mark=form.mark.data
+            ),
+            f"the old one stays valid for {form.keep_hours.value} hours",
+        )
+    except OperatorError as refusal:
+        flash(message_of(refusal), "bad")
+        return redirect(url_for("merchant.show", key=key), 303)
+    shown = {"callback_secret" if callback else "secret": new, "keep_hours": form.keep_hours.value}
+    return render_template("console/merchant_secrets.html", merchant=row, **shown)
+
+
+@pages.post("/<key>/reveal")
+def reveal(key: str) -> str:
+    """The callback secret; the API secret is never shown again."""
+    row = find_or_404(merchant_setup.find_merchant, key)
+    audit.record(access.actor(), "reveal callback secret", "merchant", key)
+    shown = {"callback_secret": vault.decrypt(row.callback_secret)}
+    return render_template("console/merchant_secrets.html", merchant=row, **shown)
+
+
+@pages.post("/<key>/test")
+def test(key: str) -> Any:
+    """One test callback now, and what came of it."""
+    row = find_or_404(merchant_setup.find_merchant, key)
+    try:
+        outcome = audit.act(access.actor(), "test callback", "merchant", key, lambda: test_callback.callback(row))
+    except OperatorError as refusal:
+        flash(message_of(refusal), "bad")
+        return redirect(url_for("merchant.show", key=key), 303)
+    return render_template(
+        "console/merchant_test.html", merchant=row, outcome=outcome, problem=translate(outcome.problem)
+    )

@@ -1,27 +1,31 @@
-"""The console's page of accounts: who may look, who may act, and changing that."""
+"""The console's own accounts: adding and changing them, and the audit log of what they did."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-from flask import abort, flash, redirect, url_for
-from flask_admin import expose
+from flask import Blueprint, abort, flash, redirect, render_template, url_for
 from flask_babel import gettext, lazy_gettext
 from flask_login import current_user
 from flask_wtf import FlaskForm
 from wtforms import PasswordField, SelectChoice, SelectField, StringField
 from wtforms.validators import DataRequired, EqualTo, InputRequired, Length
 
-from blueprints.console import access
-from blueprints.console.forms import refuse, told
-from blueprints.console.layout import Page
+from blueprints.console import access, labels
+from blueprints.console.columns import Column
+from blueprints.console.filters import SINCE, UNTIL, Filter, choices
+from blueprints.console.forms import message_of, show_refusal
+from blueprints.console.list_page import ListPage
 from models.db.base import LARGEST_ID
 from models.tables.operator import OPERATOR, VIEWER, Operator
+from services.console import setup_lists
 from services.errors import OperatorError
 from services.security import audit, operators, passwords, second_factor
 
 ACCOUNT = f"/<int(max={LARGEST_ID}):operator_id>"
+
+pages = Blueprint("operators", __name__, url_prefix="/operators")
 
 
 class PasswordForm(FlaskForm):
@@ -60,77 +64,104 @@ ACTS: dict[str, tuple[str, Callable[[Operator, str], None]]] = {
 }
 
 
-class OperatorsPage(Page):
-    """All accounts of the console."""
+def _found(operator_id: int) -> Operator:
+    return Operator.get_or_none(Operator.id == operator_id) or abort(404)
 
-    def __init__(self) -> None:
-        named = {"name": lazy_gettext("Operators"), "category": lazy_gettext("Set up")}
-        super().__init__(**named, endpoint="operators", url="/operators")
 
-    def _found(self, operator_id: int) -> Operator:
-        return Operator.get_or_none(Operator.id == operator_id) or abort(404)
-
-    @expose("/", methods=("GET", "POST"))
-    def index(self) -> Any:
-        """The accounts, and the form for another one."""
-        form = NewOperatorForm()
-        if form.validate_on_submit():
-            try:
-                return self._added(form)
-            except OperatorError as refusal:
-                refuse(form, refusal)
-        page = self.render(
-            "console/operators.html",
-            **{"form": form, "rows": operators.every(), "me": current_user.name},
-            with_factor=second_factor.of_all(),
-        )
-        return page, 422 if form.errors else 200
-
-    def _added(self, form: NewOperatorForm) -> Any:
-        name, role = (form.name.data or "").strip(), form.role.data
-        audit.act(
-            access.actor(),
-            "add operator",
-            "operator",
-            name,
-            lambda: operators.add(name, form.password.data or "", role),
-            role,
-        )
-        flash(gettext("%(name)s may sign in now.", name=name), "good")
-        return redirect(url_for("operators.index"), 303)
-
-    @expose(f"{ACCOUNT}/<word>", methods=("POST",))
-    def change(self, operator_id: int, word: str) -> Any:
-        """One of ACTS."""
-        row = self._found(operator_id)
-        action, do = ACTS.get(word) or abort(404)
+@pages.route("/", methods=["GET", "POST"])
+def index() -> Any:
+    """Show all accounts, and the form that adds one."""
+    form = NewOperatorForm()
+    if form.validate_on_submit():
         try:
-            audit.act(access.actor(), action, "operator", row.name, lambda: do(row, current_user.name))
-            flash(gettext("Done. %(name)s is signed out everywhere.", name=row.name), "good")
+            return _added(form)
         except OperatorError as refusal:
-            flash(told(refusal), "bad")
-        return redirect(url_for("operators.index"), 303)
-
-    @expose(f"{ACCOUNT}/password", methods=("GET", "POST"))
-    def password(self, operator_id: int) -> Any:
-        """A new password for somebody."""
-        access.must_act()
-        row, form = self._found(operator_id), PasswordForm()
-        if row.name == current_user.name:
-            return redirect(url_for("access.password"))
-        if form.validate_on_submit():
-            try:
-                new = form.password.data or ""
-                audit.act(
-                    access.actor(), "set password", "operator", row.name, lambda: operators.set_password(row, new)
-                )
-                flash(gettext("%(name)s has a new password, and is signed out everywhere.", name=row.name), "good")
-                return redirect(url_for("operators.index"), 303)
-            except OperatorError as refusal:
-                refuse(form, refusal)
-        return self.render("console/operator_password.html", form=form, operator=row), 422 if form.errors else 200
+            show_refusal(form, refusal)
+    page = render_template(
+        "console/operators.html",
+        **{"form": form, "rows": operators.every(), "me": current_user.name},
+        with_factor=second_factor.of_all(),
+    )
+    return page, 422 if form.errors else 200
 
 
-def views() -> list[Any]:
-    """The page of accounts."""
-    return [OperatorsPage()]
+def _added(form: NewOperatorForm) -> Any:
+    name, role = (form.name.data or "").strip(), form.role.data
+    audit.act(
+        access.actor(),
+        "add operator",
+        "operator",
+        name,
+        lambda: operators.add(name, form.password.data or "", role),
+        role,
+    )
+    flash(gettext("%(name)s may sign in now.", name=name), "good")
+    return redirect(url_for("operators.index"), 303)
+
+
+@pages.post(f"{ACCOUNT}/<word>")
+def change(operator_id: int, word: str) -> Any:
+    """Do one of ACTS."""
+    row = _found(operator_id)
+    action, do = ACTS.get(word) or abort(404)
+    try:
+        audit.act(access.actor(), action, "operator", row.name, lambda: do(row, current_user.name))
+        flash(gettext("Done. %(name)s is signed out everywhere.", name=row.name), "good")
+    except OperatorError as refusal:
+        flash(message_of(refusal), "bad")
+    return redirect(url_for("operators.index"), 303)
+
+
+@pages.route(f"{ACCOUNT}/password", methods=["GET", "POST"])
+def password(operator_id: int) -> Any:
+    """Set the password of another account."""
+    access.must_act()
+    row, form = _found(operator_id), PasswordForm()
+    if row.name == current_user.name:
+        return redirect(url_for("sign_in.password"))
+    if form.validate_on_submit():
+        try:
+            new = form.password.data or ""
+            audit.act(access.actor(), "set password", "operator", row.name, lambda: operators.set_password(row, new))
+            flash(gettext("%(name)s has a new password, and is signed out everywhere.", name=row.name), "good")
+            return redirect(url_for("operators.index"), 303)
+        except OperatorError as refusal:
+            show_refusal(form, refusal)
+    return render_template("console/operator_password.html", form=form, operator=row), 422 if form.errors else 200
+
+
+ABOUT = {"order": "order.show", "callback": "callback.show", "merchant": "merchant.show", "channel": "channel.show"}
+NAMED_BY = {"order": "order_no", "callback": "webhook_id", "merchant": "key", "channel": "channel_id"}
+
+
+def _subject(row: Any) -> str:
+    return f"{labels.word(labels.ABOUT, row.about)} {row.key}".strip()
+
+
+def _subject_link(row: Any) -> str:
+    known = row.about in ABOUT and (row.about != "channel" or row.key.isdecimal())
+    return url_for(ABOUT[row.about], **{NAMED_BY[row.about]: row.key}) if known and row.key else ""
+
+
+AUDIT_LOG = ListPage(
+    "audit",
+    lazy_gettext("Audit log"),
+    browse=setup_lists.Audit,
+    empty=lazy_gettext("Nobody has done anything yet."),
+    filters=(
+        Filter("who", lazy_gettext("Who"), "text"),
+        Filter("action", lazy_gettext("What"), choices=choices(labels.ACTIONS)),
+        Filter("about", lazy_gettext("About"), choices=choices(labels.ABOUT)),
+        Filter("key", lazy_gettext("Its number or name"), "text"),
+        SINCE,
+        UNTIL,
+    ),
+    columns=(
+        Column("at", lazy_gettext("When"), lambda row: row.at, "time"),
+        Column("who", lazy_gettext("Who"), lambda row: row.who),
+        Column("action", lazy_gettext("What"), lambda row: labels.word(labels.ACTIONS, row.action)),
+        Column("about", lazy_gettext("About"), _subject, link=_subject_link),
+        Column("detail", lazy_gettext("Detail"), lambda row: row.detail),
+        Column("address", lazy_gettext("From address"), lambda row: row.address),
+    ),
+)

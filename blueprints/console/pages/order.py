@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from flask import abort, flash, redirect, request, url_for
-from flask_admin import expose
+from flask import Blueprint, flash, redirect, render_template, request, url_for
 
-from blueprints.console import access, action_labels, labels, order_labels
-from blueprints.console.forms import told
-from blueprints.console.layout import Page
+from blueprints.console import access, action_labels
+from blueprints.console.forms import find_or_404, message_of
 from models.tables.order import Order
 from runtime import current
 from schemas.views import hundredths
@@ -19,16 +17,12 @@ from services.console import timeline as revealing
 from services.errors import OperatorError
 from services.security import sandbox_guard, second_operator
 
-# What templates say things with.
-WORDS = {"words": labels, "own": order_labels, "text": order_labels.text, "said": action_labels.said}
+pages = Blueprint("order", __name__, url_prefix="/order")
 
 
 def found(order_no: str) -> Order:
     """The order. Raises NotFound."""
-    try:
-        return timeline.find(order_no)
-    except OperatorError:
-        abort(404)
+    return find_or_404(timeline.find, order_no)
 
 
 def _given() -> perform.Given:
@@ -47,56 +41,52 @@ def act_on(order: Order) -> None:
     try:
         action, result = perform.perform(order, key, seal, _given(), access.actor())
     except OperatorError as refusal:
-        flash(told(refusal), "bad")
+        flash(message_of(refusal), "bad")
     else:
-        flash(action_labels.done(action, result, timeline.find(order.order_no)), "good")
+        flash(action_labels.outcome(action, result, timeline.find(order.order_no)), "good")
 
 
-class OrderPage(Page):
-    """One order."""
-
-    @expose("/")
-    def index(self) -> Any:
-        """There is no page about no order."""
-        return redirect(url_for("orders.index_view"))
-
-    @expose("/<order_no>")
-    def show(self, order_no: str) -> str:
-        """The whole story, sensitive values masked."""
-        order = found(order_no)
-        return self._page(order, revealing.masked(order))
-
-    @expose("/<order_no>/reveal")
-    def hidden_again(self, order_no: str) -> Any:
-        """Revealed values are shown once."""
-        return redirect(url_for(".show", order_no=order_no))
-
-    @expose("/<order_no>/reveal", methods=["POST"])
-    def reveal(self, order_no: str) -> str:
-        """The same page with the sensitive values in full, this once."""
-        order = found(order_no)
-        return self._page(order, revealing.reveal(order, access.actor()), revealed=True)
-
-    @expose("/<order_no>/act", methods=["POST"])
-    def act(self, order_no: str) -> Any:
-        """Do one of the possible actions."""
-        act_on(found(order_no))
-        return redirect(url_for(".show", order_no=order_no), 303)
-
-    def _page(self, order: Order, sensitive: dict[str, str], revealed: bool = False) -> str:
-        its_story = timeline.order_timeline(order)
-        possible = available_actions.possible(order)
-        return self.render(
-            "console/order.html",
-            **WORDS,
-            **{"order": order, "story": its_story},
-            **{"sensitive": sensitive, "revealed": revealed, "account": revealing.account_ending(order)},
-            **{"actions": possible, "decisions": [action for action in possible if action.exception]},
-            **{"payout_request": second_operator.waiting(order), "withheld": sandbox_guard.withholds(order)},
-            **{"by_hand": driver_of(order.channel).by_hand, "plain_amount": hundredths(order.amount)},
-        )
+@pages.get("/")
+def index() -> Any:
+    """Lead to the list of orders."""
+    return redirect(url_for("orders.index"))
 
 
-def views() -> list[Any]:
-    """The page, which stands in no menu."""
-    return [OrderPage(endpoint="order", url="/order")]
+@pages.get("/<order_no>")
+def show(order_no: str) -> str:
+    """The whole story, sensitive values masked."""
+    order = found(order_no)
+    return _page(order, revealing.masked(order))
+
+
+@pages.get("/<order_no>/reveal")
+def hidden_again(order_no: str) -> Any:
+    """Revealed values are shown once."""
+    return redirect(url_for(".show", order_no=order_no))
+
+
+@pages.post("/<order_no>/reveal")
+def reveal(order_no: str) -> str:
+    """The same page with the sensitive values in full, this once."""
+    order = found(order_no)
+    return _page(order, revealing.reveal(order, access.actor()), revealed=True)
+
+
+@pages.post("/<order_no>/act")
+def act(order_no: str) -> Any:
+    """Do one of the possible actions."""
+    act_on(found(order_no))
+    return redirect(url_for(".show", order_no=order_no), 303)
+
+
+def _page(order: Order, sensitive: dict[str, str], revealed: bool = False) -> str:
+    its_story = timeline.order_timeline(order)
+    possible = available_actions.possible(order)
+    return render_template(
+        "console/order.html",
+        **{"order": order, "story": its_story},
+        **{"sensitive": sensitive, "revealed": revealed, "account": revealing.account_ending(order)},
+        **{"actions": possible, "decisions": [action for action in possible if action.exception]},
+        **{"payout_request": second_operator.waiting(order), "withheld": sandbox_guard.withholds(order)},
+        **{"by_hand": driver_of(order.channel).by_hand, "plain_amount": hundredths(order.amount)},
+    )

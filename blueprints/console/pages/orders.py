@@ -1,21 +1,20 @@
-"""The console's lists of orders and payouts, and which lists stand under the heading of daily work."""
+"""The lists of orders, payouts and exceptions."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from flask import g, redirect, request, url_for
-from flask_admin import expose
+from flask import redirect, request, url_for
 from flask_babel import gettext, lazy_gettext
 
 from blueprints.console import labels
-from blueprints.console.cells import Column
-from blueprints.console.columns import channel_link, merchant_columns, order_link, status_of
+from blueprints.console.columns import Column, channel_link, merchant_columns, order_link, status_of
 from blueprints.console.filters import CHANNEL, MERCHANT, SINCE, TYPE, UNTIL, Filter, choices
-from blueprints.console.layout import List
-from blueprints.console.pages.follow_ups import Callbacks, Exceptions
-from services.console import order_list
+from blueprints.console.list_page import ListPage
+from models.tables.order import Order
+from services.console import order_list, record_lists
 from services.console.order_list import UNDER_WAY, WAITING
+from services.orders import reasons
 
 STATUS = Filter("status", lazy_gettext("Status"), choices=choices(labels.STATUSES))
 METHOD = Filter("method", lazy_gettext("Method"), choices=choices(labels.METHODS))
@@ -48,15 +47,12 @@ _THROUGH = [
         on="export",
     ),
 ]
-
-
-class Orders(List):
-    """All orders."""
-
-    browse = order_list.Orders
-    of_one = "order"
-    empty = lazy_gettext("No orders yet.")
-    filters = (
+ORDERS = ListPage(
+    "orders",
+    lazy_gettext("Orders"),
+    browse=order_list.Orders,
+    empty=lazy_gettext("No orders yet."),
+    filters=(
         Filter("text", lazy_gettext("Order number, or a part of the merchant's"), "search"),
         STATUS,
         TYPE,
@@ -67,8 +63,8 @@ class Orders(List):
         Filter("most", lazy_gettext("Amount to"), "amount"),
         SINCE,
         UNTIL,
-    )
-    columns = (
+    ),
+    columns=(
         *_ORDER,
         Column("type", lazy_gettext("Type"), lambda order: labels.word(labels.TYPES, order.order_type)),
         *merchant_columns(),
@@ -90,16 +86,19 @@ class Orders(List):
         Column("status", lazy_gettext("Status"), status_of, "state"),
         Column("updatetime", lazy_gettext("Changed"), lambda order: order.updatetime, "time", on="export"),
         Column("reference", lazy_gettext("Channel's number"), lambda order: order.channel_reference, on="export"),
-    )
+    ),
+)
 
-    @expose("/")
-    def index_view(self) -> Any:
-        """A page of the list; from the search at the top (`jump`) an order's page, where the number is its own."""
-        page = super().index_view()
-        sought = request.args.get("search", "").strip()
-        if "jump" in request.args and [row.order_no for row in g.found.rows] == [sought]:
-            return redirect(url_for("order.show", order_no=sought))
-        return page
+orders = ORDERS.blueprint()
+
+
+@orders.before_request
+def _open_order() -> Any:
+    """Lead from the search in the header (`jump`) to an order's own page if its whole number was typed."""
+    searched = request.args.get("search", "").strip()
+    if "jump" in request.args and searched.isalnum() and Order.select().where(Order.order_no == searched).exists():
+        return redirect(url_for("order.show", order_no=searched))
+    return None
 
 
 PAYOUT_STATES = {
@@ -118,19 +117,19 @@ def _to_do(order: Any) -> tuple[str, str]:
     return texts.get(order.waits, ("under-way", under_way))
 
 
-class Payouts(List):
-    """Withdrawals that are not over: those that wait for a person first of all."""
-
-    browse = order_list.Payouts
-    empty = lazy_gettext("No payout is waiting.")
-    filters = (
+PAYOUTS = ListPage(
+    "payouts",
+    lazy_gettext("Payouts"),
+    browse=order_list.Payouts,
+    empty=lazy_gettext("No payout is waiting."),
+    filters=(
         Filter("state", lazy_gettext("Payouts"), choices=choices(PAYOUT_STATES), default=WAITING),
         MERCHANT,
         CHANNEL,
         SINCE,
         UNTIL,
-    )
-    columns = (
+    ),
+    columns=(
         *_ORDER,
         *merchant_columns(),
         *_THROUGH,
@@ -138,19 +137,73 @@ class Payouts(List):
         Column("held", lazy_gettext("With fees (¥)"), lambda order: order.merchant_actual_amount, "money"),
         Column("status", lazy_gettext("Status"), status_of, "state", on="export"),
         Column("to_do", lazy_gettext("To do"), _to_do, "state"),
-    )
-
-    def waiting(self) -> int:
-        """How many wait for a person."""
-        return order_list.payouts_waiting()
+    ),
+)
 
 
-def daily_work() -> list[Any]:
-    """The lists under that heading of the menu."""
-    heading = {"category": lazy_gettext("Daily work")}
-    return [
-        Orders(lazy_gettext("Orders"), "orders", **heading),
-        Payouts(lazy_gettext("Payouts"), "payouts", **heading),
-        Exceptions(lazy_gettext("Exceptions"), "exceptions", **heading),
-        Callbacks(lazy_gettext("Callbacks"), "callbacks", **heading),
-    ]
+EXCEPTION_STATES = {
+    record_lists.OPEN: lazy_gettext("Open"),
+    record_lists.SETTLED: lazy_gettext("Settled"),
+    "all": lazy_gettext("Both"),
+}
+
+
+def _resolution(row: Any) -> tuple[str, Any]:
+    if row.resolution is None:
+        return "bad", gettext("Open")
+    return "good", labels.word(labels.RESOLUTIONS, row.resolution)
+
+
+EXCEPTIONS = ListPage(
+    "exceptions",
+    lazy_gettext("Exceptions"),
+    browse=record_lists.Exceptions,
+    empty=lazy_gettext("No exception is open."),
+    filters=(
+        Filter("state", lazy_gettext("Exceptions"), choices=choices(EXCEPTION_STATES), default=record_lists.OPEN),
+        Filter("kind", lazy_gettext("Kind"), choices=choices(labels.EXCEPTIONS)),
+        TYPE,
+        MERCHANT,
+        CHANNEL,
+        SINCE,
+        UNTIL,
+    ),
+    columns=(
+        Column("id", lazy_gettext("Exception"), lambda row: row.id, "number", on="export"),
+        Column(
+            "order_no",
+            lazy_gettext("Order number"),
+            lambda row: row.order.order_no,
+            link=lambda row: order_link(row.order),
+            note=lambda row: row.order.merchant_order_no,
+        ),
+        Column("createtime", lazy_gettext("Since"), lambda row: row.createtime, "time"),
+        Column(
+            "kind",
+            lazy_gettext("Kind"),
+            lambda row: labels.word(labels.EXCEPTIONS, row.kind),
+            note=lambda row: labels.reason(reasons.of(row)),
+        ),
+        Column("detail", lazy_gettext("Detail"), lambda row: labels.reason(reasons.of(row)), on="export"),
+        Column("type", lazy_gettext("Type"), lambda row: labels.word(labels.TYPES, row.order.order_type), on="export"),
+        *merchant_columns(lambda row: row.order),
+        Column(
+            "channel",
+            lazy_gettext("Channel"),
+            lambda row: row.order.channel.name,
+            link=lambda row: channel_link(row.order.channel),
+        ),
+        Column("order_amount", lazy_gettext("Ordered (¥)"), lambda row: row.order.amount, "money"),
+        Column("amount", lazy_gettext("Reported (¥)"), lambda row: row.amount or None, "money"),
+        Column("reference", lazy_gettext("Channel's number"), lambda row: row.reference, on="export"),
+        Column(
+            "resolution",
+            lazy_gettext("State"),
+            _resolution,
+            "state",
+            note=lambda row: labels.who(row.resolved_by or ""),
+        ),
+        Column("resolved_by", lazy_gettext("Settled by"), lambda row: labels.who(row.resolved_by or ""), on="export"),
+        Column("resolvedtime", lazy_gettext("Settled at"), lambda row: row.resolvedtime, "time", on="export"),
+    ),
+)

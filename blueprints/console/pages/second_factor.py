@@ -6,22 +6,23 @@ import logging
 from typing import Any
 
 import segno
-from flask import Blueprint, Flask, flash, make_response, redirect, render_template, request, url_for
+from flask import Blueprint, flash, make_response, redirect, render_template, request, url_for
 from flask_babel import gettext, lazy_gettext, ngettext
 from flask_login import current_user
 from flask_wtf import FlaskForm
 from wtforms import HiddenField, PasswordField, StringField
 from wtforms.validators import InputRequired, Length, Regexp
 
-from blueprints.console import access, devices
-from blueprints.console.forms import refuse, told
+from blueprints.console import access, sign_in_limits
+from blueprints.console.forms import message_of, show_refusal
+from blueprints.console.pages import sign_in
 from models.tables.operator import Operator
 from services.errors import ApiError, OperatorError
 from services.security import audit, passwords, second_factor
 
 log = logging.getLogger(__name__)
 
-pages = Blueprint("factor", __name__)
+pages = Blueprint("second_factor", __name__)
 
 
 class CodeForm(FlaskForm):
@@ -48,7 +49,9 @@ def check(operator: Operator, typed: str) -> bool:
         ApiError: Code.TOO_MANY_REQUESTS.
     """
     actor = audit.Actor(operator.name, request.remote_addr or "")
-    take_back = access.count_try(devices.known_to(operator.name) or f"account {operator.name}", "code")
+    take_back = sign_in_limits.count_try(
+        sign_in_limits.known_device(operator.name) or f"account {operator.name}", "code"
+    )
     try:
         is_recovery = second_factor.check(operator, typed)
     except OperatorError:
@@ -61,8 +64,8 @@ def check(operator: Operator, typed: str) -> bool:
     return is_recovery
 
 
-def tell_left(operator: Operator) -> None:
-    """Say how many recovery codes are left."""
+def flash_codes_left(operator: Operator) -> None:
+    """Flash how many recovery codes are left."""
     left = second_factor.recovery_codes_left(operator)
     flash(ngettext("%(num)s recovery code left.", "%(num)s recovery codes left.", left), "warn")
 
@@ -70,21 +73,21 @@ def tell_left(operator: Operator) -> None:
 @pages.route("/login/code", methods=["GET", "POST"])
 def code() -> Any:
     """Ask for the code of an account whose password was given, and begin its session."""
-    operator = access.pending()
+    operator = sign_in.pending()
     if operator is None:
-        return redirect(url_for("access.login", next=request.args.get("next")))
+        return redirect(url_for("sign_in.form", next=request.args.get("next")))
     form, problem, status = CodeForm(), "", 200
     if form.validate_on_submit():
         try:
             is_recovery = check(operator, form.code.data or "")
-            answer = access.begin_session(operator)
+            answer = sign_in.begin_session(operator)
             if is_recovery:
-                tell_left(operator)
+                flash_codes_left(operator)
             return answer
         except OperatorError as refusal:
-            problem, status = told(refusal), 401
+            problem, status = message_of(refusal), 401
         except ApiError as refusal:
-            problem, status = access.too_many(refusal), 429
+            problem, status = sign_in_limits.too_many(refusal), 429
     elif form.is_submitted():
         status = 422
     form.code.data = ""
@@ -102,17 +105,17 @@ def index() -> Any:
     if form.validate_on_submit():
         try:
             answer = make_response(_codes(_set_up(me, form)))
-            devices.remember(answer, me.name)
+            sign_in_limits.remember_device(answer, me.name)
             return answer
         except OperatorError as refusal:
-            refuse(form, refusal)
+            show_refusal(form, refusal)
         except ApiError as refusal:
-            flash(access.too_many(refusal), "bad")
+            flash(sign_in_limits.too_many(refusal), "bad")
     return _set_up_page(form), 422 if form.is_submitted() else 200
 
 
 def _set_up(me: Operator, form: SetUpForm) -> list[str]:
-    access.check_password(me, form.password.data or "")
+    sign_in_limits.check_password(me, form.password.data or "")
     secret, typed, this = str(form.secret.data), form.code.data or "", current_user.session.id
     return audit.act(
         *(access.actor(), "set up second factor", "operator", me.name),
@@ -148,7 +151,7 @@ def renew() -> Any:
             )
         )
     except OperatorError as refusal:
-        flash(told(refusal), "bad")
+        flash(message_of(refusal), "bad")
         return redirect(url_for(".index"), 303)
 
 
@@ -163,10 +166,5 @@ def remove() -> Any:
         )
         flash(gettext("Two-factor authentication is off."), "good")
     except OperatorError as refusal:
-        flash(told(refusal), "bad")
+        flash(message_of(refusal), "bad")
     return redirect(url_for(".index"), 303)
-
-
-def init(app: Flask) -> None:
-    """Serve these pages."""
-    app.register_blueprint(pages)

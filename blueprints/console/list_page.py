@@ -1,0 +1,120 @@
+"""A page that lists rows, newest first: filters, keyset paging, and an export of all rows as CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from flask import Blueprint, Response, render_template, request, stream_with_context, url_for
+from flask_babel import gettext, lazy_gettext
+from werkzeug.exceptions import UnprocessableEntity
+
+from blueprints.console import filters
+from blueprints.console.access import actor
+from blueprints.console.columns import Column
+from blueprints.console.filters import Filter
+from blueprints.console.locale import zone
+from models.db.base import LARGEST_ID
+from runtime import Part
+from services.console import lists
+from services.errors import ApiError, Code
+from services.security import audit
+
+MOST_EXPORTS = 8  # at once: each occupies a thread of the server until it is read
+BYTE_ORDER_MARK = "\ufeff"  # by which Excel recognises UTF-8
+_exports = Part(lambda: threading.BoundedSemaphore(MOST_EXPORTS))
+
+
+@dataclass(frozen=True)
+class ListPage:
+    """One list: its columns, its filters, and the `Browse` that finds its rows.
+
+    Args:
+        name: of its blueprint, its address and its exports.
+        empty: shown in place of rows if there are none.
+        new: the endpoint and the label of the form that adds a row.
+    """
+
+    name: str
+    title: Any
+    browse: type[lists.Browse]
+    columns: Sequence[Column]
+    filters: Sequence[Filter] = ()
+    empty: Any = lazy_gettext("Nothing here yet.")
+    new: tuple[str, Any] | None = None
+
+    def blueprint(self) -> Blueprint:
+        """Return a blueprint that serves the list and its export."""
+        pages = Blueprint(self.name, __name__, url_prefix=f"/{self.name}")
+        pages.add_url_rule("/", "index", self.index)
+        pages.add_url_rule("/export", "export", self.export, methods=["POST"])
+        return pages
+
+    def index(self) -> tuple[str, int]:
+        """Show one page of the rows, or which filter can't be applied."""
+        wanted, found = filters.read(self.filters), lists.Found([])
+        if not wanted.wrong:
+            found = lists.find(self.browse(wanted.values), before=_row_id("before"), after=_row_id("after"))
+        narrowed = any(not each.default for each, _ in wanted.shown) or found.looked_to or request.args.get("before")
+        page = render_template(
+            "console/list.html",
+            **{"page": self, "wanted": wanted, "found": found, "list_url": self._url},
+            columns=[column for column in self.columns if column.on != "export"],
+            empty=gettext("Nothing here fits.") if narrowed else self.empty,
+        )
+        return page, 422 if wanted.wrong else 200
+
+    def _url(self, endpoint: str = ".index", **changed: Any) -> str:
+        """The address of another page of the list, or of its export, with the same filters."""
+        given = {each.argument: request.args.get(each.argument) for each in self.filters}
+        return url_for(endpoint, **given | changed)
+
+    def export(self) -> Response:
+        """Send all rows that match the filters as CSV, written while it is sent. Raises ApiError."""
+        wanted = filters.read(self.filters)
+        if wanted.wrong:
+            raise UnprocessableEntity
+        applied = ", ".join(f"{each.key}: {value}" for each, value in wanted.shown)
+        slot = audit.act(actor(), "export", "list", self.name, _export_slot, applied)
+        name = f"{self.name}-{datetime.now(zone()):%Y%m%d-%H%M%S}.csv"
+        response = Response(
+            stream_with_context(self._lines(self.browse(wanted.values), slot)),
+            content_type="text/csv; charset=utf-8",
+            headers={"Content-Disposition": f'attachment; filename="{name}"'},
+        )
+        response.call_on_close(slot.close)  # the generator does not run if the client leaves before the first byte
+        return response
+
+    def _lines(self, browse: lists.Browse, slot: ExitStack) -> Iterator[str]:
+        columns = [column for column in self.columns if column.on != "page"]
+        with slot:
+            yield BYTE_ORDER_MARK + _csv([[str(column.label) for column in columns]])
+            for rows in lists.every(browse):
+                yield _csv([[column.csv(row) for column in columns] for row in rows])
+
+
+def _export_slot() -> ExitStack:
+    """Take one of the slots for exports; closing it gives it back. Raises ApiError: TOO_MANY_REQUESTS."""
+    if not _exports().acquire(blocking=False):
+        raise ApiError(Code.TOO_MANY_REQUESTS)
+    slot = ExitStack()
+    slot.callback(_exports().release)
+    return slot
+
+
+def _row_id(name: str) -> int | None:
+    """The row id in the address, if there is a valid one."""
+    row_id = request.args.get(name, type=int)
+    return row_id if row_id is not None and 0 <= row_id <= LARGEST_ID else None
+
+
+def _csv(rows: list[list[str]]) -> str:
+    text = io.StringIO()
+    csv.writer(text).writerows(rows)
+    return text.getvalue()

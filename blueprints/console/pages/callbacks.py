@@ -1,0 +1,99 @@
+"""The list of callbacks, and the page of one: its body, every attempt, and delivering it again."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from flask import Blueprint, abort, redirect, render_template, request, url_for
+from flask_babel import lazy_gettext
+
+from blueprints.console import labels
+from blueprints.console.columns import Column, merchant_columns, order_link
+from blueprints.console.filters import MERCHANT, SINCE, UNTIL, Filter, choices
+from blueprints.console.forms import find_or_404
+from blueprints.console.list_page import ListPage
+from blueprints.console.pages.order import act_on, found
+from services.console import available_actions, record_lists, timeline
+from services.security import masking
+
+
+def _last_answer(row: Any) -> str:
+    if row.last is None:
+        return ""
+    return f"HTTP {row.last.status}" if row.last.status is not None else row.last.answer
+
+
+CALLBACKS = ListPage(
+    "callbacks",
+    lazy_gettext("Callbacks"),
+    browse=record_lists.Callbacks,
+    empty=lazy_gettext("No callbacks yet."),
+    filters=(
+        Filter("state", lazy_gettext("State"), choices=choices(labels.CALLBACKS)),
+        Filter("event", lazy_gettext("Order became"), choices=choices(labels.EVENTS)),
+        MERCHANT,
+        Filter("order", lazy_gettext("Order number"), "text"),
+        SINCE,
+        UNTIL,
+    ),
+    columns=(
+        Column("webhook_id", lazy_gettext("Callback"), lambda row: row.webhook_id, on="export"),
+        Column(
+            "createtime",
+            lazy_gettext("Created"),
+            lambda row: row.createtime,
+            "time",
+            link=lambda row: url_for("callback.show", webhook_id=row.webhook_id),
+        ),
+        *merchant_columns(),
+        Column(
+            "order_no",
+            lazy_gettext("Order number"),
+            lambda row: row.order.order_no,
+            link=lambda row: order_link(row.order),
+        ),
+        Column("event", lazy_gettext("Order became"), lambda row: labels.word(labels.EVENTS, row.type)),
+        Column(
+            "state", lazy_gettext("State"), lambda row: (row.state, labels.word(labels.CALLBACKS, row.state)), "state"
+        ),
+        Column("attempts", lazy_gettext("Attempts"), lambda row: row.attempts, "number", note=_last_answer),
+        Column("last", lazy_gettext("Last answer"), _last_answer, on="export"),
+        Column("due_at", lazy_gettext("Next attempt"), lambda row: row.due_at, "time"),
+    ),
+)
+
+pages = Blueprint("callback", __name__, url_prefix="/callback")
+
+
+def _pretty(body: str) -> str:
+    return json.dumps(json.loads(body), ensure_ascii=False, indent=2)
+
+
+@pages.get("/")
+def index() -> Any:
+    """Lead to the list of callbacks."""
+    return redirect(url_for("callbacks.index"))
+
+
+@pages.get("/<webhook_id>")
+def show(webhook_id: str) -> str:
+    """Show the callback and its attempts."""
+    shown = find_or_404(timeline.callback_timeline, webhook_id)
+    return render_template(
+        "console/callback.html",
+        **{"story": shown, "callback": shown.callback, "order": found(shown.callback.order.order_no)},
+        **{"actions": available_actions.of_callback(shown.callback)},
+        **{"pretty": _pretty(shown.callback.body), "error": masking.error},
+    )
+
+
+@pages.post("/<webhook_id>/act")
+def act(webhook_id: str) -> Any:
+    """Deliver it again."""
+    callback = find_or_404(timeline.callback_timeline, webhook_id).callback
+    # The order's other actions are refused here: its own page may ask for a confirmation first.
+    if request.form.get("action") != f"redeliver-{callback.id}":
+        abort(404)
+    act_on(found(callback.order.order_no))
+    return redirect(url_for(".show", webhook_id=webhook_id), 303)

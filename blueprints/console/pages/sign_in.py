@@ -1,0 +1,192 @@
+"""Signing in and out, and the account's own password and sessions."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from typing import Any
+
+from flask import Blueprint, abort, flash, redirect, render_template, request, session, url_for
+from flask_babel import gettext, lazy_gettext
+from flask_login import current_user, login_user, logout_user
+from flask_wtf import FlaskForm
+from wtforms import PasswordField, StringField
+from wtforms.validators import InputRequired, Length
+
+from blueprints.console import sign_in_limits
+from blueprints.console.access import User, actor
+from blueprints.console.forms import message_of
+from blueprints.console.locale import internal_url
+from models.db.base import LARGEST_ID
+from models.tables.operator import Operator
+from runtime import current
+from services.errors import N_, ApiError, OperatorError
+from services.security import audit, operators, passwords, second_factor, sessions
+
+log = logging.getLogger(__name__)
+
+PENDING_SECONDS = 300  # between the password and the code
+
+pages = Blueprint("sign_in", __name__)
+
+
+class SignInForm(FlaskForm):
+    """Name and password."""
+
+    name = StringField(lazy_gettext("User name"), [InputRequired(), Length(max=64)])
+    password = PasswordField(lazy_gettext("Password"), [InputRequired(), Length(max=passwords.LONGEST)])
+
+
+class NewPasswordForm(FlaskForm):
+    """The account's own new password, twice."""
+
+    present = PasswordField(lazy_gettext("Present password"), [InputRequired()])
+    new = PasswordField(
+        lazy_gettext("New password"),
+        [InputRequired(), Length(passwords.SHORTEST, passwords.LONGEST)],
+    )
+    again = PasswordField(lazy_gettext("New password, once more"), [InputRequired()])
+
+
+@pages.get("/login")
+def form() -> Any:
+    """Show the form."""
+    if current_user.is_authenticated:
+        return redirect(internal_url(request.args.get("next", "")))
+    return _page(SignInForm(), 200)
+
+
+def _page(form: SignInForm, status: int, problem: str = "") -> Any:
+    known = Operator.select().exists()
+    demo = current().settings.demo
+    return render_template("console/login.html", form=form, problem=problem, known=known, demo=demo), status
+
+
+@pages.post("/login")
+def submit() -> Any:
+    """Begin a session, or ask for the code of the second factor."""
+    form = SignInForm()
+    if not form.validate_on_submit():
+        return _page(form, 422)
+    name = form.name.data or ""
+    device = sign_in_limits.known_device(name)
+    try:
+        take_back = sign_in_limits.count_try(own=device)
+        found = _checked(name, form.password.data or "", device, take_back)
+    except ApiError as refusal:
+        page, status = _page(form, 429, sign_in_limits.too_many(refusal))
+        return page, status, {"Retry-After": str(refusal.retry_after or 1)}
+    if found is None:
+        log.warning("console: somebody at %s could not sign in", request.remote_addr)
+        return _page(form, 401, gettext("Name or password are wrong."))
+    take_back()
+    if second_factor.of(found) is None:
+        return begin_session(found)
+    log.info("Console: %s at %s gave the password and must give a code", name, request.remote_addr)
+    session.clear()
+    session["pending"] = [found.id, found.session, int(time.time())]
+    return redirect(url_for("second_factor.code", next=request.args.get("next")))
+
+
+def _checked(name: str, password: str, device: str, take_back: Callable[[], None]) -> Operator | None:
+    try:
+        return operators.sign_in(name, password, known=bool(device))
+    except ApiError:
+        take_back()  # no password was compared
+        raise
+
+
+def pending() -> Operator | None:
+    """The account that has given its password within PENDING_SECONDS and must still give a code."""
+    try:
+        operator_id, mark, at = session.get("pending", [])
+    except ValueError:
+        return None
+    found: Operator | None = Operator.get_or_none(Operator.id == operator_id, Operator.session == mark)
+    return found if at > time.time() - PENDING_SECONDS else None
+
+
+def begin_session(found: Operator) -> Any:
+    """Begin the session of an account that has proven its identity, and redirect to the page that was requested."""
+    audit.record(audit.Actor(found.name, request.remote_addr or ""), "sign in")  # if this fails, no session begins
+    token = sessions.begin(found, request.remote_addr or "", request.user_agent.string)
+    if token is None:
+        return _page(SignInForm(formdata=None), 401, gettext("This account has just been changed. Sign in again."))
+    session.clear()  # an earlier token or name must not survive
+    login_user(User(found, token=token))
+    session.permanent = True
+    response = redirect(internal_url(request.args.get("next", "")), 302)
+    sign_in_limits.remember_device(response, found.name)
+    return response
+
+
+@pages.post("/logout")
+def sign_out() -> Any:
+    """End this session."""
+    me, operator, this = actor(), current_user.operator, current_user.session.id
+    response = _signed_out()
+    sessions.end(operator, this)  # before the entry, so that it ends even if the audit log can't be written
+    audit.record(me, "sign out")
+    return response
+
+
+@pages.post("/logout/everywhere")
+def sign_out_everywhere() -> Any:
+    """End all sessions of the account."""
+    me = current_user.operator
+    audit.act(actor(), "sign out everywhere", "operator", me.name, lambda: operators.end_sessions(me))
+    return _signed_out()
+
+
+def _signed_out() -> Any:
+    logout_user()
+    session.clear()
+    return redirect(url_for("sign_in.form"))
+
+
+@pages.route("/password", methods=["GET", "POST"])
+def password() -> Any:
+    """Change the account's own password, which ends all its sessions."""
+    form = NewPasswordForm()
+    if not form.validate_on_submit():
+        return render_template("console/password.html", form=form)
+    me = current_user.operator
+    try:
+        sign_in_limits.check_password(me, form.present.data or "")
+        if form.new.data != form.again.data:
+            raise OperatorError(N_("the new passwords differ"))
+        audit.act(actor(), "set password", "operator", me.name, lambda: operators.set_password(me, form.new.data or ""))
+    except OperatorError as refusal:
+        flash(message_of(refusal), "bad")
+        return render_template("console/password.html", form=form), 422
+    response = _signed_out()
+    flash(gettext("The password is changed. Sign in with it."), "good")
+    return response
+
+
+@pages.get("/sessions/")
+def own_sessions() -> str:
+    """List the account's own sessions."""
+    rows = sessions.of(current_user.operator)
+    return render_template("console/sessions.html", rows=rows, this=current_user.session.id)
+
+
+@pages.post(f"/sessions/<int(max={LARGEST_ID}):session_id>/end")
+def end_session(session_id: int) -> Any:
+    """End one of the account's own sessions."""
+    me = current_user.operator
+    if session_id not in {row.id for row in sessions.of(me)}:
+        abort(404)
+    audit.act(actor(), "end session", "operator", me.name, lambda: sessions.end(me, session_id))
+    flash(gettext("The session has ended."), "good")
+    return redirect(url_for(".own_sessions"), 303)
+
+
+@pages.post("/sessions/others")
+def end_other_sessions() -> Any:
+    """End all of the account's sessions except this one."""
+    me, this = current_user.operator, current_user.session.id
+    audit.act(actor(), "end other sessions", "operator", me.name, lambda: sessions.end_all(me, but=this))
+    flash(gettext("All other sessions have ended."), "good")
+    return redirect(url_for(".own_sessions"), 303)

@@ -1,0 +1,123 @@
+"""Limits on failed passwords and codes, and the known devices that have limits of their own.
+
+A browser on which an account has signed in has a cookie that says so. Strangers who guess an account's password, or
+fill the queue of sign-ins, use up only the tries of strangers.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import Callable
+
+from flask import current_app, request
+from flask_babel import gettext
+from itsdangerous import BadSignature, URLSafeTimedSerializer
+from werkzeug.wrappers import Response
+
+from blueprints.api.rate_limits import caller, network
+from models.tables.operator import Operator
+from runtime import Part
+from services.errors import N_, ApiError, Code, OperatorError
+from services.platform.rate_limits import Rate
+from services.security import operators
+
+log = logging.getLogger(__name__)
+
+WINDOW = 300  # seconds
+# Failures in a window: of one address or known device, of one /48 of IPv6, and of all strangers together.
+TRIES, TRIES_OF_SITE, TRIES_OF_ALL = 10, 40, 120
+# Incorrect codes in a window, of an account or known device: only someone with the password gets to try one.
+CODES, CODE_WINDOW = 10, 3_600
+WRONG_PASSWORD = N_("The password is incorrect.")
+COOKIE = "console_device"
+LONGEST_SECONDS = 365 * 86_400
+_rates = Part(
+    lambda: {
+        "own": Rate(TRIES, WINDOW),
+        "address": Rate(TRIES, WINDOW),
+        "site": Rate(TRIES_OF_SITE, WINDOW),
+        "all": Rate(TRIES_OF_ALL, WINDOW),
+        "code": Rate(CODES, CODE_WINDOW),
+    }
+)
+
+
+def count_try(own: str = "", kind: str = "own") -> Callable[[], None]:
+    """Count a try before it is made, so that concurrent tries do not exceed the limit.
+
+    Args:
+        own: counted in place of the address: a known device, or the account.
+        kind: `own` for a password, `code` for a code of the second factor.
+
+    Returns:
+        a function that takes the try back.
+
+    Raises:
+        ApiError: TOO_MANY_REQUESTS.
+    """
+    address = request.remote_addr or ""
+    strangers = {"address": caller(address), "site": network(address), "all": "all"}
+    counted: list[tuple[Rate, str]] = []
+
+    def take_back() -> None:
+        for rate, who in counted:
+            rate.take_back(who)
+
+    for name, who in ({kind: own} if own else strangers).items():
+        if name == "site" and not who:
+            continue
+        rate = _rates()[name]
+        if not rate.hit(who):
+            take_back()  # the try is not made
+            raise ApiError(Code.TOO_MANY_REQUESTS, retry_after=rate.retry_after(who))
+        counted.append((rate, who))
+    return take_back
+
+
+def too_many(refusal: ApiError) -> str:
+    """The message of a page for TOO_MANY_REQUESTS."""
+    return gettext("Too many tries. Try again in %(seconds)s seconds.", seconds=refusal.retry_after or 1)
+
+
+def check_password(operator: Operator, password: str) -> None:
+    """Check the password of the account that is signed in, and count a failed try.
+
+    Raises:
+        OperatorError: it is incorrect.
+        ApiError: TOO_MANY_REQUESTS: too many tries, or too many passwords await their hash, which counts no try.
+    """
+    take_back = count_try(f"account {operator.name}")
+    try:
+        is_correct = operators.password_holds(operator, password)
+    except ApiError:
+        take_back()
+        raise
+    if not is_correct:
+        log.warning("Console: %s at %s gave a wrong password", operator.name, request.remote_addr)
+        raise OperatorError(WRONG_PASSWORD, {"password": [WRONG_PASSWORD]})
+    take_back()
+
+
+def _serializer() -> URLSafeTimedSerializer:
+    config = current_app.config
+    return URLSafeTimedSerializer([*reversed(config["SECRET_KEY_FALLBACKS"]), config["SECRET_KEY"]], salt=COOKIE)
+
+
+def known_device(name: str) -> str:
+    """The id of this device if the account signed in here since its password or second factor was set up, else ""."""
+    try:
+        device, mark = _serializer().loads(request.cookies.get(COOKIE, ""), max_age=LONGEST_SECONDS)
+    except (BadSignature, TypeError, ValueError):
+        return ""
+    return str(device) if mark and mark == operators.mark(name) else ""
+
+
+def remember_device(response: Response, name: str) -> None:
+    """Make this browser a known device of the account, which has just proven its identity."""
+    cookie = _serializer().dumps([known_device(name) or secrets.token_hex(8), operators.mark(name)])
+    secure = current_app.session_interface.get_cookie_secure(current_app)
+    path = current_app.config["SESSION_COOKIE_PATH"]
+    response.set_cookie(
+        COOKIE, cookie, max_age=LONGEST_SECONDS, path=path, secure=secure, httponly=True, samesite="Lax"
+    )

@@ -2,6 +2,8 @@
 
 import json
 from collections import defaultdict
+from collections.abc import Callable, Iterable
+from typing import Any
 
 BATCH = 10_000
 # What the releases up to 0.3.0 wrote, by who did it. Everything else is somebody's own words.
@@ -20,7 +22,8 @@ STEPS = {
     "service: expired": "expired",
     "operator: paid an amount that does not match": "wrong_amount_ended",
 }
-CAUSES: dict[str, tuple[str, dict[str, str]]] = {
+Coded = tuple[str, dict[str, str]]  # a code and its arguments
+CAUSES: dict[str, Coded] = {
     "paid an amount that does not match": ("paid_other_amount", {}),
     "paid after it was cancelled": ("paid_after_end", {}),
     "paid once more, under another number": ("paid_again", {}),
@@ -89,12 +92,12 @@ IN_PLACE = {
 }
 
 
-def _cause(kind, detail):
+def _cause(kind: str, detail: str) -> Coded:
     """Why an exception was opened: a code and its arguments."""
     return ("no_answer", {"text": detail}) if kind == SILENCE else CAUSES.get(detail, ("text", {"text": detail}))
 
 
-def _reason(line, exceptions):
+def _reason(line: tuple[int, str, str], exceptions: Iterable[dict[str, Any]]) -> Coded:
     """Why a line of history was written; an exception of its order that it opened gets its id."""
     number, who, why = line
     for each in exceptions:
@@ -112,18 +115,18 @@ def _reason(line, exceptions):
     return "text", {"text": why}
 
 
-def _stored(args):
+def _stored(args: dict[str, str]) -> str | None:
     return json.dumps(args, ensure_ascii=False, separators=(",", ":")) if args else None
 
 
-def _convert(run):
+def _convert(run: Callable[..., Any]) -> None:
     """Give every row of both tables its code, and every exception its line."""
     cases = [value for case in STEPS.items() for value in case]
     run(
         f"UPDATE history SET code = CASE who || ': ' || why {'WHEN ? THEN ? ' * len(STEPS)}END WHERE code IS NULL",
         *cases,
     )
-    exceptions = defaultdict(list)
+    exceptions: dict[int, list[dict[str, Any]]] = defaultdict(list)
     found = run("SELECT id, order_id, kind, detail, resolution, resolved_by FROM payment_exception WHERE code IS NULL")
     for row, order, kind, detail, resolution, who in found.fetchall():
         about = {"kind": kind, "exception": str(row), "resolution": resolution}
@@ -141,7 +144,7 @@ def _convert(run):
         run("UPDATE payment_exception SET code = ?, args = ?, history_id = ? WHERE id = ?", *new)
 
 
-def _link(run):
+def _link(run: Callable[..., Any]) -> None:
     """Move the id that a line with a code has of its exception into the exception."""
     for number, text in run("SELECT id, args FROM history WHERE args LIKE ?", '%"opened":%').fetchall():
         args = json.loads(text)
@@ -151,11 +154,11 @@ def _link(run):
             run("UPDATE payment_exception SET history_id = ? WHERE id = ?", number, int(exception))
 
 
-def up(migrator, database):
+def up(migrator: Any, database: Any) -> None:
     """Apply it, on SQLite and on Postgres; the runner's transaction holds it all."""
     shared = bool(database.is_shared)
 
-    def run(sql, *values):
+    def run(sql: str, *values: object) -> Any:
         return database.execute_sql(sql.replace("?", "%s") if shared else sql, values)
 
     run(UNLOCK[shared])

@@ -315,7 +315,7 @@ def _killed_after(monkeypatch, steps):
 
         return run
 
-    for module, name in ((restoring, "copy_database"), (restoring, "_close_log"), (files, "settle"), (files, "link")):
+    for module, name in ((restoring, "copy_database"), (restoring, "_close_log"), (files, "fsync"), (files, "link")):
         monkeypatch.setattr(module, name, counted(getattr(module, name)))
     for name in ("rename", "replace", "unlink"):
         monkeypatch.setattr(Path, name, counted(getattr(Path, name)))

@@ -14,7 +14,7 @@ from blueprints.console.list_page import ListPage
 from models.tables.order import Order
 from services.console import order_list, record_lists
 from services.console.order_list import UNDER_WAY, WAITING
-from services.orders import reasons
+from services.orders.reasons import reason_of
 
 STATUS = Filter("status", lazy_gettext("Status"), choices=choices(labels.STATUSES))
 METHOD = Filter("method", lazy_gettext("Method"), choices=choices(labels.METHODS))
@@ -182,9 +182,9 @@ EXCEPTIONS = ListPage(
             "kind",
             lazy_gettext("Kind"),
             lambda row: labels.word(labels.EXCEPTIONS, row.kind),
-            note=lambda row: labels.reason(reasons.of(row)),
+            note=lambda row: labels.reason(reason_of(row)),
         ),
-        Column("detail", lazy_gettext("Detail"), lambda row: labels.reason(reasons.of(row)), on="export"),
+        Column("detail", lazy_gettext("Detail"), lambda row: labels.reason(reason_of(row)), on="export"),
         Column("type", lazy_gettext("Type"), lambda row: labels.word(labels.TYPES, row.order.order_type), on="export"),
         *merchant_columns(lambda row: row.order),
         Column(

@@ -63,7 +63,7 @@ FAULTS = pytest.mark.parametrize(("broken", "fault"), [(full, FULL), (read_only,
 
 @pytest.fixture(autouse=True)
 def _nothing_said_before(monkeypatch):
-    monkeypatch.setattr(storage_health, "_said", {})
+    storage_health._said.forget()
     monkeypatch.setattr(storage_health, "FRESH", 0)
 
 

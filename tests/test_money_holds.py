@@ -31,7 +31,7 @@ from models.tables.order import CANCELLED, COMPLETED, PAYOUT_CONFLICT, Order, Pa
 from services.callbacks import outbox
 from services.ledger import accounts, integrity
 from services.orders import due, lifecycle
-from services.orders.resolutions import COMPLETE, CREDIT
+from services.orders.exceptions import COMPLETE, CREDIT
 from tests import applications
 from tests.databases import copied, settings_of
 from tests.support import Api, InlinePool, through_flask

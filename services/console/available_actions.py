@@ -13,7 +13,7 @@ from services.callbacks import redelivery
 from services.channels.calls import driver_of
 from services.ledger import postings
 from services.ledger.postings import Lines
-from services.orders import claims, due, exceptions, payouts, positions, resolutions
+from services.orders import claims, due, exceptions, payouts, positions
 from services.orders.positions import COMPLETE
 from services.security import sandbox_guard, second_operator
 
@@ -118,11 +118,11 @@ def _ask(order: Order) -> Iterator[Action]:
 
 def _settle(order: Order) -> Iterator[Action]:
     for exception in exceptions.settleable(order):
-        for way in resolutions.possible(order, exception):
+        for way in exceptions.possible(order, exception):
             lines, how, sends = (
                 way.lines(order, exception),
                 way.resolution,
-                resolutions.callback_of(way, order, exception),
+                exceptions.callback_of(way, order, exception),
             )
             yield Action(
                 *("settle", way.case, lines),

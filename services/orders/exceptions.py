@@ -1,14 +1,288 @@
-"""What an operator decides about an exception: one action, once, with the money that belongs to it."""
+"""Exceptions and the rules for resolving them: which decisions are possible, what each moves, and carrying one out."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from copy import copy
+from dataclasses import dataclass
+
 import business_clock
 from models.db.writer import transaction
-from models.tables.order import CANCELLED, MONEY_IN, UNKNOWN_OUTCOME, Order, PaymentException
+from models.tables.ledger import AVAILABLE, CLEARING, FEES, LedgerAccount
+from models.tables.order import (
+    AMOUNT_CORRECTED,
+    AT_CHANNEL,
+    CANCELLED,
+    COMPLETED,
+    CONFIRMED,
+    MONEY_IN,
+    PAID,
+    PENDING,
+    REVERSED,
+    SHARED_REFERENCE,
+    STATUSES,
+    UNKNOWN_OUTCOME,
+    WRONG_AMOUNT,
+    Order,
+    PaymentException,
+)
+from schemas.views import order_view
 from services.callbacks import outbox
-from services.errors import N_, OperatorError
-from services.orders import lifecycle, payouts, resolutions
-from services.orders.positions import COMPLETE, CREDIT, REFUND
+from services.channels.calls import LATE
+from services.errors import N_, ApiError, OperatorError
+from services.ledger import accounts, fees, postings
+from services.ledger.postings import OPERATOR, RELEASE_AGAIN, SPEND_AGAIN, Lines
+from services.orders import lifecycle, payouts, positions
+from services.orders.positions import CANCEL, COMPLETE, CREDIT, REFUND, RESOLUTIONS
+from services.orders.reasons import Why, because
+from services.orders.settle import cancel_withdrawal, complete_deposit, complete_withdrawal
+from services.orders.verdicts import Books
+from services.security import sandbox_guard
+
+PAYOUTS = (*AT_CHANNEL, UNKNOWN_OUTCOME)
+COMPLETE_ORDER = "complete the order"
+
+Act = Callable[[Order, PaymentException, str], object]
+
+
+def _nothing(order: Order, exception: PaymentException) -> Lines:
+    return {}
+
+
+def _no_objection(order: Order, exception: PaymentException) -> str:
+    return ""
+
+
+@dataclass(frozen=True)
+class ResolutionRule:
+    """One way to settle an exception.
+
+    `case` names what it does, `lines` what it moves (fen by account), `against` what else may speak against it
+    ("" where nothing does), `act` does it inside the transaction in which the exception is closed. `statuses` are
+    those of a deposit, or where the books have a withdrawal's money.
+    """
+
+    resolution: str
+    case: str
+    kinds: tuple[str, ...]
+    statuses: tuple[str | Books, ...]
+    act: Act
+    lines: Callable[[Order, PaymentException], Lines] = _nothing
+    against: Callable[[Order, PaymentException], str] = _no_objection
+
+    def fits(self, order: Order, exception: PaymentException) -> bool:
+        """Is it about such an exception of such an order?"""
+        place = order.status if order.is_buy else positions.place_of(order)
+        return exception.kind in self.kinds and place in self.statuses
+
+
+def _credit_lines(order: Order, exception: PaymentException) -> Lines:
+    """What came in is credited at the order's own rate."""
+    fee = fees.apply_rate(exception.amount, order.service_rate)
+    return {
+        (AVAILABLE, order.merchant_id): exception.amount - fee,
+        (FEES, OPERATOR): fee,
+        (CLEARING, order.channel_id): -exception.amount,
+    }
+
+
+def _names_no_amount(order: Order, exception: PaymentException) -> str:
+    if exception.amount:
+        return ""
+    return "the channel names no amount: refund it, and adjust the balance if some of it stayed"
+
+
+def _credit(order: Order, exception: PaymentException, who: str) -> None:
+    lines = _credit_lines(order, exception)
+    accounts.post(f"exception {exception.id}", lines, who=who, order=order, memo=exception.kind)
+
+
+def _close_unpaid(order: Order, exception: PaymentException, who: str) -> None:
+    """An order that was not paid in full ends as cancelled."""
+    lifecycle.transition(order, CANCELLED, who, because(Why.WRONG_AMOUNT_ENDED))
+
+
+def _credit_and_close(order: Order, exception: PaymentException, who: str) -> None:
+    _credit(order, exception, who)
+    _close_unpaid(order, exception, who)
+
+
+def completed(order: Order, exception: PaymentException) -> Order:
+    """The deposit as it will be once it is completed with this money; nothing is stored."""
+    fee = fees.apply_rate(exception.amount, order.service_rate)
+    ended = copy(order)
+    ended.__data__ = {**order.__data__, "status": COMPLETED, "updatetime": business_clock.now()}
+    money = {"received_amount": exception.amount, "service_amount": fee}
+    money |= {"merchant_actual_amount": exception.amount - fee, "channel_reference": exception.reference}
+    ended.__data__ |= money
+    return ended
+
+
+def _complete_lines(order: Order, exception: PaymentException) -> Lines:
+    return postings.credit(completed(order, exception))
+
+
+def _too_little(order: Order, exception: PaymentException) -> str:
+    if exception.amount < order.amount:
+        return "less than the order's amount was received: credit it to the balance, or send it back"
+    return ""
+
+
+def _complete_order(order: Order, exception: PaymentException, who: str) -> None:
+    ended, why = completed(order, exception), because(Why.COMPLETED_BY_OPERATOR, amount=exception.amount)
+    facts = ("received_amount", "channel_reference", "service_amount", "merchant_actual_amount")
+    for status in (PAID, CONFIRMED) if order.status != CANCELLED else ():
+        lifecycle.transition(order, status, who, why)
+    complete_deposit(order, why, who, **{name: getattr(ended, name) for name in facts})
+
+
+def _credit_after_all(order: Order, exception: PaymentException, who: str) -> None:
+    complete_deposit(order, because(Why.FOUND_PAID), who)
+
+
+def _cancel_deposit(order: Order, exception: PaymentException, who: str) -> None:
+    lifecycle.transition(
+        order, CANCELLED, who, lifecycle.settled(exception, CANCEL), due_at=business_clock.now() + LATE[0]
+    )
+
+
+def _complete_withdrawal(order: Order, exception: PaymentException, who: str) -> None:
+    complete_withdrawal(order, who, lifecycle.settled(exception, COMPLETE), exception.reference)
+
+
+def _cancel_withdrawal(order: Order, exception: PaymentException, who: str) -> None:
+    cancel_withdrawal(order, who, lifecycle.settled(exception, CANCEL), due_at=business_clock.now() + LATE[0])
+
+
+def _spend_again(order: Order, exception: PaymentException, who: str) -> None:
+    accounts.post(accounts.numbered(order, SPEND_AGAIN), postings.spend(order), who=who, order=order)
+    Order.update(channel_reference=exception.reference).where(Order.id == order.id).execute()
+
+
+def _release_again(order: Order, exception: PaymentException, who: str) -> None:
+    accounts.post(accounts.numbered(order, RELEASE_AGAIN), postings.release(order), who=who, order=order)
+
+
+def _cannot_pay_after_all(order: Order, exception: PaymentException) -> str:
+    """What speaks against having the merchant's balance pay for a cancelled withdrawal that went out all the same."""
+    if exception.amount != order.amount:
+        return "not the order's amount went out: correct the balance by ledger adjust, and --cancel"
+    if LedgerAccount.balance_of(AVAILABLE, order.merchant_id) < order.merchant_actual_amount:
+        return "the merchant's balance does not cover what went out"
+    return ""
+
+
+def _pay_after_all(order: Order, exception: PaymentException, who: str) -> None:
+    try:
+        accounts.post(
+            f"exception {exception.id}", postings.late_spend(order), who=who, order=order, memo=exception.kind
+        )
+    except ApiError:
+        raise OperatorError(N_("the merchant's balance does not cover what went out")) from None
+
+
+def _give_back(order: Order, exception: PaymentException, who: str) -> None:
+    accounts.post(accounts.numbered(order, "return"), postings.give_back(order), who=who, order=order)
+
+
+def _of_order(lines: Callable[[Order], Lines]) -> Callable[[Order, PaymentException], Lines]:
+    return lambda order, exception: lines(order)
+
+
+def _leave(order: Order, exception: PaymentException, who: str) -> None:
+    """Nothing moves."""
+
+
+_BOUNCED, _SILENT, _QUESTIONED = (REVERSED,), (UNKNOWN_OUTCOME,), (WRONG_AMOUNT, SHARED_REFERENCE)
+_ENDED = tuple(status for status in STATUSES if status != CONFIRMED)
+_WAITING, _WHOLE = (PENDING, PAID), tuple(kind for kind in MONEY_IN if kind != AMOUNT_CORRECTED)
+_HOLD_SPENT, _HOLD_RETURNED = _of_order(postings.spend), _of_order(postings.release)
+# By whether the order is a deposit. Of each resolution, the first that fits counts.
+RULES: dict[bool, tuple[ResolutionRule, ...]] = {
+    True: (
+        ResolutionRule(
+            *(CREDIT, "credit what came, cancel", _QUESTIONED, _WAITING, _credit_and_close),
+            *(_credit_lines, _names_no_amount),
+        ),
+        ResolutionRule(CREDIT, "credit what came", MONEY_IN, STATUSES, _credit, _credit_lines, _names_no_amount),
+        ResolutionRule(CREDIT, "good after all", _BOUNCED, (CONFIRMED,), _credit_after_all, _of_order(postings.credit)),
+        ResolutionRule(
+            *(COMPLETE, COMPLETE_ORDER, _WHOLE, (*_WAITING, CANCELLED), _complete_order),
+            *(_complete_lines, _too_little),
+        ),
+        ResolutionRule(REFUND, "send back, cancel", _QUESTIONED, _WAITING, _close_unpaid),
+        ResolutionRule(REFUND, "send back", MONEY_IN, STATUSES, _leave),
+        ResolutionRule(REFUND, "stays credited", _BOUNCED, _ENDED, _leave),
+        ResolutionRule(CANCEL, "nobody paid", _SILENT, (PENDING,), _cancel_deposit),
+        ResolutionRule(CANCEL, "is cancelled", _SILENT, (CANCELLED,), _leave),
+    ),
+    False: (
+        ResolutionRule(
+            COMPLETE, "money is out", (*PAYOUTS, REVERSED), (Books.IN_FLIGHT,), _complete_withdrawal, _HOLD_SPENT
+        ),
+        ResolutionRule(COMPLETE, "money is out", PAYOUTS, (Books.HELD_AGAIN,), _spend_again, _HOLD_SPENT),
+        ResolutionRule(
+            *(COMPLETE, "out after all", PAYOUTS, (Books.FREE,), _pay_after_all),
+            *(_of_order(postings.late_spend), _cannot_pay_after_all),
+        ),
+        ResolutionRule(COMPLETE, "is completed", (*PAYOUTS, REVERSED), (Books.SPENT,), _leave),
+        ResolutionRule(
+            CANCEL, "money is not out", (*PAYOUTS, REVERSED), (Books.IN_FLIGHT,), _cancel_withdrawal, _HOLD_RETURNED
+        ),
+        ResolutionRule(CANCEL, "money is not out", PAYOUTS, (Books.HELD_AGAIN,), _release_again, _HOLD_RETURNED),
+        ResolutionRule(CANCEL, "is cancelled", (*PAYOUTS, REVERSED), (Books.FREE,), _leave),
+        ResolutionRule(CREDIT, "give back", _BOUNCED, (Books.SPENT,), _give_back, _of_order(postings.give_back)),
+    ),
+}
+# Why none fits.
+_UNFIT = {
+    (True, CREDIT): "no money came in: there is nothing to credit",
+    (True, REFUND): "a confirmed deposit can't be cancelled, and where no money came in there is none to send back: "
+    "credit it, cancel it, or leave the exception open",
+    (True, COMPLETE): "only a deposit that waits or is cancelled is completed, with money that was received for it",
+    (True, CANCEL): "only a pending deposit whose channel does not answer is cancelled",
+    (False, COMPLETE): "the withdrawal is {status}: it can't be completed",
+    (False, CANCEL): "the withdrawal is {status}: it can't be cancelled",
+    (False, CREDIT): "only a withdrawal that was paid out and then reversed is credited back",
+}
+
+
+def _fitting(order: Order, exception: PaymentException, resolution: str) -> ResolutionRule | None:
+    ways = (way for way in RULES[order.is_buy] if way.resolution == resolution)
+    return next((way for way in ways if way.fits(order, exception)), None)
+
+
+def find(order: Order, exception: PaymentException, resolution: str) -> ResolutionRule:
+    """The way to settle this exception by this resolution. Raises OperatorError: there is none, and why."""
+    known = dict.fromkeys(way.resolution for way in RULES[order.is_buy])
+    if resolution not in known:
+        raise OperatorError(f"an exception of this order is settled by {' or '.join(known)}, not by {resolution}")
+    if sandbox_guard.is_barred(order.channel):
+        raise OperatorError(sandbox_guard.DEMO_ONLY)
+    if resolution == COMPLETE:
+        sandbox_guard.refuse_payout(order)
+    way = _fitting(order, exception, resolution)
+    if way is None:
+        raise OperatorError(_UNFIT[order.is_buy, resolution].format(status=order.status))
+    if why := way.against(order, exception):
+        raise OperatorError(why)
+    return way
+
+
+def callback_of(way: ResolutionRule, order: Order, exception: PaymentException) -> str:
+    """The body of the callback that completing the order sends; "" for other ways."""
+    if way.case != COMPLETE_ORDER:
+        return ""
+    return outbox.body_of("order.completed", business_clock.now(), order_view.of(completed(order, exception)))
+
+
+def possible(order: Order, exception: PaymentException) -> list[ResolutionRule]:
+    """All ways in which this exception can be settled now."""
+    if sandbox_guard.is_barred(order.channel):
+        return []
+    fitting = [way for name in RESOLUTIONS if (way := _fitting(order, exception, name))]
+    return [way for way in fitting if not way.against(order, exception)]
+
 
 EVENTS = {CREDIT: "order.credited", REFUND: "order.refunded"}  # what a merchant that subscribes is told
 
@@ -62,7 +336,7 @@ def resolve(
             corrected, or the order moved on, since it was read; or what the channel reports speaks against it.
     """
     exception = _named(order, exception_id, amount)
-    resolutions.find(order, exception, resolution)
+    find(order, exception, resolution)
     if payouts.may_be(order, exception):
         payouts.check(order, payouts.OUT if resolution == COMPLETE else payouts.NOT_OUT, exception)
     return _resolve(order, resolution, who, exception)
@@ -72,7 +346,7 @@ def resolve(
 def _resolve(order: Order, resolution: str, who: str, seen: PaymentException) -> PaymentException:
     checked, order = order, Order.for_update(order.id)
     exception = _named(order, seen.id, seen.amount)
-    way = resolutions.find(order, exception, resolution)
+    way = find(order, exception, resolution)
     if order.status != checked.status:
         raise OperatorError(N_("the order moved on just now: it is %(status)s"), status=order.status)
     if payouts.may_be(order, exception) and not payouts.is_as_checked(order, checked):

@@ -7,7 +7,7 @@ import pytest
 from models.tables.ledger import Entry, LedgerAccount, Posting
 from models.tables.order import Order, PaymentException
 from services.console import available_actions
-from services.orders.resolutions import RESOLUTIONS
+from services.orders.exceptions import RESOLUTIONS
 from tests.services import walks
 
 NO_WALKS = (walks.claim, walks.played)

@@ -12,11 +12,13 @@ from flask import Flask
 
 import app
 import business_clock
+from models.tables.order import Order
 from runtime import Runtime, current
+from services import jobs
 from services.sandbox import seeding
 from services.security import vault
 from tests.databases import disconnect, settings_of
-from tests.support import Api, signed, through_flask
+from tests.support import Api, signed, through_flask, until
 
 
 @pytest.fixture
@@ -24,7 +26,7 @@ def two(any_database: Any, tmp_path: Path) -> Any:
     """Two demos, with folders and databases of their own; the second allows one request a second."""
     made = []
     for name, limit in (("one", 1_000), ("two", 1)):
-        made.append(app.create_app(settings_of(tmp_path / name, demo=True, requests_per_second=limit)))
+        made.append(app.create_app(settings_of(tmp_path / name, demo=True, requests_per_second=limit, verify_every=0)))
         seeding.seed_base()
     yield made
     for each in made:
@@ -78,6 +80,23 @@ def test_moving_the_clock_of_one_application_leaves_the_other_alone(two):
     assert business_clock.now() - before < 500
     _within(one)
     assert business_clock.now() - before >= 1_000
+
+
+def test_the_jobs_of_one_application_work_on_its_own_orders_by_its_own_clock(two):
+    one, other = two
+    numbers = [_api(each).buy().data["order_no"] for each in two]
+    stop = jobs.start(_within(one).settings)
+    try:
+        business_clock.put_ahead(86_400)
+        _within(other)  # the newest one, which the threads of the other must not take for theirs
+        assert Order.get(Order.order_no == numbers[1]).status == "pending"
+        _within(one)
+        until(lambda: Order.get(Order.order_no == numbers[0]).status == "cancelled")
+        _within(other)
+        assert Order.get(Order.order_no == numbers[1]).status == "pending"
+    finally:
+        _within(one)
+        stop()
 
 
 def test_their_metrics_are_counted_apart(two):

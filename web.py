@@ -6,6 +6,7 @@ import gc
 import logging
 import os
 import sys
+import threading
 from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
@@ -32,11 +33,11 @@ from models.db import writer
 from models.db.base import database
 from models.tables.merchant import Merchant
 from runtime import current
-from server import Server, core_of_its_own, may_have, on_any_core, staying_on, until_asked
+from server import Server, until_asked
 from services import jobs
 from services.backups import after_restore
 from services.errors import OperatorError
-from services.platform import instance_lock
+from services.platform import cpu_affinity, instance_lock
 from services.platform import rate_limits as proxy
 from services.platform.counters import counters
 from services.sandbox import demo, seeding
@@ -45,7 +46,6 @@ from services.security import sandbox_guard
 log = logging.getLogger(__name__)
 
 BODY_LIMIT = 64 * 1024
-OTHER_THREADS = 32  # of the server, its jobs and the writer, besides those that are settings
 
 
 def _watched(application: Any, chosen: settings.Settings, kind: type[Watched] = Watched) -> Any:
@@ -97,8 +97,8 @@ def _say(text: str, chosen: settings.Settings) -> None:
         click.echo(text, err=True)
 
 
-def _serve_until_asked(app: Flask, chosen: settings.Settings, core: int | None, asked: Callable[[], object]) -> bool:
-    """Answer requests until `asked` returns, then finish what is in flight.
+def _serve_until_asked(app: Flask, chosen: settings.Settings, asked: threading.Event) -> bool:
+    """Answer requests until `asked` is set, then finish what is in flight.
 
     Returns:
         Whether all of it was finished.
@@ -122,16 +122,13 @@ def _serve_until_asked(app: Flask, chosen: settings.Settings, core: int | None, 
             threads=chosen.threads,
             waiting=chosen.waiting,
             body_limit=BODY_LIMIT,
-            core=core,
             plain=_entering(app, _watched(envelope.prepared(app), chosen, WatchedRefusals)),
-            drain=drain,
+            drain=current().bound(drain),
         )
     except OSError as error:
         raise OperatorError(f"can't listen on {chosen.host}:{chosen.port}: {error}") from None
     counters().load = server.load
-    with staying_on(core):
-        writer.stop()  # it starts again with the first that needs it, beside that one
-        stopped.append(jobs.start(chosen, on_any_core()))
+    stopped.append(jobs.start(chosen))
     if chosen.demo and chosen.log_format == "text":
         click.echo(demo.banner(chosen.public_url, chosen.api_prefix))
     if chosen.demo and (warning := demo.exposed(chosen.host)):
@@ -158,16 +155,6 @@ def _seed_or_refuse(chosen: settings.Settings) -> None:
         )
 
 
-def _need_threads(chosen: settings.Settings) -> None:
-    """Raise OperatorError if the system allows too few: the server ends at the first request without one."""
-    needed = chosen.threads + chosen.callback_workers + chosen.channel_workers + OTHER_THREADS
-    if (allowed := may_have(needed)) < needed:
-        raise OperatorError(
-            f"the system allows {allowed} more threads, and {needed} may be needed: lower threads, callback_workers "
-            "or channel_workers, or raise its limit (systemd's TasksMax, a container's pids, ulimit)"
-        )
-
-
 @click.command("serve")
 def serve() -> None:
     """Serve until asked to stop; in demo mode, with the seeded demo."""
@@ -182,9 +169,10 @@ def serve() -> None:
             log.warning("%s", warning)
         _seed_or_refuse(chosen)
         sandbox_guard.disable()
-        _need_threads(chosen)
-        with core_of_its_own() if chosen.one_core else nullcontext() as core:
-            finished = _serve_until_asked(current_app._get_current_object(), chosen, core, asked)  # type: ignore[attr-defined]
+        if chosen.one_core:
+            writer.stop()  # it starts again on the same core as the rest
+            cpu_affinity.stay_on_one(chosen.port)
+        finished = _serve_until_asked(current_app._get_current_object(), chosen, asked)  # type: ignore[attr-defined]
     if not finished:  # a client does not read its answer, or a callback hangs: neither may keep the process
         sys.stdout.flush()
         logging.shutdown()

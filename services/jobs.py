@@ -6,7 +6,6 @@ import threading
 from collections.abc import Callable
 from functools import partial
 from math import ceil
-from typing import Any
 
 from models.queries import search
 from services.backups import scheduled
@@ -44,13 +43,8 @@ def _jobs(chosen: Settings, senders: WorkerPool, askers: WorkerPool, stopping: t
     ]
 
 
-def start(chosen: Settings, for_long_work: Callable[[Any], Any] = lambda job: job) -> Callable[[], None]:
-    """Start the jobs; return a call that stops them and waits for what is under way.
-
-    Args:
-        for_long_work: wraps a function that takes long.
-    """
-    cpu_affinity.use(for_long_work)
+def start(chosen: Settings) -> Callable[[], None]:
+    """Start the jobs; return a call that stops them and waits for what is under way."""
     scheduler, stopping = Scheduler(), threading.Event()
     senders = WorkerPool(chosen.callback_workers, "callback", partial(scheduler.wake, "callbacks"))
     askers = WorkerPool(chosen.channel_workers, "channel", partial(scheduler.wake, "orders"))
@@ -78,6 +72,5 @@ def start(chosen: Settings, for_long_work: Callable[[Any], Any] = lambda job: jo
         scheduler.stop()
         senders.stop()
         askers.stop()
-        cpu_affinity.use(None)
 
     return stop

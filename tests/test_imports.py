@@ -7,7 +7,7 @@ import pytest
 
 from tests.support import ROOT
 
-FOLDERS = ("cli", "server", "blueprints", "schemas", "services", "models", "gateways", "regions_data")
+FOLDERS = ("cli", "blueprints", "schemas", "services", "models", "gateways", "regions_data")
 ABOVE = {
     "app",
     "web",

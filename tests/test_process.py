@@ -5,19 +5,16 @@ import json
 import os
 import signal
 import socket
-import subprocess
-import sys
 import threading
 import time
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 import requests
 
-import server
+from services.platform import cpu_affinity
 from tests.databases import orders_held_up
-from tests.support import ROOT, Service, signed, until
+from tests.support import Service, signed, until
 
 pytestmark = pytest.mark.usefixtures("slow", "any_database")
 
@@ -107,15 +104,6 @@ def test_a_connection_that_is_kept_alive_does_not_keep_the_process(service):
         assert service.stop() == 0
 
 
-def test_where_the_system_allows_too_few_threads_the_start_is_refused_in_one_line(instance):
-    """Under load the server would die of the first one that it can't start."""
-    limited = ["sh", "-c", 'ulimit -v 1200000; exec "$0" app.py', sys.executable]
-    service = Service(instance)
-    done = subprocess.run(limited, cwd=ROOT, env=service.environ, capture_output=True, text=True, timeout=20)
-    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1), done.stderr
-    assert "more threads, and 256 may be needed" in done.stderr
-
-
 def test_orders_and_nonces_outlive_kill_9(service):
     body = json.dumps(signed("createOrder", BUY)).encode()
     placed = service.api.post("createOrder", body).data
@@ -163,16 +151,9 @@ def test_commands_work_beside_the_running_service_and_take_effect_at_once(servic
 
 
 def _cores(service):
-    """The cores that some thread of it is bound to alone."""
+    """The cores that its threads may run on."""
     threads = Path(f"/proc/{service.process.pid}/task").iterdir()
-    bound = (os.sched_getaffinity(int(thread.name)) for thread in threads)
-    return {core for cores in bound if len(cores) == 1 for core in cores}
-
-
-def _free_cores():
-    """Those that no service on this machine has just now."""
-    with ExitStack() as claims:
-        return set(iter(lambda: claims.enter_context(server.core_of_its_own()), None))
+    return set().union(*(os.sched_getaffinity(int(thread.name)) for thread in threads))
 
 
 NEEDS_CORES = pytest.mark.skipif(
@@ -180,55 +161,49 @@ NEEDS_CORES = pytest.mark.skipif(
 )
 
 
-def _need_a_free_core():
-    """Wait for one that services of other tests have."""
-    try:
-        until(_free_cores)
-    except AssertionError:
-        pytest.skip("other services on this machine have all cores")
+@NEEDS_CORES
+def test_a_service_stays_on_one_core_unless_it_is_told_not_to(tmp_path, start):
+    assert len(_cores(start(tmp_path / "service"))) == 1
+    assert _cores(start(tmp_path / "free", ORDERS_ONE_CORE="0")) == os.sched_getaffinity(0)
+
+
+@pytest.fixture
+def pinned(monkeypatch):
+    """`pinned(port)` keeps this thread on one core until the end of the test; the core."""
+    before = os.sched_getaffinity(0)
+    monkeypatch.setattr(cpu_affinity, "_all", set())
+
+    def pin(port):
+        os.sched_setaffinity(0, before)
+        cpu_affinity.stay_on_one(port)
+        (core,) = os.sched_getaffinity(0)
+        return core
+
+    yield pin
+    os.sched_setaffinity(0, before)
 
 
 @NEEDS_CORES
-def test_a_service_takes_no_core_that_another_one_has(tmp_path, start):
-    _need_a_free_core()
-    with server.core_of_its_own() as taken:
-        assert taken not in _cores(start(tmp_path / "service"))
-        assert not _cores(start(tmp_path / "free", ORDERS_ONE_CORE="0"))
+def test_services_on_neighbouring_ports_have_different_cores(pinned):
+    assert pinned(8000) != pinned(8001)
 
 
 @NEEDS_CORES
-def test_a_killed_service_gives_its_core_up(tmp_path, start):
-    _need_a_free_core()
-    service = start(tmp_path / "service")
-
-    def cores():
-        if not _cores(service):  # services of other tests had them all
-            service.kill()
-            service.start()
-        return _cores(service)
-
-    (taken,) = until(cores)
-    assert taken not in _free_cores()
-    service.kill()
-    until(lambda: taken in _free_cores())
+def test_long_work_leaves_the_core_that_requests_share_and_comes_back(pinned):
+    every, core = os.sched_getaffinity(0), pinned(8000)
+    assert cpu_affinity.do(os.sched_getaffinity, 0) == every
+    assert os.sched_getaffinity(0) == {core}
 
 
-@pytest.mark.skipif(len(server.CORES) < 2, reason="there are no cores to choose from")
-def test_long_work_leaves_the_core_that_requests_share_and_comes_back():
-    with server.staying_on(min(server.CORES)):
-        with server.on_any_core():
-            assert os.sched_getaffinity(0) == server.CORES
-        assert os.sched_getaffinity(0) == {min(server.CORES)}
-
-
-@pytest.mark.parametrize("forbidden", ["socket.socket", "os.sched_setaffinity"])
-def test_where_a_core_may_not_be_chosen_it_runs_on_any(monkeypatch, forbidden):
+@NEEDS_CORES
+def test_where_a_core_may_not_be_chosen_it_runs_on_any(monkeypatch):
     def refuse(*_arguments):
         raise PermissionError
 
-    monkeypatch.setattr(forbidden, refuse)
-    with server.core_of_its_own() as core:
-        assert core is None
+    every = os.sched_getaffinity(0)
+    monkeypatch.setattr("os.sched_setaffinity", refuse)
+    cpu_affinity.stay_on_one(8000)
+    assert cpu_affinity.do(os.sched_getaffinity, 0) == every
 
 
 def test_a_port_in_use_is_named_in_one_line(instance):

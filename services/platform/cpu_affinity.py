@@ -1,22 +1,40 @@
-"""Work that takes long, done aside: on any core, while the service's own threads stay on theirs."""
+"""Processor cores: the service stays on one, and long work leaves it."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, TypeVar
-
-from runtime import Part
 
 T = TypeVar("T")
 
-_wraps: Part[list[Callable[[Any], Any]]] = Part(list)
+_all: set[int] = set()  # the cores that the process had; empty while it uses any
 
 
-def use(for_long_work: Callable[[Any], Any] | None) -> None:
-    """From now on `for_long_work` wraps what is done aside; None: nothing does."""
-    _wraps()[:] = [for_long_work] if for_long_work else []
+def stay_on_one(port: int) -> None:
+    """Keep this thread, and those it starts, on one core.
+
+    Python runs one thread at a time anyway, and handing over to a thread on another core is slow. The port chooses the
+    core, so that services on neighbouring ports have different ones.
+    """
+    if not hasattr(os, "sched_setaffinity"):
+        return
+    cores = sorted(os.sched_getaffinity(0))
+    with suppress(OSError):  # the system forbids it
+        os.sched_setaffinity(0, {cores[port % len(cores)]})
+        _all.update(cores)
 
 
-def do(work: Callable[[], T]) -> T:
-    """Do it in this thread, aside, and return what came of it."""
-    return (_wraps()[0](work) if _wraps() else work)()
+def do(work: Callable[..., T], *arguments: Any) -> T:
+    """Run long work in this thread, on any core, and return its result."""
+    if not _all:
+        return work(*arguments)
+    before = os.sched_getaffinity(0)
+    with suppress(OSError):
+        os.sched_setaffinity(0, _all)
+    try:
+        return work(*arguments)
+    finally:
+        with suppress(OSError):
+            os.sched_setaffinity(0, before)

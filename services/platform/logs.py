@@ -33,7 +33,6 @@ def of(given: str | None) -> str:
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _QUIET = {
     "apscheduler": logging.ERROR,
-    "_granian": logging.WARNING,
     "peewee.migrations": logging.WARNING,  # the command says it
     "urllib3": logging.ERROR,  # up to WARNING it tells addresses with their query
 }

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from server import Server, intake, lane, listener
+import server
+from server import Server
 from tests.support import free_port, until
 
 
@@ -106,14 +107,23 @@ class Busy:
 @pytest.fixture
 def short_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Limits of time that a test can wait for."""
-    monkeypatch.setattr(intake, "BODY_SECONDS", 1.0)
-    monkeypatch.setattr(lane, "LONGEST_WAIT", 1.0)
-    monkeypatch.setattr(listener, "HEAD_SECONDS", 2)
+    monkeypatch.setattr(server, "BODY_SECONDS", 1.0)
+    monkeypatch.setattr(server, "LONGEST_WAIT", 1.0)
+    monkeypatch.setattr(server, "HEAD_SECONDS", 2)
 
 
 @pytest.fixture
 def busy() -> Busy:
     return Busy()
+
+
+def listens(host: str, port: int) -> bool:
+    """Does a server take connections there?"""
+    try:
+        socket.create_connection((host, port)).close()
+    except OSError:
+        return False
+    return True
 
 
 @pytest.fixture
@@ -123,9 +133,10 @@ def serve(slow: None, busy: Busy) -> Iterator[Any]:
 
     def start(threads: int = 2, waiting: int = 3, application: Any = busy, host: str = "127.0.0.1", **more: Any) -> int:
         port, asked = free_port(), threading.Event()
-        server = Server(application, host, port, threads=threads, waiting=waiting, body_limit=1000, **more)
-        running = threading.Thread(target=server.run, args=[asked.wait])
+        made = Server(application, host, port, threads=threads, waiting=waiting, body_limit=1000, **more)
+        running = threading.Thread(target=made.run, args=[asked])
         running.start()
+        until(lambda: listens(host, port))
         ended.append((asked, running))
         return port
 

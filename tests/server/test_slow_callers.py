@@ -4,8 +4,7 @@ import gc
 
 import pytest
 
-from server import intake
-from server.exchange import Exchange
+from server import _Exchange
 from tests.server.conftest import Raw
 from tests.support import until
 
@@ -47,31 +46,6 @@ def test_an_idle_connection_is_closed_after_a_while(serve, raw, short_limits):
     assert idle.is_closed()
 
 
-def test_of_too_many_bodies_on_their_way_the_oldest_gives_way(serve, raw, monkeypatch):
-    monkeypatch.setattr(intake, "MOST_BODIES", 3)
-    monkeypatch.setattr(intake, "GIVES_WAY", 0.3)
-    port = serve()
-    slow = [raw(port).send(HEAD + SLOW["of known length"]) for _ in range(4)]
-    until(lambda: any(one.has_answer() for one in slow))  # it came just after the others, and was refused
-    slow = [one for one in slow if not one.has_answer()]
-    whole = HEAD + b"Content-Length: 5\r\n\r\nhello"
-    until(lambda: raw(port).send(whole).answer().startswith(b"HTTP/1.1 200"))
-    (gave_way,) = (one for one in slow if one.has_answer())
-    assert gave_way.answer().startswith(b"HTTP/1.1 408")
-    for other in slow:
-        assert other is gave_way or other.send(b"x" * 495).answer().startswith(b"HTTP/1.1 200")
-
-
-def test_of_too_many_bodies_that_all_came_just_now_the_newest_is_refused(serve, raw, monkeypatch):
-    monkeypatch.setattr(intake, "MOST_BODIES", 3)
-    monkeypatch.setattr(intake, "GIVES_WAY", 60)
-    port = serve()
-    sending = [raw(port).send(HEAD + SLOW["of known length"]) for _ in range(4)]
-    until(lambda: any(one.has_answer() for one in sending))
-    (refused,) = (one for one in sending if one.has_answer())
-    assert refused.answer().startswith(b"HTTP/1.1 503")
-
-
 @pytest.mark.parametrize(
     "broken",
     [b"Content-Length: 500\r\n\r\nhello", b"Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n"],
@@ -97,7 +71,7 @@ def test_of_a_body_that_broke_off_or_took_too_long_nothing_is_left(serve, raw, s
 
     def left():
         gc.collect()
-        return [each for each in gc.get_objects() if type(each) is Exchange]  # isinstance would ask what is lazy
+        return [each for each in gc.get_objects() if type(each) is _Exchange]  # isinstance would ask what is lazy
 
     until(lambda: not left())
 

@@ -1,0 +1,416 @@
+"""The HTTP server: granian reads and writes HTTP, threads of this process run a WSGI application.
+
+granian's embedded server calls the bridge as an ASGI application: ASGI's `send` waits for a slow reader, RSGI's keeps
+everything it is given in memory. What the server refuses itself is answered by a second WSGI application, `plain`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import resource
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Awaitable, Callable, Iterable
+from concurrent.futures import CancelledError
+from contextlib import ExitStack, suppress
+from contextvars import copy_context
+from functools import lru_cache, partial
+from io import BytesIO
+from itertools import chain
+from queue import SimpleQueue
+from typing import Any
+
+from granian.constants import HTTPModes, Interfaces
+from granian.http import HTTP1Settings
+from granian.server.embed import Server as Granian
+
+log = logging.getLogger(__name__)
+
+LOOK_UP_SECONDS = 0.2
+DRAIN_SECONDS = 30
+LAST_SECONDS = 5  # for connections to be closed once all responses are sent
+BACKLOG = 1024
+MOST_CONNECTIONS = 4096
+SPARE_FILES = 1024  # open files that connections leave for everything else
+HEAD_SECONDS = 20  # for a request's head; an idle connection is closed after the same time
+HEAD_BYTES = 16 * 1024
+BODY_SECONDS = 10  # for a whole body
+MOST_READ = 8 * 1024 * 1024  # bytes of a body that is too large; after that the connection is closed
+LONGEST_WAIT = 10  # seconds in the queue; by then the client has probably given up
+UNREAD_SECONDS = 20  # until a client that does not read a streamed response is given up
+
+# What `plain` finds in its environ: the code, and the monotonic time at which the request began.
+REFUSED, SINCE = "server.refused", "server.since"
+
+NO_ANSWER = 444  # status with which the application has the connection closed in the middle of the response
+
+Application = Callable[..., Iterable[bytes]]  # WSGI
+Receive = Callable[[], Awaitable[dict[str, Any]]]
+Send = Callable[[dict[str, Any]], Awaitable[None]]
+Response = tuple[int, list[tuple[str, str]], bytes]  # status, headers, body
+
+_SAME_FOR_ALL = {
+    "SCRIPT_NAME": "",
+    "wsgi.version": (1, 0),
+    "wsgi.url_scheme": "http",
+    "wsgi.errors": sys.stderr,
+    "wsgi.multithread": True,
+    "wsgi.multiprocess": False,
+    "wsgi.run_once": False,
+    "wsgi.input_terminated": True,
+}
+
+
+class _Lost(Exception):
+    """The client went away or does not read."""
+
+
+def until_asked() -> threading.Event:
+    """Return an event that SIGTERM and SIGINT set from now on, instead of ending the process."""
+    asked = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: asked.set())
+    return asked
+
+
+@lru_cache(maxsize=512)
+def _key(name: bytes) -> str:
+    """The name that a header has in WSGI.
+
+    Empty if it has an underscore: in WSGI it would look like a header with a hyphen, which proxies are trusted to set.
+    """
+    key = name.decode("latin-1").upper().replace("-", "_")
+    if b"_" in name or name == b"transfer-encoding":  # the body is complete by now
+        return ""
+    return key if key in ("CONTENT_TYPE", "CONTENT_LENGTH") else f"HTTP_{key}"
+
+
+def _environ(scope: dict[str, Any]) -> dict[str, Any]:
+    """The request without its body, as WSGI has it."""
+    environ = _SAME_FOR_ALL | {
+        "REQUEST_METHOD": scope["method"],
+        "PATH_INFO": scope["path"].encode().decode("latin-1"),
+        "QUERY_STRING": scope["query_string"].decode("latin-1"),
+        "SERVER_NAME": scope["server"][0],
+        "SERVER_PORT": scope["server"][1],
+        "SERVER_PROTOCOL": f"HTTP/{scope['http_version']}",
+        "REMOTE_ADDR": scope["client"][0],
+    }
+    for name, value in scope["headers"]:
+        if (key := _key(name)) and (value or key != "HTTP_HOST"):  # granian adds an empty one where it is missing
+            text = value.decode("latin-1")
+            environ[key] = f"{environ[key]},{text}" if key in environ else text
+    return environ
+
+
+def _address(host: str, port: int) -> str:
+    """The IP address to listen on.
+
+    granian shares a port with other processes, so this checks that nothing else listens on it.
+
+    Raises:
+        OSError: nothing can listen there.
+    """
+    try:
+        family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    except UnicodeError as error:
+        raise OSError(str(error)) from None
+    with socket.socket(family, kind) as trial:
+        trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        trial.bind(address)
+    return str(address[0])
+
+
+def _most_connections() -> int:
+    """How many connections may be open, after raising the process's limit of open files as far as allowed."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        soft = hard
+    files = soft if soft != resource.RLIM_INFINITY else SPARE_FILES + MOST_CONNECTIONS
+    return max(16, min(MOST_CONNECTIONS, files - SPARE_FILES))
+
+
+class _Pool:
+    """Threads, started as needed, that run one request each; further requests wait in a queue of limited length."""
+
+    def __init__(self, threads: int, waiting: int):
+        self.threads, self.places = threads, threads + waiting
+        self.taken = 0  # requests that run or wait; only the event loop changes it
+        self._queue: SimpleQueue[tuple[asyncio.Future[Any], Callable[[], Any]]] = SimpleQueue()
+        self._started = 0
+
+    async def run(self, work: Callable[[], Any]) -> Any:
+        """Run `work` in a thread, in a context of its own, and return its result."""
+        future = asyncio.get_running_loop().create_future()
+        self.taken += 1
+        try:
+            if self._started < min(self.taken, self.threads):
+                self._start()
+            self._queue.put((future, partial(copy_context().run, work)))
+            return await future
+        finally:
+            self.taken -= 1
+
+    def _start(self) -> None:
+        try:
+            threading.Thread(target=self._work, name="request", daemon=True).start()
+            self._started += 1
+        except RuntimeError:  # the system allows no more: those that run take turns
+            if not self._started:
+                raise
+
+    def _work(self) -> None:
+        while True:
+            _resolve_with(*self._queue.get())  # a call, so that nothing of the request is kept until the next
+
+
+def _resolve_with(future: asyncio.Future[Any], work: Callable[[], Any]) -> None:
+    result = work()
+    with suppress(RuntimeError):  # the loop has ended
+        future.get_loop().call_soon_threadsafe(_resolve, future, result)
+
+
+def _resolve(future: asyncio.Future[Any], result: Any) -> None:
+    if not future.done():
+        future.set_result(result)
+
+
+def _called(application: Application, environ: dict[str, Any]) -> tuple[int, list[tuple[str, str]], Iterable[bytes]]:
+    """Return the status, headers and body that a WSGI application gives."""
+    started: list[Any] = []
+    body = application(environ, lambda status, headers, error=None: started.extend((status, headers)))
+    return int(started[0][:3]), started[1], body
+
+
+def is_local(address: str) -> bool:
+    """Whether a client's address is this machine's own."""
+    return address == "::1" or address.startswith(("127.", "::ffff:127."))
+
+
+class _Exchange:
+    """A request and its response."""
+
+    def __init__(self, server: Server, scope: dict[str, Any], receive: Receive, send: Send):
+        self.scope, self._server, self._receive, self._send = scope, server, receive, send
+        self._loop = asyncio.get_running_loop()
+        self._since = time.monotonic()  # when the request began; later, when its body was complete
+        self._body = b""
+        self.gone: asyncio.Task[None] | None = None  # while a response is streamed: ends when its client goes away
+
+    async def read(self, limit: int) -> Response | None:
+        """Read the body without holding a thread; return a refusal if it is too large, too slow or incomplete."""
+        headers = dict(self.scope["headers"])
+        declared = int(headers.get(b"content-length", 0))
+        if not declared and b"transfer-encoding" not in headers:
+            return None
+        body, size, more, code = bytearray(), 0, True, 0
+        try:
+            async with asyncio.timeout(BODY_SECONDS):
+                while more and size <= MOST_READ and not code:
+                    message = await self._receive()
+                    piece = message.get("body", b"")
+                    size += len(piece)
+                    if size <= limit:
+                        body += piece
+                    if message["type"] == "http.disconnect":
+                        code = 40000
+                    more = message.get("more_body", True) and size != declared
+        except TimeoutError:
+            code = 40800
+        if code != 40000 and max(size, declared) > limit:
+            code = 41300
+        if code:
+            return self.refuse(code, close=more)
+        self._body, self._since = bytes(body), time.monotonic()
+        return None
+
+    def refuse(self, code: int, *, close: bool = False) -> Response:
+        """Return the server's own response for a code; `close` makes it the connection's last."""
+        status, headers, body = _called(self._server.plain, _environ(self.scope) | {REFUSED: code, SINCE: self._since})
+        return status, [*headers, ("connection", "close")] if close else headers, b"".join(body)
+
+    def run(self) -> Response | None:
+        """Return the application's response; None if it was streamed. Belongs into a thread and context of its own."""
+        if time.monotonic() - self._since > LONGEST_WAIT:
+            return self.refuse(50300)
+        try:
+            environ = _environ(self.scope)
+            environ |= {"wsgi.input": BytesIO(self._body), "CONTENT_LENGTH": str(len(self._body))}
+            status, headers, parts = _called(self._server.application, environ)
+            with ExitStack() as ending:
+                if hasattr(parts, "close"):
+                    ending.callback(parts.close)
+                if isinstance(parts, (list, tuple)) or any(name.lower() == "content-length" for name, _ in headers):
+                    return status, headers, b"".join(parts)
+                return self._stream(status, headers, parts)
+        except _Lost:
+            return None
+        except BaseException:  # nothing else would report it
+            log.exception("%s %r failed", self.scope["method"], self.scope["path"])
+            return None if self.gone else self.refuse(50000)
+
+    def _stream(self, status: int, headers: list[tuple[str, str]], parts: Iterable[bytes]) -> Response | None:
+        """Send a response of unknown length as it is made. Raises _Lost."""
+        rest = (part for part in parts if part)
+        first = next(rest, b"")
+        if not first or status in (204, 304) or self.scope["method"] == "HEAD":
+            return status, headers, b""
+        self._wait_for(self._begin, status, headers)
+        for part in chain([first], rest):
+            self._wait_for(self._pass_on, bytes(part))  # TypeError for text, which granian would drop
+        self._wait_for(self._end)
+        return None
+
+    def _wait_for(self, step: Callable[..., Any], *arguments: Any) -> None:
+        """Have the event loop do a step. Raises _Lost."""
+        if self._server.ended:
+            raise _Lost
+        try:
+            asyncio.run_coroutine_threadsafe(step(*arguments), self._loop).result()
+        except (TimeoutError, CancelledError):
+            raise _Lost from None
+
+    async def _begin(self, status: int, headers: list[tuple[str, str]]) -> None:
+        self.gone = asyncio.create_task(self._watch())
+        await self._start(status, headers)
+
+    async def _watch(self) -> None:
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+
+    async def _pass_on(self, part: bytes) -> None:
+        if self.gone is None or self.gone.done():
+            raise _Lost
+        async with asyncio.timeout(UNREAD_SECONDS):
+            await self._send({"type": "http.response.body", "body": part, "more_body": True})
+
+    async def _end(self) -> None:
+        await self._send({"type": "http.response.body"})
+        if self.gone:
+            self.gone.cancel()
+            self.gone = None
+
+    async def _start(self, status: int, headers: list[tuple[str, str]]) -> None:
+        encoded = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers]
+        await self._send({"type": "http.response.start", "status": status, "headers": encoded})
+
+    async def respond(self, status: int, headers: list[tuple[str, str]], body: bytes) -> None:
+        """Send a whole response."""
+        cut = status == NO_ANSWER
+        # A streamed body that is shorter than it should be makes granian close the connection.
+        await self._start(status, [("content-length", "1")] if cut else headers)
+        if cut:
+            await self._send({"type": "http.response.body", "body": b"", "more_body": True})
+        await self._send({"type": "http.response.body", "body": b"" if cut else body})
+
+
+def _nothing(environ: dict[str, Any], start_response: Callable[..., Any]) -> list[bytes]:
+    start_response(f"{environ[REFUSED] // 100} Refused", [])
+    return []
+
+
+class Server:
+    """An HTTP/1.1 server in one process, with an event loop and a pool of threads.
+
+    A request gets a thread once its body is complete, so that slow senders hold up nobody. What finds the queue full is
+    refused (50300).
+    """
+
+    def __init__(
+        self,
+        application: Application,
+        host: str,
+        port: int,
+        *,
+        threads: int,
+        body_limit: int,
+        waiting: int = 512,
+        plain: Application = _nothing,
+        probe: str = "/healthz",
+        drain: Callable[[], None] = lambda: None,
+    ):
+        """Args:
+            threads: requests that run at once; `waiting` more wait for a thread.
+            body_limit: bytes.
+            plain: gives the responses that the server makes itself, by the code in its environ.
+            probe: a path that this machine can always request: it has a thread of its own.
+            drain: called in a thread once the end was asked for, while requests are still answered.
+
+        Raises:
+            OSError: the address can't be listened on.
+        """
+        self.application, self.plain = application, plain
+        self._address, self._port = _address(host, port), port
+        self._requests, self._probes = _Pool(threads, waiting), _Pool(1, 8)
+        self._limit, self._probe, self._drain = body_limit, probe, drain
+        self._in_flight = 0
+        self.ended = False  # responses that are still streamed are to be broken off
+
+    def load(self) -> tuple[int, int]:
+        """Return how many requests run and how many wait for a thread."""
+        taken, threads = self._requests.taken, self._requests.threads
+        return min(taken, threads), max(taken - threads, 0)
+
+    async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
+        """Answer a request. This is what granian calls, by ASGI."""
+        exchange = _Exchange(self, scope, receive, send)
+        self._in_flight += 1
+        try:
+            response = await exchange.read(self._limit) or await self._answer(exchange)
+            if response:
+                await exchange.respond(*response)
+        finally:
+            self._in_flight -= 1
+        if exchange.gone:  # the response broke off: ended by the server, it would look complete
+            await exchange.gone
+
+    async def _answer(self, exchange: _Exchange) -> Response | None:
+        probes = exchange.scope["path"] == self._probe and is_local(exchange.scope["client"][0])
+        for pool in (self._probes, self._requests) if probes else (self._requests,):
+            if pool.taken < pool.places:
+                result: Response | None = await pool.run(exchange.run)
+                return result
+        return exchange.refuse(50300)
+
+    def run(self, asked: threading.Event) -> bool:
+        """Answer requests until `asked` is set, then finish what is in flight.
+
+        Returns:
+            Whether everything was finished in time, and every response read.
+        """
+        with asyncio.Runner() as runner:
+            return runner.run(self._run(asked))
+
+    async def _run(self, asked: threading.Event) -> bool:
+        server: Any = Granian(
+            self,
+            self._address,
+            self._port,
+            interface=Interfaces.ASGINL,
+            http=HTTPModes.http1,
+            websockets=False,
+            backlog=BACKLOG,
+            backpressure=_most_connections(),
+            http1_settings=HTTP1Settings(header_read_timeout=HEAD_SECONDS * 1000, max_buffer_size=HEAD_BYTES),
+            log_enabled=False,
+        )
+        serving = asyncio.create_task(server.serve())
+        while not asked.is_set() and not serving.done():
+            await asyncio.sleep(LOOK_UP_SECONDS)
+        # The jobs end while requests are answered: a callback under way may be on its way to this very server.
+        jobs = threading.Thread(target=self._drain, name="drain", daemon=True)
+        jobs.start()
+        give_up = time.monotonic() + DRAIN_SECONDS
+        while (jobs.is_alive() or self._in_flight) and time.monotonic() < give_up:
+            await asyncio.sleep(0.02)
+        done = not jobs.is_alive() and not self._in_flight
+        self.ended = True
+        server.stop()
+        if (await asyncio.wait({serving}, timeout=LAST_SECONDS))[0]:
+            serving.result()  # raises what ended granian
+        return done and serving.done()

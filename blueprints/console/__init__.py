@@ -38,7 +38,7 @@ class _Sessions(SecureCookieSessionInterface):
 
 
 def _secrets() -> list[str]:
-    """What sessions are signed with, the newest first: derived from the vault's keys, so all hosts have the same."""
+    """The keys that sign cookies, newest first: derived from the vault's keys, so that all hosts have the same."""
     return [hmac.new(key.encode(), b"console session", hashlib.sha256).hexdigest() for key in vault.key_ring().keys]
 
 
@@ -58,7 +58,7 @@ def _refusal(status: int, text: str) -> tuple[str, int]:
 
 
 def _failure(status: int, text: str) -> tuple[str, int]:
-    """A page that asks nobody anything: render_template would ask the database who looks at it."""
+    """A page that reads nothing: render_template would look the account up in the database."""
     template = current_app.jinja_env.get_template("console/failure.html")
     return template.render(status=status, text=text, language=locale.tag()), status
 
@@ -138,7 +138,7 @@ def create() -> Flask:
 
 
 class Mounted:
-    """The service with the console below PREFIX, which is made when somebody first asks for it."""
+    """The service with the console below PREFIX, which is made at the first request to it."""
 
     def __init__(self, service: Callable[..., Iterable[bytes]]):
         self._service = service

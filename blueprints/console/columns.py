@@ -73,7 +73,7 @@ class Column:
         value: of a row, as `kind` wants it.
         link: where a cell leads, of a row; empty for nowhere.
         note: a second line of the cell, on the page alone.
-        on: "page" or "export" where it is only there.
+        on: "page" or "export" if it is only there.
     """
 
     name: str

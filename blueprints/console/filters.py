@@ -52,7 +52,7 @@ def channel_choices() -> list[Choice]:
 
 @dataclass(frozen=True)
 class Filter:
-    """One thing that a list can be narrowed by.
+    """One filter of a list.
 
     Args:
         key: its name in the address, after `flt_`; and the service's name for it.

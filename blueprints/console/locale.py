@@ -24,7 +24,7 @@ _PATH = re.compile(r"/(?![/\\])[\x21-\x7e]*")  # browsers take // and /\ for the
 
 
 def language() -> Locale:
-    """The one that was chosen, else the browser's."""
+    """The language that was chosen, otherwise the browser's."""
     chosen = request.cookies.get("console_language", "")
     return LANGUAGES[chosen if chosen in LANGUAGES else envelope.language().language]
 
@@ -48,7 +48,7 @@ def _zone(name: str) -> ZoneInfo:
 
 
 def zone() -> ZoneInfo:
-    """The browser's time zone, which its first page told; UTC before."""
+    """The browser's time zone, which a script puts into a cookie; UTC until then."""
     return _zone(request.cookies.get("console_zone", "UTC")[:64])
 
 

@@ -13,7 +13,7 @@ from blueprints.console.columns import Column, merchant_columns, order_link
 from blueprints.console.filters import MERCHANT, SINCE, UNTIL, Filter, choices
 from blueprints.console.forms import find_or_404
 from blueprints.console.list_page import ListPage
-from blueprints.console.pages.order import act_on, found
+from blueprints.console.pages.order import act_on, find_order
 from services.console import available_actions, record_lists, timeline
 from services.security import masking
 
@@ -82,7 +82,7 @@ def show(webhook_id: str) -> str:
     shown = find_or_404(timeline.callback_timeline, webhook_id)
     return render_template(
         "console/callback.html",
-        **{"story": shown, "callback": shown.callback, "order": found(shown.callback.order.order_no)},
+        **{"timeline": shown, "callback": shown.callback, "order": find_order(shown.callback.order.order_no)},
         **{"actions": available_actions.of_callback(shown.callback)},
         **{"pretty": _pretty(shown.callback.body), "error": masking.error},
     )
@@ -95,5 +95,5 @@ def act(webhook_id: str) -> Any:
     # The order's other actions are refused here: its own page may ask for a confirmation first.
     if request.form.get("action") != f"redeliver-{callback.id}":
         abort(404)
-    act_on(found(callback.order.order_no))
+    act_on(find_order(callback.order.order_no))
     return redirect(url_for(".show", webhook_id=webhook_id), 303)

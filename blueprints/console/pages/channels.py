@@ -67,10 +67,9 @@ CHANNELS = ListPage(
 
 
 class ChannelForm(FlaskForm):
-    """What every channel has, whatever its driver is; `mark` is of what the page showed."""
+    """The settings of every channel, whatever its driver; `mark` is the version that the page showed."""
 
     mark = HiddenField()
-
     name = StringField(lazy_gettext("Name"), [DataRequired(), Length(max=100)])
     pay_method = Checkboxes(lazy_gettext("Payment methods"))
     min_amount = SchemaField(lazy_gettext("Least amount of an order"), Yuan(), default="0.01")
@@ -92,14 +91,14 @@ class ChannelForm(FlaskForm):
         self.merchants.choices = [SelectChoice(row.id, f"{row.key} · {row.name}") for row in merchant_setup.merchants()]
 
     def facts(self) -> dict[str, Any]:
-        """As `channels` takes them."""
+        """The values as `channel_setup.set_channel` takes them."""
         numbers = {name: self[name].value for name in NUMBERS}
         lists = {"pay_method": ",".join(self.pay_method.data or ()), "merchants": self.merchants.data or ()}
         return {"name": (self.name.data or "").strip(), "enabled": self.enabled.data} | numbers | lists
 
 
 class NewChannelForm(ChannelForm):
-    """And what stays as it is."""
+    """The settings, and the category, which can't be changed later."""
 
     category = SelectField(
         lazy_gettext("Category"),
@@ -111,12 +110,12 @@ class NewChannelForm(ChannelForm):
     )
 
     def facts(self) -> dict[str, Any]:
-        """As `channel_setup.add_channel` takes them."""
+        """The values as `channel_setup.add_channel` takes them."""
         return super().facts() | {"category": self.category.data, "new_name": True}
 
 
 def _present(row: Channel) -> dict[str, Any]:
-    """What the form shows of a channel."""
+    """The channel's settings as the form takes them."""
     numbers = {name: hundredths(getattr(row, name)) for name in AMOUNTS}
     return numbers | {
         "name": row.name,
@@ -128,7 +127,7 @@ def _present(row: Channel) -> dict[str, Any]:
 
 
 def _drivers() -> list[dict[str, str]]:
-    """What can be chosen from."""
+    """The drivers to choose from."""
     return [
         {"name": name, "title": translate(driver.title) or name, "about": translate(driver.about)}
         for name, driver in registry.DRIVERS.items()
@@ -136,11 +135,11 @@ def _drivers() -> list[dict[str, str]]:
     ]
 
 
-def _is_good(form: ChannelForm, driver: str, present: dict[str, Any]) -> bool:
-    """Can all of it be used? What can't is told at its fields, the driver's, too."""
-    good = form.validate()
+def _is_valid(form: ChannelForm, driver: str, present: dict[str, Any]) -> bool:
+    """Whether all fields are valid, the driver's too; errors are shown at their fields."""
+    is_valid = form.validate()
     wrong = channel_setup.wrong_config(driver, present | provider_form.changed(form, driver, present))
-    return not (show_errors(form, provider_form.emptied(form, driver, present) | wrong) or not good)
+    return not (show_errors(form, provider_form.emptied(form, driver, present) | wrong) or not is_valid)
 
 
 @pages.get("/")
@@ -151,7 +150,7 @@ def index() -> Any:
 
 @pages.route("/new", methods=["GET", "POST"])
 def new() -> Any:
-    """First the driver is chosen (`?driver=`), then there is one form for all."""
+    """Show the choice of driver, then (`?driver=`) the form that adds a channel, or add it."""
     access.must_act()
     driver = request.args.get("driver", "")
     if driver not in channel_setup.drivers():
@@ -159,7 +158,7 @@ def new() -> Any:
     form = provider_form.form_class(NewChannelForm, driver, {})(driver)
     if not form.is_submitted():
         form.pay_method.data = list(registry.DRIVERS[driver].methods)
-    elif _is_good(form, driver, {}):
+    elif _is_valid(form, driver, {}):
         try:
             return _added(form, driver)
         except OperatorError as refusal:
@@ -190,13 +189,13 @@ def _added(form: NewChannelForm, driver: str) -> Any:
 
 @pages.route(CHANNEL, methods=["GET", "POST"])
 def show(channel_id: int) -> Any:
-    """A channel's page, with the form that changes it."""
+    """Show a channel and the form that changes it, or change it."""
     row = find_or_404(channel_setup.find_channel, channel_id)
     present = channel_setup.config_of(row)
     form = provider_form.form_class(ChannelForm, row.driver, present)(
         row.driver, data=_present(row) | {"mark": versions.version_of(row)}
     )
-    if form.is_submitted() and _is_good(form, row.driver, present):
+    if form.is_submitted() and _is_valid(form, row.driver, present):
         try:
             return _changed(row, form, present)
         except OperatorError as refusal:
@@ -235,7 +234,7 @@ def _changed(row: Channel, form: ChannelForm, present: dict[str, Any]) -> Any:
 
 @pages.post(f"{CHANNEL}/try")
 def attempt(channel_id: int) -> Any:
-    """Ask the channel about an order that is not there, and say how that went."""
+    """Ask the channel about an order that does not exist, and show the result."""
     row = find_or_404(channel_setup.find_channel, channel_id)
     try:
         found = audit.act(access.actor(), "try channel", "channel", str(row.id), lambda: channel_setup.check(row))

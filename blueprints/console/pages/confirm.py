@@ -20,8 +20,8 @@ from models.tables.operator import Operator
 from services.errors import ApiError, OperatorError
 from services.security import audit, passwords, second_factor, sessions
 
-# Forms that need a confirmation of the last five minutes. Accounts are among them because a new account, or another
-# one's password, would be a way around the question; channels, because their keys decide where money goes.
+# Forms that need a confirmation of the last five minutes. Console accounts are among them because a new account, or
+# another one's password, would be a way around the question; channels, because their keys decide where money goes.
 NEEDED = {
     "channel.new",
     "channel.show",
@@ -36,7 +36,7 @@ NEEDED = {
     "operators.password",
     "order.reveal",
 }
-OWN = "confirm-"  # how the names of this page's own fields begin
+PREFIX = "confirm-"  # of the names of this page's own fields
 
 pages = Blueprint("confirm", __name__)
 
@@ -54,13 +54,13 @@ class CodeAgain(FlaskForm):
 
 
 def _form(operator: Operator) -> PasswordAgain | CodeAgain:
-    return (CodeAgain if second_factor.of(operator) else PasswordAgain)(prefix=OWN)
+    return (CodeAgain if second_factor.of(operator) else PasswordAgain)(prefix=PREFIX)
 
 
 def _page(form: PasswordAgain | CodeAgain, to: str, status: int, problem: str = "") -> Any:
     """The form. It carries the fields that were sent, so that the browser can send them again."""
     form.answer.data = ""
-    carried = [(name, value) for name, value in request.form.items(multi=True) if not name.startswith(OWN)]
+    carried = [(name, value) for name, value in request.form.items(multi=True) if not name.startswith(PREFIX)]
     return render_template(
         "console/confirm.html",
         **{"form": form, "problem": problem, "carried": carried, "by_code": isinstance(form, CodeAgain)},

@@ -1,4 +1,4 @@
-"""The console's first page: is my shop all right?"""
+"""The first page: what needs attention, volumes by day, success rates, balances."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ pages = Blueprint("dashboard", __name__)
 
 @dataclass(frozen=True)
 class Volume:
-    """What a day, or all of them, brought in and paid out; addresses of the lists behind it."""
+    """What came in and was paid out in a day, or in all of them, with the addresses of the lists behind it."""
 
     inward: Sum
     outward: Sum
@@ -59,7 +59,7 @@ class Volume:
 
 @dataclass(frozen=True)
 class Rate:
-    """How often one channel and method succeeds; `part` is from 0 to 1, None where too few came to an end."""
+    """The success rate of one channel and method; `part` is from 0 to 1, None if too few orders are finished."""
 
     name: str
     method: str
@@ -78,7 +78,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Bar(Generic[T]):
-    """What belongs to one thing: above the middle line `up`, below it `down`, each a start and a height in percent."""
+    """The bar of one item: `up` above the line of zero, `down` below it, each a start and a height in percent."""
 
     item: T
     x: float
@@ -182,7 +182,7 @@ def _label(day: date) -> str:
 
 @pages.get("/")
 def index() -> str:
-    """How the shop is doing."""
+    """Show the overview, or the first steps until there is an order."""
     shown, waits = statistics.of(locale.zone()), to_do.waiting_counts()
     found = [alert_texts.alert(each) for each in alerts.findings(shown, waits, current().settings.verify_every)]
     steps = to_do.onboarding_steps()

@@ -66,10 +66,9 @@ MERCHANTS = ListPage(
 
 
 class MerchantForm(FlaskForm):
-    """What can be changed of a merchant; `mark` is of what the page showed."""
+    """A merchant's settings; `mark` is the version that the page showed."""
 
     mark = HiddenField()
-
     name = StringField(lazy_gettext("Name"), [DataRequired(), Length(max=100)])
     callback_url = StringField(lazy_gettext("Callback URL"), [Length(max=2000)])
     events = Checkboxes(
@@ -87,7 +86,7 @@ class MerchantForm(FlaskForm):
         self.channels.choices = [SelectChoice(row.id, f"{row.id} · {row.name}") for row in channel_setup.every()]
 
     def facts(self) -> dict[str, Any]:
-        """As `administration` takes them."""
+        """The values as `merchant_setup` takes them."""
         plain = {name: (self[name].data or "").strip() for name in ("name", "callback_url", "allowed_addresses")}
         rates = {name: self[name].value for name in ("buy_rate", "sell_rate")}
         lists = {"events": ",".join(self.events.data or ()), "channels": self.channels.data or ()}
@@ -95,13 +94,13 @@ class MerchantForm(FlaskForm):
 
 
 class NewMerchantForm(MerchantForm):
-    """And what stays as it is."""
+    """The settings, and the key, which can't be changed later."""
 
     key = StringField(lazy_gettext("Key"), [DataRequired(), Length(max=64)])
 
 
 class RotateForm(FlaskForm):
-    """How long the old secret holds; `mark` names the one that is replaced."""
+    """How long the old secret stays valid; `mark` is the version of the one that is replaced."""
 
     keep_hours = SchemaField(
         lazy_gettext("Hours for which the old one stays valid"), Whole(0, LONGEST_KEEP), default="24"
@@ -110,7 +109,7 @@ class RotateForm(FlaskForm):
 
 
 def _present(row: Merchant) -> dict[str, Any]:
-    """What the form shows of a merchant."""
+    """The merchant's settings as the form takes them."""
     return {
         "name": row.name,
         "callback_url": row.callback_url,
@@ -123,8 +122,8 @@ def _present(row: Merchant) -> dict[str, Any]:
     }
 
 
-def _seen(row: Merchant) -> dict[str, Any]:
-    """The same, as far as whoever asks may see it."""
+def _visible(row: Merchant) -> dict[str, Any]:
+    """The settings, masked for viewers."""
     present = _present(row)
     masks = {} if current_user.may_act else MASKS
     return present | {name: mask(present[name]) for name, mask in masks.items()}
@@ -138,7 +137,7 @@ def index() -> Any:
 
 @pages.route("/new", methods=["GET", "POST"])
 def new() -> Any:
-    """A form for a new merchant; the answer to it shows the secrets, once."""
+    """Show the form that adds a merchant, or add it and show its secrets, this once."""
     access.must_act()
     form = NewMerchantForm()
     if form.validate_on_submit():
@@ -165,9 +164,9 @@ def _added(form: NewMerchantForm) -> str:
 
 @pages.route("/<key>", methods=["GET", "POST"])
 def show(key: str) -> Any:
-    """A merchant's page, with the form that changes it."""
+    """Show a merchant and the form that changes it, or change it."""
     row = find_or_404(merchant_setup.find_merchant, key)
-    form = MerchantForm(data=_seen(row) | {"mark": versions.version_of(row)})
+    form = MerchantForm(data=_visible(row) | {"mark": versions.version_of(row)})
     if form.validate_on_submit():
         try:
             return _changed(row, form)
@@ -210,7 +209,7 @@ def _changed(row: Merchant, form: MerchantForm) -> Any:
 
 @pages.post("/<key>/rotate/<any(api, callback):kind>")
 def rotate(key: str, kind: str) -> Any:
-    """A new secret of either kind, shown once on the answer."""
+    """Make a new secret of either kind, and show it this once."""
     row, form, callback = find_or_404(merchant_setup.find_merchant, key), RotateForm(), kind == "callback"
     try:
         if not form.validate():
@@ -234,7 +233,7 @@ def rotate(key: str, kind: str) -> Any:
 
 @pages.post("/<key>/reveal")
 def reveal(key: str) -> str:
-    """The callback secret; the API secret is never shown again."""
+    """Show the callback secret. The API secret is never shown again."""
     row = find_or_404(merchant_setup.find_merchant, key)
     audit.record(access.actor(), "reveal callback secret", "merchant", key)
     shown = {"callback_secret": vault.decrypt(row.callback_secret)}
@@ -243,7 +242,7 @@ def reveal(key: str) -> str:
 
 @pages.post("/<key>/test")
 def test(key: str) -> Any:
-    """One test callback now, and what came of it."""
+    """Send a test callback, and show its outcome."""
     row = find_or_404(merchant_setup.find_merchant, key)
     try:
         outcome = audit.act(access.actor(), "test callback", "merchant", key, lambda: test_callback.callback(row))
@@ -251,5 +250,5 @@ def test(key: str) -> Any:
         flash(message_of(refusal), "bad")
         return redirect(url_for("merchant.show", key=key), 303)
     return render_template(
-        "console/merchant_test.html", merchant=row, outcome=outcome, problem=translate(outcome.problem)
+        "console/merchant_test_callback.html", merchant=row, outcome=outcome, problem=translate(outcome.problem)
     )

@@ -1,4 +1,4 @@
-"""The page of one order: its whole story, what can be done now, and the values that only an operator may see."""
+"""The page of one order: its timeline, the possible actions, and the values that only an operator may see."""
 
 from __future__ import annotations
 
@@ -13,15 +13,14 @@ from runtime import current
 from schemas.views import hundredths
 from services.channels.calls import driver_of
 from services.console import available_actions, perform, timeline
-from services.console import timeline as revealing
 from services.errors import OperatorError
 from services.security import sandbox_guard, second_operator
 
 pages = Blueprint("order", __name__, url_prefix="/order")
 
 
-def found(order_no: str) -> Order:
-    """The order. Raises NotFound."""
+def find_order(order_no: str) -> Order:
+    """Return the order of this number. Raises NotFound."""
     return find_or_404(timeline.find, order_no)
 
 
@@ -32,11 +31,11 @@ def _given() -> perform.Given:
 def is_large_payout(order_no: str) -> bool:
     """Return whether the form pays out more than `confirm_above`. Raises NotFound."""
     limit = current().settings.confirm_above
-    return bool(limit) and perform.payout(found(order_no), request.form.get("action", ""), _given()) > limit
+    return bool(limit) and perform.payout(find_order(order_no), request.form.get("action", ""), _given()) > limit
 
 
 def act_on(order: Order) -> None:
-    """Do what the form says, and flash what came of it, or why nothing did."""
+    """Do the action that the form names, and flash the outcome or the refusal."""
     key, seal = request.form.get("action", ""), request.form.get("seal", "")
     try:
         action, result = perform.perform(order, key, seal, _given(), access.actor())
@@ -54,38 +53,37 @@ def index() -> Any:
 
 @pages.get("/<order_no>")
 def show(order_no: str) -> str:
-    """The whole story, sensitive values masked."""
-    order = found(order_no)
-    return _page(order, revealing.masked(order))
+    """Show the order, its sensitive values masked."""
+    order = find_order(order_no)
+    return _page(order, timeline.masked(order))
 
 
 @pages.get("/<order_no>/reveal")
-def hidden_again(order_no: str) -> Any:
-    """Revealed values are shown once."""
+def revealed(order_no: str) -> Any:
+    """Lead to the page without the values, which are shown once."""
     return redirect(url_for(".show", order_no=order_no))
 
 
 @pages.post("/<order_no>/reveal")
 def reveal(order_no: str) -> str:
-    """The same page with the sensitive values in full, this once."""
-    order = found(order_no)
-    return _page(order, revealing.reveal(order, access.actor()), revealed=True)
+    """Show the order with its sensitive values in full, this once."""
+    order = find_order(order_no)
+    return _page(order, timeline.reveal(order, access.actor()), revealed=True)
 
 
 @pages.post("/<order_no>/act")
 def act(order_no: str) -> Any:
     """Do one of the possible actions."""
-    act_on(found(order_no))
+    act_on(find_order(order_no))
     return redirect(url_for(".show", order_no=order_no), 303)
 
 
 def _page(order: Order, sensitive: dict[str, str], revealed: bool = False) -> str:
-    its_story = timeline.order_timeline(order)
     possible = available_actions.possible(order)
     return render_template(
         "console/order.html",
-        **{"order": order, "story": its_story},
-        **{"sensitive": sensitive, "revealed": revealed, "account": revealing.account_ending(order)},
+        **{"order": order, "timeline": timeline.order_timeline(order)},
+        **{"sensitive": sensitive, "revealed": revealed, "account": timeline.account_ending(order)},
         **{"actions": possible, "decisions": [action for action in possible if action.exception]},
         **{"payout_request": second_operator.waiting(order), "withheld": sandbox_guard.withholds(order)},
         **{"by_hand": driver_of(order.channel).by_hand, "plain_amount": hundredths(order.amount)},

@@ -91,7 +91,7 @@ def code() -> Any:
     elif form.is_submitted():
         status = 422
     form.code.data = ""
-    return render_template("console/code.html", form=form, problem=problem, name=operator.name), status
+    return render_template("console/sign_in_code.html", form=form, problem=problem, name=operator.name), status
 
 
 @pages.route("/factor", methods=["GET", "POST"])
@@ -100,7 +100,7 @@ def index() -> Any:
     me = current_user.operator
     if second_factor.of(me) is not None:
         left = second_factor.recovery_codes_left(me)
-        return render_template("console/factor.html", left=left, required=second_factor.is_required())
+        return render_template("console/second_factor.html", left=left, required=second_factor.is_required())
     form = SetUpForm()
     if form.validate_on_submit():
         try:
@@ -132,7 +132,9 @@ def _set_up_page(form: SetUpForm) -> str:
     picture = qr.svg_data_uri(scale=5, border=2, dark="#000", light="#fff", omitsize=True)
     spaced = " ".join(secret[at : at + 4] for at in range(0, len(secret), 4))
     required = second_factor.is_required()
-    return render_template("console/factor_new.html", form=form, picture=picture, secret=spaced, required=required)
+    return render_template(
+        "console/second_factor_new.html", form=form, picture=picture, secret=spaced, required=required
+    )
 
 
 def _codes(codes: list[str]) -> str:

@@ -60,7 +60,7 @@ def form() -> Any:
 def _page(form: SignInForm, status: int, problem: str = "") -> Any:
     known = Operator.select().exists()
     demo = current().settings.demo
-    return render_template("console/login.html", form=form, problem=problem, known=known, demo=demo), status
+    return render_template("console/sign_in.html", form=form, problem=problem, known=known, demo=demo), status
 
 
 @pages.post("/login")

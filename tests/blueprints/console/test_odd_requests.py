@@ -16,6 +16,7 @@ ODD = [
     "flt_until=9999-12-31",
     "search=%00",
     "search=%FF%FE",
+    "jump=1&search=%00",
     f"search={'x' * 10_000}",
     "flt_merchant=%00&flt_channel=%D9%A1",
     "endpoint=x",

@@ -1,4 +1,4 @@
-"""Actions in words: the button, what it will do to the money, and what came of it."""
+"""The texts of actions: the button, the effect on the money, and the outcome."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from services.orders import exceptions
 
 @dataclass(frozen=True)
 class ActionText:
-    """An action in words: its button, what it will do, and the button that does it."""
+    """The texts of an action: its button, its effect, and the button that confirms it."""
 
     label: str
     text: str
@@ -259,11 +259,11 @@ def money(fen: int) -> str:
 
 def status(order: Order) -> str:
     """An order's state, inside a sentence."""
-    return labels.word(labels.STATUSES, order.status).lower()
+    return labels.name_of(labels.STATUSES, order.status).lower()
 
 
 def describe(action: Action, order: Order) -> ActionText:
-    """An action in words, with its amounts."""
+    """The texts of an action, with its amounts."""
     label, texts, sure, kind = _TEXTS[action.name, action.case]
     values = {
         "amount": money(order.amount),
@@ -287,7 +287,7 @@ STATES_OF_CHANNEL = {
 
 
 def outcome(action: Action, result: Any, order: Order) -> str:
-    """What came of an action; `order` as it is now."""
+    """The outcome of an action as a message; `order` is as it is now."""
     if action.case == "request":
         return gettext("Requested. Another operator must approve it.")
     if action.name == "withdraw-request":
@@ -297,10 +297,10 @@ def outcome(action: Action, result: Any, order: Order) -> str:
     if action.name.startswith("redeliver"):
         count = int(result)
         return ngettext("%(num)s callback is delivered again now.", "%(num)s callbacks are delivered again now.", count)
-    told = gettext("Done: the order is %(status)s.", status=status(order))
+    message = gettext("Done: the order is %(status)s.", status=status(order))
     if action.name == "ask":
         heard = ", ".join(str(STATES_OF_CHANNEL[report.state.value]) for report in result)
-        told = gettext("The channel says: %(heard)s. The order is %(status)s.", heard=heard, status=status(order))
+        message = gettext("The channel says: %(heard)s. The order is %(status)s.", heard=heard, status=status(order))
     if exceptions.open_exceptions(order):
-        told = sentences(told, gettext("There is an exception to settle, see below."))
-    return told
+        message = sentences(message, gettext("There is an exception to settle, see below."))
+    return message

@@ -22,7 +22,7 @@ Sentence = tuple[str, str]  # a sentence, and the address behind it
 
 @dataclass(frozen=True)
 class Alert:
-    """One line of the page."""
+    """A line of the page: a sentence, and the address behind it."""
 
     severity: str
     kind: str
@@ -31,19 +31,19 @@ class Alert:
 
 
 def ago(at: int | None) -> str:
-    """For how long, in words: "3 hours"."""
+    """The time since then, in words: "3 hours"."""
     now = business_clock.now()
     return format_timedelta(max(0, now - (at or now)), granularity="second", threshold=1.2)
 
 
 def claims_link(channels: list[int]) -> str:
-    """The deposits by hand that are said to be paid."""
+    """The list of manual deposits that are claimed to be paid."""
     one: dict[str, Any] = {"flt_channel": channels[0]} if len(channels) == 1 else {}
     return url_for("orders.index", flt_type=TYPES[BUY], flt_status="paid", **one)
 
 
 def dead_link(merchants: list[str], since: int) -> str:
-    """The callbacks that were given up since then."""
+    """The list of callbacks that failed for good since then."""
     one: dict[str, Any] = {"flt_merchant": merchants[0]} if len(merchants) == 1 else {}
     return url_for("callbacks.index", flt_state="dead", flt_since=f"{local_time(since):%Y-%m-%dT%H:%M:%S}", **one)
 
@@ -220,5 +220,5 @@ SENTENCES: dict[str, Callable[[dict[str, Any]], Sentence]] = {
 
 
 def alert(finding: Finding) -> Alert:
-    """A finding as a line of the page."""
+    """The alert of a finding."""
     return Alert(finding.severity, finding.kind, *SENTENCES[finding.kind](finding.facts))

@@ -120,7 +120,7 @@ def channel_link(channel: Any) -> str:
 
 def status_of(order: Any) -> tuple[str, Any]:
     """The state of an order, as a tag."""
-    return order.status, labels.word(labels.STATUSES, order.status)
+    return order.status, labels.name_of(labels.STATUSES, order.status)
 
 
 def merchant_columns(of: Any = lambda row: row) -> list[Column]:

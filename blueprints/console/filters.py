@@ -166,8 +166,8 @@ def read(filters: Sequence[Filter]) -> Wanted:
         if not text:
             continue
         try:
-            wanted.values[each.key], said = each.clean(text)
-            wanted.shown.append((each, said))
+            wanted.values[each.key], shown = each.clean(text)
+            wanted.shown.append((each, shown))
         except ValueError as wrong:
             wanted.wrong[each.key] = str(wrong)
     return wanted

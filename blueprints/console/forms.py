@@ -43,7 +43,7 @@ def message_of(refusal: OperatorError) -> str:
 
 
 def _values(refusal: OperatorError) -> dict[str, str]:
-    return {name: labels.inside(name, value) for name, value in refusal.values.items()}
+    return {name: labels.name_inside(name, value) for name, value in refusal.values.items()}
 
 
 def row_id(text: Any) -> int:

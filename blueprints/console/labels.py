@@ -1,4 +1,4 @@
-"""What the service's own words are called on the console's pages."""
+"""The names of statuses, kinds, codes and fields in the reader's language."""
 
 from __future__ import annotations
 
@@ -6,17 +6,19 @@ from typing import Any
 
 from flask import g
 from flask_babel import gettext, lazy_gettext
+from markupsafe import Markup
 
+from blueprints.console.locale import printable
 from gateways import registry
 from models.tables.ledger import AVAILABLE, CLEARING, COMMISSION, FEES, HELD
-from models.tables.order import BUY, SELL
+from models.tables.order import BUY, CANCELLED, COMPLETED, CONFIRMED, PAID, PENDING, SELL
 from schemas.views import CATEGORY_TEXTS, PAY_METHOD_TEXTS
 from services.errors import N_
-from services.orders.reasons import Reason
+from services.orders.reasons import Reason, reason_of
 
 
 def _as_they_are(*texts: str) -> dict[str, Any]:
-    """Texts that are called what they are."""
+    """Names that are the keys themselves, translated."""
     return {text: lazy_gettext(text) for text in texts}
 
 
@@ -100,10 +102,10 @@ PURPOSES = {
 
 def reason(why: Reason) -> str:
     """The cause of an exception, or why something happened."""
-    return why.text(gettext(why.code.template), inside)
+    return why.text(gettext(why.code.template), name_inside)
 
 
-# What the audit log has: each act, and what it is about.
+# The audit log's acts, and what an act is about.
 ACTIONS = _as_they_are(
     N_("sign in"),
     N_("sign out"),
@@ -167,6 +169,49 @@ ABOUT = _as_they_are(
     N_("orders"),
     N_("account"),
 )
+MEANING = {
+    (True, PENDING): lazy_gettext("It awaits payment."),
+    (True, PAID): lazy_gettext("Somebody says that it was paid. It is not proven."),
+    (True, CONFIRMED): lazy_gettext("The payment is proven. It is credited after the settlement delay."),
+    (True, COMPLETED): lazy_gettext("It is credited to the merchant."),
+    (True, CANCELLED): lazy_gettext("It was cancelled before it was credited."),
+    (False, PENDING): lazy_gettext("It waits to be accepted. Its money is held."),
+    (False, PAID): lazy_gettext("The money was sent."),
+    (False, CONFIRMED): lazy_gettext("It is accepted, and on its way out. Its money is held."),
+    (False, COMPLETED): lazy_gettext("It is paid out, and the hold is spent."),
+    (False, CANCELLED): lazy_gettext("It is not paid out, and the hold is returned."),
+}
+NEXT = {
+    "ask": lazy_gettext("asks the channel whether it is paid"),
+    "expire": lazy_gettext("lets it expire, unless it is paid"),
+    "end claim": lazy_gettext("cancels it, unless the money is confirmed"),
+    "credit": lazy_gettext("credits it to the merchant"),
+    "ask for late money": lazy_gettext("asks the channel whether money came late"),
+    "accept by rule": lazy_gettext("accepts it by rule"),
+    "hand over": lazy_gettext("hands it to the channel, or asks what became of it"),
+    "ask for late payout": lazy_gettext("asks the channel whether it was paid out all the same"),
+}
+FIELDS = {
+    "customer_name": lazy_gettext("Customer's name"),
+    "bank": lazy_gettext("Bank"),
+    "sub_bank": lazy_gettext("Branch"),
+    "card_number": lazy_gettext("Account number"),
+    "real_name": lazy_gettext("Account holder"),
+    "gatewaya_personal_data.name": lazy_gettext("Person's name"),
+    "gatewaya_personal_data.cert_type": lazy_gettext("Certificate's type"),
+    "gatewaya_personal_data.cert_no": lazy_gettext("Certificate's number"),
+    "gatewaya_personal_data.cert_validity_type": lazy_gettext("Certificate's validity"),
+    "gatewaya_personal_data.cert_begin_date": lazy_gettext("Certificate valid from"),
+    "gatewaya_personal_data.cert_end_date": lazy_gettext("Certificate valid until"),
+    "gatewaya_personal_data.mobile_no": lazy_gettext("Mobile number"),
+    "gatewaya_personal_data.email": lazy_gettext("E-mail"),
+    "gatewaya_personal_data.address": lazy_gettext("Address"),
+    "gatewaya_card_info.card_type": lazy_gettext("Card's type"),
+    "gatewaya_card_info.card_name": lazy_gettext("Card holder"),
+    "gatewaya_card_info.card_no": lazy_gettext("Card number"),
+    "gatewaya_card_info.prov_id": lazy_gettext("Card's province"),
+    "gatewaya_card_info.area_id": lazy_gettext("Card's city or district"),
+}
 OPERATOR = "operator "
 WHO = {
     "merchant": lazy_gettext("merchant"),
@@ -176,7 +221,7 @@ WHO = {
     "operator": lazy_gettext("operator, by a command"),
     "seed": lazy_gettext("demo content"),
 }
-# What stands inside a sentence of a service (`OperatorError.values`, `Reason.args`), by its name there.
+# Names of the values inside a service's sentence (`OperatorError.values`, `Reason.args`).
 INSIDE = {
     "status": STATUSES,
     "state": {"open": lazy_gettext("under way"), "paid": lazy_gettext("paid")},
@@ -185,29 +230,39 @@ INSIDE = {
 }
 
 
-def word(words: dict[Any, Any], name: Any) -> str:
-    """What it is called; a name that nobody knows stands for itself."""
-    known: dict[tuple[int, Any], str] = g.setdefault("words", {})  # a file has as many as it has rows
-    if (id(words), name) not in known:
-        known[id(words), name] = str(words.get(name, name))
-    return known[id(words), name]
+def name_of(names: dict[Any, Any], key: Any) -> str:
+    """The name in the reader's language, from one of the tables above; a key that is not there stays as it is."""
+    known: dict[tuple[int, Any], str] = g.setdefault("names", {})  # an export looks the same keys up in every row
+    if (id(names), key) not in known:
+        known[id(names), key] = str(names.get(key, key))
+    return known[id(names), key]
 
 
-def inside(name: str, value: str) -> str:
-    """A value of a service's sentence as the reader calls it."""
+def name_inside(name: str, value: str) -> str:
+    """A value inside a service's sentence, in the reader's language."""
     if name == "who":
         return who(value)
-    return word(INSIDE[name], value).lower() if name in INSIDE else value
+    return name_of(INSIDE[name], value).lower() if name in INSIDE else value
 
 
 def who(text: str) -> str:
-    """Who did something, as it stands in the history and in the books."""
+    """The actor of a line of the history or the ledger."""
     if text.startswith(OPERATOR):
         return gettext("operator %(name)s", name=text.removeprefix(OPERATOR))
-    return word(WHO, text)
+    return name_of(WHO, text)
 
 
 def purpose_of(name: str) -> str:
-    """What a posting is for; one that settled an exception names it."""
+    """The purpose of a posting, with the exception's number if it resolved one."""
     kind, _, number = name.partition(" ")
-    return f"{lazy_gettext('Exception')} {number}" if kind == "exception" and number else word(PURPOSES, kind)
+    return f"{lazy_gettext('Exception')} {number}" if kind == "exception" and number else name_of(PURPOSES, kind)
+
+
+def detail(exception: Any) -> Markup:
+    """The cause of an exception, marked up."""
+    return text(reason(reason_of(exception)))
+
+
+def text(value: Any) -> Markup:
+    """A text of a stranger: escaped, and kept from reversing or hiding the text around it."""
+    return Markup("<bdi>{}</bdi>").format(printable(value))

@@ -117,10 +117,10 @@ def rows(form: FlaskForm, driver: str, present: dict[str, Any]) -> list[Row]:
 
     def row(name: str, spec: fields.Field[Any]) -> Row:
         file, remove = (form._fields.get(f"{PREFIX}{name}_{part}") for part in ("file", "remove"))
-        when, told = spec.metadata.get("when"), translate(spec.metadata.get("hint", ""))
+        when, hint = spec.metadata.get("when"), translate(spec.metadata.get("hint", ""))
         return Row(
             form[PREFIX + name],
-            told,
+            hint,
             file,
             remove,
             is_secret(spec) and bool(present.get(name)),

@@ -53,9 +53,12 @@ CALLBACKS = ListPage(
             lambda row: row.order.order_no,
             link=lambda row: order_link(row.order),
         ),
-        Column("event", lazy_gettext("Order became"), lambda row: labels.word(labels.EVENTS, row.type)),
+        Column("event", lazy_gettext("Order became"), lambda row: labels.name_of(labels.EVENTS, row.type)),
         Column(
-            "state", lazy_gettext("State"), lambda row: (row.state, labels.word(labels.CALLBACKS, row.state)), "state"
+            "state",
+            lazy_gettext("State"),
+            lambda row: (row.state, labels.name_of(labels.CALLBACKS, row.state)),
+            "state",
         ),
         Column("attempts", lazy_gettext("Attempts"), lambda row: row.attempts, "number", note=_last_answer),
         Column("last", lazy_gettext("Last answer"), _last_answer, on="export"),

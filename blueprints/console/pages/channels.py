@@ -36,7 +36,7 @@ pages = Blueprint("channel", __name__, url_prefix="/channel")
 
 
 def _methods(row: Any) -> str:
-    return ", ".join(labels.word(labels.METHODS, method) for method in row.pay_methods)
+    return ", ".join(labels.name_of(labels.METHODS, method) for method in row.pay_methods)
 
 
 CHANNELS = ListPage(
@@ -54,8 +54,8 @@ CHANNELS = ListPage(
     columns=(
         Column("id", lazy_gettext("Id"), lambda row: row.id, "number", link=channel_link),
         Column("name", lazy_gettext("Channel"), lambda row: row.name, link=channel_link),
-        Column("category", lazy_gettext("Category"), lambda row: labels.word(labels.CATEGORIES, row.category)),
-        Column("driver", lazy_gettext("Driver"), lambda row: labels.word(labels.DRIVERS, row.driver)),
+        Column("category", lazy_gettext("Category"), lambda row: labels.name_of(labels.CATEGORIES, row.category)),
+        Column("driver", lazy_gettext("Driver"), lambda row: labels.name_of(labels.DRIVERS, row.driver)),
         Column("methods", lazy_gettext("Methods"), _methods),
         Column("least", lazy_gettext("Least (¥)"), lambda row: row.min_amount, "money"),
         Column("most", lazy_gettext("Most (¥)"), lambda row: row.max_amount, "money"),
@@ -86,7 +86,7 @@ class ChannelForm(FlaskForm):
     def __init__(self, driver: str, **options: Any):
         super().__init__(**options)
         self.pay_method.choices = [
-            SelectChoice(each, labels.word(labels.METHODS, each)) for each in registry.DRIVERS[driver].methods
+            SelectChoice(each, labels.name_of(labels.METHODS, each)) for each in registry.DRIVERS[driver].methods
         ]
         self.merchants.choices = [SelectChoice(row.id, f"{row.key} · {row.name}") for row in merchant_setup.merchants()]
 
@@ -166,7 +166,7 @@ def new() -> Any:
     rows = provider_form.rows(form, driver, {})
     facts = {
         "driver": driver,
-        "title": labels.word(labels.DRIVERS, driver),
+        "title": labels.name_of(labels.DRIVERS, driver),
     }
     return render_template("console/channel_new.html", form=form, rows=rows, **facts), 422 if form.errors else 200
 
@@ -205,9 +205,9 @@ def show(channel_id: int) -> Any:
         channel=row,
         form=form,
         rows=provider_form.rows(form, row.driver, present),
-        title=labels.word(labels.DRIVERS, row.driver),
+        title=labels.name_of(labels.DRIVERS, row.driver),
         warning=gettext(ONLY_IN_DEMO) if sandbox_guard.is_barred(row) else "",
-        category=labels.word(labels.CATEGORIES, row.category),
+        category=labels.name_of(labels.CATEGORIES, row.category),
         by_hand=registry.DRIVERS[row.driver].by_hand,
     )
     return page, 422 if form.errors else 200
@@ -239,11 +239,11 @@ def attempt(channel_id: int) -> Any:
     try:
         found = audit.act(access.actor(), "try channel", "channel", str(row.id), lambda: channel_setup.check(row))
         rows = [
-            (labels.word(labels.CHECKS, each.about), each.good, translate(each.text, **each.args)) for each in found
+            (labels.name_of(labels.CHECKS, each.about), each.good, translate(each.text, **each.args)) for each in found
         ]
     except OperatorError as refusal:
         why = str(refusal).removeprefix(f"channel {row.id}: ")
         text = gettext("%(why)s. Look at the address, the number and the keys.", why=why)
-        rows = [(labels.word(labels.CHECKS, "keys"), False, text)]
+        rows = [(labels.name_of(labels.CHECKS, "keys"), False, text)]
     flash(rows, "found")  # type: ignore[arg-type]  # kept as JSON, whatever it is
     return redirect(url_for("channel.show", channel_id=channel_id, _anchor="check"), 303)

@@ -122,16 +122,18 @@ ENTRIES = ListPage(
     columns=(
         Column("id", lazy_gettext("Entry"), lambda row: row.id, "number"),
         Column("createtime", lazy_gettext("Posted"), lambda row: row.posting.createtime, "time"),
-        Column("account", lazy_gettext("Account"), lambda row: labels.word(labels.ACCOUNTS, row.account.kind)),
+        Column("account", lazy_gettext("Account"), lambda row: labels.name_of(labels.ACCOUNTS, row.account.kind)),
         Column("owner", lazy_gettext("Whose"), _owner, link=_owner_link),
         Column("amount", lazy_gettext("Amount (¥)"), lambda row: row.amount, "money"),
         Column(
             "purpose",
             lazy_gettext("Purpose"),
             lambda row: labels.purpose_of(row.posting.purpose),
-            note=lambda row: labels.word(labels.EXCEPTIONS, row.posting.memo),
+            note=lambda row: labels.name_of(labels.EXCEPTIONS, row.posting.memo),
         ),
-        Column("memo", lazy_gettext("Memo"), lambda row: labels.word(labels.EXCEPTIONS, row.posting.memo), on="export"),
+        Column(
+            "memo", lazy_gettext("Memo"), lambda row: labels.name_of(labels.EXCEPTIONS, row.posting.memo), on="export"
+        ),
         Column(
             "order_no",
             lazy_gettext("Order number"),

@@ -135,7 +135,7 @@ NAMED_BY = {"order": "order_no", "callback": "webhook_id", "merchant": "key", "c
 
 
 def _subject(row: Any) -> str:
-    return f"{labels.word(labels.ABOUT, row.about)} {row.key}".strip()
+    return f"{labels.name_of(labels.ABOUT, row.about)} {row.key}".strip()
 
 
 def _subject_link(row: Any) -> str:
@@ -159,7 +159,7 @@ AUDIT_LOG = ListPage(
     columns=(
         Column("at", lazy_gettext("When"), lambda row: row.at, "time"),
         Column("who", lazy_gettext("Who"), lambda row: row.who),
-        Column("action", lazy_gettext("What"), lambda row: labels.word(labels.ACTIONS, row.action)),
+        Column("action", lazy_gettext("What"), lambda row: labels.name_of(labels.ACTIONS, row.action)),
         Column("about", lazy_gettext("About"), _subject, link=_subject_link),
         Column("detail", lazy_gettext("Detail"), lambda row: row.detail),
         Column("address", lazy_gettext("From address"), lambda row: row.address),

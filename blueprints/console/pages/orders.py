@@ -37,13 +37,13 @@ _THROUGH = [
         lazy_gettext("Channel"),
         lambda order: order.channel.name,
         link=lambda order: channel_link(order.channel),
-        note=lambda order: labels.word(labels.METHODS, order.payment_method),
+        note=lambda order: labels.name_of(labels.METHODS, order.payment_method),
     ),
     Column("channel_id", lazy_gettext("Channel's id"), lambda order: order.channel_id, "number", on="export"),
     Column(
         "method",
         lazy_gettext("Method"),
-        lambda order: labels.word(labels.METHODS, order.payment_method),
+        lambda order: labels.name_of(labels.METHODS, order.payment_method),
         on="export",
     ),
 ]
@@ -66,7 +66,7 @@ ORDERS = ListPage(
     ),
     columns=(
         *_ORDER,
-        Column("type", lazy_gettext("Type"), lambda order: labels.word(labels.TYPES, order.order_type)),
+        Column("type", lazy_gettext("Type"), lambda order: labels.name_of(labels.TYPES, order.order_type)),
         *merchant_columns(),
         *_THROUGH,
         Column("amount", lazy_gettext("Amount (¥)"), lambda order: order.amount, "money"),
@@ -151,7 +151,7 @@ EXCEPTION_STATES = {
 def _resolution(row: Any) -> tuple[str, Any]:
     if row.resolution is None:
         return "bad", gettext("Open")
-    return "good", labels.word(labels.RESOLUTIONS, row.resolution)
+    return "good", labels.name_of(labels.RESOLUTIONS, row.resolution)
 
 
 EXCEPTIONS = ListPage(
@@ -181,11 +181,13 @@ EXCEPTIONS = ListPage(
         Column(
             "kind",
             lazy_gettext("Kind"),
-            lambda row: labels.word(labels.EXCEPTIONS, row.kind),
+            lambda row: labels.name_of(labels.EXCEPTIONS, row.kind),
             note=lambda row: labels.reason(reason_of(row)),
         ),
         Column("detail", lazy_gettext("Detail"), lambda row: labels.reason(reason_of(row)), on="export"),
-        Column("type", lazy_gettext("Type"), lambda row: labels.word(labels.TYPES, row.order.order_type), on="export"),
+        Column(
+            "type", lazy_gettext("Type"), lambda row: labels.name_of(labels.TYPES, row.order.order_type), on="export"
+        ),
         *merchant_columns(lambda row: row.order),
         Column(
             "channel",

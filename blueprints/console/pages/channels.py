@@ -154,7 +154,7 @@ def new() -> Any:
     access.must_act()
     driver = request.args.get("driver", "")
     if driver not in channel_setup.drivers():
-        return render_template("console/channel_driver.html", drivers=_drivers())
+        return render_template("console/channels/driver.html", drivers=_drivers())
     form = provider_form.form_class(NewChannelForm, driver, {})(driver)
     if not form.is_submitted():
         form.pay_method.data = list(registry.DRIVERS[driver].methods)
@@ -168,7 +168,7 @@ def new() -> Any:
         "driver": driver,
         "title": labels.name_of(labels.DRIVERS, driver),
     }
-    return render_template("console/channel_new.html", form=form, rows=rows, **facts), 422 if form.errors else 200
+    return render_template("console/channels/new.html", form=form, rows=rows, **facts), 422 if form.errors else 200
 
 
 def _added(form: NewChannelForm, driver: str) -> Any:
@@ -201,7 +201,7 @@ def show(channel_id: int) -> Any:
         except OperatorError as refusal:
             show_refusal(form, refusal)
     page = render_template(
-        "console/channel.html",
+        "console/channels/channel.html",
         channel=row,
         form=form,
         rows=provider_form.rows(form, row.driver, present),

@@ -62,7 +62,7 @@ def _page(form: PasswordAgain | CodeAgain, to: str, status: int, problem: str = 
     form.answer.data = ""
     carried = [(name, value) for name, value in request.form.items(multi=True) if not name.startswith(PREFIX)]
     return render_template(
-        "console/confirm.html",
+        "console/sign_in/confirm.html",
         **{"form": form, "problem": problem, "carried": carried, "by_code": isinstance(form, CodeAgain)},
         url=url_for("confirm.check", to=to),
     ), status

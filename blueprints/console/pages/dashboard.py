@@ -188,7 +188,7 @@ def index() -> str:
     steps = to_do.onboarding_steps()
     facts = {} if not to_do.is_over(steps) else _numbers(shown)
     return render_template(
-        "console/dashboard.html",
+        "console/dashboard/dashboard.html",
         found=found,
         steps=steps,
         begun=to_do.is_over(steps),

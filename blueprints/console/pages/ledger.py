@@ -178,7 +178,7 @@ def adjust(key: str) -> Any:
         except OperatorError as refusal:
             show_refusal(form, refusal)
     present = accounts.balances_of(row)["available"]
-    page = render_template("console/adjust.html", merchant=row, form=form, present=present, sure=sure)
+    page = render_template("console/merchants/adjust.html", merchant=row, form=form, present=present, sure=sure)
     return page, 422 if form.errors else 200
 
 

@@ -145,7 +145,7 @@ def new() -> Any:
             return _added(form)
         except OperatorError as refusal:
             show_refusal(form, refusal)
-    return render_template("console/merchant_new.html", form=form), 422 if form.errors else 200
+    return render_template("console/merchants/new.html", form=form), 422 if form.errors else 200
 
 
 def _added(form: NewMerchantForm) -> str:
@@ -159,7 +159,7 @@ def _added(form: NewMerchantForm) -> str:
         audit.changes({}, texts(form, FIELDS), RECORDED),
     )
     shown = {"secret": secret, "callback_secret": vault.decrypt(made.callback_secret)}
-    return render_template("console/merchant_secrets.html", merchant=made, is_new=True, **shown)
+    return render_template("console/merchants/secrets.html", merchant=made, is_new=True, **shown)
 
 
 @pages.route("/<key>", methods=["GET", "POST"])
@@ -177,7 +177,7 @@ def show(key: str) -> Any:
 
 def _page(row: Merchant, form: MerchantForm) -> str:
     return render_template(
-        "console/merchant.html",
+        "console/merchants/merchant.html",
         merchant=row,
         form=form,
         rotate=RotateForm(formdata=None),
@@ -228,7 +228,7 @@ def rotate(key: str, kind: str) -> Any:
         flash(message_of(refusal), "bad")
         return redirect(url_for("merchant.show", key=key), 303)
     shown = {"callback_secret" if callback else "secret": new, "keep_hours": form.keep_hours.value}
-    return render_template("console/merchant_secrets.html", merchant=row, **shown)
+    return render_template("console/merchants/secrets.html", merchant=row, **shown)
 
 
 @pages.post("/<key>/reveal")
@@ -237,7 +237,7 @@ def reveal(key: str) -> str:
     row = find_or_404(merchant_setup.find_merchant, key)
     audit.record(access.actor(), "reveal callback secret", "merchant", key)
     shown = {"callback_secret": vault.decrypt(row.callback_secret)}
-    return render_template("console/merchant_secrets.html", merchant=row, **shown)
+    return render_template("console/merchants/secrets.html", merchant=row, **shown)
 
 
 @pages.post("/<key>/test")
@@ -250,5 +250,5 @@ def test(key: str) -> Any:
         flash(message_of(refusal), "bad")
         return redirect(url_for("merchant.show", key=key), 303)
     return render_template(
-        "console/merchant_test_callback.html", merchant=row, outcome=outcome, problem=translate(outcome.problem)
+        "console/merchants/test_callback.html", merchant=row, outcome=outcome, problem=translate(outcome.problem)
     )

@@ -71,7 +71,8 @@ def account(key: str) -> Any:
             return redirect(url_for("merchant.show", key=key), 303)
         except OperatorError as refusal:
             show_refusal(form, refusal)
-    return render_template("console/merchant_account.html", form=form, merchant=row), 422 if form.errors else 200
+    page = render_template("console/merchants/payout_account.html", form=form, merchant=row)
+    return page, 422 if form.errors else 200
 
 
 def _add_account(row: Merchant, details: dict[str, Any], after: int) -> None:

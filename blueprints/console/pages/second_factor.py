@@ -91,7 +91,7 @@ def code() -> Any:
     elif form.is_submitted():
         status = 422
     form.code.data = ""
-    return render_template("console/sign_in_code.html", form=form, problem=problem, name=operator.name), status
+    return render_template("console/sign_in/code.html", form=form, problem=problem, name=operator.name), status
 
 
 @pages.route("/factor", methods=["GET", "POST"])
@@ -100,7 +100,7 @@ def index() -> Any:
     me = current_user.operator
     if second_factor.of(me) is not None:
         left = second_factor.recovery_codes_left(me)
-        return render_template("console/second_factor.html", left=left, required=second_factor.is_required())
+        return render_template("console/sign_in/second_factor.html", left=left, required=second_factor.is_required())
     form = SetUpForm()
     if form.validate_on_submit():
         try:
@@ -133,12 +133,12 @@ def _set_up_page(form: SetUpForm) -> str:
     spaced = " ".join(secret[at : at + 4] for at in range(0, len(secret), 4))
     required = second_factor.is_required()
     return render_template(
-        "console/second_factor_new.html", form=form, picture=picture, secret=spaced, required=required
+        "console/sign_in/second_factor_new.html", form=form, picture=picture, secret=spaced, required=required
     )
 
 
 def _codes(codes: list[str]) -> str:
-    return render_template("console/recovery_codes.html", codes=codes)
+    return render_template("console/sign_in/recovery_codes.html", codes=codes)
 
 
 @pages.post("/factor/renew")

@@ -60,7 +60,7 @@ def form() -> Any:
 def _page(form: SignInForm, status: int, problem: str = "") -> Any:
     known = Operator.select().exists()
     demo = current().settings.demo
-    return render_template("console/sign_in.html", form=form, problem=problem, known=known, demo=demo), status
+    return render_template("console/sign_in/sign_in.html", form=form, problem=problem, known=known, demo=demo), status
 
 
 @pages.post("/login")
@@ -150,7 +150,7 @@ def password() -> Any:
     """Change the account's own password, which ends all its sessions."""
     form = NewPasswordForm()
     if not form.validate_on_submit():
-        return render_template("console/password.html", form=form)
+        return render_template("console/sign_in/password.html", form=form)
     me = current_user.operator
     try:
         sign_in_limits.check_password(me, form.present.data or "")
@@ -159,7 +159,7 @@ def password() -> Any:
         audit.act(actor(), "set password", "operator", me.name, lambda: operators.set_password(me, form.new.data or ""))
     except OperatorError as refusal:
         flash(message_of(refusal), "bad")
-        return render_template("console/password.html", form=form), 422
+        return render_template("console/sign_in/password.html", form=form), 422
     response = _signed_out()
     flash(gettext("The password is changed. Sign in with it."), "good")
     return response
@@ -169,7 +169,7 @@ def password() -> Any:
 def own_sessions() -> str:
     """List the account's own sessions."""
     rows = sessions.of(current_user.operator)
-    return render_template("console/sessions.html", rows=rows, this=current_user.session.id)
+    return render_template("console/sign_in/sessions.html", rows=rows, this=current_user.session.id)
 
 
 @pages.post(f"/sessions/<int(max={LARGEST_ID}):session_id>/end")

@@ -17,7 +17,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable
 from concurrent.futures import CancelledError
 from contextlib import ExitStack, suppress
-from contextvars import copy_context
+from contextvars import Context
 from functools import lru_cache, partial
 from io import BytesIO
 from itertools import chain
@@ -145,13 +145,14 @@ class _Pool:
         self._started = 0
 
     async def run(self, work: Callable[[], Any]) -> Any:
-        """Run `work` in a thread, in a context of its own, and return its result."""
+        """Run `work` in a thread, in a new context, and return its result."""
         future = asyncio.get_running_loop().create_future()
         self.taken += 1
         try:
             if self._started < min(self.taken, self.threads):
                 self._start()
-            self._queue.put((future, partial(copy_context().run, work)))
+            # In an empty context: Flask would take the app context of the command `serve` for the request's own.
+            self._queue.put((future, partial(Context().run, work)))
             return await future
         finally:
             self.taken -= 1
@@ -235,7 +236,7 @@ class _Exchange:
         return status, [*headers, ("connection", "close")] if close else headers, b"".join(body)
 
     def run(self) -> Response | None:
-        """Return the application's response; None if it was streamed. Belongs into a thread and context of its own."""
+        """Return the application's response; None if it was streamed. Needs a thread and a context of its own."""
         if time.monotonic() - self._since > LONGEST_WAIT:
             return self.refuse(50300)
         try:
@@ -301,8 +302,7 @@ class _Exchange:
 
     async def respond(self, status: int, headers: list[tuple[str, str]], body: bytes) -> None:
         """Send a whole response."""
-        cut = status == NO_ANSWER
-        # A streamed body that is shorter than it should be makes granian close the connection.
+        cut = status == NO_ANSWER  # granian closes the connection if a streamed body is too short for its length
         await self._start(status, [("content-length", "1")] if cut else headers)
         if cut:
             await self._send({"type": "http.response.body", "body": b"", "more_body": True})
@@ -364,6 +364,9 @@ class Server:
             response = await exchange.read(self._limit) or await self._answer(exchange)
             if response:
                 await exchange.respond(*response)
+        except Exception:  # granian would only answer it with 500
+            log.exception("%s %r failed", scope["method"], scope["path"])
+            raise
         finally:
             self._in_flight -= 1
         if exchange.gone:  # the response broke off: ended by the server, it would look complete

@@ -1,11 +1,14 @@
 """More requests than can be answered: those that are taken are answered, the others refused at once."""
 
 import time
+from contextvars import ContextVar, copy_context
+from threading import Event, Thread
 
 import pytest
 
-from server import is_local
-from tests.support import until
+from server import Server, is_local
+from tests.server.conftest import listens
+from tests.support import free_port, until
 
 GET = b"GET /wait HTTP/1.1\r\nHost: x\r\n\r\n"
 STATUS = slice(9, 12)
@@ -62,6 +65,29 @@ def test_a_request_that_ends_in_the_worst_way_is_answered_and_leaves_its_place(s
     for _ in range(3):
         assert raw(port).send(GET.replace(b"/wait", b"/end")).answer()[STATUS] == b"500"
     assert raw(port).send(GET.replace(b"/wait", b"/")).answer()[STATUS] == b"200"
+
+
+def test_requests_share_no_context_with_each_other_or_with_who_started_the_server(raw):
+    seen, name = [], ContextVar("name", default="none")
+
+    def application(environ, start_response):
+        seen.append(name.get())
+        name.set("another request's")
+        start_response("200 OK", [])
+        return [b"ok"]
+
+    port, asked = free_port(), Event()
+    made = Server(application, "127.0.0.1", port, threads=1, body_limit=1000)
+    context = copy_context()
+    context.run(name.set, "the command's")
+    running = Thread(target=context.run, args=[made.run, asked])
+    running.start()
+    until(lambda: listens("127.0.0.1", port))
+    for _ in range(2):
+        assert raw(port).send(GET).answer()[STATUS] == b"200"
+    asked.set()
+    running.join(30)
+    assert seen == ["none", "none"]
 
 
 @pytest.mark.parametrize(

@@ -381,3 +381,13 @@ def test_all_pages_exports_and_queries_go_on_with_erased_orders(personal, api, h
     assert len(webhooks) == 2
     assert api.listed().code == 1
     assert not [text for text in ("诸葛亮", *SECRETS.values()) if text in "\n".join(shown)]
+
+
+def test_a_seeded_order_of_every_type_and_status_has_a_page(desk, flask):
+    flask("seed", "--orders", "300")
+    shown = set()
+    for order in Order.select().order_by(Order.id):
+        if (order.channel_id, order.order_type, order.status) not in shown:
+            shown.add((order.channel_id, order.order_type, order.status))
+            assert order.order_no in desk.order(order.order_no).text
+    assert {(2, "paid"), (1, "cancelled")} <= {(order_type, status) for _, order_type, status in shown}

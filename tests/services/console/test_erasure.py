@@ -87,7 +87,7 @@ def test_nothing_but_personal_data_changes(paid_by_name, paid_out, delivered, ah
     assert privacy.run(30) == 2
     after = rows()
     changed = {name for name in before if before[name] != after[name]}
-    assert changed - {"Nonce"} == {"Order", "ReceivingAccount", "ErasureProgress", "AuditEntry"}
+    assert changed - {"Nonce"} == {"Order", "PayoutAccount", "ErasureProgress", "AuditEntry"}
     assert [api.detail(order_no=each).data for each in orders] == seen
     assert balances() == had
 
@@ -169,7 +169,7 @@ def test_no_table_has_the_data_after_it_was_erased(paid_out, paid_by_name, deliv
     delivered()
     ahead(30 * DAY)
     assert privacy.run(30) == 2
-    stored = str({name: found for name, found in rows().items() if name != "ReceivingAccount"})
+    stored = str({name: found for name, found in rows().items() if name != "PayoutAccount"})
     assert not [text for text in (NAME, CARD["card_no"], PERSON["cert_no"], PERSON["mobile_no"]) if text in stored]
     sealed = database.execute_sql("SELECT COUNT(*) FROM receiving_account WHERE NOT on_file AND details <> ''")
     assert sealed.fetchone()[0] == 0

@@ -55,7 +55,7 @@ def test_the_balances_are_by_merchant_in_fen(api, flask_json):
 )
 def test_the_database_itself_refuses_to_change_what_was_written(api, books, table, statement):
     api.sell("50.00")
-    column = {"posting": "memo", "entry": "amount", "history": "why"}[table]
+    column = {"posting": "memo", "entry": "amount", "history": "who"}[table]
     before = books.execute(f"SELECT * FROM {table}").fetchall()
     with pytest.raises(ERRORS, match="append-only"):
         books.execute(statement.format(table=table, column=column))

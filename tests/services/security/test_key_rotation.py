@@ -145,7 +145,7 @@ class _Interruption:
 
     def __init__(self, monkeypatch, passing):
         self.left, self.ended = passing, False
-        for module, name in ((files, "settle"), (key_rotation, "_store"), (key_rotation.time, "sleep")):
+        for module, name in ((files, "fsync"), (key_rotation, "_store"), (key_rotation.time, "sleep")):
             monkeypatch.setattr(module, name, self._counted(getattr(module, name)))
         monkeypatch.setattr(key_rotation, "STEP", 2)
 

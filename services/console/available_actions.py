@@ -86,7 +86,6 @@ _PAID = {
     (True, COMPLETED): "paid again",
     (True, CANCELLED): "late",
     (False, CONFIRMED): "spend",
-    (False, PAID): "spend",
     (False, COMPLETED): "sent again",
     (False, CANCELLED): "sent although cancelled",
 }

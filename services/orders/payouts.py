@@ -134,7 +134,9 @@ def why_not_mark_paid(order: Order) -> str:
     """What speaks against an operator's word that its money came, or was sent; "" where nothing does."""
     if not driver_of(order.channel).by_hand:
         return f"channel {order.channel_id} reports payments itself"
-    return "accept the withdrawal first" if not order.is_buy and order.status == PENDING else ""
+    if order.is_buy:
+        return ""
+    return {PENDING: "accept the withdrawal first", PAID: "the payout is on record already"}.get(order.status, "")
 
 
 @transaction

@@ -24,9 +24,8 @@ OURS = "FROM pg_stat_activity WHERE application_name = 'merchant-orders' AND dat
 
 
 @pytest.fixture
-def there(postgres_url):
+def there(postgres_url, runtime):
     """An empty table of texts, each there once at most; `there(sql)` asks another connection."""
-    writer.stop()
     open_postgres(postgres_url, CONNECTIONS)
     database.execute_sql("CREATE TABLE note (text TEXT UNIQUE, number BIGINT DEFAULT 0)")
     with psycopg.connect(postgres_url, autocommit=True) as other:

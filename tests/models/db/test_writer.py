@@ -28,10 +28,9 @@ class Fatal(BaseException):
 
 
 @pytest.fixture
-def path(tmp_path):
+def path(tmp_path, runtime):
     """An empty table of texts, each there once at most, in a file of its own."""
     file = tmp_path / "notes.sqlite"
-    writer.stop()
     file.touch()
     open_database(file, busy_timeout=0.2)
     database.execute_sql("CREATE TABLE note (text TEXT UNIQUE)")

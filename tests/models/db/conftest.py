@@ -1,0 +1,17 @@
+"""What the tests of the database handle use instead of an application."""
+
+import pytest
+
+from runtime import Runtime
+from settings import Settings
+from tests.databases import disconnect
+
+
+@pytest.fixture
+def runtime(tmp_path):
+    """The current runtime: one of the test's own, without a database."""
+    if Runtime._newest is not None:
+        disconnect()
+    made = Runtime(Settings(instance=tmp_path))
+    made.enter()
+    return made

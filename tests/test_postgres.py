@@ -334,6 +334,7 @@ def test_a_database_that_can_not_be_reached_is_named_in_one_line_without_its_pas
     address = "postgresql://orders:p%40ss@127.0.0.1:1/orders"
     said = host("a", ORDERS_DATABASE_URL=address).refused()
     assert "127.0.0.1" in said
+    assert "Connection refused" in said
     assert "p@ss" not in said
     assert "p%40ss" not in said
 

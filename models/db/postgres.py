@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 import select
 import threading
+from collections import deque
 from collections.abc import Iterable
 from contextlib import nullcontext, suppress
+from queue import Empty, SimpleQueue
 from typing import Any
 from zlib import crc32
 
@@ -97,8 +99,11 @@ class Postgres(PostgresqlDatabase):
         super().__init__(None, prefer_psycopg3=True)
         # What peewee guards by it is the thread's own, and here a thread may wait for another's connection.
         self._lock = nullcontext()
-        self._idle: list[Any] = []
-        self._room = threading.BoundedSemaphore(connections)
+        # A place is an idle connection, or None if the thread that takes it has to connect. Waiting threads get one in
+        # order: with a semaphore, busy threads overtook them until LONGEST_WAIT was over.
+        self._places: list[Any | None] = [None] * connections
+        self._waiting: deque[SimpleQueue[Any | None]] = deque()
+        self._places_lock = threading.Lock()
         try:
             given = conninfo_to_dict(url) if _ADDRESS.fullmatch(url) else None
         except (psycopg.Error, ValueError):
@@ -114,41 +119,56 @@ class Postgres(PostgresqlDatabase):
         self.init(f"{given.get('host', 'localhost')}/{given.get('dbname', '')}")
 
     def _connect(self) -> Any:
-        if not self._room.acquire(timeout=LONGEST_WAIT):
-            raise psycopg.OperationalError(f"no connection was free for {LONGEST_WAIT:g} seconds")
+        idle = self._take_place()
         try:
-            if idle := self._take_idle():
-                return idle
+            if idle is not None:
+                if _is_alive(idle):
+                    return idle
+                idle.close()
             connection = psycopg.connect(self._conninfo, autocommit=True)
             connection.adapters.register_loader("numeric", IntLoader)  # sums: there are no fractions here
             connection.adapters.register_dumper(str, _Text)
             return connection
         except BaseException:
-            self._room.release()
+            self._give_place(None)
             raise
-
-    def _take_idle(self) -> Any | None:
-        """One that nobody uses and that works, where there is any."""
-        with suppress(IndexError):  # another thread took the last one
-            while True:
-                connection = self._idle.pop()
-                if _is_alive(connection):
-                    return connection
-                connection.close()
-        return None
 
     def _close(self, connection: Any) -> None:
         if connection.pgconn.transaction_status == TransactionStatus.IDLE:
-            self._idle.append(connection)
+            self._give_place(connection)
         else:  # lost, or left in the middle of something
             connection.close()
-        self._room.release()
+            self._give_place(None)
+
+    def _take_place(self) -> Any | None:
+        """Return the idle connection of a free place, or None if it has none; raise after LONGEST_WAIT."""
+        with self._places_lock:
+            if self._places:
+                return self._places.pop()
+            given: SimpleQueue[Any | None] = SimpleQueue()
+            self._waiting.append(given)
+        try:
+            return given.get(timeout=LONGEST_WAIT)
+        except Empty:
+            with self._places_lock:
+                if given in self._waiting:
+                    self._waiting.remove(given)
+                    raise psycopg.OperationalError(f"no connection was free for {LONGEST_WAIT:g} seconds") from None
+            return given.get()  # given just after the time was up
+
+    def _give_place(self, idle: Any | None) -> None:
+        with self._places_lock:
+            if self._waiting:
+                self._waiting.popleft().put(idle)
+            else:
+                self._places.append(idle)
 
     def close_all(self) -> None:
         """Close the connections that nobody uses."""
-        with suppress(IndexError):
-            while True:
-                self._idle.pop().close()
+        with self._places_lock:
+            unused, self._places = self._places, [None] * len(self._places)
+        for connection in filter(None, unused):
+            connection.close()
 
     def execute_sql(self, sql: str, params: Any = None) -> Any:
         """Run a statement; its rows are here before the connection goes back."""

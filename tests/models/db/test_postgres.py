@@ -57,12 +57,50 @@ def test_where_no_connection_becomes_free_it_fails_and_the_next_call_is_done(the
 
     with ThreadPoolExecutor(CONNECTIONS) as pool:
         holding = [pool.submit(hold) for _ in range(CONNECTIONS)]
-        until(lambda: database.obj._room._value == 0)
+        until(lambda: not database.obj._places)
         with pytest.raises(OperationalError, match="no connection was free"):
             write("a")
         go_on.set()
         assert [each.result(20) for each in holding] == [None] * CONNECTIONS
     assert write("a") == "wrote a"
+
+
+def test_threads_get_a_connection_in_the_order_in_which_they_came(there, postgres_url):
+    open_postgres(postgres_url, 1)
+    begun, go_on, order = threading.Event(), threading.Event(), []
+
+    @transaction
+    def first():
+        begun.set()
+        assert go_on.wait(20)
+
+    def first_and_again():
+        first()
+        transaction(order.append)("again")
+
+    with ThreadPoolExecutor(6) as pool:
+        calls = [pool.submit(first_and_again)]
+        assert begun.wait(20)
+        for at in range(5):
+            calls.append(pool.submit(transaction(order.append), at))
+            until(lambda: len(database.obj._waiting) == len(calls) - 1)
+        go_on.set()
+        assert [call.result(20) for call in calls] == [None] * 6
+    assert order == [0, 1, 2, 3, 4, "again"]
+
+
+def test_a_restart_of_the_server_that_closed_every_connection_breaks_nothing_later(there):
+    met = threading.Barrier(CONNECTIONS, timeout=20)
+
+    @transaction
+    def use(_):
+        met.wait()
+
+    for _ in range(2):
+        with ThreadPoolExecutor(CONNECTIONS) as pool:
+            assert len(list(pool.map(use, range(CONNECTIONS)))) == CONNECTIONS
+        there(f"SELECT pg_terminate_backend(pid) {OURS}")
+        until(lambda: not there(f"SELECT pid {OURS}"))
 
 
 def test_transactions_that_wait_for_each_other_are_both_done(there):

@@ -16,9 +16,10 @@ from peewee import DatabaseError, OperationalError
 
 from cli.lazy import LazyGroup
 from models import schema
-from models.db.base import LARGEST_ID, database
+from models.db.base import LARGEST_ID
 from models.db.errors import fault_of
 from models.db.postgres import CommitLost, NoDriver
+from runtime import current
 from schemas.fields import Percent, Sum
 from services.errors import OperatorError
 from services.security.masking import HIDDEN
@@ -58,7 +59,9 @@ def ends_in_one_line() -> Iterator[None]:
     except DatabaseError as error:
         fault = fault_of(error)
         meaning = f"{fault.text} ({error})" if fault else str(error)
-        text = f"{database.database or 'database_url'}: {' '.join(meaning.split())}"
+        opened, chosen = current().database, current().settings
+        name = getattr(opened, "database", "") or ("database_url" if chosen.database_url else chosen.database)
+        text = f"{name}: {' '.join(meaning.split())}"
     else:
         return
     click.echo(f"error: {text}", err=True)

@@ -30,7 +30,7 @@ class Callers:
 
 def _waiting_on_postgres():
     """How many calls are in line of a party, or wait for a lock for longer than work for many does (HURRIED_WAIT)."""
-    in_line = [MOST_IN_LINE - turn.line._value for turn in keyed_mutex._turns.values()]
+    in_line = [MOST_IN_LINE - turn.line._value for turn in keyed_mutex._turns().values()]
     with psycopg.connect(database._conninfo) as server:
         ((for_locks,),) = server.execute(
             "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"

@@ -73,7 +73,9 @@ class Part(Generic[T]):
 
     def __call__(self) -> T:
         """Return the current runtime's value."""
-        return current().part(self)
+        runtime = current()
+        value: T | None = runtime._parts.get(self)
+        return runtime.part(self) if value is None else value
 
     def forget(self) -> None:
         """Drop the current runtime's value; the next use makes another."""

@@ -21,7 +21,7 @@ from blueprints import sandbox
 from blueprints.api import envelope, rate_limits
 from blueprints.api.health import health
 from blueprints.api.merchant import merchant_api
-from blueprints.api.metrics import Watched, WatchedRefusals, watching
+from blueprints.api.monitoring import Watched, WatchedRefusals, watching
 from blueprints.api.notices import notices
 from blueprints.api.regions import regions
 from blueprints.checkout.payment_page import pages

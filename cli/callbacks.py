@@ -9,7 +9,7 @@ import click
 
 from cli.output import Commands, facts, json_option, show, table, when
 from models.tables.outbox import CALLBACK_STATES, Callback
-from services.callbacks import redelivery
+from services.callbacks import manual_redelivery
 from services.console import lists, record_lists, timeline
 from services.merchants import merchant_setup
 
@@ -85,9 +85,9 @@ def redeliver(
     if key and not webhook_id:
         merchant = merchant_setup.find_merchant(key)
         first, last = (int(moment.timestamp()) if moment else None for moment in (since, until))
-        count = redelivery.redeliver_all(merchant, state, first, last)
+        count = manual_redelivery.redeliver_all(merchant, state, first, last)
     elif webhook_id and not key:
-        count = redelivery.redeliver(webhook_id)
+        count = manual_redelivery.redeliver(webhook_id)
     else:
         raise click.UsageError("name one callback, or --merchant")
     click.echo(f"{count} due again")

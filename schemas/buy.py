@@ -1,4 +1,4 @@
-"""A buy order as it comes in (docs/orders.md)."""
+"""The fields of a new order (`NewOrder`, for withdrawals too) and of a deposit (docs/orders.md)."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from blueprints.openapi.examples import example_of
 from models.tables.order import CANCELLED, COMPLETED, CONFIRMED, PAID, STATUSES
 from schemas.meanings import meaning_of
 from schemas.responses import Event
-from services.callbacks.delivery import PAUSES, TIMEOUT
+from services.callbacks.delivery import RETRY_SECONDS, TIMEOUT
 
 # Type, the statuses that its order can have (the first is the example's), when it is sent.
 TYPES = (
@@ -40,7 +40,7 @@ def _span(seconds: int) -> str:
     return f"{seconds // size} {name}"
 
 
-_AGAIN = ", ".join(map(_span, PAUSES))
+_AGAIN = ", ".join(map(_span, RETRY_SECONDS))
 ABOUT = f"""\
 Verify the signature over the raw body before you parse it, answer with any 2xx within {TIMEOUT:.0f} s, then work:
 delivery is at least once, and callbacks may overtake one another. What failed is tried again {_AGAIN}

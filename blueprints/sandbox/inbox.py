@@ -15,7 +15,7 @@ from models.tables.order import Order
 from models.tables.outbox import Callback
 from runtime import current
 from schemas.sandbox.forms import ANSWERS, CallbackForm, FailureForm
-from services.callbacks import redelivery
+from services.callbacks import manual_redelivery
 from services.errors import N_, ApiError, Code
 from services.sandbox import recording, simulator
 from services.sandbox.inbox import LONG_HEAD, SLOW, Behaviour, inbox
@@ -135,5 +135,5 @@ def clear() -> Any:
 @explained
 def again() -> Any:
     """Have the service send a callback once more."""
-    redelivery.redeliver(form_of(CallbackForm())["webhook_id"])
+    manual_redelivery.redeliver(form_of(CallbackForm())["webhook_id"])
     return done(None, "sandbox.show_inbox")

@@ -42,7 +42,7 @@ from services.security.signing import sign_webhook
 
 log = logging.getLogger(__name__)
 
-PAUSES = (5, 300, 1_800, 7_200, 18_000, 36_000, 36_000)  # seconds after the first to the seventh failed attempt
+RETRY_SECONDS = (5, 300, 1_800, 7_200, 18_000, 36_000, 36_000)  # seconds after the first to the seventh failed attempt
 TIMEOUT = 10.0
 LEASE = 25  # seconds that one attempt may take; a claim lapses then, and the callback is due again
 CLOCK_SKEW = 5  # seconds that the clocks of hosts may differ
@@ -114,10 +114,10 @@ def _state_after(callback: Callback, status: int | None, delivered: bool) -> dic
     columns = {"attempts": attempts, "updatetime": now, "due_at": None}
     if delivered:
         return {**columns, "state": DELIVERED}
-    if status == GONE or attempts > len(PAUSES):
+    if status == GONE or attempts > len(RETRY_SECONDS):
         log.warning("Callback %s failed after %d attempts", callback.webhook_id, attempts)
         return {**columns, "state": DEAD}
-    return {**columns, "state": WAITING, "due_at": now + round(PAUSES[attempts - 1] * random.uniform(0.9, 1.1))}
+    return {**columns, "state": WAITING, "due_at": now + round(RETRY_SECONDS[attempts - 1] * random.uniform(0.9, 1.1))}
 
 
 _outcome = Statement(
@@ -180,7 +180,7 @@ def _start_of(answer: requests.Response) -> str:
 
 # By the number of attempts: how long a callback may wait at most, claimed or put off.
 _LONGEST = Case(
-    Callback.attempts, [(tries, max(LEASE, ceil(pause * 1.1))) for tries, pause in enumerate(PAUSES, 1)], LEASE
+    Callback.attempts, [(tries, max(LEASE, ceil(pause * 1.1))) for tries, pause in enumerate(RETRY_SECONDS, 1)], LEASE
 )
 
 

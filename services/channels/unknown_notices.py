@@ -34,7 +34,7 @@ def take(order_no: str, incoming: Incoming, address: str) -> None:
     database is back.
 
     Args:
-        address: who sent it, as `gate.caller` says.
+        address: who sent it, as `rate_limits.caller` says.
     """
     counters().unknown_notice(_taken(order_no, incoming, address))
 

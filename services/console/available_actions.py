@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from models.tables.ledger import AVAILABLE, HELD
 from models.tables.order import CANCELLED, COMPLETED, CONFIRMED, PAID, PENDING, Order, PaymentException
 from models.tables.outbox import Callback
-from services.callbacks import redelivery
+from services.callbacks import manual_redelivery
 from services.channels.calls import driver_of
 from services.ledger import postings
 from services.ledger.postings import Lines
@@ -137,7 +137,7 @@ def _settle(order: Order) -> Iterator[Action]:
 def _redeliver(order: Order) -> Iterator[Action]:
     told = list(Callback.select().where(Callback.order == order).order_by(Callback.id))
     for callback in told:
-        if redelivery.why_not_redeliver(callback):
+        if manual_redelivery.why_not_redeliver(callback):
             return
         yield of_callback(callback)[0]
     if len(told) > 1:
@@ -150,7 +150,7 @@ def _state(callback: Callback) -> str:
 
 def of_callback(callback: Callback) -> list[Action]:
     """What an operator may do to a callback now."""
-    if redelivery.why_not_redeliver(callback):
+    if manual_redelivery.why_not_redeliver(callback):
         return []
     return [Action("redeliver", callback.state, callback=callback, state=_state(callback))]
 

@@ -11,7 +11,7 @@ from marshmallow import ValidationError
 from models.tables.operator import PayoutRequest
 from models.tables.order import Order, PaymentException
 from schemas.fields import Yuan
-from services.callbacks import redelivery
+from services.callbacks import manual_redelivery
 from services.console.available_actions import PAYING_OUT, Action, possible
 from services.errors import N_, OperatorError
 from services.orders import claims, due, exceptions, payouts
@@ -66,7 +66,7 @@ def _resolve(order: Order, action: Action, given: Given, who: str) -> PaymentExc
 
 def _send_again(order: Order, action: Action, given: Given, who: str) -> int:
     assert action.callback is not None
-    return redelivery.redeliver(action.callback.webhook_id)
+    return manual_redelivery.redeliver(action.callback.webhook_id)
 
 
 def _approve(order: Order, action: Action, given: Given, who: str) -> Any:
@@ -94,7 +94,7 @@ DOING: dict[str, Callable[[Order, Action, Given, str], Any]] = {
     "ask": lambda order, action, given, who: due.ask_now(order, who),
     "settle": _resolve,
     "redeliver": _send_again,
-    "redeliver-all": lambda order, action, given, who: redelivery.redeliver_of(order),
+    "redeliver-all": lambda order, action, given, who: manual_redelivery.redeliver_of(order),
     "approve": _approve,
     "withdraw-request": _withdraw,
 }

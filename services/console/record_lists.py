@@ -1,4 +1,4 @@
-"""Lists of what is about money: exceptions, ledger entries."""
+"""Lists of exceptions, ledger entries and callbacks, for the console and for commands."""
 
 from __future__ import annotations
 

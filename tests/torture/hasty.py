@@ -7,7 +7,7 @@ from services.orders import due
 
 # Shorter than a lease may be in earnest: an act that takes longer is done twice, which must change nothing.
 delivery.LEASE = due.LEASE = 2
-delivery.PAUSES = (1, *delivery.PAUSES[1:])
+delivery.RETRY_SECONDS = (1, *delivery.RETRY_SECONDS[1:])
 
 if __name__ == "__main__":
     runpy.run_path("app.py", run_name="__main__")

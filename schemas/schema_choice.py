@@ -1,4 +1,4 @@
-"""Which schema a new order is held to, and its channel's own limits; all that fails is reported at once."""
+"""Which schema a new order is checked by, and its channel's limits; all errors are reported at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Telling merchants again: callbacks that an operator makes due once more, from the first attempt on."""
+"""Redelivery that an operator asks for: failed or delivered callbacks become due again, from the first attempt."""
 
 from __future__ import annotations
 

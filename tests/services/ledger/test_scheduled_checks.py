@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from models.tables.maintenance import Verification
+from runtime import current
 from services.errors import OperatorError
 from services.ledger import scheduled_checks
 from tests.databases import settings_of, unguarded
@@ -92,7 +93,7 @@ def test_a_run_of_a_service_that_stops_is_put_down_as_that(app, states):
 
 @pytest.mark.usefixtures("slow")
 def test_a_database_that_cannot_be_opened_is_no_verdict(app, instance, asked, monkeypatch, caplog):
-    monkeypatch.setattr(scheduled_checks.settings, "active", lambda: settings_of(instance / "nowhere", database_url=""))
+    monkeypatch.setattr(current(), "settings", settings_of(instance / "nowhere", database_url=""))
     run = asked()
     assert run.outcome == "failed"
     assert scheduled_checks.last() is None

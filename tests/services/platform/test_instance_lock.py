@@ -15,8 +15,8 @@ pytestmark = pytest.mark.sqlite
 
 HOLD = """
 import sys, pathlib
-from services import instance_lock
-with instance_lock.held(pathlib.Path(sys.argv[1])):
+from services.platform import instance_lock
+with instance_lock.locked(pathlib.Path(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.read()
 """

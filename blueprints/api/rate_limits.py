@@ -68,7 +68,7 @@ class ValidHosts:
 def _check_host() -> None:
     given = request.environ.get(_WRONG_HOST)
     if given is not None:
-        log.info("ApiError a request from %s: invalid Host header %r", request.remote_addr, given[:100])
+        log.info("Rejected a request from %s: invalid Host header %r", request.remote_addr, given[:100])
         raise ApiError(Code.MALFORMED_REQUEST, detail="exactly one valid Host header is required")
     if current().settings.demo and not _is_known(request.host):
         raise ApiError(

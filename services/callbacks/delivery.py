@@ -36,7 +36,7 @@ from models.tables.merchant import Merchant
 from models.tables.outbox import DEAD, DELIVERED, WAITING, Callback, CallbackAttempt
 from runtime import current
 from services.callbacks import http
-from services.platform.worker_pool import Standing, WorkerPool
+from services.platform.worker_pool import Standing, WorkerPool, claim
 from services.security import vault
 from services.security.signing import sign_webhook
 
@@ -74,7 +74,7 @@ def sweep(pool: WorkerPool) -> int:
         if unseen := pool.unseen(merchants):
             pool.learn(dict(standings_on_record(unseen)))
         due = pool.choose(merchants, partial(_due_callbacks, now))
-        claimed = _claim(due, now + LEASE)
+        claimed = claim(due, now + LEASE)
         for callback in claimed:
             pool.submit(callback.merchant_id, deliver, callback)
     return len(claimed)
@@ -88,14 +88,6 @@ def _due_callbacks(now: int, merchant_id: int, limit: int) -> list[Callback]:
         for callback in callbacks:
             callback.merchant = merchant
     return callbacks
-
-
-@transaction
-def _claim(callbacks: list[Callback], until: int) -> list[Callback]:
-    """Claim callbacks until a Unix time; return those that no other process claimed first."""
-    ordered = sorted(callbacks, key=lambda callback: callback.id)  # the same order in each process: no deadlocks
-    claimed = {callback.id for callback in ordered if callback.claim(until)}
-    return [callback for callback in callbacks if callback.id in claimed]
 
 
 def deliver(callback: Callback) -> bool:

@@ -20,7 +20,7 @@ from services.errors import N_, OperatorError
 from services.merchants import cache
 from services.orders import attempts, claims, create, lifecycle, payouts, positions, settle
 from services.orders.reasons import Why, because
-from services.platform.worker_pool import WorkerPool
+from services.platform.worker_pool import WorkerPool, claim
 from services.security import sandbox_guard, second_operator
 
 log = logging.getLogger(__name__)
@@ -59,7 +59,7 @@ def sweep(pool: WorkerPool) -> int:
         now = business_clock.now()
         channels = {channel.id: channel for channel in _channels_due.models(Channel, now=now)}
         due = pool.choose(channels, partial(_due_orders, now))
-        for order in (claimed := _claim(due, now + LEASE)):
+        for order in (claimed := claim(due, now + LEASE)):
             order.channel = channels[order.channel_id]
             pool.submit(order.channel_id, advance, order)
     return len(claimed)
@@ -71,14 +71,6 @@ def _due_orders(now: int, channel_id: int, limit: int) -> list[Order]:
     for order_type in (SELL, BUY):
         orders += _due_of.models(Order, channel=channel_id, order_type=order_type, now=now, limit=limit - len(orders))
     return orders
-
-
-@transaction
-def _claim(orders: list[Order], until: int) -> list[Order]:
-    """Claim orders until a Unix time; return those that no other process claimed first."""
-    ordered = sorted(orders, key=lambda order: order.id)  # the same order in each process: no deadlocks
-    claimed = {order.id for order in ordered if order.claim(until)}
-    return [order for order in orders if order.id in claimed]
 
 
 @transaction

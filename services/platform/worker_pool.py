@@ -11,15 +11,36 @@ from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from enum import IntEnum
-from typing import TypeVar
+from typing import Any, Protocol, TypeVar
 
 from models.db.base import database
+from models.db.writer import transaction
 from services.platform import storage_health
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 LOOK_SECONDS = 0.5  # between looks at all tenants, who may be thousands, while some are announced
+
+
+class Claimable(Protocol):
+    """A row that one process at a time may work on."""
+
+    id: Any
+
+    def claim(self, until: int) -> bool:
+        """Claim it until a Unix time, in one conditional UPDATE; False if another process was first."""
+
+
+R = TypeVar("R", bound=Claimable)
+
+
+@transaction
+def claim(rows: list[R], until: int) -> list[R]:
+    """Claim rows until a Unix time; return those that no other process claimed first."""
+    ordered = sorted(rows, key=lambda row: row.id)  # the same order in each process: no deadlocks
+    claimed = {row.id for row in ordered if row.claim(until)}
+    return [row for row in rows if row.id in claimed]
 
 
 class Standing(IntEnum):

@@ -4,6 +4,7 @@ import pytest
 
 from models.db.base import database
 from tests import postgres
+from tests.models.db.catalog import catalog
 
 pytestmark = pytest.mark.skipif(not postgres.IN_USE, reason="on SQLite the kept databases show it")
 
@@ -20,18 +21,6 @@ RAISED = (
     "INSERT INTO payment_exception (order_id, kind, amount, reference, detail, createtime, code) "
     "VALUES (1, %s, 100, 'R-1', %s, 1, %s)"
 )
-CATALOG = (
-    "SELECT table_name, column_name, data_type, is_nullable, column_default, collation_name "
-    "FROM information_schema.columns WHERE table_schema = 'public'",
-    "SELECT indexdef FROM pg_indexes WHERE schemaname = 'public'",
-    "SELECT conrelid::regclass::text, conname, pg_get_constraintdef(oid) FROM pg_constraint "
-    "WHERE connamespace = 'public'::regnamespace",
-    "SELECT tgrelid::regclass::text, tgname, tgenabled FROM pg_trigger WHERE NOT tgisinternal",
-)
-
-
-def _catalog():
-    return [sorted(map(str, database.execute_sql(query).fetchall())) for query in CATALOG]
 
 
 @pytest.fixture
@@ -43,15 +32,15 @@ def order_no(api):
 @pytest.fixture
 def new(order_no):
     """The catalog of a new database; from here on it is an older one."""
-    catalog = _catalog()
+    made = catalog()
     for statement in OLDER:
         database.execute_sql(statement)
-    return catalog
+    return made
 
 
 def test_a_migrated_database_has_the_schema_of_a_new_one(new, flask):
     assert "applied: 0014_codes" in flask("db", "migrate").stdout
-    assert _catalog() == new
+    assert catalog() == new
 
 
 def test_sentences_become_codes_and_exceptions_name_their_lines(new, order_no, flask, story):

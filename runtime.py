@@ -33,8 +33,8 @@ class Runtime:
         self.settings = settings
         self.database: Any = None
         self.ahead = 0
-        self._parts: dict[Part[Any], Any] = {}
-        self._lock = threading.RLock()
+        self.parts: dict[Part[Any], Any] = {}
+        self.making = threading.RLock()  # held while a part is made
         Runtime._newest = self
 
     def enter(self) -> None:
@@ -51,19 +51,6 @@ class Runtime:
 
         return run
 
-    def part(self, part: Part[T]) -> T:
-        """Return this runtime's own value of a part, made at first use."""
-        if part not in self._parts:
-            with self._lock:
-                if part not in self._parts:
-                    self._parts[part] = part.make()
-        value: T = self._parts[part]
-        return value
-
-    def drop(self, part: Part[Any]) -> None:
-        """Forget this runtime's value of a part."""
-        self._parts.pop(part, None)
-
 
 class Part(Generic[T]):
     """State of a module, one value for each Runtime: `_rate = Part(lambda: Rate(...))`, used as `_rate().hit(...)`."""
@@ -74,12 +61,16 @@ class Part(Generic[T]):
     def __call__(self) -> T:
         """Return the current runtime's value."""
         runtime = current()
-        value: T | None = runtime._parts.get(self)
-        return runtime.part(self) if value is None else value
+        if self not in runtime.parts:
+            with runtime.making:
+                if self not in runtime.parts:
+                    runtime.parts[self] = self.make()
+        value: T = runtime.parts[self]
+        return value
 
     def forget(self) -> None:
         """Drop the current runtime's value; the next use makes another."""
-        current().drop(self)
+        current().parts.pop(self, None)
 
 
 def current() -> Runtime:

@@ -101,7 +101,7 @@ def _environ(scope: dict[str, Any]) -> dict[str, Any]:
         "REMOTE_ADDR": scope["client"][0],
     }
     for name, value in scope["headers"]:
-        if (key := _key(name)) and (value or key != "HTTP_HOST"):  # granian adds an empty one where it is missing
+        if (key := _key(name)) and (value or key != "HTTP_HOST"):  # granian adds an empty Host if there is none
             text = value.decode("latin-1")
             environ[key] = f"{environ[key]},{text}" if key in environ else text
     return environ
@@ -317,8 +317,8 @@ def _nothing(environ: dict[str, Any], start_response: Callable[..., Any]) -> lis
 class Server:
     """An HTTP/1.1 server in one process, with an event loop and a pool of threads.
 
-    A request gets a thread once its body is complete, so that slow senders hold up nobody. What finds the queue full is
-    refused (50300).
+    A request gets a thread once its body is complete, so slow senders delay no other request. If the queue is full, the
+    request is refused (50300).
     """
 
     def __init__(
@@ -349,7 +349,7 @@ class Server:
         self._requests, self._probes = _Pool(threads, waiting), _Pool(1, 8)
         self._limit, self._probe, self._drain = body_limit, probe, drain
         self._in_flight = 0
-        self.ended = False  # responses that are still streamed are to be broken off
+        self.ended = False  # tells responses that are still streamed to stop
 
     def load(self) -> tuple[int, int]:
         """Return how many requests run and how many wait for a thread."""

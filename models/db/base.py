@@ -28,7 +28,7 @@ class _Database(DatabaseProxy):
     """The database of the current runtime; what differs between SQLite and Postgres is in their classes."""
 
     def __init__(self) -> None:
-        self._callbacks: list[Any] = []  # nobody waits for it to be opened
+        self._callbacks: list[Any] = []  # peewee calls these when a proxy is initialized, which this one never is
 
     obj = property(lambda self: current().database)
     # What every order uses is found at once: peewee's own way to it is an error that is caught, each time.

@@ -70,8 +70,10 @@ ACCOUNT: dict[str, Any] = {
 }
 
 
+@transaction
 def seed_operators() -> None:
     """Make the demo accounts of the console, where it has none."""
+    database.advisory_lock("seeding")
     if not Operator.select().exists():
         for name, password, role in OPERATORS:
             operators.seed(name, password, role, at=START)

@@ -1,6 +1,7 @@
 """`flask seed`: the same demo content every time, and nowhere but in demo mode."""
 
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -24,15 +25,20 @@ CHINA = timedelta(hours=8)
 def fresh(any_database, tmp_path):
     """`fresh("name")` opens the application on an empty instance folder; returns its command runner."""
 
-    def make(name, demo=True):
-        if not database.is_closed():
+    apps = []
+
+    def close():
+        if apps:
             database.close()
-        app = create_app(settings_of(Path(tmp_path / name), demo=demo))
-        runner = app.test_cli_runner()
+
+    def make(name, demo=True):
+        close()
+        apps.append(create_app(settings_of(Path(tmp_path / name), demo=demo)))
+        runner = apps[-1].test_cli_runner()
         return lambda *arguments: runner.invoke(args=list(arguments))
 
     yield make
-    database.close()
+    close()
 
 
 def _opened(row):
@@ -69,6 +75,15 @@ def test_seeding_twice_changes_nothing(flask, rows):
     flask("seed")
     flask("seed", "--orders", "10")
     assert rows() == before
+
+
+def test_seeding_from_two_sides_at_once_makes_the_operators_once(fresh):
+    run = fresh("a")
+    with ThreadPoolExecutor(4) as threads:
+        for done in [threads.submit(seeding.seed_operators) for _ in range(4)]:
+            done.result()
+    listed = run("operator", "list").output
+    assert [line.split()[0] for line in listed.splitlines()[1:]] == [name for name, _, _ in seeding.OPERATORS]
 
 
 def test_seeding_minds_no_order_whose_number_only_looks_like_a_seeded_one(flask, api):

@@ -9,7 +9,6 @@ from typing import Any
 from flask import Flask
 
 import app
-from runtime import Runtime
 from services.security import vault
 from settings import Settings
 from tests.databases import disconnect
@@ -19,8 +18,7 @@ _built: dict[Any, Flask] = {}
 
 def with_settings(chosen: Settings) -> Flask:
     """The application with these settings, built when they are first asked for, on their instance and database."""
-    if Runtime._newest is not None:
-        disconnect()
+    disconnect()
     runtime = app.begin(chosen)
     built_for = (replace(chosen, instance=Path("/"), database_url=""), *vault.key_ring().keys)
     if built_for not in _built:

@@ -15,6 +15,7 @@ import psycopg
 
 from models.db import writer
 from models.db.base import close_database, database, open_database
+from runtime import Runtime
 from settings import Settings
 from tests import postgres, tiers
 
@@ -72,9 +73,10 @@ def remove(folder: Path) -> None:
 
 
 def disconnect() -> None:
-    """Have no connection to the database that this process uses."""
-    writer.stop()
-    close_database()
+    """Have no connection to the database that this process uses, if it has one."""
+    if Runtime._newest is not None:
+        writer.stop()
+        close_database()
 
 
 def close() -> None:

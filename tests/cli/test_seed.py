@@ -3,18 +3,16 @@
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 
-from app import create_app
 from models import schema
-from models.db.base import database
 from models.tables.order import STATUSES, Order
 from models.tables.outbox import WebhookKey
 from services.sandbox import seeded_orders, seeding
 from services.security import vault
-from tests.databases import settings_of
+from tests.applications import with_settings
+from tests.databases import disconnect, settings_of
 
 SEALED = {"secret", "callback_secret", "config", "details", "customer_name"}
 RANDOM = ("password", "session")  # a hash with its salt, and a random text
@@ -25,20 +23,12 @@ CHINA = timedelta(hours=8)
 def fresh(any_database, tmp_path):
     """`fresh("name")` opens the application on an empty instance folder; returns its command runner."""
 
-    apps = []
-
-    def close():
-        if apps:
-            database.close()
-
     def make(name, demo=True):
-        close()
-        apps.append(create_app(settings_of(Path(tmp_path / name), demo=demo)))
-        runner = apps[-1].test_cli_runner()
+        runner = with_settings(settings_of(tmp_path / name, demo=demo)).test_cli_runner()
         return lambda *arguments: runner.invoke(args=list(arguments))
 
     yield make
-    close()
+    disconnect()
 
 
 def _opened(row):

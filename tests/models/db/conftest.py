@@ -10,8 +10,7 @@ from tests.databases import disconnect
 @pytest.fixture
 def runtime(tmp_path):
     """The current runtime: one of the test's own, without a database."""
-    if Runtime._newest is not None:
-        disconnect()
+    disconnect()
     made = Runtime(Settings(instance=tmp_path))
     made.enter()
     return made

@@ -97,11 +97,8 @@ def _say(text: str, chosen: settings.Settings) -> None:
         click.echo(text, err=True)
 
 
-def _serve_until_asked(app: Flask, chosen: settings.Settings, asked: threading.Event) -> bool:
+def _serve_until_asked(app: Flask, chosen: settings.Settings, asked: threading.Event) -> None:
     """Answer requests until `asked` is set, then finish what is in flight.
-
-    Returns:
-        Whether all of it was finished.
 
     Raises:
         OperatorError: the address can't be listened on.
@@ -137,11 +134,9 @@ def _serve_until_asked(app: Flask, chosen: settings.Settings, asked: threading.E
     # What is there by now stays. To look through it for garbage would hold up all requests for some 50 ms each time.
     gc.collect()
     gc.freeze()
-    finished = server.run(asked)
-    if finished:  # otherwise the callers of waiting writes are gone
+    if server.run(asked):  # otherwise the callers of waiting writes are gone
         writer.stop()
     _say("stopped", chosen)
-    return finished
 
 
 def _seed_or_refuse(chosen: settings.Settings) -> None:
@@ -172,8 +167,9 @@ def serve() -> None:
         if chosen.one_core:
             writer.stop()  # it starts again on the same core as the rest
             cpu_affinity.stay_on_one(chosen.port)
-        finished = _serve_until_asked(current_app._get_current_object(), chosen, asked)  # type: ignore[attr-defined]
-    if not finished:  # a client does not read its answer, or a callback hangs: neither may keep the process
-        sys.stdout.flush()
-        logging.shutdown()
-        os._exit(0)
+        _serve_until_asked(current_app._get_current_object(), chosen, asked)  # type: ignore[attr-defined]
+    # End the process without shutting down the interpreter. Threads may still run: for a client that does not read or a
+    # callback that hangs, and granian's own, which panic when Python ends them.
+    sys.stdout.flush()
+    logging.shutdown()
+    os._exit(0)

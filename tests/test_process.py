@@ -38,6 +38,15 @@ class Later(threading.Thread):
         return self.got
 
 
+class Watched(Service):
+    """The service; its log has a last line if the interpreter shuts down before the process ends."""
+
+    entry = (
+        "-c",
+        "import atexit, runpy; atexit.register(print, 'interpreter ends'); runpy.run_path('app.py', {}, '__main__')",
+    )
+
+
 @pytest.fixture
 def start():
     """`start(folder, NAME=value)`: the service in a process of its own, which does not outlive the test."""
@@ -64,6 +73,12 @@ def test_it_is_ready_once_it_answers(service):
     ready = service.api.send("GET", "/healthz")
     assert (ready.status, ready.code) == (200, 1)
     assert service.api.buy().code == 1
+
+
+def test_threads_of_the_server_never_outlive_the_interpreter(instance):
+    service = Watched(instance).start()
+    assert service.stop() == 0
+    assert service.log.read_text("utf-8").endswith("\nstopped\n")
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])

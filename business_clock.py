@@ -1,4 +1,4 @@
-"""The time that orders go by: the machine's, and in demo mode ahead of it by as much as a tester has moved it.
+"""The time that orders use: the machine's time, in demo mode plus the offset that a tester has set.
 
 What orders, money and callbacks bear and wait for is this time. Signatures, nonces, rates and sessions are judged by
 the machine's, so that a merchant's signed calls and checks work whatever was done here.
@@ -18,7 +18,7 @@ def now() -> int:
 
 
 def exactly() -> float:
-    """The same, with what follows the point."""
+    """The same, with the fraction of a second."""
     return time.time() + current().ahead
 
 

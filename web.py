@@ -131,7 +131,7 @@ def _serve_until_asked(app: Flask, chosen: settings.Settings, asked: threading.E
     if chosen.demo and (warning := demo.exposed(chosen.host)):
         log.warning(warning)
     _say(f"serving on {chosen.local_url}" + (f", as {chosen.site_url}" if chosen.site_url else ""), chosen)
-    # What is there by now stays. To look through it for garbage would hold up all requests for some 50 ms each time.
+    # The objects made so far live on. To search them for garbage would delay all requests by some 50 ms each time.
     gc.collect()
     gc.freeze()
     if server.run(asked):  # otherwise the callers of waiting writes are gone
@@ -140,7 +140,7 @@ def _serve_until_asked(app: Flask, chosen: settings.Settings, asked: threading.E
 
 
 def _seed_or_refuse(chosen: settings.Settings) -> None:
-    """The demo has its merchants, and nobody else has them. Raises OperatorError."""
+    """Seed the demo's merchants in demo mode; refuse a database that has them otherwise. Raises OperatorError."""
     if chosen.demo:
         seeding.seed_base()
         seeding.seed_operators()

@@ -71,7 +71,7 @@ TRANSFER = {"product_code": "TRANS_ACCOUNT_NO_PWD", "biz_scene": "DIRECT_TRANSFE
 USER_ID = re.compile(r"2088[0-9]{12}")
 # Answers to a new code that mean no; the others mean that Alipay is busy, or say nothing of this order.
 REFUSALS = frozenset({"40001", "40002", "40003", "40004", "40006"})
-# But for these: something failed there, or the order is there already.
+# Except for these: something failed there, or the order exists already.
 NO_REFUSALS = re.compile(r"(isp|aop)\..*|.*SYSTEM_ERROR|ACQ\.(TRADE_HAS_SUCCESS|TRADE_HAS_CLOSE|CONTEXT_INCONSISTENT)")
 NO_TRADE, NO_TRANSFER = "ACQ.TRADE_NOT_EXIST", "ORDER_NOT_EXIST"
 # A trade that no longer waits for its payer can't be closed: the next question says whether it was paid.
@@ -275,7 +275,7 @@ def _why(answer: Mapping[str, Any]) -> str:
 
 
 def _failure(answer: Mapping[str, Any]) -> str:
-    """The reason for which Alipay did not do what it was asked for, where it is sure of that."""
+    """The reason for which Alipay refused the request, if it certainly did."""
     return str(answer.get("sub_code")) if answer["code"] == FAILED else ""
 
 
@@ -392,7 +392,7 @@ class AlipayDriver(Driver):
             "subject": payment.subject,
             "time_expire": _china(datetime.fromtimestamp(payment.expires_at, CHINA)),
         }
-        # A false refusal loses nothing here: nobody was shown a code yet.
+        # A false refusal loses nothing here: no payer has seen a code yet.
         answer = self._ask("alipay.trade.precreate", content, payment.notify_url, unsigned_errors=True)
         if answer["code"] in REFUSALS and not NO_REFUSALS.fullmatch(str(answer.get("sub_code"))):
             raise ChannelRefused(_why(answer))
@@ -402,7 +402,7 @@ class AlipayDriver(Driver):
     def query(self, payment: Payment) -> Report:
         answer = self._ask("alipay.trade.query", {"out_trade_no": payment.order_no})
         if _failure(answer) == NO_TRADE:
-            return Report(State.ABSENT)  # a trade begins when somebody scans the code
+            return Report(State.ABSENT)  # a trade begins when the payer scans the code
         try:
             return _trade(self._done(answer, "out_trade_no", payment.order_no))
         except ValueError as error:
@@ -415,7 +415,7 @@ class AlipayDriver(Driver):
     def close(self, payment: Payment) -> bool:
         answer = self._ask("alipay.trade.close", {"out_trade_no": payment.order_no})
         if _failure(answer) == NO_TRADE:
-            return False  # nobody scanned the code, which can't be closed but ends at its time_expire
+            return False  # the code was not scanned; it can't be closed, but ends at its time_expire
         if _failure(answer) in NOT_WAITING:
             raise ChannelRefused(_why(answer))
         self._done(answer, "out_trade_no", payment.order_no)

@@ -1,7 +1,7 @@
 """What a driver is: the calls it answers and the small values that go in and out.
 
 A driver speaks one upstream's protocol. It never sees a row and never decides a status: it says
-what the channel said, and the services decide what follows.
+what the channel reported, and the services decide what to do.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class ChannelRefused(ChannelError):
 
 
 class ChannelUnknown(ChannelError):
-    """No usable answer (a timeout, garbage): it may have happened or not, and is asked again.
+    """No usable response (a timeout, garbage): it may have happened or not, and its status is checked again.
 
     `has_it`: what was answered shows that the channel has the payout, and not how it is.
     """
@@ -60,7 +60,7 @@ class Report:
     """The channel's word on one order.
 
     `amount` is what the channel has of it now, in fen, and `returned` what it sent back, as far as it says; `reference`
-    is the channel's own number for the payment; `proven` is False where somebody merely says so (a payer's click, a
+    is the channel's own number for the payment; `proven` is False for a mere claim (a payer's click, a
     notice without a signature).
     """
 
@@ -140,7 +140,7 @@ class Payout:
 
 @dataclass(frozen=True)
 class Opened:
-    """What the payer is to be shown: a text to make a QR code of, an address, an app's link, lines to read.
+    """What the payment page shows: a text for a QR code, an address, an app's link, lines to read.
 
     Where `fields` are given, the browser sends them to `redirect` as a form.
     """
@@ -156,7 +156,7 @@ class Opened:
 class Finding:
     """What a check of a channel found about one thing: the keys, a payment method, the clock.
 
-    `good` is None where it is not known, or neither good nor bad. `text` is in English for translation.
+    `good` is None if unknown, or neither good nor bad. `text` is in English for translation.
     """
 
     about: str
@@ -182,7 +182,7 @@ class Driver:
     """Base of every driver; what it does not override, the channel can't do. Several threads use one at once."""
 
     name: ClassVar[str]
-    # What it is called, and a sentence on what it is for, where somebody chooses a driver; in English for translation.
+    # The name and a sentence on its use, for the choice of a driver; in English for translation.
     title: ClassVar[str] = ""
     about: ClassVar[str] = ""
     config_schema: ClassVar[type[Schema]] = NoConfig
@@ -191,12 +191,12 @@ class Driver:
     payout_methods: tuple[str, ...] = ()
     # Seconds after a payout was handed over for which the upstream may not show it yet: ABSENT proves nothing then.
     shows_payouts_after: ClassVar[int] = 600
-    # The fields of its config that say whose account it is: orders that are under way are there and nowhere else.
+    # The fields of its config that identify the account: open orders exist in that account only.
     account_fields: ClassVar[tuple[str, ...]] = ()
     # An operator moves the money by hand: the channel can't be asked.
     by_hand: ClassVar[bool] = False
     simulated: ClassVar[bool] = False  # no real money moves
-    # What the payer is shown follows from the payment and the config alone: it is asked for only when it is shown.
+    # What the payment page shows depends only on the payment and the config, so it is made when the page is viewed.
     opens_locally: bool = False
     # What the upstream gives a payer depends on the browser.
     depends_on_browser: ClassVar[bool] = False
@@ -258,7 +258,7 @@ class Driver:
         return [Finding("keys", True, N_("the channel answers, and accepts our keys"))]
 
     def close(self, payment: Payment) -> bool:
-        """Close an unpaid deposit upstream; False where the upstream may take its money all the same.
+        """Close an unpaid deposit upstream; False if the upstream may still accept money for it.
 
         Raises:
             ChannelRefused: it was paid.

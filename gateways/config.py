@@ -1,6 +1,6 @@
 """Fields that the configs of drivers share: addresses, proxies, keys. Each loads as a text that it would take again.
 
-What a form says of a field stands beside it: `metadata=told(...)`.
+The texts of a field's form are part of the field: `metadata=told(...)`.
 """
 
 from __future__ import annotations
@@ -33,28 +33,28 @@ _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 def told(label: str, hint: str = "", *, secret: bool = False, when: tuple[str, str] | None = None) -> dict[str, Any]:
-    """What people are told of a field, as its metadata: its name and how to fill it in, in English for translation.
+    """A field's texts in a form, as its metadata: its name and how to fill it in, in English for translation.
 
     Args:
-        secret: what is in it is shown to nobody, ever. So is what is in a field that is told nothing of.
+        secret: the value is never shown. Neither is that of a field without metadata.
         when: `(name, value)` of the choice that it belongs to; the field is of no use with another.
     """
     return {"label": label, "hint": hint, "secret": secret, "when": when}
 
 
 def is_secret(field: fields.Field[Any]) -> bool:
-    """Must nobody be shown what is in this field of a config?"""
+    """Whether the value of this field of a config must never be shown."""
     is_choice = isinstance(field, fields.Boolean) or choices(field)
     return bool(field.metadata.get("secret", not is_choice))
 
 
 def choices(field: fields.Field[Any]) -> list[str]:
-    """The values that a field takes, where it is a choice between some."""
+    """The values that a field accepts, if it is a choice."""
     return [str(each) for check in field.validators if isinstance(check, validate.OneOf) for each in check.choices]
 
 
 def is_private(address: str) -> bool:
-    """Can nobody on the way read or change what goes there?"""
+    """Whether requests to this address are protected against reading and changing on the way."""
     parts = urlsplit(address)
     return parts.scheme == "https" or parts.hostname in _LOOPBACK
 

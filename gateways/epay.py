@@ -212,7 +212,7 @@ class EpayDriver(Driver):
         }
 
     def _payer(self, payment: Payment) -> dict[str, str]:
-        """Who pays, as the platform is told: the payer who views the page, or what the config has."""
+        """The payer's address as sent to the platform: that of the page view, or the one in the config."""
         if payment.payer is None:
             return {"clientip": self.config["clientip"], "device": self.config["device"]}
         device = "jump" if self.config["device"] == "jump" else payment.payer.browser
@@ -318,7 +318,7 @@ class EpayDriver(Driver):
 
 
 class EpayV1(EpayDriver):
-    """MD5: mapi.php (or submit.php, in the payer's browser) and api.php, whose answers nobody signs."""
+    """MD5: mapi.php (or submit.php, in the payer's browser) and api.php, whose responses are not signed."""
 
     def _signed(self, fields: Mapping[str, str]) -> dict[str, str]:
         return {**fields, "sign": md5_signature(fields, self.config["key"]), "sign_type": "MD5"}
@@ -410,7 +410,7 @@ class EpayV2(EpayDriver):
         return self._deposit(answer, payment)
 
     def close(self, payment: Payment) -> bool:
-        # Newer platforms only, and not for each way to pay. The order was unpaid just now, and is asked about later on.
+        # Newer platforms only, not for all payment methods. The order was unpaid just now; its status is checked later.
         try:
             return str(self._ask("pay/close", {"out_trade_no": payment.order_no})["code"]) == "0"
         except ChannelUnknown:
@@ -444,7 +444,7 @@ class EpayV2(EpayDriver):
         }
         answer = self._ask("transfer/submit", fields)
         if str(answer["code"]) != "0":
-            # Also the answer to a payout that is there already: nothing here is known to be a failure.
+            # Also the response to a payout that exists already: nothing here is known to be a failure.
             raise ChannelUnknown(refusal(answer))
         return self._payout(answer, payout)
 

@@ -89,7 +89,7 @@ def opened(reply: Reply) -> dict[str, Any]:
     """The answer to a request to open a payment.
 
     A page of the platform in the place of an answer is a refusal: the code of such platforms ends there, before any
-    payment can be shown. If one did exist all the same and were paid, its notice, or the questions about a cancelled
+    payment can be shown. If one did exist and were paid, its notice, or the status checks of a cancelled
     deposit, would open `late_payment`: no money is lost.
 
     Raises:

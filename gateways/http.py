@@ -20,7 +20,7 @@ MOST = 32 * 1024  # bytes of one answer: its head, what stands before it, and th
 
 
 class _Meter(io.RawIOBase):
-    """What comes from a socket, until it is more than MOST."""
+    """The bytes from a socket, up to MOST."""
 
     def __init__(self, carrier: io.RawIOBase):
         self._carrier, self._left = carrier, MOST
@@ -38,7 +38,7 @@ class _Meter(io.RawIOBase):
         return got
 
     def close(self) -> None:
-        """Let go of the socket."""
+        """Release the socket."""
         self._carrier.close()
         super().close()
 
@@ -84,7 +84,7 @@ class _Watchdog:
                     thread.start()
                     self._thread = thread
                 except RuntimeError as error:  # the next one that comes tries again, for all that are open
-                    log.warning("nobody watches deadlines for now: %s", error)
+                    log.warning("Deadlines are not enforced for now: %s", error)
 
     def remove(self, deadline: Deadline) -> None:
         with self._lock:
@@ -117,16 +117,16 @@ class Deadline:
         self._socket: socket.socket | None = None
 
     def watch(self, connection: Any) -> None:
-        """From now on this is the connection to cut; it lets go of its socket while the answer is still read."""
+        """Cut this connection at the deadline; it releases its socket while the response is still read."""
         self._connection, self._socket = connection, connection.sock
-        if time.monotonic() >= self.at:  # while it connected there was nothing to cut, and nobody looks again
+        if time.monotonic() >= self.at:  # while it connected there was nothing to cut, and this is checked once
             self.cut()
 
     def cut(self) -> None:
         """End the exchange."""
         carrier = self._socket or (self._connection and self._connection.sock)
         if carrier:
-            with contextlib.suppress(OSError):  # it ended by itself meanwhile
+            with contextlib.suppress(OSError):  # it has ended meanwhile
                 carrier.shutdown(socket.SHUT_RDWR)
 
     def __enter__(self) -> Deadline:
@@ -140,7 +140,7 @@ class Deadline:
 
 
 def deadline() -> Deadline | None:
-    """The deadline of this thread's exchange, where it has one."""
+    """The deadline of this thread's exchange, if it has one."""
     return getattr(_local, "deadline", None)
 
 
@@ -179,7 +179,7 @@ class Bounded:
         """Raise ValueError where an address may not be called: one of them is enough to refuse its name."""
 
     def _new_conn(self: Any) -> socket.socket:
-        """Connect, to the proxy where there is one. Raises OSError, or ValueError for the name or by `check`.
+        """Connect, through the proxy if one is set. Raises OSError, or ValueError for the name or by `check`.
 
         The name is looked up once, and what is checked is what is connected to: no later answer of a name server
         counts.
@@ -188,7 +188,7 @@ class Bounded:
         if limit:
             limit.watch(self)  # a proxy's answer comes before there is any request
             give_up = min(give_up, limit.at)
-        # The brackets of IPv6 are still there where it is a proxy's.
+        # A proxy's IPv6 address still has its brackets.
         found = socket.getaddrinfo(self._dns_host.strip("[]"), self.port, type=socket.SOCK_STREAM)
         for *_, address in found:
             self.check(str(address[0]))

@@ -9,7 +9,7 @@ DEPOSIT, PAYOUT = 1, 2  # as the order types of the interface
 
 @dataclass(frozen=True)
 class Layout:
-    """The names of a statement's columns; of several, the first that is there counts.
+    """The names of a statement's columns; of several, the first one found counts.
 
     A status in `paid` means that the money moved, one in `failed` that it did not, one in `refunded` that it went
     back, one in `frozen` that the upstream holds it back; without a column for it, each line is a payment. Times are

@@ -210,7 +210,7 @@ def _keys(config: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class _Answer:
-    """A genuine answer; or an error, which nobody signs: its `code`, and a `text` for the history."""
+    """A genuine response; or an error, which is not signed: its `code`, and a `text` for the history."""
 
     reply: Reply
     code: str = ""
@@ -347,10 +347,10 @@ class WechatpayDriver(Driver):
             raise ChannelRefused(answer.text)
         raise ChannelUnknown(answer.text or f"status {answer.reply.status}")
 
-    # --- what is told of a payment, by a notice or an answer
+    # --- reports on a payment, in a notice or a response
 
     def _told(self, text: bytes) -> tuple[str, Report]:
-        """Which order it is about, and what became of it. Raises ValueError, with a text that repeats nothing of it."""
+        """The order's number and the report on it. Raises ValueError, with a text that repeats nothing of the input."""
         told = _read(_transaction, text)
         if (told["mchid"], told["appid"]) != (self.config["mchid"], self.config["appid"]):
             raise ValueError("it is for another merchant or application")

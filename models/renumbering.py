@@ -1,4 +1,4 @@
-"""Numbering orders anew by their time, where some were inserted with a time that had passed: seeded ones."""
+"""Renumber orders by their time after some were inserted with a past time: seeded ones."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _in_order() -> bool:
 
 @transaction
 def renumber() -> None:
-    """Number all orders anew by their time, where some were inserted with a time that had passed."""
+    """Renumber all orders by their time, after some were inserted with a past time."""
     if _in_order():
         return
     Order.update(seq=0 - Order.seq).execute()

@@ -115,10 +115,10 @@ def _first_rows() -> None:
 
 
 def create(fill: Callable[[], None] = _first_rows) -> bool:
-    """Make the tables of an empty database, and the guards of the append-only ones; False where there are any.
+    """Create the tables of an empty database and the guards of append-only ones; False if it has tables already.
 
     Args:
-        fill: puts in the rows that are there from the beginning, before anything guards or counts them.
+        fill: inserts the initial rows, before triggers guard or count them.
     """
     if has_tables():
         return False
@@ -140,7 +140,7 @@ def create(fill: Callable[[], None] = _first_rows) -> bool:
 def continue_ids() -> None:
     """Have the next row of each table follow the last, or begin where a restore says."""
     if not database.is_shared:
-        return  # SQLite goes by the rows themselves, and models/db/base.py by the restore
+        return  # SQLite uses the highest id of the rows, and models/db/base.py the one of the restore
     for table in NUMBERED:
         name = f'"{table._meta.table_name}"'
         least = first_ids().get(table._meta.table_name, 1) - 1  # below 1 there is none
@@ -151,7 +151,7 @@ def continue_ids() -> None:
 
 
 def migrate() -> list[str]:
-    """Apply the steps that an older database lacks; their names. Raises WrongSchema where it is newer."""
+    """Apply the steps that an older database lacks; return their names. Raises WrongSchema if it is newer."""
     missing()
     return _runner().up()
 

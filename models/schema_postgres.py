@@ -1,4 +1,4 @@
-"""What Postgres needs beside the tables: triggers that guard, count and tell, as functions of its own language."""
+"""Triggers for Postgres that guard append-only tables, count orders and raise the setup version."""
 
 from models.tables.order_counts import BUCKET
 
@@ -29,7 +29,7 @@ END $$"""
 
 
 def statements(append_only: list[str], revised: list[str]) -> list[str]:
-    """What follows the tables; given are the names of those that never change, and of those that move the revision."""
+    """The statements after the tables; given the names of append-only tables, and of those that move the revision."""
     guards = [
         f'CREATE TRIGGER {name}_{what} BEFORE {verbs} ON "{name}" FOR EACH {each} EXECUTE FUNCTION refuse_change()'
         for name in append_only
@@ -46,6 +46,6 @@ def statements(append_only: list[str], revised: list[str]) -> list[str]:
         'CREATE TRIGGER order_recounted AFTER UPDATE OF status ON "order" FOR EACH ROW '
         "WHEN (OLD.status <> NEW.status) EXECUTE FUNCTION recount_order()",
     ]
-    # Rows that every order changes find room for their next version beside them.
+    # Leave room in the page for the next version of rows that every order changes.
     roomy = [f"ALTER TABLE {name} SET (fillfactor = 50)" for name in ("tally", "ledger_account")]
     return [_GUARD, _COUNTED, _RECOUNTED, _REVISED, *guards, *revisions, *counts, *roomy]

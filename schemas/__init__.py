@@ -1,1 +1,1 @@
-"""What comes in and what goes out."""
+"""Requests and responses."""

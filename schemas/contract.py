@@ -118,7 +118,7 @@ def _in_words(schema: Schema, name: str, shape: dict[str, Any]) -> dict[str, Any
 
 
 class Converter(OpenAPIConverter):
-    """Schemas as objects: what goes out is whole, what comes in may leave its optional fields empty."""
+    """Schemas as objects: responses are complete, requests may leave optional fields empty."""
 
     def schema2jsonschema(self, schema: Any) -> dict[str, Any]:
         """One schema's object, with the rules between its fields."""

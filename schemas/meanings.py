@@ -24,7 +24,7 @@ RANGES: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class Meaning:
-    """One field. `codes` are for what comes in, `bounds` (JSON Schema) for what goes out."""
+    """One field. `codes` are for requests, `bounds` (JSON Schema) for responses."""
 
     text: str
     example: Any = None
@@ -45,7 +45,7 @@ class Meaning:
 
 
 def _in(text: str, example: Any = None, *codes: int, unit: str = "", instead: tuple[int, ...] = ()) -> Meaning:
-    """What comes in: a bad value is 42200, or one of `codes`, or (where no schema looks at it) one of `instead`."""
+    """A request's field: a bad value is 42200, or one of `codes`, or (if no schema checks it) one of `instead`."""
     return Meaning(text, example, instead or (42200, *codes), unit)
 
 

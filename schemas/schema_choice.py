@@ -17,7 +17,7 @@ _buy, _shared = BuyOrder(), NewOrder(unknown=EXCLUDE)
 
 
 def _peek(name: str, payload: dict[str, Any]) -> int | None:
-    """A field's value before the schema is known; None where it can't be read."""
+    """A field's value before the schema is known; None if it can't be read."""
     try:
         return _shared.fields[name].deserialize(payload[name])
     except (KeyError, ValidationError):

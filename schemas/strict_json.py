@@ -1,4 +1,4 @@
-"""The JSON that callers may send: strict, bounded, with numbers kept as they were written."""
+"""The JSON that callers may send: strict, bounded, with numbers kept as they were sent."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _UNSIGNABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 class Malformed(ValueError):
-    """The text is not JSON that this service takes; the message says where it fails."""
+    """The text is not JSON that this service accepts; the message says where it fails."""
 
 
 class Literal(str):

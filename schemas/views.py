@@ -1,4 +1,4 @@
-"""What goes out: the contract's objects, field by field (docs/orders.md)."""
+"""Responses: the contract's objects, field by field (docs/orders.md)."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def hundredths(value: int) -> str:
 
 
 class DecimalText(fields.Field[Any]):
-    """Hundredths going out as decimal text."""
+    """Hundredths as decimal text."""
 
     def _serialize(self, value: Any, attr: str | None, obj: Any, **kwargs: Any) -> str:
         return hundredths(value)
 
 
 class View(Schema):
-    """An object that goes out. `of` is `dump` for rows whose values are of their fields' types already."""
+    """An object of a response. `of` is `dump` for rows whose values have their fields' types already."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -82,13 +82,13 @@ class CreatedOrder(View):
 
 
 class BuyOrderView(CreatedOrder):
-    """A deposit; `pay_url` is added by whoever knows the site's address."""
+    """A deposit; the caller adds `pay_url`."""
 
     payment_method = fields.String()
 
 
 class SellOrderView(CreatedOrder):
-    """A withdrawal; the receiving account's two objects come from `account_views`."""
+    """A withdrawal; `sell_view` adds the two objects of the payout account."""
 
     order_id = fields.Function(lambda order: str(order.id))
     payment_method_id = fields.Integer(attribute="account_id")
@@ -115,12 +115,12 @@ _buy_view, _sell_view, _channel_view = BuyOrderView(), SellOrderView(), ChannelV
 
 
 def buy_view(order: Any, pay_url: str) -> dict[str, Any]:
-    """The answer to a deposit's creation."""
+    """The response to a deposit's creation."""
     return _buy_view.of(order) | {"pay_url": pay_url}
 
 
 def sell_view(order: Any, account: dict[str, Any]) -> dict[str, Any]:
-    """The answer to a withdrawal's creation; `account` is the receiving account's opened details."""
+    """The response to a withdrawal's creation; `account` is the decrypted details of the payout account."""
     snapshot = {name: account[name] for name in ("bank", "sub_bank", "card_number", "real_name")}
     full_info = " ".join(part for part in snapshot.values() if part)
     return _sell_view.of(order) | {

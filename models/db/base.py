@@ -100,7 +100,7 @@ class _OpenValues:
 class Statement:
     """A query of peewee's, compiled once: `Statement(lambda v: Order.select().where(Order.id == v.id))`.
 
-    peewee writes a query's SQL anew each time, which takes far longer than SQLite takes to run it.
+    peewee would write a query's SQL each time, which takes far longer than SQLite takes to run it.
     Values that are given to `run` go to the database as they are: whole numbers, texts, None.
     """
 

@@ -74,7 +74,7 @@ def _named(names: dict[str, Fault], name: str) -> Fault | None:
 
 
 def fault_of(error: BaseException) -> Fault | None:
-    """The fault behind an error of peewee, of the database's driver, or of the system; None where there is none."""
+    """The fault behind an error of peewee, of the database's driver, or of the system; None if it is another error."""
     if isinstance(error, LockTimeout):
         return LOCKED
     state = sqlstate(error)

@@ -36,7 +36,7 @@ class Chain:
 
         The hash is the SHA-256, in hex, of a JSON array without spaces and in ASCII: the hash before, the
         account's kind and owner, the number, the amount, and the posting's facts. To change that is to chain
-        every entry of every database anew.
+        every entry of every database again.
         """
         self.number += 1
         linked = _canonical([self.head, self.kind, self.owner, self.number, amount, *facts])

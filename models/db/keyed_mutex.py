@@ -1,4 +1,4 @@
-"""Work that Postgres does one at a time anyway: who waits for a turn holds no connection, so others find some."""
+"""A mutex per key for work that Postgres serializes anyway: waiting threads hold no connection."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ class CommitLost(OperationalError):
 
 
 def sqlstate(error: BaseException) -> str | None:
-    """The SQLSTATE behind an error of peewee's; empty where there is none, None where it is not Postgres's."""
+    """The SQLSTATE behind an error of peewee; empty if it has none, None if it is not from Postgres."""
     cause: Any = error
     while hasattr(cause, "orig"):  # one that came while connecting is wrapped twice
         cause = cause.orig
@@ -164,7 +164,7 @@ class Postgres(PostgresqlDatabase):
                 self._places.append(idle)
 
     def close_all(self) -> None:
-        """Close the connections that nobody uses."""
+        """Close idle connections."""
         with self._places_lock:
             unused, self._places = self._places, [None] * len(self._places)
         for connection in filter(None, unused):
@@ -225,19 +225,19 @@ class Postgres(PostgresqlDatabase):
         self.execute_sql(f"SET LOCAL lock_timeout = {HURRIED_WAIT}")
 
     def for_update(self, rows: Any, *, skip_locked: bool = False, alone: bool = False) -> Any:
-        """The query, whose rows nobody else changes until the transaction ends; without those that another holds.
+        """The query, with its rows locked until the transaction ends; without rows that another transaction has locked.
 
         Args:
-            alone: wait until nobody relies on them (`relied_on`), and keep everybody from it.
+            alone: wait until no other transaction relies on them (`relied_on`), and prevent it from then on.
         """
         return rows.for_update("FOR UPDATE" if alone else "FOR NO KEY UPDATE", skip_locked=skip_locked)
 
     def relied_on(self, rows: Any) -> Any:
-        """The query, whose rows nobody holds alone until the transaction ends; many can rely on them."""
+        """The query, with a shared lock on its rows until the transaction ends."""
         return rows.for_update("FOR KEY SHARE")
 
     def advisory_lock(self, what: str, *ids: int) -> None:
-        """Wait until nobody else is at this (each of `ids` apart); keep everybody out until the transaction ends."""
+        """Lock this name (each of `ids` separately) until the transaction ends; wait while another one has it."""
         keys = sorted(each % 2**31 for each in ids) or [0]  # in one order, so that no two wait for each other
         locks = "SELECT pg_advisory_xact_lock(%s, each) FROM unnest(%s::integer[]) AS each"
         self.execute_sql(locks, (lock_key(what), keys))
@@ -269,7 +269,7 @@ class _Snapshot:
 
 
 def _is_alive(connection: Any) -> bool:
-    """Nothing is to be read from a server that was asked nothing, unless it has closed the connection."""
+    """An idle connection has something to read only if the server has closed it."""
     if connection.closed:
         return False
     poll = select.poll()

@@ -25,7 +25,7 @@ def _gone(text: str) -> sqlite3.OperationalError:
 
 
 def make(file: Path) -> None:
-    """Make the file where it is missing. Raises DatabaseError where its log is still there, or OSError.
+    """Make the file if it is missing. Raises DatabaseError if its log exists without it, or OSError.
 
     SQLite deletes a log that it finds beside an empty file, with all that is only in the log; and a service whose
     file was moved for a moment still writes to it.
@@ -89,7 +89,7 @@ class Sqlite(SqliteDatabase):
         super().begin(lock_type)
 
     def rollback(self) -> None:
-        """Roll back, unless SQLite has by itself (a full disk, say): the error that led here is the one to be told."""
+        """Roll back, unless SQLite has done so already (a full disk, say): the original error is the one to report."""
         if self.connection().in_transaction:
             super().rollback()
 

@@ -1,13 +1,12 @@
-"""Transactions: one thread writes, and what waits for it is committed together.
+"""Transactions: one thread writes, and commits waiting work together.
 
-SQLite lets one connection write at a time, and every commit waits for the disk. Threads that wrote
-by themselves would sleep on each other's locks and each wait for a disk sync of its own. Here they
-queue: the writer takes all that waits, does it in one transaction, a savepoint each, and commits once.
-Nothing waits to make a group larger: a group is what came while the last one was committed, and from
-threads that were ready to run.
+SQLite lets one connection write at a time, and every commit waits for the disk. If each thread wrote on its own, they
+would sleep on each other's locks and each wait for its own disk sync. Here they queue: the writer takes all waiting
+work, does it in one transaction, with a savepoint for each kind, and commits once. The writer does not sleep to make a
+group larger: a group is the work that arrived during the last commit, and that of threads that are ready to run.
 
-On Postgres others write at the same time anyway: there each transaction has a connection of its own, and only
-what costs less when it is done for many at once (`grouped`) comes here.
+On Postgres, connections write at the same time: each transaction has its own connection, and only work that is cheaper
+for many items at once (`grouped`) is queued here.
 """
 
 from __future__ import annotations
@@ -35,13 +34,13 @@ log = logging.getLogger(__name__)
 
 PRAGMAS = {
     "cache_size": -2_000,  # KiB: about all inner pages of the indexes, even of five million orders
-    # What a savepoint would take back stays in memory; SQLite makes a file of it that costs createOrder 1.2x.
+    # Keep the rollback data of savepoints in memory: as a file it costs createOrder 1.2x.
     "temp_store": "memory",
-    # Pages that go from the log into the file at once: most are changed by many orders. 1.1x at 32 connections.
+    # Pages that move from the log into the file at once. Many orders change the same pages: 1.1x at 32 connections.
     "wal_autocheckpoint": 8_000,
 }
-LARGEST_GROUP = 64  # so that no one waits for more than a few milliseconds of others' work
-TRIES = 5  # of a transaction that comes in the way of one at another connection
+LARGEST_GROUP = 64  # so that no caller waits more than a few milliseconds for others' work
+TRIES = 5  # of a transaction that conflicts with another connection's
 
 # Gives up the core and Python's lock to threads that are ready to run; `os.sched_yield` keeps the lock in Python 3.11.
 _let_others_run = ctypes.CDLL(None).sched_yield
@@ -65,12 +64,12 @@ class _Waiting:
         self._done.acquire()
 
     def finish(self, error: BaseException | None = None) -> None:
-        """Let the caller go on; with `error`, whatever became of the work itself."""
+        """Wake the caller; with `error`, the work has failed."""
         self.error = error or self.error
         self._done.release()
 
     def wait(self) -> Any:
-        """What the work returned, once that is on disk; raises what it raised."""
+        """Wait until the work is on disk; return its result or raise its error."""
         self._done.acquire()
         if self.error is not None:
             raise self.error
@@ -78,7 +77,7 @@ class _Waiting:
 
 
 class _Writer:
-    """The thread that writes; it begins with the first piece of work."""
+    """The writing thread; the first work starts it."""
 
     def __init__(self) -> None:
         self._queue: SimpleQueue[_Waiting | None] = SimpleQueue()
@@ -86,16 +85,16 @@ class _Writer:
         self._thread: threading.Thread | None = None
 
     def do(self, work: Work, item: Any) -> Any:
-        """Do it in a transaction and return what came of the item, once that is committed."""
+        """Do the work in a transaction; return the item's result once it is committed."""
         waiting = _Waiting(work, item)
         self._queue.put(waiting)
-        if self._thread is None:  # looked at after the work is in the queue: `stop` looks there last
+        if self._thread is None:  # checked after the work is in the queue, which `stop` checks last
             with self._lock:
                 self._start()
         return waiting.wait()
 
     def stop(self) -> None:
-        """Finish what waits, and let go of the database."""
+        """Finish the waiting work and close the connection."""
         with self._lock:
             if self._thread is not None:
                 self._queue.put(None)
@@ -107,12 +106,12 @@ class _Writer:
     def _start(self) -> None:
         if self._thread is None:
             thread = threading.Thread(target=current().bound(self._run), name="writer", daemon=True)
-            thread.start()  # where the system refuses it, the next who writes tries again, for all that wait
+            thread.start()  # if the system refuses it, the next caller tries again, for all that wait
             self._thread = thread
 
     def _run(self) -> None:
         if not database.is_shared:
-            with suppress(DatabaseError):  # where it can't be opened now, those who wait are told by the next attempt
+            with suppress(DatabaseError):  # if it can't be opened, the first transaction reports the error
                 for name, value in PRAGMAS.items():
                     database.execute_sql(f"PRAGMA {name} = {value}")
         while (first := self._queue.get()) is not None:
@@ -140,7 +139,7 @@ class _Writer:
 
 
 def _commit(group: list[_Waiting]) -> None:
-    """Do a group's work in one transaction, and then what was to follow; let its callers go on."""
+    """Do a group's work in one transaction, then run its after-commit hooks and wake its callers."""
     alike: dict[Work, list[_Waiting]] = {}
     for waiting in group:
         alike.setdefault(waiting.work, []).append(waiting)
@@ -152,9 +151,9 @@ def _commit(group: list[_Waiting]) -> None:
                 for together in alike.values():
                     then += _do(together)
             except BaseException as error:
-                failed = error  # and not what comes of rolling back what SQLite has given up already
+                failed = error  # not the error of rolling back a transaction that SQLite has ended already
                 raise
-    except BaseException as error:  # it could not begin, or could not be committed: nothing of it is there
+    except BaseException as error:  # it could not begin or be committed: nothing of it is stored
         failed, then = failed or error, []
     _follow(then)
     for waiting in group:
@@ -165,14 +164,14 @@ def _follow(calls: list[Callable[[], None]]) -> None:
     for call in calls:
         try:
             call()
-        except Exception:  # the work is on disk: its callers must not be told otherwise
-            log.exception("what was to follow a commit failed")
+        except Exception:  # the work is on disk, so its callers must not get an error
+            log.exception("After-commit hook failed")
 
 
 def _do(together: list[_Waiting]) -> list[Callable[[], None]]:
-    """Do work of one kind inside the open transaction: all at once, or one by one where that fails.
+    """Do work of one kind in the open transaction: all at once, or one by one if that fails.
 
-    Returns: what is to follow the commit.
+    Returns: the after-commit hooks.
     """
     connection = database.connection()
     connection.execute("SAVEPOINT work")
@@ -181,7 +180,7 @@ def _do(together: list[_Waiting]) -> list[Callable[[], None]]:
         results = together[0].work([waiting.item for waiting in together])
     except BaseException as error:
         if not connection.in_transaction:
-            raise  # SQLite has given up the whole transaction (a full disk, say): so does the group
+            raise  # SQLite has rolled back the whole transaction (a full disk, say), so the group has failed
         connection.execute("ROLLBACK TO work")
         connection.execute("RELEASE work")
         if len(together) == 1:
@@ -195,10 +194,10 @@ def _do(together: list[_Waiting]) -> list[Callable[[], None]]:
 
 
 def _commit_shared(group: list[_Waiting]) -> None:
-    """Do a group's work on Postgres, one transaction for each kind; what fails, each caller does again by itself.
+    """Do a group's work on Postgres, in one transaction for each kind. If one fails, each caller repeats its own item.
 
-    So it does where somebody else holds a lock that one of them needs: the others are not to wait for it.
-    But not where the connection was lost: it may be on disk, and each would take its own work for somebody else's.
+    This includes waiting for a lock that one item needs, so that the others do not wait for it. It excludes a lost
+    connection: the work may be on disk, and each caller would take its own for another's.
     """
     alike: dict[Work, list[_Waiting]] = {}
     for waiting in group:
@@ -223,11 +222,11 @@ def _hurried(work: Work, items: list[Any]) -> list[Any]:
 
 
 class _DoItAlone(Exception):
-    """Somebody's work in the group failed."""
+    """An item of the group failed."""
 
 
 def _by_itself(function: Callable[..., T], *arguments: Any, **named: Any) -> T:
-    """Call it in a transaction of this thread's own; again, from the start, where another one was in the way."""
+    """Call the function in this thread's own transaction; again, from the start, after a conflict with another one."""
     rows = [each for each in (*arguments, *named.values()) if isinstance(each, Table)]
     before = [dict(row.__data__) for row in rows]
     for left in reversed(range(TRIES)):
@@ -240,7 +239,7 @@ def _by_itself(function: Callable[..., T], *arguments: Any, **named: Any) -> T:
             if not left or not is_overtaken(error):
                 raise
             for row, data in zip(rows, before, strict=True):
-                row.__data__ = dict(data)  # as it was handed in
+                row.__data__ = dict(data)  # as the caller passed it
             time.sleep(random.uniform(0, 0.02) * (TRIES - left))
     _follow(calls)
     return result
@@ -250,7 +249,7 @@ _then = threading.local()
 
 
 def after_commit(call: Callable[[], None]) -> None:
-    """Have `call()` follow once the transaction that this thread is in is on disk; not where it fails."""
+    """Run `call()` once this thread's transaction is on disk; not if it fails."""
     _then.calls.append(call)
 
 
@@ -259,16 +258,16 @@ _writers = [_writer]
 
 
 def stop() -> None:
-    """Finish what waits, and let go of the database."""
+    """Finish the waiting work and close the writers' connections."""
     for each in _writers:
         each().stop()
 
 
 def transaction(function: F) -> F:
-    """Run each call of a function in one transaction, as part of the caller's where there is one.
+    """Run each call of a function in one transaction, as part of the caller's if there is one.
 
-    The call returns once what it did is on disk; where it raises, nothing that it did is there.
-    It must ask nothing over a network: everybody's writes wait meanwhile.
+    The call returns once its changes are on disk; if it raises, nothing is stored. The function must not use the
+    network: all other writes wait meanwhile.
     """
 
     @wraps(function)
@@ -283,15 +282,15 @@ def transaction(function: F) -> F:
 
 
 def grouped(party: Callable[[T], int]) -> Callable[[Callable[[list[T]], list[R]]], Callable[[T], R]]:
-    """As `transaction`, for work that costs less when it is done for many at once.
+    """Like `transaction`, for work that is cheaper for many items at once.
 
-    The function takes a list of items and returns what came of each; it is called with all that
-    wait. Where it raises, nothing that it did is there, and it is called for each item alone.
-    On Postgres each such function has a writer of its own, so that none waits for another one's locks; and items
-    are done alone one after the other of each party, so that one whose locks others hold leaves them connections.
+    The function takes a list of items and returns a result for each; it is called with all waiting items. If it raises,
+    nothing is stored, and it is called for each item alone. On Postgres each such function has its own writer, so that
+    none waits for another's locks. Repeated items of one party run one after the other, so that a blocked party does
+    not use up the connections.
 
     Args:
-        party: whose an item is.
+        party: returns an item's owner.
     """
 
     def decorate(function: Callable[[list[T]], list[R]]) -> Callable[[T], R]:

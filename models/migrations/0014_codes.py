@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 BATCH = 10_000
-# What the releases up to 0.3.0 wrote, by who did it. Everything else is somebody's own words.
+# The sentences that releases up to 0.3.0 wrote, by actor. Everything else is text that a person or a channel wrote.
 STEPS = {
     "merchant: created": "created",
     "seed: seeded": "seeded",

@@ -30,7 +30,7 @@ class Line:
 
     Args:
         part: conditions that are the beginning of an index; none for the table itself. None may be about the position:
-            of two bounds on the same side a database might go by the wrong one.
+            of two bounds on the same side a database might use the wrong one.
         position: the columns by which the rows stand in the index.
         key: the columns by which lines are merged; they rise with the position, and the last is the row's id.
         above, below: positions between which the rows stand, themselves not included; None for no bound.

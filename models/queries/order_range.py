@@ -45,7 +45,7 @@ def _by_ids(count: int) -> Statement:
 
 
 def newest(merchant: int) -> tuple[int, int]:
-    """The `seq` and `createtime` of a merchant's newest order; zeros where there is none."""
+    """The `seq` and `createtime` of a merchant's newest order; zeros if it has none."""
     return _newest.run(merchant=merchant).fetchone() or (0, 0)
 
 

@@ -144,14 +144,14 @@ def _add(most: int, until: int) -> int:
 
 
 def index_all() -> None:
-    """Put all orders into an index that is empty, in the caller's transaction, while nobody places any."""
+    """Fill an empty index with all orders, in the caller's transaction; no orders may be created meanwhile."""
     last = Order.select(fn.MAX(Order.id)).scalar() or 0
     database.execute_sql(_index().add, (0, last))
     SearchProgress.update(order_id=last).execute()
 
 
 def catch_up() -> None:
-    """Index what came since, a little at a time, and leave the writer to others for three quarters of it."""
+    """Index newer orders in small steps, and leave three quarters of the writer's time to others."""
     until = time.monotonic() + LONGEST
     while time.monotonic() < until:
         started = time.monotonic()
@@ -200,7 +200,7 @@ def _candidates(text: str) -> list[int] | None:
 def named(text: str) -> tuple[list[int], int] | None:
     """What the index says of a text: the ids of all merchants' orders that may contain it, and up to which id it knows.
 
-    None where it can't help.
+    None if it can't help.
     """
     reached = _indexed()
     ids = _candidates(text)

@@ -27,7 +27,7 @@ _HALVED = f"""WITH RECURSIVE steps (merchant_id, low, high) AS (
 
 
 def first_from(createtime: int, order_id: int = 0) -> dict[int, int]:
-    """By merchant: the `seq` of its first order from a moment on, or one more than its last where there is none.
+    """By merchant: the `seq` of its first order from a moment on, or its last one plus one if there is none.
 
     Orders of the same second follow each other by id.
     """

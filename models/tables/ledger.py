@@ -16,7 +16,7 @@ class LedgerAccount(Table):
 
     `owner` is the merchant's id for available and held, the channel's for clearing, 0 for the
     operator's fees and commission. Positive is what the operator owes the owner (or has earned).
-    `entries` counts its entries, `head` is the hash of the newest ("" where there is none).
+    `entries` counts its entries, `head` is the hash of the newest ("" if it has none).
     """
 
     kind = TextField(constraints=[Check("kind IN ('available', 'held', 'fees', 'commission', 'clearing')")])
@@ -82,7 +82,7 @@ def add_entry(kind: str, owner: int, fen: int, facts: Facts) -> bool:
 
     Returns False, and writes nothing, where that would overdraw the account.
     """
-    # The first update takes the account's row for this transaction: nobody else appends to its chain meanwhile.
+    # The first update locks the account's row for this transaction, so that no other appends to its chain meanwhile.
     moved = _move[kind in (AVAILABLE, HELD)].run(kind=kind, owner=owner, fen=fen).fetchone()
     if moved is None:
         return False

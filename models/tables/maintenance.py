@@ -53,7 +53,7 @@ def newest() -> int | None:
 
 
 def paused_since() -> int | None:
-    """When the database was restored, as Unix time, if nobody has resumed since; otherwise None."""
+    """When the database was restored, as Unix time, if sending has not been resumed since; otherwise None."""
     row = _paused.run().fetchone()
     return int(row[0]) if row else None
 

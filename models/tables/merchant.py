@@ -1,4 +1,4 @@
-"""Merchants: who may call, with which secrets, at which rates, and where their callbacks go."""
+"""Merchants: their API keys and secrets, rates, and callback addresses."""
 
 from peewee import BooleanField, Check, TextField
 

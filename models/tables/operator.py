@@ -40,7 +40,7 @@ class Session(Table):
 
 
 class AuditEntry(Table):
-    """What somebody did, or was refused, in the console. Append-only.
+    """An action in the console, performed or refused. Append-only.
 
     `who` is the operator's name, `about` and `key` say what it was done to: `order` and its number.
     """

@@ -36,8 +36,8 @@ class Order(Table):
     `expires_at` is when an unpaid deposit expires; of a withdrawal, until when its channel may not show yet what it
     was handed last.
     `left_alone_until` is set on a withdrawal that an operator wants to reject: it is not handed over before then.
-    `due_at` is when the service must next act on it by itself (ask the channel, expire, pay out,
-    complete), null where nothing is to be done; `asks` counts those acts in the present status.
+    `due_at` is when the service must next act on it (check its status, expire it, pay it out,
+    complete it), null if there is nothing to do; `asks` counts those acts in the present status.
     `received_amount` is what the payer sent, null if it is the order's amount.
     """
 

@@ -60,7 +60,7 @@ def webhook_key() -> bytes:
 
 
 class CallbackAttempt(Table):
-    """One try: when, the HTTP status (null where there was no answer), how long, the answer's first KiB."""
+    """One attempt: its time, HTTP status (null without a response), duration, the first KiB of the response."""
 
     callback = ForeignKeyField(Callback)
     at = Timestamp()

@@ -49,7 +49,7 @@ def drop_old(table: Any, until: int, after: tuple[int, str], most: int) -> tuple
     Rows lie in the order of their keys, so those that are looked at lie together. An index of their times
     would cost each order a write, and name the old ones in an order in which each lies somewhere else.
 
-    Returns: the key of the last that was looked at; END where there are no more.
+    Returns: the key of the last row that was checked; END after the last one.
     """
     key = Tuple(*(getattr(table, name) for name in table._meta.primary_key.field_names))
     ahead = key > Tuple(*after)

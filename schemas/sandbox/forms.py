@@ -71,7 +71,7 @@ class ChannelForm(Form):
 
 
 class MerchantForm(Form):
-    """Where a merchant's callbacks go; the inbox where that is left empty."""
+    """A merchant's callback address; the inbox if it is left empty."""
 
     key = Text(load_default="demo")
     callback_url = Text(load_default="/sandbox/inbox")

@@ -61,7 +61,7 @@ def _can_be_signed(given: dict[str, Any]) -> None:
 class Create(Step):
     """createOrder with these fields, signed as the merchant; `code` is the answer that is expected.
 
-    An order that is to be refused has no name that a later step could use.
+    An order that should be refused has no name that a later step could use.
     """
 
     as_ = _text(data_key="as", validate=validate.Regexp(f"^{NAME}$"))

@@ -79,7 +79,7 @@ def reports_of(order: Order) -> list[Report]:
     if silent:
         raise silent
     others = sorted((each for each in reports if each not in money), key=lambda each: _HOPE.index(each.state))
-    # An attempt without money says nothing of another one's. All were asked: what nobody has is not there any more.
+    # An attempt without money says nothing about another one. An attempt that is in no report does not exist any more.
     missing = booked - {each.reference for each in money}
     return money + [replace(others[0], reference=each) for each in missing if others] or others[:1]
 
@@ -95,7 +95,7 @@ def _booked(order: Order) -> set[str]:
 
 
 def close(order: Order) -> bool:
-    """Close an unpaid deposit at its channel; False if the channel may take money for an attempt all the same.
+    """Close an unpaid deposit at its channel; False if the channel may still accept money for an attempt.
 
     Raises:
         ChannelRefused: one was paid.
@@ -119,7 +119,7 @@ class Shown:
 
     @property
     def is_ready(self) -> bool:
-        """Is there anything to show?"""
+        """Whether there is anything to show."""
         return self.opened is not None or bool(self.refusal) or not self.may_open
 
 

@@ -36,7 +36,7 @@ def ends_at(order: Order) -> int | None:
 
 
 def is_over(order: Order, now: int) -> bool:
-    """Has nobody confirmed the claim in `claim_expiry`?"""
+    """Whether the claim was not confirmed within `claim_expiry`."""
     end = ends_at(order)
     return end is not None and now >= end
 

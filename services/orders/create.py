@@ -1,4 +1,4 @@
-"""Placing orders: committed with their nonce, history and hold before any channel hears of them."""
+"""Create orders: committed with their nonce, history and hold before any channel is called."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def place_buy(call: Call, channel: Channel, wanted: dict[str, Any]) -> Placed:
 
 
 def _open(call: Call, order: Order, driver: Driver) -> None:
-    """Open a committed deposit at its channel and keep what it answers. Raises ApiError 50201."""
+    """Open a committed deposit at its channel and keep the response. Raises ApiError 50201."""
     try:
         with channel_slot(order.channel_id):
             opened = call_driver(driver.open_payment, payment_of(order))
@@ -156,7 +156,7 @@ def _open(call: Call, order: Order, driver: Driver) -> None:
         _not_opened(call, order, refusal)
         raise ApiError(Code.CHANNEL_FAILED) from refusal
     except ChannelUnknown as silence:
-        # It may be open upstream: the order stays as it is, and the channel is asked soon.
+        # It may be open upstream: the order stays pending, and its status is checked soon.
         lifecycle.outcome_unknown(order, str(silence), ask_again=business_clock.now())
         replay.finish(call, 1)
     else:
@@ -181,7 +181,7 @@ def _keep(order: Order, opened: Opened) -> None:
 
 
 def open_again(order: Order) -> bool:
-    """Open a pending deposit whose first call to the channel had no answer, or never came to be; False for any other.
+    """Open a pending deposit whose first call to the channel had no response or was never made; False for any other.
 
     Raises:
         ChannelUnknown: no usable answer, or a refusal, which may mean that it is open already, or paid.
@@ -198,7 +198,7 @@ def open_again(order: Order) -> bool:
 
 
 def _account(call: Call, wanted: dict[str, Any]) -> PayoutAccount:
-    """Where the withdrawal goes: the card that was sent (gateway_a) or the account on file.
+    """The payout account: the card that was sent (gateway_a) or the account on file.
 
     Raises:
         ApiError: Code.NO_PAYOUT_ACCOUNT, there is none on file.
@@ -241,7 +241,7 @@ def place_sell(call: Call, channel: Channel, wanted: dict[str, Any]) -> Placed:
             return Placed(_hold(call, channel, wanted))
     except ApiError as refusal:
         if refusal.code in (Code.INSUFFICIENT_BALANCE, Code.NO_PAYOUT_ACCOUNT):
-            # The order is gone with its transaction; the nonce, and the answer to a retry, are not.
+            # The order was rolled back with its transaction; the nonce and the response for retries are kept.
             replay.record([(call, None, refusal.code)])
         raise
 
@@ -251,14 +251,14 @@ def _hold(call: Call, channel: Channel, wanted: dict[str, Any]) -> Order:
     quote = fees.quote_sell(wanted["cny_amount"], call.merchant, channel)
     by_rule = wanted["cny_amount"] <= channel.auto_accept_max and not second_operator.is_above(wanted["cny_amount"])
     account, due_at = _account(call, wanted), business_clock.now() if by_rule else None
-    # No channel is called yet, so the answer is known already.
+    # No channel is called yet, so the response is known already.
     order = _insert(_new(call, channel, wanted, quote, outcome=1, account=account.id, due_at=due_at))
     accounts.post("hold", postings.hold(order), who="merchant", order=order)
     return order
 
 
 def personal_data(order: Order) -> dict[str, Any]:
-    """What an operator may need to see of an order, opened: the customer's name, the account to pay to."""
+    """An order's personal data, decrypted for an operator: the customer's name, the payout account."""
     if order.is_buy:
         return {"customer_name": vault.decrypt(order.customer_name) if order.customer_name else ""}
     details = account_details(order)

@@ -1,4 +1,4 @@
-"""What the service does by itself when an order is due: ask its channel, let it expire, pay it out, complete it."""
+"""The sweep of due orders: check their status at the channel, expire them, pay them out, complete them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from services.security import sandbox_guard, second_operator
 log = logging.getLogger(__name__)
 
 LONGEST_PAUSE = 300
-SILENT_FOR = 7 * 86_400  # seconds for which a channel that does not answer that is asked again
+SILENT_FOR = 7 * 86_400  # seconds for which the status check is repeated if the channel does not respond
 
 _channels_due = Statement(
     lambda v: Channel.select().where(
@@ -75,7 +75,7 @@ def _due_orders(now: int, channel_id: int, limit: int) -> list[Order]:
 
 @transaction
 def release(ahead: int = 0) -> int:
-    """Make due soon what waits longer than it can have been put off: the clock was set back since; how many.
+    """Make orders due soon whose pause is longer than any can be, as the clock was set back; return how many.
 
     Not at once, for a worker may be at it. Expiry and delayed settlement are dates and stay what they are.
 
@@ -131,7 +131,7 @@ def _ask_about_deposit(order: Order) -> int | None:
 
 
 def _expire(order: Order, now: int) -> None:
-    """Close an expired deposit upstream, and then here; nothing where it was paid just now."""
+    """Close an expired deposit upstream, and then here; do nothing if it was paid just now."""
     driver = driver_of(order.channel)
     try:
         closed = attempts.close(order)
@@ -172,13 +172,13 @@ def ask_now(order: Order, who: str = "an operator") -> list[Report]:
 
 
 def _is_in_progress(order: Order) -> bool:
-    """Is a withdrawal that ended in progress at its channel, which is asked until it has a final result?"""
+    """Whether a withdrawal that ended here is still in progress at its channel; its status is checked until it ends."""
     open_ones = [each.kind for each in positions.exceptions_of(order) if each.is_open]
     return PAYOUT_IN_PROGRESS in open_ones or positions.is_held_again(order)
 
 
 def _ask_about_ended(order: Order) -> int | None:
-    """An order that its channel could not close, or did not have: was it carried out all the same?"""
+    """Check whether an order that its channel could not close, or did not have, was carried out after all."""
     now = business_clock.now()
     passed = now - order.updatetime
     try:
@@ -197,12 +197,12 @@ def _ask_about_ended(order: Order) -> int | None:
 
 @transaction
 def _give_up(order: Order, detail: str) -> None:
-    """Leave an exception: the channel is no longer asked, and nobody knows what became of the order."""
+    """Open an exception: status checks have ended, and the order's outcome is unknown."""
     lifecycle.raise_silence(Order.for_update(order.id), because(Why.SILENT_AT_END, text=detail))
 
 
 def expire(order: Order) -> None:
-    """Let an unpaid deposit expire now: its channel is asked and the order closed there first."""
+    """Expire an unpaid deposit now: check its status and close it at the channel first."""
     if _expires_now(order):
         advance(Order.get_by_id(order.id))
 

@@ -77,7 +77,7 @@ class ResolutionRule:
 
 
 def _credit_lines(order: Order, exception: PaymentException) -> Lines:
-    """What came in is credited at the order's own rate."""
+    """Credit the received amount at the order's own rate."""
     fee = fees.apply_rate(exception.amount, order.service_rate)
     return {
         (AVAILABLE, order.merchant_id): exception.amount - fee,
@@ -164,7 +164,7 @@ def _release_again(order: Order, exception: PaymentException, who: str) -> None:
 
 
 def _cannot_pay_after_all(order: Order, exception: PaymentException) -> str:
-    """What speaks against having the merchant's balance pay for a cancelled withdrawal that went out all the same."""
+    """The reason, if any, not to deduct a cancelled withdrawal that was sent after all from the merchant's balance."""
     if exception.amount != order.amount:
         return "not the order's amount went out: correct the balance by ledger adjust, and --cancel"
     if LedgerAccount.balance_of(AVAILABLE, order.merchant_id) < order.merchant_actual_amount:
@@ -284,7 +284,7 @@ def possible(order: Order, exception: PaymentException) -> list[ResolutionRule]:
     return [way for way in fitting if not way.against(order, exception)]
 
 
-EVENTS = {CREDIT: "order.credited", REFUND: "order.refunded"}  # what a merchant that subscribes is told
+EVENTS = {CREDIT: "order.credited", REFUND: "order.refunded"}  # the events that merchants may subscribe to
 
 
 def open_exceptions(order: Order) -> list[PaymentException]:
@@ -326,13 +326,13 @@ def resolve(
 ) -> PaymentException:
     """Settle one open exception of an order by one of `positions.RESOLUTIONS`, in one transaction.
 
-    The channel of a withdrawal that it may have is asked first, outside any transaction (services/orders/payouts.py).
+    If the channel may have a withdrawal, its status is checked first, outside any transaction (`payouts`).
 
     Args:
         amount: what the exception was about when it was read, in fen; None: whatever it is about now.
 
     Raises:
-        OperatorError: there is none, there are several and none is named, it can't be settled that way, or it was
+        OperatorError: there is none, there are several and none is named, it can't be resolved that way, or it was
             corrected, or the order moved on, since it was read; or what the channel reports speaks against it.
     """
     exception = _named(order, exception_id, amount)
@@ -361,7 +361,7 @@ def _resolve(order: Order, resolution: str, who: str, seen: PaymentException) ->
 
 
 def _named(order: Order, exception_id: int | None, amount: int | None) -> PaymentException:
-    """The exception that can be settled, by its id, or the only one; about this amount, where one is given."""
+    """The open exception with this id, or the only one; with this amount, if one is given."""
     found = [exception for exception in settleable(order) if exception_id in (None, exception.id)]
     if not found:
         raise OperatorError(N_("the order has no such open exception (one of silence only after a day)"))

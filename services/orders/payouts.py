@@ -1,4 +1,4 @@
-"""Withdrawals on their way out: accepted or rejected, handed to the channel, confirmed by hand where there is none."""
+"""Payouts: approve or reject withdrawals, send them through the channel, or confirm manual ones."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def may_be(order: Order, exception: PaymentException | None = None) -> bool:
 
 
 def check(order: Order, wanted: tuple[State, ...], exception: PaymentException | None = None) -> None:
-    """Claim the withdrawal and ask its channel; `order` is as it was claimed.
+    """Claim the withdrawal and check its status at the channel; `order` is the claimed row.
 
     Args:
         wanted: what the channel must report.
@@ -68,7 +68,7 @@ def check(order: Order, wanted: tuple[State, ...], exception: PaymentException |
         OperatorError: the service is at it, the channel may not show it yet, gives no answer or another one.
     """
     now, shown_from, due_at = business_clock.now(), order.expires_at or 0, order.due_at
-    # A worker that is at it has taken it for at most LEASE; a longer pause means that nobody is.
+    # A worker has claimed it for at most LEASE; a longer pause means that none works on it.
     if due_at is not None and now < due_at <= now + LEASE:
         raise OperatorError(N_("this can't be done while the service is at it: repeat this in a minute"))
     until, too_soon = max(now, shown_from) + LEFT_ALONE, now < shown_from
@@ -81,7 +81,7 @@ def check(order: Order, wanted: tuple[State, ...], exception: PaymentException |
             "now: repeat this between %(at)s and an hour later"
         )
         raise OperatorError(text, at=f"{at:%H:%M:%S}")
-    again = now if due_at is not None else None  # what waits for an operator still does
+    again = now if due_at is not None else None  # an order that awaits an operator still does
     try:
         with channel_slot(order.channel_id):
             report = positions.call_for_payout(driver_of(order.channel).query_payout, order)
@@ -105,7 +105,7 @@ def _claimed(order: Order, until: int, **facts: int) -> bool:
 
 
 def is_as_checked(now: Order, order: Order) -> bool:
-    """Has nobody done anything to the order since it was claimed?"""
+    """Whether the order is unchanged since it was claimed."""
     return (now.status, now.due_at, now.asks) == (order.status, order.due_at, order.asks)
 
 
@@ -161,8 +161,8 @@ def _unless(why: str) -> None:
 def reject(order: Order, reason: str, who: str = "operator") -> None:
     """Reject a withdrawal and return what it held: a pending one, or an accepted one that the channel does not have.
 
-    A channel that can be asked is asked, with the order taken from the sweep meanwhile. It is asked about the order
-    afterwards, too: money that went out all the same becomes an exception.
+    If the channel supports status checks, one is made, with the order kept from the sweep meanwhile. Checks go on
+    afterwards: a payout that was sent after all becomes an exception.
 
     Raises:
         OperatorError: it is no withdrawal, or its money may be on the way.
@@ -193,7 +193,7 @@ def mark_paid(
     """An operator saw the money come (deposit) or sent it (withdrawal), on a channel that works by hand.
 
     Args:
-        amount: what came or went, in fen; the order's amount where None.
+        amount: received or sent, in fen; None means the order's amount.
         reference: the number of the transfer at the bank or wallet; blanks around it do not count.
         shared: the transfer is known to be for other orders, too.
 
@@ -240,7 +240,7 @@ def _without_number(order: Order) -> list[PaymentException]:
 
 
 def hand_over(order: Order) -> tuple[Report, Reason]:
-    """Hand an accepted withdrawal to its channel, or ask what became of it; outside any transaction.
+    """Send an approved withdrawal through its channel, or check its status; outside any transaction.
 
     Returns: what the channel reports, and the reason for its line of history.
 
@@ -269,7 +269,7 @@ def hand_over(order: Order) -> tuple[Report, Reason]:
 
 @transaction
 def _begins_to_hand_over(order: Order, shown_after: int) -> bool:
-    """Take the order anew, for what is next may pay; and put down until when its channel may not show it."""
+    """Claim the order again, since the next call may pay; store until when its channel may not show it."""
     if not clock.seen().is_heeded():
         return False  # the clock was set just now: `keep_promises` comes first
     now = business_clock.now()

@@ -121,7 +121,7 @@ def because(code: Why, **args: str | int) -> Reason:
 
 
 def own_words(text: str) -> Reason:
-    """A text by somebody else: an operator's reason, or a channel's own words."""
+    """A text that the service did not write: an operator's reason, or a channel's message."""
     return because(Why.TEXT, text=text)
 
 

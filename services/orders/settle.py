@@ -1,4 +1,4 @@
-"""What follows from a channel's report on an order: steps, money and exceptions, each in one transaction."""
+"""Apply a channel's report to an order: transitions, ledger entries and exceptions, each in one transaction."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def apply_report(order: Order, report: Report, who: str, why: Reason) -> bool:
 
     Returns: True if anything changed.
     """
-    asked_about, order = order.status, Order.for_update(order.id)  # as it is now that nobody else writes
+    asked_about, order = order.status, Order.for_update(order.id)  # the current row, locked against other writers
     if report.proven:
         lifecycle.outcome_known(order)
     if report.state in (State.OPEN, State.ABSENT, State.ENDED) and order.status != asked_about:
@@ -107,7 +107,7 @@ def _may_be_old(order: Order, report: Report) -> bool:
 
 @transaction
 def _ask_soon(order: Order) -> bool:
-    """A notice tells of something: the channel is asked at the next sweep, whoever asked it when before."""
+    """A notice suggests a change: the status is checked at the next sweep, whenever it was last checked."""
     order = Order.for_update(order.id)
     order.put_off(business_clock.now())
     return lifecycle.note_once(order, "channel", because(Why.ASK_AFTER_NOTICE))
@@ -136,7 +136,7 @@ def _note_refused(order: Order, why: Reason) -> None:
 
 
 def _unless_shared(order: Order, proof: Proof, report: Report, who: str) -> Proof:
-    """A channel's number names one payment: the same number for another order is not credited or spent by itself."""
+    """A channel's number identifies one payment: if another order has it, nothing is credited or deducted."""
     if proof is Proof.AS_ORDERED and who == "channel" and payment_numbers.first_with(order, report.reference):
         return Proof.SHARED
     return proof
@@ -206,7 +206,7 @@ def cancel_unpaid(order: Order, ask_again: int | None, why: Reason, who: str = "
     """Cancel a deposit that its channel says is unpaid; False if it moved on, or money for it is in question.
 
     Args:
-        ask_again: when to ask for late money, if the channel may take it all the same.
+        ask_again: when to check for late money, if the channel may still accept it.
     """
     status, order = order.status, Order.for_update(order.id)
     lifecycle.outcome_known(order)
@@ -242,7 +242,7 @@ def _settle_withdrawal(order: Order, report: Report, who: str, why: Reason) -> b
     if verdict.posting:
         changed |= _post_again(order, verdict.posting, report, who)
     if verdict.exception in OPEN_ENDED:
-        order.put_off(business_clock.now() + LATE[1])  # it is asked about until there is a final result
+        order.put_off(business_clock.now() + LATE[1])  # its status is checked until there is a final result
         return changed
     if order.status != CANCELLED:
         order.put_off(None)
@@ -297,7 +297,7 @@ CAUSES = {
     Proof.ABSENT: Why.PAYOUT_NOT_THERE,
     Proof.MISSING: Why.PAYOUT_MISSING,
 }
-OPEN_ENDED = (PAYOUT_IN_PROGRESS, PAYOUT_MISSING)  # the channel is asked until it has a final result
+OPEN_ENDED = (PAYOUT_IN_PROGRESS, PAYOUT_MISSING)  # the status is checked until there is a final result
 
 
 def _post_again(order: Order, posting: str, report: Report, who: str) -> bool:

@@ -1,4 +1,4 @@
-"""What a channel's report calls for: one table from the state of the books and the proof to what follows.
+"""The effect of a channel's report: one table from the order's state and the report's proof to the action.
 
 Each combination has a verdict. Notices, queries, scheduled queries and operators' reports are settled by it, and
 `flask reconcile` compares by it. Another kind of order, such as an outgoing refund, adds rows.
@@ -51,14 +51,14 @@ class Books(Enum):
 class Proof(Enum):
     """A report, compared with the books."""
 
-    CLAIMED = auto()  # somebody says that it is paid, without proof
+    CLAIMED = auto()  # reported as paid, without proof
     AS_ORDERED = auto()  # paid, the order's amount
     SHARED = auto()  # the same, under a number that is on record for another order of the channel
     AS_BOOKED = auto()  # what is on record
     MORE = auto()
     LESS = auto()
-    UNKNOWN = auto()  # some or all of it went back, and nobody says how much
-    ENDED = auto()  # expired unpaid, or all or some of it went back: nobody says which
+    UNKNOWN = auto()  # some or all of it was refunded, of unknown amount
+    ENDED = auto()  # expired unpaid, or some or all of it was refunded: unknown which
     GONE = auto()  # nothing is there: it failed, or all of it went back
     UNDER_WAY = auto()  # a deposit is not paid yet, a payout is in progress
     ABSENT = auto()  # the channel does not know the order
@@ -66,7 +66,7 @@ class Proof(Enum):
 
 
 class Verdict(NamedTuple):
-    """What follows: the order's new status, what is posted, and the exception: its kind to open, ADJUST or CLOSE."""
+    """The action: the order's new status, the posting, and the exception: its kind to open, ADJUST or CLOSE."""
 
     status: str = ""
     posting: str = ""

@@ -44,7 +44,7 @@ def _read(body_required: bool) -> tuple[dict[str, Any], dict[str, Any]]:
     Raises:
         ApiError: MALFORMED_REQUEST or UNSUPPORTED_MEDIA_TYPE.
     """
-    raw = request.get_data(cache=current().settings.demo)  # there it is looked at again where it is refused
+    raw = request.get_data(cache=current().settings.demo)  # in demo mode the explanation of a refusal reads it again
     if raw and request.mimetype != "application/json":
         raise ApiError(Code.UNSUPPORTED_MEDIA_TYPE)
     try:
@@ -100,7 +100,7 @@ def _idempotency_key() -> str:
     key: str | None = request.environ.get("HTTP_IDEMPOTENCY_KEY")
     if key is None:
         return ""
-    if not _IDEMPOTENCY_KEY.fullmatch(key):  # an empty one, too: who sends it believes that a retry is safe
+    if not _IDEMPOTENCY_KEY.fullmatch(key):  # also an empty one: its sender believes that a retry is safe
         raise ValidationError({"Idempotency-Key": ["Must be 1 to 255 printable ASCII characters."]})
     return key
 
@@ -134,7 +134,7 @@ def authenticated(endpoint: str, in_query: bool) -> Call:
 
 
 def _answered(handler: Callable[..., Any], call: Call) -> Any:
-    """What a handler answers that spends the nonce in the database by itself, as far as it gets there."""
+    """The response of a handler that stores the nonce itself, unless it fails before that."""
     try:
         key = _idempotency_key()
         return handler(replace(call, idempotency_key=key) if key else call)

@@ -1,4 +1,4 @@
-"""The envelope of every answer, and the one place where an exception becomes one."""
+"""The envelope of all responses, and the one place that turns an exception into one."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 draining = Part(threading.Event)  # set once the process was asked to end
 
-# What the framework refuses by itself, as the documented code.
+# The framework's own refusals, as documented codes.
 HTTP_CODES = {
     404: Code.PATH_NOT_FOUND,
     405: Code.METHOD_NOT_ALLOWED,
@@ -40,13 +40,13 @@ WITHOUT_REQUEST = (
     Code.BODY_TOO_LARGE,
     Code.INTERNAL_ERROR,
     Code.SERVICE_UNAVAILABLE,
-)  # what the server answers without the application
-MOST_LANGUAGES = 200  # characters of an Accept-Language that are read: to read it costs more than to send it
+)  # responses of the server itself
+MOST_LANGUAGES = 200  # characters of an Accept-Language that are read: parsing it costs more than sending it
 LOCALES = {name: Locale(name) for name in ("en", "zh")}
 
 
 def language() -> Locale:
-    """The one that the caller prefers of ours, else the settings'."""
+    """The caller's preferred language among ours, otherwise the one in the settings."""
     return _best_language(request.environ.get("HTTP_ACCEPT_LANGUAGE", "")[:MOST_LANGUAGES], current().settings.language)
 
 
@@ -72,12 +72,12 @@ def _envelope(code: int, msg: str, data: Any, status: int = 200, **more: Any) ->
 
 
 def ok(data: Any, msg: str = N_("success"), **more: Any) -> Response:
-    """A success; `more` is `time` on the two creation answers."""
+    """A success; `more` is `time` in the two responses to createOrder."""
     return _envelope(1, _translated(language(), msg), data, **more)
 
 
 def refuse(refusal: ApiError) -> Response:
-    """The answer to a refusal, with its HTTP status and headers."""
+    """The response to a refusal, with its HTTP status and headers."""
     text = gettext(ERRORS[refusal.code])
     msg = f"{text}: {refusal.detail}" if refusal.detail else text
     response = _envelope(refusal.code, msg, refusal.data, refusal.code // 100)
@@ -133,7 +133,7 @@ def _version(response: Response) -> Response:
 
 
 def prepared(app: Flask) -> Callable[[dict[str, Any], Any], list[bytes]]:
-    """The WSGI application that gives the server's own refusals, made ahead: by the code in the environ."""
+    """The WSGI application for the server's own refusals, prepared here; the environ has the code."""
 
     def made(code: int, name: str) -> tuple[str, list[tuple[str, str]], bytes]:
         with app.test_request_context(), force_locale(name):
@@ -154,7 +154,7 @@ def prepared(app: Flask) -> Callable[[dict[str, Any], Any], list[bytes]]:
 
 
 def init(app: Flask) -> None:
-    """Make every answer of the app an envelope, errors included."""
+    """Make every response of the app an envelope, errors included."""
     app.before_request(_refuse_while_draining)
     app.after_request(_version)
     app.register_error_handler(ApiError, refuse)

@@ -1,4 +1,4 @@
-"""Can the service serve? `/healthz`, for a supervisor, and `/readyz`, for who sends it requests."""
+"""Health checks: `/healthz` for a supervisor, `/readyz` for a load balancer."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ log = logging.getLogger("access")
 watching = Blueprint("watching", __name__)
 
 ENDPOINT, CODE, MERCHANT = "orders.endpoint", "orders.code", "orders.merchant"  # what is known, in the environ
-SINCE = "server.since"  # there, too, where the server refuses by itself: when the request came (monotonic)
+SINCE = "server.since"  # in refusals of the server: when the request was received (monotonic)
 GIVEN = "HTTP_X_REQUEST_ID"
 NAMES = {(each.route, each.method.upper()): each.name for each in OPERATIONS}
 NAMES |= {(route, "HEAD"): name for (route, method), name in NAMES.items() if method == "GET"}

@@ -20,7 +20,7 @@ from services.platform.rate_limits import Rate
 
 log = logging.getLogger(__name__)
 
-_ONE_CALLER = 64  # bits of an IPv6 address; whoever has one has all that begin alike
+_ONE_CALLER = 64  # bits of an IPv6 address; one caller has all addresses with the same beginning
 _ONE_SITE = 48
 STRANGERS_FORM = 4 * 1024  # bytes of a form that anybody may send: to read 64 KiB of fields takes 50 ms
 _WRONG_HOST = "orders.wrong_host"  # in the environ: the Host header that was refused

@@ -1,4 +1,4 @@
-"""The interface for whoever writes a client: the OpenAPI document, and a page of it to read."""
+"""The interface for developers: the OpenAPI document and its reference page."""
 
 from __future__ import annotations
 

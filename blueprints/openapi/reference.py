@@ -174,7 +174,7 @@ class Reference:
         ]
 
     def codes(self) -> list[tuple[int, str, list[str]]]:
-        """Each code, its text, and the operations that it comes from; none named where it is any."""
+        """Each code, its text, and the operations that return it; no names if all do."""
         names = {each["operationId"]: self.refusals(each) for each in self.operations}
         anywhere = self.refusals({"responses": self.document["x-elsewhere"]})
         found = []

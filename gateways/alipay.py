@@ -43,11 +43,11 @@ from gateways.config import (
     number,
     private_key,
     public_key,
-    told,
+    texts,
 )
 from gateways.signatures import holds, sign
 from gateways.statement import DEPOSIT, Layout
-from gateways.upstream import Upstream, read_form, said, web_address
+from gateways.upstream import Upstream, printable, read_form, web_address
 
 GATEWAY = "https://openapi.alipay.com/gateway.do"
 APP = "alipays://platformapi/startapp?saId=10000007&qrcode="  # the app's own scanner, with what it is to have seen
@@ -145,40 +145,40 @@ class AlipayConfig(UpstreamConfig):
     app_id = fields.String(
         required=True,
         validate=number(8, 32),
-        metadata=told(N_("Application"), N_("APPID: 控制台 → 应用 → the application.")),
+        metadata=texts(N_("Application"), N_("APPID: 控制台 → 应用 → the application.")),
     )
     seller_id = fields.String(
         required=True,
         validate=validate.Regexp(r"2088[0-9]{12}\Z", error=N_("Must be a PID: 16 digits, 2088 first.")),
-        metadata=told(N_("Merchant number"), N_("PID, 16 digits that begin with 2088: 账户中心 → 商户信息.")),
+        metadata=texts(N_("Merchant number"), N_("PID, 16 digits that begin with 2088: 账户中心 → 商户信息.")),
     )
     private_key = PrivateKey(
         required=True,
         validate=validate.Length(min=1, error=N_("Must not be empty.")),
-        metadata=told(
+        metadata=texts(
             N_("Your private key"), N_("应用私钥, made with Alipay's key tool. PEM or the bare text."), secret=True
         ),
     )
     alipay_public_key = PublicKey(
         load_default="",
-        metadata=told(
+        metadata=texts(
             N_("Alipay's public key"), N_("Key mode: 支付宝公钥, not 应用公钥. With certificates it stays empty.")
         ),
     )
     app_certificate = Certificate(
         load_default="",
-        metadata=told(N_("Your application's certificate"), N_("Certificate mode: appCertPublicKey_APPID.crt.")),
+        metadata=texts(N_("Your application's certificate"), N_("Certificate mode: appCertPublicKey_APPID.crt.")),
     )
     alipay_certificate = Certificate(
         load_default="",
-        metadata=told(N_("Alipay's certificate"), N_("Certificate mode: alipayCertPublicKey_RSA2.crt.")),
+        metadata=texts(N_("Alipay's certificate"), N_("Certificate mode: alipayCertPublicKey_RSA2.crt.")),
     )
     alipay_root_certificates = RootCertificates(
         load_default="",
-        metadata=told(N_("Alipay's root certificates"), N_("Certificate mode: alipayRootCert.crt.")),
+        metadata=texts(N_("Alipay's root certificates"), N_("Certificate mode: alipayRootCert.crt.")),
     )
     base_url = Address(
-        load_default=GATEWAY, metadata=told(N_("Address"), N_("Usually as it is; Alipay's sandbox has another."))
+        load_default=GATEWAY, metadata=texts(N_("Address"), N_("Usually as it is; Alipay's sandbox has another."))
     )
 
     @validates_schema
@@ -269,9 +269,9 @@ def _china(moment: datetime) -> str:
 def _why(answer: Mapping[str, Any]) -> str:
     """The text and the codes of an error."""
     codes = " ".join(str(answer[name]) for name in ("code", "sub_code") if answer.get(name))
-    told = str(answer.get("sub_msg") or answer.get("msg") or "")
+    message = str(answer.get("sub_msg") or answer.get("msg") or "")
     # A signature that does not hold is answered by what it was made of, and a payee stands in that.
-    return f"{said(told.partition('biz_content')[0])} ({said(codes)})"
+    return f"{printable(message.partition('biz_content')[0])} ({printable(codes)})"
 
 
 def _failure(answer: Mapping[str, Any]) -> str:
@@ -283,13 +283,13 @@ def _trade(fields: Mapping[str, Any]) -> Report:
     """What an answer or a notice says of a deposit. Raises ValueError: nothing that makes sense."""
     state, reference = TRADES.get(str(fields.get("trade_status"))), fields.get("trade_no")
     if state is None or not isinstance(reference, str) or not reference:
-        raise ValueError(f"a trade of status {said(fields.get('trade_status'))}")
+        raise ValueError(f"a trade of status {printable(fields.get('trade_status'))}")
     amount = money.fen(str(fields.get("total_amount")))
     returned = money.fen(str(fields.get("refund_fee") or "0"))  # in notices, once some of it was refunded
     if state is State.PAID and 0 < returned < amount:
-        return Report(state, amount - returned, said(reference), returned=returned)
+        return Report(state, amount - returned, printable(reference), returned=returned)
     closed = "closed at Alipay: it was not paid in time, or all of it was refunded"
-    return Report(state, amount, said(reference), detail=closed if state is State.FAILED else "")
+    return Report(state, amount, printable(reference), detail=closed if state is State.FAILED else "")
 
 
 class AlipayDriver(Driver):
@@ -363,18 +363,18 @@ class AlipayDriver(Driver):
         return self._verified(answer, f"{method.replace('.', '_')}_response", unsigned_errors)
 
     def _verified(self, answer: dict[str, tuple[Any, str]], name: str, unsigned_errors: bool) -> dict[str, Any]:
-        told, text = answer.get(name) or answer.get("error_response") or (None, "")
-        if not isinstance(told, dict) or not isinstance(told.get("code"), str):
+        result, text = answer.get(name) or answer.get("error_response") or (None, "")
+        if not isinstance(result, dict) or not isinstance(result.get("code"), str):
             raise ChannelUnknown("an answer without a code")
         serial, _ = answer.get("alipay_cert_sn", ("", ""))
         if self._alipay_serial and serial and serial != self._alipay_serial:
-            raise ChannelUnknown(f"Alipay signs with another certificate now, {said(serial)}: download it")
+            raise ChannelUnknown(f"Alipay signs with another certificate now, {printable(serial)}: download it")
         if not self._genuine(text, answer.get("sign", ("", ""))[0]):
-            if told["code"] == DONE:
+            if result["code"] == DONE:
                 raise ChannelUnknown("an answer whose signature doesn't hold")
             if not unsigned_errors:
-                raise ChannelUnknown(f"an error that is not signed: {_why(told)}")
-        return told
+                raise ChannelUnknown(f"an error that is not signed: {_why(result)}")
+        return result
 
     @staticmethod
     def _done(answer: Mapping[str, Any], name: str, our_number: str) -> Mapping[str, Any]:
@@ -406,7 +406,7 @@ class AlipayDriver(Driver):
         try:
             return _trade(self._done(answer, "out_trade_no", payment.order_no))
         except ValueError as error:
-            raise ChannelUnknown(said(error)) from None
+            raise ChannelUnknown(printable(error)) from None
 
     def check(self, payments: Sequence[Payment]) -> list[Finding]:
         """Keys and clock."""
@@ -462,10 +462,10 @@ class AlipayDriver(Driver):
         done = self._done(answer, "out_biz_no", payout.order_no)
         state = TRANSFERS.get(str(done.get("status")))
         if state is None:
-            raise ChannelUnknown(f"the channel gives status {said(done.get('status'))}")
+            raise ChannelUnknown(f"the channel gives status {printable(done.get('status'))}")
         try:  # named by the answer to a question about money that is out, and by no other
             amount = money.fen(str(done["trans_amount"])) if done.get("trans_amount") else payout.amount
         except ValueError as error:
-            raise ChannelUnknown(said(error)) from None
-        why = f"{said(done.get('fail_reason') or done['status'])} ({said(done.get('error_code') or '')})"
-        return Report(state, amount, said(done.get("order_id") or ""), detail=why if state is State.FAILED else "")
+            raise ChannelUnknown(printable(error)) from None
+        why = f"{printable(done.get('fail_reason') or done['status'])} ({printable(done.get('error_code') or '')})"
+        return Report(state, amount, printable(done.get("order_id") or ""), detail=why if state is State.FAILED else "")

@@ -1,6 +1,6 @@
 """Fields that the configs of drivers share: addresses, proxies, keys. Each loads as a text that it would take again.
 
-The texts of a field's form are part of the field: `metadata=told(...)`.
+The texts of a field's form are part of the field: `metadata=texts(...)`.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ _PEM = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----(.*?)-----END \1-----", re.DOTAL
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
-def told(label: str, hint: str = "", *, secret: bool = False, when: tuple[str, str] | None = None) -> dict[str, Any]:
-    """A field's texts in a form, as its metadata: its name and how to fill it in, in English for translation.
+def texts(label: str, hint: str = "", *, secret: bool = False, when: tuple[str, str] | None = None) -> dict[str, Any]:
+    """Return a field's texts as its metadata: its name and how to fill it in, in English for translation.
 
     Args:
         secret: the value is never shown. Neither is that of a field without metadata.
@@ -200,7 +200,7 @@ class UpstreamConfig(Schema):
 
     proxy = Proxy(
         load_default="",
-        metadata=told(
+        metadata=texts(
             N_("Proxy"),
             N_("http://host:port, or http://user:password@host:port: the upstream is called through it. Usually none."),
             secret=True,
@@ -208,14 +208,14 @@ class UpstreamConfig(Schema):
     )
     ask_again = Flag(
         load_default=False,
-        metadata=told(
+        metadata=texts(
             N_("Ask again"),
             N_("A notice alone credits nothing: the upstream is asked, and its answer counts."),
         ),
     )
     open_on_view = Flag(
         load_default=False,
-        metadata=told(
+        metadata=texts(
             N_("Open on view"),
             N_(
                 "The payment is opened at the upstream when the payer views the page, with the payer's own address, "

@@ -40,7 +40,7 @@ from gateways.config import (
     number,
     private_key,
     public_key,
-    told,
+    texts,
 )
 from gateways.epay_responses import (
     about_order,
@@ -57,7 +57,7 @@ from gateways.epay_responses import (
 )
 from gateways.signatures import holds, sign
 from gateways.statement import DEPOSIT, Layout
-from gateways.upstream import Reply, Upstream, app_link, is_for_a_code, read_form, said, web_address
+from gateways.upstream import Reply, Upstream, app_link, is_for_a_code, printable, read_form, web_address
 
 KEYS = {"1": ("key",), "2": ("private_key", "platform_key")}
 DEPOSITS = {"0": State.OPEN, "1": State.PAID}
@@ -77,28 +77,28 @@ class EpayConfig(UpstreamConfig):
     base_url = Address(
         required=True,
         plain=True,
-        metadata=told(
+        metadata=texts(
             N_("Platform's address"), N_("接口地址, such as https://pay.example.com: without submit.php or api/.")
         ),
     )
     version = fields.String(
         load_default="1",
         validate=validate.OneOf(list(KEYS)),
-        metadata=told(N_("Version"), N_("1 signs with MD5, 2 with RSA and also pays out. Take 2 where there is one.")),
+        metadata=texts(N_("Version"), N_("1 signs with MD5, 2 with RSA and also pays out. Take 2 where there is one.")),
     )
     pid = fields.String(
         required=True,
         validate=number(1, 32),
-        metadata=told(N_("Merchant number"), N_("商户 ID in the platform's merchant console.")),
+        metadata=texts(N_("Merchant number"), N_("商户 ID in the platform's merchant console.")),
     )
     key = fields.String(
         load_default="",
         validate=validate.Length(max=200),
-        metadata=told(N_("MD5 key"), N_("Version 1: 商户密钥."), secret=True, when=("version", "1")),
+        metadata=texts(N_("MD5 key"), N_("Version 1: 商户密钥."), secret=True, when=("version", "1")),
     )
     private_key = PrivateKey(
         load_default="",
-        metadata=told(
+        metadata=texts(
             N_("Your private key"),
             N_("Version 2: 商户私钥, as 生成商户 RSA 密钥对 showed it once. PEM or the bare text."),
             secret=True,
@@ -107,25 +107,25 @@ class EpayConfig(UpstreamConfig):
     )
     platform_key = PublicKey(
         load_default="",
-        metadata=told(
+        metadata=texts(
             N_("Platform's public key"), N_("Version 2: 平台公钥. PEM or the bare text."), when=("version", "2")
         ),
     )
     redirect = Flag(
         load_default=False,
-        metadata=told(
+        metadata=texts(
             N_("Redirect"), N_("The payer is sent to the platform's own page, instead of seeing its QR code on ours.")
         ),
     )
     device = fields.String(
         load_default="pc",
         validate=validate.OneOf(["pc", "mobile", "qq", "wechat", "alipay", "jump"]),
-        metadata=told(N_("Device"), N_("What the platform makes the payment for. Some give a QR code for pc only.")),
+        metadata=texts(N_("Device"), N_("What the platform makes the payment for. Some give a QR code for pc only.")),
     )
     clientip = fields.String(
         load_default="127.0.0.1",
         validate=ip_address,
-        metadata=told(
+        metadata=texts(
             N_("Payer's address"),
             N_("What the platform is told, as nobody knows the payer's when an order is made. Some refuse some."),
         ),
@@ -256,7 +256,7 @@ class EpayDriver(Driver):
         try:
             return web_address(urljoin(self.config["base_url"], address) if address.startswith("/") else address)
         except ValueError:
-            raise ChannelUnknown(f"it gave an address that can't be opened: {said(address)}") from None
+            raise ChannelUnknown(f"it gave an address that can't be opened: {printable(address)}") from None
 
     def _opened(self, answer: Mapping[str, Any], payment: Payment, qr: Any, address: Any, link: Any) -> Opened:
         """What a payment that the platform opened gives the payer: the text of a QR code, a page, an app's link.
@@ -295,12 +295,12 @@ class EpayDriver(Driver):
         """What an answer says of a deposit, once it is sure to be about this one."""
         if str(answer.get("out_trade_no")) != payment.order_no or str(answer.get("pid")) != self.config["pid"]:
             raise ChannelUnknown("the answer is about another order")
-        status, reference = str(answer.get("status")), said(answer.get("trade_no", ""))
+        status, reference = str(answer.get("status")), printable(answer.get("trade_no", ""))
         try:
             amount = money.fen(str(answer.get("money")))
             returned = money.fen(str(answer.get("refundmoney") or "0"))
         except ValueError as error:
-            raise ChannelUnknown(said(error)) from None
+            raise ChannelUnknown(printable(error)) from None
         if status == REFUNDED and not returned:
             # Version 1 names the whole amount and no refund. On some platforms status 2 is an order that expired.
             was_paid = any(str(answer.get(name) or "").strip("0-: ") for name in PAID_BY)
@@ -313,7 +313,7 @@ class EpayDriver(Driver):
         if status == FROZEN:
             raise ChannelUnknown("the platform froze this payment (status 3): ask its staff why, and until when")
         if status not in DEPOSITS:
-            raise ChannelUnknown(f"the channel gives status {said(status)}")
+            raise ChannelUnknown(f"the channel gives status {printable(status)}")
         return Report(DEPOSITS[status], amount, reference)
 
 
@@ -466,18 +466,18 @@ class EpayV2(EpayDriver):
         if str(answer.get("out_biz_no") or payout.number) != payout.number:
             raise ChannelUnknown(f"the answer is about another payout than {payout.number}")
         if state is None:
-            raise ChannelUnknown(f"status {said(answer.get('status'))}, which means nothing here", has_it=True)
+            raise ChannelUnknown(f"status {printable(answer.get('status'))}, which means nothing here", has_it=True)
         try:
             amount = money.fen(str(answer["amount"])) if answer.get("amount") else payout.amount
         except ValueError as error:
-            raise ChannelUnknown(said(error)) from None
-        return Report(state, amount, said(reference or ""), detail=_detail(answer, state))
+            raise ChannelUnknown(printable(error)) from None
+        return Report(state, amount, printable(reference or ""), detail=_detail(answer, state))
 
 
 def _detail(answer: Mapping[str, Any], state: State) -> str:
     """Why a payout failed, or what it waits for: the platform's staff, or its receiver at an address."""
     if state is State.FAILED:
-        return said(answer.get("errmsg") or "")
+        return printable(answer.get("errmsg") or "")
     if state is not State.OPEN:
         return ""
     if str(answer.get("status")) == WAITS_FOR_STAFF:

@@ -9,7 +9,7 @@ from typing import Any
 
 from gateways import money
 from gateways.base import N_, ChannelRefused, ChannelUnknown, Finding
-from gateways.upstream import Reply, said
+from gateways.upstream import Reply, printable
 
 NAMES_IT = ("trade_no", "out_trade_no", "biz_no", "out_biz_no")
 # Code -1 also means a wrong merchant number, a banned merchant, or a payment method that is not there. So the text
@@ -32,19 +32,19 @@ DOWN = re.compile("install|安装|升级|维护", re.IGNORECASE)
 
 def refusal(answer: Mapping[str, Any]) -> str:
     """The platform's own words in an error."""
-    return f"{said(answer.get('msg', ''))} (code {said(answer.get('code'))})"
+    return f"{printable(answer.get('msg', ''))} (code {printable(answer.get('code'))})"
 
 
 def in_its_words(answer: Mapping[str, Any]) -> str:
     """The same without the code, as a payer may read it."""
-    return said(answer.get("msg") or "") or refusal(answer)
+    return printable(answer.get("msg") or "") or refusal(answer)
 
 
 def answer_of(reply: Reply) -> dict[str, Any]:
     """The JSON object of a good reply, which says by its `code` how it went. Raises ChannelUnknown."""
     answer = reply.json()
     if reply.status != 200 or "code" not in answer:
-        raise ChannelUnknown(f"status {reply.status}: {said(answer.get('msg', 'no code in the answer'))}")
+        raise ChannelUnknown(f"status {reply.status}: {printable(answer.get('msg', 'no code in the answer'))}")
     return answer
 
 
@@ -56,9 +56,9 @@ def asked_for(answer: Mapping[str, Any], fen: int) -> str:
     for asked in filter(None, map(answer.get, SUMS)):
         try:
             if money.fen(str(asked)) != fen:
-                return said(asked)
+                return printable(asked)
         except ValueError:
-            return said(asked)
+            return printable(asked)
     return ""
 
 
@@ -98,7 +98,7 @@ def opened(reply: Reply) -> dict[str, Any]:
     """
     text = _platform_says(reply)
     if text and not DOWN.search(text):
-        raise ChannelRefused(said(text))
+        raise ChannelRefused(printable(text))
     return answer_of(reply)
 
 
@@ -150,7 +150,7 @@ def may_collect(answer: Mapping[str, Any], success: str, *states: Any) -> Findin
         return Finding("collect", None, N_("not known: %(why)s"), {"why": "the platform does not say"})
     found = {str(state) for state in states}
     if found == {"1"}:
-        balance = said(answer.get("money", ""))
+        balance = printable(answer.get("money", ""))
         return Finding("collect", True, N_("open; balance at the platform: %(balance)s"), {"balance": balance})
     if "2" in found:
         return Finding("collect", False, N_("the platform is still reviewing the merchant"))
@@ -161,5 +161,8 @@ def may_pay_out(answer: Mapping[str, Any]) -> Finding:
     """Whether the merchant may pay out. That it may not is no problem of a channel that takes deposits only."""
     if str(answer["code"]) != "0":
         return Finding("pay_out", None, N_("not open: %(why)s"), {"why": refusal(answer)})
-    facts = {"available": said(answer.get("available_money", "")), "rate": said(answer.get("transfer_rate", ""))}
+    facts = {
+        "available": printable(answer.get("available_money", "")),
+        "rate": printable(answer.get("transfer_rate", "")),
+    }
     return Finding("pay_out", True, N_("open; available: %(available)s, the platform's fee: %(rate)s%%"), facts)

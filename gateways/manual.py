@@ -5,14 +5,14 @@ from __future__ import annotations
 from marshmallow import Schema, fields, validate
 
 from gateways.base import METHODS, Driver, Opened, Payment, Payout, Report, State
-from gateways.config import N_, told
+from gateways.config import N_, texts
 
 # What the cashier shows, in this order.
 LABELS = {"payee": N_("Payee"), "bank": N_("Bank"), "account": N_("Account number"), "note": N_("Note")}
 
 
 def _shown(most: int, label: str, hint: str = "") -> fields.String:
-    return fields.String(load_default="", validate=validate.Length(max=most), metadata=told(label, hint))
+    return fields.String(load_default="", validate=validate.Length(max=most), metadata=texts(label, hint))
 
 
 class ManualConfig(Schema):

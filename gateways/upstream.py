@@ -30,8 +30,8 @@ FORM = "application/x-www-form-urlencoded"
 NO_APPS = ("", "about", "blob", "data", "file", "javascript", "vbscript", "view-source")
 
 
-def said(text: object) -> str:
-    """What an upstream said, fit for a line of history."""
+def printable(text: object) -> str:
+    """An upstream's text for a line of history: printable, at most 200 characters."""
     shown = "".join(char if char.isprintable() else " " for char in str(text))
     return shown if len(shown) <= 200 else f"{shown[:200]}..."
 
@@ -134,7 +134,7 @@ class Upstream:
         """It is taken as it comes: a few bytes that are packed may become any number. Raises ChannelUnknown."""
         encoding = answer.headers.get("Content-Encoding", "")
         if encoding.lower() not in ("", "identity"):
-            raise ChannelUnknown(f"{self._host} answers in an encoding that was not asked for: {said(encoding)}")
+            raise ChannelUnknown(f"{self._host} answers in an encoding that was not asked for: {printable(encoding)}")
         return b"".join(answer.raw.stream(decode_content=False))
 
     def clock(self) -> Finding:
@@ -189,7 +189,7 @@ def _scheme(text: str) -> str:
 
 def _link(text: str, usable: bool) -> str:
     if not usable or not text.isprintable() or " " in text or len(text) > 2000:
-        raise ChannelUnknown(f"it gave an address that can't be opened: {said(text)}")
+        raise ChannelUnknown(f"it gave an address that can't be opened: {printable(text)}")
     return text
 
 

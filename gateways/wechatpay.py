@@ -44,11 +44,11 @@ from gateways.config import (
     number,
     private_key,
     public_key,
-    told,
+    texts,
 )
 from gateways.signatures import holds, sign
 from gateways.statement import Layout
-from gateways.upstream import Reply, Upstream, said
+from gateways.upstream import Reply, Upstream, printable
 
 SCHEME = "WECHATPAY2-SHA256-RSA2048"
 CLOCKS_DIFFER = 300  # seconds
@@ -91,38 +91,40 @@ class WechatpayConfig(UpstreamConfig):
     mchid = fields.String(
         required=True,
         validate=number(1, 32),
-        metadata=told(N_("Merchant number"), N_("mchid, 商户号: 账户中心 → 商户信息.")),
+        metadata=texts(N_("Merchant number"), N_("mchid, 商户号: 账户中心 → 商户信息.")),
     )
     appid = fields.String(
         required=True,
         validate=number(1, 32),
-        metadata=told(N_("Application"), N_("AppID of an application that is linked to it: 产品中心 → AppID账号管理.")),
+        metadata=texts(
+            N_("Application"), N_("AppID of an application that is linked to it: 产品中心 → AppID账号管理.")
+        ),
     )
     serial_no = fields.String(
         required=True,
         validate=validate.Regexp(r"[0-9A-Fa-f]{1,40}\Z", error=N_("Must be the certificate's serial number, in hex.")),
-        metadata=told(N_("Certificate's serial number"), N_("证书序列号 of your API certificate, in hex.")),
+        metadata=texts(N_("Certificate's serial number"), N_("证书序列号 of your API certificate, in hex.")),
     )
     private_key = PrivateKey(
         required=True,
         validate=validate.Length(min=1, error=N_("Must not be empty.")),
-        metadata=told(N_("Your private key"), N_("Of your API certificate: the file apiclient_key.pem."), secret=True),
+        metadata=texts(N_("Your private key"), N_("Of your API certificate: the file apiclient_key.pem."), secret=True),
     )
     apiv3_key = fields.String(
         required=True,
         validate=validate.Regexp(r"[!-~]{32}\Z", error=N_("Must have 32 characters, of ASCII.")),
-        metadata=told(
+        metadata=texts(
             N_("APIv3 key"), N_("APIv3密钥, the 32 characters that you chose: 账户中心 → API安全."), secret=True
         ),
     )
     public_key_id = fields.String(
         load_default="",
         validate=validate.Regexp(r"(PUB_KEY_ID_[0-9A-Za-z]{1,64})?\Z", error=N_("Must look like PUB_KEY_ID_0123.")),
-        metadata=told(N_("WeChat Pay's key number"), N_("PUB_KEY_ID_...: 账户中心 → API安全 → 微信支付公钥.")),
+        metadata=texts(N_("WeChat Pay's key number"), N_("PUB_KEY_ID_...: 账户中心 → API安全 → 微信支付公钥.")),
     )
     public_key = PublicKey(
         load_default="",
-        metadata=told(
+        metadata=texts(
             N_("WeChat Pay's public key"), N_("The file pub_key.pem, with its number; or else the certificates below.")
         ),
     )
@@ -130,11 +132,11 @@ class WechatpayConfig(UpstreamConfig):
         several=True,
         load_default="",
         validate=_rsa_only,
-        metadata=told(N_("Platform certificates"), N_("Older accounts: 平台证书, one or several in one PEM file.")),
+        metadata=texts(N_("Platform certificates"), N_("Older accounts: 平台证书, one or several in one PEM file.")),
     )
     base_url = Address(
         load_default="https://api.mch.weixin.qq.com",
-        metadata=told(N_("Address"), N_("Another host of WeChat Pay, or a relay of yours. Usually as it is.")),
+        metadata=texts(N_("Address"), N_("Another host of WeChat Pay, or a relay of yours. Usually as it is.")),
     )
 
     @validates_schema
@@ -351,14 +353,14 @@ class WechatpayDriver(Driver):
 
     def _told(self, text: bytes) -> tuple[str, Report]:
         """The order's number and the report on it. Raises ValueError, with a text that repeats nothing of the input."""
-        told = _read(_transaction, text)
-        if (told["mchid"], told["appid"]) != (self.config["mchid"], self.config["appid"]):
+        found = _read(_transaction, text)
+        if (found["mchid"], found["appid"]) != (self.config["mchid"], self.config["appid"]):
             raise ValueError("it is for another merchant or application")
-        state = STATES[told["trade_state"]]
+        state = STATES[found["trade_state"]]
         if state not in (State.PAID, State.RETURNED):
-            return told["out_trade_no"], Report(state, detail="closed at WeChat Pay" if state is State.FAILED else "")
+            return found["out_trade_no"], Report(state, detail="closed at WeChat Pay" if state is State.FAILED else "")
         paid = _read(_paid, text)
-        return told["out_trade_no"], Report(state, int(paid["amount"]["total"]), paid["transaction_id"])
+        return found["out_trade_no"], Report(state, int(paid["amount"]["total"]), paid["transaction_id"])
 
     def _decrypted(self, resource: Mapping[str, Any]) -> bytes:
         """Raises ValueError, with a text that repeats nothing of it."""
@@ -393,9 +395,9 @@ class WechatpayDriver(Driver):
 
 def _error(reply: Reply) -> _Answer:
     """An explicit error: a 4xx with a code. Raises ChannelUnknown: it is none, or may pass."""
-    told = reply.json()
-    code = str(told.get("code"))
-    text = said(f"{told.get('message', '')} ({code})")
+    answer = reply.json()
+    code = str(answer.get("code"))
+    text = printable(f"{answer.get('message', '')} ({code})")
     if not 400 <= reply.status < 500 or reply.status == 429 or not re.fullmatch(r"[A-Z][A-Z0-9_]{2,63}", code):
         raise ChannelUnknown(text)
     return _Answer(reply, code, text)

@@ -22,7 +22,7 @@ from gateways.base import (
     Report,
     State,
 )
-from gateways.config import N_, told
+from gateways.config import N_, texts
 from gateways.sandbox.simulator import (
     LATE_PAYOUT_SECONDS,
     OUTCOMES,
@@ -46,21 +46,21 @@ class SandboxConfig(Schema):
     secret = fields.String(
         load_default=lambda: secrets.token_hex(16),
         validate=validate.Length(min=8),
-        metadata=told(
+        metadata=texts(
             N_("Notice secret"), N_("What the simulator signs its notices with. Made for you where empty."), secret=True
         ),
     )
     open = fields.String(
         load_default="accept",
         validate=validate.OneOf(["accept", "refuse", "timeout"]),
-        metadata=told(
+        metadata=texts(
             N_("New deposits"), N_("What the simulator does with each: accept it, refuse it, or not answer.")
         ),
     )
     payout = fields.String(
         load_default="success",
         validate=validate.OneOf(PAYOUT_OUTCOMES),
-        metadata=told(N_("Withdrawals"), N_("What becomes of those that nobody told the simulator anything about.")),
+        metadata=texts(N_("Withdrawals"), N_("What becomes of those that nobody told the simulator anything about.")),
     )
 
 

@@ -9,7 +9,7 @@ from models.tables.merchant import Merchant
 
 
 class PayoutAccount(Table):
-    """One receiving account. `details` is a sealed JSON object:
+    """One payout account. `details` is an encrypted JSON object:
 
     bank, sub_bank, card_number, real_name, and for gateway_a the personal and card data as sent.
     Empty once it was erased (services/console/privacy.py); otherwise a row never changes.

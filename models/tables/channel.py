@@ -15,7 +15,7 @@ PAY_METHODS = ("wxpay", "alipay", "bank")
 
 
 class Channel(Table):
-    """One payment channel. `config` is a sealed JSON object that only its driver reads."""
+    """One payment channel. `config` is an encrypted JSON object that only its driver reads."""
 
     category = TextField(constraints=[Check("category IN ('gateway_a', 'gateway_b', 'gateway_c')")])
     driver = TextField()

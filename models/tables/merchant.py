@@ -6,7 +6,7 @@ from models.db.base import BasisPoints, Table, Timestamp
 
 
 class Merchant(Table):
-    """One merchant. `secret` and `callback_secret` (and the previous ones) are sealed texts."""
+    """One merchant. `secret` and `callback_secret` (and the previous ones) are encrypted."""
 
     key = TextField(unique=True)
     name = TextField()

@@ -40,7 +40,7 @@ class Placed:
 class _New:
     """An order to be inserted: its columns but for `seq` and times, and the code that a safe retry gets, if known.
 
-    `config` is the sealed config of its channel that the order was prepared for.
+    `config` is the encrypted config of its channel when the order was prepared.
     """
 
     call: Call

@@ -1,4 +1,4 @@
-"""A new key for all that is sealed, while the service runs."""
+"""Key rotation: encrypt everything with a new key while the service runs."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def name_of(column: Any) -> str:
 
 
 def batches(column: Any) -> Iterator[list[tuple[int, str]]]:
-    """All that is sealed in a column, as (row's id, sealed text), in steps by the rows' ids."""
+    """All encrypted values of a column, as (row's id, token), in steps by the rows' ids."""
     row, last = column.model.id, 0
     while step := list(
         column.model.select(row, column).where(row > last, column != "").order_by(row).limit(STEP).tuples()
@@ -55,7 +55,7 @@ def batches(column: Any) -> Iterator[list[tuple[int, str]]]:
 
 
 def check(ring: Ring) -> Iterator[str]:
-    """Open all that is sealed; the name of each column before it is gone through.
+    """Decrypt everything; yield the name of each column first.
 
     Raises:
         VaultLocked: something does not open with the keys of this ring.
@@ -75,13 +75,13 @@ def check(ring: Ring) -> Iterator[str]:
                     ) from None
 
 
-IN_FLIGHT = 60  # seconds in which what was sealed, or read, with an old key is surely stored, or opened
+IN_FLIGHT = 60  # seconds after which values in memory, encrypted with an old key, have been stored or decrypted
 
 
 def rotate(folder: Path, *, keep_old: bool = False, wait: float = IN_FLIGHT, only_host: bool = False) -> Iterator[str]:
-    """Add a new key to the key file, seal all with it, then drop the old keys; says what is done, step by step.
+    """Add a new key to the key file, encrypt everything with it, then drop the old keys; yield each step in words.
 
-    It may break off after any step and within it: all that is sealed opens with the keys that are in the
+    It may be interrupted at any point: everything can be decrypted with the keys that are in the
     file then, and the next call goes on. Keys that come from a setting are left alone; the first of them
     is the new one.
 
@@ -162,7 +162,7 @@ def _opens(ring: Ring, token: str) -> bool:
 
 
 def _seal_all(ring: Ring) -> Iterator[str]:
-    """Walk through all columns until a walk finds nothing that another key than the first has sealed."""
+    """Rotate all columns until a pass finds nothing that another key than the first has encrypted."""
     first = Ring(ring.keys[0])
     found = -1
     while found:
@@ -181,7 +181,7 @@ def _seal_all(ring: Ring) -> Iterator[str]:
 
 def _resealed(ring: Ring, column: Any, row: int, token: str) -> str:
     try:
-        return ring.reseal(token)
+        return ring.rotate(token)
     except InvalidToken:
         raise VaultLocked(f"{name_of(column)} of row {row} was sealed with a key that is not here") from None
 

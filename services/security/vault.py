@@ -1,4 +1,4 @@
-"""Secrets and personal data at rest: sealed with Fernet keys from the environment or the key file."""
+"""Secrets and personal data at rest: encrypted with Fernet keys from the environment or the key file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 
 class VaultLocked(Exception):
-    """The key file can't be used, or is not the one that the data was sealed with."""
+    """The key file can't be used, or the data was encrypted with another key."""
 
 
 class Ring:
@@ -36,16 +36,16 @@ class Ring:
         stamp = _stamp(file)  # before it is read: a change in between is seen the next time
         return cls(file.read_text("ascii"), file, stamp)
 
-    def seal(self, text: str) -> str:
-        """The sealed form of a text."""
+    def encrypt(self, text: str) -> str:
+        """Encrypt a text with the first key."""
         return self._fernet.encrypt(text.encode()).decode()
 
     def open(self, token: str) -> str:
-        """The text of a sealed form. Raises InvalidToken."""
+        """Decrypt a token. Raises InvalidToken."""
         return self._fernet.decrypt(token.encode()).decode()
 
-    def reseal(self, token: str) -> str:
-        """The same text, sealed with the first key. Raises InvalidToken."""
+    def rotate(self, token: str) -> str:
+        """Encrypt a token's text again, with the first key. Raises InvalidToken."""
         return self._fernet.rotate(token.encode()).decode()
 
 
@@ -98,15 +98,15 @@ def open_vault(keys: str, path: Path, *, create: bool) -> None:
 
 
 def encrypt(text: str) -> str:
-    """The sealed form of a text."""
-    return key_ring().seal(text)
+    """Encrypt a text with the first key."""
+    return key_ring().encrypt(text)
 
 
 def decrypt(token: str) -> str:
-    """The text of a sealed form.
+    """Decrypt a token.
 
     Raises:
-        VaultLocked: it was sealed with a key that is not here.
+        VaultLocked: it was encrypted with a key that is not available.
     """
     return _opened()(token)
 
@@ -123,7 +123,7 @@ _opened = Part(lambda: lru_cache(maxsize=4096)(_open))
 
 
 def same(token: str, other: str) -> bool:
-    """Is it one text, which a rotation of the keys may have sealed again? Raises VaultLocked."""
+    """Whether two tokens have the same text, also after a key rotation. Raises VaultLocked."""
     return token == other or decrypt(token) == decrypt(other)
 
 

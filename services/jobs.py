@@ -34,7 +34,7 @@ def _jobs(chosen: Settings, senders: WorkerPool, askers: WorkerPool, stopping: t
         Job("orders", act, SWEEP_SECONDS, instances=4),
         Job("purge", replay.purge, 5),
         Job("search", search.catch_up, 1, LONG),
-        # These three look whether something is due, or is to be tried again.
+        # These three check whether something is due or must be tried again.
         Job("backups", back_up, 300, LONG, at_once=True, wanted=bool(chosen.backup_every)),
         Job("verification", verify, 60, LONG, wanted=bool(chosen.verify_every)),
         Job("claims", claims.take_up, claims.TAKE_UP_SECONDS, LONG, at_once=True, wanted=bool(chosen.claim_expiry)),

@@ -27,7 +27,7 @@ def backup(target: Path, progress: Progress = lambda done, total: None) -> None:
         progress: called with the pages done and the pages in all; what it raises ends the copy.
 
     Raises:
-        OperatorError: the target is there already, can't be written or has no room, or the copy fails its
+        OperatorError: the target exists, can't be written or has no room, or the copy fails its
             check; or the database is empty, so that it can hardly be the one that is meant.
         WrongSchema: the database was written by a newer version.
     """
@@ -72,7 +72,7 @@ def copy_database(opened: sqlite3.Connection, copy: Path, progress: Progress = l
 
 
 def check(copy: Path, progress: Progress = lambda done, total: None) -> None:
-    """Read all of a database file. Raises OperatorError where it is damaged, sqlite3.Error where it is none."""
+    """Read all of a database file. Raises OperatorError if it is damaged, sqlite3.Error if it is not a database."""
     stopped: list[Exception] = []
 
     def go_on() -> bool:

@@ -34,7 +34,7 @@ def _sums(table: Any, length: str = "LENGTH") -> str:
 
 @contextmanager
 def _frozen(file: Path) -> Iterator[sqlite3.Connection]:
-    """A connection to the SQLite file, which nobody writes to meanwhile. Raises OperatorError: somebody does."""
+    """A connection to the SQLite file that locks it against writing. Raises OperatorError if another process writes."""
     with closing(sqlite3.connect(file, isolation_level=None, timeout=1)) as source:
         try:
             source.execute("BEGIN IMMEDIATE")
@@ -70,7 +70,7 @@ def copy(url: str, connections: int, progress: Callable[[str, int], None] = lamb
         progress: called with each table and the number of its rows.
 
     Raises:
-        OperatorError: the target is not empty or can't be reached, the service runs, somebody else writes to the
+        OperatorError: the target is not empty or can't be reached, the service runs, another process writes to the
             source, or the two differ; nothing is left in the target then.
     """
     if database.is_shared:

@@ -1,4 +1,4 @@
-"""Backups that the service makes by itself, and how many of them it keeps."""
+"""Scheduled backups: when they are made and how many are kept."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Stopping(Exception):
 
 
 def run(chosen: Settings, stopping: threading.Event) -> None:
-    """Make a backup where one is due, and then delete those that are too many; what fails is logged and tried again."""
+    """Make a backup if one is due, then delete the oldest ones; failures are logged and tried again."""
     folder, now = chosen.backups, datetime.now(UTC)
     try:
         if folder.parent == chosen.instance:
@@ -75,7 +75,7 @@ def _made(folder: Path, now: datetime) -> list[tuple[datetime, Path]]:
 
 
 def newest(chosen: Settings) -> float | None:
-    """When the newest scheduled backup was begun, in Unix time; None where there is none, or nobody can tell."""
+    """When the newest scheduled backup was started, in Unix time; None if there is none or the time is unknown."""
     try:
         made = _made(chosen.backups, datetime.now(UTC))
     except OSError:

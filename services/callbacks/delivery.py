@@ -129,7 +129,7 @@ def _record(
 
 
 def address_of(merchant: Merchant) -> str:
-    """Where its callbacks go; "" for nowhere. A path alone is an address of this service: the demo inbox."""
+    """The merchant's callback URL, or "". A path alone is an address of this service: the demo inbox."""
     return urljoin(current().settings.public_url, merchant.callback_url) if merchant.callback_url else ""
 
 
@@ -144,7 +144,7 @@ def headers_of(webhook_id: str, timestamp: str, signature: str) -> dict[str, str
 
 
 def send(merchant: Merchant, webhook_id: str, body: str) -> tuple[int | None, str]:
-    """One signed POST: the HTTP status (None where there is none) and the first KiB of the answer or the error."""
+    """Send one signed POST; return the HTTP status (None without one) and the first KiB of the response or error."""
     if not merchant.callback_url:
         return None, "the merchant has no callback_url"
     now = int(time.time())
@@ -162,7 +162,7 @@ def send(merchant: Merchant, webhook_id: str, body: str) -> tuple[int | None, st
 
 
 def _start_of(answer: requests.Response) -> str:
-    """The first KiB as it was sent; what can't be read of it doesn't change the status."""
+    """Return the first KiB as sent; an error in the body does not change the status."""
     try:
         start = answer.raw.read(KEPT, decode_content=False)
     except (OSError, HTTPError, HTTPException) as error:

@@ -1,4 +1,4 @@
-"""A test callback: one signed POST to a merchant now, and what became of it in plain words. Nothing is stored."""
+"""A test callback: one signed POST to a merchant, and its result in plain words. Nothing is stored."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ STATUSES = {
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of it: the HTTP status (None where there is none), and the first KiB of the answer, or the error."""
+    """The result: the HTTP status (None without one), and the first KiB of the response, or the error."""
 
     webhook_id: str
     status: int | None

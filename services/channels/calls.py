@@ -23,10 +23,10 @@ from services.security import sandbox_guard, vault
 
 log = logging.getLogger(__name__)
 
-FIRST_ASK = 60  # seconds after which a channel is first asked about an unpaid deposit
-LATE = (600, 3_600, 86_400)  # seconds after which a channel is asked about a cancelled order that it may yet carry out
+FIRST_ASK = 60  # seconds after which the status of an unpaid deposit is first checked
+LATE = (600, 3_600, 86_400)  # seconds after which a cancelled order that may still be paid is checked
 ACCOUNT_FIELDS = ("bank", "sub_bank", "card_number", "real_name")
-LEASE = 45  # seconds that one act on an order, of three calls at most, may take before another worker may try
+LEASE = 45  # seconds that one act on an order, with at most three calls, may take before another worker tries
 
 
 def _build(name: str, sealed_config: str) -> Driver:
@@ -47,7 +47,7 @@ _config = Statement(lambda v: database.relied_on(Channel.select(Channel.config).
 
 
 def lock_account(channel_id: int) -> str:
-    """Let nobody give the channel another account until the caller's transaction ends; its sealed config.
+    """Lock the channel's config against changes until the caller's transaction ends; return it encrypted.
 
     An order that gets under way calls it first. So a change of the account either sees the order and is refused, or is
     seen by the order.

@@ -1,4 +1,4 @@
-"""The numbers that orders go by, here and at channels; their dates are China's."""
+"""Order numbers, here and at channels; their dates are China's."""
 
 from __future__ import annotations
 

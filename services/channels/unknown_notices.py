@@ -30,11 +30,11 @@ _rates = Part(lambda: (Rate(PER_ADDRESS, seconds=60), Rate(TOGETHER, seconds=60)
 def take(order_no: str, incoming: Incoming, address: str) -> None:
     """Verify a notice about an unknown order with the keys of the enabled channels; store it if it is genuine.
 
-    The sender is told of a failure in any case: a channel then repeats the notice, and it counts once a newer
+    The response is always a failure: a channel then repeats the notice, and it counts once a newer
     database is back.
 
     Args:
-        address: who sent it, as `rate_limits.caller` says.
+        address: the sender's, by `rate_limits.caller`.
     """
     counters().unknown_notice(_taken(order_no, incoming, address))
 

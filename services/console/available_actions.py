@@ -57,7 +57,7 @@ class Action:
 
     @property
     def available(self) -> int:
-        """What comes to the merchant's available balance, in fen; negative is taken from it."""
+        """The change of the merchant's available balance, in fen."""
         return self.moves(AVAILABLE)
 
     @property
@@ -78,7 +78,7 @@ def _reject(order: Order) -> Iterator[Action]:
         yield Action("reject", case, lines, asks, ("reason",), state=order.status)
 
 
-# What an operator's word that money moved leads to, where it is the order's amount.
+# The effect of an operator's confirmation that the order's amount was transferred.
 _PAID = {
     (True, PENDING): "credit",
     (True, PAID): "credit",

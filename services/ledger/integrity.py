@@ -59,7 +59,7 @@ def _broken_chains() -> Found:
             yield f"account {chain.kind} {chain.owner}: entry {number} comes after entry {chain.number}"
         elif chain.append(amount, Facts(*facts))["hash"] != written:
             yield f"account {chain.kind} {chain.owner}: entry {number} or its posting {facts[0]} was changed"
-        # As it stands there, so that the next is judged by itself; a stranger's hand can write a text, too.
+        # Go on from the stored value, so that one wrong entry is reported once; an edited value may be text, too.
         chain.number, chain.head = number if isinstance(number, int) else chain.number + 1, written
     for account in accounts:
         chain = chains[account.id]
@@ -70,7 +70,7 @@ def _broken_chains() -> Found:
 
 
 def heads() -> Heads:
-    """How far each account's chain goes, and the hash it ends with: to be kept where nobody can change both."""
+    """The length and last hash of each account's chain; keep them where the database's owner can't change them."""
     rows = LedgerAccount.select().order_by(LedgerAccount.id)
     return {(row.kind, row.owner): (row.entries, row.head) for row in rows}
 

@@ -48,7 +48,7 @@ def give_back(order: Order) -> Lines:
 
 
 def late_spend(order: Order) -> Lines:
-    """A withdrawal that was cancelled went out all the same: the merchant pays for it."""
+    """A cancelled withdrawal was paid out after all: deduct it from the merchant's balance."""
     return _cost(order) | {(AVAILABLE, order.merchant_id): -order.merchant_actual_amount}
 
 

@@ -1,4 +1,4 @@
-"""Verifying the ledger in the background: on a schedule and when somebody asks, one run at a time, each on record."""
+"""Integrity checks in the background, scheduled or requested: one at a time, each recorded."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SILENCE = 60  # seconds without one after which a run counts as killed
 STOPPED = "the service stopped"
 AGAIN = 3_600  # seconds after a run that came to no end
 HOUR = 3_600
-LONG, LONG_BY_HAND = 2, 7 * 24 * HOUR  # times `verify_every`, or seconds where that is 0
+LONG, LONG_BY_HAND = 2, 7 * 24 * HOUR  # times `verify_every`, or seconds if that is 0
 
 
 class GivenUp(Exception):
@@ -65,7 +65,7 @@ def recent(limit: int = KEPT) -> list[Verification]:
 
 
 def overdue(every: int) -> bool:
-    """Are there books that were not verified for too long? `every` is the setting, in hours."""
+    """Whether the last integrity check is too old. `every` is the setting, in hours."""
     limit = int(time.time()) - (LONG * every * HOUR or LONG_BY_HAND)
     newest = last()
     if newest is not None:
@@ -82,7 +82,7 @@ def _add(who: str, **facts: Any) -> Verification:
 
 @transaction
 def _begin(who: str) -> Verification:
-    """Raises OperatorError where one is under way."""
+    """Raises OperatorError if one is running."""
     database.advisory_lock("verification")
     if running() is not None:
         raise OperatorError(N_("the ledger is being verified just now"))
@@ -196,7 +196,7 @@ def stop() -> None:
 
 
 def start(who: str) -> None:
-    """Verify in the background. Raises OperatorError where that is under way already."""
+    """Start a check in the background. Raises OperatorError if one is running."""
     _runs().start(_begin(who))
 
 
@@ -214,6 +214,6 @@ def run_if_due(chosen: Settings) -> None:
         return
     try:
         run = _begin("service")
-    except OperatorError:  # somebody else was quicker, or a run was killed a moment ago
+    except OperatorError:  # another process was first, or a run was killed a moment ago
         return
     _runs().see_to(run)

@@ -1,6 +1,6 @@
-"""Merchants and the channels they may use, as they were last read, and read again once any of that changes.
+"""Merchants with their channels, cached and read again after a change.
 
-Reading a merchant and its channels through the models costs as much as all else that an order does.
+Reading a merchant and its channels from the database takes as long as the rest of createOrder.
 A change in this process (`forget`) counts at once, one by another process within FRESH.
 """
 
@@ -18,12 +18,12 @@ from models.tables.setup_version import current_version
 from runtime import Part
 from services.security import sandbox_guard
 
-FRESH = 0.02  # seconds until the database is asked again whether anything changed
+FRESH = 0.02  # seconds until the database is checked again for a change
 
 
 @dataclass(frozen=True)
 class Known:
-    """A merchant with what every request asks about it. The rows are shared: nobody changes them.
+    """A merchant with what every request needs of it. The rows are shared and must not be changed.
 
     `sandbox_money`: outside demo mode, a sandbox channel credited money that was not reversed.
     """
@@ -58,7 +58,7 @@ def _up_to_date() -> dict[Any, Known]:
 
 
 def forget() -> None:
-    """Know nothing any more: something changed in this process, or another database was opened."""
+    """Empty the cache: something changed in this process, or another database was opened."""
     _newest()[0] = _Directory()
 
 
@@ -80,7 +80,7 @@ def _find(name: Any, condition: Callable[[], Any]) -> Known | None:
 
 
 def by_key(key: str) -> Known | None:
-    """The merchant with this API key, where there is one and it is enabled."""
+    """The enabled merchant with this API key, or None."""
     return _find(key, lambda: (Merchant.key == key) & Merchant.enabled)
 
 

@@ -1,6 +1,6 @@
 """The machine's clock as this process has seen it: when it jumps, nothing is forgotten too soon or waits too long.
 
-Records and signatures bear the machine's time, whatever it says. How long something has lasted is told by
+Records and signatures have the machine's time, right or wrong. Durations are measured by
 a clock that never jumps (`steady`), which knows no date.
 """
 
@@ -38,14 +38,14 @@ class _Stretch:
 
 
 class Clock:
-    """The stretches between the jumps: one, where nobody sets the clock."""
+    """The periods between clock changes: one if the clock is never set."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         now = steady()
         self._stretches = [_Stretch(now, time.time() - now)]
         self.set_backs = 0
-        self.heeded: float | None = None  # the jumps up to this `moved` have been acted on; None: nobody watches
+        self.heeded: float | None = None  # changes up to this `moved` have been handled; None: there is no watch
 
     @property
     def moved(self) -> float:
@@ -139,7 +139,7 @@ class Watch(threading.Thread):
             self._then(ahead)
         except Exception as error:
             if storage_health.report(error) is None:
-                log.exception("what follows when the clock is set is tried again")
+                log.exception("Handling a clock change failed and will be tried again")
             return False
         return True
 

@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disa
 import settings
 from runtime import Part
 
-disable_created_metrics()  # one more series for each counter and histogram, which nobody reads
+disable_created_metrics()  # one more, unused series for each counter and histogram
 
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
@@ -43,7 +43,7 @@ class Counters:
         self._histograms: dict[str, Any] = {}
 
     def answered(self, endpoint: str, status: int, code: int, seconds: float) -> None:
-        """Count an answer; `code` is 0 where it is no envelope."""
+        """Count a response; `code` is 0 if it is not an envelope."""
         key = (endpoint, status, code)
         counter = self._counters.get(key)
         if counter is None:

@@ -1,4 +1,4 @@
-"""Files that are there as a whole or not at all, on the disk, and their owner's."""
+"""Atomic and durable writing of files that only their owner can read."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def unfinished(target: Path) -> Iterator[Path]:
 
 
 def sweep(folder: Path, name: str = "*") -> None:
-    """Delete what was left unfinished for a target of this name (or pattern), where nobody is at work on it."""
-    for path in folder.glob(f".{name}.*{UNFINISHED}*"):  # with what SQLite keeps beside it
+    """Delete abandoned unfinished files for a target of this name (or pattern)."""
+    for path in folder.glob(f".{name}.*{UNFINISHED}*"):  # with SQLite's files for it
         path.unlink(missing_ok=True)
 
 
@@ -66,7 +66,7 @@ def finish(path: Path, target: Path) -> None:
 
 
 def link(path: Path, target: Path) -> None:
-    """Give a file a second name, which must be free; where there are no links, only that one. Raises OSError."""
+    """Give a file a second name, which must be free, or rename it if links are not supported. Raises OSError."""
     try:
         os.link(path, target)
     except FileExistsError:
@@ -78,7 +78,7 @@ def link(path: Path, target: Path) -> None:
 
 
 def replace(path: Path, target: Path) -> None:
-    """Put an unfinished file in the place of `target`, which is there as the one or the other at every moment."""
+    """Replace `target` by an unfinished file, atomically."""
     fsync(path)
     path.replace(target)
     fsync(target.parent)

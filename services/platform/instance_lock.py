@@ -1,4 +1,4 @@
-"""One service an instance: a lock on its folder that the kernel lets go of when the process ends, however it ends."""
+"""One service per instance: a lock on its folder, which the kernel releases when the process ends."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NAME = "service.lock"
 def locked(folder: Path) -> Iterator[None]:
     """Be the one process that serves the database in this folder, or works on it as if none did.
 
-    The file stays when the lock is let go of: who removed it could remove another's.
+    The file stays when the lock is released: removing it could remove another process's lock.
 
     Raises:
         OperatorError: another process is; or there can be no such file.
@@ -50,5 +50,5 @@ def _take(handle: int, folder: Path) -> None:
             os.fchown(handle, owner.st_uid, owner.st_gid)
         os.ftruncate(handle, 0)
         os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
-    except OSError:  # the number is only told to people: where the disk is full, the lock is held all the same
+    except OSError:  # the process id is only for people: on a full disk the lock is held without it
         return

@@ -24,7 +24,7 @@ _numbers = itertools.count(1)
 
 
 def of(given: str | None) -> str:
-    """The id that a caller or a proxy gave, where it can stand in a log as it is; else one of our own."""
+    """The id that a caller or a proxy sent, if it is safe in a log; otherwise a new one."""
     if given and SANE.fullmatch(given):
         return given
     return f"{_prefix}-{next(_numbers):x}"
@@ -60,7 +60,7 @@ class _Json(JsonFormatter):
         return datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
     def add_fields(self, log_data: dict[str, Any], record: logging.LogRecord, message_dict: dict[str, Any]) -> None:
-        """The record's own fields, and the request's id where there is one."""
+        """The record's own fields, and the request's id if it has one."""
         super().add_fields(log_data, record, message_dict)
         if request_id := current.get():
             log_data["request_id"] = request_id

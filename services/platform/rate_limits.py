@@ -1,4 +1,4 @@
-"""How often somebody did something of late: sliding windows, counted in this process."""
+"""Rate limits: sliding windows, counted in this process."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Rate:
                 self._now[who] -= 1
 
     def retry_after(self, who: str) -> int:
-        """Whole seconds until one more hit is not too many, where nobody hits meanwhile."""
+        """Whole seconds until one more hit is allowed, without hits in between."""
         with self._lock:
             self._count(who)
             gone = time.time() / self._seconds % 1

@@ -25,14 +25,14 @@ log = logging.getLogger(__name__)
 LOG_SECONDS = 10  # a line about one fault at most so often: a full disk must not be filled with lines about it
 LEAST_FREE = 512 * 1024  # bytes, as many as some dozens of orders take
 FRESH = 2  # seconds that a trial write counts
-PATIENCE = 0.2  # seconds that one who asks waits for a trial to end
+PATIENCE = 0.2  # seconds that a caller waits for a write probe to end
 HANGS = 10.0  # seconds after which a trial that does not end is a fault of its own
 
 _said: Part[dict[Fault, float]] = Part(dict)
 
 
 def report(error: BaseException) -> Fault | None:
-    """The fault behind an error, with a line in the log now and then; None where it is something else."""
+    """The fault behind an error, logged at intervals; None if it is another error."""
     fault = fault_of(error)
     if fault is not None and time.monotonic() - _said().get(fault, -LOG_SECONDS) >= LOG_SECONDS:
         _said()[fault] = time.monotonic()

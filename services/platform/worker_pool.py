@@ -20,7 +20,7 @@ from services.platform import storage_health
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
-LOOK_SECONDS = 0.5  # between looks at all tenants, who may be thousands, while some are announced
+LOOK_SECONDS = 0.5  # between sweeps of all tenants, who may be thousands, while some are announced
 
 
 class Claimable(Protocol):

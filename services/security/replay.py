@@ -1,4 +1,4 @@
-"""No request counts twice: nonces, and Idempotency-Keys for a safe retry (docs/signing.md, docs/orders.md)."""
+"""Replay protection: nonces, and Idempotency-Keys for safe retries (docs/signing.md, docs/orders.md)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _spent = Statement(lambda v: Nonce.select(Nonce.createtime).where(Nonce.merchant
 class NonceMemory:
     """The nonces of the last minutes, in two generations: remembered for one to two lifetimes.
 
-    Those of orders are in the database and need not be here, so orders cost no memory(). On Postgres all of them
+    Those of orders are in the database and need not be here, so orders use no memory. On Postgres all of them
     are there, for other hosts to see, and here only while their request runs.
     """
 
@@ -55,7 +55,7 @@ class NonceMemory:
             return True
 
     def holds(self, merchant: int, nonce: str) -> bool:
-        """Is it remembered here?"""
+        """Whether the nonce is remembered here."""
         with self._lock:
             return (merchant, nonce) in self._now or (merchant, nonce) in self._before
 
@@ -105,7 +105,7 @@ def refuse_order_nonce(merchant: Merchant, nonce: str) -> None:
 
 
 def keep_nonce(merchant: Merchant, nonce: str) -> None:
-    """Spend the nonce of a request that made no order, for all hosts to see where there are several.
+    """Spend the nonce of a request that made no order, for all hosts if there are several.
 
     Raises:
         ApiError: Code.INVALID_NONCE, an earlier order was created with it, or another host has seen it.
@@ -123,7 +123,7 @@ def _owner(spent: tuple[int, str]) -> int:
 @grouped(_owner)
 def _keep(spent: list[tuple[int, str]]) -> list[bool]:
     """Put nonces into the database; for each, whether it was not there."""
-    # Should the machine fail now they are forgotten, as those in memory would be: nobody waits for the disk.
+    # If the machine fails now, they are lost like those in memory, so no caller waits for the disk.
     database.execute_sql("SET LOCAL synchronous_commit = off")
     now = int(time.time())
     rows = [{"merchant": merchant, "nonce": nonce, "createtime": now} for merchant, nonce in sorted(spent)]
@@ -158,10 +158,10 @@ def earlier(call: Call) -> IdempotencyKey | None:
 
 @transaction
 def record(spent: list[tuple[Call, Order | None, int | None]]) -> None:
-    """Spend nonces and keys for good; in the orders' own transaction where there are any.
+    """Store nonces and keys, in the transaction of their orders if there are any.
 
     Args:
-        spent: each call, its order (None where it was refused) and the code of its answer, if known.
+        spent: each call, its order (None if it was refused) and the code of its response, if known.
 
     Raises:
         ApiError: Code.INVALID_NONCE or Code.REQUEST_IN_PROGRESS, another request was quicker.
@@ -196,7 +196,7 @@ def _record_key(call: Call, order: Order | None, outcome: int | None, now: int) 
 
 @transaction
 def finish(call: Call, outcome: int) -> None:
-    """Keep the code that the first request is answered with."""
+    """Store the code of the response to the first request."""
     if call.idempotency_key:
         IdempotencyKey.update(outcome=outcome).where(
             IdempotencyKey.merchant == call.merchant, IdempotencyKey.key == call.idempotency_key

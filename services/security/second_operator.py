@@ -51,7 +51,7 @@ def request(order: Order, action: str, given: dict[str, str], who: str) -> Payou
 
 
 def _take(order: Order, request_id: int) -> PayoutRequest:
-    """Delete the request as it was seen, in the caller's transaction. Raises OperatorError: it is void or gone."""
+    """Delete the request as shown, in the caller's transaction. Raises OperatorError if it is void or was decided."""
     row = waiting(Order.for_update(order.id))
     if row is None or row.id != request_id:
         raise OperatorError(N_("the request is void: the order changed, or somebody decided about it"))

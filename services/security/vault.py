@@ -23,10 +23,10 @@ class VaultLocked(Exception):
 
 
 class Ring:
-    """Keys, newest first: the first one seals, each one opens; and the file they are in, where they are in one."""
+    """Keys, newest first: the first one encrypts, any decrypts; and their file, if they are in one."""
 
     def __init__(self, text: str, file: Path | None = None, stamp: tuple[int, ...] | None = None):
-        """`text`: keys with commas or lines between them. Raises ValueError where there is none, or a wrong one."""
+        """`text`: keys separated by commas or lines. Raises ValueError if there is none or an invalid one."""
         self.keys, self.file, self.stamp = text.replace(",", "\n").split(), file, stamp
         self._fernet = MultiFernet([Fernet(key) for key in self.keys])
 
@@ -53,7 +53,7 @@ _ring: Part[list[Ring]] = Part(list)
 
 
 def _stamp(file: Path) -> tuple[int, ...] | None:
-    """What differs where another file, or another text, has this name; None where there is none."""
+    """What identifies the file's present content, to detect a change; None if there is no file."""
     try:
         seen = file.stat()
     except OSError:
@@ -68,7 +68,7 @@ def key_ring() -> Ring:
         try:
             ring = Ring.read(ring.file)
         except (OSError, ValueError) as error:
-            # All that is in the database opens with the keys at hand, and nobody else has them any more.
+            # The keys in memory decrypt the whole database, and the file with them is gone.
             log.error("%s can't be used, put the right one back: %s", ring.file, error)
             ring.stamp = stamp
         _ring()[0] = ring
@@ -79,7 +79,7 @@ def open_vault(keys: str, path: Path, *, create: bool) -> None:
     """Use `keys` (newest first, joined by commas or lines), or the key file `path` where empty.
 
     Args:
-        create: nothing was sealed yet, so the file may be made where it is missing.
+        create: nothing was encrypted yet, so a missing file may be created.
 
     Raises:
         VaultLocked: the keys are no Fernet keys, or the file can't be read.

@@ -43,7 +43,7 @@ Row = tuple[int, list[str]]  # the line of the file that it ends on, its values
 class Line:
     """One line of a statement. Money in fen: the amount with the sign that it has in the file, the fee without one.
 
-    `fee` is None where the file has no column for it, `time` and `created` (Unix seconds) where there is none on this
+    `fee` is None if the file has no column for it, `time` and `created` (Unix seconds) if there is none on this
     line. A line that is a payment and its refund is given as two. `is_frozen`: the channel holds the money back;
     `is_unsized`: some of it went back, and the line does not say how much.
     """

@@ -48,7 +48,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What came of it: `matched` lines belong to an order of the channel; `sums` in fen."""
+    """The result: `matched` lines belong to an order of the channel; `sums` in fen."""
 
     lines: int
     matched: int
@@ -64,7 +64,7 @@ def compare(
     Args:
         days: of the statement.
         types: of orders that the statement has at all.
-        fee_rate: what the channel keeps of deposits by contract, in basis points; None where that is not compared.
+        fee_rate: the channel's contractual fee on deposits, in basis points; None to skip the comparison.
     """
     here = recorded(channel, lines, days, types, fee_rate)
     by_order: dict[int, list[Line]] = {}
@@ -189,14 +189,14 @@ def _knows_of_refund(payment: Payment) -> bool:
 
 
 def _open(payment: Payment) -> str:
-    """What is to be settled about a payment of which the books have the right amount; "" if nothing is."""
+    """The open point about a payment whose amount matches the books; "" if there is none."""
     if any(each.kind == REVERSED or not each.amount for each in payment.position.open):
         return "the exception about what went back is open"
     return NOT_BOOKED if payment.position.open and payment.paid and not is_booked(payment) else ""
 
 
 def _sums(lines: list[Line], here: Recorded) -> dict[str, int]:
-    """What came in and went out, less what went back, and fees; `unknown`: on lines that no order here has. In fen."""
+    """Received and paid-out amounts less refunds, and fees, in fen; `unknown`: on lines without an order here."""
     sums = dict.fromkeys(("in", "out", "fees", "unknown"), 0)
     for line in lines:
         record = here.by_line.get(line.at)

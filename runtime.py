@@ -22,7 +22,7 @@ _entered: ContextVar[Runtime] = ContextVar("runtime")
 
 
 class Runtime:
-    """What one application keeps in this process.
+    """The state of one application in this process.
 
     `database` is peewee's, opened by `models/db/base.py`; `ahead` is in seconds (`business_clock.py`).
     """

@@ -177,7 +177,7 @@ class Settings:
 
     @property
     def local_url(self) -> str:
-        """Where the service itself listens: for a proxy on this machine, and for who looks for it there."""
+        """The address on which the service listens, for a proxy or a browser on this machine."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"http://{host}:{self.port}"
 

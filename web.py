@@ -1,4 +1,4 @@
-"""What is served: the blueprints, the console and the jobs, by the HTTP server. Commands do not import this."""
+"""The served application: blueprints, console, jobs and HTTP server. Commands do not import this."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def commands(**more: str) -> LazyGroup:
 
 
 def is_all_that_runs(arguments: Sequence[str]) -> bool:
-    """Does this process run one of these commands, which need nothing of what the service serves?
+    """Whether this process runs one of these commands, which need no blueprints.
 
     Args:
         arguments: the process's own, `sys.argv`.
@@ -43,5 +43,5 @@ def is_all_that_runs(arguments: Sequence[str]) -> bool:
 
 
 def needs_no_database(arguments: Sequence[str]) -> bool:
-    """Is it `flask db restore`, which works without a usable database?"""
+    """Whether it is `flask db restore`, which works without a usable database."""
     return ("db", "restore") in pairwise(arguments)

@@ -228,13 +228,13 @@ def _verifying_key(config: Mapping[str, Any]) -> RSAPublicKey | None:
 
 
 def serial_numbers(pem: str) -> str:
-    """What Alipay calls certificates by: MD5 over the issuer and the number of each, joined by underscores."""
+    """Alipay's ids of certificates: MD5 over the issuer and the number of each, joined by underscores."""
     named = [f"{each.issuer.rfc4514_string()}{each.serial_number}" for each in certificates(pem)]
     return "_".join(hashlib.md5(name.encode(), usedforsecurity=False).hexdigest() for name in named)
 
 
 def joined(fields: Mapping[str, str]) -> str:
-    """What is signed of a form: all of it by name, empty values, too; values as they are, not URL-encoded."""
+    """The text to sign of a form: all fields by name, also empty ones, with values that are not URL-encoded."""
     return "&".join(f"{name}={fields[name]}" for name in sorted(fields))
 
 
@@ -280,7 +280,7 @@ def _failure(answer: Mapping[str, Any]) -> str:
 
 
 def _trade(fields: Mapping[str, Any]) -> Report:
-    """What an answer or a notice says of a deposit. Raises ValueError: nothing that makes sense."""
+    """Read the report on a deposit in a response or notice. Raises ValueError if it makes no sense."""
     state, reference = TRADES.get(str(fields.get("trade_status"))), fields.get("trade_no")
     if state is None or not isinstance(reference, str) or not reference:
         raise ValueError(f"a trade of status {printable(fields.get('trade_status'))}")

@@ -1,4 +1,4 @@
-"""What a driver is: the calls it answers and the small values that go in and out.
+"""The interface of a driver: its calls, and the small values that they take and return.
 
 A driver speaks one upstream's protocol. It never sees a row and never decides a status: it says
 what the channel reported, and the services decide what to do.
@@ -45,7 +45,7 @@ class BadNotice(ChannelError):
 
 
 class State(Enum):
-    """What a channel says of one order."""
+    """A channel's report on one order."""
 
     OPEN = "open"  # a deposit is not paid yet; a payout is under way
     PAID = "paid"  # the money was sent
@@ -73,7 +73,7 @@ class Report:
 
     @property
     def is_unsized(self) -> bool:
-        """Does it leave open how much the channel has?"""
+        """Whether the amount at the channel is unknown."""
         return self.state in (State.RETURNED, State.ENDED) or (self.state is State.PAID and not self.amount)
 
 
@@ -100,7 +100,7 @@ BROWSERS = ("pc", "mobile", "wechat", "alipay", "qq")
 
 @dataclass(frozen=True)
 class Payer:
-    """Who looks at the payment page: the IP address, and one of BROWSERS."""
+    """The viewer of the payment page: the IP address, and one of BROWSERS."""
 
     address: str
     browser: str
@@ -154,7 +154,7 @@ class Opened:
 
 @dataclass(frozen=True)
 class Finding:
-    """What a check of a channel found about one thing: the keys, a payment method, the clock.
+    """One result of a channel check: about the keys, a payment method or the clock.
 
     `good` is None if unknown, or neither good nor bad. `text` is in English for translation.
     """

@@ -1,4 +1,4 @@
-"""What epay platforms answer besides what was asked for: "not there" in all its forms, and pages instead of JSON."""
+"""Unusual responses of epay platforms: "not found" in all its forms, and pages instead of JSON."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def answer_of(reply: Reply) -> dict[str, Any]:
 
 
 def asked_for(answer: Mapping[str, Any], fen: int) -> str:
-    """What the payer has to pay, where a new payment names another sum than the order's; else "".
+    """The amount to pay, if a new payment has another one than the order; otherwise "".
 
     Some platforms add a random part or their fee, and not all of them say so.
     """
@@ -63,18 +63,18 @@ def asked_for(answer: Mapping[str, Any], fen: int) -> str:
 
 
 def _says(answer: Mapping[str, Any], text: re.Pattern[str]) -> bool:
-    """Is this its whole message? One that names an order hands on what the platform's own bank said of it."""
+    """Whether this is the whole message; one that names an order passes on a message of the platform's bank."""
     named = any(answer.get(name) for name in NAMES_IT)
     return not named and bool(text.fullmatch(str(answer.get("msg")).strip().rstrip(END_OF_TEXT)))
 
 
 def knows_no_payout(answer: Mapping[str, Any]) -> bool:
-    """Does an answer with status 200 report that the payout was never made?"""
+    """Whether a response with status 200 reports that the payout was never made."""
     return str(answer.get("code")) == "-1" and _says(answer, NO_PAYOUT)
 
 
 def knows_no_order(answer: Mapping[str, Any], version: str) -> bool:
-    """Does the answer report that the deposit was never opened?"""
+    """Whether the response reports that the deposit was never opened."""
     return str(answer.get("code")) in NO_ORDER_CODES[version] and _says(answer, NO_ORDER)
 
 
@@ -138,7 +138,7 @@ def _platform_says(reply: Reply) -> str:
 
 
 def not_known(about: str, silence: ChannelUnknown) -> Finding:
-    """What could not be asked."""
+    """A check that could not be made."""
     return Finding(about, None, N_("not known: %(why)s"), {"why": str(silence)})
 
 

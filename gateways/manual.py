@@ -16,7 +16,7 @@ def _shown(most: int, label: str, hint: str = "") -> fields.String:
 
 
 class ManualConfig(Schema):
-    """What the payer needs to know. The QR texts are those in the static codes of the payee's own wallet."""
+    """The details for the payer. The QR texts are those of the static codes of the payee's wallet."""
 
     payee = _shown(100, N_("Payee"), N_("Whose account it is. Payers see all of this on the payment page."))
     bank = _shown(100, N_("Bank"))

@@ -16,7 +16,7 @@ def sign(key: RSAPrivateKey, text: bytes) -> str:
 
 
 def holds(key: RSAPublicKey, text: bytes, signature: object) -> bool:
-    """Is this the signature of the text, by the owner of the key?"""
+    """Whether this is the signature of the text by the owner of the key."""
     try:
         key.verify(b64decode(str(signature), validate=True), text, PKCS1v15(), SHA256())
     except (InvalidSignature, ValueError):  # not base64 is a ValueError, too

@@ -60,7 +60,7 @@ class _ToChannel(Guarded):
 
     @property
     def private_allowed(self) -> bool:  # type: ignore[override]
-        """Do the settings allow them?"""
+        """Whether the settings allow them."""
         return current().settings.private_channels_allowed
 
 
@@ -194,5 +194,5 @@ def _link(text: str, usable: bool) -> str:
 
 
 def is_for_a_code(text: str) -> bool:
-    """Can this be made a QR code of: a text, and neither an image nor too long?"""
+    """Whether a QR code can show this: text, not an image and not too long."""
     return bool(text) and text.isprintable() and len(text.encode()) <= 1000 and not text.startswith("data:")

@@ -149,7 +149,7 @@ class WechatpayConfig(UpstreamConfig):
 
 
 class _Said(Schema):
-    """What WeChat Pay says, numbers as texts; there is more than what is read."""
+    """WeChat Pay's messages, numbers as text; unknown fields are ignored."""
 
     class Meta:
         unknown = EXCLUDE
@@ -202,7 +202,7 @@ def _serial(text: str) -> str:
 
 
 def _keys(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Whom to verify with, by number."""
+    """The keys to verify with, by number."""
     found = certificates(config["platform_certificates"])
     keys: dict[str, Any] = {_serial(f"{each.serial_number:X}"): each.public_key() for each in found}
     if config["public_key_id"]:

@@ -83,7 +83,7 @@ def _runner() -> Runner:
 
 
 def has_tables() -> bool:
-    """Is it a database of this service, and not an empty one?"""
+    """Whether it is a database of this service and not empty."""
     return database.table_exists(Order._meta.table_name)
 
 

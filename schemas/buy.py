@@ -11,7 +11,7 @@ from schemas.fields import Request, Text, Whole, Yuan
 
 
 class NewOrder(Request):
-    """What buy and sell orders share. `cny_amount` loads as integer fen."""
+    """The common fields of buy and sell orders. `cny_amount` loads as integer fen."""
 
     order_type = Whole(1, 2, required=True)
     cny_amount = Yuan(required=True)

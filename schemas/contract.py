@@ -78,7 +78,7 @@ def _text_pattern(field: Text) -> str:
 
 
 def _kind(self: OpenAPIConverter, field: fields.Field[Any], *, ret: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
-    """What a field takes besides its type: bounds as plain numbers, texts of numbers, no control characters."""
+    """A field's constraints in addition to its type: plain bounds, texts of numbers, no control characters."""
     if isinstance(field, Whole):
         if field.low == field.high:  # what tells the alternatives of one body apart
             return {"type": ["integer", "string"], "enum": [field.low, str(field.low)]}

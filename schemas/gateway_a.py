@@ -1,4 +1,4 @@
-"""What a gateway_a withdrawal must carry besides: the person and the settlement card (docs/orders.md)."""
+"""The additional fields of a gateway_a withdrawal: the person and the settlement card (docs/orders.md)."""
 
 from __future__ import annotations
 

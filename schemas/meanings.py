@@ -1,4 +1,4 @@
-"""What each field means, in words: its unit, an example, and the codes that a bad value of it gives. One table."""
+"""The description of each field in one table: meaning, unit, example, and the codes of a bad value."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Meaning:
     bounds: dict[str, Any] = field(default_factory=dict)
 
     def words(self) -> dict[str, Any]:
-        """What the document says of the field besides its type."""
+        """The field's description in the OpenAPI document, in addition to its type."""
         said: dict[str, Any] = {"description": self.text}
         if self.unit:
             said["x-unit"] = self.unit

@@ -1,4 +1,4 @@
-"""What the query endpoints take (docs/orders.md)."""
+"""The parameters of the query endpoints (docs/orders.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the region look-ups take (docs/regions.md)."""
+"""The parameters of the region endpoints (docs/regions.md)."""
 
 from schemas.fields import Request, Text
 

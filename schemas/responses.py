@@ -84,7 +84,7 @@ class Province(View):
 
 
 class PaymentState(View):
-    """What changes while a payer looks at the payment page."""
+    """The parts of the payment page that change while it is open."""
 
     status = fields.String(validate=validate.OneOf(STATUSES))
     ready = fields.Boolean()
@@ -93,13 +93,13 @@ class PaymentState(View):
 
 
 class Health(View):
-    """What a supervisor is told."""
+    """The response to a supervisor."""
 
     version = fields.String()
 
 
 class Readiness(View):
-    """What is wrong by check, or `ok`."""
+    """The fault by check, or `ok`."""
 
     database = fields.String()
     scheduler = fields.String()
@@ -109,7 +109,7 @@ class Readiness(View):
 
 
 class NoticeRefused(View):
-    """What a driver answers to a notice that it does not take, where its upstream wants JSON."""
+    """A driver's response to a notice that it refuses, if its upstream expects JSON."""
 
     code = fields.String()
     message = fields.String()

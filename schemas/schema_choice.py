@@ -39,7 +39,7 @@ def _schema(payload: dict[str, Any], channel: Channel | None) -> Schema:
 
 
 def _limits(wanted: dict[str, Any], channel: Channel, payout_methods: Collection[str]) -> dict[str, list[str]]:
-    """What a channel would not take of a request whose fields are well formed."""
+    """Errors of a well-formed request that the channel would refuse."""
     errors = {}
     methods, takes = channel.pay_methods, "takes"
     if wanted.get("order_type") == SELL:

@@ -42,7 +42,7 @@ class View(Schema):
 
 
 def _plain(name: str, field: Any) -> Callable[[Any], Any]:
-    """What `dump` does for a field, without asking each time what kind of field it is."""
+    """Read a field as `dump` does, without examining its type each time."""
     read = attrgetter(field.attribute or name)
     if isinstance(field, fields.Constant):
         return lambda row: field.constant
@@ -67,7 +67,7 @@ class OrderView(View):
 
 
 class CreatedOrder(View):
-    """What the two creation answers share. The status is that at creation, so that a safe retry says the same."""
+    """The common fields of both responses to createOrder. The status is that at creation, the same in a safe retry."""
 
     order_no = fields.String()
     merchant_order_no = fields.String()

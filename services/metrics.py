@@ -109,7 +109,7 @@ def _of_machine() -> Iterator[Family]:
 
 
 class _Looked(Collector):
-    """What is looked up when somebody asks; what the database can't tell now is left out."""
+    """The metrics that are read from the database for each scrape; those that can't be read are left out."""
 
     def __init__(self) -> None:
         self._lock, self._at = threading.Lock(), -FRESH

@@ -57,10 +57,10 @@ WARNINGS = {"proxy": rate_limits.warning}
 
 
 def check() -> dict[str, str]:
-    """What is wrong by check; an empty text where nothing is."""
+    """The fault by check, or ""."""
     return {name: find() for name, find in CHECKS.items()}
 
 
 def warnings() -> dict[str, str]:
-    """What should be set differently, by check; an empty text where nothing should."""
+    """The setting to change by check, or ""."""
     return {name: find() for name, find in WARNINGS.items()}

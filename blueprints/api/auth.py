@@ -1,4 +1,4 @@
-"""Who calls, is it fresh, is it theirs: `@signed` on every /merchant endpoint (docs/signing.md)."""
+"""Authentication: `@signed` on every /merchant endpoint (docs/signing.md)."""
 
 from __future__ import annotations
 

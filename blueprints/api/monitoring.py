@@ -84,7 +84,7 @@ def _say(environ: dict[str, Any], endpoint: str, status: int, code: int, seconds
 
 
 def may_watch() -> bool:
-    """Is the present caller one of those whom `metrics_from` names?"""
+    """Whether `metrics_from` allows the caller."""
     address = address_of(request.remote_addr or "")
     return address is not None and any(address in network for network in current().settings.metrics_from)
 

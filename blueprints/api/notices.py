@@ -1,4 +1,4 @@
-"""What channels tell us: `{site_url}/addons/paychannel/notify/<order_no>`."""
+"""Notices from channels: `{site_url}/addons/paychannel/notify/<order_no>`."""
 
 from __future__ import annotations
 

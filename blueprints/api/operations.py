@@ -1,4 +1,4 @@
-"""What each endpoint takes and what it can answer with, for the OpenAPI document: one row an endpoint and method."""
+"""Requests and responses of each endpoint for the OpenAPI document: one row per endpoint and method."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is checked of every request before anything else: its Host header, and how often its address calls."""
+"""Checks of every request before anything else: its Host header and the rate of its address."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _is_host(text: str) -> bool:
 
 
 def _is_known(host: str) -> bool:
-    """Can no stranger's domain lead here under this name?
+    """Whether a foreign domain can't lead here under this name.
 
     The demo's keys are published and its callbacks may go to private addresses, so a page of a domain that is made to
     resolve to this machine (DNS rebinding) must not reach it. That takes a public domain: a name with a dot.
@@ -88,7 +88,7 @@ def network(address: str) -> str:
 
 @lru_cache(maxsize=4096)
 def caller(address: str) -> str:
-    """Who an address counts as: an IPv4 address for itself, an IPv6 one for its /64; empty for this very machine."""
+    """The caller that an address counts for: an IPv4 one itself, an IPv6 one its /64; empty for this machine."""
     try:
         ip = ipaddress.ip_address(address)
     except ValueError:  # a proxy's word for it

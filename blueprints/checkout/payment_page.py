@@ -86,14 +86,14 @@ def _deposit(order_no: str | None) -> Order:
 
 
 def _payer() -> Payer:
-    """Who looks at the page."""
+    """The viewer of the page."""
     agent = request.user_agent.string
     browser = next((kind for kind, words in BROWSERS.items() if any(word in agent for word in words)), "pc")
     return Payer(request.remote_addr or "", browser)
 
 
 def _live(order: Order, ready: bool) -> dict[str, Any]:
-    """What changes while the payer looks at the page."""
+    """The parts of the page that change while it is open."""
     return {
         "status": order.status,
         "ready": ready,

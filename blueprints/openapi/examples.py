@@ -1,4 +1,4 @@
-"""Whole values made of the examples that the fields of a schema have."""
+"""Complete examples, made of the examples of a schema's fields."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ POLICY = (
 
 
 def _kept(name: str, make: Any) -> Any:
-    """What was made before for this app, else what is made now."""
+    """Return the page made earlier for this app, or make it."""
     known = current_app.extensions
     if name not in known:
         known[name] = make()

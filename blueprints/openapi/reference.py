@@ -47,7 +47,7 @@ def _choices(shape: dict[str, Any]) -> list[str]:
 
 
 def _range(shape: dict[str, Any]) -> str:
-    """What a value may be, in a few words."""
+    """The allowed values, in a few words."""
     if choices := _choices(shape):
         return ", ".join(choices)
     said = [" to ".join(shape["x-range"])] if "x-range" in shape else []

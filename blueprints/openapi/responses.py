@@ -1,4 +1,4 @@
-"""What an operation can answer with, for the OpenAPI document: envelopes, headers, refusals by the table of errors."""
+"""The responses of an operation in the OpenAPI document: envelopes, headers, refusals from the table of errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an error of the database or its disk means: a table, by the name that the database gives it."""
+"""The meaning of database and disk errors: a table by the database's name for the error."""
 
 from __future__ import annotations
 
@@ -90,5 +90,5 @@ def fault_of(error: BaseException) -> Fault | None:
 
 
 def first_line(error: Exception) -> str:
-    """What a database says is wrong, without the row: Postgres adds all its values in further lines."""
+    """The database's message without the row, whose values Postgres adds in further lines."""
     return str(error).partition("\n")[0]

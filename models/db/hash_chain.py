@@ -12,7 +12,7 @@ _canonical = json.JSONEncoder(separators=(",", ":"), default=repr).encode
 
 
 class Facts(NamedTuple):
-    """What an entry's posting says, which gives the amount its meaning."""
+    """The posting of an entry, as hashed: it gives the amount its meaning."""
 
     posting: int
     order_no: str | None

@@ -77,7 +77,7 @@ def sqlstate(error: BaseException) -> str | None:
 
 
 def is_overtaken(error: BaseException) -> bool:
-    """Did the transaction come in another's way, so that doing it once more will help?"""
+    """Whether the transaction conflicted with another one, so that a retry helps."""
     return sqlstate(error) in OVERTAKEN
 
 

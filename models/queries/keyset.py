@@ -60,7 +60,7 @@ class Line:
         return row[: len(self.key)], row[len(self.key) :]
 
     def beyond(self, position: Key, newer: bool) -> Line:
-        """What is left of it after a position."""
+        """The rest after a position."""
         return replace(self, above=position) if newer else replace(self, below=position)
 
 
@@ -101,7 +101,7 @@ def _read(line: Line, newer: bool, size: int) -> tuple[list[Step], Line | None]:
 
 
 def _end(line: Line, newer: bool) -> Key:
-    """Where the line ends, said even where nothing bounds it: a database plans a range otherwise than all rows."""
+    """An explicit end, even if there is no bound: a database plans a range differently from all rows."""
     given = line.below if newer else line.above
     return given or (LARGEST_ID if newer else 0,) * len(line.position)
 

@@ -198,7 +198,7 @@ def _candidates(text: str) -> list[int] | None:
 
 
 def named(text: str) -> tuple[list[int], int] | None:
-    """What the index says of a text: the ids of all merchants' orders that may contain it, and up to which id it knows.
+    """Look a text up in the index: the ids of all merchants' orders that may contain it, and the last indexed id.
 
     None if it can't help.
     """

@@ -1,4 +1,4 @@
-"""Where a moment lies among orders and ledger entries, whose times no index keeps: found by halving."""
+"""Find a moment among orders and ledger entries by bisection, without an index of times."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _numbered = Statement(lambda v: Entry.select(Entry.id).where(Entry.account == v.
 
 
 def _are_in_order(last: int) -> bool:
-    """Do the times of entries rise with their ids? Seeded ones may have been made with times that had passed."""
+    """Whether the times of entries rise with their ids; seeded entries may have past times."""
     evenly = {last * at // _SAMPLES for at in range(1, _SAMPLES)}
     ends = {2**power for power in range(last.bit_length())}
     ids = sorted(evenly | ends | {last - each for each in ends} | {last})

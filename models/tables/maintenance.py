@@ -28,7 +28,7 @@ class Verification(Table):
 
     @property
     def off(self) -> dict[str, list[str]]:
-        """What was off, by check."""
+        """The failures, by check."""
         return {name: lines for name, lines in json.loads(self.found).items() if lines}
 
 

@@ -91,7 +91,7 @@ class PayoutRequest(Table):
 
     @property
     def asked(self) -> dict[str, str]:
-        """What was given with it, by name."""
+        """Its parameters, by name."""
         return dict(json.loads(self.given))
 
 

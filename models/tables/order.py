@@ -72,7 +72,7 @@ class Order(Table):
 
     @property
     def received(self) -> int:
-        """What the channel received for it once it is confirmed, in fen."""
+        """The amount received by the channel once it is confirmed, in fen."""
         return self.amount if self.received_amount is None else self.received_amount
 
     @property
@@ -209,7 +209,7 @@ class PaymentException(Table):
 
     @property
     def is_open(self) -> bool:
-        """Is it not settled yet?"""
+        """Whether it is not resolved yet."""
         return self.resolution is None
 
     def resolve(self, resolution: str, who: str) -> bool:

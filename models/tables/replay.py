@@ -1,4 +1,4 @@
-"""What keeps a request from counting twice: spent nonces and idempotency keys."""
+"""Replay protection: spent nonces and idempotency keys."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ KEPT = 10_000  # the newest
 
 
 class UnknownNotice(Table):
-    """What a channel reported about one payment, once. `amount` in fen, `reference` is the channel's own number."""
+    """A channel's report on one payment, stored once. `amount` in fen, `reference` is the channel's number."""
 
     channel = ForeignKeyField(Channel, index=False)
     order_no = TextField()

@@ -82,7 +82,7 @@ def resume() -> None:
 
 
 def is_paused() -> bool:
-    """Must payouts and the expiry of manual deposits wait for an operator?"""
+    """Whether payouts and the expiry of manual deposits are paused until an operator resumes them."""
     return paused_since() is not None
 
 

@@ -50,7 +50,7 @@ def run(chosen: Settings, stopping: threading.Event) -> None:
 
 
 def has_failed() -> bool:
-    """Did the last look at whether a backup is due, or the backup, fail?"""
+    """Whether the last scheduled backup, or the check whether one is due, failed."""
     return _failed().is_set()
 
 

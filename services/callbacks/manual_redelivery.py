@@ -14,7 +14,7 @@ from services.errors import N_, OperatorError
 
 
 def why_not_redeliver(callback: Callback) -> str:
-    """What speaks against sending it again; "" where nothing does, whatever came of it."""
+    """Return the reason not to send it again, or ""."""
     merchant = callback.merchant
     return "" if merchant.callback_url else f"{merchant.key} has no callback_url: set one first"
 

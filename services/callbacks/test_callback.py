@@ -57,7 +57,7 @@ class Outcome:
 
     @property
     def problem(self) -> str:
-        """What went wrong, in English for translation; empty where nothing did."""
+        """The error in English for translation, or ""."""
         if self.delivered:
             return ""
         if self.status is not None:

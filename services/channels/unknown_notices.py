@@ -54,7 +54,7 @@ def _taken(order_no: str, incoming: Incoming, address: str) -> str:
 
 
 def _verified(channel: Channel, order_no: str, incoming: Incoming) -> Report | None:
-    """What the notice reports, if this channel's upstream sent it about this order."""
+    """Return the notice's report, if this channel's upstream sent it about this order."""
     try:
         notice = driver_of(channel).read_notice(incoming)
     except BadNotice:

@@ -1,4 +1,4 @@
-"""What needs a person, the worst first: the answer to whether the shop is all right."""
+"""Findings that need an operator, most severe first."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Finding:
 
 
 def rate(sums: Sum, least: int = ENOUGH) -> float | None:
-    """What part of those that came to an end was completed; None where too few did."""
+    """The share of completed ones among ended orders; None if there are too few."""
     return sums.completed / sums.closed if sums.closed >= least else None
 
 

@@ -1,4 +1,4 @@
-"""What an operator may do to an order now, as data."""
+"""The actions that an operator may perform on an order now, as data."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Action:
         return hashlib.sha256(repr(facts).encode()).hexdigest()[:16]
 
     def moves(self, kind: str) -> int:
-        """What it moves on accounts of this kind, in fen."""
+        """The change of accounts of this kind, in fen."""
         return sum(fen for (account, _), fen in self.lines.items() if account == kind)
 
     @property
@@ -149,7 +149,7 @@ def _state(callback: Callback) -> str:
 
 
 def of_callback(callback: Callback) -> list[Action]:
-    """What an operator may do to a callback now."""
+    """The actions that an operator may perform on a callback now."""
     if manual_redelivery.why_not_redeliver(callback):
         return []
     return [Action("redeliver", callback.state, callback=callback, state=_state(callback))]
@@ -187,7 +187,7 @@ def _by_two(order: Order, found: list[Action]) -> Iterator[Action]:
 
 
 def possible(order: Order) -> list[Action]:
-    """What an operator may do to an order now."""
+    """The actions that an operator may perform on an order now."""
     found = [action for rule in RULES for action in rule(order)]
     if sandbox_guard.withholds(order):
         found = [action for action in found if action.name not in PAYING_OUT and action.resolution != COMPLETE]

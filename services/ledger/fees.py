@@ -1,4 +1,4 @@
-"""What an order costs: pure arithmetic in fen and basis points, rounded half up."""
+"""An order's fees: pure arithmetic in fen and basis points, rounded half up."""
 
 from __future__ import annotations
 

@@ -212,7 +212,7 @@ def _orders_off(ending: str, order_type: int, purpose: str, status: str) -> Chec
 
 
 def _by_merchant(*conditions: Any) -> Statement:
-    """What withdrawals hold of which this is true, by merchant."""
+    """The amounts held by withdrawals that match the condition, by merchant."""
     held = fn.SUM(Order.merchant_actual_amount + Order.deposit_amount)
     return Statement(
         lambda v: (

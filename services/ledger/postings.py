@@ -1,4 +1,4 @@
-"""What each event of an order does to the books: fen by account, as pure functions of the order's own amounts."""
+"""The postings of each event of an order: fen by account, as pure functions of the order's amounts."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def late_spend(order: Order) -> Lines:
 
 
 def _cost(order: Order) -> Lines:
-    """Where the money of a withdrawal goes."""
+    """The destination of a withdrawal's money."""
     return {
         (FEES, OPERATOR): order.service_amount,
         # What the channel keeps or takes: the money paid out, its surcharge and its commission.

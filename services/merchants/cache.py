@@ -35,7 +35,7 @@ class Known:
 
 
 class _Directory:
-    """What was read while the database's revision was this."""
+    """The rows that were read at this setup version."""
 
     def __init__(self, number: int = -1) -> None:
         self.revision = number

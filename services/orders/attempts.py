@@ -43,7 +43,7 @@ def are_several(order: Order) -> bool:
 
 
 def _may_lack_some(order: Order) -> bool:
-    """Is it older than a restored database, which may lack attempts that were made after the backup?"""
+    """Whether the order is older than a restore: attempts made after the backup may be missing."""
     if not driver_of(order.channel).opens_on_view:
         return False
     restored = maintenance.newest()
@@ -59,7 +59,7 @@ def _number(order: Order, count: int) -> str:
 
 
 def reports_of(order: Order) -> list[Report]:
-    """What the channel reports of a deposit: one report, or one for each payment if there were several attempts.
+    """Return the channel's reports on a deposit: one, or one for each payment if there were several attempts.
 
     Raises:
         ChannelUnknown: no usable answer about one of them, and no money for another.
@@ -108,7 +108,7 @@ def close(order: Order) -> bool:
 
 @dataclass(frozen=True)
 class Shown:
-    """What the payment page shows of a pending deposit: how to pay, or the channel's words if it refused.
+    """The payment details of a pending deposit, or the channel's message if it refused.
 
     `may_open`: an attempt may still be made, or tried again.
     """
@@ -124,7 +124,7 @@ class Shown:
 
 
 def shown_to(order: Order, browser: str) -> Shown:
-    """What the payer of an order is shown. Raises ChannelError."""
+    """Return the payment details for the payer. Raises ChannelError."""
     driver = driver_of(order.channel)
     if driver.opens_locally:
         return Shown(driver.open_payment(payment_of(order)))

@@ -55,7 +55,7 @@ def take_up() -> int:
 
 
 def why_not_dismiss(order: Order) -> str:
-    """What speaks against reporting that a claimed payment was not received; "" if nothing does."""
+    """Return the reason not to report a claimed payment as not received, or ""."""
     if not order.is_buy:
         return "only a deposit can be reported as not received"
     if order.status != PAID:

@@ -92,7 +92,7 @@ def release(ahead: int = 0) -> int:
 
 
 def advance(order: Order) -> bool:
-    """Do what is due for a claimed order; False where its channel gave no usable answer."""
+    """Do what is due for a claimed order; False if its channel gave no usable response."""
     status = order.status
     if sandbox_guard.is_barred(order.channel):
         order.put_off(None)
@@ -149,7 +149,7 @@ def _said_of(order: Order) -> list[Report]:
 
 
 def why_not_ask(order: Order) -> str:
-    """What speaks against asking its channel; "" where nothing does."""
+    """Return the reason not to check its status, or ""."""
     by_hand = driver_of(order.channel).by_hand
     return f"channel {order.channel_id} can't be asked: an operator moves its money by hand" if by_hand else ""
 

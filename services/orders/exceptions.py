@@ -71,7 +71,7 @@ class ResolutionRule:
     against: Callable[[Order, PaymentException], str] = _no_objection
 
     def fits(self, order: Order, exception: PaymentException) -> bool:
-        """Is it about such an exception of such an order?"""
+        """Whether the rule applies to an exception of this kind and order."""
         place = order.status if order.is_buy else positions.place_of(order)
         return exception.kind in self.kinds and place in self.statuses
 

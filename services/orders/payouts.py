@@ -114,7 +114,7 @@ LONGEST_UNSEEN = max(driver.shows_payouts_after for driver in registry.DRIVERS.v
 
 
 def why_not_accept(order: Order) -> str:
-    """What speaks against accepting it; "" where nothing does."""
+    """Return the reason not to approve it, or ""."""
     if order.is_buy:
         return "only a withdrawal can be accepted"
     if sandbox_guard.is_barred(order.channel):
@@ -123,7 +123,7 @@ def why_not_accept(order: Order) -> str:
 
 
 def why_not_reject(order: Order) -> str:
-    """What speaks against rejecting it, but for what its channel may say; "" where nothing does."""
+    """Return the reason not to reject it, apart from the channel's status, or ""."""
     if order.is_buy:
         return "only a withdrawal can be rejected"
     rejectable = order.status in (PENDING, CONFIRMED)
@@ -131,7 +131,7 @@ def why_not_reject(order: Order) -> str:
 
 
 def why_not_mark_paid(order: Order) -> str:
-    """What speaks against an operator's word that its money came, or was sent; "" where nothing does."""
+    """Return the reason not to accept an operator's confirmation that money was received or sent, or ""."""
     if not driver_of(order.channel).by_hand:
         return f"channel {order.channel_id} reports payments itself"
     if order.is_buy:
@@ -226,7 +226,7 @@ def _counts_once(order: Order, reference: str) -> None:
 
 
 def _is_other_money(order: Order, amount: int) -> bool:
-    """Is money without a reference on record that this can't be a repeat or a correction of?"""
+    """Whether money without a reference is recorded, of which this is neither a repeat nor a correction."""
     if earlier := _without_number(order):
         return earlier[-1].resolution is not None or amount not in (earlier[-1].amount, order.amount)
     return order.status in (CONFIRMED, COMPLETED) and not order.channel_reference and amount != order.amount

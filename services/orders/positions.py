@@ -1,4 +1,4 @@
-"""Where the books have an order's money: the state that the table of verdicts starts from."""
+"""The state of an order's money in the books: the input of the table of verdicts."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def shown_reference(order: Order) -> str | None:
 
 
 def was_shown(order: Order) -> bool:
-    """Has the channel ever shown this payout?"""
+    """Whether the channel has ever shown this payout."""
     return shown_reference(order) is not None
 
 
@@ -87,7 +87,7 @@ CORRECTED, RETURNED, PAID_OUT, FAILED = ("corrected", "returned", "paid_out", "f
 
 @dataclass(frozen=True)
 class Position:
-    """Where the books have one payment, and between which amounts the channel must have it, in fen.
+    """The state of one payment in the books, and the limits of its amount at the channel, in fen.
 
     They differ by what was or may have been sent back. `exceptions` are those about it.
     """
@@ -104,7 +104,7 @@ class Position:
 
     @property
     def is_unsized(self) -> bool:
-        """Has the channel reported a refund of this money without its amount?"""
+        """Whether the channel has reported a refund of this money without its amount."""
         return any(each.code == Why.RETURNED_UNKNOWN for each in self.exceptions)
 
 
@@ -126,7 +126,7 @@ def references_of(order: Order, report: Report, exceptions: list[PaymentExceptio
 
 
 def credited_by_hand(exceptions: list[PaymentException]) -> bool:
-    """Has an operator credited money of this deposit?"""
+    """Whether an operator has credited money of this deposit."""
     return any(each.kind in MONEY_IN and each.resolution == CREDIT for each in exceptions)
 
 
@@ -160,7 +160,7 @@ def of_deposit(order: Order, reference: str, exceptions: list[PaymentException])
 
 
 def is_gone(order: Order, report: Report, exceptions: list[PaymentException]) -> bool:
-    """Is this a payment of which the books know it all, and that some or all of it went back since?"""
+    """Whether the books have the whole payment, and a later refund of some or all of it."""
     about = [each for each in exceptions if each.reference == report.reference]
     if order.status == CANCELLED and order.channel_reference == report.reference:
         return report.amount <= order.received  # it went back before it was credited
@@ -172,7 +172,7 @@ def is_gone(order: Order, report: Report, exceptions: list[PaymentException]) ->
 
 
 def received(order: Order, reference: str, exceptions: list[PaymentException]) -> int:
-    """What the channel received under this number in all, as far as the books know, in fen; also what went back."""
+    """The total received under this number by the books, in fen, before refunds."""
     money = [each for each in exceptions if each.reference == reference and each.kind in MONEY_IN]
     is_own = order.status in (CONFIRMED, COMPLETED) and order.channel_reference == reference
     counted = [each.amount for each in money if each.resolution in (None, CREDIT, REFUND, RETURNED)]
@@ -181,7 +181,7 @@ def received(order: Order, reference: str, exceptions: list[PaymentException]) -
 
 
 def proof_of_deposit(order: Order, report: Report, position: Position) -> Proof:
-    """What a report on this payment proves, given where the books have it."""
+    """The proof in a report on this payment, given its state in the books."""
     if not report.proven:
         return Proof.CLAIMED
     if report.is_unsized:
@@ -202,7 +202,7 @@ def proof_of_deposit(order: Order, report: Report, position: Position) -> Proof:
 
 
 def moved(order: Order, *kinds: str) -> int:
-    """What the order's postings left on these accounts of its merchant, in fen."""
+    """The sum of the order's postings on these accounts of its merchant, in fen."""
     total = (
         Entry.select(fn.COALESCE(fn.SUM(Entry.amount), 0))
         .join(Posting)
@@ -214,12 +214,12 @@ def moved(order: Order, *kinds: str) -> int:
 
 
 def place_of(order: Order) -> Books:
-    """Where the books have a withdrawal's money, whatever its exceptions say."""
+    """The state of a withdrawal's money in the books, regardless of exceptions."""
     return of_payout(order, "", [], partial(moved, order)).books
 
 
 def is_held_again(order: Order) -> bool:
-    """Is a withdrawal that ended held, because the channel has it in progress?"""
+    """Whether a cancelled withdrawal is held again because it is in progress at the channel."""
     return not order.is_buy and order.status in (CANCELLED, COMPLETED) and place_of(order) is Books.HELD_AGAIN
 
 
@@ -250,7 +250,7 @@ def of_payout(
 
 
 def proof_of_withdrawal(order: Order, report: Report, position: Position) -> Proof:
-    """What a report proves, given where the books have the money."""
+    """The proof in a report, given the state of the money in the books."""
     if report.is_unsized:
         return Proof.AS_BOOKED if position.is_unsized else Proof.UNKNOWN
     if report.state is State.FAILED:
@@ -271,7 +271,7 @@ def proof_of_withdrawal(order: Order, report: Report, position: Position) -> Pro
 
 
 def _proof_of_absence(order: Order, position: Position) -> Proof:
-    """What it proves that the channel does not know a payout: once it has shown it, that is no leave to pay again."""
+    """The proof in a report that a payout is unknown: if the channel has shown it before, it must not be sent again."""
     ended = [each.resolution for each in position.exceptions if each.kind == PAYOUT_MISSING]
     if position.books is Books.SPENT and COMPLETE in ended:
         return Proof.AS_BOOKED
@@ -281,7 +281,7 @@ def _proof_of_absence(order: Order, position: Position) -> Proof:
 
 
 def _is_on_record(order: Order, report: Report, position: Position) -> bool:
-    """Is this very payout on record: as the order's own, or in an exception that is open or was settled so?"""
+    """Whether this payout is recorded: as the order's own, or in an exception that is open or was resolved so."""
     spent = position.books in (Books.SPENT, Books.SPENT_TWICE)
     if spent and (report.reference, report.amount) == (order.channel_reference, order.amount):
         return True

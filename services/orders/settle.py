@@ -49,7 +49,7 @@ ASKED = because(Why.CHANNEL_ASKED)
 
 @transaction
 def apply_report(order: Order, report: Report, who: str, why: Reason) -> bool:
-    """Do what a channel's (or an operator's) report on an order calls for, in one transaction.
+    """Apply a channel's or an operator's report on an order, in one transaction.
 
     A report that was heard before, or that agrees with the books, changes nothing.
 
@@ -163,7 +163,7 @@ def _settle_deposit(order: Order, report: Report, who: str, why: Reason) -> bool
 def _deposit(
     order: Order, verdict: Verdict, report: Report, reference: str, position: Position, who: str, why: Reason
 ) -> bool:
-    """Do what a verdict on one payment says; True if anything changed."""
+    """Apply the verdict on one payment; True if anything changed."""
     if report.state is State.FAILED and report.returned and position.books in (Books.AWAITED, Books.LATE):
         Order.update(channel_reference=reference).where(Order.id == order.id).execute()  # its notice may still come
     if verdict == NONE:

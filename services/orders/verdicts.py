@@ -28,7 +28,7 @@ from services.ledger.postings import HOLD_AGAIN, RELEASE_AGAIN, SPEND_AGAIN
 
 
 class Books(Enum):
-    """Where the books have one payment of a deposit, or the money of a withdrawal."""
+    """The state in the books of one payment of a deposit, or of a withdrawal's money."""
 
     # Deposits
     AWAITED = auto()  # not on record, and the order waits for it

@@ -1,4 +1,4 @@
-"""What every service process needs: clock, storage health, files, rate limits, logs, workers, counters.
+"""The basics of a service process: clock, storage health, files, rate limits, logs, workers, counters.
 
 It knows nothing of orders and imports no other package of services.
 """

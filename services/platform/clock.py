@@ -53,7 +53,7 @@ class Clock:
         return self._stretches[-1].offset - self._stretches[0].offset
 
     def is_heeded(self) -> bool:
-        """Has every jump been acted on, as far as anybody watches the clock?"""
+        """Whether every clock change has been handled, if there is a watch."""
         self.look()
         return self.heeded in (None, self.moved)
 

@@ -32,7 +32,7 @@ def fsync(path: Path) -> None:
 
 
 def give_to_owner_of(like: Path, path: Path) -> None:
-    """Where root works for the service's user, the file becomes that user's."""
+    """If root acts for the service's user, give the file to that user."""
     if os.geteuid() == 0:
         owner = like.stat()
         os.chown(path, owner.st_uid, owner.st_gid)

@@ -18,7 +18,7 @@ from services.platform import heartbeats, storage_health
 
 @dataclass(frozen=True)
 class Job:
-    """What runs, and how often.
+    """A job and its interval.
 
     Args:
         seconds: from one run to the next.

@@ -77,7 +77,7 @@ class _Trial:
         self._thread: threading.Thread | None = None
 
     def __call__(self) -> Fault | None:
-        """What keeps the database from being written, if anything, by the last trial that has ended."""
+        """The fault that prevents writing, if any, by the last write probe."""
         with self._lock:
             running = self._thread is not None and self._thread.is_alive()
             if not running and time.monotonic() - self._at >= FRESH:

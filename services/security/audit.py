@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Actor:
-    """Who does something in the console, and from which address."""
+    """A console user and their IP address."""
 
     name: str
     address: str = ""
@@ -38,7 +38,7 @@ def changes(
     after: Mapping[str, str],
     masks: Mapping[str, Callable[[str], str]] = MappingProxyType({}),
 ) -> str:
-    """What a form changes, for an entry's detail: `name: Shop -> New shop; enabled: yes -> no`.
+    """The changes by a form, for an entry's detail: `name: Shop -> New shop; enabled: yes -> no`.
 
     Args:
         masks: by name, what makes of a value what may be read by everybody.

@@ -146,7 +146,7 @@ def _write(file: Path, keys: list[str]) -> None:
 
 
 def _begun(ring: Ring) -> bool:
-    """Did an earlier rotation add the first key, and not get through?"""
+    """Whether an earlier rotation added the first key but did not finish."""
     first = Ring(ring.keys[0])
     return len(ring.keys) > 1 and any(
         not _opens(first, token) for column in COLUMNS for step in batches(column) for _, token in step

@@ -85,7 +85,7 @@ class Call:
 
 
 def is_fresh(timestamp: int) -> bool:
-    """Is it within the window; and if the clock was set back, not of a time whose nonces are forgotten already?"""
+    """Whether it is within the window and, after the clock was set back, not from a time whose nonces were dropped."""
     if abs(int(time.time()) - timestamp) > WINDOW:
         return False
     clock.seen().use()
@@ -134,7 +134,7 @@ def _keep(spent: list[tuple[int, str]]) -> list[bool]:
 
 
 def earlier(call: Call) -> IdempotencyKey | None:
-    """What an earlier request with this Idempotency-Key left.
+    """Return the record of an earlier request with this Idempotency-Key.
 
     Raises:
         ApiError: Code.IDEMPOTENCY_KEY_REUSED, it had another payload; Code.REQUEST_IN_PROGRESS, it is still running.

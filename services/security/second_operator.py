@@ -20,12 +20,12 @@ ALONE = "from the command line, without a second operator"
 
 
 def is_above(fen: int) -> bool:
-    """Is this amount one that two operators must pay out?"""
+    """Whether a payout of this amount needs two operators."""
     return 0 < current().settings.second_operator_above < fen
 
 
 def is_needed(order: Order, amount: int | None = None) -> bool:
-    """Do two operators have to pay out this order, or this amount of it in fen?"""
+    """Whether the payout of this order, or of this amount in fen, needs two operators."""
     return not order.is_buy and (is_above(order.amount) or is_above(amount or 0))
 
 

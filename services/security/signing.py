@@ -44,7 +44,7 @@ def sign(secret: str, text: str) -> str:
 
 
 def holds(signature: str, secrets: Iterable[str], text: str) -> bool:
-    """Is `signature` that of `text` under one of the secrets? Compared in constant time."""
+    """Whether `signature` is that of `text` under one of the secrets, compared in constant time."""
     given = signature.encode()
     return any(hmac.compare_digest(sign(secret, text).encode(), given) for secret in secrets)
 
@@ -61,6 +61,6 @@ def sign_webhook(secrets: Iterable[str], webhook_id: str, timestamp: int, body: 
 
 
 def webhook_holds(header: str, secrets: Iterable[str], webhook_id: str, timestamp: int, body: str) -> bool:
-    """Does one of the signatures in the header fit one of the secrets?"""
+    """Whether one of the signatures in the header matches one of the secrets."""
     expected = sign_webhook(secrets, webhook_id, timestamp, body).split()
     return any(hmac.compare_digest(own.encode(), given.encode()) for own in expected for given in header.split())

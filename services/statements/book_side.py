@@ -1,4 +1,4 @@
-"""What is on record here about a statement: the orders of its lines, and whose money moved here in its days."""
+"""The books' side of a statement: the orders of its lines, and all orders with postings on its days."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Days:
         return int(order.createtime) if self.by_creation else at
 
     def have(self, order: Order, at: int) -> bool:
-        """Are these days those of what happened to the order at that time?"""
+        """Whether that time is within these days."""
         return self.since <= self.moment(order, at) < self.until
 
     def neighbour(self, order: Order, at: int) -> int:
@@ -62,7 +62,7 @@ class Days:
         return -1 if moment < self.since + EDGE else 1 if moment >= self.until - EDGE - late else 0
 
     def around(self, at: Any) -> Any:
-        """What holds of rows of these days and of their edges, if this column says when something happened."""
+        """The condition for rows of these days, with their margins, by a column with a time."""
         column = Order.createtime if self.by_creation else at
         return (column >= self.since - EDGE) & (column < self.until + EDGE)
 
@@ -84,27 +84,27 @@ class Record:
 
     @property
     def is_booked(self) -> bool:
-        """Is the order's own money in the books, or about to be?"""
+        """Whether the order's money is in the books, or about to be."""
         return self.order.status in BOOKED[self.order.order_type]
 
     @property
     def was_taken_back(self) -> bool:
-        """Did the channel confirm the deposit's money, and take it back before it was credited?"""
+        """Whether the channel confirmed the deposit and refunded it before it was credited."""
         moved = self.moved_at or self.moved_elsewhen
         return bool(self.order.is_buy and self.order.status == CANCELLED and moved)
 
     @property
     def may_have_moved(self) -> bool:
-        """Is it booked, or a deposit that the channel may have taken back?"""
+        """Whether it is booked, or a deposit that the channel may have refunded."""
         return self.is_booked or bool(self.order.is_buy and self.order.status == CANCELLED)
 
     @property
     def is_counted(self) -> bool:
-        """Did its own money move here, of a cancelled withdrawal after all?"""
+        """Whether its money was posted; for a cancelled withdrawal, after all."""
         return self.order.is_buy or self.order.status != CANCELLED or self.left_on(AVAILABLE, HELD) < 0
 
     def left_on(self, *kinds: str) -> int:
-        """What the postings left on accounts of these kinds, in fen."""
+        """The sum of the postings on accounts of these kinds, in fen."""
         return sum(self.postings.get(kind, 0) for kind in kinds)
 
 
@@ -124,14 +124,14 @@ class Recorded:
 
 
 def fee_of(order: Order, amount: int, fee_rate: int | None) -> int | None:
-    """What the channel should have kept of this amount (fen): of deposits a rate, of withdrawals what was stored."""
+    """The channel's expected fee on this amount, in fen: a rate of deposits, the stored fee of withdrawals."""
     if not order.is_buy:
         return order.channel_amount
     return None if fee_rate is None else apply_rate(amount, fee_rate)
 
 
 def recorded(channel: Channel, lines: list[Line], days: Days, types: Collection[int], fee_rate: int | None) -> Recorded:
-    """What is on record as of one moment; it holds no lock that would keep anybody from writing.
+    """Read the books as of one moment, without a lock against writing.
 
     Args:
         days: of the statement.
@@ -191,7 +191,7 @@ def _complete(records: dict[int, Record]) -> None:
 
 
 def _posted(rows: list[int]) -> Iterator[Any]:
-    """What these orders' postings left on accounts of their merchants, by `kind`: `total`, in fen."""
+    """The sums of these orders' postings on accounts of their merchants, by `kind`: `total`, in fen."""
     entries = Order.select(Order.id, LedgerAccount.kind.alias("kind"), fn.SUM(Entry.amount).alias("total"))
     entries = entries.join(Posting, on=(Posting.order == Order.id)).join(Entry, on=(Entry.posting == Posting.id))
     entries = entries.join(LedgerAccount, on=(Entry.account == LedgerAccount.id))

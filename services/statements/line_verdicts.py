@@ -1,4 +1,4 @@
-"""What the table of verdicts says of a statement's lines about one payment."""
+"""The verdict on a statement's lines about one payment, by the table of verdicts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from services.statements.parse import FAILED
 
 
 def agrees(payment: Payment) -> bool:
-    """Do the lines about this payment call for nothing, as if the channel had reported what they leave of it?"""
+    """Whether the lines about this payment agree with the books, as a report of their sum would."""
     gross, back = gross_of(payment), sum(abs(line.amount) for line in payment.back)
     if payment.received and back > gross:
         return False
@@ -24,12 +24,12 @@ def agrees(payment: Payment) -> bool:
 
 
 def gross_of(payment: Payment) -> int:
-    """What moved in all, in fen. A payment that no line is of is in another statement, as it is on record."""
+    """The total amount in fen. A payment without a line is in another statement, with its recorded amount."""
     return sum(abs(line.amount) for line in payment.paid) if payment.paid else payment.received
 
 
 def _verdict(payment: Payment, position: Position, gross: int, back: int) -> Verdict:
-    """What the table of verdicts says, as if the channel had reported what these lines leave of the payment."""
+    """The verdict on a report of the sum of these lines."""
     order = payment.record.order
     if any(line.state == FAILED for line in payment.back):
         back = gross
@@ -52,14 +52,14 @@ def _calls_for_nothing(position: Position, verdict: Verdict) -> bool:
 
 
 def is_booked(payment: Payment) -> bool:
-    """Do the books count the money of the order?"""
+    """Whether the books have the order's money."""
     if payment.record.order.is_buy:
         return payment.record.is_booked
     return payment.position.books in (Books.SPENT, Books.SPENT_TWICE)
 
 
 def _bounced(payment: Payment) -> bool:
-    """Do the books know that this payout came back?"""
+    """Whether the books have the return of this payout."""
     ends = {(REVERSED, CREDIT), (PAYOUT_CONFLICT, BOUNCED)}
     about = payment.record.exceptions if payment.is_own else payment.position.exceptions
     return any((each.kind, each.resolution) in ends for each in about)

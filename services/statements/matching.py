@@ -34,7 +34,7 @@ class Payment:
 
     @property
     def least(self) -> int:
-        """What the channel must have of it."""
+        """The amount that the channel must have."""
         return max(self.position.least, 0)
 
     @property
@@ -63,7 +63,7 @@ def payments_of(record: Record, lines: list[Line]) -> list[Payment]:
 
 
 def went(record: Record, line: Line) -> str:
-    """What a line says of the money; without a status, a negative amount is a deposit's that went back."""
+    """The meaning of a line; without a status, a negative amount is a refund of a deposit."""
     return REFUNDED if line.state == PAID and line.amount < 0 and record.order.is_buy else line.state
 
 
@@ -73,7 +73,7 @@ def day_of(at: int) -> date:
 
 
 def is_of_another_day(payment: Payment, line: Line) -> bool:
-    """Was the order's own money booked on another day than this line's, and does no number say that it is that?"""
+    """Whether the order's money was booked on another day than this line's and has no matching number."""
     moved, known = payment.record.moved_elsewhen, line.reference and line.reference == payment.reference
     if known or not payment.is_own or moved is None or line.time is None:
         return False
@@ -109,7 +109,7 @@ def _payouts(record: Record) -> Iterator[Payment]:
 
 
 def _position(record: Record, reference: str) -> Position:
-    """Where the books have the payment with this number."""
+    """The state in the books of the payment with this number."""
     if record.order.is_buy:
         return positions.of_deposit(record.order, reference, record.exceptions)
     kept = [each for each in record.exceptions if (each.kind, each.resolution) != (PAYOUT_CONFLICT, CANCEL)]

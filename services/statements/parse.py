@@ -133,7 +133,7 @@ def _data(rows: Iterator[Row], header: list[str], number: int) -> Iterator[Row]:
 
 
 def _sums_up(cells: list[str], header: list[str], number: int) -> bool:
-    """Is it no line of an order, whose number would be there?"""
+    """Whether the line is not about an order, which would have a number."""
     return len(cells) != len(header) or not cells[number] or not cells[number].isascii()
 
 
@@ -159,7 +159,7 @@ class _Reader:
         }
 
     def lines(self, at: int, cells: list[str]) -> Iterator[Line]:
-        """What one line says: one payment or refund, or both. Raises OperatorError, naming it and the column."""
+        """Read one line: a payment, a refund, or both. Raises OperatorError, naming the line and the column."""
         more = len(cells) - self._width
         if "text" in self._places and more > 0:
             text = self._places["text"]
@@ -186,7 +186,7 @@ class _Reader:
             yield replace(line, state=REFUNDED, amount=line.amount if back >= whole else back, fee=0)
 
     def _value(self, name: str, at: int, cells: list[str]) -> Any:
-        """What a column says; None where the file has no such column."""
+        """The value in a column; None if the file does not have it."""
         if name not in self._places:
             return None
         try:
@@ -211,7 +211,7 @@ def _number(text: str) -> str:
 
 
 def _split(text: str) -> tuple[bool, str]:
-    """Is it negative, and what is it without sign and separators?"""
+    """Return whether it is negative, and the text without sign and separators."""
     found = _AMOUNT.fullmatch(text)
     if not found:
         raise ValueError(f"no amount in yuan: {text[:40]!r}")

@@ -129,7 +129,7 @@ def _not_there(payment: Payment, days: Days) -> Iterator[Difference]:
 
 
 def _moved(payment: Payment) -> tuple[str, int]:
-    """What happened to money that some line should be about, and when; 0 if nothing did."""
+    """The time of the event that should have a line; 0 if there was none."""
     for each in payment.position.open:
         if each.kind == REVERSED:
             return "reported here as reversed", int(each.createtime)
@@ -143,7 +143,7 @@ def _moved(payment: Payment) -> tuple[str, int]:
 
 
 def _judged(payment: Payment, fee_rate: int | None) -> Iterator[Difference]:
-    """Where the lines about one payment differ from where the books have it."""
+    """The differences between the lines about one payment and the books."""
     for line in payment.paid:
         expected = fee_of(payment.record.order, abs(line.amount), fee_rate)
         if line.fee is not None and expected is not None and line.fee != expected:
@@ -184,7 +184,7 @@ def _against(payment: Payment) -> Iterator[Difference]:
 
 
 def _knows_of_refund(payment: Payment) -> bool:
-    """Do the books know that money of this payment went back, or may have?"""
+    """Whether the books have a certain or possible refund of this payment."""
     return payment.least < payment.received or any(each.kind == REVERSED for each in payment.position.exceptions)
 
 

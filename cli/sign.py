@@ -51,30 +51,29 @@ def _view(told: Explanation) -> dict[str, Any]:
         "holds": told.holds,
         "mistakes": [of_mistake(mistake) for mistake in told.mistakes],
         "string_to_sign": told.text,
-        "lines": [{"line": n, "text": text, "from": place} for n, (text, place) in enumerate(_placed(told), 1)],
+        "lines": [
+            {"line": number, "text": text, "from": leaf.place if leaf else "address"}
+            for number, (text, leaf) in enumerate(told.lines, 1)
+        ],
         "left_out": [{"path": leaf.path, "from": leaf.place, "why": leaf.left_out} for leaf in told.left_out],
         "signature": told.signature,
         "their_signature": told.given,
         "their_text": told.their_text,
         "differences": [
             {
-                "state": each.row.state,
-                "line": each.row.number,
-                "server": each.row.ours,
-                "their_line": each.row.their_number,
-                "theirs": each.row.theirs,
+                "state": each.state,
+                "line": each.number,
+                "server": each.ours,
+                "their_line": each.their_number,
+                "theirs": each.theirs,
                 "mistake": of_mistake(each.mistake),
             }
             for each in told.rows
-            if each.row.state != SAME
+            if each.state != SAME
         ],
         "first_difference": vars(told.first) if told.first else None,
         "checks": [{"good": check.good, "text": str(check)} for check in told.checks],
     }
-
-
-def _placed(told: Explanation) -> list[tuple[str, str]]:
-    return [(text, leaf.place if leaf else "address") for text, leaf in told.lines]
 
 
 def _char(char: str) -> str:

@@ -64,7 +64,7 @@ def _keys(api_key: str) -> Keys:
 
 
 def _said(said: Said) -> str:
-    return gettext(said.text, **dict(said.values))
+    return gettext(said.text, **said.values)
 
 
 def _char(char: str) -> str:

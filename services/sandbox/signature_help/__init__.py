@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from models.tables.merchant import Merchant
@@ -30,19 +30,11 @@ class Said:
     """A sentence with `%(name)s` in it, and what stands there: apart, so that it can be said in another language."""
 
     text: str
-    values: tuple[tuple[str, Any], ...] = ()
     good: bool = True
+    values: dict[str, Any] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        return self.text % dict(self.values) if self.values else self.text
-
-
-@dataclass(frozen=True)
-class Compared:
-    """A row of two texts, with the mistake that alone makes this line, where one does."""
-
-    row: Row
-    mistake: Mistake | None = None
+        return self.text % self.values
 
 
 @dataclass(frozen=True)
@@ -66,7 +58,7 @@ class Explanation:
     verdict: Said = Said("")
     mistakes: tuple[Mistake, ...] = ()
     their_text: str | None = None
-    rows: tuple[Compared, ...] = ()
+    rows: tuple[Row, ...] = ()
     first: FirstDifference | None = None
     checks: tuple[Said, ...] = ()
 
@@ -139,29 +131,28 @@ def _lines(received: Received) -> tuple[tuple[str, Leaf | None], ...]:
 
 # --- which mistake
 
-_REFUSED = Said(N_("This request is refused before its signature is looked at."), good=False)
+_REFUSED = Said(N_("This request is refused before its signature is looked at."), False)
 _NOTHING = Said(N_("This is the text that the server signs."))
 _NO_SIGNATURE = Said(N_("The request carries no signature."))
 _HOLDS = Said(N_("The signature holds."))
 _SAME_TEXT = Said(N_("Your text is the server's, character by character."))
 _SAME_BUT = Said(
-    N_("Your text is the server's, but the signature is not of it: the secret is another, or the bytes are."),
-    good=False,
+    N_("Your text is the server's, but the signature is not of it: the secret is another, or the bytes are."), False
 )
-_FOUND = Said(N_("This signature is what you get if"), good=False)
-_FOUND_TEXT = Said(N_("This text is what you get if"), good=False)
-_TEXT_DIFFERS = Said(N_("The texts differ; each line says how."), good=False)
+_FOUND = Said(N_("This signature is what you get if"), False)
+_FOUND_TEXT = Said(N_("This text is what you get if"), False)
+_TEXT_DIFFERS = Said(N_("The texts differ; each line says how."), False)
 _OF_THIS_TEXT = Said(N_("The signature that came is that of your text."))
 _NOT_OF_IT = Said(
     N_("The signature that came is not that of your text: the secret is another, too, or it is of another request."),
-    good=False,
+    False,
 )
 _UNKNOWN = Said(
     N_(
         "No known mistake gives this signature. Compare the text that your code signs with the server's: "
         "the first line that differs is the mistake. If none differs, the secret does."
     ),
-    good=False,
+    False,
 )
 
 
@@ -174,7 +165,7 @@ def _judged(plain: Explanation, received: Received, keys: Keys, theirs: str | No
         return replace(told, holds=False if able else None)
     if not able:
         return replace(plain, verdict=_NOTHING if plain.given else _NO_SIGNATURE)
-    mistakes, text = finding.by_signature(received, keys, plain.given) or ((), None)
+    mistakes, text = finding.by_signature(received, keys, plain.given)
     return replace(plain, holds=False, verdict=_FOUND if mistakes else _UNKNOWN, mistakes=mistakes, their_text=text)
 
 
@@ -207,48 +198,41 @@ def _compared(judged: Explanation, received: Received) -> Explanation:
     theirs = judged.their_text
     if theirs is None or theirs == judged.text:
         return judged
-    rows = comparing.rows(judged.text, theirs)
-    compared = tuple(map(Compared, rows, finding.of_rows(rows, received)))
-    return replace(judged, rows=compared, first=comparing.first_difference(judged.text, theirs))
+    rows = finding.with_mistakes(comparing.rows(judged.text, theirs), received)
+    return replace(judged, rows=tuple(rows), first=comparing.first_difference(judged.text, theirs))
 
 
 # --- what else is looked at
 
 
 def _checks(received: Received, given: str, keys: Keys, now: float) -> Iterator[Said]:
+    in_query = {leaf.path for leaf in received.leaves if leaf.place != BODY}
     for name in AUTH:
         if not received.auth(name) and not (name == "signature" and given):
-            elsewhere = any(leaf.path == name and leaf.place != BODY for leaf in received.leaves)
-            yield Said(_IN_QUERY if elsewhere else _MISSING, (("name", name),), good=False)
+            yield Said(_IN_QUERY if name in in_query else _MISSING, False, {"name": name})
     if keys.api_key and received.auth("api_key") not in ("", keys.api_key):
-        yield Said(
-            N_("the secret used is that of the api_key %(key)s, not of this one"), (("key", keys.api_key),), False
-        )
-    yield from _time_check(received.auth("timestamp"), now)
+        yield Said(N_("the secret used is that of the api_key %(key)s, not of this one"), False, {"key": keys.api_key})
+    if stamp := received.auth("timestamp"):
+        yield _time_check(stamp, now)
     if (nonce := received.auth("nonce")) and not re.fullmatch(NONCE, nonce):
-        yield Said(N_("nonce must be a text of 8 to 64 of A-Z a-z 0-9 _ . -"), good=False)
+        yield Said(N_("nonce must be a text of 8 to 64 of A-Z a-z 0-9 _ . -"), False)
     if given and not re.fullmatch("[0-9a-f]{64}", given):
-        yield Said(N_("signature must be 64 lowercase hex digits"), good=False)
+        yield Said(N_("signature must be 64 lowercase hex digits"), False)
 
 
 _MISSING = N_("%(name)s is missing, or is no text")
 _IN_QUERY = N_("%(name)s stands in the query string: this endpoint takes it from the body only")
 
 
-def _time_check(stamp: str, now: float) -> Iterator[Said]:
-    if not stamp:
-        return
-    if not re.fullmatch("[0-9]{1,12}", stamp):
-        is_long = stamp.isascii() and stamp.isdigit()
-        yield Said(_IN_MILLISECONDS if is_long else N_("timestamp must be a whole number of seconds"), good=False)
-        return
-    off = int(now) - int(stamp)
-    if abs(off) > WINDOW:
-        text = N_("timestamp is %(seconds)s s behind the server's clock: at most 300 are allowed")
-        ahead = N_("timestamp is %(seconds)s s ahead of the server's clock: at most 300 are allowed")
-        yield Said(text if off > 0 else ahead, (("seconds", abs(off)),), good=False)
-    else:
-        yield Said(N_("timestamp is %(seconds)s s off the server's clock: good"), (("seconds", abs(off)),))
-
-
-_IN_MILLISECONDS = N_("timestamp is in milliseconds: it must be in seconds")
+def _time_check(stamp: str, now: float) -> Said:
+    if not re.fullmatch("[0-9]+", stamp):
+        return Said(N_("timestamp must be a whole number of seconds"), False)
+    if len(stamp) > 12:
+        return Said(N_("timestamp is in milliseconds: it must be in seconds"), False)
+    behind = int(now) - int(stamp)
+    text, is_good = N_("timestamp is %(seconds)s s off the server's clock: good"), True
+    if abs(behind) > WINDOW:
+        late = N_("timestamp is %(seconds)s s behind the server's clock: at most 300 are allowed")
+        early = N_("timestamp is %(seconds)s s ahead of the server's clock: at most 300 are allowed")
+        text, is_good = late if behind > 0 else early, False
+    return Said(text, is_good, {"seconds": abs(behind)})

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import hmac
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
@@ -18,27 +18,28 @@ MOST_VALUES = 500  # of a request on which mistakes are tried
 MOST_IN_PAIRS, LONGEST_IN_PAIRS = 60, 8192  # values and characters of one on which they are tried two at a time
 MOST_ROWS = 300  # above it no single line is looked into
 
-Found = tuple[tuple[Mistake, ...], str]  # together they give this text
+Alone = tuple[Mistake, Callable[..., Any], str]  # a mistake, the way it is made, and the text that it gives
 
 
-def _alone(received: Received, in_text_only: bool) -> Iterator[tuple[Mistake, Any, str]]:
-    """Each way to make each mistake, with the text that it gives; none that changes nothing of this request's."""
+def _alone(received: Received) -> Iterator[Alone]:
+    """Each way to make each mistake, but for those that change nothing of this request's."""
     if len(received.leaves) > MOST_VALUES:
         return
     right = Recipe().text(received)
     for mistake in MISTAKES:
-        if mistake.in_text or not in_text_only:
-            for way in mistake.ways(received):
-                text = Recipe(**{mistake.step: way}).text(received) if mistake.in_text else right
-                if not mistake.in_text or text != right:
-                    yield mistake, way, text
+        for way in mistake.ways:
+            text = Recipe(**{mistake.step: way}).text(received) if mistake.in_text else right
+            if not mistake.in_text or text != right:
+                yield mistake, way, text
 
 
-def _tried(received: Received, in_text_only: bool = False) -> Iterator[tuple[tuple[Mistake, ...], Recipe, str]]:
+def _in_text(received: Received) -> list[Alone]:
+    return [each for each in _alone(received) if each[0].in_text]
+
+
+def _tried(received: Received, alone: list[Alone]) -> Iterator[tuple[tuple[Mistake, ...], Recipe, str]]:
     """Each mistake alone, then two at a time, with the text that they give."""
-    alone = []
-    for mistake, way, text in _alone(received, in_text_only):
-        alone.append((mistake, way, text))
+    for mistake, way, text in alone:
         yield (mistake,), Recipe(**{mistake.step: way}), text
     if len(received.leaves) > MOST_IN_PAIRS or sum(len(leaf.text) for leaf in received.leaves) > LONGEST_IN_PAIRS:
         return
@@ -50,37 +51,34 @@ def _tried(received: Received, in_text_only: bool = False) -> Iterator[tuple[tup
 
 def by_text(received: Received, theirs: str) -> tuple[Mistake, ...]:
     """The mistakes that together give exactly this text; none where none do."""
-    return next((mistakes for mistakes, _, text in _tried(received, in_text_only=True) if text == theirs), ())
+    tried = _tried(received, _in_text(received))
+    return next((mistakes for mistakes, _, text in tried if text == theirs), ())
 
 
-def by_signature(received: Received, keys: Keys, given: str) -> Found | None:
-    """The mistakes that together give exactly this signature."""
-    sought = given.encode()
-    for mistakes, recipe, text in _tried(received):
-        if any(hmac.compare_digest(made.encode(), sought) for made in recipe.signatures(received, text, keys)):
+def by_signature(received: Received, keys: Keys, given: str) -> tuple[tuple[Mistake, ...], str | None]:
+    """The mistakes that together give exactly this signature, and the text that they give; none where none do."""
+    for mistakes, recipe, text in _tried(received, list(_alone(received))):
+        if given in recipe.signatures(received, text, keys):
             return mistakes, text
-    return None
+    return (), None
 
 
 def of_signing(received: Received, keys: Keys, given: str, theirs: str) -> Mistake | None:
     """The mistake by which this text was made into this signature."""
-    sought = given.encode()
-    for mistake, way, _ in _alone(received, in_text_only=False):
-        if not mistake.in_text:
-            made = Recipe(**{mistake.step: way}).signatures(received, theirs, keys)
-            if any(hmac.compare_digest(one.encode(), sought) for one in made):
-                return mistake
+    for mistake, way, _ in _alone(received):
+        if not mistake.in_text and given in Recipe(**{mistake.step: way}).signatures(received, theirs, keys):
+            return mistake
     return None
 
 
-def of_rows(rows: list[Row], received: Received) -> list[Mistake | None]:
-    """For each row of two texts the mistake that alone makes this difference."""
+def with_mistakes(rows: list[Row], received: Received) -> list[Row]:
+    """The rows of two texts, each with the mistake that alone makes its difference."""
     if len(rows) > MOST_ROWS:
-        return [None] * len(rows)
-    made = [(mistake, text.split("\n")) for mistake, _, text in _alone(received, in_text_only=True)]
+        return rows
+    made = [(mistake, text.split("\n")) for mistake, _, text in _in_text(received)]
     tried = [(mistake, lines, comparing.paths(lines)) for mistake, lines in made]
     order = _order([row.path for row in sorted(rows, key=lambda row: row.their_number or 0) if row.their_number], tried)
-    return [order if row.state == comparing.MOVED else _of_row(row, tried) for row in rows]
+    return [replace(row, mistake=order if row.state == comparing.MOVED else _of_row(row, tried)) for row in rows]
 
 
 def _order(theirs: list[str], tried: list[tuple[Mistake, list[str], list[str]]]) -> Mistake | None:

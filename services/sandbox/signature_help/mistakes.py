@@ -6,18 +6,14 @@ text or the signature that came.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from services.errors import N_
 from services.sandbox.signature_help import wrong_steps as steps
 from services.sandbox.signature_help import wrong_values as values
-from services.sandbox.signature_help.received import Received
 from services.sandbox.signature_help.recipe import in_hex
-
-TEXT_STEPS = ("fields", "value", "order", "first", "join")  # what makes the text; the others make the signature
-Ways = Callable[[Received], Iterable[Any]]
 
 
 @dataclass(frozen=True)
@@ -28,16 +24,12 @@ class Mistake:
     step: str
     what: str
     cure: str
-    ways: Ways
+    ways: Sequence[Callable[..., Any]]
 
     @property
     def in_text(self) -> bool:
         """Does it change the string to sign?"""
-        return self.step in TEXT_STEPS
-
-
-def _always(*ways: Any) -> Ways:
-    return lambda received: ways
+        return self.step not in ("key", "digest")
 
 
 MISTAKES = (
@@ -46,207 +38,210 @@ MISTAKES = (
         "join",
         N_("the text ends with a newline"),
         N_("Nothing follows the last line. In a shell, echo ends it with a newline; printf does not."),
-        _always(
+        [
             steps.joined("\n", "\n"),
             steps.joined("\r\n", "\r\n"),
             steps.joined("\n", "\r\n"),
             steps.joined("\n", "\n\n"),
-        ),
+        ],
     ),
     Mistake(
         "path",
         "first",
         N_("the path of the address stands in line 1"),
         N_("Line 1 is only the endpoint's name, such as createOrder."),
-        _always(*steps.paths),
+        steps.PATHS,
     ),
     Mistake(
         "no_endpoint",
         "first",
         N_("line 1, the endpoint's name, is missing"),
         N_("Put the endpoint's name before the sorted lines."),
-        _always(lambda received: []),
+        [lambda received: []],
     ),
     Mistake(
         "other_endpoint",
         "first",
         N_("another endpoint's name is signed"),
         N_("Sign the name of the endpoint that is called, written as in its address."),
-        steps.other_endpoints,
+        steps.OTHER_ENDPOINTS,
     ),
     Mistake(
         "blank_signed",
         "fields",
         N_("empty or null values are signed"),
         N_("Leave them out of the text; they may stay in the body."),
-        _always(*steps.blanks),
+        steps.BLANKS,
     ),
     Mistake(
         "query_left_out",
         "fields",
         N_("the query parameters are left out"),
         N_("Sign them, decoded, with the body's."),
-        _always(steps.without_query),
+        [steps.without_query],
     ),
     Mistake(
         "unsorted",
         "order",
         N_("the lines stand in the order in which they are sent, or backwards"),
         N_("Sort by path, by bytes."),
-        _always(steps.as_sent, steps.backwards),
+        steps.UNSORTED,
     ),
     Mistake(
         "sorted_otherwise",
         "order",
         N_("finished lines are sorted, or they are sorted by the rules of a language"),
         N_("Sort by path alone, by bytes (LC_ALL=C)."),
-        _always(steps.whole_lines, steps.ignoring_case, steps.letters_first, steps.by_levels, steps.numbers_as_numbers),
+        steps.SORTED_OTHERWISE,
     ),
     Mistake(
         "number",
         "value",
         N_("a number is signed in other digits than are sent"),
         N_('Send amounts as strings, such as "12.50", and sign that very text.'),
-        _always(*values.NUMBERS),
+        values.NUMBERS,
     ),
     Mistake(
         "percent",
         "value",
         N_("values are signed URL-encoded (percent-encoded)"),
         N_("Sign the characters themselves, in UTF-8."),
-        _always(*values.PERCENT),
+        values.PERCENT,
     ),
     Mistake(
         "escaped",
         "value",
         N_("values are signed as they are escaped in JSON, such as \\u5f20"),
         N_("Sign the characters themselves, in UTF-8."),
-        _always(*values.ESCAPED),
+        values.ESCAPED,
     ),
     Mistake(
         "quoted",
         "value",
         N_("texts are signed with their quotation marks"),
         N_("Sign a text as it is, without quotation marks."),
-        _always(*values.QUOTED),
+        values.QUOTED,
     ),
     Mistake(
         "boolean",
         "value",
         N_("true and false are written otherwise"),
         N_("They are the words true and false, in lower case."),
-        _always(*values.BOOLEANS),
+        values.BOOLEANS,
     ),
     Mistake(
         "trimmed",
         "value",
         N_("spaces around a value are cut off before it is signed"),
         N_("Sign the very value that is sent."),
-        _always(*values.TRIMMED),
+        values.TRIMMED,
     ),
     Mistake(
         "time_taken_twice",
         "value",
         N_("another timestamp is signed than is sent"),
         N_("Take the time once, in seconds, and both sign and send it."),
-        _always(*values.TIMES),
+        values.TIMES,
     ),
     Mistake(
         "nesting",
         "fields",
         N_("objects and arrays are not flattened as the rule says"),
         N_("Join nested names by a dot; number array items from 0."),
-        lambda received: values.unflattened(received),
+        values.UNFLATTENED,
     ),
     Mistake(
         "left_out",
         "fields",
         N_("a value that is sent is not signed"),
         N_("Sign all that is sent but the signature: api_key, timestamp and nonce, too."),
-        steps.one_left_out,
+        steps.LEFT_OUT,
     ),
     Mistake(
         "signature_signed",
         "fields",
         N_("the signature itself is in the text"),
         N_("Sign before the signature is added, or leave it out."),
-        _always(steps.with_empty_signature, steps.with_signature),
+        [steps.with_empty_signature, steps.with_signature],
     ),
     Mistake(
         "line_ends",
         "join",
         N_("the lines are joined by something else than a newline"),
         N_("Join them by one newline character, \\n, and nothing else."),
-        _always(*(steps.joined(separator) for separator in ("\r\n", "&", "\\n", "", " ", ",", "|", "\r"))),
+        [steps.joined(separator) for separator in ("\r\n", "&", "\\n", "", " ", ",", "|", "\r")],
     ),
     Mistake(
         "json_signed",
         "join",
         N_("the JSON is signed instead of lines"),
         N_("Make the string to sign of lines, as the rule says."),
-        _always(steps.raw_body, steps.body_under_name, *steps.bodies),
+        steps.BODIES,
     ),
     Mistake(
         "callback_secret",
         "key",
         N_("the callback secret is used"),
         N_("Requests use the API secret, not the one that begins with whsec_."),
-        _always(steps.callback_secret),
+        [steps.callback_secret],
     ),
     Mistake(
         "ended_secret",
         "key",
         N_("an old secret is used that has ended"),
         N_("Use the secret that was shown when it was rotated."),
-        _always(steps.ended),
+        [steps.ended],
     ),
     Mistake(
         "secret_misread",
         "key",
         N_("the secret is used with a space, newline or quotation mark, or decoded"),
         N_("Use the secret's own characters as the key: nothing added, nothing decoded."),
-        _always(steps.misread),
+        [steps.misread],
     ),
     Mistake(
         "no_secret",
         "key",
         N_("the api_key, or nothing, is used as the secret"),
         N_("The key is the API secret."),
-        _always(steps.own_name),
+        [steps.own_name],
     ),
     Mistake(
         "upper_case",
         "digest",
         N_("the signature is written in upper case"),
         N_("Write it in lowercase hex digits."),
-        _always(lambda key, text: in_hex(key, text).upper()),
+        [lambda key, text: in_hex(key, text).upper()],
     ),
     Mistake(
         "base64",
         "digest",
         N_("the signature is written in base64"),
         N_("Write it as 64 lowercase hex digits."),
-        _always(steps.in_base64, steps.url_base64, steps.base64_of_hex),
+        [steps.in_base64, steps.url_base64, steps.base64_of_hex],
     ),
     Mistake(
         "prefixed",
         "digest",
         N_("something stands before the signature"),
         N_("Send the 64 hex digits alone."),
-        _always(*steps.prefixes),
+        [
+            steps.prefixed(start)
+            for start in ("sha256=", "v1,", "0x", "(stdin)= ", "SHA2-256(stdin)= ", "HMAC-SHA2-256(stdin)= ")
+        ],
     ),
     Mistake(
         "hash",
         "digest",
         N_("another hash is used, or no HMAC"),
         N_("HMAC-SHA256: the secret is the key, the text the message."),
-        _always(*steps.hashes, steps.swapped),
+        steps.HASHES,
     ),
     Mistake(
         "charset",
         "digest",
         N_("the text is signed in another encoding than UTF-8"),
         N_("Encode the text as UTF-8."),
-        _always(*map(steps.in_charset, ("gbk", "utf-16-le", "utf-16", "utf-8-sig", "latin-1", "ascii"))),
+        [steps.in_charset(name) for name in ("gbk", "utf-16-le", "utf-16", "utf-8-sig", "latin-1", "ascii")],
     ),
 )

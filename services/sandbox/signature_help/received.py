@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl
@@ -14,6 +14,7 @@ from services.errors import N_
 
 ENDPOINTS = ("createOrder", "orderQueryDetail", "orderQueryList", "getPayChannels")
 AUTH_IN_QUERY = ("getPayChannels",)  # where the four parameters may stand in the query string, too
+Name = Callable[[str, str | int], str]  # the path of a value from that of the object or array around it, and its key
 BODY, QUERY = N_("body"), N_("query string")
 WHY_LEFT_OUT = {
     "signature": N_("the signature itself"),
@@ -64,19 +65,17 @@ class Received:
         return value if isinstance(value, str) else ""
 
 
-def _leaves(value: Any, place: str, path: str = "") -> Iterator[Leaf]:
+def _dotted(path: str, key: str | int) -> str:
+    return f"{path}.{key}"
+
+
+def leaves(value: Any, place: str, name: Name = _dotted, path: str = "") -> Iterator[Leaf]:
+    """The values in a value; `name` makes the path of what is nested."""
     if isinstance(value, (dict, list)):
-        for name, item in value.items() if isinstance(value, dict) else enumerate(value):
-            yield from _leaves(item, place, f"{path}.{name}" if path else str(name))
+        for key, item in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from leaves(item, place, name, name(path, key) if path else str(key))
     else:
         yield Leaf(path, value, place)
-
-
-def _raw_values(query: str) -> Iterator[str]:
-    """The values in a query string, undecoded, in its order."""
-    for pair in query.split("&"):
-        if pair:
-            yield pair.partition("=")[2]
 
 
 def read(path: str, body: bytes, query: str) -> Received:
@@ -93,5 +92,6 @@ def read(path: str, body: bytes, query: str) -> Received:
     fields = parse(body) if body or endpoint not in AUTH_IN_QUERY else {}
     pairs = parse_qsl(query, keep_blank_values=True, errors="werkzeug.url_quote")
     asked = parse_query(pairs)
-    in_query = (Leaf(name, value, QUERY, raw) for (name, value), raw in zip(pairs, _raw_values(query), strict=True))
-    return Received(endpoint, path, body.decode(), fields, asked, (*_leaves(fields, BODY), *in_query))
+    undecoded = [pair.partition("=")[2] for pair in query.split("&") if pair]
+    in_query = (Leaf(name, value, QUERY, raw) for (name, value), raw in zip(pairs, undecoded, strict=True))
+    return Received(endpoint, path, body.decode(), fields, asked, (*leaves(fields, BODY), *in_query))

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import unicodedata
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 
 from services.errors import N_
+from services.sandbox.signature_help.mistakes import Mistake
 
 SAME, DIFFERENT, MISSING, EXTRA, MOVED = "same", "different", "missing", "extra", "moved"
 STATES = {
@@ -32,7 +33,10 @@ NAMES = {
 
 @dataclass(frozen=True)
 class Row:
-    """A line of the server's text, of the other one, or of both under one name. Numbers count from 1, None: nowhere."""
+    """A line of the server's text, of the other one, or of both under one name. Numbers count from 1, None: nowhere.
+
+    `mistake` is the one that alone makes this line, if one does.
+    """
 
     state: str
     path: str
@@ -40,6 +44,7 @@ class Row:
     ours: str = ""
     their_number: int | None = None
     theirs: str = ""
+    mistake: Mistake | None = None
 
 
 @dataclass(frozen=True)
@@ -107,11 +112,10 @@ def rows(ours: str, theirs: str) -> list[Row]:
 def _with_moved(found: list[Row]) -> list[Row]:
     """One row for what stands under one name at two places."""
     elsewhere = {row.path: row for row in found if row.state == EXTRA}
-    moved: dict[str, Row] = {}
+    merged = []
     for row in found:
-        if row.state == MISSING and row.path in elsewhere and row.path not in moved:
-            other = elsewhere[row.path]
-            moved[row.path] = Row(MOVED, row.path, row.number, row.ours, other.their_number, other.theirs)
-    merged = [moved[row.path] if row.state == MISSING and row.path in moved else row for row in found]
-    gone = {row.their_number for row in moved.values()}
+        other = elsewhere.pop(row.path, None) if row.state == MISSING else None
+        moved = other and replace(other, state=MOVED, number=row.number, ours=row.ours)
+        merged.append(moved or row)
+    gone = {row.their_number for row in merged if row.state == MOVED}
     return [row for row in merged if row.state != EXTRA or row.their_number not in gone]

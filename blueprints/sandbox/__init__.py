@@ -5,7 +5,7 @@ from flask import Flask
 from blueprints.api.auth import EXPLAINS_SIGNATURES
 from blueprints.sandbox import inbox, recording, simulator
 from blueprints.sandbox.doors import sandbox
-from blueprints.sandbox.signature_help import explain_refused, sandbox_sign
+from blueprints.sandbox.signature_help import explain_refused
 
 __all__ = ["inbox", "mount", "recording", "simulator"]
 
@@ -13,6 +13,5 @@ __all__ = ["inbox", "mount", "recording", "simulator"]
 def mount(app: Flask) -> None:
     """Serve the sandbox."""
     app.register_blueprint(sandbox)
-    app.register_blueprint(sandbox_sign)
     app.extensions[EXPLAINS_SIGNATURES] = explain_refused
     recording.listen(app)

@@ -10,7 +10,7 @@ from flask_babel import gettext
 from marshmallow import ValidationError
 
 from blueprints.api.envelope import ok
-from blueprints.sandbox.doors import done, explained, form_of, sandbox, wants_json
+from blueprints.sandbox.doors import done, form_of, sandbox, wants_json
 from models.tables.order import Order
 from models.tables.outbox import Callback
 from runtime import current
@@ -77,7 +77,6 @@ def show_inbox() -> Any:
         elsewhere=[merchant for merchant in simulator.merchants() if merchant.callback_url != INBOX],
         order_no=order_no,
         url=f"{current().settings.public_url}/sandbox/inbox",
-        demo=current().settings.demo,
         behaviour=now,
         label=gettext(LABELS[now.answer]),
         labels={name: gettext(LABELS[name]) for name in ANSWERS},
@@ -105,14 +104,12 @@ def one(number: int) -> Any:
         tries=inbox().arrivals(webhook_id=arrival.webhook_id),
         why=gettext(arrival.why) if arrival.why else "",
         labels={name: gettext(LABELS[name]) for name in ANSWERS},
-        demo=current().settings.demo,
         order=Order.get_or_none(Order.order_no == arrival.order_no),
         callback=Callback.get_or_none(Callback.webhook_id == arrival.webhook_id),
     )
 
 
 @sandbox.post("/inbox/answers")
-@explained
 def answers() -> Any:
     """Choose what the next callbacks are answered with: `answer`, `times`, `seconds`."""
     behaviour = Behaviour(**form_of(FailureForm()))
@@ -124,7 +121,6 @@ def answers() -> Any:
 
 @sandbox.route("/inbox", methods=["DELETE"])
 @sandbox.post("/inbox/clear")
-@explained
 def clear() -> Any:
     """Forget what came in."""
     inbox().clear()
@@ -132,7 +128,6 @@ def clear() -> Any:
 
 
 @sandbox.post("/inbox/again")
-@explained
 def again() -> Any:
     """Have the service send a callback once more."""
     manual_redelivery.redeliver(form_of(CallbackForm())["webhook_id"])

@@ -8,7 +8,7 @@ from typing import Any
 
 from flask import Flask, Response, request
 
-from blueprints.sandbox.doors import done, explained, sandbox
+from blueprints.sandbox.doors import done, sandbox
 from services.sandbox import recording
 
 CREATE = "/merchant/createOrder"
@@ -33,7 +33,6 @@ def _keep_created(response: Response) -> Response:
 
 
 @sandbox.get("/scenario")
-@explained
 def download() -> Response:
     """The recording as a file that `flask scenario run` takes."""
     text = json.dumps(recording.scenario(), ensure_ascii=False, indent=2)
@@ -42,7 +41,6 @@ def download() -> Response:
 
 
 @sandbox.post("/scenario/new")
-@explained
 def begin() -> Any:
     """Begin a new recording."""
     recording.begin()

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
-from flask import Blueprint, Response, render_template, request
+from flask import render_template, request
 from flask_babel import gettext
 from marshmallow import ValidationError
 
-from blueprints.checkout.payment_page import POLICY
+from blueprints.sandbox.doors import sandbox
 from models.tables.merchant import Merchant
 from runtime import current
-from services.errors import ApiError, Code
 from services.sandbox import demo, rejected_signatures, signature_help, simulator
 from services.sandbox.rejected_signatures import Unsigned
 from services.sandbox.signature_help import Explanation, Said
 from services.sandbox.signature_help.received import ENDPOINTS, WHY_LEFT_OUT
 from services.sandbox.signature_help.recipe import Keys
 from services.sandbox.signature_help.texts import STATES, name_of, visible
-
-sandbox_sign = Blueprint("sandbox_sign", __name__, url_prefix="/sandbox")
 
 
 def explain_refused(merchant: Merchant, text: str) -> str:
@@ -42,19 +39,6 @@ class Form:
     api_key: str = "demo"
     theirs: str = ""
     signature: str = ""
-
-
-@sandbox_sign.before_request
-def _only_in_demo_mode() -> None:
-    if not current().settings.demo:
-        raise ApiError(Code.PATH_NOT_FOUND)
-
-
-@sandbox_sign.after_request
-def _strict(response: Response) -> Response:
-    response.headers["Content-Security-Policy"] = POLICY
-    response.headers["Vary"] = "Accept-Language"
-    return response
 
 
 def _keys(api_key: str) -> Keys:
@@ -124,8 +108,8 @@ def _page(form: Form, told: Explanation | None, shown: Unsigned | None = None, l
     )
 
 
-@sandbox_sign.get("/sign")
-def ask() -> str:
+@sandbox.get("/sign")
+def signature_page() -> str:
     """The newest request that was refused, or that with the number `refused`, explained; and a form for any other."""
     lately = rejected_signatures.lately()
     wanted = request.args.get("refused", "")
@@ -135,7 +119,7 @@ def ask() -> str:
     return _page(*_of_refused(shown), shown)
 
 
-@sandbox_sign.post("/sign")
-def tell() -> str:
+@sandbox.post("/sign")
+def explain_signature() -> str:
     """Explain what was pasted into the form. Nothing of it is kept."""
     return _page(*_of_form())

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from flask import Response, render_template
+from flask import Response, render_template, request
 from flask_babel import gettext
 
 import business_clock
 from blueprints.api.envelope import ok
 from blueprints.checkout.payment_page import OUTCOMES
-from blueprints.sandbox.doors import done, explained, form_of, sandbox, wants_page
+from blueprints.sandbox.doors import done, form_of, sandbox, wants_page
 from blueprints.sandbox.inbox import LABELS
-from gateways.sandbox.driver import PAYOUT_OUTCOMES
+from gateways.sandbox.driver import PAYOUT_OUTCOMES, SandboxDriver
 from models.tables.order import Order
-from schemas.sandbox.forms import OPEN, ChannelForm, ClockForm, MerchantForm, OrderForm
+from schemas.sandbox.forms import OPEN, ChannelForm, ClockForm, MerchantForm, OrderForm, PlayForm
 from schemas.views import hundredths
 from services.channels import channel_setup
 from services.errors import N_, ApiError, Code, OperatorError
@@ -39,7 +39,6 @@ sandbox.add_app_template_filter(business_clock.rfc3339)
 
 
 @sandbox.get("")
-@explained
 def index() -> str:
     """The page."""
     return _page()
@@ -70,14 +69,12 @@ def _page(wrong: str = "") -> str:
 
 
 @sandbox.get("/clock")
-@explained
 def clock() -> Response:
     """The demo's time, how far it is ahead of the machine's, and when the next thing is due."""
     return ok({"now": business_clock.now(), "ahead": business_clock.ahead(), "next": adjustable_clock.next_due()})
 
 
 @sandbox.post("/clock")
-@explained
 def move_clock() -> Any:
     """Move it ahead by `seconds`, or `to` = next; answers once what was due by then is done."""
     form = form_of(ClockForm())
@@ -92,20 +89,46 @@ def _order(order_no: str) -> Order:
     return order
 
 
-@sandbox.post("/accept")
-@explained
-def accept() -> Any:
-    """Accept a withdrawal of the sandbox, as an operator would; one on any other channel might pay real money."""
-    order = _order(form_of(OrderForm())["order_no"])
-    if simulator.sandbox_driver(order) is None:
+def _own(order_no: str) -> tuple[Order, SandboxDriver]:
+    """An order of the sandbox, with its driver; one on any other channel might move real money. Raises ApiError."""
+    order = _order(order_no)
+    driver = simulator.sandbox_driver(order)
+    if driver is None:
         raise ApiError(Code.ORDER_NOT_FOUND)
+    return order, driver
+
+
+@sandbox.post("/pay")
+def pay() -> Any:
+    """Play an outcome for an order, now or later.
+
+    A browser goes back to the cashier or the simulator, a script gets the order's state.
+    """
+    form = form_of(PlayForm())
+    outcome, seconds = form["outcome"], form["after"]
+    order, driver = _own(form["order_no"])
+    if seconds:
+        simulator.plan(order, outcome, seconds)
+        recording.note({"do": "pay", "outcome": outcome, "after": seconds}, order.order_no)
+    else:
+        simulator.play(order, driver, outcome)
+        recording.note({"do": "pay", "outcome": outcome}, order.order_no)
+    said = {"order_no": order.order_no, "outcome": outcome, "status": Order.get_by_id(order.id).status}
+    if request.form.get("from") == "simulator":
+        return done(said)
+    return done(said, "pages.index", order_no=order.order_no, played=outcome) if order.is_buy else ok(said)
+
+
+@sandbox.post("/accept")
+def accept() -> Any:
+    """Accept a withdrawal of the sandbox, as an operator would."""
+    order, _ = _own(form_of(OrderForm())["order_no"])
     payouts.accept(order)
     recording.note({"do": "accept"}, order.order_no)
     return done({"order_no": order.order_no, "status": Order.get_by_id(order.id).status})
 
 
 @sandbox.post("/channel")
-@explained
 def set_channel() -> Any:
     """Choose how a sandbox channel behaves: `open`, `payout`."""
     form = form_of(ChannelForm())
@@ -119,7 +142,6 @@ def set_channel() -> Any:
 
 
 @sandbox.post("/merchant")
-@explained
 def set_merchant() -> Any:
     """Where a demo merchant's callbacks go: `key`, `callback_url`, empty for the inbox."""
     form = form_of(MerchantForm())
@@ -138,14 +160,12 @@ def set_merchant() -> Any:
 
 
 @sandbox.get("/orders/<order_no>")
-@explained
 def order_story(order_no: str) -> Response:
     """What a test wants to know of an order: its status, open exceptions, and how its callbacks fared."""
     return ok(recording.seen_of(_order(order_no)))
 
 
 @sandbox.get("/balances")
-@explained
 def balances() -> Response:
     """Each merchant's money in yuan, by its key: available and held."""
     found = accounts.balances()

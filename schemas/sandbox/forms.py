@@ -52,14 +52,8 @@ class PlayForm(Form):
     """An outcome for an order, at once or after so many seconds."""
 
     order_no = Text(load_default="")
-    outcome = Text(load_default="")
+    outcome = Text(required=True, validate=validate.OneOf(OUTCOMES))
     after = Whole(0, YEAR, load_default=0)
-
-    @validates_schema
-    def outcome_is_one(self, data: dict[str, Any], **kwargs: Any) -> None:
-        """One of the simulator's."""
-        if data["outcome"] not in OUTCOMES:
-            raise ValidationError({"outcome": [f"Must be one of: {', '.join(OUTCOMES)}."]})
 
 
 class ChannelForm(Form):

@@ -20,17 +20,13 @@ from services.sandbox.signature_help.texts import SAME, name_of, visible
 FILE = click.File("rb")
 
 
-def _secrets(merchant: str | None, secret_file: Any) -> tuple[Keys, bool]:
-    """The secrets, and whether the right signature may be shown: to who brought the secret, or all have it."""
+def _secrets(merchant: str | None, secret_file: Any) -> Keys:
     if secret_file:
         secret = _decoded(secret_file, "the secret").strip()
         if not secret:
             raise OperatorError("the file has no secret in it")
-        return Keys(api=(secret,)), True
-    if merchant:
-        keys = signature_help.keys_of(merchant_setup.find_merchant(merchant))
-        return keys, signature_help.is_public(keys)
-    return Keys(), False
+        return Keys(api=(secret,))
+    return signature_help.keys_of(merchant_setup.find_merchant(merchant)) if merchant else Keys()
 
 
 def _decoded(file: Any, what: str) -> str:
@@ -147,15 +143,13 @@ def sign(
     name = endpoint.rsplit("/", 1)[-1]
     if name not in ENDPOINTS:
         raise click.UsageError(f"ENDPOINT must be one of {', '.join(ENDPOINTS)}")
-    keys, reveal = _secrets(merchant, secret_file)
     told = signature_help.explain(
         endpoint if endpoint.startswith("/") else f"{current().settings.api_prefix}/merchant/{name}",
         body.read() if body else b"",
         query.removeprefix("?"),
-        keys,
+        _secrets(merchant, secret_file),
         theirs=_decoded(theirs, "their text") if theirs else None,
         signature=signature and signature.encode(errors="replace").decode(),
-        reveal=reveal,
     )
     show(_view(told), as_json, _tell)
     sys.exit(0 if told.is_right else 1)

@@ -65,10 +65,7 @@ def _pasted(text: str) -> str | None:
 
 
 def _of_refused(one: Unsigned) -> tuple[Form, Explanation]:
-    keys = _keys(one.api_key)
-    told = signature_help.explain(
-        one.path, one.body, one.query, keys, reveal=signature_help.is_public(keys), now=one.at
-    )
+    told = signature_help.explain(one.path, one.body, one.query, _keys(one.api_key), now=one.at)
     return Form(one.endpoint, one.body.decode(errors="replace"), one.query, one.api_key), told
 
 
@@ -77,15 +74,13 @@ def _of_form() -> tuple[Form, Explanation]:
     if form.endpoint not in ENDPOINTS:
         raise ValidationError({"endpoint": [f"Must be one of: {', '.join(ENDPOINTS)}."]})
     secret = request.form.get("secret", "").strip()
-    keys = Keys(api=(secret,)) if secret else _keys(form.api_key)
     told = signature_help.explain(
         f"{current().settings.api_prefix}/merchant/{form.endpoint}",
         form.body.strip().encode(),
         form.query.strip().removeprefix("?"),
-        keys,
+        Keys(api=(secret,)) if secret else _keys(form.api_key),
         theirs=_pasted(form.theirs),
         signature=form.signature.strip() or None,
-        reveal=bool(secret) or signature_help.is_public(keys),
     )
     return form, told
 

@@ -77,6 +77,11 @@ class Simulator:
         with closing(self._connect()) as books:
             return books.execute(query, values).fetchall()
 
+    def _write(self, statement: str, *values: object) -> int:
+        """The number of rows that it changed."""
+        with closing(self._connect()) as books:
+            return books.execute(statement, values).rowcount
+
     def find(self, order_no: str) -> Play | None:
         """What is in the books about an order."""
         rows = self._rows("SELECT * FROM play WHERE order_no = ?", order_no)
@@ -84,26 +89,28 @@ class Simulator:
 
     def tell(self, order_no: str, amount: int, outcome: str) -> None:
         """From now on, this is the outcome for the order; `amount` in fen."""
-        with closing(self._connect()) as books:
-            books.execute(
-                "INSERT INTO play (order_no, amount, outcome) VALUES (?, ?, ?) ON CONFLICT (order_no) "
-                "DO UPDATE SET outcome = excluded.outcome, amount = excluded.amount, asked = 0",
-                (order_no, amount, outcome),
-            )
+        self._write(
+            "INSERT INTO play (order_no, amount, outcome) VALUES (?, ?, ?) ON CONFLICT (order_no) "
+            "DO UPDATE SET outcome = excluded.outcome, amount = excluded.amount, asked = 0",
+            order_no,
+            amount,
+            outcome,
+        )
 
     def hand_in(self, order_no: str, amount: int, outcome: str) -> None:
         """Take a payout; again for the same order is the same payout, and what a tester said stands."""
-        with closing(self._connect()) as books:
-            books.execute(
-                "INSERT INTO play (order_no, amount, outcome, payout_at) VALUES (?, ?, ?, ?) ON CONFLICT (order_no) "
-                "DO UPDATE SET payout_at = COALESCE(payout_at, excluded.payout_at), amount = excluded.amount",
-                (order_no, amount, outcome, business_clock.exactly()),
-            )
+        self._write(
+            "INSERT INTO play (order_no, amount, outcome, payout_at) VALUES (?, ?, ?, ?) ON CONFLICT (order_no) "
+            "DO UPDATE SET payout_at = COALESCE(payout_at, excluded.payout_at), amount = excluded.amount",
+            order_no,
+            amount,
+            outcome,
+            business_clock.exactly(),
+        )
 
     def plan(self, order_no: str, outcome: str, at: int) -> None:
         """At that Unix time, this is to be the outcome for the order; the last plan counts."""
-        with closing(self._connect()) as books:
-            books.execute("INSERT OR REPLACE INTO later VALUES (?, ?, ?)", (order_no, outcome, at))
+        self._write("INSERT OR REPLACE INTO later VALUES (?, ?, ?)", order_no, outcome, at)
 
     def planned(self) -> list[Plan]:
         """What is planned, the soonest first."""
@@ -111,10 +118,8 @@ class Simulator:
 
     def take(self, plan: Plan) -> bool:
         """Strike a plan off; False where somebody else did, or it was changed."""
-        with closing(self._connect()) as books:
-            mine = (plan.order_no, plan.outcome, plan.at)
-            struck = books.execute("DELETE FROM later WHERE (order_no, outcome, at) = (?, ?, ?)", mine)
-            return struck.rowcount == 1
+        mine = (plan.order_no, plan.outcome, plan.at)
+        return self._write("DELETE FROM later WHERE (order_no, outcome, at) = (?, ?, ?)", *mine) == 1
 
     @property
     def ahead(self) -> int:
@@ -124,13 +129,11 @@ class Simulator:
 
     def keep_ahead(self, seconds: int) -> None:
         """Remember that the demo's clock is so far ahead."""
-        with closing(self._connect()) as books:
-            books.execute("INSERT OR REPLACE INTO clock VALUES (1, ?)", (seconds,))
+        self._write("INSERT OR REPLACE INTO clock VALUES (1, ?)", seconds)
 
     def count_question(self, order_no: str) -> None:
         """One more question about the order went unanswered."""
-        with closing(self._connect()) as books:
-            books.execute("UPDATE play SET asked = asked + 1 WHERE order_no = ?", (order_no,))
+        self._write("UPDATE play SET asked = asked + 1 WHERE order_no = ?", order_no)
 
 
 def notice(play: Play, secret: str) -> tuple[bytes, str]:

@@ -32,21 +32,17 @@ def _whole(low: int, high: int, **more: Any) -> fields.Integer:
     return fields.Integer(strict=True, validate=validate.Range(low, high), **more)
 
 
-def _text(**more: Any) -> fields.String:
-    return fields.String(**more)
-
-
 class Step(Schema):
     """What all steps have: `do` is the kind; `note` is for people."""
 
-    do = _text(required=True)
-    note = _text()
+    do = fields.String(required=True)
+    note = fields.String()
 
 
 class OfOrder(Step):
     """A step about an order that an earlier step created `as` this name."""
 
-    order = _text(required=True)
+    order = fields.String(required=True)
 
 
 def _can_be_signed(given: dict[str, Any]) -> None:
@@ -64,8 +60,8 @@ class Create(Step):
     An order that should be refused has no name that a later step could use.
     """
 
-    as_ = _text(data_key="as", validate=validate.Regexp(f"^{NAME}$"))
-    merchant = _text(load_default="demo")
+    as_ = fields.String(data_key="as", validate=validate.Regexp(f"^{NAME}$"))
+    merchant = fields.String(load_default="demo")
     fields_ = fields.Dict(keys=fields.String(), data_key="fields", required=True, validate=_can_be_signed)
     code = _whole(1, 99_999, load_default=1)
 
@@ -73,7 +69,7 @@ class Create(Step):
 class Pay(OfOrder):
     """What the simulator does with it; `after` so many seconds."""
 
-    outcome = _text(required=True, validate=validate.OneOf(OUTCOMES))
+    outcome = fields.String(required=True, validate=validate.OneOf(OUTCOMES))
     after = _whole(0, YEAR)
 
 
@@ -84,7 +80,7 @@ class Accept(OfOrder):
 class InboxStep(Step):
     """What the inbox answers from now on, or the next `times`."""
 
-    answer = _text(required=True, validate=validate.OneOf(ANSWERS))
+    answer = fields.String(required=True, validate=validate.OneOf(ANSWERS))
     times = _whole(1, 10_000)
     seconds = _whole(1, 60)
 
@@ -93,15 +89,15 @@ class ChannelStep(Step):
     """How a sandbox channel behaves from now on."""
 
     channel = _whole(1, 2**63 - 1, required=True)
-    open = _text(validate=validate.OneOf(OPEN))
-    payout = _text(validate=validate.OneOf(PAYOUT_OUTCOMES))
+    open = fields.String(validate=validate.OneOf(OPEN))
+    payout = fields.String(validate=validate.OneOf(PAYOUT_OUTCOMES))
 
 
 class ClockStep(Step):
     """Move the clock ahead by `seconds`, or `to` the next thing due."""
 
     seconds = _whole(0, YEAR)
-    to = _text(validate=validate.OneOf(["next"]))
+    to = fields.String(validate=validate.OneOf(["next"]))
 
     @validates_schema
     def one_of_both(self, data: dict[str, Any], **kwargs: Any) -> None:
@@ -113,25 +109,25 @@ class ClockStep(Step):
 class CallbackSeen(Schema):
     """How a callback fared."""
 
-    state = _text(validate=validate.OneOf(CALLBACK_STATES))
+    state = fields.String(validate=validate.OneOf(CALLBACK_STATES))
     attempts = _whole(0, 1_000)
 
 
 class Balance(Schema):
     """Changes since the scenario began, in yuan with two decimals."""
 
-    available = _text(validate=validate.Regexp(r"^-?[0-9]+\.[0-9]{2}$"))
-    held = _text(validate=validate.Regexp(r"^-?[0-9]+\.[0-9]{2}$"))
+    available = fields.String(validate=validate.Regexp(r"^-?[0-9]+\.[0-9]{2}$"))
+    held = fields.String(validate=validate.Regexp(r"^-?[0-9]+\.[0-9]{2}$"))
 
 
 class Expect(Step):
     """What must be so within `within` seconds: of an order, of a merchant's balance, or of both."""
 
-    order = _text()
-    status = _text(validate=validate.OneOf(STATUSES))
+    order = fields.String()
+    status = fields.String(validate=validate.OneOf(STATUSES))
     exceptions = fields.List(fields.String())
     callbacks = fields.Dict(keys=fields.String(), values=fields.Nested(CallbackSeen))
-    merchant = _text(load_default="demo")
+    merchant = fields.String(load_default="demo")
     balance = fields.Nested(Balance)
     within = _whole(0, 600, load_default=10)
 
@@ -148,9 +144,9 @@ class Expect(Step):
 class Get(Step):
     """GET an address of the merchant's own; within `within` seconds it must answer so."""
 
-    url = _text(required=True, validate=validate.Regexp("^https?://"))
+    url = fields.String(required=True, validate=validate.Regexp("^https?://"))
     status = _whole(100, 599, load_default=200)
-    contains = _text(load_default="")
+    contains = fields.String(load_default="")
     within = _whole(0, 600, load_default=10)
 
 
@@ -169,8 +165,8 @@ STEPS: dict[str, type[Step]] = {
 class Scenario(Schema):
     """The file: a name, what it is about, and the steps."""
 
-    name = _text(required=True)
-    about = _text()
+    name = fields.String(required=True)
+    about = fields.String()
     steps = fields.List(fields.Dict(), required=True, validate=validate.Length(1, MOST_STEPS))
 
 

@@ -13,8 +13,8 @@ from services.sandbox.seeding import MERCHANTS, OPERATORS
 from services.security import signing
 
 
-def _order() -> tuple[dict[str, Any], str]:
-    """A new buy order of the demo merchant, and its string to sign."""
+def _signed_order(end: str = "") -> dict[str, Any]:
+    """The body of a new buy order of the demo merchant; `end` follows the string to sign, wrongly."""
     body: dict[str, Any] = {
         "order_type": 1,
         "cny_amount": "100.00",
@@ -25,21 +25,19 @@ def _order() -> tuple[dict[str, Any], str]:
         "timestamp": int(time.time()),
         "nonce": secrets.token_hex(8),
     }
-    return body, signing.string_to_sign("createOrder", parse(json.dumps(body).encode()))
+    text = signing.string_to_sign("createOrder", parse(json.dumps(body).encode()))
+    return body | {"signature": signing.sign(MERCHANTS[0]["secret"], text + end)}
 
 
 def signed_wrongly() -> str:
     """The body of such an order, with the signature of a text that ends with a newline."""
-    body, text = _order()
-    body["signature"] = signing.sign(str(MERCHANTS[0]["secret"]), text + "\n")
-    return json.dumps(body, indent=2)
+    return json.dumps(_signed_order(end="\n"), indent=2)
 
 
 def signed_curl(url: str, api_prefix: str) -> str:
     """A curl command that creates a buy order as the demo merchant: good once, for five minutes."""
-    body, text = _order()
-    body["signature"] = signing.sign(str(MERCHANTS[0]["secret"]), text)
-    return f"curl -s {url}{api_prefix}/merchant/createOrder -H 'Content-Type: application/json' -d '{json.dumps(body)}'"
+    body = json.dumps(_signed_order())
+    return f"curl -s {url}{api_prefix}/merchant/createOrder -H 'Content-Type: application/json' -d '{body}'"
 
 
 def exposed(host: str) -> str:

@@ -87,7 +87,7 @@ class Inbox:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._arrivals: deque[Arrival] = deque(maxlen=KEPT)
-        self._behaviour = Behaviour()
+        self.behaviour = Behaviour()  # what the next callback is answered with
         self._count = 0
 
     def clear(self) -> None:
@@ -95,15 +95,10 @@ class Inbox:
         with self._lock:
             self._arrivals.clear()
 
-    @property
-    def behaviour(self) -> Behaviour:
-        """What the next callback is answered with."""
-        return self._behaviour
-
     def behave(self, behaviour: Behaviour) -> None:
         """Answer like this from now on."""
         with self._lock:
-            self._behaviour = behaviour
+            self.behaviour = behaviour
 
     def take(self, headers: dict[str, str], body: bytes) -> Behaviour:
         """Take a callback in; what to answer.
@@ -142,10 +137,10 @@ class Inbox:
         return behaviour
 
     def _next(self) -> Behaviour:
-        now = self._behaviour
+        now = self.behaviour
         if now.times is not None:
             left = now.times - 1
-            self._behaviour = Behaviour(now.answer, left, now.seconds) if left else Behaviour()
+            self.behaviour = Behaviour(now.answer, left, now.seconds) if left else Behaviour()
         return now
 
     def arrivals(self, order_no: str = "", webhook_id: str = "") -> list[Arrival]:

@@ -80,9 +80,9 @@ def keys_of(merchant: Merchant) -> Keys:
     )
 
 
-def is_public(keys: Keys) -> bool:
-    """Are these the secrets of a demo merchant, which the documentation tells?"""
-    return set(keys.api) <= {merchant["secret"] for merchant in seeding.MERCHANTS}
+def _are_known(keys: Keys) -> bool:
+    """Has the caller brought the secrets, or are they a demo merchant's, which are in the documentation?"""
+    return not keys.api_key or set(keys.api) <= {merchant["secret"] for merchant in seeding.MERCHANTS}
 
 
 def explain(
@@ -93,17 +93,17 @@ def explain(
     *,
     theirs: str | None = None,
     signature: str | None = None,
-    reveal: bool = False,
     now: float | None = None,
 ) -> Explanation:
     """Explain the signature of one request.
+
+    The right signature is told only to callers who know the secret: it would be good for a request.
 
     Args:
         path: of the address.
         keys: the secrets; without them no signature is looked at.
         theirs: the text that the integrator's code signs.
         signature: theirs; None: that in the request.
-        reveal: tell the right signature, too. Only to who has the secret: it would be good for a request.
         now: the Unix time by which the timestamp is judged.
     """
     try:
@@ -117,7 +117,7 @@ def explain(
         text=text,
         lines=_lines(received),
         left_out=tuple(leaf for leaf in received.leaves if leaf.left_out),
-        signature=signing.sign(keys.api[0], text) if reveal and keys.api else "",
+        signature=signing.sign(keys.api[0], text) if keys.api and _are_known(keys) else "",
         given=given,
         checks=tuple(_checks(received, given, keys, time.time() if now is None else now)),
     )

@@ -14,7 +14,10 @@ Pairs = list[tuple[str, str]]  # path, text
 
 @dataclass(frozen=True)
 class Keys:
-    """A merchant's secrets: valid ones, newest first; the callbacks'; those that have ended. `api_key` may be ""."""
+    """A merchant's secrets: valid ones, newest first; the callbacks'; those that have ended.
+
+    `api_key` is "" if the caller brought the secret.
+    """
 
     api_key: str = ""
     api: tuple[str, ...] = field(default=(), repr=False)
@@ -26,26 +29,6 @@ def counted(received: Received) -> list[Leaf]:
     return [leaf for leaf in received.leaves if not leaf.left_out]
 
 
-def as_it_is(leaf: Leaf) -> str:
-    return leaf.text
-
-
-def by_path(pairs: Pairs) -> Pairs:
-    return sorted(pairs, key=itemgetter(0))
-
-
-def name(received: Received) -> list[str]:
-    return [received.endpoint]
-
-
-def by_newlines(received: Received, lines: list[str]) -> str:
-    return "\n".join(lines)
-
-
-def api_secret(keys: Keys, received: Received) -> list[bytes]:
-    return [secret.encode() for secret in keys.api]
-
-
 def in_hex(key: bytes, text: str) -> str:
     return hmac.digest(key, text.encode(), "sha256").hex()
 
@@ -55,11 +38,11 @@ class Recipe:
     """The steps from a request to its signature."""
 
     fields: Callable[[Received], Iterable[Leaf]] = counted
-    value: Callable[[Leaf], str] = as_it_is
-    order: Callable[[Pairs], Pairs] = by_path
-    first: Callable[[Received], list[str]] = name
-    join: Callable[[Received, list[str]], str] = by_newlines
-    key: Callable[[Keys, Received], list[bytes]] = api_secret
+    value: Callable[[Leaf], str] = lambda leaf: leaf.text
+    order: Callable[[Pairs], Pairs] = lambda pairs: sorted(pairs, key=itemgetter(0))
+    first: Callable[[Received], list[str]] = lambda received: [received.endpoint]
+    join: Callable[[Received, list[str]], str] = lambda received, lines: "\n".join(lines)
+    key: Callable[[Keys, Received], Iterable[bytes]] = lambda keys, received: [secret.encode() for secret in keys.api]
     digest: Callable[[bytes, str], str] = in_hex
 
     def text(self, received: Received) -> str:

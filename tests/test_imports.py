@@ -107,6 +107,13 @@ def test_orders_import_only_what_they_build_on():
     assert imported - {"orders", "errors"} <= {"ledger", "callbacks", "channels", "merchants", "security", "platform"}
 
 
+def test_demo_mode_begins_the_sandbox_in_three_files():
+    """No other production module imports it; commands do, and its own pages."""
+    sandbox, users = ("services.sandbox", "blueprints.sandbox"), ("services/sandbox/", "blueprints/sandbox/", "cli/")
+    files = [file for file, tree in TREES.items() if any(name.startswith(sandbox) for name in modules(tree))]
+    assert {file for file in files if not file.startswith(users)} == {"app.py", "web.py", "services/jobs.py"}
+
+
 PACKAGES = [
     file for file in TREES if file.endswith("/__init__.py") and file.count("/") == 2 and file.split("/")[0] in LAYERS
 ]

@@ -77,10 +77,9 @@ class Simulator:
         with closing(self._connect()) as books:
             return books.execute(query, values).fetchall()
 
-    def _write(self, statement: str, *values: object) -> int:
-        """The number of rows that it changed."""
+    def _write(self, statement: str, *values: object) -> None:
         with closing(self._connect()) as books:
-            return books.execute(statement, values).rowcount
+            books.execute(statement, values)
 
     def find(self, order_no: str) -> Play | None:
         """What is in the books about an order."""
@@ -116,10 +115,9 @@ class Simulator:
         """What is planned, the soonest first."""
         return [Plan(*row) for row in self._rows("SELECT order_no, outcome, at FROM later ORDER BY at, order_no")]
 
-    def take(self, plan: Plan) -> bool:
-        """Strike a plan off; False where somebody else did, or it was changed."""
-        mine = (plan.order_no, plan.outcome, plan.at)
-        return self._write("DELETE FROM later WHERE (order_no, outcome, at) = (?, ?, ?)", *mine) == 1
+    def take(self, plan: Plan) -> None:
+        """Strike a plan off, unless it was changed."""
+        self._write("DELETE FROM later WHERE (order_no, outcome, at) = (?, ?, ?)", plan.order_no, plan.outcome, plan.at)
 
     @property
     def ahead(self) -> int:

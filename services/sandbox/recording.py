@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import threading
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,13 +17,14 @@ from services.errors import Code
 
 MOST = 1_000  # steps; what comes after them is not kept
 LEAST_PAUSE = 2  # seconds between two steps that are worth a step of their own
-REFUSALS = (
+KEPT_ANSWERS = (
+    1,
     Code.CHANNEL_NOT_FOUND,
     Code.INSUFFICIENT_BALANCE,
     Code.NO_PAYOUT_ACCOUNT,
     Code.INVALID_FIELDS,
     Code.CHANNEL_FAILED,
-)  # that say something about the order that was wanted
+)  # to a createOrder, which say something about the order that was wanted
 
 
 @dataclass(frozen=True)
@@ -55,22 +58,21 @@ def note(facts: dict[str, Any], order_no: str = "") -> None:
             _steps().append(_Step(facts, order_no, business_clock.now()))
 
 
-def is_full() -> bool:
-    """Is nothing more kept?"""
-    return len(_steps()) >= MOST
+def keeps(answer: dict[str, Any]) -> bool:
+    """Is a createOrder with this answer kept? Its body was read, then, and is neither too large nor too deep."""
+    return answer["code"] in KEPT_ANSWERS and len(_steps()) < MOST
 
 
-def is_worth_it(answer: dict[str, Any]) -> bool:
-    """Is this answer to a createOrder one that says something about the order that was wanted?"""
-    return answer["code"] == 1 or answer["code"] in REFUSALS
-
-
-def note_created(sent: dict[str, Any], answer: dict[str, Any]) -> None:
+def note_created(body: bytes, answer: dict[str, Any]) -> None:
     """Keep a createOrder with what was answered; null is as good as absent."""
-    fields = {name: value for name, value in sent.items() if name not in AUTH and value is not None}
-    code = {} if answer["code"] == 1 else {"code": answer["code"]}
-    order_no = answer["data"]["order_no"] if answer["code"] == 1 else ""
-    note({"do": "create", "merchant": sent["api_key"], "fields": fields, **code}, order_no)
+    with suppress(ValueError):  # It is strict JSON, but Python's own reading refuses numbers too long for it.
+        sent = json.loads(body)
+        facts = {"do": "create", "merchant": sent.pop("api_key")}
+        facts["fields"] = {name: value for name, value in sent.items() if name not in AUTH and value is not None}
+        if answer["code"] == 1:
+            note(facts, answer["data"]["order_no"])
+        else:
+            note(facts | {"code": answer["code"]})
 
 
 def seen_of(order: Order) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import threading
 import time
 from collections import deque
@@ -31,16 +30,16 @@ class Unsigned:
 
 
 _kept: Part[deque[Unsigned]] = Part(lambda: deque(maxlen=KEPT))
-_numbers = Part(lambda: itertools.count(1))
 _lock = threading.Lock()
 
 
 def keep(api_key: str, path: str, query: str, body: bytes) -> int:
     """Remember one; its number."""
     with _lock:
-        one = Unsigned(next(_numbers()), int(time.time()), api_key, path, query, body)
-        _kept().appendleft(one)
-    return one.number
+        kept = _kept()
+        number = kept[0].number + 1 if kept else 1
+        kept.appendleft(Unsigned(number, int(time.time()), api_key, path, query, body))
+    return number
 
 
 def lately() -> list[Unsigned]:

@@ -27,28 +27,11 @@ CALLBACK_SECRETS = {
     "demo": "whsec_ZGVtby1jYWxsYmFjay1zZWNyZXQtMDAwMDAwMDAwMDA=",
     "other": "whsec_b3RoZXItY2FsbGJhY2stc2VjcmV0LTAwMDAwMDAwMDA=",
 }
+ALL = "wxpay,alipay,bank"
 CHANNELS: tuple[dict[str, Any], ...] = (
-    {
-        "category": "gateway_a",
-        "driver": "sandbox",
-        "name": "Sandbox A",
-        "pay_method": "wxpay,alipay,bank",
-        "passage_rate": 10,
-    },
-    {
-        "category": "gateway_b",
-        "driver": "sandbox",
-        "name": "Sandbox B",
-        "pay_method": "wxpay,alipay,bank",
-        "passage_rate": -10,
-    },
-    {
-        "category": "gateway_c",
-        "driver": "manual",
-        "name": "Manual C",
-        "pay_method": "wxpay,alipay,bank",
-        "commission_rate": 5,
-    },
+    {"category": "gateway_a", "driver": "sandbox", "name": "Sandbox A", "pay_method": ALL, "passage_rate": 10},
+    {"category": "gateway_b", "driver": "sandbox", "name": "Sandbox B", "pay_method": ALL, "passage_rate": -10},
+    {"category": "gateway_c", "driver": "manual", "name": "Manual C", "pay_method": ALL, "commission_rate": 5},
     {"category": "gateway_b", "driver": "sandbox", "name": "Sandbox D", "pay_method": "alipay"},
 )
 CONFIGS = {

@@ -72,10 +72,6 @@ def _view(told: Explanation) -> dict[str, Any]:
     }
 
 
-def _char(char: str) -> str:
-    return " ".join(filter(None, name_of(char)))
-
-
 def _tell(view: dict[str, Any]) -> None:
     click.echo(view["verdict"])
     if view["refused"]:
@@ -95,7 +91,7 @@ def _tell(view: dict[str, Any]) -> None:
         table([_difference(each) for each in view["differences"]])
     if first := view["first_difference"]:
         place = f"line {first['line']}, column {first['column']}"
-        click.echo(f"\nfirst at {place}: the server has {_char(first['ours'])}, theirs {_char(first['theirs'])}")
+        click.echo(f"\nfirst at {place}: the server has {name_of(first['ours'])}, theirs {name_of(first['theirs'])}")
     signatures = {name: view[name] for name in ("signature", "their_signature") if view[name]}
     if signatures:
         click.echo()

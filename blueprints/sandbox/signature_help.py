@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from functools import partial
 
 from flask import render_template, request
 from flask_babel import gettext
@@ -51,11 +52,6 @@ def _said(said: Said) -> str:
     return gettext(said.text, **said.values)
 
 
-def _char(char: str) -> str:
-    name, shown = name_of(char)
-    return " ".join(filter(None, (gettext(name) if name else "", shown)))
-
-
 def _pasted(text: str) -> str | None:
     """A text out of a form, whose line ends browsers replace; or out of a message, in one line with `\\n` in it."""
     text = text.replace("\r\n", "\n")
@@ -96,7 +92,7 @@ def _page(form: Form, told: Explanation | None, shown: Unsigned | None = None, l
         endpoints=ENDPOINTS,
         merchants=[merchant.key for merchant in simulator.merchants()],
         said=_said,
-        char=_char,
+        char=partial(name_of, translated=gettext),
         visible=visible,
         states=STATES,
         why=WHY_LEFT_OUT,

@@ -32,216 +32,193 @@ class Mistake:
         return self.step not in ("key", "digest")
 
 
+def _mistake(name: str, what: str, cure: str, **replaced: Sequence[Callable[..., Any]]) -> Mistake:
+    """A mistake; the one keyword is the step of `Recipe` that its ways replace."""
+    ((step, ways),) = replaced.items()
+    return Mistake(name, step, what, cure, ways)
+
+
 MISTAKES = (
-    Mistake(
+    _mistake(
         "newline_at_end",
-        "join",
         N_("the text ends with a newline"),
         N_("Nothing follows the last line. In a shell, echo ends it with a newline; printf does not."),
-        [
+        join=[
             steps.joined("\n", "\n"),
             steps.joined("\r\n", "\r\n"),
             steps.joined("\n", "\r\n"),
             steps.joined("\n", "\n\n"),
         ],
     ),
-    Mistake(
+    _mistake(
         "path",
-        "first",
         N_("the path of the address stands in line 1"),
         N_("Line 1 is only the endpoint's name, such as createOrder."),
-        steps.PATHS,
+        first=steps.PATHS,
     ),
-    Mistake(
+    _mistake(
         "no_endpoint",
-        "first",
         N_("line 1, the endpoint's name, is missing"),
         N_("Put the endpoint's name before the sorted lines."),
-        [lambda received: []],
+        first=[lambda received: []],
     ),
-    Mistake(
+    _mistake(
         "other_endpoint",
-        "first",
         N_("another endpoint's name is signed"),
         N_("Sign the name of the endpoint that is called, written as in its address."),
-        steps.OTHER_ENDPOINTS,
+        first=steps.OTHER_ENDPOINTS,
     ),
-    Mistake(
+    _mistake(
         "blank_signed",
-        "fields",
         N_("empty or null values are signed"),
         N_("Leave them out of the text; they may stay in the body."),
-        steps.BLANKS,
+        fields=steps.BLANKS,
     ),
-    Mistake(
+    _mistake(
         "query_left_out",
-        "fields",
         N_("the query parameters are left out"),
         N_("Sign them, decoded, with the body's."),
-        [steps.without_query],
+        fields=[steps.without_query],
     ),
-    Mistake(
+    _mistake(
         "unsorted",
-        "order",
         N_("the lines stand in the order in which they are sent, or backwards"),
         N_("Sort by path, by bytes."),
-        steps.UNSORTED,
+        order=steps.UNSORTED,
     ),
-    Mistake(
+    _mistake(
         "sorted_otherwise",
-        "order",
         N_("finished lines are sorted, or they are sorted by the rules of a language"),
         N_("Sort by path alone, by bytes (LC_ALL=C)."),
-        steps.SORTED_OTHERWISE,
+        order=steps.SORTED_OTHERWISE,
     ),
-    Mistake(
+    _mistake(
         "number",
-        "value",
         N_("a number is signed in other digits than are sent"),
         N_('Send amounts as strings, such as "12.50", and sign that very text.'),
-        values.NUMBERS,
+        value=values.NUMBERS,
     ),
-    Mistake(
+    _mistake(
         "percent",
-        "value",
         N_("values are signed URL-encoded (percent-encoded)"),
         N_("Sign the characters themselves, in UTF-8."),
-        values.PERCENT,
+        value=values.PERCENT,
     ),
-    Mistake(
+    _mistake(
         "escaped",
-        "value",
         N_("values are signed as they are escaped in JSON, such as \\u5f20"),
         N_("Sign the characters themselves, in UTF-8."),
-        values.ESCAPED,
+        value=values.ESCAPED,
     ),
-    Mistake(
+    _mistake(
         "quoted",
-        "value",
         N_("texts are signed with their quotation marks"),
         N_("Sign a text as it is, without quotation marks."),
-        values.QUOTED,
+        value=values.QUOTED,
     ),
-    Mistake(
+    _mistake(
         "boolean",
-        "value",
         N_("true and false are written otherwise"),
         N_("They are the words true and false, in lower case."),
-        values.BOOLEANS,
+        value=values.BOOLEANS,
     ),
-    Mistake(
+    _mistake(
         "trimmed",
-        "value",
         N_("spaces around a value are cut off before it is signed"),
         N_("Sign the very value that is sent."),
-        values.TRIMMED,
+        value=values.TRIMMED,
     ),
-    Mistake(
+    _mistake(
         "time_taken_twice",
-        "value",
         N_("another timestamp is signed than is sent"),
         N_("Take the time once, in seconds, and both sign and send it."),
-        values.TIMES,
+        value=values.TIMES,
     ),
-    Mistake(
+    _mistake(
         "nesting",
-        "fields",
         N_("objects and arrays are not flattened as the rule says"),
         N_("Join nested names by a dot; number array items from 0."),
-        values.UNFLATTENED,
+        fields=values.UNFLATTENED,
     ),
-    Mistake(
+    _mistake(
         "left_out",
-        "fields",
         N_("a value that is sent is not signed"),
         N_("Sign all that is sent but the signature: api_key, timestamp and nonce, too."),
-        steps.LEFT_OUT,
+        fields=steps.LEFT_OUT,
     ),
-    Mistake(
+    _mistake(
         "signature_signed",
-        "fields",
         N_("the signature itself is in the text"),
         N_("Sign before the signature is added, or leave it out."),
-        [steps.with_empty_signature, steps.with_signature],
+        fields=[steps.with_empty_signature, steps.with_signature],
     ),
-    Mistake(
+    _mistake(
         "line_ends",
-        "join",
         N_("the lines are joined by something else than a newline"),
         N_("Join them by one newline character, \\n, and nothing else."),
-        [steps.joined(separator) for separator in ("\r\n", "&", "\\n", "", " ", ",", "|", "\r")],
+        join=[steps.joined(separator) for separator in ("\r\n", "&", "\\n", "", " ", ",", "|", "\r")],
     ),
-    Mistake(
+    _mistake(
         "json_signed",
-        "join",
         N_("the JSON is signed instead of lines"),
         N_("Make the string to sign of lines, as the rule says."),
-        steps.BODIES,
+        join=steps.BODIES,
     ),
-    Mistake(
+    _mistake(
         "callback_secret",
-        "key",
         N_("the callback secret is used"),
         N_("Requests use the API secret, not the one that begins with whsec_."),
-        [steps.callback_secret],
+        key=[steps.callback_secret],
     ),
-    Mistake(
+    _mistake(
         "ended_secret",
-        "key",
         N_("an old secret is used that has ended"),
         N_("Use the secret that was shown when it was rotated."),
-        [steps.ended],
+        key=[steps.ended],
     ),
-    Mistake(
+    _mistake(
         "secret_misread",
-        "key",
         N_("the secret is used with a space, newline or quotation mark, or decoded"),
         N_("Use the secret's own characters as the key: nothing added, nothing decoded."),
-        [steps.misread],
+        key=[steps.misread],
     ),
-    Mistake(
+    _mistake(
         "no_secret",
-        "key",
         N_("the api_key, or nothing, is used as the secret"),
         N_("The key is the API secret."),
-        [steps.own_name],
+        key=[steps.own_name],
     ),
-    Mistake(
+    _mistake(
         "upper_case",
-        "digest",
         N_("the signature is written in upper case"),
         N_("Write it in lowercase hex digits."),
-        [lambda key, text: in_hex(key, text).upper()],
+        digest=[lambda key, text: in_hex(key, text).upper()],
     ),
-    Mistake(
+    _mistake(
         "base64",
-        "digest",
         N_("the signature is written in base64"),
         N_("Write it as 64 lowercase hex digits."),
-        [steps.in_base64, steps.url_base64, steps.base64_of_hex],
+        digest=[steps.in_base64, steps.url_base64, steps.base64_of_hex],
     ),
-    Mistake(
+    _mistake(
         "prefixed",
-        "digest",
         N_("something stands before the signature"),
         N_("Send the 64 hex digits alone."),
-        [
+        digest=[
             steps.prefixed(start)
             for start in ("sha256=", "v1,", "0x", "(stdin)= ", "SHA2-256(stdin)= ", "HMAC-SHA2-256(stdin)= ")
         ],
     ),
-    Mistake(
+    _mistake(
         "hash",
-        "digest",
         N_("another hash is used, or no HMAC"),
         N_("HMAC-SHA256: the secret is the key, the text the message."),
-        steps.HASHES,
+        digest=steps.HASHES,
     ),
-    Mistake(
+    _mistake(
         "charset",
-        "digest",
         N_("the text is signed in another encoding than UTF-8"),
         N_("Encode the text as UTF-8."),
-        [steps.in_charset(name) for name in ("gbk", "utf-16-le", "utf-16", "utf-8-sig", "latin-1", "ascii")],
+        digest=[steps.in_charset(name) for name in ("gbk", "utf-16-le", "utf-16", "utf-8-sig", "latin-1", "ascii")],
     ),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 
@@ -57,15 +58,12 @@ class FirstDifference:
     theirs: str
 
 
-def name_of(char: str) -> tuple[str, str]:
-    """What a character is to be called: a text of NAMES or "", and what shows beside it, such as `U+FF11 ...`."""
+def name_of(char: str, translated: Callable[[str], str] = str) -> str:
+    """What a character is called: a text of NAMES, translated, or itself with its Unicode name if it is not ASCII."""
     if char in NAMES:
-        return NAMES[char], ""
-    if char.isascii() and char.isprintable():
-        return "", f"'{char}'"
-    named = unicodedata.name(char, "")
-    shown = f"'{char}' " if char.isprintable() else ""
-    return "", f"{shown}U+{ord(char):04X} {named}".strip()
+        return translated(NAMES[char])
+    shown = f"'{char}'" if char.isprintable() else ""
+    return shown if char.isascii() and shown else f"{shown} U+{ord(char):04X} {unicodedata.name(char, '')}".strip()
 
 
 def visible(line: str) -> str:

@@ -30,7 +30,6 @@ from gateways.sandbox.simulator import (
     SIGNATURE_HEADER,
     UNANSWERED,
     Play,
-    Simulator,
     books,
     notice,
     sign,
@@ -92,11 +91,6 @@ class SandboxDriver(Driver):
         """Yes, unless it is to behave like an upstream that does not open a deposit."""
         return bool(self.config["open"] == "accept")
 
-    @property
-    def simulator(self) -> Simulator:
-        """The upstream."""
-        return books()
-
     def open_payment(self, payment: Payment) -> Opened:
         if self.config["open"] == "refuse":
             raise ChannelRefused("the sandbox was told to refuse deposits")
@@ -106,7 +100,7 @@ class SandboxDriver(Driver):
 
     def notices(self, order_no: str) -> list[Incoming]:
         """The notices that the simulator sends for what it was told of a deposit."""
-        play = self.simulator.find(order_no)
+        play = books().find(order_no)
         times = {"silent": 0, "timeout": 0, "duplicate": 2}
         if play is None:
             return []
@@ -126,24 +120,24 @@ class SandboxDriver(Driver):
     def _answer(self, play: Play) -> Report:
         """What the simulator says when it is asked about an order with an outcome."""
         if play.outcome == "timeout" and play.asked < UNANSWERED:
-            self.simulator.count_question(play.order_no)
+            books().count_question(play.order_no)
             raise ChannelUnknown("the sandbox did not answer")
         state = State.FAILED if play.outcome == "fail" else State.PAID
         return Report(state, play.reported_amount, f"SB{play.order_no}")
 
     def query(self, payment: Payment) -> Report:
-        play = self.simulator.find(payment.order_no)
+        play = books().find(payment.order_no)
         return self._answer(play) if play else Report(State.OPEN)
 
     def close(self, payment: Payment) -> bool:
         return True
 
     def pay_out(self, payout: Payout) -> Report:
-        self.simulator.hand_in(payout.order_no, payout.amount, self.config["payout"])
+        books().hand_in(payout.order_no, payout.amount, self.config["payout"])
         return Report(State.OPEN)
 
     def query_payout(self, payout: Payout) -> Report:
-        play = self.simulator.find(payout.order_no)
+        play = books().find(payout.order_no)
         if play is None or play.payout_at is None:
             return Report(State.ABSENT)
         takes = LATE_PAYOUT_SECONDS if play.outcome == "late" else PAYOUT_SECONDS

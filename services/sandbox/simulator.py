@@ -26,7 +26,7 @@ def play(order: Order, driver: SandboxDriver, outcome: str) -> None:
         raise ValueError(outcome)
     if order.is_buy and outcome == "late":
         due.expire(order)
-    driver.simulator.tell(order.order_no, order.amount, outcome)
+    books().tell(order.order_no, order.amount, outcome)
     if order.is_buy:
         for incoming in driver.notices(order.order_no):
             settle.take_notice(order, incoming)

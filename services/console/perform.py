@@ -46,17 +46,9 @@ class Given:
         return typed
 
 
-def _reject_order(order: Order, action: Action, given: Given, who: str) -> None:
-    payouts.reject(order, given.text("reason"), who)
-
-
 def _mark(order: Order, action: Action, given: Given, who: str) -> bool:
     reference, shared = given.text("reference"), bool(given.shared)
     return payouts.mark_paid(order, amount=given.fen(), reference=reference, who=who, shared=shared)
-
-
-def _dismiss(order: Order, action: Action, given: Given, who: str) -> None:
-    claims.dismiss(order, given.text("reason"), who)
 
 
 def _resolve(order: Order, action: Action, given: Given, who: str) -> PaymentException:
@@ -71,14 +63,11 @@ def _send_again(order: Order, action: Action, given: Given, who: str) -> int:
 
 def _approve(order: Order, action: Action, given: Given, who: str) -> Any:
     def carry_out(name: str, requested: dict[str, str]) -> Any:
-        return DOING[name](order, action, Given(**requested), who)
+        _, act = DOING[name]
+        return act(order, action, Given(**requested), who)
 
     name = who.removeprefix(Actor("").who)
     return second_operator.approve(order, int(action.state), name, carry_out)
-
-
-def _withdraw(order: Order, action: Action, given: Given, who: str) -> None:
-    second_operator.withdraw(order, int(action.state))
 
 
 def _request(order: Order, action: Action, given: Given, actor: Actor) -> PayoutRequest:
@@ -86,32 +75,25 @@ def _request(order: Order, action: Action, given: Given, actor: Actor) -> Payout
     return second_operator.request(order, action.name, asdict(given), actor.name)
 
 
-DOING: dict[str, Callable[[Order, Action, Given, str], Any]] = {
-    "accept": lambda order, action, given, who: payouts.accept(order, who),
-    "reject": _reject_order,
-    "paid": _mark,
-    "not-received": _dismiss,
-    "ask": lambda order, action, given, who: due.ask_now(order, who),
-    "settle": _resolve,
-    "redeliver": _send_again,
-    "redeliver-all": lambda order, action, given, who: manual_redelivery.redeliver_of(order),
-    "approve": _approve,
-    "withdraw-request": _withdraw,
+# By an action's name: what it is called in the audit log, and what does it.
+DOING: dict[str, tuple[str, Callable[[Order, Action, Given, str], Any]]] = {
+    "accept": ("accept order", lambda order, _, given, who: payouts.accept(order, who)),
+    "reject": ("reject order", lambda order, _, given, who: payouts.reject(order, given.text("reason"), who)),
+    "paid": ("mark paid", _mark),
+    "not-received": (
+        "report not received",
+        lambda order, _, given, who: claims.dismiss(order, given.text("reason"), who),
+    ),
+    "ask": ("ask channel", lambda order, _, given, who: due.ask_now(order, who)),
+    "settle": ("settle exception", _resolve),
+    "redeliver": ("redeliver callback", _send_again),
+    "redeliver-all": ("redeliver callbacks", lambda order, *_: manual_redelivery.redeliver_of(order)),
+    "approve": ("approve payout", _approve),
+    "withdraw-request": (
+        "withdraw payout request",
+        lambda order, action, *_: second_operator.withdraw(order, int(action.state)),
+    ),
 }
-# As they stand in the audit log.
-VERBS = {
-    "accept": "accept order",
-    "reject": "reject order",
-    "paid": "mark paid",
-    "not-received": "report not received",
-    "ask": "ask channel",
-    "settle": "settle exception",
-    "redeliver": "redeliver callback",
-    "redeliver-all": "redeliver callbacks",
-    "approve": "approve payout",
-    "withdraw-request": "withdraw payout request",
-}
-REQUEST = "request payout"
 
 
 def _recorded(given: Given, name: str) -> str:
@@ -150,18 +132,18 @@ def perform(order: Order, key: str, seal: str, given: Given, actor: Actor) -> tu
     action = next((each for each in possible(order) if each.key == key), None)
     if action is None:
         return _moved_on(order, key, actor)
-    acting = action
+    acting, is_requested = action, _is_requested(order, action, given)
+    verb, act = DOING[action.name]
 
     def do() -> tuple[Action, Any]:
         if acting.seal != seal:
             raise OperatorError(N_("it would not do any more what the page said: look again"))
-        if _is_requested(order, acting, given):
+        if is_requested:
             return replace(acting, case="request"), _request(order, acting, given, actor)
-        return acting, DOING[acting.name](order, acting, given, actor.who)
+        return acting, act(order, acting, given, actor.who)
 
     about, of = ("callback", action.callback.webhook_id) if action.callback else ("order", order.order_no)
-    verb = REQUEST if _is_requested(order, action, given) else VERBS[action.name]
-    return audit.act(actor, verb, about, of, do, _detail(action, given))
+    return audit.act(actor, "request payout" if is_requested else verb, about, of, do, _detail(action, given))
 
 
 def payout(order: Order, key: str, given: Given) -> int:
@@ -190,6 +172,7 @@ def _is_requested(order: Order, action: Action, given: Given) -> bool:
 
 def _moved_on(order: Order, key: str, actor: Actor) -> NoReturn:
     why = OperatorError(N_("that is not possible: the order is %(status)s now"), status=order.status)
-    name = max((name for name in VERBS if key.startswith(name)), key=len, default="")
-    audit.record(actor, VERBS.get(name, "act"), "order", order.order_no, f"not done: {why}")
+    name = max((name for name in DOING if key.startswith(name)), key=len, default="")
+    verb = DOING[name][0] if name else "act"
+    audit.record(actor, verb, "order", order.order_no, f"not done: {why}")
     raise why

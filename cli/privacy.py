@@ -12,7 +12,7 @@ import click
 from cli.orders import everything
 from cli.output import Commands, table
 from cli.sensitive import SENSITIVE
-from services.console import privacy
+from services.console import privacy, timeline
 from services.errors import OperatorError
 from services.orders import attempts
 
@@ -47,7 +47,7 @@ def export(numbers: tuple[str, ...], name: str, card: str) -> None:
 def _whole(order_no: str) -> dict[str, Any]:
     order = privacy.export(order_no)
     tried = [{"browser": each.browser, "at": each.triedtime} for each in attempts.all_of(order)]
-    return everything(order) | {"attempts": tried, "personal_data": privacy.values_of(order)}
+    return everything(order) | {"attempts": tried, "personal_data": timeline.personal_values(order)}
 
 
 @privacy_commands.command("erase")

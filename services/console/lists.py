@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import reduce
+from operator import and_
 from typing import Any
 
 from models.queries import keyset
@@ -47,9 +49,23 @@ class Browse:
         """Where the rows between two keys are found, themselves not included."""
         return [Line(self.table, [], self.columns, self.columns, above, below, self.condition())]
 
+    def conditions(self) -> list[Any]:
+        """What is wanted and no index serves."""
+        return []
+
     def condition(self) -> Any:
-        """What no index serves; None for nothing."""
-        return None
+        """All of that as one condition; None for nothing."""
+        wanted = self.conditions()
+        return reduce(and_, wanted) if wanted else None
+
+    def equal(self, **columns: Any) -> list[Any]:
+        """The conditions of filters whose value a column has, by the filters' names."""
+        return [column == self.wanted[name] for name, column in columns.items() if name in self.wanted]
+
+    def within(self, time: Any) -> list[Any]:
+        """The conditions of `since` and `until` on a column of times."""
+        since = [time >= self.wanted["since"]] if "since" in self.wanted else []
+        return [*since, time <= self.wanted["until"]] if "until" in self.wanted else since
 
     def few(self) -> list[Key] | None:
         """The keys of all rows, where they are known to be few; None where they are to be walked through."""
@@ -90,14 +106,6 @@ class Browse:
             max((each for each in lows if each), default=None),
             min((each for each in highs if each), default=None),
         )
-
-
-def all_of(conditions: list[Any]) -> Any:
-    """One condition of several; None of none."""
-    whole = None
-    for each in conditions:
-        whole = each if whole is None else whole & each
-    return whole
 
 
 def merchants(wanted: dict[str, Any]) -> list[int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import product
 from typing import Any
 
@@ -12,10 +11,10 @@ from gateways.registry import DRIVERS
 from models.queries import search, time_bisect
 from models.queries.keyset import Key, Line
 from models.queries.order_range import EVERY_CELL, Cells
-from models.tables.channel import Channel
 from models.tables.order import CONFIRMED, PAID, PENDING, SELL, STATUSES, TYPES, Order, PaymentException
 from models.tables.order_counts import OrderCount
-from services.console.lists import Browse, all_of, capped, merchants, name_owners
+from services.console.lists import Browse, capped, merchants, name_owners
+from services.console.to_do import by_hand
 
 WAITING, UNDER_WAY = "waiting", "under_way"
 MOST_UNDER_WAY = 20_000  # accepted withdrawals that are looked through for those to be sent by hand
@@ -35,16 +34,15 @@ class Orders(Browse):
         types = (self.wanted["type"],) if "type" in self.wanted else TYPES
         return types, (self.wanted["status"],) if "status" in self.wanted else STATUSES
 
-    def condition(self) -> Any:
+    def conditions(self) -> list[Any]:
         """Channel, method, amount, and a part of the merchant's number where the index of those can't help."""
-        ways: dict[str, Callable[[Any], Any]] = {
-            "channel": lambda value: Order.channel == value,
-            "method": lambda value: Order.payment_method == value,
-            "least": lambda value: Order.amount >= value,
-            "most": lambda value: Order.amount <= value,
-            "text": lambda value: Order.merchant_order_no.contains(value),
-        }
-        return all_of([way(self.wanted[name]) for name, way in ways.items() if name in self.wanted])
+        text = [Order.merchant_order_no.contains(self.wanted["text"])] if "text" in self.wanted else []
+        return [*self._plain_conditions(), *text]
+
+    def _plain_conditions(self) -> list[Any]:
+        least = [Order.amount >= self.wanted["least"]] if "least" in self.wanted else []
+        most = [Order.amount <= self.wanted["most"]] if "most" in self.wanted else []
+        return [*self.equal(channel=Order.channel, method=Order.payment_method), *least, *most]
 
     def lines(self, above: Key | None, below: Key | None) -> list[Line]:
         """One for each merchant, type and status; or for each merchant alone."""
@@ -97,16 +95,9 @@ class Orders(Browse):
         types, statuses = self.cells
         # The sum keeps the database from walking through a merchant's orders instead of going to the few named.
         owner = [Order.merchant + 0 == self.wanted["merchant"]] if "merchant" in self.wanted else []
-        since, until = self.wanted.get("since"), self.wanted.get("until")
-        others = [self._plain_condition(), *owner]
-        others += [] if since is None else [Order.createtime >= since]
-        others += [] if until is None else [Order.createtime <= until]
         cells = [Order.order_type.in_(types), Order.status.in_(statuses)]
-        wanted = all_of([*conditions, *cells, *(each for each in others if each is not None)])
-        return list(Order.select(*self.columns).where(wanted).tuples())
-
-    def _plain_condition(self) -> Any:
-        return type(self)({name: value for name, value in self.wanted.items() if name != "text"}).condition()
+        wanted = [*conditions, *cells, *self._plain_conditions(), *owner, *self.within(Order.createtime)]
+        return list(Order.select(*self.columns).where(*wanted).tuples())
 
     def total(self) -> int | None:
         """By the counts that the database keeps, or by the merchants' numbering."""
@@ -151,11 +142,6 @@ class WithExceptions(Orders):
         return self._keys(Order.id.in_(list(open_exceptions())))
 
 
-def by_hand() -> list[int]:
-    """The ids of the channels through which a person sends the money."""
-    return [row.id for row in Channel.select() if DRIVERS[row.driver].by_hand]
-
-
 class Payouts(Orders):
     """Withdrawals that are not over, by `merchant`, `channel`, `since`, `until`, `state`.
 
@@ -168,14 +154,13 @@ class Payouts(Orders):
         statuses = {WAITING: (PENDING, CONFIRMED), UNDER_WAY: (CONFIRMED, PAID)}
         return (SELL,), statuses.get(self.wanted.get("state", ""), (PENDING, CONFIRMED, PAID))
 
-    def condition(self) -> Any:
-        """Accepted ones wait, or not, by their channels."""
-        others, state = super().condition(), self.wanted.get("state")
+    def _plain_conditions(self) -> list[Any]:
+        """Also: accepted ones wait, or not, by their channels."""
+        others, state = super()._plain_conditions(), self.wanted.get("state")
         if state is None:
             return others
         waits = (Order.status == PENDING) | Order.channel.in_(by_hand())
-        chosen = waits if state == WAITING else (Order.status == PAID) | Order.channel.not_in(by_hand())
-        return chosen if others is None else chosen & others
+        return [waits if state == WAITING else (Order.status == PAID) | Order.channel.not_in(by_hand()), *others]
 
     def rows(self, ids: list[int]) -> list[Any]:
         """Each with `waits`: what a person must do, "accept" or "send", or empty."""

@@ -18,7 +18,7 @@ from models.tables.outbox import WAITING, Callback
 from services.backups.after_restore import HERE
 from services.console import timeline
 from services.errors import OperatorError
-from services.orders import create, positions
+from services.orders import positions
 from services.security import audit, vault
 
 log = logging.getLogger(__name__)
@@ -166,13 +166,6 @@ NAMES = ("customer_name", "real_name", "gatewaya_card_info.card_name", "gatewaya
 CARDS = ("card_number", "gatewaya_card_info.card_no")
 
 
-def values_of(order: Order) -> dict[str, Any]:
-    """The personal data of an order by field, decrypted; empty if there is none, or it was erased."""
-    opened = create.personal_data(order)
-    values: dict[str, Any] = opened.get("account", opened)
-    return {name: value for name, value in values.items() if value}
-
-
 def find(numbers: tuple[str, ...], name: str, card: str) -> list[str]:
     """The numbers of these orders, and of those with exactly this name or card number, without repeats.
 
@@ -192,7 +185,7 @@ def _matching(name: str, card: str) -> Iterator[str]:
     every = Order.select(Order, PayoutAccount).left_outer_join(PayoutAccount).where(stored).order_by(Order.id)
     while (name or card) and (page := list(every.where(Order.id > last).limit(STEP))):
         for order in page:
-            if _is_of(values_of(order), name, card):
+            if _is_of(timeline.personal_values(order), name, card):
                 yield order.order_no
         last = page[-1].id
 
@@ -243,7 +236,7 @@ def survey(numbers: list[str]) -> list[dict[str, Any]]:
         {
             "order_no": order.order_no,
             "status": order.status,
-            "fields": len(values_of(order)),
+            "fields": len(timeline.personal_values(order)),
             "on_file": bool(order.account_id and order.account.on_file),
             "refused": needed.get(order.id, ""),
         }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from peewee import JOIN, SQL, fn
@@ -15,14 +14,10 @@ from models.tables.ledger import AVAILABLE, CLEARING, HELD, Entry, LedgerAccount
 from models.tables.merchant import Merchant
 from models.tables.order import Order, PaymentException
 from models.tables.outbox import CALLBACK_STATES, DEAD, Callback, CallbackAttempt
-from services.console.lists import Browse, all_of, capped, merchants, name_owners
+from services.console.lists import Browse, capped, merchants, name_owners
 
 OPEN, SETTLED = "open", "settled"
 EXCEPTION = "exception"  # how the purpose begins of a posting that settled one
-
-
-def _order_exists(order_id: Any, *conditions: Any) -> Any:
-    return fn.EXISTS(Order.select(SQL("1")).where(Order.id == order_id, *conditions))
 
 
 class Exceptions(Browse):
@@ -42,18 +37,15 @@ class Exceptions(Browse):
         part, bounds = PaymentException.resolution.is_null(), self.in_time(above, below)
         return [Line(PaymentException, [part], self.columns, self.columns, *bounds, self.condition())]
 
-    def condition(self) -> Any:
+    def conditions(self) -> list[Any]:
         """What the exception and its order say."""
-        of_order = {"merchant": Order.merchant, "channel": Order.channel, "type": Order.order_type}
-        wanted = [column == self.wanted[name] for name, column in of_order.items() if name in self.wanted]
-        own: dict[str, Callable[[Any], Any]] = {"kind": lambda value: PaymentException.kind == value}
-        if not self.timed:
-            own["since"] = lambda value: PaymentException.createtime >= value
-            own["until"] = lambda value: PaymentException.createtime <= value
-        ways = [way(self.wanted[name]) for name, way in own.items() if name in self.wanted]
-        ways += [_order_exists(PaymentException.order_id, *wanted)] if wanted else []
-        ways += [PaymentException.resolution.is_null(False)] if self.wanted.get("state") == SETTLED else []
-        return all_of(ways)
+        own = self.equal(kind=PaymentException.kind)
+        own += [] if self.timed else self.within(PaymentException.createtime)
+        if of_order := self.equal(merchant=Order.merchant, channel=Order.channel, type=Order.order_type):
+            own.append(fn.EXISTS(Order.select(SQL("1")).where(Order.id == PaymentException.order_id, *of_order)))
+        if self.wanted.get("state") == SETTLED:
+            own.append(PaymentException.resolution.is_null(False))
+        return own
 
     def query(self) -> Any:
         """With their orders."""
@@ -92,10 +84,9 @@ class Entries(Browse):
             ((CLEARING,), self.wanted.get("channel")),
         ]
         chosen = [LedgerAccount.kind.in_(kinds) & (LedgerAccount.owner == owner) for kinds, owner in owners if owner]
-        kind = [LedgerAccount.kind == self.wanted["account"]] if "account" in self.wanted else []
-        wanted = all_of([*chosen, *kind])
+        wanted = [*chosen, *self.equal(account=LedgerAccount.kind)]
         found = LedgerAccount.select().order_by(LedgerAccount.id)
-        return list(found if wanted is None else found.where(wanted))
+        return list(found.where(*wanted) if wanted else found)
 
     def lines(self, above: Key | None, below: Key | None) -> list[Line]:
         """All by their ids, or those of each account by their numbers."""
@@ -118,25 +109,20 @@ class Entries(Browse):
             for account in self._accounts()
         ]
 
-    def condition(self) -> Any:
+    def conditions(self) -> list[Any]:
         """What the posting says."""
-        ways: dict[str, Callable[[Any], Any]] = {
-            "purpose": _for_purpose,
-            "since": lambda value: Posting.createtime >= value,
-            "until": lambda value: Posting.createtime <= value,
-        }
-        wanted = [way(self.wanted[name]) for name, way in ways.items() if name in self.wanted]
+        purpose = [_for_purpose(self.wanted["purpose"])] if "purpose" in self.wanted else []
+        wanted = [*purpose, *self.within(Posting.createtime)]
         of_entry = Posting.select(SQL("1")).where(Posting.id == Entry.posting_id, *wanted)
-        return fn.EXISTS(of_entry) if wanted else None
+        return [fn.EXISTS(of_entry)] if wanted else []
 
     def few(self) -> list[Key] | None:
         """Those of one order."""
         if "order" not in self.wanted:
             return None
         own = Entry.select(Entry.id).join(Posting).join(Order).where(Order.order_no == self.wanted["order"])
-        condition, accounts = self.condition(), [account.id for account in self._accounts()]
-        own = own.where(Entry.account.in_(accounts))
-        return list((own if condition is None else own.where(condition)).tuples())
+        accounts = [account.id for account in self._accounts()]
+        return list(own.where(Entry.account.in_(accounts), *self.conditions()).tuples())
 
     def total(self) -> int | None:
         """By the accounts' own counts."""
@@ -193,18 +179,16 @@ class Callbacks(Browse):
             for state in states
         ]
 
-    def condition(self) -> Any:
+    def conditions(self) -> list[Any]:
         """The event."""
-        return Callback.type == self.wanted["event"] if "event" in self.wanted else None
+        return self.equal(event=Callback.type)
 
     def few(self) -> list[Key] | None:
         """Those of one order."""
         if "order" not in self.wanted:
             return None
-        own = Callback.select(*self.columns).join(Order).where(Order.order_no == self.wanted["order"])
-        exact = {"state": Callback.state, "event": Callback.type, "merchant": Callback.merchant}
-        wanted = [column == self.wanted[name] for name, column in exact.items() if name in self.wanted]
-        return list((own.where(*wanted) if wanted else own).tuples())
+        wanted = self.equal(order=Order.order_no, state=Callback.state, event=Callback.type, merchant=Callback.merchant)
+        return list(Callback.select(*self.columns).join(Order).where(*wanted).tuples())
 
     def query(self) -> Any:
         """Without what is sent."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import reduce
+from operator import or_
 from typing import Any
 
 from peewee import fn
@@ -13,7 +14,7 @@ from models.tables.channel import Channel, ChannelLink
 from models.tables.ledger import AVAILABLE, CLEARING, HELD, LedgerAccount
 from models.tables.merchant import Merchant
 from models.tables.operator import AuditEntry
-from services.console.lists import Browse, all_of, merchants, name_owners
+from services.console.lists import Browse, merchants, name_owners
 from services.security import masking
 
 
@@ -23,20 +24,16 @@ class _SetUp(Browse):
     timed = False
     named_by: tuple[Any, ...] = ()
 
-    def condition(self) -> Any:
+    def conditions(self) -> list[Any]:
         """What is wanted."""
         text = self.wanted.get("text")
-        named = [field.contains(text) for field in self.named_by] if text else []
-        some = named[0] if named else None
-        for each in named[1:]:
-            some |= each
-        enabled = self.table.enabled == self.wanted["enabled"] if "enabled" in self.wanted else None
-        return all_of([each for each in (some, enabled) if each is not None])
+        named = [reduce(or_, (field.contains(text) for field in self.named_by))] if text else []
+        return [*named, *self.equal(enabled=self.table.enabled)]
 
     def total(self) -> int | None:
         """There are few."""
-        condition = self.condition()
-        return int((self.table.select() if condition is None else self.table.select().where(condition)).count())
+        rows, wanted = self.table.select(), self.conditions()
+        return int((rows.where(*wanted) if wanted else rows).count())
 
 
 def _balances(kinds: tuple[str, ...], owners: list[int]) -> dict[tuple[str, int], int]:
@@ -72,12 +69,9 @@ class Channels(_SetUp):
     table = Channel
     named_by = (Channel.name,)
 
-    def condition(self) -> Any:
+    def conditions(self) -> list[Any]:
         """What is wanted."""
-        own = {"driver": Channel.driver, "category": Channel.category}
-        wanted = [column == self.wanted[name] for name, column in own.items() if name in self.wanted]
-        others = super().condition()
-        return all_of(wanted if others is None else [*wanted, others])
+        return [*self.equal(driver=Channel.driver, category=Channel.category), *super().conditions()]
 
     def rows(self, ids: list[int]) -> list[Any]:
         """With `clearing`: the balance of its account in fen, and `linked`: how many merchants may use it."""
@@ -124,16 +118,10 @@ class Audit(Browse):
         part = [AuditEntry.about == self.wanted["about"], AuditEntry.key == self.wanted["key"]]
         return [Line(AuditEntry, part, self.columns, self.columns, above, below, self.condition())]
 
-    def condition(self) -> Any:
+    def conditions(self) -> list[Any]:
         """What the entry says."""
-        ways: dict[str, Callable[[Any], Any]] = {
-            "since": lambda value: AuditEntry.at >= value,
-            "until": lambda value: AuditEntry.at <= value,
-        }
         exact = {name: getattr(AuditEntry, name) for name in ("who", "action", "about", "key")}
-        given = [way(self.wanted[name]) for name, way in ways.items() if name in self.wanted]
-        given += [column == self.wanted[name] for name, column in exact.items() if name in self.wanted]
-        return all_of(given)
+        return [*self.within(AuditEntry.at), *self.equal(**exact)]
 
     def time_of(self, key: Key) -> int | None:
         """When it was written."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import Any
 
 from models.tables.channel import Channel
 from models.tables.ledger import Entry, LedgerAccount, Posting
@@ -77,11 +78,6 @@ class OrderTimeline:
         for entry in self.entries:
             found.setdefault(entry.posting.id, (entry.posting, []))[1].append(entry)
         return list(found.values())
-
-    @property
-    def said_by_channel(self) -> list[History]:
-        """What came from the channel, or in its name, and moved nothing: refused notices, and that it was asked."""
-        return [line for line in self.history if line.who == "channel" and line.before == line.after]
 
     @property
     def refused_notices(self) -> list[str]:
@@ -205,21 +201,22 @@ def callback_timeline(webhook_id: str) -> CallbackTimeline:
     )
 
 
-def _values(order: Order) -> dict[str, str]:
+def personal_values(order: Order) -> dict[str, Any]:
+    """The personal data of an order by field, decrypted; empty if there is none, or it was erased."""
     opened = create.personal_data(order)
-    values: dict[str, str] = opened.get("account", opened)
-    return {name: str(value) for name, value in values.items() if value}
+    values: dict[str, Any] = opened.get("account", opened)
+    return {name: value for name, value in values.items() if value}
 
 
 def masked(order: Order) -> dict[str, str]:
     """The customer's name (deposit) or the account to pay to (withdrawal) by field, masked."""
-    return masking.masked(_values(order))
+    return masking.masked(personal_values(order))
 
 
-def reveal(order: Order, actor: audit.Actor) -> dict[str, str]:
+def reveal(order: Order, actor: audit.Actor) -> dict[str, Any]:
     """The same in full, once the audit log says who saw it."""
     audit.record(actor, "reveal", "order", order.order_no)
-    return _values(order)
+    return personal_values(order)
 
 
 def account_ending(order: Order) -> str:

@@ -17,6 +17,7 @@ from models.tables.order import BUY, SELL
 from services.console.alerts import Finding
 
 TYPES = {BUY: "buy", SELL: "sell"}  # as lists of orders have them in their addresses
+Facts = dict[str, Any]
 Sentence = tuple[str, str]  # a sentence, and the address behind it
 
 
@@ -52,11 +53,7 @@ def _channel(number: int) -> str:
     return str(Channel.select(Channel.name).where(Channel.id == number).scalar() or number)
 
 
-def _storage(facts: dict[str, Any]) -> Sentence:
-    return gettext("The database: %(what)s.", what=translate(facts["fault"].text)), "#"
-
-
-def _restored(facts: dict[str, Any]) -> Sentence:
+def _restored(facts: Facts, said: Facts) -> Sentence:
     text = gettext(
         "Restored from a backup %(time)s ago. Payouts and the expiry of manual deposits are paused. "
         "Compare with your channels and merchants, then run `flask db resume`.",
@@ -65,47 +62,22 @@ def _restored(facts: dict[str, Any]) -> Sentence:
     return text, url_for("audit.index")
 
 
-def _unknown_notices(facts: dict[str, Any]) -> Sentence:
-    text = ngettext(
-        "%(count)s verified notice about an order that is not in the database. `flask order unknown` lists it.",
-        "%(count)s verified notices about orders that are not in the database. `flask order unknown` lists them.",
-        facts["count"],
-        count=f"{facts['count']:,}",
-    )
-    return text, "#"
-
-
-def _sandbox_money(facts: dict[str, Any]) -> Sentence:
-    text = gettext(
-        "%(keys)s cannot withdraw: part of the balance is test money of a sandbox channel. "
-        "`flask ledger remove-sandbox` reverses it.",
-        keys=", ".join(facts["merchants"]),
-    )
-    return text, url_for("merchants.index")
-
-
-def _ledger_off(facts: dict[str, Any]) -> Sentence:
+def _ledger_off(facts: Facts, said: Facts) -> Sentence:
     checks = "; ".join(gettext(name) for name in facts["checks"])
     return gettext("The ledger is off. Not true any more: %(checks)s.", checks=checks), url_for("ledger.index")
 
 
-def _ledger_overdue(facts: dict[str, Any]) -> Sentence:
+def _ledger_overdue(facts: Facts, said: Facts) -> Sentence:
     if facts["at"] is None:
         return gettext("The ledger was never verified."), url_for("ledger.index")
     return gettext("The ledger was not verified for %(time)s.", time=ago(facts["at"])), url_for("ledger.index")
 
 
-def _ledger_failed(facts: dict[str, Any]) -> Sentence:
-    text = gettext("The last verification of the ledger came to no end: %(why)s.", why=facts["why"].rstrip("."))
-    return text, url_for("ledger.index")
-
-
-def _exceptions(facts: dict[str, Any]) -> Sentence:
+def _exceptions(facts: Facts, said: Facts) -> Sentence:
     text = ngettext(
         "%(count)s exception is open: money that the rules can't settle.",
         "%(count)s exceptions are open: money that the rules can't settle.",
-        facts["count"],
-        count=f"{facts['count']:,}",
+        **said,
     )
     if facts["silent"]:
         silent = gettext("Of these, %(count)s may settle once the channel answers.", count=facts["silent"])
@@ -113,107 +85,100 @@ def _exceptions(facts: dict[str, Any]) -> Sentence:
     return text, url_for("exceptions.index", flt_state="open")
 
 
-def _payouts(facts: dict[str, Any]) -> Sentence:
-    text = ngettext(
-        "%(count)s withdrawal waits for you, for %(time)s.",
-        "%(count)s withdrawals wait for you, the oldest for %(time)s.",
-        facts["count"],
-        count=f"{facts['count']:,}",
-        time=ago(facts["oldest"]),
-    )
-    return text, url_for("payouts.index", flt_state="waiting")
-
-
-def _requests(facts: dict[str, Any]) -> Sentence:
-    text = ngettext(
-        "%(count)s payout awaits a second operator, for %(time)s.",
-        "%(count)s payouts await a second operator, the oldest for %(time)s.",
-        facts["count"],
-        count=f"{facts['count']:,}",
-        time=ago(facts["oldest"]),
-    )
-    return text, url_for("payouts.index", flt_state="waiting")
-
-
-def _claims(facts: dict[str, Any]) -> Sentence:
-    text = ngettext(
-        "%(count)s deposit by hand is said to be paid, for %(time)s: look whether the money came.",
-        "%(count)s deposits by hand are said to be paid, the oldest for %(time)s: look whether the money came.",
-        facts["count"],
-        count=f"{facts['count']:,}",
-        time=ago(facts["oldest"]),
-    )
-    return text, claims_link(facts["channels"])
-
-
-def _dead(facts: dict[str, Any]) -> Sentence:
-    text = ngettext(
-        "%(count)s callback was given up in the last 7 days: its merchant was not told.",
-        "%(count)s callbacks were given up in the last 7 days: their merchants were not told.",
-        facts["count"],
-        count=f"{facts['count']:,}",
-    )
-    return text, dead_link(facts["merchants"], facts["since"])
-
-
-def _retried(facts: dict[str, Any]) -> Sentence:
-    text = ngettext(
-        "%(count)s callback failed, and is tried again.",
-        "%(count)s callbacks failed, and are tried again.",
-        facts["count"],
-        count=f"{facts['count']:,}",
-    )
-    return text, url_for("callbacks.index", flt_state="pending")
-
-
-def _silent(facts: dict[str, Any]) -> Sentence:
+def _silent(facts: Facts, said: Facts) -> Sentence:
     text = ngettext(
         "The channel %(name)s does not answer about %(count)s order, for %(time)s.",
         "The channel %(name)s does not answer about %(count)s orders, for %(time)s.",
-        facts["count"],
-        count=f"{facts['count']:,}",
         name=_channel(facts["channel"]),
-        time=ago(facts["oldest"]),
+        **said,
     )
     filters = {"flt_state": "open", "flt_kind": "unknown_outcome", "flt_channel": facts["channel"]}
     return text, url_for("exceptions.index", **filters)
 
 
-def _failing(facts: dict[str, Any]) -> Sentence:
-    about = {
-        "name": _channel(facts["channel"]),
-        "recent": f"{facts['recent']:.0%}",
-        "usual": f"{facts['usual']:.0%}",
-    }
-    deposits = facts["order_type"] == BUY
-    if deposits:
+def _failing(facts: Facts, said: Facts) -> Sentence:
+    rates = {name: f"{facts[name]:.0%}" for name in ("recent", "usual")}
+    about = {"name": _channel(facts["channel"])} | rates
+    if facts["order_type"] == BUY:
         text = gettext("%(name)s: %(recent)s of the deposits since yesterday succeeded, %(usual)s do usually.", **about)
     else:
         text = gettext(
             "%(name)s: %(recent)s of the withdrawals since yesterday succeeded, %(usual)s do usually.", **about
         )
-    filters = {
-        "flt_channel": facts["channel"],
-        "flt_type": TYPES[facts["order_type"]],
-        "flt_since": f"{facts['since']}T00:00",
-    }
-    return text, url_for("orders.index", **filters)
+    filters = {"flt_channel": facts["channel"], "flt_type": TYPES[facts["order_type"]]}
+    return text, url_for("orders.index", **filters, flt_since=f"{facts['since']}T00:00")
 
 
-SENTENCES: dict[str, Callable[[dict[str, Any]], Sentence]] = {
-    "storage": _storage,
+# By kind of finding. `said` is what texts say of many facts: `num`, `count` in digits, `time` since the oldest.
+SENTENCES: dict[str, Callable[[Facts, Facts], Sentence]] = {
+    "storage": lambda facts, said: (
+        gettext("The database: %(what)s.", what=translate(facts["fault"].text)),
+        "#",
+    ),
     "restored": _restored,
-    "unknown_notices": _unknown_notices,
-    "sandbox_money": _sandbox_money,
+    "unknown_notices": lambda facts, said: (
+        ngettext(
+            "%(count)s verified notice about an order that is not in the database. `flask order unknown` lists it.",
+            "%(count)s verified notices about orders that are not in the database. `flask order unknown` lists them.",
+            **said,
+        ),
+        "#",
+    ),
+    "sandbox_money": lambda facts, said: (
+        gettext(
+            "%(keys)s cannot withdraw: part of the balance is test money of a sandbox channel. "
+            "`flask ledger remove-sandbox` reverses it.",
+            keys=", ".join(facts["merchants"]),
+        ),
+        url_for("merchants.index"),
+    ),
     "ledger_off": _ledger_off,
     "ledger_overdue": _ledger_overdue,
-    "ledger_failed": _ledger_failed,
+    "ledger_failed": lambda facts, said: (
+        gettext("The last verification of the ledger came to no end: %(why)s.", why=facts["why"].rstrip(".")),
+        url_for("ledger.index"),
+    ),
     "exceptions": _exceptions,
-    "payouts": _payouts,
-    "requests": _requests,
-    "claims": _claims,
-    "dead": _dead,
-    "retried": _retried,
+    "payouts": lambda facts, said: (
+        ngettext(
+            "%(count)s withdrawal waits for you, for %(time)s.",
+            "%(count)s withdrawals wait for you, the oldest for %(time)s.",
+            **said,
+        ),
+        url_for("payouts.index", flt_state="waiting"),
+    ),
+    "requests": lambda facts, said: (
+        ngettext(
+            "%(count)s payout awaits a second operator, for %(time)s.",
+            "%(count)s payouts await a second operator, the oldest for %(time)s.",
+            **said,
+        ),
+        url_for("payouts.index", flt_state="waiting"),
+    ),
+    "claims": lambda facts, said: (
+        ngettext(
+            "%(count)s deposit by hand is said to be paid, for %(time)s: look whether the money came.",
+            "%(count)s deposits by hand are said to be paid, the oldest for %(time)s: look whether the money came.",
+            **said,
+        ),
+        claims_link(facts["channels"]),
+    ),
+    "dead": lambda facts, said: (
+        ngettext(
+            "%(count)s callback was given up in the last 7 days: its merchant was not told.",
+            "%(count)s callbacks were given up in the last 7 days: their merchants were not told.",
+            **said,
+        ),
+        dead_link(facts["merchants"], facts["since"]),
+    ),
+    "retried": lambda facts, said: (
+        ngettext(
+            "%(count)s callback failed, and is tried again.",
+            "%(count)s callbacks failed, and are tried again.",
+            **said,
+        ),
+        url_for("callbacks.index", flt_state="pending"),
+    ),
     "silent": _silent,
     "failing": _failing,
 }
@@ -221,4 +186,6 @@ SENTENCES: dict[str, Callable[[dict[str, Any]], Sentence]] = {
 
 def alert(finding: Finding) -> Alert:
     """The alert of a finding."""
-    return Alert(finding.severity, finding.kind, *SENTENCES[finding.kind](finding.facts))
+    facts, count = finding.facts, finding.facts.get("count", 0)
+    said = {"num": count, "count": f"{count:,}", "time": ago(facts.get("oldest"))}
+    return Alert(finding.severity, finding.kind, *SENTENCES[finding.kind](facts, said))

@@ -84,10 +84,6 @@ class Statistics:
         """All days, the oldest first."""
         return [self.today - timedelta(back) for back in reversed(range(DAYS))]
 
-    def total(self, wanted: Callable[[Cell], bool] = lambda cell: True) -> Sum:
-        """What the cells add up to for which `wanted` is true."""
-        return next(iter(self.by(lambda cell: None, wanted).values()), Sum())
-
     def by(self, key: Callable[[Cell], Any], wanted: Callable[[Cell], bool] = lambda cell: True) -> dict[Any, Sum]:
         """What the cells add up to, by `key` of each."""
         sums: dict[Any, list[int]] = {}

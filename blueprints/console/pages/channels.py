@@ -175,8 +175,7 @@ def _added(form: NewChannelForm, driver: str) -> Any:
     given, facts = provider_form.changed(form, driver, {}), form.facts()
     _, config = provider_form.changes(given, {})
     detail = audit.changes({}, {"driver": driver, **texts(form, ("category", *FIELDS)), **config})
-    made = audit.act(
-        access.actor(),
+    made = access.act(
         "add channel",
         "channel",
         facts["name"],
@@ -220,8 +219,7 @@ def _changed(row: Channel, form: ChannelForm, present: dict[str, Any]) -> Any:
     detail = audit.changes(texts(before, FIELDS) | old, texts(form, FIELDS) | new)
     if detail:
         same = bool(form.same_account.data)
-        audit.act(
-            access.actor(),
+        access.act(
             "set channel",
             "channel",
             str(row.id),
@@ -237,7 +235,7 @@ def attempt(channel_id: int) -> Any:
     """Ask the channel about an order that does not exist, and show the result."""
     row = find_or_404(channel_setup.find_channel, channel_id)
     try:
-        found = audit.act(access.actor(), "try channel", "channel", str(row.id), lambda: channel_setup.check(row))
+        found = access.act("try channel", "channel", str(row.id), lambda: channel_setup.check(row))
         rows = [
             (labels.name_of(labels.CHECKS, each.about), each.good, translate(each.text, **each.args)) for each in found
         ]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
-from typing import Any, Generic, TypeVar
+from itertools import count
+from typing import Any
 
 from babel.dates import format_skeleton
 from babel.numbers import format_compact_decimal
@@ -24,10 +25,9 @@ from services.ledger import accounts as books
 from services.ledger import scheduled_checks
 
 MOST_ROWS = 8  # of success rates, before the rest is folded away
-
-T = TypeVar("T")
-STEPS = (1, 2, 5, 10)
+STEPS = (1, 2, 5)
 LINES = 3  # of the axis, upwards
+GAP = 0.2  # the part of a bar's place that stays free
 
 pages = Blueprint("dashboard", __name__)
 
@@ -70,17 +70,17 @@ class Rate:
 
 @dataclass(frozen=True)
 class Line:
-    """A line of the axis: its value, and where it is from the top, in percent."""
+    """A line of the axis: its value in fen, and where it is from the top, in percent."""
 
     value: int
     y: float
 
 
 @dataclass(frozen=True)
-class Bar(Generic[T]):
-    """The bar of one item: `up` above the line of zero, `down` below it, each a start and a height in percent."""
+class Bar:
+    """The bar of one day: `up` above the line of zero, `down` below it, each a start and a height in percent."""
 
-    item: T
+    item: Volume
     x: float
     width: float
     middle: float
@@ -90,44 +90,39 @@ class Bar(Generic[T]):
 
 
 @dataclass(frozen=True)
-class Plot(Generic[T]):
+class Plot:
     """Bars side by side over and under the line of zero, with the lines of the axis."""
 
-    bars: list[Bar[T]]
+    bars: list[Bar]
     lines: list[Line]
     zero: float
 
 
-def round_step(largest: int) -> int:
+def _round_step(largest: int) -> int:
     """A round value that goes into `largest` LINES times at most: 1, 2 or 5 with zeros; yuan in fen stay whole."""
-    power = 100
-    while True:
-        for step in STEPS:
-            if step * power * LINES >= largest:
-                return step * power
-        power *= 10
+    round_values = (step * 10**power for power in count(2) for step in STEPS)
+    return next(value for value in round_values if value * LINES >= largest)
 
 
-def mirrored(items: Sequence[T], ups: Sequence[int], downs: Sequence[int], gap: float = 0.2) -> Plot[T]:
-    """A bar up and one down for each item, both to one scale; `gap` is the part of a bar's place that stays free."""
-    step = round_step(max([*ups, *downs, 1]))
-    above, below = (max(1, -(-max([*values, 0]) // step)) for values in (ups, downs))
-    if not any(downs):
-        below = 0
+def _plot(days: list[Volume]) -> Plot:
+    """What came in as a bar up and what was paid out as one down for each day, both to one scale."""
+    ups, downs = [day.inward.amount for day in days], [day.outward.amount for day in days]
+    step = _round_step(max(*ups, *downs))
+    above, below = max(1, -(-max(ups) // step)), -(-max(downs) // step)
     height = 100 / ((above + below) * step)
     zero = above * step * height
-    place = 100 / max(1, len(items))
+    place = 100 / len(days)
     bars = [
         Bar(
-            item=item,
-            x=(at + gap / 2) * place,
-            width=(1 - gap) * place,
+            item=day,
+            x=(at + GAP / 2) * place,
+            width=(1 - GAP) * place,
             middle=(at + 0.5) * place,
             slot=(at * place, place),
             up=(zero - up * height, up * height),
             down=(zero, down * height),
         )
-        for at, (item, up, down) in enumerate(zip(items, ups, downs, strict=True))
+        for at, (day, up, down) in enumerate(zip(days, ups, downs, strict=True))
     ]
     lines = [Line(abs(number) * step, zero - number * step * height) for number in range(above, -below - 1, -1)]
     return Plot(bars, lines, zero)
@@ -204,13 +199,12 @@ def index() -> str:
 def _numbers(shown: Statistics) -> dict[str, Any]:
     days = _by_day(shown)
     names = dict(Channel.select(Channel.id, Channel.name).tuples())
-    plot = mirrored(days, [day.inward.amount for day in days], [day.outward.amount for day in days])
     rates = {kind: list(_rates(shown, kind, names)) for kind in (BUY, SELL)}
     return {
         "today": days[-1],
         "month": _volume(shown.by(lambda cell: cell.order_type), shown.days[0], shown.today),
         "days": days,
-        "plot": plot,
+        "plot": _plot(days),
         "short": _short,
         "label": _label,
         "owed": owed,

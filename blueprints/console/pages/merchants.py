@@ -150,8 +150,7 @@ def new() -> Any:
 
 def _added(form: NewMerchantForm) -> str:
     key, facts = (form.key.data or "").strip(), form.facts()
-    made, secret = audit.act(
-        access.actor(),
+    made, secret = access.act(
         "add merchant",
         "merchant",
         key,
@@ -195,8 +194,7 @@ def _changed(row: Merchant, form: MerchantForm) -> Any:
     detail = audit.changes(texts(before, FIELDS), texts(form, FIELDS), RECORDED)
     if detail:
         facts = form.facts()
-        audit.act(
-            access.actor(),
+        access.act(
             "set merchant",
             "merchant",
             row.key,
@@ -214,8 +212,7 @@ def rotate(key: str, kind: str) -> Any:
     try:
         if not form.validate():
             raise OperatorError(gettext("The hours are a number from 0 to %(most)s.", most=LONGEST_KEEP))
-        new = audit.act(
-            access.actor(),
+        new = access.act(
             "rotate callback secret" if callback else "rotate API secret",
             "merchant",
             key,
@@ -245,7 +242,7 @@ def test(key: str) -> Any:
     """Send a test callback, and show its outcome."""
     row = find_or_404(merchant_setup.find_merchant, key)
     try:
-        outcome = audit.act(access.actor(), "test callback", "merchant", key, lambda: test_callback.callback(row))
+        outcome = access.act("test callback", "merchant", key, lambda: test_callback.callback(row))
     except OperatorError as refusal:
         flash(message_of(refusal), "bad")
         return redirect(url_for("merchant.show", key=key), 303)

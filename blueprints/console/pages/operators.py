@@ -21,7 +21,7 @@ from models.db.base import LARGEST_ID
 from models.tables.operator import OPERATOR, VIEWER, Operator
 from services.console import setup_lists
 from services.errors import OperatorError
-from services.security import audit, operators, passwords, second_factor
+from services.security import operators, passwords, second_factor
 
 ACCOUNT = f"/<int(max={LARGEST_ID}):operator_id>"
 
@@ -87,14 +87,7 @@ def index() -> Any:
 
 def _added(form: NewOperatorForm) -> Any:
     name, role = (form.name.data or "").strip(), form.role.data
-    audit.act(
-        access.actor(),
-        "add operator",
-        "operator",
-        name,
-        lambda: operators.add(name, form.password.data or "", role),
-        role,
-    )
+    access.act("add operator", "operator", name, lambda: operators.add(name, form.password.data or "", role), role)
     flash(gettext("%(name)s may sign in now.", name=name), "good")
     return redirect(url_for("operators.index"), 303)
 
@@ -105,7 +98,7 @@ def change(operator_id: int, word: str) -> Any:
     row = _found(operator_id)
     action, do = ACTS.get(word) or abort(404)
     try:
-        audit.act(access.actor(), action, "operator", row.name, lambda: do(row, current_user.name))
+        access.act(action, "operator", row.name, lambda: do(row, current_user.name))
         flash(gettext("Done. %(name)s is signed out everywhere.", name=row.name), "good")
     except OperatorError as refusal:
         flash(message_of(refusal), "bad")
@@ -122,7 +115,7 @@ def password(operator_id: int) -> Any:
     if form.validate_on_submit():
         try:
             new = form.password.data or ""
-            audit.act(access.actor(), "set password", "operator", row.name, lambda: operators.set_password(row, new))
+            access.act("set password", "operator", row.name, lambda: operators.set_password(row, new))
             flash(gettext("%(name)s has a new password, and is signed out everywhere.", name=row.name), "good")
             return redirect(url_for("operators.index"), 303)
         except OperatorError as refusal:

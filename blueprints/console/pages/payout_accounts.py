@@ -21,7 +21,7 @@ from models.tables.merchant import Merchant
 from services.console import setup_lists
 from services.errors import OperatorError
 from services.merchants import merchant_setup
-from services.security import audit, masking
+from services.security import masking
 
 PAYOUT_ACCOUNTS = ListPage(
     "accounts",
@@ -77,8 +77,7 @@ def account(key: str) -> Any:
 
 def _add_account(row: Merchant, details: dict[str, Any], after: int) -> None:
     ending = masking.ending(details["card_number"]).lstrip("*")
-    audit.act(
-        access.actor(),
+    access.act(
         "add receiving account",
         "merchant",
         row.key,

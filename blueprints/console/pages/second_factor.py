@@ -117,9 +117,8 @@ def index() -> Any:
 def _set_up(me: Operator, form: SetUpForm) -> list[str]:
     sign_in_limits.check_password(me, form.password.data or "")
     secret, typed, this = str(form.secret.data), form.code.data or "", current_user.session.id
-    return audit.act(
-        *(access.actor(), "set up second factor", "operator", me.name),
-        lambda: second_factor.set_up(me, secret, typed, this),
+    return access.act(
+        "set up second factor", "operator", me.name, lambda: second_factor.set_up(me, secret, typed, this)
     )
 
 
@@ -146,12 +145,7 @@ def renew() -> Any:
     """Show new recovery codes, this once; the ones from before are void."""
     me = current_user.operator
     try:
-        return _codes(
-            audit.act(
-                *(access.actor(), "renew recovery codes", "operator", me.name),
-                lambda: second_factor.renew_codes(me),
-            )
-        )
+        return _codes(access.act("renew recovery codes", "operator", me.name, lambda: second_factor.renew_codes(me)))
     except OperatorError as refusal:
         flash(message_of(refusal), "bad")
         return redirect(url_for(".index"), 303)
@@ -162,10 +156,7 @@ def remove() -> Any:
     """Remove the account's own second factor."""
     me = current_user.operator
     try:
-        audit.act(
-            *(access.actor(), "remove second factor", "operator", me.name),
-            lambda: second_factor.remove(me),
-        )
+        access.act("remove second factor", "operator", me.name, lambda: second_factor.remove(me))
         flash(gettext("Two-factor authentication is off."), "good")
     except OperatorError as refusal:
         flash(message_of(refusal), "bad")

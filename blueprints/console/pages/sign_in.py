@@ -14,8 +14,7 @@ from flask_wtf import FlaskForm
 from wtforms import PasswordField, StringField
 from wtforms.validators import InputRequired, Length
 
-from blueprints.console import sign_in_limits
-from blueprints.console.access import User, actor
+from blueprints.console import access, sign_in_limits
 from blueprints.console.forms import message_of
 from blueprints.console.locale import internal_url
 from models.db.base import LARGEST_ID
@@ -114,7 +113,7 @@ def begin_session(found: Operator) -> Any:
     if token is None:
         return _page(SignInForm(formdata=None), 401, gettext("This account has just been changed. Sign in again."))
     session.clear()  # an earlier token or name must not survive
-    login_user(User(found, token=token))
+    login_user(access.User(found, token=token))
     session.permanent = True
     response = redirect(internal_url(request.args.get("next", "")), 302)
     sign_in_limits.remember_device(response, found.name)
@@ -124,7 +123,7 @@ def begin_session(found: Operator) -> Any:
 @pages.post("/logout")
 def sign_out() -> Any:
     """End this session."""
-    me, operator, this = actor(), current_user.operator, current_user.session.id
+    me, operator, this = access.actor(), current_user.operator, current_user.session.id
     response = _signed_out()
     sessions.end(operator, this)  # before the entry, so that it ends even if the audit log can't be written
     audit.record(me, "sign out")
@@ -135,7 +134,7 @@ def sign_out() -> Any:
 def sign_out_everywhere() -> Any:
     """End all sessions of the account."""
     me = current_user.operator
-    audit.act(actor(), "sign out everywhere", "operator", me.name, lambda: operators.end_sessions(me))
+    access.act("sign out everywhere", "operator", me.name, lambda: operators.end_sessions(me))
     return _signed_out()
 
 
@@ -156,7 +155,7 @@ def password() -> Any:
         sign_in_limits.check_password(me, form.present.data or "")
         if form.new.data != form.again.data:
             raise OperatorError(N_("the new passwords differ"))
-        audit.act(actor(), "set password", "operator", me.name, lambda: operators.set_password(me, form.new.data or ""))
+        access.act("set password", "operator", me.name, lambda: operators.set_password(me, form.new.data or ""))
     except OperatorError as refusal:
         flash(message_of(refusal), "bad")
         return render_template("console/sign_in/password.html", form=form), 422
@@ -178,7 +177,7 @@ def end_session(session_id: int) -> Any:
     me = current_user.operator
     if session_id not in {row.id for row in sessions.of(me)}:
         abort(404)
-    audit.act(actor(), "end session", "operator", me.name, lambda: sessions.end(me, session_id))
+    access.act("end session", "operator", me.name, lambda: sessions.end(me, session_id))
     flash(gettext("The session has ended."), "good")
     return redirect(url_for(".own_sessions"), 303)
 
@@ -187,6 +186,6 @@ def end_session(session_id: int) -> Any:
 def end_other_sessions() -> Any:
     """End all of the account's sessions except this one."""
     me, this = current_user.operator, current_user.session.id
-    audit.act(actor(), "end other sessions", "operator", me.name, lambda: sessions.end_all(me, but=this))
+    access.act("end other sessions", "operator", me.name, lambda: sessions.end_all(me, but=this))
     flash(gettext("All other sessions have ended."), "good")
     return redirect(url_for(".own_sessions"), 303)

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from cli.output import Commands, facts, json_option, show, table, when
+from cli.output import Commands, facts, json_option, show, table
 from models.tables.outbox import CALLBACK_STATES, Callback
 from services.callbacks import manual_redelivery
 from services.console import lists, record_lists, timeline
@@ -30,10 +30,6 @@ def _view(row: Callback, merchant: str) -> dict[str, Any]:
     }
 
 
-def _times(view: dict[str, Any]) -> dict[str, Any]:
-    return view | {name: when(view[name]) for name in ("due_at", "createtime")}
-
-
 @callback.command("list")
 @click.option("--merchant", "key", help="To this merchant.")
 @click.option("--state", type=click.Choice(CALLBACK_STATES), help="In this state.")
@@ -44,11 +40,7 @@ def every(key: str | None, state: str | None, limit: int, as_json: bool) -> None
     filters = {"merchant": merchant_setup.find_merchant(key).id if key else None, "state": state}
     wanted = {name: value for name, value in filters.items() if value}
     rows = lists.find(record_lists.Callbacks(wanted), limit=limit).rows
-    show(
-        [_view(row, row.merchant.key) for row in rows],
-        as_json,
-        lambda views: table([_times(view) for view in views]),
-    )
+    show([_view(row, row.merchant.key) for row in rows], as_json, table)
 
 
 @callback.command("show")
@@ -65,9 +57,9 @@ def one(webhook_id: str, as_json: bool) -> None:
     }
 
     def tell(view: dict[str, Any]) -> None:
-        facts({name: value for name, value in _times(view).items() if name != "tries"})
+        facts({name: value for name, value in view.items() if name != "tries"})
         click.echo("\nattempts")
-        table([row | {"at": when(row["at"]), "answer": row["answer"][:60]} for row in view["tries"]], "none yet")
+        table([row | {"answer": row["answer"][:60]} for row in view["tries"]], "none yet")
 
     show(view, as_json, tell)
 

@@ -8,7 +8,7 @@ from typing import Any, BinaryIO
 
 import click
 
-from cli import sensitive
+from cli import output, sensitive
 from cli.output import PERCENT, ROW_ID, YUAN, Commands, PercentType, YuanType, facts, given_of, json_option, show, table
 from gateways import registry
 from models.tables.channel import CATEGORIES, Channel, ChannelLink
@@ -22,38 +22,34 @@ from services.security import sandbox_guard
 channel = Commands("channel", help="Payment channels, and which merchants may use them.")
 
 
-def _settable(command: Any) -> Any:
-    """The options that `add` and `set` share."""
-    options = (
-        click.option("--pay-method", help="wxpay, alipay, bank; joined by commas."),
-        click.option("--min", "min_amount", type=YUAN, help="Least amount of an order, in yuan."),
-        click.option("--max", "max_amount", type=YUAN, help="Largest amount of an order, in yuan."),
-        click.option(
-            "--passage-rate",
-            type=PercentType(low=-100),
-            help="Surcharge on withdrawals that the merchant pays; negative is a rebate.",
-        ),
-        click.option("--commission-rate", type=PERCENT, help="What the channel takes from you on withdrawals."),
-        click.option("--deposit-rate", type=PERCENT, help="Security held while a withdrawal is open."),
-        click.option("--settlement-days", type=click.IntRange(0, 365), help="Days until a paid deposit is credited."),
-        click.option(
-            "--auto-accept-max",
-            type=YuanType(zero=True),
-            help="Accept withdrawals up to this by rule; 0 for none.",
-        ),
-        click.option("--enabled/--disabled", default=None, help="A disabled channel takes no new orders."),
-        click.option(
-            "--config",
-            "pairs",
-            multiple=True,
-            metavar="NAME=VALUE",
-            help="One field of the driver's config; NAME=@FILE for what is in a file, such as a key, NAME=- for stdin.",
-        ),
-        click.option("--config-file", type=click.File("rb"), help="The driver's config as JSON; - for standard input."),
-    )
-    for option in reversed(options):
-        command = option(command)
-    return command
+# The options that `add` and `set` share.
+_settable = output.options(
+    click.option("--pay-method", help="wxpay, alipay, bank; joined by commas."),
+    click.option("--min", "min_amount", type=YUAN, help="Least amount of an order, in yuan."),
+    click.option("--max", "max_amount", type=YUAN, help="Largest amount of an order, in yuan."),
+    click.option(
+        "--passage-rate",
+        type=PercentType(low=-100),
+        help="Surcharge on withdrawals that the merchant pays; negative is a rebate.",
+    ),
+    click.option("--commission-rate", type=PERCENT, help="What the channel takes from you on withdrawals."),
+    click.option("--deposit-rate", type=PERCENT, help="Security held while a withdrawal is open."),
+    click.option("--settlement-days", type=click.IntRange(0, 365), help="Days until a paid deposit is credited."),
+    click.option(
+        "--auto-accept-max",
+        type=YuanType(zero=True),
+        help="Accept withdrawals up to this by rule; 0 for none.",
+    ),
+    click.option("--enabled/--disabled", default=None, help="A disabled channel takes no new orders."),
+    click.option(
+        "--config",
+        "pairs",
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="One field of the driver's config; NAME=@FILE for what is in a file, such as a key, NAME=- for stdin.",
+    ),
+    click.option("--config-file", type=click.File("rb"), help="The driver's config as JSON; - for standard input."),
+)
 
 
 def _config(pairs: tuple[str, ...], file: BinaryIO | None) -> dict[str, Any]:
@@ -82,11 +78,11 @@ def add(
     pairs: tuple[str, ...],
     config_file: BinaryIO | None,
     as_json: bool,
-    **options: Any,
+    **settings: Any,
 ) -> None:
     """Add a channel; link merchants to it with `flask channel link`."""
-    given = given_of(options)
-    made = channel_setup.add_channel(category, driver, name, config=_config(pairs, config_file), **given)
+    config, given = _config(pairs, config_file), given_of(settings)
+    made = channel_setup.add_channel(category, driver, name, config=config, **given)
     show(_view(made), as_json, facts)
 
 
@@ -96,10 +92,10 @@ def add(
 @click.option("--same-account", is_flag=True, help="A new number or address in the config is the same account's.")
 @_settable
 def change(
-    channel_id: int, pairs: tuple[str, ...], config_file: BinaryIO | None, same_account: bool, **options: Any
+    channel_id: int, pairs: tuple[str, ...], config_file: BinaryIO | None, same_account: bool, **settings: Any
 ) -> None:
     """Change channel CHANNEL_ID; orders that are there keep their rates."""
-    config, given = _config(pairs, config_file), given_of(options)
+    config, given = _config(pairs, config_file), given_of(settings)
     if not config and not given:
         raise click.UsageError("say what to change")
     channel_setup.set_channel(channel_setup.find_channel(channel_id), config, same_account=same_account, **given)

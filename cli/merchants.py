@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from cli.output import PERCENT, Commands, facts, given_of, json_option, show, table, when
+from cli.output import PERCENT, Commands, facts, given_of, json_option, options, show, table
 from cli.sensitive import SENSITIVE
 from models.tables.channel import ChannelLink
 from models.tables.merchant import Merchant
@@ -22,38 +22,31 @@ merchant = Commands(
 account = Commands("account", help="Receiving accounts that withdrawals are paid to.")
 
 
-def _settable(command: Any) -> Any:
-    """The options that `add` and `set` share."""
-    options = (
-        click.option("--name", help="Name that payers see."),
-        click.option(
-            "--callback-url",
-            type=SENSITIVE,
-            help="Where callbacks go; empty for nowhere; @FILE, or - for stdin.",
-        ),
-        click.option(
-            "--events", help="Events besides the results: paid, confirmed, credited, refunded; joined by commas."
-        ),
-        click.option("--buy-rate", type=PERCENT, help="Service fee on deposits, in percent, such as 0.60."),
-        click.option("--sell-rate", type=PERCENT, help="Service fee on withdrawals, in percent."),
-        click.option(
-            "--allow", "allowed_addresses", help="Addresses or networks that may call, joined by commas; empty for all."
-        ),
-        click.option("--enabled/--disabled", default=None, help="A disabled merchant's calls are refused."),
-    )
-    for option in reversed(options):
-        command = option(command)
-    return command
+# The options that `add` and `set` share.
+_settable = options(
+    click.option("--name", help="Name that payers see."),
+    click.option(
+        "--callback-url",
+        type=SENSITIVE,
+        help="Where callbacks go; empty for nowhere; @FILE, or - for stdin.",
+    ),
+    click.option("--events", help="Events besides the results: paid, confirmed, credited, refunded; joined by commas."),
+    click.option("--buy-rate", type=PERCENT, help="Service fee on deposits, in percent, such as 0.60."),
+    click.option("--sell-rate", type=PERCENT, help="Service fee on withdrawals, in percent."),
+    click.option(
+        "--allow", "allowed_addresses", help="Addresses or networks that may call, joined by commas; empty for all."
+    ),
+    click.option("--enabled/--disabled", default=None, help="A disabled merchant's calls are refused."),
+)
 
 
 @merchant.command("add")
 @click.argument("key")
 @_settable
 @json_option
-def add(key: str, as_json: bool, **options: Any) -> None:
+def add(key: str, as_json: bool, **given: Any) -> None:
     """Add a merchant with the API key KEY. Its secrets are printed once."""
-    given = {"name": key} | given_of(options)
-    made, secret = merchant_setup.add_merchant(key, **given)
+    made, secret = merchant_setup.add_merchant(key, **{"name": key} | given_of(given))
     callback_secret = vault.decrypt(made.callback_secret)
     show({"key": key, "secret": secret, "callback_secret": callback_secret}, as_json, facts)
 
@@ -61,11 +54,12 @@ def add(key: str, as_json: bool, **options: Any) -> None:
 @merchant.command("set")
 @click.argument("key")
 @_settable
-def change(key: str, **options: Any) -> None:
+def change(key: str, **given: Any) -> None:
     """Change merchant KEY; orders that are there keep their rates."""
-    if not given_of(options):
+    wanted = given_of(given)
+    if not wanted:
         raise click.UsageError("say what to change")
-    merchant_setup.set_merchant(merchant_setup.find_merchant(key), **given_of(options))
+    merchant_setup.set_merchant(merchant_setup.find_merchant(key), **wanted)
     click.echo(f"{key} is changed")
 
 
@@ -101,8 +95,7 @@ def one(key: str, as_json: bool) -> None:
 
 
 def _tell(view: dict[str, Any]) -> None:
-    times = {name: when(view[name]) for name in ("createtime", "updatetime")}
-    facts(view | times | {"channels": ", ".join(map(str, view["channels"]))})
+    facts(view | {"channels": ", ".join(map(str, view["channels"]))})
 
 
 @merchant.command("list")
@@ -148,4 +141,4 @@ def accounts(key: str | None, as_json: bool) -> None:
         {"id": row.id, "merchant": row.merchant.key, **masking.account(row), "createtime": row.createtime}
         for row in merchant_setup.accounts_on_file(merchant_setup.merchants(key))
     ]
-    show(views, as_json, lambda views: table([view | {"createtime": when(view["createtime"])} for view in views]))
+    show(views, as_json, table)

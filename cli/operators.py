@@ -7,12 +7,12 @@ from typing import Any
 
 import click
 
-from cli.output import Commands, json_option, show, table, when
+from cli.output import Commands, json_option, show, table
 from models.tables.operator import OPERATOR, ROLES
 from services.security import audit, operators, second_factor
+from services.security.audit import HERE
 
 operator = Commands("operator", help="Accounts of the console, and what each may do.")
-HERE = audit.Actor("command line")
 
 
 def _password() -> str:
@@ -79,11 +79,4 @@ def every(as_json: bool) -> None:
         }
         for row in operators.every()
     ]
-    show(
-        views,
-        as_json,
-        lambda views: table(
-            [view | {"createtime": when(view["createtime"])} for view in views],
-            "no account: make one with `flask operator add NAME`",
-        ),
-    )
+    show(views, as_json, lambda views: table(views, "no account: make one with `flask operator add NAME`"))

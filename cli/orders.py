@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from cli.output import ROW_ID, YUAN, Commands, facts, json_option, show, table, when
+from cli.output import ROW_ID, YUAN, Commands, facts, json_option, show, table
 from gateways.base import State
 from models.tables.order import BUY, SELL, STATUSES, History, Order, PaymentException
 from schemas.views import hundredths, order_view
@@ -52,7 +52,7 @@ def every(key: str | None, status: str | None, kind: str | None, exceptions: boo
     listed = order_list.WithExceptions if exceptions else order_list.Orders
     rows = lists.find(listed(wanted), limit=limit).rows
     views = [_row(row, row.merchant.key, kinds.get(row.id, [])) for row in rows]
-    show(views, as_json, lambda views: table([view | {"createtime": when(view["createtime"])} for view in views]))
+    show(views, as_json, table)
 
 
 def _line(line: History, opened: PaymentException | None) -> dict[str, Any]:
@@ -110,7 +110,6 @@ def _tell(told: dict[str, Any]) -> None:
         "order_type": "buy (deposit)" if told["order_type"] == BUY else "sell (withdrawal)",
         "service_rate": f"{told['service_rate']} %",
         **{name: hundredths(told[name]) for name in amounts},
-        **{name: when(told[name]) for name in ("createtime", "updatetime", "expires_at", "due_at", "left_alone_until")},
     }
     facts({name: value for name, value in (told | for_people).items() if not isinstance(value, (list, dict))})
     for part, rows in told.items():
@@ -119,7 +118,7 @@ def _tell(told: dict[str, Any]) -> None:
         if isinstance(rows, dict):
             facts(rows)
         elif isinstance(rows, list) and rows:
-            table([row | {"at": when(row["at"])} if "at" in row else row for row in rows])
+            table(rows)
 
 
 @order.command("unknown")
@@ -138,7 +137,7 @@ def unknown(limit: int, as_json: bool) -> None:
         }
         for row in unknown_notices.listed(limit)
     ]
-    show(views, as_json, lambda views: table([view | {"at": when(view["at"])} for view in views]))
+    show(views, as_json, table)
 
 
 @order.command("show")

@@ -8,6 +8,7 @@ import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
+from functools import reduce
 from typing import Any
 
 import click
@@ -36,6 +37,9 @@ CHECKS = {
     "channel add": "`flask channel list`",
 }
 CHECK_ANY = "look at what it was to change"
+
+# Unix times by these names are shown to people in the machine's zone.
+TIMES = {"at", "createtime", "updatetime", "due_at", "expires_at", "left_alone_until"}
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")
 
@@ -155,6 +159,11 @@ class PercentType(Typed):
         self.field = Percent(low)
 
 
+def options(*each: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Several options as one decorator, shown in this order."""
+    return lambda command: reduce(lambda decorated, option: option(decorated), reversed(each), command)
+
+
 YUAN, PERCENT = YuanType(), PercentType()
 ROW_ID = click.IntRange(1, LARGEST_ID)
 
@@ -186,9 +195,9 @@ def table(rows: Sequence[dict[str, Any]], nothing: str = "nothing there") -> Non
     if not rows:
         click.echo(nothing)
         return
-    lines = [list(rows[0]), *([_cell(value) for value in row.values()] for row in rows)]
+    lines = [list(rows[0]), *([_cell(name, value) for name, value in row.items()] for row in rows)]
     widths = [max(_width(line[column]) for line in lines) for column in range(len(rows[0]))]
-    right = [isinstance(value, (int, float)) and not isinstance(value, bool) for value in rows[0].values()]
+    right = [type(value) in (int, float) and name not in TIMES for name, value in rows[0].items()]
     for line in lines:
         cells = []
         for text, width, to_right in zip(line, widths, right, strict=True):
@@ -201,12 +210,14 @@ def facts(value: dict[str, Any]) -> None:
     """One thing, a line a fact."""
     width = max(_width(name) for name in value)
     for name, fact in value.items():
-        click.echo(f"{name.ljust(width)}  {_cell(fact)}".rstrip())
+        click.echo(f"{name.ljust(width)}  {_cell(name, fact)}".rstrip())
 
 
-def _cell(value: Any) -> str:
+def _cell(name: str, value: Any) -> str:
     if value is None:
         return ""
+    if name in TIMES:
+        return when(value)
     if isinstance(value, bool):
         return "yes" if value else "no"
     # What a merchant or its server sent must not move the cursor or colour the screen.

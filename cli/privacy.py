@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from itertools import chain
 from typing import Any
 
 import click
 
 from cli.orders import everything
-from cli.output import Commands, table
+from cli.output import Commands, options, table
 from cli.sensitive import SENSITIVE
 from services.console import privacy, timeline
 from services.errors import OperatorError
@@ -19,14 +18,11 @@ from services.orders import attempts
 privacy_commands = Commands("privacy", help="Personal data of one person: export it, erase it.")
 
 
-def _of_a_person(command: Callable[..., None]) -> Callable[..., None]:
-    for option in (
-        click.option("--card", default="", type=SENSITIVE, help="Exact card number, @FILE, or - for standard input."),
-        click.option("--name", default="", type=SENSITIVE, help="Exact name, @FILE, or - for standard input."),
-        click.argument("numbers", metavar="[ORDER_NOS]", nargs=-1),
-    ):
-        command = option(command)
-    return command
+_of_a_person = options(
+    click.argument("numbers", metavar="[ORDER_NOS]", nargs=-1),
+    click.option("--name", default="", type=SENSITIVE, help="Exact name, @FILE, or - for standard input."),
+    click.option("--card", default="", type=SENSITIVE, help="Exact card number, @FILE, or - for standard input."),
+)
 
 
 @privacy_commands.command("export")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from flask import abort, flash
+from flask import abort, flash, render_template
 from flask_babel import gettext
 from flask_wtf import FlaskForm
 from marshmallow import ValidationError, fields
@@ -101,6 +101,21 @@ def show_refusal(form: FlaskForm, refusal: OperatorError) -> None:
     """Show a refusal at the fields that it names, otherwise above the page."""
     if not show_errors(form, refusal.wrong, **_values(refusal)):
         flash(message_of(refusal), "bad")
+
+
+def accepted(form: FlaskForm, do: Callable[[], T]) -> T | None:
+    """Return what `do` makes of a form that is sent and valid; None if not, or if `do` refuses, which is shown."""
+    if form.validate_on_submit():
+        try:
+            return do()
+        except OperatorError as refusal:
+            show_refusal(form, refusal)
+    return None
+
+
+def form_page(template: str, form: FlaskForm, **facts: Any) -> tuple[str, int]:
+    """Render a page with a form; its status says whether the form has errors."""
+    return render_template(template, form=form, **facts), 422 if form.errors else 200
 
 
 def find_or_404(find: Callable[[K], T], key: K) -> T:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from flask import Blueprint, Response, render_template, request, stream_with_context, url_for
+from flask import Blueprint, Response, redirect, render_template, request, stream_with_context, url_for
 from flask_babel import gettext, lazy_gettext
 from werkzeug.exceptions import UnprocessableEntity
 
@@ -97,6 +97,13 @@ class ListPage:
             yield BYTE_ORDER_MARK + _csv([[str(column.label) for column in columns]])
             for rows in lists.every(browse):
                 yield _csv([[column.csv(row) for column in columns] for row in rows])
+
+
+def pages_of_one(name: str, list_name: str) -> Blueprint:
+    """Return a blueprint for the pages of one row; its address without a key leads to the list."""
+    pages = Blueprint(name, __name__, url_prefix=f"/{name}")
+    pages.add_url_rule("/", "index", lambda: redirect(url_for(f"{list_name}.index")))
+    return pages
 
 
 def _export_slot() -> ExitStack:

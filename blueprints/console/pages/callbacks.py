@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from flask import Blueprint, abort, redirect, render_template, request, url_for
+from flask import abort, redirect, render_template, request, url_for
 from flask_babel import lazy_gettext
 
 from blueprints.console import labels
 from blueprints.console.columns import Column, merchant_columns, order_link
 from blueprints.console.filters import MERCHANT, SINCE, UNTIL, Filter, choices
 from blueprints.console.forms import find_or_404
-from blueprints.console.list_page import ListPage
+from blueprints.console.list_page import ListPage, pages_of_one
 from blueprints.console.pages.order import act_on, find_order
 from services.console import available_actions, record_lists, timeline
 from services.security import masking
@@ -66,17 +66,11 @@ CALLBACKS = ListPage(
     ),
 )
 
-pages = Blueprint("callback", __name__, url_prefix="/callback")
+pages = pages_of_one("callback", "callbacks")
 
 
 def _pretty(body: str) -> str:
     return json.dumps(json.loads(body), ensure_ascii=False, indent=2)
-
-
-@pages.get("/")
-def index() -> Any:
-    """Lead to the list of callbacks."""
-    return redirect(url_for("callbacks.index"))
 
 
 @pages.get("/<webhook_id>")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from flask import Blueprint, flash, redirect, render_template, request, url_for
+from flask import flash, redirect, render_template, request, url_for
 from flask_babel import gettext, lazy_gettext
 from flask_wtf import FlaskForm
 from wtforms import BooleanField, HiddenField, SelectChoice, SelectField, StringField
@@ -13,8 +13,17 @@ from wtforms.validators import DataRequired, Length
 from blueprints.console import access, labels, provider_form
 from blueprints.console.columns import ENABLED_COLUMN, Column, channel_link
 from blueprints.console.filters import ENABLED, Filter, choices
-from blueprints.console.forms import Checkboxes, SchemaField, find_or_404, show_errors, show_refusal, texts, translate
-from blueprints.console.list_page import ListPage
+from blueprints.console.forms import (
+    Checkboxes,
+    SchemaField,
+    find_or_404,
+    form_page,
+    show_errors,
+    show_refusal,
+    texts,
+    translate,
+)
+from blueprints.console.list_page import ListPage, pages_of_one
 from gateways import registry
 from models.db.base import LARGEST_ID
 from models.tables.channel import LARGEST_AMOUNT, Channel
@@ -32,7 +41,7 @@ NUMBERS = (*AMOUNTS, "settlement_days")
 FIELDS = ("name", "pay_method", *NUMBERS, "enabled", "merchants")
 ONLY_IN_DEMO = N_("The sandbox exists in demo mode only. This channel takes no orders and cannot be enabled.")
 
-pages = Blueprint("channel", __name__, url_prefix="/channel")
+pages = pages_of_one("channel", "channels")
 
 
 def _methods(row: Any) -> str:
@@ -142,12 +151,6 @@ def _is_valid(form: ChannelForm, driver: str, present: dict[str, Any]) -> bool:
     return not (show_errors(form, provider_form.emptied(form, driver, present) | wrong) or not is_valid)
 
 
-@pages.get("/")
-def index() -> Any:
-    """Lead to the list of channels."""
-    return redirect(url_for("channels.index"))
-
-
 @pages.route("/new", methods=["GET", "POST"])
 def new() -> Any:
     """Show the choice of driver, then (`?driver=`) the form that adds a channel, or add it."""
@@ -164,11 +167,8 @@ def new() -> Any:
         except OperatorError as refusal:
             show_refusal(form, refusal)
     rows = provider_form.rows(form, driver, {})
-    facts = {
-        "driver": driver,
-        "title": labels.name_of(labels.DRIVERS, driver),
-    }
-    return render_template("console/channels/new.html", form=form, rows=rows, **facts), 422 if form.errors else 200
+    title = labels.name_of(labels.DRIVERS, driver)
+    return form_page("console/channels/new.html", form, rows=rows, driver=driver, title=title)
 
 
 def _added(form: NewChannelForm, driver: str) -> Any:
@@ -199,17 +199,16 @@ def show(channel_id: int) -> Any:
             return _changed(row, form, present)
         except OperatorError as refusal:
             show_refusal(form, refusal)
-    page = render_template(
+    return form_page(
         "console/channels/channel.html",
+        form,
         channel=row,
-        form=form,
         rows=provider_form.rows(form, row.driver, present),
         title=labels.name_of(labels.DRIVERS, row.driver),
         warning=gettext(ONLY_IN_DEMO) if sandbox_guard.is_barred(row) else "",
         category=labels.name_of(labels.CATEGORIES, row.category),
         by_hand=registry.DRIVERS[row.driver].by_hand,
     )
-    return page, 422 if form.errors else 200
 
 
 def _changed(row: Channel, form: ChannelForm, present: dict[str, Any]) -> Any:

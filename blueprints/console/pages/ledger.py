@@ -16,7 +16,7 @@ from blueprints.console import access, labels
 from blueprints.console.alert_texts import ago
 from blueprints.console.columns import Column, channel_link, merchant_link, order_link
 from blueprints.console.filters import CHANNEL, MERCHANT, SINCE, UNTIL, Filter, choices
-from blueprints.console.forms import SchemaField, find_or_404, message_of, row_id, show_refusal
+from blueprints.console.forms import SchemaField, find_or_404, form_page, message_of, row_id, show_refusal
 from blueprints.console.list_page import ListPage
 from blueprints.console.locale import local_time, yuan
 from blueprints.console.pages.merchants import pages as merchant_pages
@@ -178,8 +178,7 @@ def adjust(key: str) -> Any:
         except OperatorError as refusal:
             show_refusal(form, refusal)
     present = accounts.balances_of(row)["available"]
-    page = render_template("console/merchants/adjust.html", merchant=row, form=form, present=present, sure=sure)
-    return page, 422 if form.errors else 200
+    return form_page("console/merchants/adjust.html", form, merchant=row, present=present, sure=sure)
 
 
 def _adjusted(row: Merchant, form: AdjustForm) -> Any:

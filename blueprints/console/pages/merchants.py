@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from flask import Blueprint, flash, redirect, render_template, url_for
+from flask import flash, redirect, render_template, url_for
 from flask_babel import gettext, lazy_gettext
 from flask_login import current_user
 from flask_wtf import FlaskForm
@@ -17,13 +17,14 @@ from blueprints.console.filters import ENABLED, Filter
 from blueprints.console.forms import (
     Checkboxes,
     SchemaField,
+    accepted,
     find_or_404,
+    form_page,
     message_of,
-    show_refusal,
     texts,
     translate,
 )
-from blueprints.console.list_page import ListPage
+from blueprints.console.list_page import ListPage, pages_of_one
 from models.tables.merchant import Merchant
 from schemas.fields import Percent, Whole
 from schemas.views import hundredths
@@ -41,7 +42,7 @@ FIELDS = ("name", "callback_url", "events", "buy_rate", "sell_rate", "allowed_ad
 MASKS = {"callback_url": masking.address}  # for viewers
 RECORDED = MASKS | {"allowed_addresses": masking.networks}
 
-pages = Blueprint("merchant", __name__, url_prefix="/merchant")
+pages = pages_of_one("merchant", "merchants")
 
 MERCHANTS = ListPage(
     "merchants",
@@ -129,23 +130,12 @@ def _visible(row: Merchant) -> dict[str, Any]:
     return present | {name: mask(present[name]) for name, mask in masks.items()}
 
 
-@pages.get("/")
-def index() -> Any:
-    """Lead to the list of merchants."""
-    return redirect(url_for("merchants.index"))
-
-
 @pages.route("/new", methods=["GET", "POST"])
 def new() -> Any:
     """Show the form that adds a merchant, or add it and show its secrets, this once."""
     access.must_act()
     form = NewMerchantForm()
-    if form.validate_on_submit():
-        try:
-            return _added(form)
-        except OperatorError as refusal:
-            show_refusal(form, refusal)
-    return render_template("console/merchants/new.html", form=form), 422 if form.errors else 200
+    return accepted(form, lambda: _added(form)) or form_page("console/merchants/new.html", form)
 
 
 def _added(form: NewMerchantForm) -> str:
@@ -166,19 +156,14 @@ def show(key: str) -> Any:
     """Show a merchant and the form that changes it, or change it."""
     row = find_or_404(merchant_setup.find_merchant, key)
     form = MerchantForm(data=_visible(row) | {"mark": versions.version_of(row)})
-    if form.validate_on_submit():
-        try:
-            return _changed(row, form)
-        except OperatorError as refusal:
-            show_refusal(form, refusal)
-    return _page(row, form), 422 if form.errors else 200
+    return accepted(form, lambda: _changed(row, form)) or _page(row, form)
 
 
-def _page(row: Merchant, form: MerchantForm) -> str:
-    return render_template(
+def _page(row: Merchant, form: MerchantForm) -> tuple[str, int]:
+    return form_page(
         "console/merchants/merchant.html",
+        form,
         merchant=row,
-        form=form,
         rotate=RotateForm(formdata=None),
         marks={
             "api": merchant_setup.version_of(row, callback=False),

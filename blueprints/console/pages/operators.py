@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from flask import Blueprint, abort, flash, redirect, render_template, url_for
+from flask import Blueprint, abort, flash, redirect, url_for
 from flask_babel import gettext, lazy_gettext
 from flask_login import current_user
 from flask_wtf import FlaskForm
@@ -15,7 +15,7 @@ from wtforms.validators import DataRequired, EqualTo, InputRequired, Length
 from blueprints.console import access, labels
 from blueprints.console.columns import Column
 from blueprints.console.filters import SINCE, UNTIL, Filter, choices
-from blueprints.console.forms import message_of, show_refusal
+from blueprints.console.forms import accepted, form_page, message_of
 from blueprints.console.list_page import ListPage
 from models.db.base import LARGEST_ID
 from models.tables.operator import OPERATOR, VIEWER, Operator
@@ -72,17 +72,13 @@ def _found(operator_id: int) -> Operator:
 def index() -> Any:
     """Show all accounts, and the form that adds one."""
     form = NewOperatorForm()
-    if form.validate_on_submit():
-        try:
-            return _added(form)
-        except OperatorError as refusal:
-            show_refusal(form, refusal)
-    page = render_template(
+    return accepted(form, lambda: _added(form)) or form_page(
         "console/operators.html",
-        **{"form": form, "rows": operators.every(), "me": current_user.name},
+        form,
+        rows=operators.every(),
+        me=current_user.name,
         with_factor=second_factor.of_all(),
     )
-    return page, 422 if form.errors else 200
 
 
 def _added(form: NewOperatorForm) -> Any:
@@ -112,15 +108,15 @@ def password(operator_id: int) -> Any:
     row, form = _found(operator_id), PasswordForm()
     if row.name == current_user.name:
         return redirect(url_for("sign_in.password"))
-    if form.validate_on_submit():
-        try:
-            new = form.password.data or ""
-            access.act("set password", "operator", row.name, lambda: operators.set_password(row, new))
-            flash(gettext("%(name)s has a new password, and is signed out everywhere.", name=row.name), "good")
-            return redirect(url_for("operators.index"), 303)
-        except OperatorError as refusal:
-            show_refusal(form, refusal)
-    return render_template("console/operator_password.html", form=form, operator=row), 422 if form.errors else 200
+    return accepted(form, lambda: _set_password(row, form.password.data or "")) or form_page(
+        "console/operator_password.html", form, operator=row
+    )
+
+
+def _set_password(row: Operator, new: str) -> Any:
+    access.act("set password", "operator", row.name, lambda: operators.set_password(row, new))
+    flash(gettext("%(name)s has a new password, and is signed out everywhere.", name=row.name), "good")
+    return redirect(url_for("operators.index"), 303)
 
 
 ABOUT = {"order": "order.show", "callback": "callback.show", "merchant": "merchant.show", "channel": "channel.show"}

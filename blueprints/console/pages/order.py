@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from flask import Blueprint, flash, redirect, render_template, request, url_for
+from flask import flash, redirect, render_template, request, url_for
 
 from blueprints.console import access, action_labels
 from blueprints.console.forms import find_or_404, message_of
+from blueprints.console.list_page import pages_of_one
 from models.tables.order import Order
 from runtime import current
 from schemas.views import hundredths
@@ -16,7 +17,7 @@ from services.console import available_actions, perform, timeline
 from services.errors import OperatorError
 from services.security import sandbox_guard, second_operator
 
-pages = Blueprint("order", __name__, url_prefix="/order")
+pages = pages_of_one("order", "orders")
 
 
 def find_order(order_no: str) -> Order:
@@ -43,12 +44,6 @@ def act_on(order: Order) -> None:
         flash(message_of(refusal), "bad")
     else:
         flash(action_labels.outcome(action, result, timeline.find(order.order_no)), "good")
-
-
-@pages.get("/")
-def index() -> Any:
-    """Lead to the list of orders."""
-    return redirect(url_for("orders.index"))
 
 
 @pages.get("/<order_no>")

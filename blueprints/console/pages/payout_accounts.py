@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from flask import flash, redirect, render_template, url_for
+from flask import flash, redirect, url_for
 from flask_babel import gettext, lazy_gettext
 from flask_wtf import FlaskForm
 from wtforms import HiddenField, StringField
@@ -13,13 +13,12 @@ from wtforms.validators import DataRequired, Length
 from blueprints.console import access
 from blueprints.console.columns import Column, merchant_columns
 from blueprints.console.filters import MERCHANT
-from blueprints.console.forms import find_or_404, row_id, show_refusal
+from blueprints.console.forms import accepted, find_or_404, form_page, row_id
 from blueprints.console.list_page import ListPage
 from blueprints.console.pages.merchants import pages as merchant_pages
 from models.tables.account import PayoutAccount
 from models.tables.merchant import Merchant
 from services.console import setup_lists
-from services.errors import OperatorError
 from services.merchants import merchant_setup
 from services.security import masking
 
@@ -64,24 +63,21 @@ def account(key: str) -> Any:
     row = find_or_404(merchant_setup.find_merchant, key)
     newest = PayoutAccount.of(row)
     form = AccountForm(data={"after": newest.id if newest else 0})
-    if form.validate_on_submit():
-        details = {name: (form[name].data or "").strip() for name in ("bank", "sub_bank", "card_number", "real_name")}
-        try:
-            _add_account(row, details, form.after.data)
-            return redirect(url_for("merchant.show", key=key), 303)
-        except OperatorError as refusal:
-            show_refusal(form, refusal)
-    page = render_template("console/merchants/payout_account.html", form=form, merchant=row)
-    return page, 422 if form.errors else 200
+    return accepted(form, lambda: _added(row, form)) or form_page(
+        "console/merchants/payout_account.html", form, merchant=row
+    )
 
 
-def _add_account(row: Merchant, details: dict[str, Any], after: int) -> None:
+def _added(row: Merchant, form: AccountForm) -> Any:
+    names = ("bank", "sub_bank", "card_number", "real_name")
+    details: dict[str, Any] = {name: (form[name].data or "").strip() for name in names}
     ending = masking.ending(details["card_number"]).lstrip("*")
     access.act(
         "add receiving account",
         "merchant",
         row.key,
-        lambda: merchant_setup.add_account(row, after=after, **details),
+        lambda: merchant_setup.add_account(row, after=form.after.data, **details),
         f"ending in {ending}",
     )
     flash(gettext("Withdrawals now go to the account ending in %(ending)s.", ending=ending), "good")
+    return redirect(url_for("merchant.show", key=row.key), 303)

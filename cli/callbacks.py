@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from cli.output import Commands, facts, json_option, show, table
+from cli.output import Commands, facts, json_option, picked, show, table
 from models.tables.outbox import CALLBACK_STATES, Callback
 from services.callbacks import manual_redelivery
 from services.console import lists, record_lists, timeline
@@ -22,11 +22,7 @@ def _view(row: Callback, merchant: str) -> dict[str, Any]:
         "id": row.webhook_id,
         "merchant": merchant,
         "order_no": row.order.order_no,
-        "type": row.type,
-        "state": row.state,
-        "attempts": row.attempts,
-        "due_at": row.due_at,
-        "createtime": row.createtime,
+        **picked(row, "type", "state", "attempts", "due_at", "createtime"),
     }
 
 
@@ -50,10 +46,9 @@ def one(webhook_id: str, as_json: bool) -> None:
     """Show the callback WEBHOOK_ID, its body and every attempt."""
     whole = timeline.callback_timeline(webhook_id)
     row = whole.callback
-    names = ("at", "status", "milliseconds", "answer")
     view = _view(row, row.merchant.key) | {
         "body": row.body,
-        "tries": [{name: getattr(attempt, name) for name in names} for attempt in whole.attempts],
+        "tries": [picked(attempt, "at", "status", "milliseconds", "answer") for attempt in whole.attempts],
     }
 
     def tell(view: dict[str, Any]) -> None:

@@ -141,17 +141,11 @@ def unlink(channel_id: int, merchant_key: str) -> None:
 def _view(row: Channel) -> dict[str, Any]:
     linked = ChannelLink.select(Merchant.key).join(Merchant).where(ChannelLink.channel == row).tuples()
     return {
-        "id": row.id,
-        "name": row.name,
-        "category": row.category,
-        "driver": row.driver,
-        "pay_method": row.pay_method,
+        **output.picked(row, "id", "name", "category", "driver", "pay_method"),
         "enabled": bool(row.enabled),
         "min": hundredths(row.min_amount),
         "max": hundredths(row.max_amount),
-        "passage_rate": hundredths(row.passage_rate),
-        "commission_rate": hundredths(row.commission_rate),
-        "deposit_rate": hundredths(row.deposit_rate),
+        **{name: hundredths(getattr(row, name)) for name in ("passage_rate", "commission_rate", "deposit_rate")},
         "settlement_days": row.settlement_days,
         "auto_accept_max": hundredths(row.auto_accept_max),
         "merchants": ",".join(key for (key,) in linked),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from cli.output import Commands, refusal, when
+from cli.output import AnySchema, refusal, when
 from cli.sensitive import SENSITIVE
 from models import schema
 from models.db.base import database
@@ -20,13 +20,6 @@ from services.backups.restore import restore as put_back
 from services.errors import OperatorError
 from services.platform import instance_lock
 from services.sandbox import demo, seeded_orders, seeding
-
-
-class AnySchema(Commands):
-    """Commands that work on a database of an older version, too."""
-
-    any_schema = True
-
 
 db = AnySchema("db", help="The database: upgrade, backup, restore, move to Postgres.")
 

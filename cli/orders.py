@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from cli.output import ROW_ID, YUAN, Commands, facts, json_option, show, table
+from cli.output import ROW_ID, YUAN, Commands, facts, json_option, picked, show, table
 from gateways.base import State
 from models.tables.order import BUY, SELL, STATUSES, History, Order, PaymentException
 from schemas.views import hundredths, order_view
@@ -69,11 +69,7 @@ def everything(found: Order) -> dict[str, Any]:
         "id": found.id,
         "merchant": found.merchant.key,
         "channel": found.channel_id,
-        "payment_method": found.payment_method,
-        "channel_reference": found.channel_reference,
-        "expires_at": found.expires_at,
-        "due_at": found.due_at,
-        "left_alone_until": found.left_alone_until,
+        **picked(found, "payment_method", "channel_reference", "expires_at", "due_at", "left_alone_until"),
         "history": [_line(line, whole.opened.get(line.id)) for line in whole.history],
         "ledger": [
             {
@@ -86,21 +82,17 @@ def everything(found: Order) -> dict[str, Any]:
         ],
         "exceptions": [
             {
-                "id": e.id,
-                "kind": e.kind,
+                **picked(e, "id", "kind"),
                 "amount": hundredths(e.amount),
                 "reference": e.reference,
                 "at": e.createtime,
                 "detail": reason_of(e).text(),
-                "code": e.code,
-                "resolution": e.resolution,
+                **picked(e, "code", "resolution"),
             }
             for e in whole.exceptions
         ],
-        "callbacks": [
-            {"id": c.webhook_id, "type": c.type, "state": c.state, "attempts": c.attempts} for c in whole.callbacks
-        ],
-        "audit": [{"at": a.at, "who": a.who, "action": a.action, "detail": a.detail} for a in whole.audit],
+        "callbacks": [{"id": each.webhook_id, **picked(each, "type", "state", "attempts")} for each in whole.callbacks],
+        "audit": [picked(entry, "at", "who", "action", "detail") for entry in whole.audit],
     }
 
 

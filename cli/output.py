@@ -122,6 +122,12 @@ class Commands(_EndsInOneLine, LazyGroup):
     command_class = _Discreet
 
 
+class AnySchema(Commands):
+    """Commands that work whatever database is here, also with one of an older version."""
+
+    any_schema = True
+
+
 class Command(_EndsInOneLine):
     """A command of no group that ends so."""
 
@@ -171,6 +177,11 @@ ROW_ID = click.IntRange(1, LARGEST_ID)
 def given_of(options: dict[str, Any]) -> dict[str, Any]:
     """The options that were given."""
     return {name: value for name, value in options.items() if value is not None}
+
+
+def picked(row: Any, *names: str) -> dict[str, Any]:
+    """These attributes of a row, by their names."""
+    return {name: getattr(row, name) for name in names}
 
 
 def when(timestamp: int | None) -> str:

@@ -18,7 +18,7 @@ from typing import Any
 import click
 
 import settings
-from cli.output import Commands
+from cli.output import AnySchema
 from runtime import current
 from schemas.sandbox.scenario import WrongScenario, load
 from services.errors import OperatorError
@@ -28,13 +28,7 @@ START_SECONDS = 60
 STOP_SECONDS = 40
 
 
-class NeedsNoDatabase(Commands):
-    """Commands that work through a demo's doors, whatever database is here."""
-
-    any_schema = True
-
-
-scenario = NeedsNoDatabase("scenario", help="Steps that are carried out on a demo, and what must come of them.")
+scenario = AnySchema("scenario", help="Steps that are carried out on a demo, and what must come of them.")
 
 
 @scenario.command("run")

@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from cli.output import facts, json_option, show
+from cli.output import facts, json_option, picked, show
 from services.callbacks import test_callback as trial
 from services.merchants import merchant_setup
 
@@ -17,13 +17,6 @@ from services.merchants import merchant_setup
 def test_callback(key: str, as_json: bool) -> None:
     """Send merchant KEY a callback of type `test` now. It is signed as all are, and not stored."""
     outcome = trial.callback(merchant_setup.find_merchant(key))
-    view = {
-        "id": outcome.webhook_id,
-        "delivered": outcome.delivered,
-        "status": outcome.status,
-        "milliseconds": outcome.milliseconds,
-        "answer": outcome.answer,
-        "problem": outcome.problem,
-    }
-    show(view, as_json, facts)
+    view = picked(outcome, "delivered", "status", "milliseconds", "answer", "problem")
+    show({"id": outcome.webhook_id} | view, as_json, facts)
     sys.exit(0 if outcome.delivered else 1)

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from cli.output import Command, facts, json_option, show, table
+from cli.output import Command, facts, json_option, picked, show, table
 from runtime import current
 from services.errors import OperatorError
 from services.merchants import merchant_setup
@@ -38,7 +38,7 @@ def _decoded(file: Any, what: str) -> str:
 
 def _view(told: Explanation) -> dict[str, Any]:
     def of_mistake(mistake: Any) -> Any:
-        return mistake and {"name": mistake.name, "what": mistake.what, "cure": mistake.cure}
+        return mistake and picked(mistake, "name", "what", "cure")
 
     return {
         "endpoint": told.endpoint,

@@ -86,10 +86,12 @@ class ApiError(Exception):
 class OperatorError(Exception):
     """An operator's action that is not possible; the text says why.
 
-    `wrong` is `{field: [messages]}` for a form to show beside its fields; `config.NAME` is a field of a driver's
-    config. `values` fill the `%(name)s` of the text and the messages, which are translated without them.
+    `wrong` is `{field: [messages]}` for a form to show beside its fields, or the field that the text itself is about;
+    `config.NAME` is a field of a driver's config. `values` fill the `%(name)s` of the text and the messages, which are
+    translated without them.
     """
 
-    def __init__(self, text: str, wrong: dict[str, list[str]] | None = None, /, **values: str):
+    def __init__(self, text: str, wrong: dict[str, list[str]] | str = "", /, **values: str):
         super().__init__(text % values if values else text)
-        self.text, self.wrong, self.values = text, wrong or {}, values
+        self.text, self.values = text, values
+        self.wrong = wrong if isinstance(wrong, dict) else {wrong: [text]} if wrong else {}

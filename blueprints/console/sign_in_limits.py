@@ -95,7 +95,7 @@ def check_password(operator: Operator, password: str) -> None:
         raise
     if not is_correct:
         log.warning("Console: %s at %s gave a wrong password", operator.name, request.remote_addr)
-        raise OperatorError(WRONG_PASSWORD, {"password": [WRONG_PASSWORD]})
+        raise OperatorError(WRONG_PASSWORD, "password")
     take_back()
 
 

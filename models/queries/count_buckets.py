@@ -18,25 +18,25 @@ from models.tables.order import Order
 from models.tables.order_counts import BUCKET, OrderCount
 
 
+def _in_buckets(cells: Cells, v: Any) -> Any:
+    """The condition on the counts of these cells in the buckets from `low` to `high`."""
+    return (OrderCount.merchant == v.merchant) & of_cells(OrderCount, cells) & OrderCount.bucket.between(v.low, v.high)
+
+
 @cache
 def _total(cells: Cells) -> Statement:
-    """How many of these cells are in the buckets from `low` to `high`."""
-    return Statement(
-        lambda v: OrderCount.select(fn.COALESCE(fn.SUM(OrderCount.count), 0)).where(
-            OrderCount.merchant == v.merchant, of_cells(OrderCount, cells), OrderCount.bucket.between(v.low, v.high)
-        )
-    )
+    """How many of these cells are in those buckets."""
+    total = fn.COALESCE(fn.SUM(OrderCount.count), 0)
+    return Statement(lambda v: OrderCount.select(total).where(_in_buckets(cells, v)))
 
 
 @cache
 def _counts(cells: Cells) -> Statement:
-    """How many of these cells are in each bucket from `low` to `high`, the highest first."""
+    """How many of these cells are in each of those buckets, the highest first."""
     return Statement(
         lambda v: (
             OrderCount.select(OrderCount.bucket, fn.SUM(OrderCount.count))
-            .where(
-                OrderCount.merchant == v.merchant, of_cells(OrderCount, cells), OrderCount.bucket.between(v.low, v.high)
-            )
+            .where(_in_buckets(cells, v))
             .group_by(OrderCount.bucket)
             .order_by(OrderCount.bucket.desc())
         )

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -70,8 +70,12 @@ def _replace(backup: Path, target: Path, chosen: Settings, verified: bool, step:
         copy_database(_opened(backup), copy)
         step("checking the file")
         check(copy)
-        orders, newest, missing = _looked_over(copy, chosen, verified, step)
-        _mark(copy, chosen, _highest_ids(target))
+        with _open(copy, chosen):
+            orders, newest, missing = _looked_over(chosen, verified, step)
+        with _open(copy, chosen), database.atomic():
+            # In a backup of an older version the table is missing; the step that makes it then leaves it as it is.
+            database.create_tables([Restoration], safe=True)
+            after_restore.mark(_highest_ids(target))
         files.fsync(copy)  # now, since it takes its time: a command that opens the database from here on is in the way
         kept = _put_aside(target)
         files.replace(copy, target)
@@ -84,26 +88,21 @@ def _opened(backup: Path) -> sqlite3.Connection:
     return sqlite3.connect(f"{backup.resolve().as_uri()}?{'immutable=1' if alone else 'mode=ro'}", uri=True)
 
 
-def _looked_over(copy: Path, chosen: Settings, verified: bool, step: Step) -> tuple[int, int | None, list[str]]:
-    """How many orders there are, when the newest was made, and the steps that its schema lacks."""
-    open_database(copy)
-    try:
-        if not schema.has_tables():
-            raise OperatorError("the file is no database of this service")
-        missing = schema.missing()
-        vault.open_vault(chosen.vault_key, chosen.instance / "vault.key", create=False)
-        for name in key_rotation.check(vault.key_ring()):
-            step(f"opening {name}")
-        # The books of an older version are verified once they are migrated.
-        for name, off in integrity.verify() if verified and not missing else ():
-            step(name)
-            if off:
-                raise OperatorError(f"its books are off: {name}: {off[0]} (--unverified restores it all the same)")
-        orders, newest = Order.select(fn.COUNT(Order.id), fn.MAX(Order.createtime)).tuples().get()
-        return orders, newest, missing
-    finally:
-        database.close()
-        open_database(chosen.database)
+def _looked_over(chosen: Settings, verified: bool, step: Step) -> tuple[int, int | None, list[str]]:
+    """How many orders the open database has, when the newest was made, and the steps that its schema lacks."""
+    if not schema.has_tables():
+        raise OperatorError("the file is no database of this service")
+    missing = schema.missing()
+    vault.open_vault(chosen.vault_key, chosen.instance / "vault.key", create=False)
+    for name in key_rotation.check(vault.key_ring()):
+        step(f"opening {name}")
+    # The books of an older version are verified once they are migrated.
+    for name, off in integrity.verify() if verified and not missing else ():
+        step(name)
+        if off:
+            raise OperatorError(f"its books are off: {name}: {off[0]} (--unverified restores it all the same)")
+    orders, newest = Order.select(fn.COUNT(Order.id), fn.MAX(Order.createtime)).tuples().get()
+    return orders, newest, missing
 
 
 def _highest_ids(present: Path) -> after_restore.Ids:
@@ -117,14 +116,12 @@ def _highest_ids(present: Path) -> after_restore.Ids:
         return {}
 
 
-def _mark(copy: Path, chosen: Settings, replaced: after_restore.Ids) -> None:
-    """Record in the copy that it was restored."""
+@contextmanager
+def _open(copy: Path, chosen: Settings) -> Iterator[None]:
+    """The copy is the database that is open meanwhile."""
     open_database(copy)
     try:
-        with database.atomic():
-            # In a backup of an older version the table is missing; the step that makes it then leaves it as it is.
-            database.create_tables([Restoration], safe=True)
-            after_restore.mark(replaced)
+        yield
     finally:
         database.close()
         open_database(chosen.database)

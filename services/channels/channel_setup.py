@@ -104,8 +104,7 @@ def _pay_method(text: str | None, driver: str) -> str:
     possible = registry.DRIVERS[driver].methods
     wanted = set(possible) if text is None else {part.strip() for part in text.split(",")}
     if not wanted <= set(possible):
-        said = f"payment methods are {', '.join(possible)}"
-        raise OperatorError(said, {"pay_method": [said]})
+        raise OperatorError(f"payment methods are {', '.join(possible)}", "pay_method")
     return ",".join(method for method in PAY_METHODS if method in wanted)
 
 
@@ -165,8 +164,7 @@ def add_channel(
 def _check_name(name: str) -> None:
     database.advisory_lock("names of channels")
     if Channel.select().where(Channel.name == name).exists():
-        said = N_("there is a channel of this name already")
-        raise OperatorError(said, {"name": [said]})
+        raise OperatorError(N_("there is a channel of this name already"), "name")
 
 
 @transaction
@@ -192,7 +190,7 @@ def set_channel(
     """
     channel = versions.check_version(channel, mark)
     if facts.get("enabled") and sandbox_guard.is_barred(channel):
-        raise OperatorError(sandbox_guard.DEMO_ONLY, {"enabled": [sandbox_guard.DEMO_ONLY]})
+        raise OperatorError(sandbox_guard.DEMO_ONLY, "enabled")
     if config:
         present = config_of(channel)
         if not same_account:
@@ -227,8 +225,7 @@ def _check_account(channel: Channel, present: dict[str, Any], config: dict[str, 
 
 def _check_range(least: int, largest: int) -> None:
     if least > largest:
-        said = N_("the least amount is above the largest")
-        raise OperatorError(said, {"min_amount": [said]})
+        raise OperatorError(N_("the least amount is above the largest"), "min_amount")
 
 
 def _checked(write: Any) -> Any:

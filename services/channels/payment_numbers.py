@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
 from zlib import crc32
 
 from peewee import SQL
@@ -38,8 +37,4 @@ def first_with(order: Order, reference: str) -> Order | None:
         PaymentException.reference == reference, PaymentException.reference != _NONE
     )
     oldest = (paid.order_by(Order.id).first(), reported.order_by(PaymentException.order).first())
-    return min((order for order in oldest if order), key=_id, default=None)
-
-
-def _id(order: Any) -> int:
-    return int(order.id)
+    return min((order for order in oldest if order), key=lambda order: int(order.id), default=None)

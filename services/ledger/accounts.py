@@ -113,7 +113,7 @@ def adjust(
         OperatorError: nothing to adjust, no reason, the balance does not cover it, or it was made already.
     """
     if channel and sandbox_guard.is_barred(channel):
-        raise OperatorError(sandbox_guard.DEMO_ONLY, {"channel": [sandbox_guard.DEMO_ONLY]})
+        raise OperatorError(sandbox_guard.DEMO_ONLY, "channel")
     if not fen or not reason.strip():
         raise OperatorError(N_("an adjustment needs an amount and a reason"))
     database.advisory_lock("adjustments", merchant.id)

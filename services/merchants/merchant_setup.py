@@ -64,7 +64,7 @@ def _callback_url(url: str) -> str:
         usable = False
     if not usable:
         said = N_("a callback URL is an address like https://shop.example/paid")
-        raise OperatorError(said, {"callback_url": [said]})  # without what was typed: it may have a password
+        raise OperatorError(said, "callback_url")  # without what was typed: it may have a password
     return url
 
 
@@ -84,7 +84,7 @@ def _address(text: str) -> str:
         return str(network_of(text))
     except ValueError:
         said = N_("%(given)s is no IP address, and no network like 10.0.0.0/8")
-        raise OperatorError(said, {"allowed_addresses": [said]}, given=masking.networks(text)) from None
+        raise OperatorError(said, "allowed_addresses", given=masking.networks(text)) from None
 
 
 # How an operator's text becomes a column's value.
@@ -114,7 +114,7 @@ def add_merchant(
     """
     if not MERCHANT_KEY.fullmatch(key) or key in NO_KEYS:
         said = N_("a merchant's key has 1 to 64 letters, digits, _ . or -, and is not new, . or ..")
-        raise OperatorError(said, {"key": [said]})
+        raise OperatorError(said, "key")
     secret = secret or secrets.token_urlsafe(32)
     now = business_clock.now()
     facts = {"createtime": now, "updatetime": now} | _merchant_facts(facts)
@@ -129,8 +129,7 @@ def add_merchant(
             )
     except IntegrityError as error:
         if Merchant.select().where(Merchant.key == key).exists():
-            said = N_("there is a merchant %(key)s already")
-            raise OperatorError(said, {"key": [said]}, key=key) from None
+            raise OperatorError(N_("there is a merchant %(key)s already"), "key", key=key) from None
         raise OperatorError(f"a value is out of range: {first_line(error)}") from None
     accounts.open_accounts((AVAILABLE, merchant.id), (HELD, merchant.id), (FEES, OPERATOR), (COMMISSION, OPERATOR))
     links.set_channels(merchant, channels)
@@ -230,8 +229,7 @@ def _check_newest(merchant: Merchant, details: dict[str, str], seen: int) -> Non
     database.advisory_lock("accounts", merchant.id)
     newest = PayoutAccount.of(merchant)
     if newest and json.loads(vault.decrypt(newest.details)) == details:
-        said = N_("this is the newest account on file already")
-        raise OperatorError(said, {"card_number": [said]})
+        raise OperatorError(N_("this is the newest account on file already"), "card_number")
     if seen != (newest.id if newest else 0):
         raise OperatorError(N_("another account was added meanwhile: look which one withdrawals go to now"))
 

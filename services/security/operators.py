@@ -25,8 +25,7 @@ def add(name: str, password: str, role: str = OPERATOR) -> Operator:
 def seed(name: str, password: str, role: str, at: int) -> Operator:
     """Add an account whose password may be as weak as the demo's, which is published. Raises OperatorError."""
     if not NAME.fullmatch(name):
-        said = N_("an operator's name has 1 to 64 letters, digits, _ . @ or -")
-        raise OperatorError(said, {"name": [said]})
+        raise OperatorError(N_("an operator's name has 1 to 64 letters, digits, _ . @ or -"), "name")
     if role not in ROLES:
         raise OperatorError(f"roles are {', '.join(ROLES)}")
     return _insert(name, passwords.hashed(password), role, at)
@@ -36,8 +35,7 @@ def seed(name: str, password: str, role: str, at: int) -> Operator:
 def _insert(name: str, hashed: str, role: str, now: int) -> Operator:
     database.advisory_lock("operators")
     if Operator.select().where(Operator.name == name).exists():
-        said = N_("there is an operator %(name)s already")
-        raise OperatorError(said, {"name": [said]}, name=name)
+        raise OperatorError(N_("there is an operator %(name)s already"), "name", name=name)
     facts = {"session": secrets.token_hex(16), "createtime": now, "updatetime": now}
     return Operator.create(name=name, password=hashed, role=role, **facts)
 

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import secrets
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import cache
 from typing import TypeVar
 
@@ -32,9 +31,8 @@ _hashing = threading.Lock()
 _queues = {known: threading.BoundedSemaphore(MOST_WAITING) for known in (False, True)}
 
 
-@contextmanager
-def _turn(known: bool) -> Iterator[None]:
-    """Wait for the hashes of others, unless too many wait already.
+def _alone(work: Callable[[], T], known: bool) -> T:
+    """Run `work` on any core once the hashes of others are done, unless too many wait already.
 
     Args:
         known: the caller has a queue that strangers do not fill.
@@ -46,24 +44,19 @@ def _turn(known: bool) -> Iterator[None]:
         raise ApiError(Code.TOO_MANY_REQUESTS, retry_after=2)
     try:
         with _hashing:
-            yield
+            return cpu_affinity.do(work)
     finally:
         _queues[known].release()
-
-
-def _alone(work: Callable[[], T], known: bool) -> T:
-    with _turn(known):
-        return cpu_affinity.do(work)
 
 
 def check_strength(password: str, name: str) -> None:
     """Raise OperatorError if a password is too short, too long, common, or like the account's name."""
     if not SHORTEST <= len(password) <= LONGEST:
         said = N_("a password has %(least)s to %(most)s characters")
-        raise OperatorError(said, {"password": [said]}, least=str(SHORTEST), most=str(LONGEST))
+        raise OperatorError(said, "password", least=str(SHORTEST), most=str(LONGEST))
     if zxcvbn(password[:JUDGED], user_inputs=[name, *COMMON])["score"] < STRONG:
         said = N_("this password is easy to guess: use a longer one, such as four words that do not belong together")
-        raise OperatorError(said, {"password": [said]})
+        raise OperatorError(said, "password")
 
 
 def hashed(password: str) -> str:
@@ -80,7 +73,7 @@ def holds(stored: str | None, password: str, *, known: bool) -> bool:
     """Compare a password with what is stored; with None, or an older hash that it does not fit, it takes as long.
 
     Args:
-        known: the caller has been here before (see `_turn`).
+        known: the caller has been here before (see `_alone`).
 
     Raises:
         ApiError: Code.TOO_MANY_REQUESTS, too many wait.

@@ -69,7 +69,7 @@ def _timecode(secret: str, code: str) -> int:
             return pyotp.TOTP(secret).verify_and_get_timecode(code, valid_window=WINDOW)
     except OTPVerificationError:
         pass
-    raise OperatorError(INCORRECT, {"code": [INCORRECT]})
+    raise OperatorError(INCORRECT, "code")
 
 
 def _plain(typed: str) -> str:
@@ -147,14 +147,14 @@ def check(operator: Operator, typed: str) -> bool:
 def _use(factor: SecondFactor, timecode: int) -> None:
     unused = (SecondFactor.id == factor.id) & (SecondFactor.timecode < timecode)
     if not SecondFactor.update(timecode=timecode).where(unused).execute():
-        raise OperatorError(INCORRECT, {"code": [INCORRECT]})
+        raise OperatorError(INCORRECT, "code")
 
 
 @transaction
 def _use_recovery_code(operator: Operator, code: str) -> None:
     this = (RecoveryCode.operator == operator.id) & (RecoveryCode.key == _hashed(code))
     if not RecoveryCode.delete().where(this).execute():
-        raise OperatorError(INCORRECT, {"code": [INCORRECT]})
+        raise OperatorError(INCORRECT, "code")
 
 
 @transaction

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 import time
+from typing import Any
 
 from peewee import DatabaseError
 
@@ -23,6 +24,10 @@ MOST_OF_BROWSER = 200  # characters
 
 def _now() -> int:
     return int(time.time())
+
+
+def _valid(now: int) -> Any:
+    return (Session.createtime > now - LONGEST_SECONDS) & (Session.seentime > now - IDLE_SECONDS)
 
 
 def _hashed(token: str) -> str:
@@ -56,9 +61,8 @@ def begin(operator: Operator, address: str, browser: str) -> str | None:
 def find(token: str) -> Session | None:
     """The session of this token with its account, if it has not ended and the account is enabled."""
     now = _now()
-    valid = (Session.createtime > now - LONGEST_SECONDS) & (Session.seentime > now - IDLE_SECONDS)
     query = Session.select(Session, Operator).join(Operator)
-    found: Session | None = query.where(Session.key == _hashed(token), valid, Operator.enabled).first()
+    found: Session | None = query.where(Session.key == _hashed(token), _valid(now), Operator.enabled).first()
     if found and found.seentime <= now - SEEN_EVERY:
         _note_seen(found, now)
     return found
@@ -80,11 +84,8 @@ def _see(session: Session, now: int) -> None:
 
 def of(operator: Operator) -> list[Session]:
     """The sessions of an account, the one used last first."""
-    now = _now()
-    valid = (Session.createtime > now - LONGEST_SECONDS) & (Session.seentime > now - IDLE_SECONDS)
-    return list(
-        Session.select().where(Session.operator == operator, valid).order_by(Session.seentime.desc(), Session.id)
-    )
+    own = Session.select().where(Session.operator == operator, _valid(_now()))
+    return list(own.order_by(Session.seentime.desc(), Session.id))
 
 
 @transaction

@@ -174,10 +174,6 @@ def certificates(text: str) -> list[x509.Certificate]:
     return [x509.load_pem_x509_certificate(match[0].encode()) for match in _PEM.finditer(text)]
 
 
-class Flag(fields.Boolean):
-    """Yes or no, of a command line too."""
-
-
 def number(least: int, most: int) -> Callable[[str], Any]:
     """A check for a merchant's or an application's number."""
     return validate.Regexp(rf"[0-9A-Za-z_-]{{{least},{most}}}\Z", error=N_("Must be the number from the console."))
@@ -206,14 +202,14 @@ class UpstreamConfig(Schema):
             secret=True,
         ),
     )
-    ask_again = Flag(
+    ask_again = fields.Boolean(
         load_default=False,
         metadata=texts(
             N_("Ask again"),
             N_("A notice alone credits nothing: the upstream is asked, and its answer counts."),
         ),
     )
-    open_on_view = Flag(
+    open_on_view = fields.Boolean(
         load_default=False,
         metadata=texts(
             N_("Open on view"),

@@ -31,7 +31,6 @@ from gateways.base import (
 from gateways.config import (
     N_,
     Address,
-    Flag,
     PrivateKey,
     PublicKey,
     UpstreamConfig,
@@ -111,7 +110,7 @@ class EpayConfig(UpstreamConfig):
             N_("Platform's public key"), N_("Version 2: 平台公钥. PEM or the bare text."), when=("version", "2")
         ),
     )
-    redirect = Flag(
+    redirect = fields.Boolean(
         load_default=False,
         metadata=texts(
             N_("Redirect"), N_("The payer is sent to the platform's own page, instead of seeing its QR code on ours.")

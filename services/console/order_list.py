@@ -14,10 +14,9 @@ from models.queries.order_range import EVERY_CELL, Cells
 from models.tables.order import CONFIRMED, PAID, PENDING, SELL, STATUSES, TYPES, Order, PaymentException
 from models.tables.order_counts import OrderCount
 from services.console.lists import Browse, capped, merchants, name_owners
-from services.console.to_do import by_hand
+from services.console.to_do import MOST, by_hand
 
 WAITING, UNDER_WAY = "waiting", "under_way"
-MOST_UNDER_WAY = 20_000  # accepted withdrawals that are looked through for those to be sent by hand
 
 
 class Orders(Browse):
@@ -180,6 +179,6 @@ def payouts_waiting() -> int:
     if counted >= 100 or not channels:
         return min(counted, 100)
     accepted = (Order.order_type == SELL) & (Order.status == CONFIRMED) & Order.merchant.in_(everybody)
-    some = Order.select(Order.channel_id).where(accepted).limit(MOST_UNDER_WAY).alias("accepted")
+    some = Order.select(Order.channel_id).where(accepted).limit(MOST).alias("accepted")
     to_send = Order.select(some.c.channel_id).from_(some).where(some.c.channel_id.in_(channels))
     return min(counted + capped(to_send), 100)

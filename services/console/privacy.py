@@ -15,7 +15,6 @@ from models.tables.account import PayoutAccount
 from models.tables.maintenance import ErasureDelayed, ErasureProgress
 from models.tables.order import CANCELLED, COMPLETED, Order, PaymentException
 from models.tables.outbox import WAITING, Callback
-from services.backups.after_restore import HERE
 from services.console import timeline
 from services.errors import OperatorError
 from services.orders import positions
@@ -216,7 +215,7 @@ def is_current(account: PayoutAccount) -> bool:
 
 def export_account(account: PayoutAccount) -> dict[str, Any]:
     """All about an account on file, once the audit log says that it was exported."""
-    audit.record(HERE, "export personal data", "account", str(account.id))
+    audit.record(audit.HERE, "export personal data", "account", str(account.id))
     facts = {"account": account.id, "merchant": account.merchant.key, "createtime": account.createtime}
     return facts | {"current": is_current(account), "personal_data": details_of(account)}
 
@@ -224,7 +223,7 @@ def export_account(account: PayoutAccount) -> dict[str, Any]:
 def export(order_no: str) -> Order:
     """The order, once the audit log says that its personal data was exported."""
     order = timeline.find(order_no)
-    audit.record(HERE, "export personal data", "order", order_no)
+    audit.record(audit.HERE, "export personal data", "order", order_no)
     return order
 
 
@@ -262,9 +261,9 @@ def erase(numbers: list[str], on_file: Iterable[PayoutAccount] = ()) -> int:
         raise OperatorError("\n".join(["nothing was erased, because these orders have not ended:", *refused]))
     erased = clear(orders)
     for order in erased:
-        audit.record(HERE, "erase", "order", order.order_no)
+        audit.record(audit.HERE, "erase", "order", order.order_no)
     for account in on_file:
         if not is_current(account):
             PayoutAccount.update(details="").where(PayoutAccount.id == account.id).execute()
-            audit.record(HERE, "erase", "account", str(account.id))
+            audit.record(audit.HERE, "erase", "account", str(account.id))
     return len(erased)

@@ -14,6 +14,7 @@ from models.tables.ledger import AVAILABLE, CLEARING, HELD, Entry, LedgerAccount
 from models.tables.merchant import Merchant
 from models.tables.order import Order, PaymentException
 from models.tables.outbox import CALLBACK_STATES, DEAD, Callback, CallbackAttempt
+from services.console import to_do
 from services.console.lists import Browse, capped, merchants, name_owners
 
 OPEN, SETTLED = "open", "settled"
@@ -154,9 +155,6 @@ class Entries(Browse):
         return rows
 
 
-FAILING_FOR = 7 * 86_400  # seconds for which a callback that was given up counts as one to look at
-
-
 class Callbacks(Browse):
     """Callbacks, by `state`, `merchant`, `event`, `order` (its number), `since`, `until`."""
 
@@ -208,6 +206,6 @@ class Callbacks(Browse):
 
 def callbacks_failing() -> int:
     """How many callbacks of the last days were given up, counted up to 100."""
-    recent = Callback.createtime >= business_clock.now() - FAILING_FOR
+    recent = Callback.createtime >= business_clock.now() - to_do.RECENT
     dead = (Callback.state == DEAD) & Callback.merchant.in_(merchants({}))
     return capped(Callback.select(Callback.createtime).where(dead, recent))

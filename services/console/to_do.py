@@ -148,8 +148,3 @@ STEPS = {"channel": Channel, "merchant": Merchant, "link": ChannelLink, "order":
 def onboarding_steps() -> dict[str, bool]:
     """Each step in turn, and whether it is done: channel, merchant, link, order."""
     return {name: table.select().exists() for name, table in STEPS.items()}
-
-
-def is_over(done: dict[str, bool]) -> bool:
-    """Have orders come?"""
-    return done["order"]

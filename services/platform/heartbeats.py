@@ -11,25 +11,24 @@ from services.platform import clock
 
 SHORT, LONG = 120, 6 * 3_600  # seconds without an end after which a job counts as dead
 
-_ended: Part[dict[str, float]] = Part(dict)  # by the steady clock; the start counts as an end
-_limits: Part[dict[str, int]] = Part(dict)
+# By job: when it ended by the steady clock (the start counts as an end), and after how long it counts as dead.
+_jobs: Part[dict[str, tuple[float, int]]] = Part(dict)
 
 
 def forget() -> None:
     """No job runs."""
-    _ended().clear()
-    _limits().clear()
+    _jobs().clear()
 
 
 def beating(name: str, job: Callable[..., Any], limit: int = SHORT) -> Callable[..., Any]:
     """The job, whose ends without an error are put down under its name."""
-    _limits()[name], _ended()[name] = limit, clock.steady()
+    _jobs()[name] = clock.steady(), limit
 
     @wraps(job)
     def run(*arguments: Any) -> Any:
         result = job(*arguments)
-        if name in _ended():
-            _ended()[name] = clock.steady()
+        if name in _jobs():
+            _jobs()[name] = clock.steady(), limit
         return result
 
     return run
@@ -38,9 +37,10 @@ def beating(name: str, job: Callable[..., Any], limit: int = SHORT) -> Callable[
 def ages() -> dict[str, float]:
     """Seconds since each job's last end without an error, by name; empty where no jobs were started."""
     now = clock.steady()
-    return {name: now - ended for name, ended in list(_ended().items())}
+    return {name: now - ended for name, (ended, _) in list(_jobs().items())}
 
 
 def late() -> list[str]:
     """The jobs of which too long nothing was heard."""
-    return [name for name, age in ages().items() if age > _limits().get(name, SHORT)]
+    now = clock.steady()
+    return [name for name, (ended, limit) in list(_jobs().items()) if now - ended > limit]

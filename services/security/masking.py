@@ -32,41 +32,36 @@ def _email(text: str) -> str:
     return f"{_first(text)}**@{HIDDEN}"
 
 
-def _whole(text: str) -> str:
-    return text
-
-
 FIELDS: dict[str, Callable[[str], str]] = {
     "customer_name": _first,
-    "bank": _whole,
-    "sub_bank": _whole,
+    "bank": str,
+    "sub_bank": str,
     "card_number": ending,
     "real_name": _first,
     "gatewaya_personal_data.name": _first,
-    "gatewaya_personal_data.cert_type": _whole,
+    "gatewaya_personal_data.cert_type": str,
     "gatewaya_personal_data.cert_no": ending,
-    "gatewaya_personal_data.cert_validity_type": _whole,
+    "gatewaya_personal_data.cert_validity_type": str,
     "gatewaya_personal_data.mobile_no": ending,
     "gatewaya_personal_data.email": _email,
     "gatewaya_personal_data.address": _first,
-    "gatewaya_card_info.card_type": _whole,
+    "gatewaya_card_info.card_type": str,
     "gatewaya_card_info.card_name": _first,
     "gatewaya_card_info.card_no": ending,
-    "gatewaya_card_info.prov_id": _whole,
-    "gatewaya_card_info.area_id": _whole,
+    "gatewaya_card_info.prov_id": str,
+    "gatewaya_card_info.area_id": str,
 }
-
-
-def _hidden(_: str) -> str:
-    return HIDDEN
 
 
 def masked(values: dict[str, Any]) -> dict[str, str]:
     """Values by field, each as far as it may be seen; empty ones stay empty."""
-    return {name: FIELDS.get(name, _hidden)(str(value)) if value else "" for name, value in values.items()}
+    return {
+        name: "" if not value else FIELDS[name](str(value)) if name in FIELDS else HIDDEN
+        for name, value in values.items()
+    }
 
 
-_QUOTABLE = {name.rpartition(".")[2] for name, mask in FIELDS.items() if mask is not _whole}
+_QUOTABLE = {name.rpartition(".")[2] for name, mask in FIELDS.items() if mask is not str}
 
 
 def without(text: str, details: Mapping[str, Any]) -> str:

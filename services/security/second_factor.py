@@ -80,6 +80,7 @@ def _hashed(code: str) -> str:
     return hashlib.sha256(code.encode()).hexdigest()
 
 
+@transaction
 def set_up(operator: Operator, secret: str, typed: str, session_id: int) -> list[str]:
     """Store the secret of an app once it has shown a code; the account's other sessions end.
 
@@ -90,11 +91,7 @@ def set_up(operator: Operator, secret: str, typed: str, session_id: int) -> list
         OperatorError: the code is not of this secret, the account has a second factor, or it has been changed since
             `operator` was read.
     """
-    return _set_up(operator, secret, _timecode(secret, _plain(typed)), session_id)
-
-
-@transaction
-def _set_up(operator: Operator, secret: str, timecode: int, session_id: int) -> list[str]:
+    timecode = _timecode(secret, _plain(typed))
     # Locks the row, and voids a sign-in that has found no second factor but has not begun its session.
     same = (Operator.id == operator.id) & (Operator.session == operator.session)
     if not Operator.update(session=secrets.token_hex(16)).where(same).execute():

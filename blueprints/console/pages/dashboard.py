@@ -181,12 +181,12 @@ def index() -> str:
     shown, waits = statistics.of(locale.zone()), to_do.waiting_counts()
     found = [alert_texts.alert(each) for each in alerts.findings(shown, waits, current().settings.verify_every)]
     steps = to_do.onboarding_steps()
-    facts = {} if not to_do.is_over(steps) else _numbers(shown)
+    facts = _numbers(shown) if steps["order"] else {}
     return render_template(
         "console/dashboard/dashboard.html",
         found=found,
         steps=steps,
-        begun=to_do.is_over(steps),
+        begun=steps["order"],
         shown=shown,
         waits=waits,
         claims_url=alert_texts.claims_link(waits.by_hand),

@@ -91,8 +91,8 @@ class _Discreet(click.Command):
             raise
 
 
-class _EndsInOneLine(_Discreet):
-    """Ends with one line where something can't be done."""
+class Command(_Discreet):
+    """A command that ends with one line where something can't be done."""
 
     any_schema = False
 
@@ -116,8 +116,8 @@ class _EndsInOneLine(_Discreet):
             raise
 
 
-class Commands(_EndsInOneLine, LazyGroup):
-    """A group whose commands end with one line where something can't be done."""
+class Commands(Command, LazyGroup):
+    """A group whose commands end so."""
 
     command_class = _Discreet
 
@@ -126,10 +126,6 @@ class AnySchema(Commands):
     """Commands that work whatever database is here, also with one of an older version."""
 
     any_schema = True
-
-
-class Command(_EndsInOneLine):
-    """A command of no group that ends so."""
 
 
 class Typed(click.ParamType[Any]):

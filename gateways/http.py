@@ -170,19 +170,24 @@ def _connected(found: list[Any], give_up: float) -> socket.socket:
     raise failed
 
 
-class Bounded:
-    """A connection of urllib3's that the thread's deadline knows of, and whose answers are metered."""
+class AddressRefused(ValueError):
+    """The name leads to an address that the service does not call for others."""
+
+
+class Guarded:
+    """A connection of urllib3's that the thread's deadline knows of, and whose answers are metered.
+
+    It calls public addresses only, unless private ones are allowed.
+    """
 
     response_class = MeteredResponse
-
-    def check(self, address: str) -> None:
-        """Raise ValueError where an address may not be called: one of them is enough to refuse its name."""
+    private_allowed = False
 
     def _new_conn(self: Any) -> socket.socket:
-        """Connect, through the proxy if one is set. Raises OSError, or ValueError for the name or by `check`.
+        """Connect, through the proxy if one is set. Raises OSError, ValueError for the name, or AddressRefused.
 
         The name is looked up once, and what is checked is what is connected to: no later answer of a name server
-        counts.
+        counts. One address that is not public is enough to refuse the name.
         """
         limit, give_up = deadline(), time.monotonic() + self.timeout
         if limit:
@@ -190,8 +195,9 @@ class Bounded:
             give_up = min(give_up, limit.at)
         # A proxy's IPv6 address still has its brackets.
         found = socket.getaddrinfo(self._dns_host.strip("[]"), self.port, type=socket.SOCK_STREAM)
-        for *_, address in found:
-            self.check(str(address[0]))
+        for *_, (address, *_) in found:
+            if not self.private_allowed and not is_public(str(address)):
+                raise AddressRefused(f"{address} is not a public address")
         carrier = _connected(found, give_up)
         for option in self.socket_options or ():
             carrier.setsockopt(*option)
@@ -208,22 +214,7 @@ class Bounded:
             limit.watch(self)
 
 
-class AddressRefused(ValueError):
-    """The name leads to an address that the service does not call for others."""
-
-
-class Guarded(Bounded):
-    """A connection to public addresses only, unless private ones are allowed."""
-
-    private_allowed = False
-
-    def check(self, address: str) -> None:
-        """Raise AddressRefused for an address that is not public."""
-        if not self.private_allowed and not is_public(address):
-            raise AddressRefused(f"{address} is not a public address")
-
-
-def pools(kind: type[Bounded], **facts: Any) -> dict[str, Any]:
+def pools(kind: type[Guarded], **facts: Any) -> dict[str, Any]:
     """Pools of such connections by scheme, for `pool_classes_by_scheme` of a pool manager."""
     made = {}
     for scheme, pool, connection in (

@@ -47,7 +47,11 @@ class Browse:
 
     def lines(self, above: Key | None, below: Key | None) -> list[Line]:
         """Where the rows between two keys are found, themselves not included."""
-        return [Line(self.table, [], self.columns, self.columns, above, below, self.condition())]
+        return [self.line([], above, below)]
+
+    def line(self, part: list[Any], above: Key | None, below: Key | None) -> Line:
+        """The rows between two keys in one part of an index that has the rows in this order."""
+        return Line(self.table, part, self.columns, self.columns, above, below, self.condition())
 
     def conditions(self) -> list[Any]:
         """What is wanted and no index serves."""
@@ -102,10 +106,8 @@ class Browse:
         since, until = self.wanted.get("since"), self.wanted.get("until")
         lows = [above, None if since is None else (since, 0)]
         highs = [below, None if until is None else (until + 1, 0)]
-        return (
-            max((each for each in lows if each), default=None),
-            min((each for each in highs if each), default=None),
-        )
+        low = max((each for each in lows if each), default=None)
+        return low, min((each for each in highs if each), default=None)
 
 
 def merchants(wanted: dict[str, Any]) -> list[int]:

@@ -35,8 +35,7 @@ class Exceptions(Browse):
         """Open ones by their index, all by their ids."""
         if not self.timed:
             return super().lines(above, below)
-        part, bounds = PaymentException.resolution.is_null(), self.in_time(above, below)
-        return [Line(PaymentException, [part], self.columns, self.columns, *bounds, self.condition())]
+        return [self.line([PaymentException.resolution.is_null()], *self.in_time(above, below))]
 
     def conditions(self) -> list[Any]:
         """What the exception and its order say."""
@@ -163,16 +162,9 @@ class Callbacks(Browse):
     def lines(self, above: Key | None, below: Key | None) -> list[Line]:
         """One for each merchant and state."""
         states = [self.wanted["state"]] if "state" in self.wanted else CALLBACK_STATES
-        bounds, condition = self.in_time(above, below), self.condition()
+        bounds = self.in_time(above, below)
         return [
-            Line(
-                Callback,
-                [Callback.merchant == merchant, Callback.state == state],
-                self.columns,
-                self.columns,
-                *bounds,
-                condition,
-            )
+            self.line([Callback.merchant == merchant, Callback.state == state], *bounds)
             for merchant in merchants(self.wanted)
             for state in states
         ]

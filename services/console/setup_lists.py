@@ -91,8 +91,8 @@ class Accounts(Browse):
     def lines(self, above: Key | None, below: Key | None) -> list[Line]:
         """One for each merchant."""
         on_file = PayoutAccount.on_file
-        parts = [[on_file, PayoutAccount.merchant == merchant] for merchant in merchants(self.wanted)]
-        return [Line(PayoutAccount, part, self.columns, self.columns, above, below) for part in parts]
+        owners = merchants(self.wanted)
+        return [self.line([on_file, PayoutAccount.merchant == owner], above, below) for owner in owners]
 
     def rows(self, ids: list[int]) -> list[Any]:
         """With merchant; `masked` is what everybody may see, `present` whether withdrawals go there now."""
@@ -115,13 +115,12 @@ class Audit(Browse):
         """By its index of what it is about, or by ids."""
         if not {"about", "key"} <= self.wanted.keys():
             return super().lines(above, below)
-        part = [AuditEntry.about == self.wanted["about"], AuditEntry.key == self.wanted["key"]]
-        return [Line(AuditEntry, part, self.columns, self.columns, above, below, self.condition())]
+        return [self.line(self.equal(about=AuditEntry.about, key=AuditEntry.key), above, below)]
 
     def conditions(self) -> list[Any]:
         """What the entry says."""
-        exact = {name: getattr(AuditEntry, name) for name in ("who", "action", "about", "key")}
-        return [*self.within(AuditEntry.at), *self.equal(**exact)]
+        exact = self.equal(who=AuditEntry.who, action=AuditEntry.action, about=AuditEntry.about, key=AuditEntry.key)
+        return [*self.within(AuditEntry.at), *exact]
 
     def time_of(self, key: Key) -> int | None:
         """When it was written."""

@@ -89,8 +89,7 @@ def _calling_back(demo: Demo, callback_url: str | None) -> Iterator[Demo]:
 def _free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+        return probe.getsockname()[1]
 
 
 @contextmanager

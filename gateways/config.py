@@ -125,14 +125,12 @@ def _rsa(key: Any, kind: type) -> Any:
 
 def private_key(text: str) -> RSAPrivateKey:
     """The key in a text that `PrivateKey` loaded. Raises ValueError, TypeError, UnsupportedAlgorithm."""
-    key: RSAPrivateKey = _rsa(load_der_private_key(_der(text), None), RSAPrivateKey)
-    return key
+    return _rsa(load_der_private_key(_der(text), None), RSAPrivateKey)
 
 
 def public_key(text: str) -> RSAPublicKey:
     """The key in a text that `PublicKey` loaded. Raises ValueError, UnsupportedAlgorithm."""
-    key: RSAPublicKey = _rsa(load_der_public_key(_der(text)), RSAPublicKey)
-    return key
+    return _rsa(load_der_public_key(_der(text)), RSAPublicKey)
 
 
 class PrivateKey(Pasted):

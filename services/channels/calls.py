@@ -52,8 +52,7 @@ def lock_account(channel_id: int) -> str:
     An order that gets under way calls it first. So a change of the account either sees the order and is refused, or is
     seen by the order.
     """
-    config: str = _config.run(channel=channel_id).fetchone()[0]
-    return config
+    return _config.run(channel=channel_id).fetchone()[0]
 
 
 def call_driver(call: Callable[[Any], Any], about: Payment | Payout) -> Any:

@@ -80,5 +80,4 @@ def listed(limit: int) -> list[UnknownNotice]:
 def recent() -> int:
     """How many of the last 30 days are still unknown."""
     since = business_clock.now() - RECENT
-    count: int = UnknownNotice.still_unknown().where(UnknownNotice.at >= since).count()
-    return count
+    return UnknownNotice.still_unknown().where(UnknownNotice.at >= since).count()

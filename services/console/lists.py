@@ -81,8 +81,7 @@ class Browse:
 
     def key(self, row_id: int) -> Key | None:
         """The key of a row; None where there is no such row."""
-        found: Key | None = self.table.select(*self.columns).where(self.table.id == row_id).tuples().first()
-        return found
+        return self.table.select(*self.columns).where(self.table.id == row_id).tuples().first()
 
     def time_of(self, key: Key) -> int | None:
         """The time of a row whose key this is."""

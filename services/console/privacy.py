@@ -197,8 +197,7 @@ def _is_of(values: dict[str, Any], name: str, card: str) -> bool:
 
 def details_of(account: PayoutAccount) -> dict[str, Any]:
     """An account on file, decrypted."""
-    details: dict[str, Any] = json.loads(vault.decrypt(account.details))
-    return details
+    return json.loads(vault.decrypt(account.details))
 
 
 def accounts(name: str, card: str) -> list[PayoutAccount]:

@@ -132,8 +132,7 @@ class Entries(Browse):
 
     def time_of(self, key: Key) -> int | None:
         """When its posting was written."""
-        at: int | None = Entry.select(Posting.createtime).join(Posting).where(Entry.id == key[0]).scalar()
-        return at
+        return Entry.select(Posting.createtime).join(Posting).where(Entry.id == key[0]).scalar()
 
     def query(self) -> Any:
         """With posting, account and order."""

@@ -124,5 +124,4 @@ class Audit(Browse):
 
     def time_of(self, key: Key) -> int | None:
         """When it was written."""
-        at: int | None = AuditEntry.select(AuditEntry.at).where(AuditEntry.id == key[0]).scalar()
-        return at
+        return AuditEntry.select(AuditEntry.at).where(AuditEntry.id == key[0]).scalar()

@@ -38,8 +38,7 @@ def address(secret: str, name: str) -> str:
 
 def of(operator: Operator) -> SecondFactor | None:
     """The account's app, if it has one."""
-    found: SecondFactor | None = SecondFactor.get_or_none(SecondFactor.operator == operator.id)
-    return found
+    return SecondFactor.get_or_none(SecondFactor.operator == operator.id)
 
 
 def of_all() -> set[int]:

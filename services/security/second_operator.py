@@ -31,10 +31,7 @@ def is_needed(order: Order, amount: int | None = None) -> bool:
 
 def waiting(order: Order) -> PayoutRequest | None:
     """The request that another operator must approve, unless it is void."""
-    row: PayoutRequest | None = PayoutRequest.get_or_none(
-        PayoutRequest.order == order.id, PayoutRequest.status == order.status
-    )
-    return row
+    return PayoutRequest.get_or_none(PayoutRequest.order == order.id, PayoutRequest.status == order.status)
 
 
 @transaction
@@ -46,8 +43,7 @@ def request(order: Order, action: str, given: dict[str, str], who: str) -> Payou
         raise OperatorError(N_("%(who)s has requested this already: another operator must approve it"), who=earlier.who)
     PayoutRequest.delete().where(PayoutRequest.order == order.id).execute()  # a void one
     facts = {"status": order.status, "who": who, "at": business_clock.now()}
-    made: PayoutRequest = PayoutRequest.create(order=order.id, action=action, given=json.dumps(given), **facts)
-    return made
+    return PayoutRequest.create(order=order.id, action=action, given=json.dumps(given), **facts)
 
 
 def _take(order: Order, request_id: int) -> PayoutRequest:

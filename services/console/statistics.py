@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_left
-from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta, tzinfo
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from peewee import SQL, fn
@@ -205,34 +205,19 @@ class _Days:
             yield Cell(date.fromordinal(EPOCH + number), *rest, *row)
 
 
-class _Kept:
-    """What was summed last, by zone; one at a time reads, and who comes meanwhile waits for that."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._days: OrderedDict[tuple[Pieces, int], _Days] = OrderedDict()
-
-    def of(self, zone: tzinfo) -> Statistics:
-        """See `of`."""
-        now = business_clock.now()
-        today = datetime.fromtimestamp(now, zone).date()
-        week = now // WEEK * WEEK  # what was read is good for a week
-        since = week - (DAYS + 1) * DAY
-        key = (_pieces(zone, since, week + WEEK), since)
-        with self._lock:
-            days = self._days.pop(key, None) or _Days(*key)
-            self._days[key] = days
-            while len(self._days) > ZONES:
-                self._days.popitem(last=False)
-            if days.result is None or days.result.today != today or clock.steady() - days.looked_at > FRESH:
-                cells = cpu_affinity.do(lambda: days.look(today - timedelta(DAYS - 1), today))
-                days.result, days.looked_at = Statistics(now, today, cells), clock.steady()
-            return days.result
-
-
-_kept = Part(_Kept)
+_lock = threading.Lock()  # one at a time reads, and who comes meanwhile waits for that
+_days = Part(lambda: lru_cache(maxsize=ZONES)(_Days))
 
 
 def of(zone: tzinfo) -> Statistics:
     """The last DAYS days in this zone, at most FRESH seconds old."""
-    return _kept().of(zone)
+    now = business_clock.now()
+    today = datetime.fromtimestamp(now, zone).date()
+    week = now // WEEK * WEEK  # what was read is good for a week
+    since = week - (DAYS + 1) * DAY
+    with _lock:
+        days = _days()(_pieces(zone, since, week + WEEK), since)
+        if days.result is None or days.result.today != today or clock.steady() - days.looked_at > FRESH:
+            cells = cpu_affinity.do(lambda: days.look(today - timedelta(DAYS - 1), today))
+            days.result, days.looked_at = Statistics(now, today, cells), clock.steady()
+        return days.result

@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta, tzinfo
 from functools import lru_cache
+from itertools import chain
+from operator import add
 from typing import Any, NamedTuple
 
 from peewee import SQL, fn
@@ -86,17 +88,12 @@ class Statistics:
 
     def by(self, key: Callable[[Cell], Any], wanted: Callable[[Cell], bool] = lambda cell: True) -> dict[Any, Sum]:
         """What the cells add up to, by `key` of each."""
-        sums: dict[Any, list[int]] = {}
-        for cell in self.cells:
-            if wanted(cell):
-                done = cell.status == COMPLETED
-                row = sums.setdefault(key(cell), [0] * 6)
-                row[0] += cell.orders
-                row[1] += cell.orders if done else 0
-                row[2] += cell.orders if cell.status == CANCELLED else 0
-                row[3] += cell.amount if done else 0
-                row[4] += cell.fees if done else 0
-                row[5] += cell.commission if done else 0
+        sums: dict[Any, tuple[int, ...]] = {}
+        for cell in filter(wanted, self.cells):
+            done, cancelled = cell.status == COMPLETED, cell.status == CANCELLED
+            money = (cell.amount, cell.fees, cell.commission) if done else (0, 0, 0)
+            added = (cell.orders, cell.orders * done, cell.orders * cancelled, *money)
+            sums[key(cell)] = tuple(map(add, sums.get(key(cell), (0,) * 6), added))
         return {each: Sum(*row) for each, row in sums.items()}
 
 
@@ -192,15 +189,11 @@ class _Days:
         return list(self._cells(first.toordinal() - EPOCH, last.toordinal() - EPOCH))
 
     def _cells(self, first: int, last: int) -> Iterator[Cell]:
-        sums: dict[tuple[Any, ...], list[int]] = {}
-        for rows in self._blocks.values():
-            for *key, orders, amount, fees, commission in rows:
-                if first <= key[0] <= last:
-                    row = sums.setdefault(tuple(key), [0, 0, 0, 0])
-                    row[0] += orders
-                    row[1] += amount
-                    row[2] += fees
-                    row[3] += commission
+        sums: dict[tuple[Any, ...], tuple[int, ...]] = {}
+        for row in chain.from_iterable(self._blocks.values()):
+            key, added = row[:5], row[5:]
+            if first <= key[0] <= last:
+                sums[key] = tuple(map(add, sums.get(key, (0,) * 4), added))
         for (number, *rest), row in sums.items():
             yield Cell(date.fromordinal(EPOCH + number), *rest, *row)
 

@@ -36,9 +36,7 @@ _settable = output.options(
     click.option("--deposit-rate", type=PERCENT, help="Security held while a withdrawal is open."),
     click.option("--settlement-days", type=click.IntRange(0, 365), help="Days until a paid deposit is credited."),
     click.option(
-        "--auto-accept-max",
-        type=YuanType(zero=True),
-        help="Accept withdrawals up to this by rule; 0 for none.",
+        "--auto-accept-max", type=YuanType(zero=True), help="Accept withdrawals up to this by rule; 0 for none."
     ),
     click.option("--enabled/--disabled", default=None, help="A disabled channel takes no new orders."),
     click.option(

@@ -26,9 +26,7 @@ account = Commands("account", help="Receiving accounts that withdrawals are paid
 _settable = options(
     click.option("--name", help="Name that payers see."),
     click.option(
-        "--callback-url",
-        type=SENSITIVE,
-        help="Where callbacks go; empty for nowhere; @FILE, or - for stdin.",
+        "--callback-url", type=SENSITIVE, help="Where callbacks go; empty for nowhere; @FILE, or - for stdin."
     ),
     click.option("--events", help="Events besides the results: paid, confirmed, credited, refunded; joined by commas."),
     click.option("--buy-rate", type=PERCENT, help="Service fee on deposits, in percent, such as 0.60."),

@@ -79,10 +79,7 @@ class Entries(Browse):
     timed = False
 
     def _accounts(self) -> list[Any]:
-        owners = [
-            ((AVAILABLE, HELD), self.wanted.get("merchant")),
-            ((CLEARING,), self.wanted.get("channel")),
-        ]
+        owners = [((AVAILABLE, HELD), self.wanted.get("merchant")), ((CLEARING,), self.wanted.get("channel"))]
         chosen = [LedgerAccount.kind.in_(kinds) & (LedgerAccount.owner == owner) for kinds, owner in owners if owner]
         wanted = [*chosen, *self.equal(account=LedgerAccount.kind)]
         found = LedgerAccount.select().order_by(LedgerAccount.id)

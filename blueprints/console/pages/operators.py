@@ -31,10 +31,7 @@ pages = Blueprint("operators", __name__, url_prefix="/operators")
 class PasswordForm(FlaskForm):
     """A password, typed twice."""
 
-    password = PasswordField(
-        lazy_gettext("Password"),
-        [InputRequired(), Length(passwords.SHORTEST, passwords.LONGEST)],
-    )
+    password = PasswordField(lazy_gettext("Password"), [InputRequired(), Length(passwords.SHORTEST, passwords.LONGEST)])
     again = PasswordField(
         lazy_gettext("Password, once more"),
         [InputRequired(), EqualTo("password", lazy_gettext("The two passwords differ."))],
@@ -73,11 +70,7 @@ def index() -> Any:
     """Show all accounts, and the form that adds one."""
     form = NewOperatorForm()
     return accepted(form, lambda: _added(form)) or form_page(
-        "console/operators.html",
-        form,
-        rows=operators.every(),
-        me=current_user.name,
-        with_factor=second_factor.of_all(),
+        "console/operators.html", form, rows=operators.every(), me=current_user.name, with_factor=second_factor.of_all()
     )
 
 

@@ -70,12 +70,7 @@ ORDERS = ListPage(
         *merchant_columns(),
         *_THROUGH,
         Column("amount", lazy_gettext("Amount (¥)"), lambda order: order.amount, "money"),
-        Column(
-            "fees",
-            lazy_gettext("Fees (¥)"),
-            lambda order: order.service_amount + order.passage_amount,
-            "money",
-        ),
+        Column("fees", lazy_gettext("Fees (¥)"), lambda order: order.service_amount + order.passage_amount, "money"),
         Column(
             "merchant_amount",
             lazy_gettext("Credited or deducted (¥)"),
@@ -109,10 +104,7 @@ PAYOUT_STATES = {
 
 
 def _to_do(order: Any) -> tuple[str, str]:
-    texts = {
-        "accept": ("bad", gettext("Accept or reject")),
-        "send": ("bad", gettext("Send it by hand")),
-    }
+    texts = {"accept": ("bad", gettext("Accept or reject")), "send": ("bad", gettext("Send it by hand"))}
     under_way = gettext("Sent, not confirmed yet") if order.status == "paid" else gettext("With the channel")
     return texts.get(order.waits, ("under-way", under_way))
 

@@ -41,10 +41,7 @@ class NewPasswordForm(FlaskForm):
     """The account's own new password, twice."""
 
     present = PasswordField(lazy_gettext("Present password"), [InputRequired()])
-    new = PasswordField(
-        lazy_gettext("New password"),
-        [InputRequired(), Length(passwords.SHORTEST, passwords.LONGEST)],
-    )
+    new = PasswordField(lazy_gettext("New password"), [InputRequired(), Length(passwords.SHORTEST, passwords.LONGEST)])
     again = PasswordField(lazy_gettext("New password, once more"), [InputRequired()])
 
 

@@ -9,7 +9,7 @@ from flask_babel import gettext, lazy_gettext, ngettext
 
 from blueprints.console import labels
 from blueprints.console.locale import sentences, yuan
-from models.tables.ledger import FEES
+from models.tables.ledger import FEES, HELD
 from models.tables.order import Order
 from services.console.available_actions import Action
 from services.orders import exceptions
@@ -220,7 +220,7 @@ def describe(action: Action, order: Order) -> ActionText:
     values = {
         "amount": money(order.amount),
         "available": money(action.available),
-        "spent": money(-action.held - action.available),
+        "spent": money(-action.moves(HELD) - action.available),
         "fee": money(action.moves(FEES)),
         "came": money(action.exception.amount) if action.exception else "",
         "credited": money(order.merchant_actual_amount),

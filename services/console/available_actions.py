@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from models.tables.ledger import AVAILABLE, HELD
+from models.tables.ledger import AVAILABLE
 from models.tables.order import CANCELLED, COMPLETED, CONFIRMED, PAID, PENDING, Order, PaymentException
 from models.tables.outbox import Callback
 from services.callbacks import manual_redelivery
@@ -59,11 +59,6 @@ class Action:
     def available(self) -> int:
         """The change of the merchant's available balance, in fen."""
         return self.moves(AVAILABLE)
-
-    @property
-    def held(self) -> int:
-        """The same of what is held."""
-        return self.moves(HELD)
 
 
 def _accept(order: Order) -> Iterator[Action]:
@@ -119,18 +114,15 @@ def _ask(order: Order) -> Iterator[Action]:
 def _settle(order: Order) -> Iterator[Action]:
     for exception in exceptions.settleable(order):
         for way in exceptions.possible(order, exception):
-            lines, how, sends = (
-                way.lines(order, exception),
-                way.resolution,
-                exceptions.callback_of(way, order, exception),
-            )
             yield Action(
-                *("settle", way.case, lines),
-                exception=exception,
+                "settle",
+                way.case,
+                way.lines(order, exception),
                 asks=payouts.may_be(order, exception),
-                resolution=how,
+                exception=exception,
+                resolution=way.resolution,
                 state=order.status,
-                sends=sends,
+                sends=exceptions.callback_of(way, order, exception),
             )
 
 
@@ -155,17 +147,7 @@ def of_callback(callback: Callback) -> list[Action]:
     return [Action("redeliver", callback.state, callback=callback, state=_state(callback))]
 
 
-RULES: tuple[Callable[[Order], Iterator[Action]], ...] = (
-    _accept,
-    _reject,
-    _mark_paid,
-    _not_received,
-    _ask,
-    _settle,
-    _redeliver,
-)
-
-
+RULES = (_accept, _reject, _mark_paid, _not_received, _ask, _settle, _redeliver)
 PAYING_OUT = ("accept", "paid")
 
 

@@ -76,10 +76,6 @@ class Filter:
         text = request.args.get(self.argument, self.default).strip()
         return "" if text == "all" else text
 
-    def clean(self, text: str) -> tuple[Any, str]:
-        """A text as a value for the services, and as people read it. Raises ValueError: it says what is wrong."""
-        return _CLEAN[self.kind](self, text)
-
 
 def _choice(each: Filter, text: str) -> tuple[Any, str]:
     for choice in each.choices():
@@ -125,6 +121,7 @@ def _time(each: Filter, text: str) -> tuple[Any, str]:
     return moment, text.replace("T", " ")
 
 
+# By kind: a text as a value for the services, and as people read it. Raises ValueError: it says what is wrong.
 _CLEAN: dict[str, Callable[[Filter, str], tuple[Any, str]]] = {
     "choice": _choice,
     "text": _text,
@@ -166,7 +163,7 @@ def read(filters: Sequence[Filter]) -> Wanted:
         if not text:
             continue
         try:
-            wanted.values[each.key], shown = each.clean(text)
+            wanted.values[each.key], shown = _CLEAN[each.kind](each, text)
             wanted.shown.append((each, shown))
         except ValueError as wrong:
             wanted.wrong[each.key] = str(wrong)

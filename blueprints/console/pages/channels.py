@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from flask import flash, redirect, render_template, request, url_for
@@ -175,13 +176,8 @@ def _added(form: NewChannelForm, driver: str) -> Any:
     given, facts = provider_form.changed(form, driver, {}), form.facts()
     _, config = provider_form.changes(given, {})
     detail = audit.changes({}, {"driver": driver, **texts(form, ("category", *FIELDS)), **config})
-    made = access.act(
-        "add channel",
-        "channel",
-        facts["name"],
-        lambda: channel_setup.add_channel(driver=driver, config=given, **facts),
-        detail,
-    )
+    add = partial(channel_setup.add_channel, driver=driver, config=given, **facts)
+    made = access.act("add channel", "channel", facts["name"], add, detail)
     flash(gettext("The channel is there. Try it before merchants use it."), "good")
     return redirect(url_for("channel.show", channel_id=made.id), 303)
 
@@ -218,13 +214,8 @@ def _changed(row: Channel, form: ChannelForm, present: dict[str, Any]) -> Any:
     detail = audit.changes(texts(before, FIELDS) | old, texts(form, FIELDS) | new)
     if detail:
         same = bool(form.same_account.data)
-        access.act(
-            "set channel",
-            "channel",
-            str(row.id),
-            lambda: channel_setup.set_channel(row, given, same_account=same, mark=form.mark.data, **facts),
-            detail + ("; the same account" if same else ""),
-        )
+        change = partial(channel_setup.set_channel, row, given, same_account=same, mark=form.mark.data, **facts)
+        access.act("set channel", "channel", str(row.id), change, detail + ("; the same account" if same else ""))
     flash(gettext("Saved.") if detail else gettext("Nothing was changed."), "good")
     return redirect(url_for("channel.show", channel_id=row.id), 303)
 

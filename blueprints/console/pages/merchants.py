@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from flask import flash, redirect, render_template, url_for
@@ -139,14 +140,9 @@ def new() -> Any:
 
 
 def _added(form: NewMerchantForm) -> str:
-    key, facts = (form.key.data or "").strip(), form.facts()
-    made, secret = access.act(
-        "add merchant",
-        "merchant",
-        key,
-        lambda: merchant_setup.add_merchant(key, **facts),
-        audit.changes({}, texts(form, FIELDS), RECORDED),
-    )
+    key = (form.key.data or "").strip()
+    add = partial(merchant_setup.add_merchant, key, **form.facts())
+    made, secret = access.act("add merchant", "merchant", key, add, audit.changes({}, texts(form, FIELDS), RECORDED))
     shown = {"secret": secret, "callback_secret": vault.decrypt(made.callback_secret)}
     return render_template("console/merchants/secrets.html", merchant=made, is_new=True, **shown)
 
@@ -178,14 +174,8 @@ def _changed(row: Merchant, form: MerchantForm) -> Any:
     before = MerchantForm(formdata=None, data=_present(row))
     detail = audit.changes(texts(before, FIELDS), texts(form, FIELDS), RECORDED)
     if detail:
-        facts = form.facts()
-        access.act(
-            "set merchant",
-            "merchant",
-            row.key,
-            lambda: merchant_setup.set_merchant(row, mark=form.mark.data, **facts),
-            detail,
-        )
+        change = partial(merchant_setup.set_merchant, row, mark=form.mark.data, **form.facts())
+        access.act("set merchant", "merchant", row.key, change, detail)
     flash(gettext("Saved.") if detail else gettext("Nothing was changed."), "good")
     return redirect(url_for("merchant.show", key=row.key), 303)
 
@@ -197,19 +187,13 @@ def rotate(key: str, kind: str) -> Any:
     try:
         if not form.validate():
             raise OperatorError(gettext("The hours are a number from 0 to %(most)s.", most=LONGEST_KEEP))
-        new = access.act(
-            "rotate callback secret" if callback else "rotate API secret",
-            "merchant",
-            key,
-            lambda: merchant_setup.rotate(
-                row, callback=callback, keep_hours=form.keep_hours.value, mark=form.mark.data
-            ),
-            f"the old one stays valid for {form.keep_hours.value} hours",
-        )
+        hours, action = form.keep_hours.value, "rotate callback secret" if callback else "rotate API secret"
+        renew = partial(merchant_setup.rotate, row, callback=callback, keep_hours=hours, mark=form.mark.data)
+        new = access.act(action, "merchant", key, renew, f"the old one stays valid for {hours} hours")
     except OperatorError as refusal:
         flash(message_of(refusal), "bad")
         return redirect(url_for("merchant.show", key=key), 303)
-    shown = {"callback_secret" if callback else "secret": new, "keep_hours": form.keep_hours.value}
+    shown = {"callback_secret" if callback else "secret": new, "keep_hours": hours}
     return render_template("console/merchants/secrets.html", merchant=row, **shown)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from flask import flash, redirect, url_for
@@ -72,12 +73,7 @@ def _added(row: Merchant, form: AccountForm) -> Any:
     names = ("bank", "sub_bank", "card_number", "real_name")
     details: dict[str, Any] = {name: (form[name].data or "").strip() for name in names}
     ending = masking.ending(details["card_number"]).lstrip("*")
-    access.act(
-        "add receiving account",
-        "merchant",
-        row.key,
-        lambda: merchant_setup.add_account(row, after=form.after.data, **details),
-        f"ending in {ending}",
-    )
+    add = partial(merchant_setup.add_account, row, after=form.after.data, **details)
+    access.act("add receiving account", "merchant", row.key, add, f"ending in {ending}")
     flash(gettext("Withdrawals now go to the account ending in %(ending)s.", ending=ending), "good")
     return redirect(url_for("merchant.show", key=row.key), 303)

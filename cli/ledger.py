@@ -57,12 +57,10 @@ def verify(against: IO[str] | None, as_json: bool) -> None:
     """Recompute every balance and every entry's hash. Status 1 where anything is off. It is kept on record."""
     kept = integrity.read_heads(against) if against else None
     began = time.monotonic()
-    found: dict[str, list[str]] = {}
     with click.progressbar(
         integrity.verify(kept), length=len(integrity.checks(kept)), label="Checking", file=sys.stderr
     ) as checks:
-        for name, off in checks:
-            found[name] = off
+        found = dict(checks)
 
     def tell(found: dict[str, list[str]]) -> None:
         for name, off in found.items():

@@ -52,7 +52,7 @@ def actor() -> audit.Actor:
 
 
 def act(action: str, about: str, key: str, do: Callable[[], T], detail: str = "") -> T:
-    """Do something in the name of that account, as `audit.act` does it."""
+    """Do something on behalf of the account behind the request, recorded by `audit.act`."""
     return audit.act(actor(), action, about, key, do, detail)
 
 

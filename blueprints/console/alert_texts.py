@@ -109,7 +109,7 @@ def _failing(facts: Facts, said: Facts) -> Sentence:
     return text, url_for("orders.index", **filters, flt_since=f"{facts['since']}T00:00")
 
 
-# By kind of finding. `said` is what texts say of many facts: `num`, `count` in digits, `time` since the oldest.
+# By kind of finding. `said` has the values that most texts share: `num`, `count` in digits, `time` since the oldest.
 SENTENCES: dict[str, Callable[[Facts, Facts], Sentence]] = {
     "storage": lambda facts, said: (
         gettext("The database: %(what)s.", what=translate(facts["fault"].text)),

@@ -104,7 +104,7 @@ def show_refusal(form: FlaskForm, refusal: OperatorError) -> None:
 
 
 def accepted(form: FlaskForm, do: Callable[[], T]) -> T | None:
-    """Return what `do` makes of a form that is sent and valid; None if not, or if `do` refuses, which is shown."""
+    """Return the result of `do` if the form is sent and valid; None if not, or if `do` refuses, which is shown."""
     if form.validate_on_submit():
         try:
             return do()

@@ -58,12 +58,12 @@ class Browse:
         return []
 
     def condition(self) -> Any:
-        """All of that as one condition; None for nothing."""
+        """All conditions as one; None if there are none."""
         wanted = self.conditions()
         return reduce(and_, wanted) if wanted else None
 
     def equal(self, **columns: Any) -> list[Any]:
-        """The conditions of filters whose value a column has, by the filters' names."""
+        """The conditions that columns have the wanted values, by the names of their filters."""
         return [column == self.wanted[name] for name, column in columns.items() if name in self.wanted]
 
     def within(self, time: Any) -> list[Any]:

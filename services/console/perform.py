@@ -75,7 +75,7 @@ def _request(order: Order, action: Action, given: Given, actor: Actor) -> Payout
     return second_operator.request(order, action.name, asdict(given), actor.name)
 
 
-# By an action's name: what it is called in the audit log, and what does it.
+# By an action's name: its verb in the audit log, and the function that does it.
 DOING: dict[str, tuple[str, Callable[[Order, Action, Given, str], Any]]] = {
     "accept": ("accept order", lambda order, _, given, who: payouts.accept(order, who)),
     "reject": ("reject order", lambda order, _, given, who: payouts.reject(order, given.text("reason"), who)),

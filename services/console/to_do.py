@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from peewee import JOIN, fn
 
@@ -59,16 +58,12 @@ def by_hand() -> list[int]:
     return [row.id for row in Channel.select(Channel.id, Channel.driver) if DRIVERS[row.driver].by_hand]
 
 
-def _of_cell(order_type: int, status: str) -> Any:
-    """Orders of one type and status, of all merchants, along the index of those."""
-    cell = (Order.order_type == order_type) & (Order.status == status)
-    return Order.select(Order.createtime).where(cell, Order.merchant.in_(Merchant.select(Merchant.id)))
-
-
 def _sent_by_hand(order_type: int, status: str, channels: list[int]) -> Queue:
     if not channels:
         return Queue()
-    found = _of_cell(order_type, status).where(Order.channel.in_(channels)).limit(MOST).alias("found")
+    every = Order.merchant.in_(Merchant.select(Merchant.id))  # the index begins with the merchant
+    wanted = (Order.order_type == order_type) & (Order.status == status) & every & Order.channel.in_(channels)
+    found = Order.select(Order.createtime).where(wanted).limit(MOST).alias("found")
     return Queue(*Order.select(fn.COUNT(found.c.createtime), fn.MIN(found.c.createtime)).from_(found).tuples().get())
 
 

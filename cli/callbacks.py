@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from cli.output import Commands, facts, json_option, picked, show, table
+from cli.output import Commands, facts, given_of, json_option, picked, show, table
 from models.tables.outbox import CALLBACK_STATES, Callback
 from services.callbacks import manual_redelivery
 from services.console import lists, record_lists, timeline
@@ -34,8 +34,7 @@ def _view(row: Callback, merchant: str) -> dict[str, Any]:
 def every(key: str | None, state: str | None, limit: int, as_json: bool) -> None:
     """List callbacks, newest first."""
     filters = {"merchant": merchant_setup.find_merchant(key).id if key else None, "state": state}
-    wanted = {name: value for name, value in filters.items() if value}
-    rows = lists.find(record_lists.Callbacks(wanted), limit=limit).rows
+    rows = lists.find(record_lists.Callbacks(given_of(filters)), limit=limit).rows
     show([_view(row, row.merchant.key) for row in rows], as_json, table)
 
 

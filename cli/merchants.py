@@ -8,10 +8,9 @@ import click
 
 from cli.output import PERCENT, Commands, facts, given_of, json_option, options, show, table
 from cli.sensitive import SENSITIVE
-from models.tables.channel import ChannelLink
 from models.tables.merchant import Merchant
 from schemas.views import hundredths
-from services.merchants import merchant_setup
+from services.merchants import links, merchant_setup
 from services.security import masking, vault
 
 merchant = Commands(
@@ -80,12 +79,9 @@ def _view(row: Merchant) -> dict[str, Any]:
 def one(key: str, as_json: bool) -> None:
     """Show merchant KEY, its channels and its callback secret. The API secret is never shown."""
     row = merchant_setup.find_merchant(key)
-    linked = [
-        channel for (channel,) in ChannelLink.select(ChannelLink.channel).where(ChannelLink.merchant == row).tuples()
-    ]
     view = _view(row) | {
         "callback_secret": vault.decrypt(row.callback_secret),
-        "channels": linked,
+        "channels": links.channels_of(row),
         "createtime": row.createtime,
         "updatetime": row.updatetime,
     }

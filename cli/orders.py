@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from cli.output import ROW_ID, YUAN, Commands, facts, json_option, picked, show, table
+from cli.output import ROW_ID, YUAN, Commands, facts, given_of, json_option, picked, show, table
 from gateways.base import State
 from models.tables.order import BUY, SELL, STATUSES, History, Order, PaymentException
 from schemas.views import hundredths, order_view
@@ -47,10 +47,9 @@ def every(key: str | None, status: str | None, kind: str | None, exceptions: boo
     """List orders, newest first."""
     merchants = merchant_setup.merchants(key)
     filters = {"merchant": merchants[0].id if key else None, "status": status, "type": TYPES.get(kind or "")}
-    wanted = {name: value for name, value in filters.items() if value}
     kinds = order_list.open_exceptions()
     listed = order_list.WithExceptions if exceptions else order_list.Orders
-    rows = lists.find(listed(wanted), limit=limit).rows
+    rows = lists.find(listed(given_of(filters)), limit=limit).rows
     views = [_row(row, row.merchant.key, kinds.get(row.id, [])) for row in rows]
     show(views, as_json, table)
 

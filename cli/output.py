@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from functools import reduce
@@ -170,7 +170,7 @@ YUAN, PERCENT = YuanType(), PercentType()
 ROW_ID = click.IntRange(1, LARGEST_ID)
 
 
-def given_of(options: dict[str, Any]) -> dict[str, Any]:
+def given_of(options: Mapping[str, Any]) -> dict[str, Any]:
     """The options that were given."""
     return {name: value for name, value in options.items() if value is not None}
 

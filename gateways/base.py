@@ -95,12 +95,9 @@ class Incoming:
     body: bytes
 
 
-BROWSERS = ("pc", "mobile", "wechat", "alipay", "qq")
-
-
 @dataclass(frozen=True)
 class Payer:
-    """The viewer of the payment page: the IP address, and one of BROWSERS."""
+    """The viewer of the payment page: the IP address, and pc, mobile, wechat, alipay or qq."""
 
     address: str
     browser: str
@@ -174,10 +171,6 @@ class Acknowledgement:
     content_type: str = "text/plain; charset=utf-8"
 
 
-class NoConfig(Schema):
-    """A driver that needs nothing."""
-
-
 class Driver:
     """Base of every driver; what it does not override, the channel can't do. Several threads use one at once."""
 
@@ -185,7 +178,7 @@ class Driver:
     # The name and a sentence on its use, for the choice of a driver; in English for translation.
     title: ClassVar[str] = ""
     about: ClassVar[str] = ""
-    config_schema: ClassVar[type[Schema]] = NoConfig
+    config_schema: ClassVar[type[Schema]] = Schema
     # The payment methods that the upstream knows, and those of them that it pays out by.
     methods: ClassVar[tuple[str, ...]] = METHODS
     payout_methods: tuple[str, ...] = ()

@@ -49,7 +49,7 @@ def restore(backup: Path, chosen: Settings, *, verified: bool = True, step: Step
     Raises:
         OperatorError: the service runs, or the backup is damaged, is none of this service, or can't be copied.
         WrongSchema: it was written by a newer version.
-        VaultLocked: the key at hand does not open what is sealed in it.
+        VaultLocked: the key does not decrypt its secrets.
     """
     if chosen.database_url:
         raise OperatorError("the database is Postgres's: restore it by pg_restore (docs/scaling.md)")
@@ -83,7 +83,7 @@ def _replace(backup: Path, target: Path, chosen: Settings, verified: bool, step:
 
 
 def _opened(backup: Path) -> sqlite3.Connection:
-    """The backup, to be read only; where no log stands beside it, without leaving any file there either."""
+    """Open the backup read-only; if it has no log file, none is created."""
     alone = not any(Path(f"{backup}{ending}").exists() for ending in LOGS)
     return sqlite3.connect(f"{backup.resolve().as_uri()}?{'immutable=1' if alone else 'mode=ro'}", uri=True)
 
@@ -106,7 +106,7 @@ def _looked_over(chosen: Settings, verified: bool, step: Step) -> tuple[int, int
 
 
 def _highest_ids(present: Path) -> after_restore.Ids:
-    """By table, the highest id in the database that is to be replaced; nothing of what can't be read."""
+    """By table, the highest id in the database that will be replaced; without tables that can't be read."""
     if not present.exists():
         return {}
     try:
@@ -133,7 +133,7 @@ def _put_aside(present: Path) -> Path | None:
     if was_there := present.exists():
         _close_log(present)
         files.link(present, kept)
-    # An old log beside the new file would be taken for its own.
+    # SQLite would take an old log file for that of the new file.
     Path(f"{present}-shm").unlink(missing_ok=True)  # says where in the log things are; SQLite makes it again
     for ending in LOGS:
         old = Path(f"{present}{ending}")

@@ -182,10 +182,10 @@ def set_channel(
     Args:
         same_account: what says whose account it is may change: the new values name the same one.
         merchants: the ids of those that may use it; None: as it is.
-        mark: `marks.of` the channel as it was seen, so that nobody undoes another's change unseen.
+        mark: `versions.of` the channel as it was shown, so that a change made meanwhile is not overwritten.
 
     Raises:
-        OperatorError: a value can't be used, orders are under way at the account that is there, or somebody changed
+        OperatorError: a value can't be used, the present account has open orders, or someone changed
             the channel meanwhile.
     """
     channel = versions.check_version(channel, mark)

@@ -72,7 +72,7 @@ class Browse:
         return [*since, time <= self.wanted["until"]] if "until" in self.wanted else since
 
     def few(self) -> list[Key] | None:
-        """The keys of all rows, where they are known to be few; None where they are to be walked through."""
+        """The keys of all rows if they are few; None if they are read page by page."""
         return None
 
     def total(self) -> int | None:
@@ -80,7 +80,7 @@ class Browse:
         return None
 
     def key(self, row_id: int) -> Key | None:
-        """The key of a row; None where there is no such row."""
+        """The key of a row; None if it does not exist."""
         return self.table.select(*self.columns).where(self.table.id == row_id).tuples().first()
 
     def time_of(self, key: Key) -> int | None:

@@ -1,4 +1,4 @@
-"""Doing what an operator confirmed: only as it was told, and written down before."""
+"""Perform an action that an operator confirmed, exactly as shown, with an audit entry written first."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ from services.orders.lifecycle import settled
 from services.orders.reasons import Reason, Why, reason_of
 from services.security import audit, masking
 
-# What the service does by itself once an order is due: its part of `reconciliation.ACTS` in a word.
+# The next automatic step of a due order, in a few words.
 ACTS = {
     (BUY, PENDING): "ask",
     (BUY, PAID): "ask",

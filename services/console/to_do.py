@@ -1,4 +1,4 @@
-"""What waits for a person, or for somebody else: counted by what the database has at hand, at any number of orders."""
+"""Counts of orders and callbacks that await action, in constant time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from models.tables.order_counts import OrderCount
 from models.tables.outbox import DEAD, WAITING, Callback
 
 RECENT = 7 * 86_400  # seconds for which a callback that was given up is news
-MOST = 20_000  # orders that are looked through for those that go by hand
+MOST = 20_000  # orders that are searched for manual ones
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ def _callbacks(since: int) -> tuple[int, dict[str, int]]:
     every = Callback.merchant.in_(Merchant.select(Merchant.id))
     retried = Callback.select(fn.COUNT(Callback.id)).where(every, failed).scalar()
     given_up = (Callback.merchant == Merchant.id) & (Callback.state == DEAD) & (Callback.createtime >= since)
-    # Of a merchant with no address each is given up at once, and nobody misses it.
+    # Callbacks of a merchant without an address fail at once, and need no action.
     reached = Merchant.callback_url != ""
     dead = Callback.select(fn.COUNT(Callback.id)).where(given_up)
     counts = Merchant.select(Merchant.key, dead).where(reached).tuples()

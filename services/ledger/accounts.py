@@ -107,7 +107,7 @@ def adjust(
 
     Args:
         once: refuse what the same `who` has just done for the same reason.
-        newest: the `newest_adjustment` that was seen; refuse where there is another one by now.
+        newest: the `newest_adjustment` that was shown; refuse if there is a newer one.
 
     Raises:
         OperatorError: nothing to adjust, no reason, the balance does not cover it, or it was made already.
@@ -183,7 +183,7 @@ class Sheet:
 
     @property
     def available(self) -> int:
-        """What merchants may dispose of."""
+        """Available to merchants."""
         return sum(fen for _, fen, _ in self.merchants)
 
     @property

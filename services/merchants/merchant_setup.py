@@ -144,10 +144,10 @@ def set_merchant(
 
     Args:
         channels: the ids of all that it may use; None: as it is.
-        mark: `marks.of` the merchant as it was seen, so that nobody undoes another's change unseen.
+        mark: `versions.of` the merchant as it was shown, so that a change made meanwhile is not overwritten.
 
     Raises:
-        OperatorError: a value can't be used, or somebody changed the merchant meanwhile.
+        OperatorError: a value can't be used, or someone changed the merchant meanwhile.
     """
     versions.check_version(merchant, mark)
     after_commit(cache.forget)
@@ -168,7 +168,7 @@ def rotate(merchant: Merchant, *, callback: bool, keep_hours: int, mark: str | N
     """Give a merchant a new API secret (or callback secret); the old one stays valid for `keep_hours`.
 
     Args:
-        mark: `mark_of` the secret that is to be replaced, so that a form that was sent twice replaces it once.
+        mark: `mark_of` the secret to replace, so that a form that is sent twice replaces it once.
 
     Returns: the new secret.
 

@@ -109,7 +109,7 @@ def password_holds(operator: Operator, password: str) -> bool:
 def sign_in(name: str, password: str, *, known: bool = False) -> Operator | None:
     """The account with this name and password; None, after as long, if there is none or it is disabled.
 
-    A password that was stored with a cheaper method is stored anew.
+    A password that was stored with a cheaper method is stored again.
 
     Args:
         known: from a device on which the account has signed in before.

@@ -132,6 +132,23 @@ def test_what_waits_is_committed_together_and_the_rest_after_it(there, commits, 
     assert commits() == 1 + 2  # that which held the writer up, a full group, and the rest
 
 
+def test_threads_that_are_ready_to_write_share_the_commit(there, commits, monkeypatch):
+    queue, late, calls, pool = writer._writer()._queue, iter("bcdef"), [], ThreadPoolExecutor(5)
+
+    def let_one_more_write():
+        if text := next(late, ""):
+            waiting = queue.qsize()
+            calls.append(pool.submit(write, text))
+            until(lambda: queue.qsize() > waiting)
+
+    monkeypatch.setattr(writer, "_let_others_run", let_one_more_write)
+    with pool:
+        write("a")
+    assert [call.result() for call in calls] == [f"wrote {text}" for text in "bcdef"]
+    assert there() == list("abcdef")
+    assert commits() == 1
+
+
 @pytest.mark.parametrize("error", [Broken("b"), Fatal("b")])
 def test_work_that_fails_leaves_its_neighbours_alone(there, commits, error):
     write("twice")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import hmac
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import combinations
 from typing import Any
@@ -58,7 +59,7 @@ def by_text(received: Received, theirs: str) -> tuple[Mistake, ...]:
 def by_signature(received: Received, keys: Keys, given: str) -> tuple[tuple[Mistake, ...], str | None]:
     """The mistakes that together give exactly this signature, and the text that they give; none where none do."""
     for mistakes, recipe, text in _tried(received, list(_alone(received))):
-        if given in recipe.signatures(received, text, keys):
+        if _is_among(given, recipe.signatures(received, text, keys)):
             return mistakes, text
     return (), None
 
@@ -66,9 +67,14 @@ def by_signature(received: Received, keys: Keys, given: str) -> tuple[tuple[Mist
 def of_signing(received: Received, keys: Keys, given: str, theirs: str) -> Mistake | None:
     """The mistake by which this text was made into this signature."""
     for mistake, way, _ in _alone(received):
-        if not mistake.in_text and given in Recipe(**{mistake.step: way}).signatures(received, theirs, keys):
+        if not mistake.in_text and _is_among(given, Recipe(**{mistake.step: way}).signatures(received, theirs, keys)):
             return mistake
     return None
+
+
+def _is_among(given: str, signatures: Iterable[str]) -> bool:
+    """Compare in constant time: the signatures are made with a merchant's secret."""
+    return any(hmac.compare_digest(each.encode(), given.encode()) for each in signatures)
 
 
 def with_mistakes(rows: list[Row], received: Received) -> list[Row]:

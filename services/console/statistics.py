@@ -93,7 +93,8 @@ class Statistics:
             done, cancelled = cell.status == COMPLETED, cell.status == CANCELLED
             money = (cell.amount, cell.fees, cell.commission) if done else (0, 0, 0)
             added = (cell.orders, cell.orders * done, cell.orders * cancelled, *money)
-            sums[key(cell)] = tuple(map(add, sums.get(key(cell), (0,) * 6), added))
+            name = key(cell)
+            sums[name] = tuple(map(add, sums.get(name, (0,) * 6), added))
         return {each: Sum(*row) for each, row in sums.items()}
 
 
@@ -198,7 +199,7 @@ class _Days:
             yield Cell(date.fromordinal(EPOCH + number), *rest, *row)
 
 
-_lock = threading.Lock()  # one at a time reads, and who comes meanwhile waits for that
+_lock = Part(threading.Lock)  # one request reads at a time, and others wait for its result
 _days = Part(lambda: lru_cache(maxsize=ZONES)(_Days))
 
 
@@ -208,7 +209,7 @@ def of(zone: tzinfo) -> Statistics:
     today = datetime.fromtimestamp(now, zone).date()
     week = now // WEEK * WEEK  # what was read is good for a week
     since = week - (DAYS + 1) * DAY
-    with _lock:
+    with _lock():
         days = _days()(_pieces(zone, since, week + WEEK), since)
         if days.result is None or days.result.today != today or clock.steady() - days.looked_at > FRESH:
             cells = cpu_affinity.do(lambda: days.look(today - timedelta(DAYS - 1), today))

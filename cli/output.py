@@ -117,13 +117,13 @@ class Command(_Discreet):
 
 
 class Commands(Command, LazyGroup):
-    """A group whose commands end so."""
+    """A group of such commands."""
 
     command_class = _Discreet
 
 
 class AnySchema(Commands):
-    """Commands that work whatever database is here, also with one of an older version."""
+    """Commands that work with any database, also one of an older version."""
 
     any_schema = True
 

@@ -103,7 +103,7 @@ def _live(order: Order, ready: bool) -> dict[str, Any]:
 
 
 def _shown(order: Order) -> Shown:
-    """The payment details to show; None if the order has ended or the channel does not respond."""
+    """The payment details to show; empty if the order has ended or the channel does not respond."""
     try:
         return attempts.shown_to(order, _payer().browser) if order.status == PENDING else Shown(Opened())
     except ChannelError:

@@ -225,9 +225,10 @@ class Postgres(PostgresqlDatabase):
         self.execute_sql(f"SET LOCAL lock_timeout = {HURRIED_WAIT}")
 
     def for_update(self, rows: Any, *, skip_locked: bool = False, alone: bool = False) -> Any:
-        """The query, with its rows locked until the transaction ends; without rows that another transaction has locked.
+        """The query, with its rows locked until the transaction ends.
 
         Args:
+            skip_locked: leave out rows that another transaction has locked.
             alone: wait until no other transaction relies on them (`relied_on`), and prevent it from then on.
         """
         return rows.for_update("FOR UPDATE" if alone else "FOR NO KEY UPDATE", skip_locked=skip_locked)

@@ -128,7 +128,7 @@ class _Writer:
     def _let_queue_grow(self) -> None:
         """Let threads that are about to write put their work into the queue too, until none does.
 
-        They share the commit: createOrder is 1.2x as fast at 32 connections. Where no thread is ready to run this takes
+        They share the commit: createOrder is 1.2x as fast at 32 connections. If no thread is ready to run, this takes
         no time.
         """
         before = -1

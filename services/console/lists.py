@@ -54,7 +54,7 @@ class Browse:
         return Line(self.table, part, self.columns, self.columns, above, below, self.condition())
 
     def conditions(self) -> list[Any]:
-        """What is wanted and no index serves."""
+        """The wanted conditions that no index serves."""
         return []
 
     def condition(self) -> Any:

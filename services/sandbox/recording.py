@@ -59,7 +59,7 @@ def note(facts: dict[str, Any], order_no: str = "") -> None:
 
 
 def keeps(answer: dict[str, Any]) -> bool:
-    """Is a createOrder with this answer kept? Its body was read, then, and is neither too large nor too deep."""
+    """Whether a createOrder with this response is kept: its body has been parsed, and is not too large or too deep."""
     return answer["code"] in KEPT_ANSWERS and len(_steps()) < MOST
 
 

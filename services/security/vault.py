@@ -68,7 +68,7 @@ def key_ring() -> Ring:
         try:
             ring = Ring.read(ring.file)
         except (OSError, ValueError) as error:
-            # The keys in memory decrypt the whole database, and the file with them is gone.
+            # The keys in memory still decrypt the whole database, and they are in no other place now.
             log.error("%s can't be used, put the right one back: %s", ring.file, error)
             ring.stamp = stamp
         _ring()[0] = ring

@@ -45,7 +45,7 @@ def _verdict(payment: Payment, position: Position, gross: int, back: int) -> Ver
 
 
 def _calls_for_nothing(position: Position, verdict: Verdict) -> bool:
-    """Whether the line moves no money, such as that of a pending order without a payment."""
+    """Whether the verdict moves no money; cancelling an order without a payment moves none."""
     if verdict.exception == CLOSE and not position.open:
         verdict = verdict._replace(exception="")
     return verdict == NONE or (position.books is Books.AWAITED and verdict == Verdict(CANCELLED))

@@ -129,7 +129,7 @@ def _not_there(payment: Payment, days: Days) -> Iterator[Difference]:
 
 
 def _moved(payment: Payment) -> tuple[str, int]:
-    """The time of the event that should have a line; 0 if there was none."""
+    """The event that should have a line, in words, and its time; 0 if there was none."""
     for each in payment.position.open:
         if each.kind == REVERSED:
             return "reported here as reversed", int(each.createtime)

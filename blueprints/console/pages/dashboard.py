@@ -70,7 +70,7 @@ class Rate:
 
 @dataclass(frozen=True)
 class Line:
-    """A line of the axis: its value in fen, and where it is from the top, in percent."""
+    """A line of the axis: its value in fen, and its distance from the top in percent."""
 
     value: int
     y: float
@@ -105,7 +105,7 @@ def _round_step(largest: int) -> int:
 
 
 def _plot(days: list[Volume]) -> Plot:
-    """What came in as a bar up and what was paid out as one down for each day, both to one scale."""
+    """For each day a bar up for received and one down for paid-out money, on one scale."""
     ups, downs = [day.inward.amount for day in days], [day.outward.amount for day in days]
     step = _round_step(max(*ups, *downs))
     above, below = max(1, -(-max(ups) // step)), -(-max(downs) // step)

@@ -81,7 +81,7 @@ def keys_of(merchant: Merchant) -> Keys:
 
 
 def _are_known(keys: Keys) -> bool:
-    """Has the caller brought the secrets, or are they a demo merchant's, which are in the documentation?"""
+    """Whether the caller sent the secrets, or they are those of a demo merchant, which are in the documentation."""
     return not keys.api_key or set(keys.api) <= {merchant["secret"] for merchant in seeding.MERCHANTS}
 
 
@@ -97,7 +97,7 @@ def explain(
 ) -> Explanation:
     """Explain the signature of one request.
 
-    The right signature is told only to callers who know the secret: it would be good for a request.
+    The right signature is returned only to callers who know the secret, since it would be valid in a request.
 
     Args:
         path: of the address.

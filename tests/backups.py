@@ -20,7 +20,7 @@ class Backup:
         self._reopen()
 
     def _reopen(self) -> None:
-        applications.with_settings(databases.settings_of(self.instance, demo=True))
+        applications.with_settings(databases.settings_of(self.instance))
 
     def restore(self) -> str:
         """Put it in the place of the instance's database; what the command said."""

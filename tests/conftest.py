@@ -14,24 +14,23 @@ import pytest
 from pytest_httpserver import HTTPServer
 
 from app import Service as Application
-from app import create_app
+from app import begin, create_app
 from gateways import registry
 from gateways.sandbox.driver import SandboxDriver
 from models import schema
 from models.db.base import database
 from models.tables.channel import Channel
-from models.tables.order import Order
+from models.tables.merchant import Merchant
 from runtime import current
 from services.callbacks import delivery
-from services.channels.calls import driver_of
 from services.ledger import accounts, integrity
 from services.orders import due as reconciliation
 from services.platform import clock as service_clock
-from services.sandbox import seeding, simulator
+from services.sandbox import seeding
 from services.security import passwords
 from tests import applications, contract, databases, postgres, scratch, tiers
 from tests.browser import chromium
-from tests.support import NOON, Api, InlinePool, Receiver, Service, through_flask
+from tests.support import NOON, Api, DemoApi, DemoService, InlinePool, Receiver, Service, through_flask
 from tests.trial_service import Trial
 
 METHOD, CHEAP = passwords.METHOD, "scrypt:1024:8:1"  # of production, and of the tests
@@ -42,6 +41,7 @@ def pytest_configure() -> None:
     scratch.use_memory()
     tiers.begin()
     passwords.METHOD = CHEAP  # a hundred times as fast
+    registry.DRIVERS[Trial.name] = Trial
     Application.test_client_class = contract.CheckedClient
 
 
@@ -78,10 +78,15 @@ def any_database() -> None:
     """Lets a test that uses it, directly or not, open a database. The test then runs on SQLite and on Postgres."""
 
 
+@pytest.fixture
+def demo() -> None:
+    """Has a test that uses it, directly or through another fixture, run in demo mode on the demo content."""
+
+
 @pytest.fixture(scope="session")
-def seeded(any_database: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def seeded_demo(any_database: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An instance folder with the demo content, to be copied."""
-    folder = tmp_path_factory.mktemp("seeded")
+    folder = tmp_path_factory.mktemp("seeded_demo")
     create_app(databases.settings_of(folder, demo=True))
     seeding.seed_base()
     seeding.seed_operators()
@@ -89,10 +94,27 @@ def seeded(any_database: None, tmp_path_factory: pytest.TempPathFactory) -> Path
     return folder
 
 
+@pytest.fixture(scope="session")
+def seeded(seeded_demo: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An instance folder for production mode, to be copied: merchants and channels as the demo's, with our driver."""
+    folder = databases.copied(seeded_demo, tmp_path_factory.mktemp("seeded") / "instance")
+    begin(databases.settings_of(folder))
+    Merchant.update(demo=False).execute()
+    Channel.update(driver=Trial.name).where(Channel.driver == SandboxDriver.name).execute()
+    databases.close()
+    return folder
+
+
 @pytest.fixture
-def instance(seeded: Path, tmp_path: Path) -> Path:
-    """This test's own copy of the demo content."""
-    return databases.copied(seeded, tmp_path / "instance")
+def in_demo(request: pytest.FixtureRequest) -> bool:
+    """Does the test use the fixture `demo`?"""
+    return "demo" in request.fixturenames
+
+
+@pytest.fixture
+def instance(in_demo: bool, seeded: Path, seeded_demo: Path, tmp_path: Path) -> Path:
+    """This test's own copy of the seeded content."""
+    return databases.copied(seeded_demo if in_demo else seeded, tmp_path / "instance")
 
 
 @pytest.fixture
@@ -108,24 +130,10 @@ def settings_of_app() -> dict[str, Any]:
 
 
 @pytest.fixture
-def app(instance: Path, settings_of_app: dict[str, Any]) -> Iterator[Any]:
-    """The application on the demo content; its jobs run only where a test asks for it (`due`)."""
-    yield applications.with_settings(databases.settings_of(instance, **{"demo": True} | settings_of_app))
+def app(in_demo: bool, instance: Path, settings_of_app: dict[str, Any]) -> Iterator[Any]:
+    """The application on the seeded content; its jobs run only where a test asks for it (`due`)."""
+    yield applications.with_settings(databases.settings_of(instance, **{"demo": in_demo} | settings_of_app))
     database.close()
-
-
-@pytest.fixture
-def trial(app: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The demo's channels work outside demo mode as well: by a driver of the tests, played without an endpoint."""
-
-    def play(_: Api, order_no: str, outcome: str) -> None:
-        order = Order.get(Order.order_no == order_no)
-        simulator.play(order, driver_of(order.channel), outcome)  # type: ignore[arg-type]
-
-    if not current().settings.demo:
-        monkeypatch.setitem(registry.DRIVERS, Trial.name, Trial)
-        Channel.update(driver=Trial.name).where(Channel.driver == SandboxDriver.name).execute()
-        monkeypatch.setattr(Api, "play", play)
 
 
 @pytest.fixture
@@ -137,7 +145,7 @@ def http(app: Any) -> Any:
 @pytest.fixture
 def api(http: Any) -> Api:
     """The merchant `demo`."""
-    return Api(http)
+    return DemoApi(http) if current().settings.demo else Api(http)
 
 
 @pytest.fixture
@@ -371,9 +379,9 @@ def _the_ledger_holds(request: pytest.FixtureRequest, _database_goes: None) -> I
 
 
 @pytest.fixture
-def service(slow: None, instance: Path) -> Iterator[Service]:
-    """The service in a process of its own, on the demo content."""
-    running = Service(instance).start()
+def service(slow: None, in_demo: bool, instance: Path) -> Iterator[Service]:
+    """The service in a process of its own, on the seeded content."""
+    running = (DemoService if in_demo else Service)(instance).start()
     yield running
     if running.process and running.process.poll() is None:
         running.stop()

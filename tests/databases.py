@@ -52,8 +52,9 @@ def url_of(folder: Path) -> str:
 
 
 def settings_of(folder: Path, **more: Any) -> Settings:
-    """The settings of a service in a folder."""
-    return Settings(**{"instance": folder, "database_url": url_of(folder)} | more)
+    """The settings of a service in a folder, whose channels and merchants are on this machine."""
+    here = {"private_channels": True, "private_callbacks": True}
+    return Settings(**{"instance": folder, "database_url": url_of(folder)} | here | more)
 
 
 def copied(seeded: Path, folder: Path) -> Path:

@@ -123,7 +123,7 @@ def give_every_command(run, api, flask_json):
         "account add shop --card-number 6222020000000000017 --real-name 张三",
         "account list",
         "account list demo",
-        "channel add --category gateway_b --driver sandbox --name New",
+        "channel add --category gateway_b --driver trial --name New",
         "channel set 5 --max 100",
         "channel check 5",
         "channel list",

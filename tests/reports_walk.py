@@ -65,7 +65,7 @@ class Reports(RuleBasedStateMachine):
         self.clock = self.closing.enter_context(time_machine.travel(datetime.now(UTC).replace(microsecond=0)))
         self.server.clear()
         self.moves = self.moves_class(self.server)
-        payouts: Any = PAYOUTS.get(self.moves.driver, PAYOUTS["sandbox"])
+        payouts: Any = PAYOUTS.get(self.moves.driver, PAYOUTS["trial"])
         self.payouts = payouts(self.server)
         self.told: dict[str, Report] = {}
         self.returned: dict[str, int] = {}
@@ -124,7 +124,7 @@ class Reports(RuleBasedStateMachine):
 
     def restart(self) -> None:
         database.close()
-        self.app = applications.with_settings(settings_of(self.instance, demo=True))
+        self.app = applications.with_settings(settings_of(self.instance))
         self.api = Api(through_flask(self.app.test_client()))
         self.commands = self.app.test_cli_runner()
         due.release()

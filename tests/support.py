@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from ipaddress import IPv4Address
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 from unittest.mock import patch
 
 import requests
@@ -34,6 +34,9 @@ from standardwebhooks import Webhook, WebhookVerificationError
 from werkzeug import Request, Response
 
 from app import create_app
+from models.tables.order import Order
+from services.channels.calls import driver_of
+from services.sandbox import simulator
 from tests import contract, databases
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -166,15 +169,24 @@ class Api:
     def status(self, order_no: str) -> str:
         return self.detail(order_no=order_no).data["status"]
 
-    def play(self, order_no: str, outcome: str) -> Answer:
-        """Tell the sandbox what becomes of an order."""
-        headers = {"Content-Type": "application/x-www-form-urlencoded"}
-        return self.send("POST", "/sandbox/pay", f"order_no={order_no}&outcome={outcome}".encode(), headers)
+    def play(self, order_no: str, outcome: str) -> None:
+        """Have the upstream of the driver `trial` do `outcome` with an order of the application in this process."""
+        order = Order.get(Order.order_no == order_no)
+        simulator.play(order, driver_of(order.channel), outcome)  # type: ignore[arg-type]
 
     def notice(self, order_no: str, amount: int, *, to: str = "", **more: Any) -> Answer:
         """The sandbox's notice about one order, sent to the address of that order (or of another)."""
         body, headers = sandbox_notice(order_no, amount, **more)
         return self.send("POST", f"/addons/paychannel/notify/{to or order_no}", body, headers)
+
+
+class DemoApi(Api):
+    """A merchant's client of a demo."""
+
+    def play(self, order_no: str, outcome: str) -> Answer:
+        """Tell the sandbox what becomes of an order."""
+        headers = {"Content-Type": "application/x-www-form-urlencoded"}
+        return self.send("POST", "/sandbox/pay", f"order_no={order_no}&outcome={outcome}".encode(), headers)
 
 
 def sandbox_signed(body: bytes, secret: str = "sandbox-notice-secret") -> tuple[bytes, dict[str, str]]:
@@ -324,7 +336,8 @@ def until(condition: Any, seconds: float = 20) -> Any:
 class Service:
     """The service in a process of its own, on a port of its own, with real jobs and real signals."""
 
-    entry: tuple[str, ...] = ("app.py",)  # what Python runs
+    entry: tuple[str, ...] = ("-m", "tests.trial_service")  # what Python runs
+    mode: ClassVar = {"ORDERS_PRIVATE_CHANNELS": "1", "ORDERS_PRIVATE_CALLBACKS": "1"}
 
     def __init__(self, instance: Path, *, port: int | None = None, **environ: str):
         databases.url_of(instance)  # where its config.toml says so
@@ -332,9 +345,9 @@ class Service:
         self.url = f"http://127.0.0.1:{self.port}"
         clean = {name: value for name, value in os.environ.items() if not name.startswith("ORDERS_")}
         self.environ = clean | {
-            "ORDERS_DEMO": "1",
             "ORDERS_INSTANCE": str(instance),
             "ORDERS_PORT": str(self.port),
+            **self.mode,
             **environ,
         }
         self.process: subprocess.Popen[bytes] | None = None
@@ -381,7 +394,7 @@ class Service:
 
     def refused(self) -> str:
         """A start that must end at once: the one line on standard error that says why, besides permissions narrowed."""
-        command = [sys.executable, "app.py"]
+        command = [sys.executable, *self.entry]
         done = subprocess.run(command, cwd=ROOT, env=self.environ, capture_output=True, text=True, timeout=20)
         said = [line for line in done.stderr.splitlines() if not line.startswith("Other users could read")]
         assert (done.returncode, len(said)) == (2, 1), done.stderr
@@ -396,6 +409,17 @@ class Service:
         assert done.exception is None or isinstance(done.exception, SystemExit), repr(done.exception)  # a traceback
         assert not check or done.exit_code == 0, done.stderr
         return subprocess.CompletedProcess(typed, done.exit_code, done.stdout, done.stderr)
+
+
+class DemoService(Service):
+    """The demo in a process of its own."""
+
+    entry = ("app.py",)
+    mode: ClassVar = {"ORDERS_DEMO": "1"}
+
+    def __init__(self, instance: Path, *, port: int | None = None, **environ: str):
+        super().__init__(instance, port=port, **environ)
+        self.api = DemoApi(self.api.send)
 
 
 def words(text: str) -> str:

@@ -7,16 +7,16 @@ from selenium.webdriver.common.by import By
 from services.sandbox import seeding
 from tests.browser import DESKTOP, NEEDS_CHROMIUM, PHONE, Person
 from tests.databases import copied
-from tests.support import Api, Receiver, Service, until
+from tests.support import DemoApi, DemoService, Receiver, until
 from tests.upstreams.epay import EpayPlatform
 
 pytestmark = NEEDS_CHROMIUM
 
 
 @pytest.fixture(scope="module")
-def running(seeded, tmp_path_factory):
+def running(seeded_demo, tmp_path_factory):
     """One running service for the module."""
-    service = Service(copied(seeded, tmp_path_factory.mktemp("browser") / "instance")).start()
+    service = DemoService(copied(seeded_demo, tmp_path_factory.mktemp("browser") / "instance")).start()
     yield service
     service.stop()
 
@@ -230,7 +230,7 @@ def test_a_wrong_address_says_so(payer, running):
 def test_the_inbox_shows_a_callback_as_it_comes(payer, running):
     payer.sits_at(DESKTOP, "en")
     payer.opens(f"{running.url}/sandbox/inbox")
-    other = Api(running.api.send, "other")  # its callbacks go there from the start
+    other = DemoApi(running.api.send, "other")  # its callbacks go there from the start
     order_no = other.buy().data["order_no"]
     other.play(order_no, "success")
     payer.waits_for(lambda: order_no in payer.find("#items").text)

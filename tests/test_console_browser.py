@@ -14,16 +14,16 @@ from selenium.webdriver.support.ui import Select
 from tests.browser import DESKTOP, NEEDS_CHROMIUM, PHONE, Person
 from tests.databases import copied
 from tests.doors import GATEWAY_A
-from tests.support import Receiver, Service, until
+from tests.support import DemoService, Receiver, until
 
 pytestmark = NEEDS_CHROMIUM
 SIZES = pytest.mark.parametrize("size", [PHONE, DESKTOP], ids=["phone", "desktop"])
 
 
 @pytest.fixture(scope="module")
-def running(seeded, tmp_path_factory):
+def running(seeded_demo, tmp_path_factory):
     """One running service for the module."""
-    service = Service(copied(seeded, tmp_path_factory.mktemp("console") / "instance")).start()
+    service = DemoService(copied(seeded_demo, tmp_path_factory.mktemp("console") / "instance")).start()
     yield service
     service.stop()
 

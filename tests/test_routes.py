@@ -1,7 +1,5 @@
 """Every route that is served, of both applications: one that a library adds by itself would show here."""
 
-import pytest
-
 from blueprints import console
 
 API = """
@@ -98,9 +96,12 @@ def routes(app):
     return {f"{path} {' '.join(sorted(methods - {'HEAD'}))}" for path, methods in found.items()}
 
 
-@pytest.mark.parametrize(("settings_of_app", "more"), [({}, DEMO), ({"demo": False}, "")])
-def test_the_service_has_these_routes_and_no_others(app, more):
-    assert routes(app) == {*API.split("\n"), *more.split("\n")} - {""}
+def test_the_service_has_these_routes_and_no_others(app):
+    assert routes(app) == {*API.split("\n")} - {""}
+
+
+def test_the_demo_has_these_routes_too(demo, app):
+    assert routes(app) == {*API.split("\n"), *DEMO.split("\n")} - {""}
 
 
 def test_the_console_has_these_routes_and_no_others(app):

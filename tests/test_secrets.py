@@ -8,13 +8,12 @@ from types import SimpleNamespace
 import pytest
 
 from app import create_app
-from gateways import registry
 from models.db import writer
 from models.db.base import database
 from services.channels import channel_setup
 from tests.databases import settings_of
-from tests.support import CARD, PERSON, Api, Receiver, signed, until
-from tests.trial_service import Trial, TrialService
+from tests.support import CARD, PERSON, Api, Receiver, Service, signed, until
+from tests.trial_service import Trial
 
 pytestmark = [pytest.mark.sqlite, pytest.mark.usefixtures("slow")]
 
@@ -111,18 +110,11 @@ def _errors(api, deposit):
 
 
 @pytest.fixture(scope="module")
-def monkeypatch():
-    with pytest.MonkeyPatch.context() as patched:
-        yield patched
-
-
-@pytest.fixture(scope="module")
-def walked(tmp_path_factory, _web_server, monkeypatch):
+def walked(tmp_path_factory, _web_server):
     """A real process outside demo mode at DEBUG level: its files, its log and its errors after a full walk."""
     folder = tmp_path_factory.mktemp("secrets")
     receiver = Receiver(_web_server, f"/{folder.name}", "")  # its own path: this may be set up twice in a process
-    monkeypatch.setitem(registry.DRIVERS, Trial.name, Trial)
-    service = TrialService(folder, ORDERS_DEMO="0", ORDERS_PRIVATE_CALLBACKS="1", ORDERS_LOG_LEVEL="DEBUG")
+    service = Service(folder, ORDERS_LOG_LEVEL="DEBUG")
     command = _command(folder)
     shop = _set_up(command, receiver)
     service.start()

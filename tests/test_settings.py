@@ -11,7 +11,7 @@ import pytest
 
 import settings
 from settings import Settings, WrongSetting
-from tests.support import ROOT, Service
+from tests.support import ROOT, DemoService
 
 APP, SERVE = ("app.py",), ("-m", "flask", "serve")
 # What is wrong, and a word of the line that says so.
@@ -38,7 +38,7 @@ WRONG = {
 
 def _end(environ, folder, command=APP):
     """How a start with these settings ends: its status and its lines on standard error."""
-    merged = Service(folder, **environ).environ
+    merged = DemoService(folder, **environ).environ
     done = subprocess.run(
         [sys.executable, *command], cwd=ROOT, env=merged, capture_output=True, text=True, timeout=60, check=False
     )

@@ -4,16 +4,16 @@ import pytest
 
 from tests.browser import DESKTOP, NEEDS_CHROMIUM, PHONE, Person
 from tests.databases import copied
-from tests.support import Service
+from tests.support import DemoService
 from tests.wrong_signers import ENDPOINT, QUERY, Mistaken, hexed
 
 pytestmark = NEEDS_CHROMIUM
 
 
 @pytest.fixture(scope="module")
-def running(seeded, tmp_path_factory):
+def running(seeded_demo, tmp_path_factory):
     """One running service for the module."""
-    service = Service(copied(seeded, tmp_path_factory.mktemp("signing") / "instance")).start()
+    service = DemoService(copied(seeded_demo, tmp_path_factory.mktemp("signing") / "instance")).start()
     yield service
     service.stop()
 

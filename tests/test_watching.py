@@ -64,7 +64,7 @@ def test_orders_and_calls_to_channels_are_told(api, http, flask):
     assert numbers["orders_orders", ("status", "pending"), ("type", "buy")] >= 1
     assert numbers[("orders_database_up",)] == 1
     calls = [key for key in numbers if key[0] == "orders_channel_calls_total"]
-    assert any(("driver", "sandbox") in key and ("result", "answered") in key for key in calls)
+    assert any(("driver", "trial") in key and ("result", "answered") in key for key in calls)
 
 
 class TestWhoMayRead:

@@ -1,23 +1,17 @@
-"""The service with the driver `trial`, in a process of its own: the sandbox's upstream for tests of production mode."""
+"""The driver `trial`, and the service in a process of its own that knows it."""
 
 from flask.cli import FlaskGroup
 
 from app import create_app
 from gateways import registry
 from gateways.sandbox.driver import SandboxDriver
-from tests.support import Service
 
 
 class Trial(SandboxDriver):
-    """The sandbox's driver under a name that production mode knows."""
+    """The sandbox's driver under a name that production mode knows: the upstream of the tests."""
 
-    name = "trial"
-
-
-class TrialService(Service):
-    """A service that knows this driver."""
-
-    entry = ("-m", "tests.trial_service")
+    name, title, about = "trial", "Trial", "The upstream of the tests."
+    simulated = False  # the payment page shows its deposits as real ones
 
 
 if __name__ == "__main__":

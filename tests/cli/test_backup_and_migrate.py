@@ -35,7 +35,7 @@ def test_a_copy_holds_what_was_there_and_serves(flask, api, tmp_path, instance):
     assert target.stat().st_mode & 0o777 == 0o600
     (target.parent / "vault.key").write_bytes((instance / "vault.key").read_bytes())
     database.close()
-    copy = create_app(settings_of(target.parent, demo=True))
+    copy = create_app(settings_of(target.parent))
     assert Api(through_flask(copy.test_client())).status(order_no) == "pending"
 
 
@@ -73,7 +73,7 @@ def test_a_copy_made_while_orders_are_placed_is_consistent(flask, flask_json, wr
             assert _ask(target, f"SELECT COUNT(*) FROM {table}") == [(orders,)]
 
 
-def test_a_copy_ends_however_often_others_write(flask, app, tmp_path, instance, monkeypatch):
+def test_a_copy_ends_however_often_others_write(demo, flask, app, tmp_path, instance, monkeypatch):
     """A copy that began again after each write would never end on a busy database."""
     flask("seed", "--orders", "200")
     monkeypatch.setattr(backup, "PAGES_A_STEP", 8, raising=False)

@@ -15,7 +15,7 @@ def _offered(api):
     return [row["id"] for row in api.call("getPayChannels").data["list"]]
 
 
-def _add(flask_json, *more, driver="sandbox"):
+def _add(flask_json, *more, driver="trial"):
     return flask_json("channel", "add", "--category", "gateway_b", "--driver", driver, "--name", "New", *more)["id"]
 
 
@@ -149,7 +149,7 @@ BAD_VALUES = [
 
 @pytest.mark.parametrize(
     "command",
-    [("set", "2"), ("add", "--category", "gateway_b", "--driver", "sandbox")],
+    [("set", "2"), ("add", "--category", "gateway_b", "--driver", "trial")],
     ids=lambda command: command[0],
 )
 @pytest.mark.parametrize(("option", "value", "word"), BAD_VALUES)
@@ -181,8 +181,7 @@ def test_a_channel_or_merchant_that_is_not_there_is_refused(refuses, arguments, 
     assert words in refuses("channel", *arguments)
 
 
-@pytest.mark.parametrize("settings_of_app", [{"demo": False}])
-@pytest.mark.usefixtures("trial")
+@pytest.mark.parametrize("settings_of_app", [{"private_channels": False}])
 def test_a_check_of_a_channel_at_a_private_address_names_the_setting(flask, refuses):
     config = {"base_url": "http://127.0.0.1:9/", "pid": "1000", "key": "secret", "version": "1"}
     pairs = [part for name, value in config.items() for part in ("--config", f"{name}={value}")]
@@ -193,7 +192,7 @@ def test_a_check_of_a_channel_at_a_private_address_names_the_setting(flask, refu
 
 
 @pytest.mark.parametrize("settings_of_app", [{"demo": False}])
-def test_a_sandbox_channel_outside_demo_mode_is_neither_added_nor_enabled(flask, refuses):
+def test_a_sandbox_channel_outside_demo_mode_is_neither_added_nor_enabled(demo, flask, refuses):
     base = ("channel", "add", "--category", "gateway_b", "--name", "New")
     assert "demo mode only" in refuses(*base, "--driver", "sandbox")
     assert "demo mode only" in refuses("channel", "set", "2", "--enabled")

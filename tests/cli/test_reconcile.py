@@ -837,7 +837,7 @@ def test_it_works_while_somebody_writes(api, compared, instance):
         assert compared(csv_of(line(order_no)))["differences"] == []
 
 
-def test_five_thousand_lines_take_few_queries(api, flask, compared):
+def test_five_thousand_lines_take_few_queries(demo, api, flask, compared):
     flask("seed", "--orders", 3_000)
     order_no = completed(api)
     unknown = [line(f"{number:019d}", reference=f"R-{number}") for number in range(4_999)]

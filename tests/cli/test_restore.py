@@ -14,9 +14,9 @@ from cryptography.fernet import Fernet
 from services.backups import restore as restoring
 from services.platform import files
 from settings import Settings
-from tests.support import ROOT, Service
+from tests.support import ROOT, DemoService
 
-pytestmark = pytest.mark.sqlite
+pytestmark = [pytest.mark.sqlite, pytest.mark.usefixtures("demo")]
 
 DATA = ROOT / "tests" / "data"
 
@@ -29,14 +29,14 @@ def _rows(path, sql="SELECT order_no FROM 'order' ORDER BY id"):
 @pytest.fixture
 def stopped(instance):
     """The service on the demo content, which does not run."""
-    return Service(instance)
+    return DemoService(instance)
 
 
 @pytest.fixture(scope="module")
-def made(seeded, tmp_path_factory):
+def made(seeded_demo, tmp_path_factory):
     """A backup of the demo content with 20 orders."""
     folder = tmp_path_factory.mktemp("backup")
-    service = Service(shutil.copytree(seeded, folder / "instance"))
+    service = DemoService(shutil.copytree(seeded_demo, folder / "instance"))
     service.flask("seed", "--orders", "20")
     service.flask("db", "backup", str(folder / "made.sqlite"))
     return folder / "made.sqlite"
@@ -100,7 +100,7 @@ def test_a_backup_made_under_load_is_restored_elsewhere_with_every_order_answere
         for client in clients:
             client.join()
     assert during > 0
-    elsewhere = Service(tmp_path / "elsewhere")
+    elsewhere = DemoService(tmp_path / "elsewhere")
     elsewhere.instance.mkdir()
     shutil.copy(service.instance / "vault.key", elsewhere.instance)
     elsewhere.flask("db", "restore", str(tmp_path / "backup.sqlite"), "--yes")
@@ -273,7 +273,7 @@ def test_the_old_key_behind_the_new_one_opens_an_old_backup(stopped, backup, res
 
 @pytest.mark.parametrize("release", sorted(path.stem for path in DATA.glob("*.sql")))
 def test_a_backup_of_an_older_release_is_restored_and_then_migrated(tmp_path, release):
-    source, service = tmp_path / "old.sqlite", Service(tmp_path / "instance")
+    source, service = tmp_path / "old.sqlite", DemoService(tmp_path / "instance")
     with closing(sqlite3.connect(source)) as old:
         old.executescript((DATA / f"{release}.sql").read_text("utf-8"))
     service.instance.mkdir()

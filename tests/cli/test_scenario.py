@@ -11,6 +11,8 @@ from werkzeug import Response
 
 from tests.support import ROOT, Service, completed, until
 
+pytestmark = pytest.mark.usefixtures("demo")
+
 EXAMPLES = sorted((ROOT / "docs" / "scenarios").glob("*.json"))
 BUY = {"order_type": 1, "cny_amount": "100.00", "paychannel_id": 2, "paychannel_paymethod": "wxpay"}
 CREATE = {"do": "create", "as": "deposit", "fields": BUY}

@@ -18,6 +18,8 @@ SEALED = {"secret", "callback_secret", "config", "details", "customer_name"}
 RANDOM = ("password", "session")  # a hash with its salt, and a random text
 CHINA = timedelta(hours=8)
 
+pytestmark = pytest.mark.usefixtures("demo")
+
 
 @pytest.fixture
 def fresh(any_database, tmp_path):

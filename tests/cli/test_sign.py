@@ -111,7 +111,6 @@ def test_a_request_that_is_refused_before_is_said_to_be(flask, file):
     assert shown == "This request is refused before its signature is looked at.\n  a is there twice\n"
 
 
-@pytest.mark.parametrize("settings_of_app", [{"demo": False}])
 def test_a_stored_secret_signs_nothing_for_whoever_has_none(flask, file, flask_json):
     secrets = flask_json("merchant", "add", "shop")
     mistaken = Mistaken()

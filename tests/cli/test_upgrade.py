@@ -16,9 +16,9 @@ from models.queries.search import index_more
 from models.tables.order import STATUSES, TYPES
 from models.tables.order_counts import BUCKET
 from tests.databases import settings_of
-from tests.support import ROOT, Service
+from tests.support import ROOT, DemoService
 
-pytestmark = pytest.mark.sqlite
+pytestmark = [pytest.mark.sqlite, pytest.mark.usefixtures("demo")]  # the demo of a release
 
 DATA = ROOT / "tests" / "data"
 RELEASES = sorted(path.stem for path in DATA.glob("*.sql"))
@@ -303,18 +303,18 @@ def test_many_entries_are_chained_part_by_part(many_entries, flask_json):
 
 @pytest.mark.usefixtures("slow")
 def test_a_service_is_refused_on_a_database_that_was_not_upgraded(instance):
-    assert "flask db migrate" in Service(instance).refused()
+    assert "flask db migrate" in DemoService(instance).refused()
 
 
 def test_a_database_can_be_copied_before_it_is_upgraded(instance, tmp_path, then):
-    Service(instance).flask("db", "backup", str(tmp_path / "copy.sqlite"))
+    DemoService(instance).flask("db", "backup", str(tmp_path / "copy.sqlite"))
     with closing(sqlite3.connect(tmp_path / "copy.sqlite")) as copy:
         assert copy.execute("SELECT * FROM 'order'").fetchall() == then("SELECT * FROM 'order'")
 
 
 @pytest.mark.usefixtures("slow")
 def test_a_service_starts_on_an_upgraded_database(instance, lacking):
-    service = Service(instance)
+    service = DemoService(instance)
     assert service.flask("db", "migrate").stdout.splitlines() == lacking
     service.start()
     assert service.api.listed().data["total"] > 50

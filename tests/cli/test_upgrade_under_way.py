@@ -12,7 +12,7 @@ from tests import applications, postgres
 from tests.databases import disconnect
 from tests.support import ROOT, Receiver
 
-pytestmark = [pytest.mark.sqlite, pytest.mark.usefixtures("slow")]
+pytestmark = [pytest.mark.sqlite, pytest.mark.usefixtures("slow", "demo")]
 
 DATA = ROOT / "tests" / "data"
 STOPPED = 1_795_327_900  # when the service of that release ended

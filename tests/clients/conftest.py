@@ -15,7 +15,7 @@ import pytest
 
 from tests import databases
 from tests.clients.languages import LANGUAGES, VECTORS, Language
-from tests.support import ROOT, Service
+from tests.support import ROOT, DemoService, Service
 
 CLEAN = {name: value for name, value in os.environ.items() if not name.startswith(("MERCHANT_", "ORDERS_"))}
 
@@ -83,10 +83,10 @@ def client(request: pytest.FixtureRequest, clients_by_name: Callable[[str], Clie
 
 
 @pytest.fixture(scope="session")
-def live(slow: None, seeded: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+def live(slow: None, seeded_demo: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     """The service in a process of its own, for all tests of the clients."""
     folder = tmp_path_factory.mktemp("clients") / "instance"
-    running = Service(databases.copied(seeded, folder)).start()
+    running = DemoService(databases.copied(seeded_demo, folder)).start()
     yield running
     running.stop()
     databases.remove(folder)

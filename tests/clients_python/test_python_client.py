@@ -23,6 +23,8 @@ from merchant_orders import (
 from services.sandbox import seeding
 from tests.support import CARD, PERSON, ROOT, until
 
+pytestmark = pytest.mark.usefixtures("demo")
+
 CLIENT = ROOT / "clients" / "python"
 README = (CLIENT / "README.md").read_text("utf-8")
 EXAMPLES = re.findall(r"```python\n(.*?)```", README, re.DOTALL)

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from settings import Settings
-from tests.support import ROOT, Service, completed, free_port, until
+from tests.support import ROOT, DemoService, completed, free_port, until
 
 DOCKER = ROOT / "deploy" / "docker"
 # A line each: those that go on are joined.
@@ -35,7 +35,7 @@ def last(word):
     return [arguments for each, arguments in LINES if each == word][-1]
 
 
-class Copied(Service):
+class Copied(DemoService):
     """A service that runs from the folder that an image would have."""
 
     def __init__(self, folder, instance):
@@ -60,7 +60,7 @@ def copied(tmp_path):
     return folder
 
 
-@pytest.mark.usefixtures("slow")
+@pytest.mark.usefixtures("slow", "demo")
 def test_what_is_copied_is_enough_to_serve_and_nothing_is_written_beside_the_instance(copied, instance):
     def files():
         return {path for path in copied.rglob("*") if "__pycache__" not in path.parts}

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 import requests
 
-from tests.support import ROOT, Answer, Api, Service, free_port, https_certificate, until
+from tests.support import ROOT, Answer, DemoApi, DemoService, free_port, https_certificate, until
 
 SITE = (ROOT / "deploy" / "nginx" / "orders.conf").read_text("utf-8")
 NGINX = shutil.which("nginx", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
@@ -29,7 +29,10 @@ http {{
 }}
 """
 
-pytestmark = [pytest.mark.skipif(NGINX is None, reason="nginx is not installed"), pytest.mark.usefixtures("slow")]
+pytestmark = [
+    pytest.mark.skipif(NGINX is None, reason="nginx is not installed"),
+    pytest.mark.usefixtures("slow", "demo"),
+]
 
 
 def _for_this_machine(folder, certificate, ports):
@@ -58,7 +61,7 @@ def site(instance, tmp_path):
     as_root = "user root;\n" if os.geteuid() == 0 else ""  # else its worker could not read the test's folder
     (folder / "nginx.conf").write_text(as_root + MAIN.format(folder=folder))
     https = f"https://127.0.0.1:{ports.https}"
-    service = Service(instance, port=ports.service, ORDERS_TRUSTED_PROXIES="1", ORDERS_SITE_URL=https).start()
+    service = DemoService(instance, port=ports.service, ORDERS_TRUSTED_PROXIES="1", ORDERS_SITE_URL=https).start()
     nginx = subprocess.Popen([NGINX, "-p", str(folder), "-c", str(folder / "nginx.conf")], stderr=subprocess.PIPE)
     client = requests.Session()
     client.trust_env, client.verify = False, str(certificate)
@@ -91,7 +94,7 @@ def _api(site):
         answer = site.client.request(method, site.https + path, data=body, headers=headers, timeout=20)
         return Answer(answer.status_code, answer.headers, answer.text)
 
-    return Api(send)
+    return DemoApi(send)
 
 
 def test_an_order_is_created_paid_and_looked_at_over_tls(site):

@@ -18,7 +18,8 @@ from services.security import sessions
 from tests.blueprints.console.setting_up.filling import Page
 from tests.support import ROOT
 
-HERE = ("sandbox", "manual")  # which the service itself knows: its simulator, and the work of people
+# Which the service itself knows, its simulator and the work of people; and the one of the tests.
+HERE = ("sandbox", "manual", "trial")
 ELSEWHERE = [name for name in registry.DRIVERS if name not in HERE]
 FOLDERS = ("blueprints", "cli", "models", "schemas", "services")
 CODE = [*ROOT.glob("*.py"), *(file for folder in FOLDERS for file in ROOT.glob(f"{folder}/**/*.py"))]

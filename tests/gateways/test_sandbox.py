@@ -7,6 +7,8 @@ NOTHING, PAID = (START, 0), (START + 9_940, 0)
 SANDBOX, MANUAL = 2, 3
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
+pytestmark = pytest.mark.usefixtures("demo")
+
 # outcome; at once; when the service has asked for long enough
 OUTCOMES = [
     ("success", ("completed", PAID, ""), ("completed", PAID, "")),

@@ -124,7 +124,9 @@ def test_a_client_that_reads_no_answer_does_not_keep_the_process(small, raw):
 def test_a_sigterm_in_the_moment_of_the_start_is_obeyed(instance):
     service = Service(instance)
     with service.log.open("wb") as log:
-        process = subprocess.Popen([sys.executable, "app.py"], cwd=ROOT, env=service.environ, stdout=log, stderr=log)
+        process = subprocess.Popen(
+            [sys.executable, *service.entry], cwd=ROOT, env=service.environ, stdout=log, stderr=log
+        )
         while "serving on" not in service.log.read_text() and process.poll() is None:
             pass  # not a moment later
         process.send_signal(signal.SIGTERM)

@@ -9,7 +9,7 @@ from typing import Any
 
 import requests
 
-from tests.support import Answer, Api
+from tests.support import Answer, DemoApi
 from tests.torture.seen import Seen
 from tests.torture.target import Target
 
@@ -29,7 +29,7 @@ class Line:
         self._target, self._seen = target, seen
         self._http = requests.Session()
         self._http.trust_env = False
-        self.api = Api(self._send, merchant)
+        self.api = DemoApi(self._send, merchant)
 
     def _send(self, method: str, path: str, body: bytes = b"", headers: Any = None) -> Answer:
         self._seen.count("requests")

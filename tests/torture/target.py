@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tests.support import ROOT, Service
+from tests.support import ROOT, DemoService, Service
 
 SETTINGS = {
     "ORDERS_REQUESTS_PER_SECOND": "1000000",
@@ -46,7 +46,7 @@ class Target:
     def __init__(self, folder: Path, rng: random.Random, processes: int = 1, hasty: bool = False, **more: str):
         self.folder, self._rng = folder, rng
         environ = SETTINGS | more
-        self.processes = [Service(folder, port=_port(rng), **environ) for _ in range(processes)]
+        self.processes = [DemoService(folder, port=_port(rng), **environ) for _ in range(processes)]
         for process in self.processes:
             process.entry = HASTY if hasty else ENTRY
 

@@ -145,7 +145,7 @@ class AlipayMoves(Moves):
 class SandboxMoves(Moves):
     """The simulator's own books; it says what is left."""
 
-    driver = "sandbox"
+    driver = "trial"
 
     def config(self) -> dict[str, str]:
         return {"secret": "a-secret-of-a-test"}

@@ -14,7 +14,7 @@ from tests.upstreams.epay import EpayPlatform
 class SandboxPayouts:
     """The simulator; a payout that it has stays in progress until it is told how it ends."""
 
-    driver, method, faulty = "sandbox", "wxpay", False
+    driver, method, faulty = "trial", "wxpay", False
 
     def __init__(self, server: Any):
         pass
@@ -131,4 +131,4 @@ class AlipayPayouts(SandboxPayouts):
         self.platform.fails(*faults)
 
 
-PAYOUTS = {"sandbox": SandboxPayouts, "epay": EpayPayouts, "alipay": AlipayPayouts}
+PAYOUTS = {"trial": SandboxPayouts, "epay": EpayPayouts, "alipay": AlipayPayouts}

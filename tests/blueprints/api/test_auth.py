@@ -204,7 +204,7 @@ def test_a_nonce_is_spent_under_both_secrets(http, flask_json):
 # The string to sign
 
 
-def test_demo_mode_shows_the_server_s_string_to_sign_and_never_the_secret(http):
+def test_demo_mode_shows_the_server_s_string_to_sign_and_never_the_secret(demo, http):
     refused = Api(http, "demo", "wrong").buy("12.50", merchant_order_no="订单-1", timestamp=1, nonce="a-nonce-1")
     lines = ["createOrder", "api_key=demo", "cny_amount=12.50", "merchant_order_no=订单-1", "nonce=a-nonce-1"]
     assert refused.code == 40102
@@ -212,7 +212,6 @@ def test_demo_mode_shows_the_server_s_string_to_sign_and_never_the_secret(http):
     assert "demo-secret" not in refused.text
 
 
-@pytest.mark.parametrize("settings_of_app", [{"demo": False}])
 def test_nothing_but_demo_mode_shows_the_string_to_sign(http):
     refused = Api(http, "demo", "wrong").buy("12.50")
     assert refused.code == 40102

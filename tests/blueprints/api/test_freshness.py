@@ -21,7 +21,7 @@ def restarted(instance):
 
     def restart():
         database.close()
-        return Api(through_flask(create_app(settings_of(instance, demo=True)).test_client()))
+        return Api(through_flask(create_app(settings_of(instance)).test_client()))
 
     return restart
 

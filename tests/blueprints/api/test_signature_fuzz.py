@@ -56,10 +56,8 @@ def lines(sent):
 
 @pytest.fixture
 def settings_of_app():
-    return dict.fromkeys(("requests_per_second", "refused_per_minute", "short_searches"), 1_000_000) | {"demo": False}
+    return dict.fromkeys(("requests_per_second", "refused_per_minute", "short_searches"), 1_000_000)
 
-
-pytestmark = pytest.mark.usefixtures("trial")
 
 FUZZ = settings(
     max_examples=250, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]

@@ -8,7 +8,7 @@ from gateways.sandbox.driver import SandboxDriver
 from tests.pages import CASHIER, CLAIM, FORM, STATUS, Seen
 
 HEADINGS = {
-    "pending": ("Test payment", "测试付款"),
+    "pending": ("Scan with WeChat to pay", "请使用微信扫码支付"),
     "paid": ("Your payment is being confirmed", "正在确认您的付款"),
     "confirmed": ("Payment received", "已收到付款"),
     "completed": ("Payment complete", "支付成功"),
@@ -52,7 +52,7 @@ def test_the_pending_page_has_a_countdown_and_an_inline_qr_code(api, visit):
     assert Seen(answer.text).tags.count("img") == 0
 
 
-def test_the_sandbox_offers_its_outcomes_until_the_order_is_completed(reach, visit):
+def test_the_sandbox_offers_its_outcomes_until_the_order_is_completed(demo, reach, visit):
     assert visit(reach("pending")).text.count('name="outcome"') == 7
     assert "Choose how this test payment ends" not in Seen(visit(reach("completed")).text).text
 

@@ -149,7 +149,7 @@ def test_the_cookie_is_for_the_console_alone_and_out_of_reach_of_scripts(browser
 
 
 def test_behind_https_the_cookie_is_for_https_alone(instance):
-    app = create_app(settings_of(instance, demo=True, site_url="https://pay.example.com"))
+    app = create_app(settings_of(instance, site_url="https://pay.example.com"))
     seeding.seed_operators()
     assert "Secure" in app.test_client().get(LOGIN).headers["Set-Cookie"]
     database.close()
@@ -257,7 +257,7 @@ def test_a_session_of_another_installation_is_none(browser, tmp_path):
     client = browser()
     sign_in(client, *DEMO)
     cookie = client.get_cookie("console", path="/console").value
-    stranger = create_app(settings_of(tmp_path / "elsewhere", demo=True)).test_client()
+    stranger = create_app(settings_of(tmp_path / "elsewhere")).test_client()
     seeding.seed_operators()
     stranger.set_cookie("console", cookie, path="/console")
     assert not is_in(stranger)

@@ -144,7 +144,7 @@ def test_numbers_follow_an_order_as_it_moves(dashboard, api):
     assert "completed deposits, yuan 100.00" in card(dashboard(), "Today")
 
 
-def test_many_blocks_of_orders_add_up_as_one(dashboard, api, flask, monkeypatch, time_machine):
+def test_many_blocks_of_orders_add_up_as_one(demo, dashboard, api, flask, monkeypatch, time_machine):
     monkeypatch.setattr(statistics, "BLOCK", 64)
     monkeypatch.setattr(statistics, "OVERLAP", 10)
     time_machine.move_to(datetime(2026, 3, 15, tzinfo=UTC))
@@ -346,7 +346,7 @@ def test_a_viewer_sees_the_same(dashboard, api):
     assert card(dashboard(name="viewer"), "Today") == card(dashboard(), "Today")
 
 
-def test_the_number_of_statements_does_not_grow(dashboard, api, flask, time_machine):
+def test_the_number_of_statements_does_not_grow(demo, dashboard, api, flask, time_machine):
     def statements():
         heard = []
         database.query_hooks.append(heard.append)

@@ -45,7 +45,7 @@ def settings_of_app():
 
 
 @pytest.fixture
-def everywhere(app):
+def everywhere(demo, app):
     """Each path with each of its methods, of the service and of the console."""
     applications = (("", app), (console.PREFIX, console.create()))
     rules = [(prefix, rule) for prefix, each in applications for rule in each.url_map.iter_rules()]
@@ -86,7 +86,7 @@ def test_a_host_is_taken_by_name_or_by_address(http, host):
 
 @pytest.mark.parametrize("path", ["/healthz", "/merchant/createOrder", "/sandbox", "/console/login"])
 @pytest.mark.parametrize("host", DOMAINS)
-def test_a_domain_that_leads_to_the_demo_reaches_nothing(app, host, path):
+def test_a_domain_that_leads_to_the_demo_reaches_nothing(demo, app, host, path):
     """The page of a domain that is made to resolve to this machine would direct callbacks to its other services."""
     answer = app.test_client().get(path, headers={"Host": host})
     assert answer.status_code == 400
@@ -94,7 +94,7 @@ def test_a_domain_that_leads_to_the_demo_reaches_nothing(app, host, path):
 
 
 @pytest.mark.parametrize("settings_of_app", [{"demo": False}, {"site_url": "https://pay.example.com"}])
-def test_a_domain_of_one_s_own_reaches_the_demo_and_any_reaches_production(http):
+def test_a_domain_of_one_s_own_reaches_the_demo_and_any_reaches_production(demo, http):
     assert http("GET", "/healthz", headers={"Host": "pay.example.com"}).code == 1
 
 

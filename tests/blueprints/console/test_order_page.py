@@ -383,7 +383,7 @@ def test_all_pages_exports_and_queries_go_on_with_erased_orders(personal, api, h
     assert not [text for text in ("诸葛亮", *SECRETS.values()) if text in "\n".join(shown)]
 
 
-def test_a_seeded_order_of_every_type_and_status_has_a_page(desk, flask):
+def test_a_seeded_order_of_every_type_and_status_has_a_page(demo, desk, flask):
     flask("seed", "--orders", "300")
     shown = set()
     for order in Order.select().order_by(Order.id):

@@ -10,7 +10,7 @@ from models.db.base import database
 from tests.blueprints.console.acting import Desk
 from tests.support import ROOT
 
-pytestmark = pytest.mark.sqlite
+pytestmark = [pytest.mark.sqlite, pytest.mark.usefixtures("demo")]  # the demo of a release
 
 DATA = ROOT / "tests" / "data"
 RELEASES = sorted(path.stem for path in DATA.glob("*.sql"))

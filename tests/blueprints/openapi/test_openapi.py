@@ -46,7 +46,7 @@ def test_any_page_may_read_it(http):
     assert http("GET", "/openapi.json").headers["Access-Control-Allow-Origin"] == "*"
 
 
-def test_every_route_is_in_the_document_or_left_out_on_purpose(app):
+def test_every_route_is_in_the_document_or_left_out_on_purpose(demo, app):
     routes = {
         (path_of(rule), method.lower())
         for rule in app.url_map.iter_rules()

@@ -52,7 +52,7 @@ def test_every_operation_callback_code_and_field_has_its_place(page, document):
     assert fields - shown == {"msg", "message"}  # of the envelope, and of what only channels are answered
 
 
-def test_every_link_leads_to_a_place_on_the_page_or_to_another_page_that_is_there(page, http):
+def test_every_link_leads_to_a_place_on_the_page_or_to_another_page_that_is_there(demo, page, http):
     assert len(page.ids) == len({*page.ids})
     elsewhere = {*page.links} - {f"#{each}" for each in page.ids}
     assert elsewhere >= {"/openapi.json", "/console/"}

@@ -49,7 +49,7 @@ def settings_of_app():
 
 
 @pytest.fixture
-def raw(flask, instance):
+def raw(demo, flask, instance):
     """A connection to a database that orders have come to for months, and of which SQLite keeps no statistics."""
     flask("seed", "--orders", ORDERS)
     # Not cached, for a cached plan is not made anew when an index is dropped.

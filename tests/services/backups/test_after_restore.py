@@ -67,7 +67,7 @@ def test_ids_of_exceptions_callbacks_and_channels_do_not_return(api, flask, flas
     order_no = api.buy().data["order_no"]
     api.notice(order_no, 5)
     completed(api)
-    added = flask_json("channel", "add", "--category", "gateway_a", "--driver", "sandbox", "--name", "New")
+    added = flask_json("channel", "add", "--category", "gateway_a", "--driver", "trial", "--name", "New")
     assert story(order_no)["exceptions"][0]["id"] == AHEAD
     assert database.execute_sql("SELECT MIN(id) FROM callback").fetchone() == (AHEAD,)
     assert added["id"] > AHEAD

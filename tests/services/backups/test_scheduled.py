@@ -26,7 +26,7 @@ def settings_of_app():
 @pytest.fixture
 def chosen(app, instance, settings_of_app):
     """The settings of the service."""
-    return Settings(instance=instance, demo=True, **settings_of_app)
+    return Settings(instance=instance, **settings_of_app)
 
 
 @pytest.fixture
@@ -156,7 +156,7 @@ def test_what_was_left_half_written_is_swept_away_and_nothing_else(look, there):
 
 
 @pytest.mark.parametrize("steps", [0, 1, 3])
-def test_one_under_way_is_given_up_when_the_service_stops(chosen, flask, monkeypatch, steps):
+def test_one_under_way_is_given_up_when_the_service_stops(demo, chosen, flask, monkeypatch, steps):
     flask("seed", "--orders", "300")
     monkeypatch.setattr(backup, "PAGES_A_STEP", 20)
     monkeypatch.setattr(backup, "STEPS_OF_A_CHECK", 10)

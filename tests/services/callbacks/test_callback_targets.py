@@ -9,10 +9,7 @@ from pytest_httpserver import HTTPServer
 
 from tests.support import Receiver, completed, https_certificate
 
-pytestmark = pytest.mark.usefixtures("trial")
-
-IN_PRODUCTION = {"demo": False}
-ALLOWED = {"demo": False, "private_callbacks": True}
+IN_PRODUCTION = {"private_callbacks": False}
 PUBLIC = "93.184.215.14"
 AT_HOME = ["127.0.0.1", "::1", "10.0.0.1", "169.254.169.254", "::ffff:127.0.0.1", "64:ff9b::7f00:1", "fe80::1"]
 
@@ -115,7 +112,7 @@ def test_a_target_that_is_not_public_is_refused_in_production(scheme, host, api,
     assert dials == []
 
 
-@pytest.mark.parametrize("settings_of_app", [ALLOWED, {"demo": True}])
+@pytest.mark.parametrize("settings_of_app", [{"private_callbacks": True}, IN_PRODUCTION | {"demo": True}])
 def test_a_private_target_is_allowed_by_a_setting_and_in_demo_mode(settings_of_app, api, shop, swept):
     completed(api)
     swept()
@@ -283,7 +280,7 @@ def test_an_address_that_is_none_is_refused_with_a_line(url, flask, flask_json):
     assert flask_json("merchant", "show", "demo")["callback_url"] == "/sandbox/inbox"
 
 
-@pytest.mark.parametrize("settings_of_app", [IN_PRODUCTION, ALLOWED])
+@pytest.mark.parametrize("settings_of_app", [IN_PRODUCTION, {"private_callbacks": True}])
 @pytest.mark.parametrize("url", ["http://a..b/", "http://.example/", "http://%/", "http://nowhere.invalid/"])
 def test_an_address_that_leads_nowhere_is_a_failed_attempt(url, settings_of_app, api, flask, swept, tries):
     flask("merchant", "set", "demo", "--callback-url", url)

@@ -8,6 +8,8 @@ from werkzeug import Response
 
 from tests.support import until
 
+pytestmark = pytest.mark.usefixtures("demo")
+
 
 @pytest.fixture
 def told(service, receiver):

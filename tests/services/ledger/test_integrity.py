@@ -188,7 +188,7 @@ def test_people_see_the_line_too(stranger, flask):
 
 
 @pytest.mark.breaks_the_ledger
-def test_a_hundred_findings_are_listed_and_the_others_counted(stranger, flask, found):
+def test_a_hundred_findings_are_listed_and_the_others_counted(demo, stranger, flask, found):
     flask("seed", "--orders", "300")
     stranger("UPDATE posting SET memo = 'x'")
     entries = database.execute_sql("SELECT COUNT(*) FROM entry").fetchone()[0]
@@ -275,7 +275,7 @@ def test_a_file_that_is_not_there_is_refused(refuses, tmp_path):
 # While the service works
 
 
-def test_many_entries_are_read_in_parts(flask, flask_json):
+def test_many_entries_are_read_in_parts(demo, flask, flask_json):
     flask("seed", "--orders", "2500")
     assert database.execute_sql("SELECT COUNT(*) FROM entry").fetchone()[0] > integrity.ENTRIES_AT_ONCE
     assert not any(flask_json("ledger", "verify").values())

@@ -27,7 +27,7 @@ def states():
 @pytest.fixture
 def job(instance):
     """The job as the service runs it each minute."""
-    return lambda every=24: scheduled_checks.run_if_due(settings_of(instance, demo=True, verify_every=every))
+    return lambda every=24: scheduled_checks.run_if_due(settings_of(instance, verify_every=every))
 
 
 @pytest.fixture

@@ -31,7 +31,7 @@ def modes(folder):
 
 
 def start(folder):
-    app.begin(settings_of(folder, demo=True))
+    app.begin(settings_of(folder))
     database.close()
 
 
@@ -73,7 +73,7 @@ def test_a_wide_file_that_cannot_be_narrowed_is_refused_in_one_line(wide, name, 
 
     monkeypatch.setattr(os, "chmod", refuse)
     with pytest.raises(SystemExit) as end:
-        app.begin(settings_of(wide, demo=True))
+        app.begin(settings_of(wide))
     assert end.value.code == 2
     assert f"other users may read or write {wide / name}, and it cannot be changed" in capsys.readouterr().err
 

@@ -10,7 +10,7 @@ import business_clock
 from app import create_app
 from models.db.base import database
 from tests.databases import settings_of
-from tests.support import Service, completed, through_flask, until
+from tests.support import DemoService, completed, through_flask, until
 
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 DAY = 86_400
@@ -79,7 +79,7 @@ def test_an_outcome_that_was_planned_comes_at_its_time(service):
 
 @pytest.mark.usefixtures("slow")
 def test_the_clock_stays_where_it_was_moved_to_over_a_restart_and_for_commands(instance):
-    running = Service(instance).start()
+    running = DemoService(instance).start()
     post(running, "clock", seconds=10 * DAY)
     running.stop()
     running.start()

@@ -6,7 +6,6 @@ from types import SimpleNamespace
 import pytest
 
 from app import create_app
-from gateways import registry
 from gateways.sandbox.simulator import books
 from models.tables.channel import Channel
 from models.tables.ledger import Posting
@@ -123,7 +122,6 @@ def test_a_withdrawal_that_waits_is_not_accepted_either(earnest, paid, api):
 
 
 def test_one_that_was_accepted_before_is_not_handed_over_until_then(earnest, paid, api, flask, later, monkeypatch):
-    monkeypatch.setitem(registry.DRIVERS, Trial.name, Trial)
     Channel.update(driver=Trial.name, config=Channel.get_by_id(1).config).where(Channel.id == 3).execute()
     cache.forget()
     order_no = api.sell("10.00", channel=3).data["order_no"]
@@ -250,7 +248,7 @@ def test_no_exception_of_its_orders_can_be_settled_as_money(earnest, api):
 
 
 def test_an_instance_with_sandbox_channels_starts_and_disables_them(slow, any_database, tmp_path):
-    service = Service(tmp_path / "instance", ORDERS_DEMO="0")
+    service = Service(tmp_path / "instance")
     service.flask("channel", "add", "--category", "gateway_b", "--driver", "manual", "--name", "Trial")
     create_app(databases.settings_of(service.instance))
     Channel.update(driver="sandbox").execute()  # as up to 0.3.0 it could be added
@@ -259,7 +257,7 @@ def test_an_instance_with_sandbox_channels_starts_and_disables_them(slow, any_da
     try:
         assert "demo mode only: its channels are disabled: 1 (Trial)" in service.log.read_text()
         assert '"enabled": false' in service.flask("channel", "list", "--json").stdout
-        assert service.api.play("1", "success").status == 404
+        assert service.api.send("POST", "/sandbox/pay").status == 404
         service.environ["ORDERS_DEMO"] = "1"  # of a command alone: the database is not the demo's
         assert "demo mode only" in service.flask("channel", "set", "1", "--enabled", check=False).stderr
     finally:

@@ -165,7 +165,7 @@ def test_it_may_be_killed_at_each_step_and_goes_on_when_it_is_repeated(sealed_ro
     passing, ends = 0, set()
     while True:
         folder = databases.copied(instance, tmp_path / f"killed-{passing}")
-        create_app(databases.settings_of(folder, demo=True))
+        create_app(databases.settings_of(folder))
         running = vault.key_ring()  # of a service that sealed nothing since
         with monkeypatch.context() as patch:
             interruption = _Interruption(patch, passing)
@@ -188,7 +188,7 @@ def test_it_may_be_killed_at_each_step_and_goes_on_when_it_is_repeated(sealed_ro
         passing += 1
     assert passing > 12
     assert ends == {1, 2}
-    create_app(databases.settings_of(instance, demo=True))
+    create_app(databases.settings_of(instance))
 
 
 def test_what_is_changed_meanwhile_is_not_overwritten(flask, sealed_rows, monkeypatch, key_file):
@@ -264,7 +264,7 @@ def test_the_service_goes_on_while_keys_rotate(service):
         client.join()
     assert set(codes) == {1}
     assert len(_keys(service.instance / "vault.key")) == 1
-    create_app(databases.settings_of(service.instance, demo=True))
+    create_app(databases.settings_of(service.instance))
     opened = _opened(vault.key_ring())
     assert sum(column == "order.customer_name" for column, _ in opened) == len(placed)
     database.close()

@@ -5,7 +5,7 @@ import os
 import pytest
 from cryptography.fernet import Fernet
 
-from tests.support import Service
+from tests.support import DemoService, Service
 
 pytestmark = pytest.mark.usefixtures("any_database")
 
@@ -21,7 +21,7 @@ def _secret(instance, **environ):
 
 
 def test_a_key_from_the_environment_makes_no_file(tmp_path):
-    service = Service(tmp_path, ORDERS_VAULT_KEY=_new_key())
+    service = DemoService(tmp_path, ORDERS_VAULT_KEY=_new_key())
     service.flask("seed")
     assert "whsec_" in service.flask("merchant", "show", "demo").stdout
     assert not (tmp_path / "vault.key").exists()
@@ -101,7 +101,7 @@ def test_a_key_file_that_can_not_be_read_is_refused(instance):
 
 
 def test_a_lost_key_file_is_not_replaced_where_only_a_channel_was_sealed(tmp_path):
-    service = Service(tmp_path / "instance", ORDERS_DEMO="0")
+    service = Service(tmp_path / "instance")
     service.flask("channel", "add", "--category", "gateway_c", "--driver", "manual", "--name", "Shop")
     (service.instance / "vault.key").unlink()
     assert service.flask("channel", "list", check=False).returncode == 2

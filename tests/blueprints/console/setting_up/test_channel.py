@@ -18,7 +18,7 @@ HOSTILE = '"><script>alert(1)</script>'
 def upstream(web_server):
     """`upstream("epay 2")`: a driver's name, and a config for its loopback upstream."""
     configs = {
-        "sandbox": lambda: {"secret": "a-secret-of-the-simulator", "open": "accept"},
+        "trial": lambda: {"secret": "a-secret-of-the-simulator", "open": "accept"},
         "manual": lambda: {"payee": "Payee Ltd.", "account": "6222 0200", "note": HOSTILE},
         "epay 1": lambda: EpayPlatform(web_server).config("1"),
         "epay 2": lambda: EpayPlatform(web_server).config("2", proxy="http://me:my-password@127.0.0.1:3128"),
@@ -29,7 +29,7 @@ def upstream(web_server):
     return lambda name: (name.split()[0], configs[name]())
 
 
-UPSTREAMS = ("sandbox", "manual", "epay 1", "epay 2", "wechatpay", "alipay key", "alipay certificate")
+UPSTREAMS = ("trial", "manual", "epay 1", "epay 2", "wechatpay", "alipay key", "alipay certificate")
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def secrets_in(driver, config):
     return [value for name, value in config.items() if is_secret(specs[name])]
 
 
-def test_every_driver_can_be_chosen_with_a_sentence_on_it(page):
+def test_every_driver_can_be_chosen_with_a_sentence_on_it(demo, page):
     text = page("channel/new").text
     assert all(driver.title in text and driver.about in text for driver in registry.DRIVERS.values())
     assert all(driver.title and driver.about for driver in registry.DRIVERS.values())
@@ -58,7 +58,7 @@ def test_every_driver_can_be_chosen_with_a_sentence_on_it(page):
 
 
 @pytest.mark.parametrize("driver", registry.DRIVERS)
-def test_each_field_of_a_driver_s_config_is_in_its_form_with_a_label(driver, typed, page):
+def test_each_field_of_a_driver_s_config_is_in_its_form_with_a_label(demo, driver, typed, page):
     form = Page(page(f"channel/new?driver={driver}").html).form()
     specs = registry.DRIVERS[driver].config_schema().fields
     assert {f"config_{name}" for name in specs} <= set(form.sent) | set(form.boxes)
@@ -145,7 +145,7 @@ WRONG = [
         ALIPAY | {"alipay_public_key": key_pair("x")[1]},
         {"alipay_public_key": "Is your application's own: Alipay's is another one."},
     ),
-    ("sandbox", {"secret": "short"}, {"secret": "Shorter than minimum length 8."}),
+    ("trial", {"secret": "short"}, {"secret": "Shorter than minimum length 8."}),
     ("manual", {"note": "x" * 301}, {"note": "Longer than maximum length 300."}),
 ]
 

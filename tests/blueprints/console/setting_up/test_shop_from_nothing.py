@@ -13,7 +13,7 @@ def instance(any_database, tmp_path):
 
 @pytest.fixture
 def settings_of_app():
-    return {"demo": False}
+    return {"private_callbacks": False}
 
 
 def test_a_shop_is_set_up_through_forms_until_it_takes_an_order(fill, shown, http, page, typed):

@@ -16,7 +16,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invar
 from peewee import fn
 
 from gateways import registry
-from gateways.base import Notice, Report, State
+from gateways.base import Driver, Notice, Report, State
 from models.db.base import database
 from models.tables.ledger import AVAILABLE, CLEARING, HELD, Entry, LedgerAccount, Posting
 from models.tables.order import CANCELLED, CONFIRMED, MONEY_IN, REVERSED, UNKNOWN_OUTCOME, Order, PaymentException
@@ -78,7 +78,7 @@ class Reports(RuleBasedStateMachine):
         self.elapsed, self.backup = 0.0, None
         self.during: Any = None
         for driver in (registry.DRIVERS[self.moves.driver], registry.DRIVERS[self.payouts.driver]):
-            for each in {driver, *driver.__subclasses__()}:
+            for each in {*driver.__mro__[: driver.__mro__.index(Driver)], *driver.__subclasses__()}:
                 self._listen(each)
         self.restart()
 
@@ -123,7 +123,6 @@ class Reports(RuleBasedStateMachine):
     # --- what happens
 
     def restart(self) -> None:
-        database.close()
         self.app = applications.with_settings(settings_of(self.instance))
         self.api = Api(through_flask(self.app.test_client()))
         self.commands = self.app.test_cli_runner()

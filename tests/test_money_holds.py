@@ -74,7 +74,6 @@ class Money(RuleBasedStateMachine):
     @rule()
     def restart(self) -> None:
         """The process ends and begins again on the same files."""
-        database.close()
         self.app = applications.with_settings(settings_of(self.instance, requests_per_second=10**6))
         self.api = Api(through_flask(self.app.test_client()))
         self.commands = self.app.test_cli_runner()
@@ -91,8 +90,7 @@ class Money(RuleBasedStateMachine):
 
     @rule(order=orders, outcome=st.sampled_from(OUTCOMES))
     def the_sandbox_plays(self, order: str, outcome: str) -> None:
-        if simulator.sandbox_driver(Order.get(Order.order_no == order)):  # the others are on the manual channel
-            self.api.play(order, outcome)
+        self._play(order, outcome)
 
     @rule(order=orders)
     def the_payer_claims_to_have_paid(self, order: str) -> None:
@@ -131,7 +129,7 @@ class Money(RuleBasedStateMachine):
         before = Order.get(Order.order_no == order).status
         with mock.patch.object(owner, name, side_effect=Crash) as failing:
             acts = {
-                "play": lambda: self.api.play(order, "success"),
+                "play": lambda: self._play(order, "success"),
                 "sweep": self._sweep,
                 "accept": lambda: self._command("order", "accept", order),
                 "reject": lambda: self._command("order", "reject", order, "--reason", "no"),
@@ -146,6 +144,11 @@ class Money(RuleBasedStateMachine):
     @rule(order=consumes(orders))
     def an_order_is_left_alone(self, order: str) -> None:
         """So that later steps have fewer to choose from."""
+
+    def _play(self, order: str, outcome: str) -> None:
+        if simulator.sandbox_driver(Order.get(Order.order_no == order)):  # the others are on the manual channel
+            with suppress(Crash):  # as the endpoint of the notices does: it answers 500
+                self.api.play(order, outcome)
 
     def _command(self, *arguments: str) -> None:
         result = self.commands.invoke(args=list(arguments))

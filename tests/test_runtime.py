@@ -26,7 +26,7 @@ def two(any_database: Any, tmp_path: Path) -> Any:
     """Two demos, with folders and databases of their own; the second allows one request a second."""
     made = []
     for name, limit in (("one", 1_000), ("two", 1)):
-        made.append(app.create_app(settings_of(tmp_path / name, requests_per_second=limit, verify_every=0)))
+        made.append(app.create_app(settings_of(tmp_path / name, demo=True, requests_per_second=limit, verify_every=0)))
         seeding.seed_base()
     yield made
     for each in made:

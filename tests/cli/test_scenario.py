@@ -9,7 +9,7 @@ import threading
 import pytest
 from werkzeug import Response
 
-from tests.support import ROOT, Service, completed, until
+from tests.support import ROOT, DemoService, completed, until
 
 pytestmark = pytest.mark.usefixtures("demo")
 
@@ -71,7 +71,7 @@ def test_a_run_that_is_ended_leaves_no_demo(service, file, web_server, tmp_path)
 
 @pytest.mark.usefixtures("slow")
 def test_a_demo_may_have_its_api_elsewhere(instance, file):
-    service = Service(instance, ORDERS_API_PREFIX="/api/v1").start()
+    service = DemoService(instance, ORDERS_API_PREFIX="/api/v1").start()
     try:
         run(service, file(CREATE, PAY, {"do": "expect", "order": "deposit", "status": "completed"}))
     finally:

@@ -11,6 +11,8 @@ from werkzeug import Response
 from gateways import registry
 from gateways.alipay import serial_numbers
 from gateways.base import BadNotice, ChannelUnknown, Incoming, Payment, Payout, State
+from runtime import Runtime
+from settings import Settings
 from tests.upstreams.alipay import APP_ID, Alipay
 
 pytestmark = pytest.mark.filterwarnings("ignore:X509.get_issuer:DeprecationWarning")  # in the SDK
@@ -47,6 +49,7 @@ SANDBOX_FORM = (
 
 @pytest.fixture
 def alipay(web_server):
+    Runtime(Settings(private_channels=True)).enter()
     server = Alipay(web_server)
     server.written = "pretty"  # the SDK counts braces in texts, too
     return server

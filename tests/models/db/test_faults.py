@@ -295,7 +295,8 @@ def on_small_disk(small_disk, tmp_path):
 def test_on_a_full_disk_nothing_is_lost_and_it_recovers_by_itself(on_small_disk, small_disk):
     service = on_small_disk.start()
     api = service.api
-    made = [completed(api), api.sell("10.00").data["order_no"]]
+    made = [api.buy().data["order_no"], api.sell("10.00").data["order_no"]]
+    assert api.notice(made[0], 10_000).status == 200
     filler = _fill(small_disk)
     refused, more = _refused(api.buy)
     assert refused.code == 50300, service.log.read_text()

@@ -8,8 +8,6 @@ from werkzeug import Response
 
 from tests.support import until
 
-pytestmark = pytest.mark.usefixtures("demo")
-
 
 @pytest.fixture
 def told(service, receiver):
@@ -20,7 +18,8 @@ def told(service, receiver):
 
 def paid(service):
     order_no = service.api.buy("100.00").data["order_no"]
-    assert service.api.play(order_no, "success").data["status"] == "completed"
+    assert service.api.notice(order_no, 10_000).status == 200
+    assert service.api.status(order_no) == "completed"
     return order_no
 
 

@@ -10,7 +10,7 @@ from models.tables.operator import AuditEntry
 from models.tables.order import Order
 from services.console import privacy
 from tests.doors import GATEWAY_A
-from tests.support import CARD, PERSON, Service, until
+from tests.support import CARD, PERSON, DemoService, until
 
 DAY = 86_400
 NAME = "李四光"
@@ -175,8 +175,8 @@ def test_no_table_has_the_data_after_it_was_erased(paid_out, paid_by_name, deliv
     assert sealed.fetchone()[0] == 0
 
 
-def test_a_running_service_erases_by_its_setting(slow, instance):
-    service = Service(instance, ORDERS_ERASE_AFTER_DAYS="30").start()
+def test_a_running_service_erases_by_its_setting(slow, demo, instance):
+    service = DemoService(instance, ORDERS_ERASE_AFTER_DAYS="30").start()
     try:
         order_no = service.api.buy(customer_name=NAME, channel=3).data["order_no"]
         stored = lambda: NAME in service.flask("order", "show", order_no, "--reveal").stdout  # noqa: E731

@@ -34,7 +34,7 @@ from models.db.base import database
 from models.tables.merchant import Merchant
 from runtime import current
 from server import Server, until_asked
-from services import jobs
+from services import job_table
 from services.backups import after_restore
 from services.errors import OperatorError
 from services.platform import cpu_affinity, instance_lock
@@ -125,7 +125,7 @@ def _serve_until_asked(app: Flask, chosen: settings.Settings, asked: threading.E
     except OSError as error:
         raise OperatorError(f"can't listen on {chosen.host}:{chosen.port}: {error}") from None
     counters().load = server.load
-    stopped.append(jobs.start(chosen))
+    stopped.append(job_table.start(chosen))
     if chosen.demo and chosen.log_format == "text":
         click.echo(demo.banner(chosen.public_url, chosen.api_prefix))
     if chosen.demo and (warning := demo.exposed(chosen.host)):

@@ -10,7 +10,7 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from bench import growth, page, peers, plot, report, scale, scaling
+from bench import growth, order_files, page, peers, plot, report, several_services
 from bench.context import Bench, Compared
 from bench.load import Failed, wrk
 from bench.processes import ROOT
@@ -54,7 +54,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--folder",
         type=Path,
-        default=scale.FOLDER,
+        default=order_files.FOLDER,
         help="folder for files, on the disk that is measured (instance/bench)",
     )
     parser.add_argument("--rounds", type=int, default=3, help="rounds of each measurement (%(default)s)")
@@ -126,7 +126,7 @@ def main() -> int:
     if given.peers:
         _keep(bench, peers=peers.compare(bench))
     if given.scaling:
-        _keep(bench, scaling=scaling.compare(bench))
+        _keep(bench, scaling=several_services.compare(bench))
     shutil.rmtree(bench.work)
     _say(f"{time.monotonic() - began:.0f} s; all results are in {_results(bench)}")
     return int(failed)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from bench import bodies, load, scale
+from bench import bodies, load, order_files
 from bench.load import Load
 from bench.machine import Watch
 
@@ -96,11 +96,11 @@ class Bench:
 
     def seeded(self, orders: int) -> Path:
         """The folder of a service in which the merchant `demo` has so many orders; callers must not change it."""
-        return scale.seeded(self.folder, orders, self.say)
+        return order_files.seeded(self.folder, orders, self.say)
 
     def copy(self, orders: int) -> Path:
         """A copy of `seeded` that may be changed."""
-        return scale.copied(self.seeded(orders), self.work / f"copy-{orders}")
+        return order_files.copied(self.seeded(orders), self.work / f"copy-{orders}")
 
 
 def spent(*loads: Load) -> tuple[str, ...]:

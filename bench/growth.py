@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from bench import bodies, scale
+from bench import bodies, order_files
 from bench.context import Bench
 from bench.processes import Service
 from bench.querying import REGIONS, lists, median_latency, rare
@@ -17,7 +17,7 @@ Rounds = dict[str, dict[str, list[float]]]  # by endpoint and number of orders
 
 
 def _numbers(service: Service) -> list[dict[str, Any]]:
-    return [{"order_no": order_no} for order_no, _ in scale.demo_orders(service.instance, 500)]
+    return [{"order_no": order_no} for order_no, _ in order_files.demo_orders(service.instance, 500)]
 
 
 def _list(bench: Bench, service: Service, kind: str) -> float:

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import requests
 
-from bench import scale
+from bench import order_files
 from bench.load import Failed
 from bench.processes import ROOT, Process, free_port
 
-FOLDER = scale.FOLDER / "peers"
+FOLDER = order_files.FOLDER / "peers"
 PATIENCE = 900  # seconds for one command of an installation
 SECRET_KEY = {"Authorization": "Bearer sk_test_bench"}  # both stand-ins for Stripe accept any key of the right form
 

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from bench import bodies, scale
+from bench import bodies, order_files
 from bench.context import Bench, Compared
 from bench.load import Failed
 from bench.processes import WAITRESS_THREADS, Service, bare
@@ -45,7 +45,7 @@ def _queries(bench: Bench) -> dict[str, list[float]]:
     """Responses a second over 8 connections: both queries on the small file, and the bare echo."""
     folder = bench.seeded(bench.small)
     with Service(folder) as service, bare("waitress", WAITRESS_THREADS, bench.work) as echo:
-        numbers = [{"order_no": order_no} for order_no, _ in scale.demo_orders(folder, 500)]
+        numbers = [{"order_no": order_no} for order_no, _ in order_files.demo_orders(folder, 500)]
 
         def of(endpoint: str, kinds: Sequence[dict[str, Any]]) -> float:
             url = f"{service.url}/merchant/{endpoint}"
@@ -99,7 +99,7 @@ def against_first_page(kind: str) -> Callable[[Bench], Compared]:
 
 def rare(folder: Path) -> str:
     """A text that is in the `merchant_order_no` of one order of `demo`."""
-    numbers = scale.demo_orders(folder, 20)
+    numbers = order_files.demo_orders(folder, 20)
     return numbers[len(numbers) // 2][1][-7:]
 
 

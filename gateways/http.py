@@ -14,7 +14,7 @@ from typing import Any
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 
-from gateways.addresses import is_public
+from gateways.ip_addresses import is_public
 
 MOST = 32 * 1024  # bytes of one answer: its head, what stands before it, and the start of its body
 

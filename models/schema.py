@@ -13,7 +13,6 @@ from models.db.base import database, first_ids
 from models.queries.search import SearchProgress
 from models.queries.search import create as search_statements
 from models.schema_postgres import statements as postgres_statements
-from models.tables.account import PayoutAccount
 from models.tables.channel import Channel, ChannelLink
 from models.tables.ledger import Entry, LedgerAccount, Posting
 from models.tables.maintenance import ErasureDelayed, ErasureProgress, Restoration, Verification
@@ -22,6 +21,7 @@ from models.tables.operator import AuditEntry, Operator, PayoutRequest, Recovery
 from models.tables.order import Attempt, History, Order, PaymentException
 from models.tables.order_counts import TRIGGERS, OrderCount
 from models.tables.outbox import Callback, CallbackAttempt, WebhookKey
+from models.tables.payout_account import PayoutAccount
 from models.tables.replay import IdempotencyKey, Nonce
 from models.tables.setup_version import OF_TABLES, REVISED, SetupVersion
 from models.tables.unknown_notice import UnknownNotice

@@ -1,4 +1,4 @@
-"""All metrics for Prometheus: counters of this process, and values read from the database on request."""
+"""Metrics for Prometheus that the database and the machine know; those that are counted: platform/counters.py."""
 
 from __future__ import annotations
 

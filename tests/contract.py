@@ -14,9 +14,9 @@ from flask.testing import FlaskClient
 from werkzeug.exceptions import HTTPException, MethodNotAllowed
 from werkzeug.routing import Map
 
-from blueprints.api.operations import JSON, LEFT_OUT, OPERATIONS
 from blueprints.console import PREFIX
 from blueprints.openapi.document import document
+from blueprints.openapi.operations import JSON, LEFT_OUT, OPERATIONS
 from web import register
 
 OPERATION = {(each.route, each.method): each.name for each in OPERATIONS}

@@ -11,9 +11,9 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select
 
+from tests.all_interfaces import GATEWAY_A
 from tests.browser import DESKTOP, NEEDS_CHROMIUM, PHONE, Person
 from tests.databases import copied
-from tests.doors import GATEWAY_A
 from tests.support import DemoService, Receiver, until
 
 pytestmark = NEEDS_CHROMIUM

@@ -111,7 +111,7 @@ def test_demo_mode_begins_the_sandbox_in_three_files():
     """No other production module imports it; commands do, and its own pages."""
     sandbox, users = ("services.sandbox", "blueprints.sandbox"), ("services/sandbox/", "blueprints/sandbox/", "cli/")
     files = [file for file, tree in TREES.items() if any(name.startswith(sandbox) for name in modules(tree))]
-    assert {file for file in files if not file.startswith(users)} == {"app.py", "web.py", "services/jobs.py"}
+    assert {file for file in files if not file.startswith(users)} == {"app.py", "web.py", "services/job_table.py"}
 
 
 PACKAGES = [

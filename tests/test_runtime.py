@@ -14,7 +14,7 @@ import app
 import business_clock
 from models.tables.order import Order
 from runtime import Runtime, current
-from services import jobs
+from services import job_table
 from services.sandbox import seeding
 from services.security import vault
 from tests.databases import disconnect, settings_of
@@ -85,7 +85,7 @@ def test_moving_the_clock_of_one_application_leaves_the_other_alone(two):
 def test_the_jobs_of_one_application_work_on_its_own_orders_by_its_own_clock(two):
     one, other = two
     numbers = [_api(each).buy().data["order_no"] for each in two]
-    stop = jobs.start(_within(one).settings)
+    stop = job_table.start(_within(one).settings)
     try:
         business_clock.put_ahead(86_400)
         _within(other)  # the newest one, which the threads of the other must not take for theirs

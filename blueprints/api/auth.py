@@ -14,10 +14,10 @@ from marshmallow import Schema, ValidationError
 from peewee import DatabaseError
 
 from blueprints.api.rate_limits import caller
-from gateways.addresses import address_of
+from gateways.ip_addresses import address_of
 from models.tables.merchant import Merchant
 from runtime import Part, current
-from schemas.contract import AUTH, NONCE
+from schemas.signature_fields import AUTH, NONCE
 from schemas.strict_json import Literal, Malformed, parse, parse_query
 from services.errors import ApiError, Code
 from services.merchants import cache

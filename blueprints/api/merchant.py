@@ -12,8 +12,8 @@ from blueprints.api.envelope import ok
 from models.queries import order_page
 from models.tables.merchant import Merchant
 from models.tables.order import BUY
+from schemas.new_order import channel_id, load_new_order
 from schemas.queries import BY, ChannelListQuery, OrderDetailQuery, OrderListQuery
-from schemas.schema_choice import channel_id, load_new_order
 from schemas.views import buy_view, channel_view, order_view, sell_view
 from services.channels.calls import account_details, driver_of, linked_channel, pay_url
 from services.errors import N_, ApiError, Code

@@ -9,8 +9,8 @@ from typing import Any
 
 from flask import Blueprint, Response, request
 
-from blueprints.api.operations import OPERATIONS
-from gateways.addresses import address_of
+from blueprints.openapi.operations import OPERATIONS
+from gateways.ip_addresses import address_of
 from runtime import current
 from services import metrics
 from services.errors import ApiError, Code

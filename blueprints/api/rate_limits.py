@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from flask import Flask, request
 from werkzeug.sansio.utils import host_is_trusted
 
-from gateways.addresses import address_of
+from gateways.ip_addresses import address_of
 from runtime import Part, current
 from services.errors import ApiError, Code
 from services.platform import rate_limits

@@ -11,12 +11,12 @@ from marshmallow import Schema
 from werkzeug.routing import Rule
 
 import settings
-from blueprints.api.operations import FORM, JSON, OPERATIONS, Operation
 from blueprints.openapi.examples import example_of
+from blueprints.openapi.operations import FORM, JSON, OPERATIONS, Operation
 from blueprints.openapi.responses import ELSEWHERE, FAILURE, HEADERS, failure, refusals, responses
 from blueprints.openapi.webhooks import webhooks
-from schemas.contract import ContractPlugin
-from schemas.meanings import meaning_of
+from schemas.field_descriptions import meaning_of
+from schemas.openapi import ContractPlugin
 from services.errors import ERRORS
 
 ABOUT = """\

@@ -9,8 +9,8 @@ from flask import Blueprint, Response, current_app, render_template
 from markupsafe import Markup, escape
 
 from blueprints.api.envelope import language
-from blueprints.api.operations import HTML, JSON
 from blueprints.openapi.document import document
+from blueprints.openapi.operations import HTML, JSON
 from blueprints.openapi.reference import Reference
 from runtime import current
 

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from blueprints.api.operations import JSON
-from schemas.contract import AUTH, FILLED, PATTERNS
+from blueprints.openapi.operations import JSON
+from schemas.openapi import FILLED, PATTERNS
+from schemas.signature_fields import AUTH
 
 TYPES = {"integer": "int", "number": "decimal", "string": "text", "array": "list", "boolean": "bool"}
 SAYS_NOTHING = {*PATTERNS.values(), FILLED}  # beside a field's type

@@ -8,8 +8,8 @@ from typing import Any
 
 from apispec.ext.marshmallow.openapi import OpenAPIConverter
 
-from blueprints.api.operations import JSON, Operation
-from schemas.responses import NoticeRefused
+from blueprints.openapi.operations import JSON, Operation
+from schemas.openapi_responses import NoticeRefused
 from services.errors import ERRORS, RETRY_AFTER, Code
 
 # Statuses that any request can meet, before a handler is reached or while it works.

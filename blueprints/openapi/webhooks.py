@@ -6,11 +6,11 @@ from typing import Any
 
 from apispec.ext.marshmallow.openapi import OpenAPIConverter
 
-from blueprints.api.operations import JSON
 from blueprints.openapi.examples import example_of
+from blueprints.openapi.operations import JSON
 from models.tables.order import CANCELLED, COMPLETED, CONFIRMED, PAID, STATUSES
-from schemas.meanings import meaning_of
-from schemas.responses import Event
+from schemas.field_descriptions import meaning_of
+from schemas.openapi_responses import Event
 from services.callbacks.delivery import RETRY_SECONDS, TIMEOUT
 
 # Type, the statuses that its order can have (the first is the example's), when it is sent.

@@ -4,7 +4,7 @@ from flask import Flask
 
 from blueprints.api.auth import EXPLAINS_SIGNATURES
 from blueprints.sandbox import inbox, recording, simulator
-from blueprints.sandbox.doors import sandbox
+from blueprints.sandbox.access import sandbox
 from blueprints.sandbox.signature_help import explain_refused
 
 __all__ = ["inbox", "mount", "recording", "simulator"]

@@ -10,7 +10,7 @@ from flask_babel import gettext
 from marshmallow import ValidationError
 
 from blueprints.api.envelope import ok
-from blueprints.sandbox.doors import done, form_of, sandbox, wants_json
+from blueprints.sandbox.access import done, form_of, sandbox, wants_json
 from models.tables.order import Order
 from models.tables.outbox import Callback
 from runtime import current

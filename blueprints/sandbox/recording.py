@@ -7,7 +7,7 @@ from typing import Any
 
 from flask import Flask, Response, request
 
-from blueprints.sandbox.doors import done, sandbox
+from blueprints.sandbox.access import done, sandbox
 from services.sandbox import recording
 
 CREATE = "/merchant/createOrder"

@@ -9,7 +9,7 @@ from flask import render_template, request
 from flask_babel import gettext
 from marshmallow import ValidationError
 
-from blueprints.sandbox.doors import sandbox
+from blueprints.sandbox.access import sandbox
 from models.tables.merchant import Merchant
 from runtime import current
 from services.sandbox import demo, rejected_signatures, signature_help, simulator

@@ -10,7 +10,7 @@ from flask_babel import gettext
 import business_clock
 from blueprints.api.envelope import ok
 from blueprints.checkout.payment_page import OUTCOMES
-from blueprints.sandbox.doors import done, form_of, sandbox, wants_page
+from blueprints.sandbox.access import done, form_of, sandbox, wants_page
 from blueprints.sandbox.inbox import LABELS
 from gateways.sandbox.driver import PAYOUT_OUTCOMES, SandboxDriver
 from models.tables.order import Order

@@ -10,9 +10,9 @@ from peewee import BigIntegerField, Check, ForeignKeyField, IntegerField, TextFi
 import business_clock
 from models.db.base import BasisPoints, Fen, Statement, Table, Timestamp, database
 from models.db.writer import transaction
-from models.tables.account import PayoutAccount
 from models.tables.channel import Channel
 from models.tables.merchant import Merchant
+from models.tables.payout_account import PayoutAccount
 
 BUY, SELL = TYPES = (1, 2)
 PENDING, PAID, CONFIRMED, COMPLETED, CANCELLED = STATUSES = ("pending", "paid", "confirmed", "completed", "cancelled")

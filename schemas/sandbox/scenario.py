@@ -12,8 +12,8 @@ from gateways.sandbox.driver import PAYOUT_OUTCOMES
 from gateways.sandbox.simulator import OUTCOMES
 from models.tables.order import STATUSES
 from models.tables.outbox import CALLBACK_STATES
-from schemas.contract import AUTH
 from schemas.sandbox.forms import ANSWERS, OPEN, YEAR
+from schemas.signature_fields import AUTH
 from schemas.strict_json import Malformed, parse
 
 NAME = r"[A-Za-z][A-Za-z0-9_]*"

@@ -36,7 +36,7 @@ def post(url: str, body: bytes, headers: dict[str, str], *, timeout: float, priv
 
     Args:
         timeout: seconds for connecting and for each read.
-        private_allowed: else only public addresses are called (gateways/addresses.py).
+        private_allowed: else only public addresses are called (gateways/ip_addresses.py).
 
     Raises:
         AddressRefused, requests.RequestException, ValueError: no answer, or no usable address.

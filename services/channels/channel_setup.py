@@ -23,7 +23,7 @@ from services.channels.calls import call_driver, driver_of, payment_of
 from services.channels.order_numbers import new_order_no
 from services.errors import N_, OperatorError
 from services.ledger import accounts
-from services.merchants import cache, links, versions
+from services.merchants import cache, edit_conflicts, links
 from services.security import sandbox_guard, vault
 
 BY_HAND = N_("nobody can be asked: an operator moves the money by hand")
@@ -182,13 +182,13 @@ def set_channel(
     Args:
         same_account: what says whose account it is may change: the new values name the same one.
         merchants: the ids of those that may use it; None: as it is.
-        mark: `versions.of` the channel as it was shown, so that a change made meanwhile is not overwritten.
+        mark: `edit_conflicts.version_of` the channel as it was shown: a change made since is not overwritten.
 
     Raises:
         OperatorError: a value can't be used, the present account has open orders, or someone changed
             the channel meanwhile.
     """
-    channel = versions.check_version(channel, mark)
+    channel = edit_conflicts.check_version(channel, mark)
     if facts.get("enabled") and sandbox_guard.is_barred(channel):
         raise OperatorError(sandbox_guard.DEMO_ONLY, "enabled")
     if config:

@@ -11,10 +11,10 @@ from typing import Any
 import business_clock
 from models.db.base import database
 from models.db.writer import transaction
-from models.tables.account import PayoutAccount
 from models.tables.maintenance import ErasureDelayed, ErasureProgress
 from models.tables.order import CANCELLED, COMPLETED, Order, PaymentException
 from models.tables.outbox import WAITING, Callback
+from models.tables.payout_account import PayoutAccount
 from services.console import timeline
 from services.errors import OperatorError
 from services.orders import positions

@@ -9,11 +9,11 @@ from typing import Any
 from peewee import fn
 
 from models.queries.keyset import Key, Line
-from models.tables.account import PayoutAccount
 from models.tables.channel import Channel, ChannelLink
 from models.tables.ledger import AVAILABLE, CLEARING, HELD, LedgerAccount
 from models.tables.merchant import Merchant
 from models.tables.operator import AuditEntry
+from models.tables.payout_account import PayoutAccount
 from services.console.lists import Browse, merchants, name_owners
 from services.security import masking
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from gateways.addresses import Network, network_of
+from gateways.ip_addresses import Network, network_of
 from models.tables.channel import Channel
 from models.tables.merchant import Merchant
 from models.tables.setup_version import current_version

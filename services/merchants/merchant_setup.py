@@ -14,17 +14,17 @@ from urllib.parse import urlsplit
 from peewee import IntegrityError
 
 import business_clock
-from gateways.addresses import network_of
+from gateways.ip_addresses import network_of
 from models.db.base import database
 from models.db.errors import first_line
 from models.db.writer import after_commit, transaction
-from models.tables.account import PayoutAccount
 from models.tables.ledger import AVAILABLE, COMMISSION, FEES, HELD
 from models.tables.merchant import Merchant
+from models.tables.payout_account import PayoutAccount
 from services.errors import N_, OperatorError
 from services.ledger import accounts
 from services.ledger.postings import OPERATOR
-from services.merchants import cache, links, versions
+from services.merchants import cache, edit_conflicts, links
 from services.security import masking, vault
 from services.security.signing import WEBHOOK_PREFIX
 
@@ -144,12 +144,12 @@ def set_merchant(
 
     Args:
         channels: the ids of all that it may use; None: as it is.
-        mark: `versions.of` the merchant as it was shown, so that a change made meanwhile is not overwritten.
+        mark: `edit_conflicts.version_of` the merchant as it was shown: a change made since is not overwritten.
 
     Raises:
         OperatorError: a value can't be used, or someone changed the merchant meanwhile.
     """
-    versions.check_version(merchant, mark)
+    edit_conflicts.check_version(merchant, mark)
     after_commit(cache.forget)
     Merchant.update(_merchant_facts(facts) | {"updatetime": business_clock.now()}).where(
         Merchant.id == merchant.id

@@ -12,9 +12,9 @@ from models.db.base import database
 from models.db.keyed_mutex import exclusive
 from models.db.writer import grouped, transaction
 from models.queries import order_range
-from models.tables.account import PayoutAccount
 from models.tables.channel import Channel
 from models.tables.order import CANCELLED, PENDING, Order
+from models.tables.payout_account import PayoutAccount
 from runtime import current
 from services.channels.bulkhead import channel_slot
 from services.channels.calls import FIRST_ASK, account_details, call_driver, driver_of, lock_account, payment_of

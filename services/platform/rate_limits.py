@@ -8,7 +8,7 @@ import threading
 import time
 from ipaddress import ip_network
 
-from gateways.addresses import address_of
+from gateways.ip_addresses import address_of
 from runtime import Part, current
 
 REMEMBERED = 50_000

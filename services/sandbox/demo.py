@@ -7,7 +7,7 @@ import secrets
 import time
 from typing import Any
 
-from gateways.addresses import address_of
+from gateways.ip_addresses import address_of
 from schemas.strict_json import parse
 from services.sandbox.seeding import MERCHANTS, OPERATORS
 from services.security import signing

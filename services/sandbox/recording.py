@@ -11,7 +11,7 @@ from typing import Any
 import business_clock
 from models.tables.order import Order
 from runtime import Part
-from schemas.contract import AUTH
+from schemas.signature_fields import AUTH
 from services.console import timeline
 from services.errors import Code
 

@@ -1,4 +1,4 @@
-"""Carrying a scenario out on a demo, through its public doors, signed as a merchant would."""
+"""Carrying a scenario out on a demo through its HTTP interface, signed as a merchant would."""
 
 from __future__ import annotations
 

@@ -15,11 +15,11 @@ from cryptography.fernet import Fernet, InvalidToken
 
 from models.db.base import Statement, database
 from models.db.writer import transaction
-from models.tables.account import PayoutAccount
 from models.tables.channel import Channel
 from models.tables.merchant import Merchant
 from models.tables.operator import SecondFactor
 from models.tables.order import Order
+from models.tables.payout_account import PayoutAccount
 from services.errors import OperatorError
 from services.platform import files
 from services.security import vault

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
-from models.tables.account import PayoutAccount
+from models.tables.payout_account import PayoutAccount
 from services.security import vault
 
 HIDDEN = "***"

@@ -12,7 +12,7 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict
 
 from services.backups import copy_to_postgres
-from tests import doors, postgres
+from tests import all_interfaces, postgres
 from tests.support import ROOT, Service, completed
 
 pytestmark = [
@@ -35,7 +35,7 @@ def tables(postgres_url):
 
 
 def test_everything_is_there_and_the_service_goes_on_with_it(api, other, flask, due, rows, instance, postgres_url):
-    doors.create_orders_of_all_kinds(api)
+    all_interfaces.create_orders_of_all_kinds(api)
     other.buy(merchant_order_no="find me 找我")
     order_no = completed(api)
     due()

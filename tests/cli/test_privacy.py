@@ -7,7 +7,7 @@ import pytest
 from models.tables.operator import AuditEntry
 from models.tables.order import Order
 from models.tables.outbox import Callback
-from tests.doors import GATEWAY_A
+from tests.all_interfaces import GATEWAY_A
 from tests.support import CARD, PERSON
 
 NAME = "李四光"

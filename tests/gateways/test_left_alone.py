@@ -8,7 +8,7 @@ import pytest
 
 from models.tables.order import Order
 from runtime import current
-from services import jobs
+from services import job_table
 from services.orders import due, payouts
 from services.platform import clock
 from tests.support import until
@@ -218,7 +218,7 @@ def test_a_service_that_runs_keeps_its_promise_when_the_clock_is_set_ahead(promi
 
     told, beginning = kept(), datetime.now(UTC)
     time_machine.move_to(beginning)
-    stop = jobs.start(current().settings)
+    stop = job_table.start(current().settings)
     try:
         until(lambda: clock.seen().heeded is not None)
         time_machine.shift(2 * HOUR)

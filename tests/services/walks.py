@@ -1,4 +1,4 @@
-"""The walks that an order can take, through the public doors; each returns the order's number.
+"""The walks that an order can take, through public interfaces; each returns the order's number.
 
 `w` is the fixture `world`: api, http, flask, flask_json, later.
 """

@@ -1,4 +1,4 @@
-"""What is there when the torture is over: asked for through the service's public doors, and in the channel's books."""
+"""What is there when the torture is over: by the service's public interfaces, and in the channel's books."""
 
 from __future__ import annotations
 

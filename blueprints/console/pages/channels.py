@@ -11,7 +11,7 @@ from flask_wtf import FlaskForm
 from wtforms import BooleanField, HiddenField, SelectChoice, SelectField, StringField
 from wtforms.validators import DataRequired, Length
 
-from blueprints.console import access, labels, provider_form
+from blueprints.console import access, driver_form, labels
 from blueprints.console.columns import ENABLED_COLUMN, Column, channel_link
 from blueprints.console.filters import ENABLED, Filter, choices
 from blueprints.console.forms import (
@@ -33,7 +33,7 @@ from schemas.views import hundredths
 from services.channels import channel_setup
 from services.console import setup_lists
 from services.errors import N_, OperatorError
-from services.merchants import links, merchant_setup, versions
+from services.merchants import edit_conflicts, links, merchant_setup
 from services.security import audit, sandbox_guard
 
 CHANNEL = f"/<int(max={LARGEST_ID}):channel_id>"
@@ -148,8 +148,8 @@ def _drivers() -> list[dict[str, str]]:
 def _is_valid(form: ChannelForm, driver: str, present: dict[str, Any]) -> bool:
     """Whether all fields are valid, the driver's too; errors are shown at their fields."""
     is_valid = form.validate()
-    wrong = channel_setup.wrong_config(driver, present | provider_form.changed(form, driver, present))
-    return not (show_errors(form, provider_form.emptied(form, driver, present) | wrong) or not is_valid)
+    wrong = channel_setup.wrong_config(driver, present | driver_form.changed(form, driver, present))
+    return not (show_errors(form, driver_form.emptied(form, driver, present) | wrong) or not is_valid)
 
 
 @pages.route("/new", methods=["GET", "POST"])
@@ -159,7 +159,7 @@ def new() -> Any:
     driver = request.args.get("driver", "")
     if driver not in channel_setup.drivers():
         return render_template("console/channels/driver.html", drivers=_drivers())
-    form = provider_form.form_class(NewChannelForm, driver, {})(driver)
+    form = driver_form.form_class(NewChannelForm, driver, {})(driver)
     if not form.is_submitted():
         form.pay_method.data = list(registry.DRIVERS[driver].methods)
     elif _is_valid(form, driver, {}):
@@ -167,14 +167,14 @@ def new() -> Any:
             return _added(form, driver)
         except OperatorError as refusal:
             show_refusal(form, refusal)
-    rows = provider_form.rows(form, driver, {})
+    rows = driver_form.rows(form, driver, {})
     title = labels.name_of(labels.DRIVERS, driver)
     return form_page("console/channels/new.html", form, rows=rows, driver=driver, title=title)
 
 
 def _added(form: NewChannelForm, driver: str) -> Any:
-    given, facts = provider_form.changed(form, driver, {}), form.facts()
-    _, config = provider_form.changes(given, {})
+    given, facts = driver_form.changed(form, driver, {}), form.facts()
+    _, config = driver_form.changes(given, {})
     detail = audit.changes({}, {"driver": driver, **texts(form, ("category", *FIELDS)), **config})
     add = partial(channel_setup.add_channel, driver=driver, config=given, **facts)
     made = access.act("add channel", "channel", facts["name"], add, detail)
@@ -187,8 +187,8 @@ def show(channel_id: int) -> Any:
     """Show a channel and the form that changes it, or change it."""
     row = find_or_404(channel_setup.find_channel, channel_id)
     present = channel_setup.config_of(row)
-    form = provider_form.form_class(ChannelForm, row.driver, present)(
-        row.driver, data=_present(row) | {"mark": versions.version_of(row)}
+    form = driver_form.form_class(ChannelForm, row.driver, present)(
+        row.driver, data=_present(row) | {"mark": edit_conflicts.version_of(row)}
     )
     if form.is_submitted() and _is_valid(form, row.driver, present):
         try:
@@ -199,7 +199,7 @@ def show(channel_id: int) -> Any:
         "console/channels/channel.html",
         form,
         channel=row,
-        rows=provider_form.rows(form, row.driver, present),
+        rows=driver_form.rows(form, row.driver, present),
         title=labels.name_of(labels.DRIVERS, row.driver),
         warning=gettext(ONLY_IN_DEMO) if sandbox_guard.is_barred(row) else "",
         category=labels.name_of(labels.CATEGORIES, row.category),
@@ -208,9 +208,9 @@ def show(channel_id: int) -> Any:
 
 
 def _changed(row: Channel, form: ChannelForm, present: dict[str, Any]) -> Any:
-    given, facts = provider_form.changed(form, row.driver, present), form.facts()
+    given, facts = driver_form.changed(form, row.driver, present), form.facts()
     before = ChannelForm(row.driver, formdata=None, data=_present(row))
-    old, new = provider_form.changes(given, present)
+    old, new = driver_form.changes(given, present)
     detail = audit.changes(texts(before, FIELDS) | old, texts(form, FIELDS) | new)
     if detail:
         same = bool(form.same_account.data)

@@ -34,7 +34,7 @@ from services.channels import channel_setup
 from services.console import setup_lists
 from services.errors import OperatorError
 from services.ledger import accounts
-from services.merchants import links, merchant_setup, versions
+from services.merchants import edit_conflicts, links, merchant_setup
 from services.security import audit, masking, vault
 
 LONGEST_KEEP = 720  # hours
@@ -151,7 +151,7 @@ def _added(form: NewMerchantForm) -> str:
 def show(key: str) -> Any:
     """Show a merchant and the form that changes it, or change it."""
     row = find_or_404(merchant_setup.find_merchant, key)
-    form = MerchantForm(data=_visible(row) | {"mark": versions.version_of(row)})
+    form = MerchantForm(data=_visible(row) | {"mark": edit_conflicts.version_of(row)})
     return accepted(form, lambda: _changed(row, form)) or _page(row, form)
 
 

@@ -17,8 +17,8 @@ from blueprints.console.filters import MERCHANT
 from blueprints.console.forms import accepted, find_or_404, form_page, row_id
 from blueprints.console.list_page import ListPage
 from blueprints.console.pages.merchants import pages as merchant_pages
-from models.tables.account import PayoutAccount
 from models.tables.merchant import Merchant
+from models.tables.payout_account import PayoutAccount
 from services.console import setup_lists
 from services.merchants import merchant_setup
 from services.security import masking

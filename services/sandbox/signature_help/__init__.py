@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from models.tables.merchant import Merchant
-from schemas.contract import AUTH, NONCE
+from schemas.signature_fields import AUTH, NONCE
 from schemas.strict_json import Malformed
 from services.errors import N_
 from services.sandbox import seeding

@@ -9,8 +9,8 @@ from models.db.base import database
 from models.tables.operator import AuditEntry
 from models.tables.order import History, Order
 from models.tables.outbox import Callback
+from tests.all_interfaces import LISTS
 from tests.blueprints.console.acting import Desk, flashed
-from tests.doors import LISTS
 from tests.services import walks
 from tests.support import CARD, PERSON
 from tests.turns import writer_held_up

@@ -9,8 +9,8 @@ from jsonschema import Draft202012Validator
 from openapi_spec_validator import validate
 
 import settings
-from blueprints.api.operations import LEFT_OUT
-from schemas.meanings import PERCENT, YUAN
+from blueprints.openapi.operations import LEFT_OUT
+from schemas.field_descriptions import PERCENT, YUAN
 from services.callbacks import test_callback
 from services.errors import ERRORS
 from services.merchants import merchant_setup

@@ -13,7 +13,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from blueprints.api.operations import OPERATIONS
+from blueprints.openapi.operations import OPERATIONS
 from services.callbacks import delivery
 from services.platform import heartbeats
 from tests.support import signature, signed

@@ -1,4 +1,4 @@
-"""The sandbox's two doors: telling it what becomes of an order, and the inbox that shows a merchant's callbacks."""
+"""The two tools of the sandbox: telling it what becomes of an order, and the inbox that shows callbacks."""
 
 import json
 from datetime import UTC, datetime

@@ -15,7 +15,7 @@ from models.queries import search
 from services.console import privacy
 from services.sandbox import seeding
 from services.security import replay
-from tests import doors
+from tests import all_interfaces
 from tests.plans import Heard, in_short, in_triggers, plan, told
 from tests.services import walks
 from tests.support import completed, free_port
@@ -39,7 +39,7 @@ READS_EVERYTHING = {
 }
 # Or none but for one merchant by its key.
 NO_QUERY = {("merchant", "test-callback"), ("serve",), ("demo-curl",), ("run",), ("shell",), ("routes",)}
-NO_QUERY |= {("scenario", "run"), ("scenario", "record")}  # they go through a demo's doors
+NO_QUERY |= {("scenario", "run"), ("scenario", "record")}  # they call a demo's HTTP interface
 
 
 @pytest.fixture
@@ -90,11 +90,11 @@ def asked(app):
 
 def test_requests_read_nothing_that_grows(raw, app, api, other, http, flask, asked):
     with Heard() as heard:
-        doors.create_orders_of_all_kinds(api)
-        doors.be_refused(api, other, flask)
-        doors.open_all_pages(api, http)
-        doors.list_by_every_filter(api)
-    doors.use_the_simulator(api, http)  # the demo's own: nobody has months of orders there
+        all_interfaces.create_orders_of_all_kinds(api)
+        all_interfaces.be_refused(api, other, flask)
+        all_interfaces.open_all_pages(api, http)
+        all_interfaces.list_by_every_filter(api)
+    all_interfaces.use_the_simulator(api, http)  # the demo's own: nobody has months of orders there
     assert asked | {"pages.static"} == {rule.endpoint for rule in app.url_map.iter_rules()}
     nothing(told(raw, heard.statements))
 
@@ -106,13 +106,13 @@ def test_the_console_s_lists_read_nothing_that_grows(raw, app, api, flask):
         completed(api)
         api.notice(api.buy().data["order_no"], 9_900)
     with Heard() as heard:
-        doors.look_through_all_lists(app.test_client())
+        all_interfaces.look_through_all_lists(app.test_client())
     nothing(told(raw, heard.statements))
 
 
 def test_a_short_or_frequent_part_of_a_number_is_sought_among_the_merchant_s_own(raw, api):
     with Heard() as heard:
-        doors.list_by_every_filter(api, (SHORT, FREQUENT))
+        all_interfaces.list_by_every_filter(api, (SHORT, FREQUENT))
     nothing(told(raw, heard.statements))
     reads = [line for sql, values in heard.statements.items() if " LIKE " in sql for line in plan(raw, sql, values)]
     assert all("merchant_id=?" in line for line in reads)
@@ -121,7 +121,7 @@ def test_a_short_or_frequent_part_of_a_number_is_sought_among_the_merchant_s_own
 def test_a_rare_part_of_a_number_is_looked_up_by_what_the_index_names(raw, api):
     api.buy(merchant_order_no="not indexed yet")
     with Heard() as heard:
-        doors.list_by_every_filter(api, (RARE,))
+        all_interfaces.list_by_every_filter(api, (RARE,))
     sought = {sql: plan(raw, sql, values) for sql, values in heard.statements.items() if " LIKE " in sql}
     assert any("MATCH" in sql for sql in heard.statements)
     nothing([in_short(sql, lines) for sql, lines in sought.items() if not any("rowid" in line for line in lines)])
@@ -166,7 +166,7 @@ def test_commands_read_nothing_that_grows(raw, app, api, flask, flask_json):
         flask(*arguments, **typed)
 
     with Heard() as heard:
-        doors.give_every_command(run, api, flask_json)
+        all_interfaces.give_every_command(run, api, flask_json)
     assert ran | READS_EVERYTHING | NO_QUERY >= set(commands_of(app.cli))
     nothing(told(raw, heard.statements))
 

@@ -9,7 +9,7 @@ from models.tables.maintenance import ErasureDelayed
 from models.tables.operator import AuditEntry
 from models.tables.order import Order
 from services.console import privacy
-from tests.doors import GATEWAY_A
+from tests.all_interfaces import GATEWAY_A
 from tests.support import CARD, PERSON, DemoService, until
 
 DAY = 86_400

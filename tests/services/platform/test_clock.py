@@ -11,7 +11,7 @@ from models.tables.order import Order
 from models.tables.outbox import Callback
 from models.tables.replay import IdempotencyKey
 from runtime import current
-from services import jobs
+from services import job_table
 from services.callbacks import delivery
 from services.orders import due as reconciliation
 from services.platform import clock as service_clock
@@ -125,7 +125,7 @@ def test_a_key_whose_request_died_is_not_held_to_be_running_for_longer(app, api)
 
 @contextmanager
 def _jobs():
-    stop = jobs.start(current().settings)
+    stop = job_table.start(current().settings)
     yield
     stop()
 

@@ -7,7 +7,7 @@ import pytest
 from models.db import writer
 from models.db.writer import after_commit, transaction
 from runtime import current
-from services import jobs
+from services import job_table
 from services.callbacks import outbox
 from tests.support import until
 
@@ -27,7 +27,7 @@ def test_a_commit_that_wakes_the_sweep_while_the_jobs_are_stopped_holds_nothing_
     writing = threading.Thread(target=write, daemon=True)
     writing.start()
     assert begun.wait(20)
-    stop = jobs.start(current().settings)
+    stop = job_table.start(current().settings)
     stopping = threading.Thread(target=stop, daemon=True)
     until(lambda: writer._writer()._queue.qsize())  # a job waits for its turn to write
     stopping.start()

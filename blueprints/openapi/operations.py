@@ -7,12 +7,11 @@ from typing import Any
 
 from marshmallow import Schema, fields
 
-from schemas import responses
-from schemas.buy import BuyOrder
-from schemas.contract import AUTH, OptionalAuth, signed
+from schemas import openapi_responses
+from schemas.new_order import BuyOrder, GatewayASellOrder, SellOrder
 from schemas.queries import ChannelListQuery, OrderDetailQuery, OrderListQuery
 from schemas.regions import CityQuery, DistrictQuery
-from schemas.sell import GatewayASellOrder, SellOrder
+from schemas.signature_fields import AUTH, OptionalAuth, signed
 from schemas.views import OrderView
 from services.errors import Code
 
@@ -90,7 +89,7 @@ OPERATIONS = (
         },
         takes=("Idempotency-Key",),
         sends=("Idempotency-Replayed",),
-        data=(fields.Nested(responses.CreatedBuyOrder), fields.Nested(responses.CreatedSellOrder)),
+        data=(fields.Nested(openapi_responses.CreatedBuyOrder), fields.Nested(openapi_responses.CreatedSellOrder)),
         time=True,
     ),
     Operation(
@@ -109,7 +108,7 @@ OPERATIONS = (
         SIGNED,
         method="post",
         body={signed(OrderListQuery): ("page", "limit", "status")},
-        data=(fields.Nested(responses.OrderPage),),
+        data=(fields.Nested(openapi_responses.OrderPage),),
     ),
     Operation(
         "getPayChannels",
@@ -120,13 +119,13 @@ OPERATIONS = (
         body={OptionalAuth: AUTH},
         body_required=False,
         query=(ChannelListQuery, OptionalAuth),
-        data=(fields.Nested(responses.ChannelList),),
+        data=(fields.Nested(openapi_responses.ChannelList),),
     ),
     Operation(
         "regionData",
         "regions.region_data",
         REGIONS,
-        data=(fields.Dict(values=fields.Nested(responses.Province), metadata={"examples": [_A_TREE]}),),
+        data=(fields.Dict(values=fields.Nested(openapi_responses.Province), metadata={"examples": [_A_TREE]}),),
         takes=("If-None-Match",),
         sends=REGION,
         others=((304, ""),),
@@ -135,7 +134,7 @@ OPERATIONS = (
         "provinceList",
         "regions.province_list",
         REGIONS,
-        data=(fields.List(fields.Nested(responses.Region)),),
+        data=(fields.List(fields.Nested(openapi_responses.Region)),),
         takes=("If-None-Match",),
         sends=REGION,
         others=((304, ""),),
@@ -146,7 +145,7 @@ OPERATIONS = (
         REGIONS,
         (Code.REGION_NOT_FOUND, Code.INVALID_FIELDS),
         query=(CityQuery,),
-        data=(fields.List(fields.Nested(responses.Region)),),
+        data=(fields.List(fields.Nested(openapi_responses.Region)),),
         takes=("If-None-Match",),
         sends=REGION,
         others=((304, ""),),
@@ -157,7 +156,7 @@ OPERATIONS = (
         REGIONS,
         (Code.REGION_NOT_FOUND, Code.INVALID_FIELDS),
         query=(DistrictQuery,),
-        data=(fields.List(fields.Nested(responses.Region)),),
+        data=(fields.List(fields.Nested(openapi_responses.Region)),),
         takes=("If-None-Match",),
         sends=REGION,
         others=((304, ""),),
@@ -177,7 +176,7 @@ OPERATIONS = (
         (Code.ORDER_NOT_FOUND,),
         query_texts=("order_no",),
         sends=PAGE,
-        data=(fields.Nested(responses.PaymentState),),
+        data=(fields.Nested(openapi_responses.PaymentState),),
     ),
     Operation(
         "paymentOpened",
@@ -218,8 +217,8 @@ OPERATIONS = (
         method="post",
         others=NOTICE,
     ),
-    Operation("health", "health.healthz", SERVICE, data=(fields.Nested(responses.Health),)),
-    Operation("ready", "health.readyz", SERVICE, data=(fields.Nested(responses.Readiness),)),
+    Operation("health", "health.healthz", SERVICE, data=(fields.Nested(openapi_responses.Health),)),
+    Operation("ready", "health.readyz", SERVICE, data=(fields.Nested(openapi_responses.Readiness),)),
     Operation("metrics", "watching.numbers", SERVICE, (Code.PATH_NOT_FOUND,), others=((200, TEXT),)),
     Operation("openapi", "docs.openapi", SERVICE, sends=("Access-Control-Allow-Origin",), others=((200, JSON),)),
     Operation("reference", "docs.reference", SERVICE, sends=PAGE, others=((200, HTML),)),

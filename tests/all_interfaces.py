@@ -1,4 +1,4 @@
-"""Walks through the service's doors, for tests that look at all that it does."""
+"""Uses all interfaces of the service, for tests that look at everything it does."""
 
 import itertools
 import json

@@ -1,18 +1,49 @@
-"""Which schema a new order is checked by, and its channel's limits; all errors are reported at once."""
+"""The request createOrder: its fields by order type and channel category, and the channel's limits (docs/orders.md)."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 from typing import Any
 
-from marshmallow import EXCLUDE, Schema, ValidationError
+from marshmallow import EXCLUDE, Schema, ValidationError, validate
 
-from models.tables.channel import Channel
+from models.db.base import LARGEST_ID
+from models.tables.channel import PAY_METHODS, Channel
 from models.tables.order import BUY, SELL
-from schemas.buy import BuyOrder, NewOrder
-from schemas.sell import SELL_SCHEMAS
+from schemas.fields import Request, Text, Whole, Yuan
+from schemas.gateway_a import GatewayAFields
 from schemas.views import hundredths
 
+
+class NewOrder(Request):
+    """The common fields of buy and sell orders. `cny_amount` loads as integer fen."""
+
+    order_type = Whole(1, 2, required=True)
+    cny_amount = Yuan(required=True)
+    paychannel_id = Whole(1, LARGEST_ID, required=True)
+    paychannel_paymethod = Text(required=True, validate=validate.OneOf(PAY_METHODS))
+    merchant_order_no = Text(validate=validate.Length(max=255))
+
+
+class BuyOrder(NewOrder):
+    """A deposit."""
+
+    order_type = Whole(BUY, BUY, required=True)
+
+    customer_name = Text(validate=validate.Length(max=100))
+
+
+class SellOrder(NewOrder):
+    """A withdrawal through gateway_b or gateway_c: the base parameters only."""
+
+    order_type = Whole(SELL, SELL, required=True)
+
+
+class GatewayASellOrder(SellOrder, GatewayAFields):
+    """A withdrawal through gateway_a."""
+
+
+SELL_SCHEMAS = {"gateway_a": GatewayASellOrder(), "gateway_b": SellOrder(), "gateway_c": SellOrder()}
 _buy, _shared = BuyOrder(), NewOrder(unknown=EXCLUDE)
 
 

@@ -10,15 +10,12 @@ from apispec.ext.marshmallow import MarshmallowPlugin
 from apispec.ext.marshmallow.openapi import OpenAPIConverter
 from marshmallow import Schema, fields, validate
 
+from schemas.field_descriptions import meaning_of
 from schemas.fields import MOST_FEN, NOT_BLANK, Request, Text, Whole, Yuan
 from schemas.gateway_a import DATED, LONG_TERM, PersonalData, date
-from schemas.meanings import meaning_of
 from schemas.queries import BY, OrderDetailQuery
 from schemas.views import DecimalText, View
 
-AUTH = ("api_key", "timestamp", "nonce", "signature")  # what signs a request
-NONCE = r"[A-Za-z0-9_.-]{8,64}"
-LATEST = 10**12 - 1  # twelve digits
 CONTROL = r"\x00-\x1f\x7f-\x9f"
 PATTERNS = {
     Text: f"^[^{CONTROL}]*$",
@@ -46,25 +43,6 @@ RULES: dict[type[Schema], dict[str, Any]] = {
     },
     OrderDetailQuery: {"anyOf": [{"required": [name]} for name in BY]},
 }
-
-
-def auth_fields(required: bool) -> dict[str, Any]:
-    """The four parameters that sign a request (docs/signing.md)."""
-    return {
-        "api_key": Text(required=required),
-        "timestamp": Whole(0, LATEST, required=required),
-        "nonce": Text(required=required, validate=validate.Regexp(NONCE + r"\Z")),
-        "signature": Text(required=required, validate=validate.Regexp(r"[0-9a-f]{64}\Z")),
-    }
-
-
-OptionalAuth = Request.from_dict(auth_fields(required=False), name="OptionalAuth")
-OptionalAuth.__doc__ = "The four parameters that sign a request, here or in the query string."
-
-
-def signed(schema: type[Schema]) -> type[Schema]:
-    """The schema with the four parameters beside its own fields."""
-    return schema.from_dict(auth_fields(required=True), name=f"Signed{schema.__name__}")
 
 
 def _text_pattern(field: Text) -> str:

@@ -15,7 +15,7 @@ from services.ledger import scheduled_checks
 from services.orders import claims, due
 from services.platform import clock, cpu_affinity
 from services.platform.heartbeats import LONG
-from services.platform.jobs import Job, Scheduler
+from services.platform.scheduler import Job, Scheduler
 from services.platform.worker_pool import WorkerPool
 from services.sandbox import adjustable_clock, simulator
 from services.security import replay

@@ -1,4 +1,4 @@
-"""Marks of what is set up: a form carries the mark of what it showed, and overwrites nothing newer."""
+"""Protects forms against overwriting: each carries a hash of what it showed, and changes nothing newer."""
 
 from __future__ import annotations
 

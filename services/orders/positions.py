@@ -104,8 +104,9 @@ class Position:
 
     @property
     def is_unsized(self) -> bool:
-        """Whether the channel has reported a refund of this money without its amount."""
-        return any(each.code == Why.RETURNED_UNKNOWN for each in self.exceptions)
+        """Whether the books have a refund of this money of unknown amount, or one that an operator still has to settle."""
+        unknown = [each for each in self.exceptions if each.code == Why.RETURNED_UNKNOWN]
+        return any(each.is_open or not each.amount for each in unknown)
 
 
 def exceptions_of(order: Order) -> list[PaymentException]:

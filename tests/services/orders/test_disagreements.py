@@ -225,6 +225,22 @@ def test_a_refund_of_unknown_size_gets_its_amount_once_the_channel_names_it(api,
         assert about(story, order_no) == [("reversed", size, None)]
 
 
+def test_a_second_refund_of_unknown_size_is_an_exception_once_the_first_was_sized_and_settled(
+    api, flask, story, monkeypatch
+):
+    order_no = api.buy().data["order_no"]
+    api.notice(order_no, 10_000, reference="R-1")
+    unsized, left = Report(State.RETURNED, reference="R-1"), Report(State.PAID, 7_000, "R-1")
+    for report in (unsized, left):
+        monkeypatch.setattr(SandboxDriver, "query", lambda driver, payment, report=report: report)
+        flask("order", "ask", order_no)
+    flask("order", "settle", order_no, "--refund")
+    monkeypatch.setattr(SandboxDriver, "query", lambda driver, payment: unsized)
+    for _ in range(2):
+        flask("order", "ask", order_no)
+        assert about(story, order_no) == [("reversed", "30.00", "refund"), ("reversed", "0.00", None)]
+
+
 # --- 7: a refund of unknown size
 
 

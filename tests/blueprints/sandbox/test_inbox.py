@@ -32,25 +32,25 @@ def callbacks_of(service, order_no):
 
 
 @pytest.mark.parametrize(
-    ("answer", "status"),
+    ("answer", "statuses"),
     [
-        ("400", 400),
-        ("410", 410),
-        ("429", 429),
-        ("500", 500),
-        ("503", 503),
-        ("redirect", 302),
-        ("long_head", NO_STATUS),
-        ("hang_up", NO_STATUS),
+        ("400", {400}),
+        ("410", {410}),
+        ("429", {429}),
+        ("500", {500}),
+        ("503", {503}),
+        ("redirect", {302}),
+        ("long_head", {NO_STATUS}),
+        ("hang_up", {NO_STATUS, 444}),  # the head of the response may arrive before the connection is closed
     ],
 )
-def test_the_inbox_fails_once_as_it_was_told_and_takes_the_next_try(service, sandbox, answer, status):
+def test_the_inbox_fails_once_as_it_was_told_and_takes_the_next_try(service, sandbox, answer, statuses):
     assert sandbox("inbox/answers", answer=answer, times=1).data["times"] == 1
     order_no = completed(service.api)
     until(lambda: callbacks_of(service, order_no)["order.completed"]["attempts"] == 1)
     callback = callbacks_of(service, order_no)["order.completed"]
     shown = json.loads(service.flask("callback", "show", callback["id"], "--json").stdout)
-    assert shown["tries"][0]["status"] == status
+    assert shown["tries"][0]["status"] in statuses
     if answer == "410":
         assert callback["state"] == "dead"
         return

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -36,14 +35,12 @@ class _Step:
     at: int
 
 
-_lock = threading.Lock()
 _steps: Part[list[_Step]] = Part(list)
 
 
 def begin() -> None:
     """Forget what was done so far."""
-    with _lock:
-        _steps().clear()
+    _steps().clear()
 
 
 def count() -> int:
@@ -53,9 +50,8 @@ def count() -> int:
 
 def note(facts: dict[str, Any], order_no: str = "") -> None:
     """Keep a step, as scenarios have it but for the order's name."""
-    with _lock:
-        if len(_steps()) < MOST:
-            _steps().append(_Step(facts, order_no, business_clock.now()))
+    if len(_steps()) < MOST:
+        _steps().append(_Step(facts, order_no, business_clock.now()))
 
 
 def keeps(answer: dict[str, Any]) -> bool:
@@ -91,8 +87,7 @@ def seen_of(order: Order) -> dict[str, Any]:
 
 def scenario() -> dict[str, Any]:
     """All that was kept, as `flask scenario run` reads it; the time between steps is a move of the clock."""
-    with _lock:
-        kept = list(_steps())
+    kept = list(_steps())
     names: dict[str, str] = {}
     steps: list[dict[str, Any]] = []
     at = kept[0].at if kept else 0

@@ -18,12 +18,12 @@ from werkzeug.middleware.proxy_fix import ProxyFix
 
 import settings
 from blueprints import sandbox
-from blueprints.api import envelope, rate_limits
+from blueprints.api import envelope, metrics, rate_limits
 from blueprints.api.health import health
 from blueprints.api.merchant import merchant_api
-from blueprints.api.monitoring import Watched, WatchedRefusals, watching
 from blueprints.api.notices import notices
 from blueprints.api.regions import regions
+from blueprints.api.request_log import Watched, WatchedRefusals
 from blueprints.checkout.payment_page import pages
 from blueprints.console import Mounted
 from blueprints.openapi.pages import docs
@@ -39,7 +39,7 @@ from services.backups import after_restore
 from services.errors import OperatorError
 from services.platform import cpu_affinity, instance_lock
 from services.platform import rate_limits as proxy
-from services.platform.counters import counters
+from services.platform.counted_metrics import counters
 from services.sandbox import demo, seeding
 from services.security import sandbox_guard
 
@@ -68,7 +68,7 @@ def _entering(app: Flask, application: Any) -> Any:
 def register(app: Flask, api_prefix: str, demo: bool = True) -> None:
     """Put all that is served into an application, but for the console; the sandbox only in demo mode."""
     app.register_blueprint(merchant_api, url_prefix=api_prefix + str(merchant_api.url_prefix))
-    for blueprint in (regions, pages, notices, health, watching, docs):
+    for blueprint in (regions, pages, notices, health, metrics.blueprint, docs):
         app.register_blueprint(blueprint)
     if demo:
         sandbox.mount(app)

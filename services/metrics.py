@@ -1,4 +1,4 @@
-"""Metrics for Prometheus that the database and the machine know; those that are counted: platform/counters.py."""
+"""Metrics for Prometheus that are read from the database and the machine; the others: platform/counted_metrics.py."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from runtime import Part, current
 from services.backups import scheduled
 from services.ledger import scheduled_checks
 from services.platform import clock, heartbeats, storage_health
-from services.platform.counters import counters
+from services.platform.counted_metrics import counters
 
 log = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ from blueprints.openapi.operations import FORM, JSON, OPERATIONS, Operation
 from blueprints.openapi.responses import ELSEWHERE, FAILURE, HEADERS, failure, refusals, responses
 from blueprints.openapi.webhooks import webhooks
 from schemas.field_descriptions import meaning_of
-from schemas.openapi import ContractPlugin
+from schemas.openapi_converter import ContractPlugin
 from services.errors import ERRORS
 
 ABOUT = """\

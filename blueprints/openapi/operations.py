@@ -219,7 +219,7 @@ OPERATIONS = (
     ),
     Operation("health", "health.healthz", SERVICE, data=(fields.Nested(openapi_responses.Health),)),
     Operation("ready", "health.readyz", SERVICE, data=(fields.Nested(openapi_responses.Readiness),)),
-    Operation("metrics", "watching.numbers", SERVICE, (Code.PATH_NOT_FOUND,), others=((200, TEXT),)),
+    Operation("metrics", "metrics.show", SERVICE, (Code.PATH_NOT_FOUND,), others=((200, TEXT),)),
     Operation("openapi", "docs.openapi", SERVICE, sends=("Access-Control-Allow-Origin",), others=((200, JSON),)),
     Operation("reference", "docs.reference", SERVICE, sends=PAGE, others=((200, HTML),)),
 )

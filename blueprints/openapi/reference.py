@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from blueprints.openapi.operations import JSON
-from schemas.openapi import FILLED, PATTERNS
+from schemas.openapi_converter import FILLED, PATTERNS
 from schemas.signature_fields import AUTH
 
 TYPES = {"integer": "int", "number": "decimal", "string": "text", "array": "list", "boolean": "bool"}

@@ -18,7 +18,7 @@ from runtime import Part, current
 from services.channels.order_numbers import payout_number
 from services.errors import ApiError, Code
 from services.merchants import cache
-from services.platform.counters import counters
+from services.platform.counted_metrics import counters
 from services.security import sandbox_guard, vault
 
 log = logging.getLogger(__name__)

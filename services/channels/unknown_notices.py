@@ -14,7 +14,7 @@ from runtime import Part
 from schemas.views import hundredths
 from services.channels.calls import driver_of
 from services.channels.order_numbers import order_no_of
-from services.platform.counters import counters
+from services.platform.counted_metrics import counters
 from services.platform.rate_limits import Rate
 
 log = logging.getLogger(__name__)

@@ -7,18 +7,11 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from flask import Blueprint, Response, request
-
 from blueprints.openapi.operations import OPERATIONS
-from gateways.ip_addresses import address_of
-from runtime import current
-from services import metrics
-from services.errors import ApiError, Code
 from services.platform import logs
-from services.platform.counters import counters
+from services.platform.counted_metrics import counters
 
 log = logging.getLogger("access")
-watching = Blueprint("watching", __name__)
 
 ENDPOINT, CODE, MERCHANT = "orders.endpoint", "orders.code", "orders.merchant"  # what is known, in the environ
 SINCE = "server.since"  # in refusals of the server: when the request was received (monotonic)
@@ -81,17 +74,3 @@ def _say(environ: dict[str, Any], endpoint: str, status: int, code: int, seconds
         "address": environ.get("REMOTE_ADDR"),
     }
     log.info(" ".join(f"{name}={value}" for name, value in facts.items() if value is not None), extra=facts)
-
-
-def may_watch() -> bool:
-    """Whether `metrics_from` allows the caller."""
-    address = address_of(request.remote_addr or "")
-    return address is not None and any(address in network for network in current().settings.metrics_from)
-
-
-@watching.get("/metrics")
-def numbers() -> Response:
-    """All numbers, for Prometheus; nothing is here for whom `metrics_from` does not name."""
-    if not may_watch():
-        raise ApiError(Code.PATH_NOT_FOUND)
-    return Response(metrics.text(), content_type="text/plain; version=0.0.4; charset=utf-8")

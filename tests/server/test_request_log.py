@@ -6,7 +6,7 @@ import pytest
 import requests
 
 from blueprints.api import envelope
-from blueprints.api.monitoring import Watched, WatchedRefusals
+from blueprints.api.request_log import Watched, WatchedRefusals
 from services import metrics
 from services.platform import logs
 

@@ -1,0 +1,21 @@
+"""`/metrics`, for Prometheus."""
+
+from __future__ import annotations
+
+from flask import Blueprint, Response, request
+
+from gateways.ip_addresses import address_of
+from runtime import current
+from services import metrics
+from services.errors import ApiError, Code
+
+blueprint = Blueprint("metrics", __name__)
+
+
+@blueprint.get("/metrics")
+def show() -> Response:
+    """All metrics. To callers that `metrics_from` does not name, the path does not exist."""
+    address = address_of(request.remote_addr or "")
+    if address is None or not any(address in network for network in current().settings.metrics_from):
+        raise ApiError(Code.PATH_NOT_FOUND)
+    return Response(metrics.text(), content_type="text/plain; version=0.0.4; charset=utf-8")

@@ -72,10 +72,10 @@ def _replace(backup: Path, target: Path, chosen: Settings, verified: bool, step:
         check(copy)
         with _open(copy, chosen):
             orders, newest, missing = _looked_over(chosen, verified, step)
-        with _open(copy, chosen), database.atomic():
-            # In a backup of an older version the table is missing; the step that makes it then leaves it as it is.
-            database.create_tables([Restoration], safe=True)
-            after_restore.mark(_highest_ids(target))
+            with database.atomic():
+                # In a backup of an older version the table is missing; the step that makes it then leaves it as it is.
+                database.create_tables([Restoration], safe=True)
+                after_restore.mark(_highest_ids(target))
         files.fsync(copy)  # now, since it takes its time: a command that opens the database from here on is in the way
         kept = _put_aside(target)
         files.replace(copy, target)

@@ -70,6 +70,7 @@ class Reports(RuleBasedStateMachine):
         self.told: dict[str, Report] = {}
         self.returned: dict[str, int] = {}
         self.left: dict[str, int] = {}
+        self.went_back: set[str] = set()
         self.decided: set[str] = set()
         self.callback_ids: dict[tuple[str, str], str] = {}
         self.row_ids: dict[int, str] = {}
@@ -177,7 +178,7 @@ class Reports(RuleBasedStateMachine):
             return
         if late:
             self._pass(901)
-        if order_no not in self.returned or not self.returned[order_no]:
+        if order_no not in self.went_back:  # a channel takes no second payment under the number of one it sent back
             with self._if_there(order_no):
                 self.moves.pay(order_no, fen)
                 self.left[order_no] = fen
@@ -190,6 +191,7 @@ class Reports(RuleBasedStateMachine):
         if left and order_no in self.told:  # the service heard of the payment before
             fen = left // part
             self.left[order_no] = left - fen
+            self.went_back.add(order_no)
             self.moves.give_back(order_no, fen, left - fen)
             self._tell(order_no, telling)
 

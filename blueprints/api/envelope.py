@@ -6,7 +6,7 @@ import json
 import logging
 import threading
 from collections.abc import Callable
-from functools import cache, lru_cache
+from functools import cache
 from typing import Any
 
 from babel import Locale
@@ -50,7 +50,6 @@ def language() -> Locale:
     return _best_language(request.environ.get("HTTP_ACCEPT_LANGUAGE", "")[:MOST_LANGUAGES], current().settings.language)
 
 
-@lru_cache(maxsize=256)
 def _best_language(accept_language: str, own: str) -> Locale:
     accepted = parse_accept_header(accept_language, LanguageAccept)
     return LOCALES[accepted.best_match(sorted(LOCALES, key=lambda name: name != own)) or own]
@@ -58,7 +57,7 @@ def _best_language(accept_language: str, own: str) -> Locale:
 
 @cache
 def _translated(language: Locale, text: str) -> str:
-    """One of the service's own few texts; looking it up each time costs createOrder a tenth at 32 connections."""
+    """One of the service's own few texts; looking it up each time makes a page of orders a twentieth slower."""
     return gettext(text)
 
 

@@ -32,13 +32,6 @@ from runtime import Part, current
 
 log = logging.getLogger(__name__)
 
-PRAGMAS = {
-    "cache_size": -2_000,  # KiB: about all inner pages of the indexes, even of five million orders
-    # Keep the rollback data of savepoints in memory: as a file it costs createOrder 1.2x.
-    "temp_store": "memory",
-    # Pages that move from the log into the file at once. Many orders change the same pages: 1.1x at 32 connections.
-    "wal_autocheckpoint": 8_000,
-}
 LARGEST_GROUP = 64  # so that no caller waits more than a few milliseconds for others' work
 TRIES = 5  # of a transaction that conflicts with another connection's
 
@@ -110,10 +103,6 @@ class _Writer:
             self._thread = thread
 
     def _run(self) -> None:
-        if not database.is_shared:
-            with suppress(DatabaseError):  # if it can't be opened, the first transaction reports the error
-                for name, value in PRAGMAS.items():
-                    database.execute_sql(f"PRAGMA {name} = {value}")
         while (first := self._queue.get()) is not None:
             self._let_queue_grow()
             group: list[_Waiting | None] = [first]

@@ -113,12 +113,6 @@ class Orders(Browse):
         lows, highs = self._numbers((0, 0), None)[0] or {}, self._numbers(None, (2**62, 0))[1] or {}
         return sum(max(0, highs[merchant] - lows[merchant]) for merchant in merchants(self.wanted))
 
-    def read(self, ids: list[int]) -> list[Any]:
-        """Without what makes peewee's own way to an object slow: a file may have a million."""
-        names = [field.name for field in Order._meta.sorted_fields]
-        rows = Order.select().where(Order.id.in_(ids)).tuples()
-        return [Order.from_row(dict(zip(names, row, strict=True))) for row in rows]
-
     def rows(self, ids: list[int]) -> list[Any]:
         """With merchant and channel."""
         return name_owners(super().rows(ids))

@@ -93,7 +93,7 @@ def _insert(placed: list[_New]) -> list[Order]:
         latest[merchant] = seq + 1, now
         rows.append({**new.columns, "seq": seq + 1, "createtime": now, "updatetime": now})
     ids = Order.add_all(rows)
-    orders = [Order.from_row({"id": order_id, **row}) for order_id, row in zip(ids, rows, strict=True)]
+    orders = [Order(id=order_id, **row) for order_id, row in zip(ids, rows, strict=True)]
     for order in orders:
         if not order.is_buy:
             keep_apart(order)

@@ -15,12 +15,13 @@ from bench import bodies, flood, raw_orders
 from bench.context import Bench, Compared, spent
 from bench.load import Failed, Load
 from bench.processes import ROOT, WAITRESS_THREADS, Service, bare, copied
+from services.channels import bulkhead
 from settings import Settings
 
 CONNECTIONS = (8, 32, 1)
 BALANCE = "1000000000"  # yuan, so that no withdrawal is refused
 SHARE = 0.7  # of the rate over 32 connections
-SLOW_CONNECTIONS, SLOW_SECONDS = 64, 0.5
+SLOW_CONNECTIONS, SLOW_SECONDS = Settings.threads // bulkhead.SHARE, 0.5  # as many as may wait for one channel
 SLOW_ROUNDS_OF_ALL = 20  # orders per connection
 
 

@@ -82,7 +82,7 @@ ROWS = (
     Row("same-1", f"{ECHO} the service's server, 1 connection", None, against_echo("same", 1)),
     Row("raw", "createOrder, 32 connections / raw transactions of the same rows", 0.45, against_raw),
     _at_most("tail", "createOrder, 8 connections: p99 / p50", 3, tail),
-    Row("slow-channel", "createOrder on a channel of 500 ms, 64 connections / 128 a second", 0.80, slow_channel),
+    Row("slow-channel", "createOrder on a channel of 500 ms, 16 connections / 32 a second", 0.80, slow_channel),
     Row("busy-cores", "createOrder, 8 connections: every other core busy / idle", None, other_cores_busy),
     Row("withdrawals", "createOrder, 8 connections: withdrawals / deposits", None, withdrawals),
     Row("settling", "notices that settle an order / createOrder, 8 connections", None, settling),

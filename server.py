@@ -24,6 +24,7 @@ from itertools import chain
 from queue import SimpleQueue
 from typing import Any
 
+import uvloop
 from granian.constants import HTTPModes, Interfaces
 from granian.http import HTTP1Settings
 from granian.server.embed import Server as Granian
@@ -386,7 +387,7 @@ class Server:
         Returns:
             Whether everything was finished in time, and every response read.
         """
-        with asyncio.Runner() as runner:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             return runner.run(self._run(asked))
 
     async def _run(self, asked: threading.Event) -> bool:

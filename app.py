@@ -28,7 +28,7 @@ class Service(Flask):
     """A Flask application of synchronous functions."""
 
     def ensure_sync(self, func: Callable[..., Any]) -> Callable[..., Any]:
-        """The function as it is: Flask would look into several for each request, whether they are asynchronous."""
+        """Return the function as it is: Flask would check several for each request, whether they are asynchronous."""
         return func
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import resource
 import signal
 import socket
@@ -387,6 +388,8 @@ class Server:
         Returns:
             Whether everything was finished in time, and every response read.
         """
+        # libuv would start a thread of the kernel for reading files, which this loop never does.
+        os.environ.setdefault("UV_USE_IO_URING", "0")
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             return runner.run(self._run(asked))
 

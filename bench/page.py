@@ -50,7 +50,8 @@ def _machine(results: Results) -> str:
     on = results["machine"]
     rows = _steady(results)
     others = max((row["conditions"]["others"] for row in rows if "conditions" in row), default=None)
-    busy = "" if others is None else f" Other processes used at most {others:.0%} of all cores during a row."
+    share = "" if others is None else "under 1%" if others < 0.01 else f"at most {others:.0%}"
+    busy = share and f" In the rows measured since it is recorded, other processes used {share} of all cores."
     return (
         f"{on['cores']} cores ({on['cpu']}), Python {on['python']}, SQLite {on['sqlite']}, {_days(rows)}; "
         f"wrk ran on the same machine.{busy}"

@@ -1,4 +1,4 @@
-"""How the schemas stand in the OpenAPI document: their kinds of value, what is optional, what depends on what."""
+"""Converts marshmallow schemas to OpenAPI: field types, optional fields, dependencies between fields."""
 
 from __future__ import annotations
 
@@ -120,8 +120,8 @@ class Converter(OpenAPIConverter):
         return shape
 
 
-class ContractPlugin(MarshmallowPlugin):
-    """apispec's plugin, taught the contract's kinds of value."""
+class OpenApiPlugin(MarshmallowPlugin):
+    """apispec's plugin, for the field types of this project."""
 
     Converter = Converter
 

@@ -1,4 +1,4 @@
-"""The `data` of each answer, whole, as the OpenAPI document shows it: the views with what is added to them."""
+"""The whole `data` of each response, as the OpenAPI document shows it: the views with what is added to them."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ class View(Schema):
         self._plain = [(name, _plain(name, field)) for name, field in self.dump_fields.items()]
 
     def of(self, row: Any) -> dict[str, Any]:
-        """The view of one row; a fifth of the time of `dump`, and half of that of a page of orders."""
+        """Return the view of one row. A page of orders is 1.5 times as fast as with `dump`."""
         return {name: read(row) for name, read in self._plain}
 
 

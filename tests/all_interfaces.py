@@ -1,4 +1,4 @@
-"""Uses all interfaces of the service, for tests that look at everything it does."""
+"""Use every interface of the service, for tests that examine everything it does."""
 
 import itertools
 import json
@@ -72,7 +72,7 @@ def open_all_pages(api, http):
 
 
 def use_the_simulator(api, http):
-    """Every door of the demo's simulator; they read all that is under way."""
+    """Use every endpoint of the demo's simulator; they read all orders under way."""
     order_no = api.sell("3.00").data["order_no"]
     event = json.dumps({"type": "order.completed", "data": {"order_no": order_no}}).encode()
     assert http("POST", "/sandbox/inbox", event).status == 200

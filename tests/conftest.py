@@ -107,7 +107,7 @@ def seeded(seeded_demo: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def in_demo(request: pytest.FixtureRequest) -> bool:
-    """Does the test use the fixture `demo`?"""
+    """Whether the test uses the fixture `demo`."""
     return "demo" in request.fixturenames
 
 
@@ -151,7 +151,7 @@ def api(http: Any) -> Api:
 @pytest.fixture
 def other(http: Any) -> Api:
     """The merchant `other`."""
-    return Api(http, "other")
+    return (DemoApi if current().settings.demo else Api)(http, "other")
 
 
 @pytest.fixture

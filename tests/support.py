@@ -34,9 +34,11 @@ from standardwebhooks import Webhook, WebhookVerificationError
 from werkzeug import Request, Response
 
 from app import create_app
+from gateways.sandbox.driver import SandboxDriver
+from gateways.sandbox.simulator import books
 from models.tables.order import Order
 from services.channels.calls import driver_of
-from services.sandbox import simulator
+from services.orders import due
 from tests import contract, databases
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -169,10 +171,20 @@ class Api:
     def status(self, order_no: str) -> str:
         return self.detail(order_no=order_no).data["status"]
 
-    def play(self, order_no: str, outcome: str) -> None:
-        """Have the upstream of the driver `trial` do `outcome` with an order of the application in this process."""
-        order = Order.get(Order.order_no == order_no)
-        simulator.play(order, driver_of(order.channel), outcome)  # type: ignore[arg-type]
+    def play(self, order_no: str, outcome: str) -> Answer | None:
+        """Have the upstream of the driver `trial` do `outcome` with an order of the application in this process.
+
+        Returns: the service's response to the last notice, if one was sent.
+        """
+        order, answer = Order.get(Order.order_no == order_no), None
+        driver = driver_of(order.channel)
+        assert isinstance(driver, SandboxDriver)
+        if order.is_buy and outcome == "late":
+            due.expire(order)
+        books().tell(order_no, order.amount, outcome)
+        for each in driver.notices(order_no) if order.is_buy else ():
+            answer = self.send("POST", f"/addons/paychannel/notify/{order_no}", each.body, dict(each.headers))
+        return answer
 
     def notice(self, order_no: str, amount: int, *, to: str = "", **more: Any) -> Answer:
         """The sandbox's notice about one order, sent to the address of that order (or of another)."""
@@ -184,7 +196,7 @@ class DemoApi(Api):
     """A merchant's client of a demo."""
 
     def play(self, order_no: str, outcome: str) -> Answer:
-        """Tell the sandbox what becomes of an order."""
+        """Tell the sandbox the outcome of an order."""
         headers = {"Content-Type": "application/x-www-form-urlencoded"}
         return self.send("POST", "/sandbox/pay", f"order_no={order_no}&outcome={outcome}".encode(), headers)
 

@@ -14,7 +14,7 @@ blueprint = Blueprint("metrics", __name__)
 
 @blueprint.get("/metrics")
 def show() -> Response:
-    """All metrics. To callers that `metrics_from` does not name, the path does not exist."""
+    """Return all metrics. Callers outside `metrics_from` get 404."""
     address = address_of(request.remote_addr or "")
     if address is None or not any(address in network for network in current().settings.metrics_from):
         raise ApiError(Code.PATH_NOT_FOUND)

@@ -16,7 +16,7 @@ from blueprints.openapi.operations import FORM, JSON, OPERATIONS, Operation
 from blueprints.openapi.responses import ELSEWHERE, FAILURE, HEADERS, failure, refusals, responses
 from blueprints.openapi.webhooks import webhooks
 from schemas.field_descriptions import meaning_of
-from schemas.openapi_converter import ContractPlugin
+from schemas.openapi_converter import OpenApiPlugin
 from services.errors import ERRORS
 
 ABOUT = """\
@@ -63,7 +63,7 @@ class _Document:
     """One app's document while it is put together."""
 
     def __init__(self, site_url: str) -> None:
-        self.plugin = ContractPlugin()
+        self.plugin = OpenApiPlugin()
         self.spec = APISpec(
             "Merchant order service",
             settings.VERSION,

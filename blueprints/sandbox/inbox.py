@@ -21,7 +21,7 @@ from services.sandbox import recording, simulator
 from services.sandbox.inbox import LONG_HEAD, SLOW, Behaviour, inbox
 from services.sandbox.seeding import INBOX
 
-NO_ANSWER = 444  # the server hangs up instead
+NO_ANSWER = 444  # the server breaks off its response
 LABELS = {
     "200": N_("200, thank you"),
     "400": N_("400, bad request"),
@@ -32,7 +32,7 @@ LABELS = {
     "redirect": N_("302, a redirect"),
     "slow": N_("200, but only after some seconds"),
     "long_head": N_("200 with a head of 40 KiB"),
-    "hang_up": N_("no answer: the connection is closed"),
+    "hang_up": N_("the response breaks off"),
 }
 
 

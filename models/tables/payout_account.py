@@ -1,4 +1,4 @@
-"""Receiving accounts: where withdrawals are paid to. A correction is a new row."""
+"""Payout accounts: where withdrawals are paid to. A correction is a new row."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Protects forms against overwriting: each carries a hash of what it showed, and changes nothing newer."""
+"""Detects edit conflicts: a form has a hash of the row it showed, and is refused if the row changed since."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ class Position:
 
     @property
     def is_unsized(self) -> bool:
-        """Whether the channel reported a refund of unknown amount, and it is open or was settled without an amount."""
+        """Whether an exception about a refund of unknown amount is open, or was settled without an amount."""
         unknown = [each for each in self.exceptions if each.code == Why.RETURNED_UNKNOWN]
         return any(each.is_open or not each.amount for each in unknown)
 

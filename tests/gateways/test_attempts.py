@@ -31,7 +31,7 @@ def platform(web_server):
 
 @pytest.fixture
 def backup(app, instance, tmp_path):
-    """`backup()` makes a backup of the demo content as it is now."""
+    """`backup()` makes a backup of the database as it is now."""
     return lambda: Backup(instance, tmp_path)
 
 

@@ -18,7 +18,7 @@ from services.security import sessions
 from tests.blueprints.console.setting_up.filling import Page
 from tests.support import ROOT
 
-# Which the service itself knows, its simulator and the work of people; and the one of the tests.
+# The simulator, the manual driver, and the tests' own driver.
 HERE = ("sandbox", "manual", "trial")
 ELSEWHERE = [name for name in registry.DRIVERS if name not in HERE]
 FOLDERS = ("blueprints", "cli", "models", "schemas", "services")

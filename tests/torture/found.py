@@ -1,4 +1,4 @@
-"""What is there when the torture is over: by the service's public interfaces, and in the channel's books."""
+"""The state after the torture: by the service's public interfaces, and in the channel's books."""
 
 from __future__ import annotations
 

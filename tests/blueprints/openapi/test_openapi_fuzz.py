@@ -73,7 +73,7 @@ def known(fields, there, number):
 
 
 def sign(case):
-    """Sign what was made up, so that it gets past the door."""
+    """Sign the generated request, so that it passes authentication."""
     if not case.path.startswith("/merchant/"):
         return
     endpoint = case.path.rsplit("/", 1)[-1]

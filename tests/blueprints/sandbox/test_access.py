@@ -1,4 +1,4 @@
-"""The two tools of the sandbox: telling it what becomes of an order, and the inbox that shows callbacks."""
+"""The sandbox's two tools: choosing an order's outcome, and the inbox that shows callbacks."""
 
 import json
 from datetime import UTC, datetime

@@ -257,7 +257,7 @@ def test_damage_that_shows_later_is_50300_and_said(instance, api, http):
 
 @pytest.fixture
 def small_disk(seeded, tmp_path):
-    """A real file system of a few MiB with the demo content on it."""
+    """A real file system of a few MiB with the seeded content on it."""
     folder = tmp_path / "disk"
     folder.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(folder)]

@@ -94,7 +94,7 @@ def test_requests_read_nothing_that_grows(raw, app, api, other, http, flask, ask
         all_interfaces.be_refused(api, other, flask)
         all_interfaces.open_all_pages(api, http)
         all_interfaces.list_by_every_filter(api)
-    all_interfaces.use_the_simulator(api, http)  # the demo's own: nobody has months of orders there
+    all_interfaces.use_the_simulator(api, http)  # the demo's own: it never has months of orders
     assert asked | {"pages.static"} == {rule.endpoint for rule in app.url_map.iter_rules()}
     nothing(told(raw, heard.statements))
 

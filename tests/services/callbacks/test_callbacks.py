@@ -7,7 +7,6 @@ import time
 from datetime import datetime
 
 import pytest
-from peewee import DatabaseError
 from standardwebhooks import Webhook
 
 from tests.databases import raw
@@ -197,8 +196,7 @@ def test_a_status_never_changes_without_its_callback(instance, api, shop, due, b
     order_no = api.buy().data["order_no"]
     with raw(instance) as other:
         other.execute("ALTER TABLE callback RENAME TO away")
-    with pytest.raises(DatabaseError):
-        api.play(order_no, "success")
+    assert api.play(order_no, "success").status >= 500
     assert api.status(order_no) == "pending"
     assert balances() == (1_000_000, 0)
     with raw(instance) as other:

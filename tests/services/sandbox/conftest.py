@@ -1,8 +1,8 @@
-"""The sandbox is there in demo mode only."""
+"""The sandbox exists in demo mode only."""
 
 import pytest
 
 
 @pytest.fixture(autouse=True)
 def _in_demo_mode(demo):
-    """All of these tests."""
+    """Run all tests of this folder in demo mode."""

@@ -23,7 +23,7 @@ from blueprints.api.health import health
 from blueprints.api.merchant import merchant_api
 from blueprints.api.notices import notices
 from blueprints.api.regions import regions
-from blueprints.api.request_log import Watched, WatchedRefusals
+from blueprints.api.request_log import Logged, LoggedRefusals
 from blueprints.checkout.payment_page import pages
 from blueprints.console import Mounted
 from blueprints.openapi.pages import docs
@@ -48,8 +48,8 @@ log = logging.getLogger(__name__)
 BODY_LIMIT = 64 * 1024
 
 
-def _watched(application: Any, chosen: settings.Settings, kind: type[Watched] = Watched) -> Any:
-    """The WSGI application, watched, with the caller's address as the trusted proxies tell it."""
+def _logged(application: Any, chosen: settings.Settings, kind: type[Logged] = Logged) -> Any:
+    """The WSGI application with the request log, and the caller's address as the trusted proxies report it."""
     seen = kind(application, chosen.access_log)
     hops = chosen.trusted_proxies
     return ProxyFix(seen, x_for=hops, x_proto=hops) if hops else seen
@@ -82,7 +82,7 @@ def init(app: Flask, chosen: settings.Settings) -> None:
     app.config["BABEL_TRANSLATION_DIRECTORIES"] = str(settings.ROOT / "blueprints" / "translations")
     Babel(app, default_locale=chosen.language, locale_selector=envelope.language)
     served = rate_limits.ValidHosts(Mounted(app.wsgi_app), refusing=app.wsgi_app)
-    app.wsgi_app = _watched(served, chosen)  # type: ignore[method-assign]
+    app.wsgi_app = _logged(served, chosen)  # type: ignore[method-assign]
     envelope.init(app)
     rate_limits.init(app)
     register(app, chosen.api_prefix, chosen.demo)
@@ -119,7 +119,7 @@ def _serve_until_asked(app: Flask, chosen: settings.Settings, asked: threading.E
             threads=chosen.threads,
             waiting=chosen.waiting,
             body_limit=BODY_LIMIT,
-            plain=_entering(app, _watched(envelope.prepared(app), chosen, WatchedRefusals)),
+            plain=_entering(app, _logged(envelope.prepared(app), chosen, LoggedRefusals)),
             drain=current().bound(drain),
         )
     except OSError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
 Address = IPv4Address | IPv6Address
@@ -55,6 +56,12 @@ def network_of(text: str) -> Network:
     if isinstance(network, IPv6Network) and network.subnet_of(MAPPED):
         return IPv4Network((int(network.network_address) & 0xFFFFFFFF, network.prefixlen - MAPPED.prefixlen))
     return network
+
+
+def is_within(text: str | None, networks: Iterable[Network]) -> bool:
+    """Whether a text is an IP address in one of the networks."""
+    address = address_of(text or "")
+    return address is not None and any(address in network for network in networks)
 
 
 def is_public(text: str) -> bool:

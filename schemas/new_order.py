@@ -46,8 +46,8 @@ class GatewayASellOrder(SellOrder, GatewayAFields):
     """A withdrawal through gateway_a."""
 
 
-SELL_SCHEMAS = {"gateway_a": GatewayASellOrder(), "gateway_b": SellOrder(), "gateway_c": SellOrder()}
 _buy, _shared = BuyOrder(), NewOrder(unknown=EXCLUDE)
+_sell = {"gateway_a": GatewayASellOrder(), "gateway_b": SellOrder(), "gateway_c": SellOrder()}  # by category
 
 
 def _peek(name: str, payload: dict[str, Any]) -> int | None:
@@ -69,7 +69,7 @@ def _schema(payload: dict[str, Any], channel: Channel | None) -> Schema:
         return _buy
     if order_type is None or channel is None:
         return _shared  # nothing to judge the other fields by
-    return SELL_SCHEMAS[channel.category]
+    return _sell[channel.category]
 
 
 def _limits(wanted: dict[str, Any], channel: Channel, payout_methods: Collection[str]) -> dict[str, list[str]]:

@@ -14,7 +14,7 @@ from marshmallow import Schema, ValidationError
 from peewee import DatabaseError
 
 from blueprints.api.rate_limits import caller
-from gateways.ip_addresses import address_of
+from gateways.ip_addresses import is_within
 from models.tables.merchant import Merchant
 from runtime import Part, current
 from schemas.signature_fields import AUTH, NONCE
@@ -89,10 +89,7 @@ def _bad_signature(merchant: Merchant, text: str) -> ApiError:
 
 def _check_address(known: Known) -> None:
     """Refuse an address outside the merchant's allow list, if it has one. Raises ApiError ADDRESS_NOT_ALLOWED."""
-    if not known.networks:
-        return
-    address = address_of(request.remote_addr or "")
-    if address is None or not any(address in network for network in known.networks):
+    if known.networks and not is_within(request.remote_addr, known.networks):
         raise ApiError(Code.ADDRESS_NOT_ALLOWED)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from flask import Blueprint, Response, request
 
-from gateways.ip_addresses import address_of
+from gateways.ip_addresses import is_within
 from runtime import current
 from services import metrics
 from services.errors import ApiError, Code
@@ -15,7 +15,6 @@ blueprint = Blueprint("metrics", __name__)
 @blueprint.get("/metrics")
 def show() -> Response:
     """Return all metrics. Callers outside `metrics_from` get 404."""
-    address = address_of(request.remote_addr or "")
-    if address is None or not any(address in network for network in current().settings.metrics_from):
+    if not is_within(request.remote_addr, current().settings.metrics_from):
         raise ApiError(Code.PATH_NOT_FOUND)
     return Response(metrics.text(), content_type="text/plain; version=0.0.4; charset=utf-8")

@@ -27,8 +27,8 @@ def _endpoint(environ: dict[str, Any]) -> str:
     return NAMES.get((route, environ["REQUEST_METHOD"]), route)
 
 
-class Watched:
-    """The application, each of whose requests has an id and is counted.
+class Logged:
+    """An application whose requests have an id each and are counted and logged.
 
     The id stays the context's: a part of the answer that is made later, or an error on its way, is logged with it.
     """
@@ -37,9 +37,9 @@ class Watched:
         self._application, self._access_log = application, access_log
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
-        return self._watch(environ, start_response, logs.of(environ.get(GIVEN)), time.monotonic())
+        return self._run(environ, start_response, logs.of(environ.get(GIVEN)), time.monotonic())
 
-    def _watch(self, environ: dict[str, Any], start_response: Any, request_id: str, began: float) -> Iterable[bytes]:
+    def _run(self, environ: dict[str, Any], start_response: Any, request_id: str, began: float) -> Iterable[bytes]:
         logs.current.set(request_id)
 
         def start(status: str, headers: list[tuple[str, str]], *error: Any) -> Any:
@@ -54,12 +54,12 @@ class Watched:
         return self._application(environ, start)
 
 
-class WatchedRefusals(Watched):
-    """The application that gives the server's own refusals, watched as well."""
+class LoggedRefusals(Logged):
+    """The application that gives the server's own refusals, with their ids and counts."""
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         known = logs.current.get()  # of a request that the application failed to answer
-        return self._watch(environ, start_response, known or logs.of(environ.get(GIVEN)), environ[SINCE])
+        return self._run(environ, start_response, known or logs.of(environ.get(GIVEN)), environ[SINCE])
 
 
 def _say(environ: dict[str, Any], endpoint: str, status: int, code: int, seconds: float) -> None:

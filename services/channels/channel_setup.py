@@ -182,7 +182,7 @@ def set_channel(
     Args:
         same_account: what says whose account it is may change: the new values name the same one.
         merchants: the ids of those that may use it; None: as it is.
-        mark: `edit_conflicts.version_of` the channel as it was shown: a change made since is not overwritten.
+        mark: `edit_conflicts.version_of` the channel when it was shown; a later change is not overwritten.
 
     Raises:
         OperatorError: a value can't be used, the present account has open orders, or someone changed

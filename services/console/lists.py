@@ -93,12 +93,8 @@ class Browse:
 
     def rows(self, ids: list[int]) -> list[Any]:
         """The rows of these ids, in this order."""
-        by_id = {row.id: row for row in self.read(ids)}
+        by_id = {row.id: row for row in self.query().where(self.table.id.in_(ids))}
         return [by_id[each] for each in ids if each in by_id]
-
-    def read(self, ids: list[int]) -> list[Any]:
-        """The rows of these ids, in any order."""
-        return list(self.query().where(self.table.id.in_(ids)))
 
     def in_time(self, above: Key | None, below: Key | None) -> tuple[Key | None, Key | None]:
         """The bounds, narrowed to the range of time that is wanted; of keys of time and id."""

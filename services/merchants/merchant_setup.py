@@ -144,7 +144,7 @@ def set_merchant(
 
     Args:
         channels: the ids of all that it may use; None: as it is.
-        mark: `edit_conflicts.version_of` the merchant as it was shown: a change made since is not overwritten.
+        mark: `edit_conflicts.version_of` the merchant when it was shown; a later change is not overwritten.
 
     Raises:
         OperatorError: a value can't be used, or someone changed the merchant meanwhile.

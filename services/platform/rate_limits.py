@@ -8,7 +8,7 @@ import threading
 import time
 from ipaddress import ip_network
 
-from gateways.ip_addresses import address_of
+from gateways.ip_addresses import is_within
 from runtime import Part, current
 
 REMEMBERED = 50_000
@@ -87,8 +87,7 @@ def notice(address: str) -> None:
     """
     if current().settings.trusted_proxies or _forwarded().is_set():
         return
-    source = address_of(address)
-    if source is not None and any(source in network for network in NEAR):
+    if is_within(address, NEAR):
         _forwarded().set()
         log.warning("%s", warning())
 

@@ -6,7 +6,7 @@ import pytest
 import requests
 
 from blueprints.api import envelope
-from blueprints.api.request_log import Watched, WatchedRefusals
+from blueprints.api.request_log import Logged, LoggedRefusals
 from services import metrics
 from services.platform import logs
 
@@ -26,8 +26,8 @@ def _half():
 @pytest.fixture
 def url(app, serve):
     """The address of a server whose application fails outside of Flask."""
-    plain = WatchedRefusals(envelope.prepared(app), access_log=True)
-    return f"http://127.0.0.1:{serve(application=Watched(_failing, access_log=True), plain=plain)}"
+    plain = LoggedRefusals(envelope.prepared(app), access_log=True)
+    return f"http://127.0.0.1:{serve(application=Logged(_failing, access_log=True), plain=plain)}"
 
 
 @pytest.fixture

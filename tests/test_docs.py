@@ -1,4 +1,4 @@
-"""The documentation holds together: its links lead somewhere, and what can be counted is all there."""
+"""Links, index, settings and commands of the documentation are complete, and both languages are in step."""
 
 import dataclasses
 import re
@@ -15,6 +15,11 @@ PAGES = [
 ]
 OPERATING = (ROOT / "docs" / "operating.md").read_text("utf-8")
 CODE = re.compile(r"```.*?```", re.DOTALL)
+ZH = ROOT / "docs" / "zh"
+IN_BOTH_LANGUAGES = (
+    *("README", "quickstart", "integrating", "signing", "callbacks", "errors", "console"),
+    *("drivers", "epay", "wechatpay", "alipay"),
+)
 
 
 def _anchors(page):
@@ -23,12 +28,22 @@ def _anchors(page):
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_every_link_leads_somewhere(page):
+def _links(page):
+    """The links of a page to files of the repository: as written, the file, and the anchor."""
     links = re.findall(r"\]\(([^)\s]+)\)", CODE.sub("", page.read_text("utf-8")))
     for link in (link for link in links if not link.startswith("http")):
         path, _, anchor = link.partition("#")
-        target = (page.parent / path).resolve() if path else page
+        yield link, (page.parent / path).resolve() if path else page, anchor
+
+
+def _english(page):
+    """The English page of a Chinese one: docs/zh/README.md is the project's README."""
+    return ROOT / "README.md" if page.name == "README.md" else ROOT / "docs" / page.relative_to(ZH)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_link_leads_somewhere(page):
+    for link, target, anchor in _links(page):
         assert target.exists(), link
         assert not anchor or anchor in _anchors(target), link
 
@@ -50,7 +65,38 @@ def test_each_release_in_the_changelog_has_each_kind_once():
         assert len(kinds) == len(set(kinds)), release.splitlines()[0]
 
 
-def test_the_index_of_the_documentation_names_every_page():
-    index = (ROOT / "docs" / "README.md").read_text("utf-8")
-    pages = {page.name for page in PAGES if page.parent.name == "docs"} - {"README.md"}
-    assert {name for name in pages if f"]({name})" not in index} == set()
+def test_the_index_of_the_documentation_names_every_page_once():
+    index = ROOT / "docs" / "README.md"
+    listed = [target for _, target, _ in _links(index)]
+    assert len(listed) == len(set(listed))
+    pages = {page for page in PAGES if page.is_relative_to(index.parent) and not page.is_relative_to(ZH)}
+    assert pages - set(listed) == {index}
+
+
+@pytest.mark.parametrize("name", IN_BOTH_LANGUAGES)
+def test_a_page_has_the_same_headings_and_code_in_both_languages(name):
+    page = ZH / f"{name}.md"
+    if not page.exists():
+        pytest.skip("not translated yet")
+    chinese, english = page.read_text("utf-8"), _english(page).read_text("utf-8")
+    assert CODE.findall(chinese) == CODE.findall(english)
+    levels = [re.findall(r"^(#+) ", CODE.sub("", text), re.MULTILINE) for text in (chinese, english)]
+    assert levels[0] == levels[1]
+
+
+def test_every_chinese_page_is_compared_with_its_english_one():
+    assert {str(page.relative_to(ZH)) for page in ZH.rglob("*.md")} <= {f"{name}.md" for name in IN_BOTH_LANGUAGES}
+
+
+@pytest.mark.parametrize("page", sorted(ZH.rglob("*.md")), ids=lambda page: page.stem)
+def test_a_chinese_page_links_to_chinese_pages_and_to_its_own_english_one(page):
+    translated = {_english(each): each for each in ZH.rglob("*.md")}
+    wrong = [link for link, target, _ in _links(page) if target in translated and target != _english(page)]
+    assert wrong == []
+    assert any(target == _english(page) for _, target, _ in _links(page)), "link the English page in the first lines"
+
+
+def test_the_readme_links_the_chinese_one():
+    if not (ZH / "README.md").exists():
+        pytest.skip("not translated yet")
+    assert "(docs/zh/README.md)" in (ROOT / "README.md").read_text("utf-8").splitlines()[0]

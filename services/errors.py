@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from enum import IntEnum
+from enum import IntEnum, StrEnum
 from typing import Any
 
 N_ = str  # marks a text for translation where it is shown
@@ -62,6 +62,35 @@ ERRORS = {
     Code.CHANNEL_FAILED: N_("the channel refused the order or failed"),
     Code.SERVICE_UNAVAILABLE: N_("the service is unavailable for now"),
 }
+
+
+class Action(StrEnum):
+    """What a caller of createOrder does after an error: `x-action` in the OpenAPI document."""
+
+    SAME_KEY = "same-key"
+    NEW_KEY = "new-key"
+    NO_RETRY = "no-retry"
+
+
+ACTION_LABELS = {
+    Action.SAME_KEY: N_("Retry with the same key"),
+    Action.NEW_KEY: N_("Retry with a new key"),
+    Action.NO_RETRY: N_("Do not retry"),
+}
+
+# Codes that are not listed: Action.NO_RETRY, the same request fails again.
+_RETRIES = {
+    Code.INVALID_NONCE: Action.SAME_KEY,
+    Code.BODY_TIMEOUT: Action.SAME_KEY,
+    Code.INSUFFICIENT_BALANCE: Action.NEW_KEY,
+    Code.REQUEST_IN_PROGRESS: Action.SAME_KEY,
+    Code.NO_PAYOUT_ACCOUNT: Action.NEW_KEY,
+    Code.TOO_MANY_REQUESTS: Action.SAME_KEY,
+    Code.INTERNAL_ERROR: Action.SAME_KEY,
+    Code.CHANNEL_FAILED: Action.NEW_KEY,
+    Code.SERVICE_UNAVAILABLE: Action.SAME_KEY,
+}
+ACTIONS = {code: _RETRIES.get(code, Action.NO_RETRY) for code in ERRORS}
 
 # Seconds after which trying again makes sense, where nothing more is known.
 RETRY_AFTER = {Code.INTERNAL_ERROR: 5, Code.CHANNEL_FAILED: 5, Code.SERVICE_UNAVAILABLE: 1}

@@ -39,6 +39,9 @@ does an empty text. A field that is not named here is refused with 42200, and a 
 Beside its type a field has `x-unit`, the `x-range` of a decimal text, and in a request `x-error-codes`: what a bad
 value of it is refused with.
 
+Each code has an `x-action` in `components/examples`, for createOrder: `same-key` (retry with the same Idempotency-Key),
+`new-key` (retry with a new one) or `no-retry`.
+
 An unknown path answers 404 with code 40404, another method 405 with 40500, in the same envelope (`x-elsewhere`).
 """
 # The texts in the headers that a request may have; what no schema says of them.

@@ -10,7 +10,7 @@ from apispec.ext.marshmallow.openapi import OpenAPIConverter
 
 from blueprints.openapi.operations import JSON, Operation
 from schemas.openapi_responses import NoticeRefused
-from services.errors import ERRORS, RETRY_AFTER, Code
+from services.errors import ACTIONS, ERRORS, RETRY_AFTER, Code
 
 # Statuses that any request can meet, before a handler is reached or while it works.
 ANYWHERE = {400, 408, 413, 429, 500, 503}
@@ -73,9 +73,10 @@ def headers(*names: str) -> dict[str, Any]:
 
 
 def failure(code: int) -> dict[str, Any]:
-    """The example of a refusal."""
+    """The example of a refusal, with the action to take."""
     data = {"cny_amount": ["Must have at most two decimals."]} if code == 42200 else None
-    return {"summary": ERRORS[Code(code)], "value": {"code": code, "msg": ERRORS[Code(code)], "data": data}}
+    text = ERRORS[Code(code)]
+    return {"summary": text, "value": {"code": code, "msg": text, "data": data}, "x-action": ACTIONS[Code(code)].value}
 
 
 def _success(operation: Operation, converter: OpenAPIConverter) -> dict[str, Any]:

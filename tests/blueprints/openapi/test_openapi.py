@@ -12,7 +12,7 @@ import settings
 from blueprints.openapi.operations import LEFT_OUT
 from schemas.field_descriptions import PERCENT, YUAN
 from services.callbacks import test_callback
-from services.errors import ERRORS
+from services.errors import ACTIONS, ERRORS, Action
 from services.merchants import merchant_setup
 from tests.support import CARD, PERSON, Api, signed, through_flask
 
@@ -69,6 +69,14 @@ def test_it_has_the_addresses_of_this_installation(app):
 def test_every_code_is_documented(app):
     text = json.dumps(served(app))
     assert {code for code in ERRORS if not re.search(rf"\b{code}\b", text)} == set()
+
+
+def test_every_code_has_the_action_to_take(app):
+    shown = served(app)["components"]["examples"]
+    assert {int(code): each["x-action"] for code, each in shown.items()} == {code: ACTIONS[code] for code in ERRORS}
+    assert {each["x-action"] for each in shown.values()} == {*Action}
+    assert shown["42201"]["x-action"] == "no-retry"
+    assert shown["50201"]["x-action"] == "new-key"
 
 
 def parts(part, *path):

@@ -1,11 +1,12 @@
 # The README's commands. `make help` lists them.
 PYTHON ?= python3
 BIN := .venv/bin
+PIP_INSTALL := -m pip install --disable-pip-version-check --require-hashes -r
 PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal
 TRANSLATIONS := blueprints/translations/zh/LC_MESSAGES/messages.mo
 ORDERS ?= 1000
 
-.PHONY: help setup run test test-slow test-postgres test-all test-epay-platform torture check hooks bench bench-peers seed lock messages postgres audit
+.PHONY: help install setup run test test-slow test-postgres test-all test-epay-platform torture check hooks bench bench-peers seed lock messages postgres audit
 .DEFAULT_GOAL := help
 # Python keeps what it compiled: otherwise each process that the tests start would compile everything again.
 unexport PYTHONDONTWRITEBYTECODE
@@ -18,20 +19,29 @@ $(BIN)/python:
 	$(PYTHON) -m venv .venv
 
 .venv/.service: requirements.txt | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.txt
+	@echo "Installing the service's packages into .venv"
+	@$(BIN)/python $(PIP_INSTALL) requirements.txt
 	@touch $@
 
 .venv/.development: requirements-dev.txt | .venv/.service
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.txt
+	@echo "Installing the packages for tests and checks into .venv"
+	@$(BIN)/python $(PIP_INSTALL) requirements-dev.txt
 	@touch $@
 
 $(TRANSLATIONS): $(TRANSLATIONS:.mo=.po) | .venv/.service
-	$(BIN)/pybabel --quiet compile -d blueprints/translations
+	@echo "Compiling the translations"
+	@$(BIN)/pybabel --quiet compile -d blueprints/translations
 
-setup: .venv/.development $(TRANSLATIONS) ## Make .venv with everything, for development too.
+$(BIN)/orders: | $(BIN)/python
+	@ln -sf ../../cli/orders.sh $@
 
-run: .venv/.service $(TRANSLATIONS) ## Serve the seeded demo on 127.0.0.1:8000.
-	ORDERS_DEMO=1 exec $(BIN)/python app.py
+install: .venv/.service $(TRANSLATIONS) $(BIN)/orders ## Install the service and the command .venv/bin/orders, for production.
+
+setup: install .venv/.development ## Install the service, and the packages for tests and checks.
+
+run: install ## Serve the seeded demo on 127.0.0.1:8000.
+	@echo "Starting the demo"
+	@ORDERS_DEMO=1 exec $(BIN)/orders serve
 
 test: setup ## Run the fast tests: no process, no browser, no Postgres. Three to four minutes.
 	$(PYTEST) -m "not slow" --durations=10 --durations-min=3
@@ -65,14 +75,14 @@ bench: setup ## Measure against the yardsticks; needs wrk. BENCH=--quick tries i
 bench-peers: setup ## Measure create and list against other services, which are installed in instance/bench/peers.
 	$(BIN)/python -m bench --peers $(BENCH)
 
-postgres: .venv/.service ## Add the driver of Postgres to .venv.
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-postgres.txt
+postgres: install ## Add the Postgres driver to .venv.
+	@$(BIN)/python $(PIP_INSTALL) requirements-postgres.txt
 
-seed: .venv/.service $(TRANSLATIONS) ## Write instance/seed/orders.sqlite for testers, with ORDERS=1000 orders.
-	rm -rf instance/seed
-	ORDERS_DEMO=1 ORDERS_INSTANCE=instance/seed $(BIN)/flask seed --orders $(ORDERS)
-	@echo "instance/seed/orders.sqlite is ready (vault.key beside it opens its sealed columns). Serve it with:"
-	@echo "  ORDERS_DEMO=1 ORDERS_INSTANCE=instance/seed $(BIN)/python app.py"
+seed: install ## Write instance/seed/orders.sqlite for testers, with ORDERS=1000 orders.
+	@rm -rf instance/seed
+	@ORDERS_DEMO=1 ORDERS_INSTANCE=instance/seed $(BIN)/orders seed --orders $(ORDERS)
+	@echo "instance/seed/orders.sqlite is ready. vault.key, in the same folder, decrypts its secrets. Serve it with:"
+	@echo "  ORDERS_DEMO=1 ORDERS_INSTANCE=instance/seed $(BIN)/orders serve"
 
 messages: setup ## Bring the translations' catalogue up to date with the code.
 	$(BIN)/pybabel --quiet extract -F babel.cfg -k lazy_gettext --no-location -o .messages.pot .
@@ -81,7 +91,7 @@ messages: setup ## Bring the translations' catalogue up to date with the code.
 
 .audit/.ready: requirements-audit.txt
 	$(PYTHON) -m venv .audit
-	.audit/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-audit.txt
+	.audit/bin/python $(PIP_INSTALL) requirements-audit.txt
 	@touch $@
 
 audit: .audit/.ready ## Look all locked dependencies up among the known vulnerabilities.

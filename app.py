@@ -1,4 +1,7 @@
-"""The application: settings, database and commands. `python app.py` is `flask serve`."""
+"""The application: settings, database and commands.
+
+`python app.py COMMAND` is `orders COMMAND`; without a command it serves.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,10 @@ from dataclasses import replace
 from typing import Any
 
 from flask import Flask
-from flask.cli import FlaskGroup
 
 import cli
 import settings
+from cli.command_line import Orders
 from cli.output import ends_in_one_line
 from models import schema
 from models.db import sqlite
@@ -77,7 +80,7 @@ def build(runtime: Runtime) -> Flask:
         __name__, instance_path=str(chosen.instance), template_folder="blueprints/templates", static_folder=None
     )
     app.extensions["runtime"] = runtime
-    app.cli = cli.commands(serve="web:serve")
+    app.cli = cli.commands()
     if not cli.is_all_that_runs(sys.argv):
         import web
 
@@ -91,4 +94,4 @@ def create_app(chosen: settings.Settings | None = None) -> Flask:
 
 
 if __name__ == "__main__":
-    FlaskGroup(create_app=create_app).main(args=["serve", *sys.argv[1:]])
+    Orders(create_app).main(args=sys.argv[1:] or ["serve"], prog_name="orders")

@@ -10,6 +10,7 @@ import click
 from cli.lazy import LazyGroup
 
 COMMANDS = {
+    "to-do": "cli.to_do:to_do",
     "merchant": "cli.merchants:merchant",
     "account": "cli.merchants:account",
     "channel": "cli.channels:channel",
@@ -28,9 +29,9 @@ COMMANDS = {
 }
 
 
-def commands(**more: str) -> LazyGroup:
-    """Flask's own command line for an application; `more` are further commands, by name as `module:attribute`."""
-    return LazyGroup(lazy=COMMANDS | more)
+def commands() -> LazyGroup:
+    """Return all commands: these, and `serve`."""
+    return LazyGroup(lazy=COMMANDS | {"serve": "web:serve"})
 
 
 def is_all_that_runs(arguments: Sequence[str]) -> bool:
@@ -43,5 +44,5 @@ def is_all_that_runs(arguments: Sequence[str]) -> bool:
 
 
 def needs_no_database(arguments: Sequence[str]) -> bool:
-    """Whether it is `flask db restore`, which works without a usable database."""
+    """Whether it is `orders db restore`, which works without a usable database."""
     return ("db", "restore") in pairwise(arguments)

@@ -1,4 +1,4 @@
-"""`flask callback`: what merchants were told, every attempt, and telling them again."""
+"""`orders callback`: what merchants were told, every attempt, and telling them again."""
 
 from __future__ import annotations
 

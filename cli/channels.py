@@ -1,4 +1,4 @@
-"""`flask channel`: payment channels, their drivers' config, and who may use them."""
+"""`orders channel`: payment channels, their drivers' config, and who may use them."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def add(
     as_json: bool,
     **settings: Any,
 ) -> None:
-    """Add a channel; link merchants to it with `flask channel link`."""
+    """Add a channel; link merchants to it with `orders channel link`."""
     config, given = _config(pairs, config_file), given_of(settings)
     made = channel_setup.add_channel(category, driver, name, config=config, **given)
     show(_view(made), as_json, facts)

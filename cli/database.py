@@ -1,4 +1,4 @@
-"""`flask db` and `flask seed`: the database's schema, a copy of it, and demo content."""
+"""`orders db` and `orders seed`: the database's schema, a copy of it, and demo content."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def restore(backup: Path, yes: bool, unverified: bool) -> None:
     newest = f", the newest of {when(done.newest)}" if done.newest else ""
     click.echo(f"{chosen.database} has {done.orders} orders{newest}")
     if done.missing:
-        click.echo("it is of an older version: run `flask db migrate`, then `flask ledger verify`")
+        click.echo("it is of an older version: run `orders db migrate`, then `orders ledger verify`")
     _say_next_steps()
 
 

@@ -1,4 +1,4 @@
-"""`flask ledger`: balances, the proof that they are right, and corrections by hand."""
+"""`orders ledger`: balances, the proof that they are right, and corrections by hand."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from services.ledger import integrity, scheduled_checks
 from services.merchants import merchant_setup
 from services.sandbox import removal
 
-ledger = Commands("ledger", help="The double-entry ledger: balances, proof, corrections.")
+ledger = Commands("ledger", help="See balances, check the ledger, correct a balance.", aliases={"heads": "checkpoints"})
 
 
 @ledger.command("balances")
@@ -37,9 +37,9 @@ def balances(as_json: bool) -> None:
     show(books.balances(), as_json, tell)
 
 
-@ledger.command("heads")
+@ledger.command("checkpoints")
 @json_option
-def heads(as_json: bool) -> None:
+def checkpoints(as_json: bool) -> None:
     """Show how far each account's chain of entries goes. Keep the JSON elsewhere, for `verify --against`."""
 
     def tell(rows: list[dict[str, Any]]) -> None:

@@ -1,4 +1,4 @@
-"""`flask merchant` and `flask account`: who may call, and where withdrawals go."""
+"""`orders merchant` and `orders account`: who may call, and where withdrawals go."""
 
 from __future__ import annotations
 

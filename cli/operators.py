@@ -1,4 +1,4 @@
-"""`flask operator`: who may use the console."""
+"""`orders operator`: who may use the console."""
 
 from __future__ import annotations
 
@@ -79,4 +79,4 @@ def every(as_json: bool) -> None:
         }
         for row in operators.every()
     ]
-    show(views, as_json, lambda views: table(views, "no account: make one with `flask operator add NAME`"))
+    show(views, as_json, lambda views: table(views, "no account: make one with `orders operator add NAME`"))

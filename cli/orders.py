@@ -1,4 +1,4 @@
-"""`flask order`: see orders and their exceptions, and decide what only a person can."""
+"""`orders order`: see orders and their exceptions, and decide what only a person can."""
 
 from __future__ import annotations
 
@@ -18,7 +18,11 @@ from services.orders import exceptions as resolution
 from services.orders.reasons import reason_of
 from services.security import second_operator
 
-order = Commands("order", help="Orders, their exceptions, and what an operator decides.")
+order = Commands(
+    "order",
+    help="Orders: find, confirm, approve, resolve exceptions.",
+    aliases={"accept": "approve", "ask": "check", "settle": "resolve"},
+)
 TYPES = {"buy": BUY, "sell": SELL}
 
 
@@ -145,10 +149,10 @@ def _say(order_no: str) -> None:
     click.echo(f"order {order_no} is {timeline.find(order_no).status}")
 
 
-@order.command("ask")
+@order.command("check")
 @click.argument("order_no")
-def ask(order_no: str) -> None:
-    """Ask the channel about order ORDER_NO now. Its answer counts, whatever the order's state."""
+def check(order_no: str) -> None:
+    """Check the status of order ORDER_NO at its channel. The result is applied, whatever the order's status here."""
     found = timeline.find(order_no)
     for report in due.ask_now(found):
         amount = f" {hundredths(report.amount)}" if report.state is State.PAID else ""
@@ -162,10 +166,10 @@ def _tell_exceptions(found: Order) -> None:
         click.echo(f"exception {exception.id}: {reason_of(exception).text()} ({exception.kind})")
 
 
-@order.command("accept")
+@order.command("approve")
 @click.argument("order_no")
-def accept(order_no: str) -> None:
-    """Accept the pending withdrawal ORDER_NO. The service hands it to its channel."""
+def approve(order_no: str) -> None:
+    """Approve the pending withdrawal ORDER_NO. The service then sends it to its channel."""
     found = timeline.find(order_no)
     second_operator.alone(found, "accept order", lambda: payouts.accept(found))
     _say(order_no)
@@ -220,7 +224,7 @@ def _one_action(found: Order, resolution: str, exception_id: int | None) -> avai
     return named[0] if len(named) == 1 else None
 
 
-@order.command("settle")
+@order.command("resolve")
 @click.argument("order_no")
 @click.option("--credit", is_flag=True, help="Credit what came in (deposit), or what a reversed withdrawal took.")
 @click.option("--refund", is_flag=True, help="Deposit: the money goes back to the payer, or went.")
@@ -228,7 +232,7 @@ def _one_action(found: Order, resolution: str, exception_id: int | None) -> avai
 @click.option("--cancel", is_flag=True, help="Withdrawal: the money is not out; return the hold. Deposit: nobody paid.")
 @click.option("--exception", "exception_id", type=ROW_ID, help="Which one, where several are open.")
 @click.option("--yes", is_flag=True, help="Complete a deposit without asking.")
-def settle(order_no: str, exception_id: int | None, yes: bool, **ways: bool) -> None:
+def resolve(order_no: str, exception_id: int | None, yes: bool, **ways: bool) -> None:
     """Settle an open exception of order ORDER_NO. Choose one of the four ways.
 
     Completing a deposit shows the callback that the merchant receives, and asks.

@@ -29,12 +29,12 @@ from settings import WrongSetting
 
 # How to find out whether a command counted whose commit was lost; only those that would count twice.
 CHECKS = {
-    "ledger adjust": "`flask ledger balances`, or repeat it within 10 minutes: it is refused if it counted",
-    "merchant rotate": "`flask merchant show KEY`: if `updatetime` is now, the secret is replaced, and rotating again "
+    "ledger adjust": "`orders ledger balances`, or repeat it within 10 minutes: it is refused if it counted",
+    "merchant rotate": "`orders merchant show KEY`: if `updatetime` is now, the secret is replaced, and rotating again "
     "ends the one before it at once",
-    "merchant add": "`flask merchant list`; if it is there, `flask merchant rotate KEY` prints a secret",
-    "account add": "`flask account list KEY`",
-    "channel add": "`flask channel list`",
+    "merchant add": "`orders merchant list`; if it is there, `orders merchant rotate KEY` prints a secret",
+    "account add": "`orders account list KEY`",
+    "channel add": "`orders channel list`",
 }
 CHECK_ANY = "look at what it was to change"
 

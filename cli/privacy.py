@@ -1,4 +1,4 @@
-"""`flask privacy`: export or erase what is stored about one person."""
+"""`orders privacy`: export or erase what is stored about one person."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def erase(numbers: tuple[str, ...], name: str, card: str, yes: bool) -> None:
     for account in on_file:
         key, state = account.merchant.key, "erased" if yes else "is erased"
         if privacy.is_current(account):
-            state = "is kept: withdrawals go to it until `flask account add` puts another one on file"
+            state = "is kept: withdrawals go to it until `orders account add` puts another one on file"
         click.echo(f"account {account.id} on file of {key}: {state}")
     if yes:
         return

@@ -1,4 +1,4 @@
-"""`flask reconcile`: a channel's statement against the orders."""
+"""`orders reconcile`: a channel's statement against the orders."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`flask scenario`: run a scenario on a demo, here or in a merchant's CI, and fetch a recorded one."""
+"""`orders scenario`: run a scenario on a demo, here or in a merchant's CI, and fetch a recorded one."""
 
 from __future__ import annotations
 

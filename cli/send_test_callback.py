@@ -1,4 +1,4 @@
-"""`flask merchant test-callback`: the one merchant command that sends something."""
+"""`orders merchant test-callback`: the one merchant command that sends something."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`flask sign`: explain the signature of a request, line by line."""
+"""`orders sign`: explain the signature of a request, line by line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`flask vault`: the key that opens the sealed columns."""
+"""`orders vault`: the key that opens the sealed columns."""
 
 from __future__ import annotations
 

@@ -175,4 +175,4 @@ def check() -> None:
         WrongSchema: with one line on what to do.
     """
     if missing():
-        raise WrongSchema("the database is of an older version: back it up, then run `flask db migrate`")
+        raise WrongSchema("the database is of an older version: back it up, then run `orders db migrate`")

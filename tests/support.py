@@ -28,12 +28,12 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
-from flask.cli import FlaskGroup
 from pytest_httpserver import HTTPServer
 from standardwebhooks import Webhook, WebhookVerificationError
 from werkzeug import Request, Response
 
 from app import create_app
+from cli.command_line import Orders
 from gateways.sandbox.driver import SandboxDriver
 from gateways.sandbox.simulator import books
 from models.tables.order import Order
@@ -414,9 +414,9 @@ class Service:
 
     def flask(self, *arguments: str, check: bool = True, stdin: str = "") -> subprocess.CompletedProcess[str]:
         """Run one of the operator's commands in this process; the service may run."""
-        typed = ["flask", *arguments]  # what is imported, and whether there is a database, depends on it
+        typed = ["orders", *arguments]  # what is imported, and whether there is a database, depends on it
         with patch.dict(os.environ, self.environ, clear=True), patch.object(sys, "argv", typed):
-            done = CliRunner().invoke(FlaskGroup(create_app=create_app), arguments, stdin, prog_name="flask")
+            done = CliRunner().invoke(Orders(create_app), arguments, stdin, prog_name="orders")
         databases.disconnect()
         assert done.exception is None or isinstance(done.exception, SystemExit), repr(done.exception)  # a traceback
         assert not check or done.exit_code == 0, done.stderr

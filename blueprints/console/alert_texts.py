@@ -56,7 +56,7 @@ def _channel(number: int) -> str:
 def _restored(facts: Facts, said: Facts) -> Sentence:
     text = gettext(
         "Restored from a backup %(time)s ago. Payouts and the expiry of manual deposits are paused. "
-        "Compare with your channels and merchants, then run `flask db resume`.",
+        "Compare with your channels and merchants, then run `orders db resume`.",
         time=ago(facts["at"]),
     )
     return text, url_for("audit.index")
@@ -118,8 +118,8 @@ SENTENCES: dict[str, Callable[[Facts, Facts], Sentence]] = {
     "restored": _restored,
     "unknown_notices": lambda facts, said: (
         ngettext(
-            "%(count)s verified notice about an order that is not in the database. `flask order unknown` lists it.",
-            "%(count)s verified notices about orders that are not in the database. `flask order unknown` lists them.",
+            "%(count)s verified notice about an order that is not in the database. `orders order unknown` lists it.",
+            "%(count)s verified notices about orders that are not in the database. `orders order unknown` lists them.",
             **said,
         ),
         "#",
@@ -127,7 +127,7 @@ SENTENCES: dict[str, Callable[[Facts, Facts], Sentence]] = {
     "sandbox_money": lambda facts, said: (
         gettext(
             "%(keys)s cannot withdraw: part of the balance is test money of a sandbox channel. "
-            "`flask ledger remove-sandbox` reverses it.",
+            "`orders ledger remove-sandbox` reverses it.",
             keys=", ".join(facts["merchants"]),
         ),
         url_for("merchants.index"),

@@ -28,7 +28,7 @@ def _keep_created(response: Response) -> Response:
 
 @sandbox.get("/scenario")
 def download() -> Response:
-    """The recording as a file that `flask scenario run` takes."""
+    """The recording as a file that `orders scenario run` takes."""
     text = json.dumps(recording.scenario(), ensure_ascii=False, indent=2)
     headers = {"Content-Disposition": "attachment; filename=scenario.json"}
     return Response(f"{text}\n", headers=headers, content_type="application/json")

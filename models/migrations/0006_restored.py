@@ -8,7 +8,7 @@ SQLITE = {"id": "INTEGER NOT NULL PRIMARY KEY", "text": "TEXT", "int": "INTEGER"
 POSTGRES = {"id": "BIGSERIAL NOT NULL PRIMARY KEY", "text": 'TEXT COLLATE "C"', "int": "BIGINT"}
 STATEMENTS = (
     'CREATE TABLE "webhook_key" ("id" {id}, "key" {text} NOT NULL)',
-    # `flask db restore` has made it already in a restored backup of an older version.
+    # `orders db restore` has made it already in a restored backup of an older version.
     """CREATE TABLE IF NOT EXISTS "restoration" ("id" {id},
     "at" {int} NOT NULL,
     "first_ids" {text} NOT NULL,

@@ -1,4 +1,4 @@
-"""Scenarios: files of steps that `flask scenario run` carries out (docs/sandbox.md)."""
+"""Scenarios: files of steps that `orders scenario run` carries out (docs/sandbox.md)."""
 
 from __future__ import annotations
 

@@ -24,14 +24,14 @@ log = logging.getLogger(__name__)
 
 AHEAD = 1_000_003  # by how much ids continue above the highest known: more than what can be lost
 HERE = audit.HERE
-PAUSED = "payouts and the expiry of manual deposits are paused until `flask db resume`"
+PAUSED = "payouts and the expiry of manual deposits are paused until `orders db resume`"
 NEXT_STEPS = """\
 next steps:
   1. start the service: it checks the status of open orders at the channels that it can query
-  2. compare with each channel: `flask reconcile CHANNEL STATEMENT`
-  3. compare with your merchants: `flask order list`, orders and results since the backup
-  4. look for payments of orders that the backup lacks: `flask order unknown`
-  5. enter what was paid on manual channels since the backup, then run `flask db resume`"""
+  2. compare with each channel: `orders reconcile CHANNEL STATEMENT`
+  3. compare with your merchants: `orders order list`, orders and results since the backup
+  4. look for payments of orders that the backup lacks: `orders order unknown`
+  5. enter what was paid on manual channels since the backup, then run `orders db resume`"""
 
 Ids = Mapping[str, int]
 

@@ -79,7 +79,7 @@ def enqueue(order: Order, event: str = "", about: int | None = None) -> None:
         order=order.id,
         type=event,
         body=body_of(event, now, order_view.of(order)),
-        # With nowhere to go it waits for `flask callback redeliver`.
+        # With nowhere to go it waits for `orders callback redeliver`.
         state=WAITING if merchant.callback_url else DEAD,
         due_at=now if merchant.callback_url else None,
         createtime=now,

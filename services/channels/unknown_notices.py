@@ -67,7 +67,7 @@ def _store(channel: Channel, order_no: str, report: Report) -> None:
     said = {"state": report.state.value, "amount": report.amount, "reference": report.reference}
     if UnknownNotice.keep(channel=channel, order_no=order_no, at=business_clock.now(), **said):
         log.warning(
-            "Verified notice for unknown order %s from channel %d: %s, %s yuan, reference %s (flask order unknown)",
+            "Verified notice for unknown order %s from channel %d: %s, %s yuan, reference %s (orders order unknown)",
             *(order_no, channel.id, report.state.value, hundredths(report.amount), report.reference),
         )
 

@@ -84,13 +84,13 @@ def head_rows() -> list[dict[str, Any]]:
 
 
 def read_heads(file: IO[str]) -> Heads:
-    """Heads that `flask ledger heads --json` wrote. Raises OperatorError where the file holds none."""
+    """Heads that `orders ledger checkpoints --json` wrote. Raises OperatorError where the file holds none."""
     try:
         kept = {(str(row["kind"]), int(row["owner"])): (int(row["entries"]), row["head"]) for row in json.load(file)}
     except (ValueError, TypeError, KeyError):
         kept = {}
     if not kept:
-        raise OperatorError("the file does not hold what `flask ledger heads --json` prints")
+        raise OperatorError("the file does not hold what `orders ledger checkpoints --json` prints")
     return kept
 
 

@@ -1,7 +1,7 @@
 """The effect of a channel's report: one table from the order's state and the report's proof to the action.
 
 Each combination has a verdict. Notices, queries, scheduled queries and operators' reports are settled by it, and
-`flask reconcile` compares by it. Another kind of order, such as an outgoing refund, adds rows.
+`orders reconcile` compares by it. Another kind of order, such as an outgoing refund, adds rows.
 """
 
 from __future__ import annotations

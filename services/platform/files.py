@@ -129,5 +129,5 @@ def secure(chosen: Settings) -> None:
         if not _narrow(path):
             log.warning("Other users may read or write %s, and it cannot be changed: chmod go= it", path)
     if reachable and (wide := [path.name for path in (*secrets, *files)]):
-        remedy = ": change the key by `flask vault rotate`" if any("vault.key" in name for name in wide) else ""
+        remedy = ": change the key by `orders vault rotate`" if any("vault.key" in name for name in wide) else ""
         log.warning("Other users could read or write %s in %s until now%s", ", ".join(wide), folder, remedy)

@@ -70,7 +70,7 @@ Merchant order service, demo mode: no real money moves here.
 API keys:
 {keys}
 
-Create a buy order (good once, within five minutes; `.venv/bin/flask demo-curl` prints a fresh one):
+Create a buy order (good once, within five minutes; `.venv/bin/orders demo-curl` prints a fresh one):
 
 {signed_curl(url, api_prefix)}
 

@@ -86,7 +86,7 @@ def seen_of(order: Order) -> dict[str, Any]:
 
 
 def scenario() -> dict[str, Any]:
-    """All that was kept, as `flask scenario run` reads it; the time between steps is a move of the clock."""
+    """All that was kept, as `orders scenario run` reads it; the time between steps is a move of the clock."""
     kept = list(_steps())
     names: dict[str, str] = {}
     steps: list[dict[str, Any]] = []

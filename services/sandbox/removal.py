@@ -1,4 +1,4 @@
-"""Reverse what sandbox channels posted for a merchant (`flask ledger remove-sandbox`), in one transaction."""
+"""Reverse what sandbox channels posted for a merchant (`orders ledger remove-sandbox`), in one transaction."""
 
 from __future__ import annotations
 

@@ -135,7 +135,7 @@ def _alone(folder: Path) -> Iterator[None]:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise OperatorError("another `flask vault rotate` is at work") from None
+            raise OperatorError("another `orders vault rotate` is at work") from None
         yield
     finally:
         os.close(handle)

@@ -29,7 +29,7 @@ REMOVED = "sandbox_removal"  # the purpose of a posting that reverses what sandb
 DEMO_ONLY = N_("the sandbox exists in demo mode only: choose another provider")
 NOT_REAL = N_(
     "the merchant %(key)s has money from a sandbox channel, which is not real: "
-    "run `flask ledger remove-sandbox %(key)s` first"
+    "run `orders ledger remove-sandbox %(key)s` first"
 )
 # For merchants, after the text of 40901.
 WITHHELD = "part of it is test money of a sandbox channel, which the operator must remove first"
@@ -60,7 +60,7 @@ def warning() -> str:
         return ""
     names = ", ".join(f"{channel.id} ({channel.name})" for channel in found)
     keys = ", ".join(row.key for row in with_money())
-    money = f"; withdrawals of {keys} are refused until `flask ledger remove-sandbox` reverses it" if keys else ""
+    money = f"; withdrawals of {keys} are refused until `orders ledger remove-sandbox` reverses it" if keys else ""
     return f"The sandbox exists in demo mode only: its channels are disabled: {names}{money}"
 
 

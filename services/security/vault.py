@@ -62,7 +62,7 @@ def _stamp(file: Path) -> tuple[int, ...] | None:
 
 
 def key_ring() -> Ring:
-    """The ring, read again where its file has changed: `flask vault rotate` does that while the service runs."""
+    """The ring, read again where its file has changed: `orders vault rotate` does that while the service runs."""
     ring = _ring()[0]
     if ring.file is not None and ring.stamp != (stamp := _stamp(ring.file)):
         try:

@@ -1,4 +1,4 @@
-"""`flask db`: a consistent copy of a database in use, and bringing an older database up to date."""
+"""`orders db`: a consistent copy of a database in use, and bringing an older database up to date."""
 
 import os
 import shutil
@@ -148,7 +148,7 @@ def test_an_older_database_is_refused_until_it_is_migrated(app, migrations, refu
     migrations("9001_note", ADD_NOTE)
     said = refuses(*command)
     assert "older version" in said
-    assert "flask db migrate" in said
+    assert "orders db migrate" in said
     assert len(said.splitlines()) == 1
 
 

@@ -1,4 +1,4 @@
-"""`flask callback`: what merchants were told, each attempt, and telling them again."""
+"""`orders callback`: what merchants were told, each attempt, and telling them again."""
 
 import json
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""`flask channel`, as an operator uses it."""
+"""`orders channel`, as an operator uses it."""
 
 import json
 

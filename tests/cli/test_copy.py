@@ -1,4 +1,4 @@
-"""`flask db copy`: from the SQLite file to Postgres, with all that was there, or not at all."""
+"""`orders db copy`: from the SQLite file to Postgres, with all that was there, or not at all."""
 
 import sqlite3
 import subprocess

@@ -1,9 +1,14 @@
-"""Every command explains itself: each option, each argument, and each list as JSON."""
+"""Help of commands: each option and argument is explained, each list has --json, and the overview begins with tasks."""
+
+import os
+import subprocess
 
 import click
 import pytest
 
 import cli
+from cli.command_line import COMMON_TASKS
+from tests.support import ROOT
 
 CONTEXT = click.Context(click.Command("flask"))
 
@@ -13,19 +18,19 @@ def commands_of(group):
     return {name: group.get_command(CONTEXT, name) for name in group.list_commands(CONTEXT)}
 
 
-TOP = commands_of(cli.commands(serve="web:serve"))
+TOP = commands_of(cli.commands())
 GROUPS = {name: commands_of(command) for name, command in TOP.items() if isinstance(command, click.Group)}
 COMMANDS = {name: command for name, command in TOP.items() if name not in GROUPS} | {
     f"{group} {name}": command for group, commands in GROUPS.items() for name, command in commands.items()
 }
-READING = ("list", "show", "balances", "heads", "verify", "reconcile")
-PROMISED = """serve seed reconcile sign
+READING = ("list", "show", "balances", "checkpoints", "verify", "reconcile")
+PROMISED = """serve to-do seed reconcile sign
     merchant: add set show list rotate test-callback
     channel: add set link unlink list
     account: add list
-    order: list show accept reject paid not-received settle
+    order: list show approve check reject paid not-received resolve unknown
     callback: list show redeliver
-    ledger: balances heads verify adjust remove-sandbox
+    ledger: balances checkpoints verify adjust remove-sandbox
     operator: add list password reset-factor set
     db: migrate backup restore copy
     vault: rotate
@@ -66,7 +71,7 @@ def test_help_explains_each_option_and_argument(name):
 
 @pytest.mark.parametrize(
     "name",
-    [name for name in COMMANDS if name.split()[-1] in ("list", "show", "balances", "heads", "verify", "reconcile")],
+    [name for name in COMMANDS if name.split()[-1] in READING],
 )
 def test_everything_that_is_read_can_be_had_as_json(name):
     assert "--json" in [option for parameter in COMMANDS[name].params for option in parameter.opts]
@@ -77,6 +82,33 @@ def test_a_group_lists_its_commands_with_a_word_on_each(flask, group):
     shown = flask(group, "--help").output
     assert all(name in shown and command.get_short_help_str(200) for name, command in GROUPS[group].items())
     assert "..." not in shown.split("Commands:")[1], "a first sentence that does not fit is cut off"
+
+
+def test_common_tasks_are_commands():
+    tasks = [typed.split() for tasks in COMMON_TASKS.values() for typed in tasks]
+    assert [words for words in tasks if words[0] not in COMMANDS and " ".join(words[:2]) not in COMMANDS] == []
+
+
+@pytest.mark.parametrize("alias", ["order accept", "order ask", "order settle", "ledger heads"])
+def test_scripts_may_use_earlier_names(alias):
+    group, name = alias.split()
+    assert TOP[group].get_command(CONTEXT, name).name not in (None, name)
+    assert name not in GROUPS[group]
+
+
+@pytest.mark.usefixtures("slow")
+def test_the_command_works_in_any_folder_and_its_help_needs_no_database(tmp_path):
+    (tmp_path / "bin").mkdir()
+    link = tmp_path / "bin" / "orders"
+    link.symlink_to(ROOT / "cli" / "orders.sh")
+    environ = os.environ | {"ORDERS_INSTANCE": str(tmp_path / "instance")}
+    for arguments in ([], ["--help"]):
+        done = subprocess.run([link, *arguments], cwd=tmp_path, env=environ, capture_output=True, text=True, check=True)
+        tasks, commands = done.stdout.split("All commands:")
+        assert done.stdout.startswith("Usage: orders [OPTIONS] COMMAND")
+        assert "orders order paid ORDER_NO" in tasks
+        assert set(TOP) <= {line.split()[0] for line in commands.splitlines() if line}
+    assert not (tmp_path / "instance").exists()
 
 
 def test_the_list_of_all_commands_cuts_none_off(flask):

@@ -1,4 +1,4 @@
-"""`flask ledger`: balances, the proof that they are right, and corrections by hand."""
+"""`orders ledger`: balances, the proof that they are right, and corrections by hand."""
 
 import pytest
 

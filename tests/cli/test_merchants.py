@@ -1,4 +1,4 @@
-"""`flask merchant` and `flask account`, as an operator uses them."""
+"""`orders merchant` and `orders account`, as an operator uses them."""
 
 import pytest
 

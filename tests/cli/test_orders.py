@@ -1,4 +1,4 @@
-"""`flask order`: what an operator sees of orders, and what only an operator can decide."""
+"""`orders order`: what an operator sees of orders, and what only an operator can decide."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""`flask privacy`: what is stored about one person is exported, and erased if all of it has ended."""
+"""`orders privacy`: what is stored about one person is exported, and erased if all of it has ended."""
 
 import json
 

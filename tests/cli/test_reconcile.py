@@ -1,4 +1,4 @@
-"""`flask reconcile`: where a channel's statement and the orders differ."""
+"""`orders reconcile`: where a channel's statement and the orders differ."""
 
 import json
 import sqlite3

@@ -1,4 +1,4 @@
-"""`flask reconcile` of a payment and its refund in the statements of two days: no drift stays unnoticed."""
+"""`orders reconcile` of a payment and its refund in the statements of two days: no drift stays unnoticed."""
 
 import json
 from datetime import datetime, timedelta, timezone

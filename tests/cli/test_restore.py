@@ -1,4 +1,4 @@
-"""`flask db restore`: a checked backup takes the place of the database, and nothing that was there is lost."""
+"""`orders db restore`: a checked backup takes the place of the database, and nothing that was there is lost."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""`flask scenario`: the examples hold, a step that fails ends the run and says why, what was recorded runs again."""
+"""`orders scenario`: the examples hold, a step that fails ends the run and says why, what was recorded runs again."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""`flask seed`: the same demo content every time, and nowhere but in demo mode."""
+"""`orders seed`: the same demo content every time, and nowhere but in demo mode."""
 
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor

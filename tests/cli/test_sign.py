@@ -1,4 +1,4 @@
-"""`flask sign`: the published vectors line by line, the mistakes by name, and what it never shows."""
+"""`orders sign`: the published vectors line by line, the mistakes by name, and what it never shows."""
 
 import json
 import re

@@ -88,7 +88,7 @@ def test_every_source_exists_and_passes_the_list_of_what_the_build_may_see():
 
 def test_it_runs_as_an_ordinary_user_and_hears_sigterm_itself():
     assert last("USER") == "orders"
-    assert json.loads(last("CMD")) == ["python", "app.py"]  # no shell between that would keep the signal
+    assert json.loads(last("CMD")) == ["orders", "serve"]  # its shell becomes Python, so it keeps no signal
     assert last("STOPSIGNAL") == "SIGTERM"
     assert "--require-hashes" in " ".join(arguments for word, arguments in LINES if word == "RUN")
     assert re.fullmatch(r"PYTHON=3\.\d+\.\d+-slim-\w+", LINES[0][1])
@@ -141,7 +141,7 @@ def test_the_demo_is_the_same_address_inside_and_outside():
 
 def test_on_postgres_the_database_is_brought_up_to_date_once_before_anyone_serves():
     services = FORMS["compose.postgres.yaml"]["services"]
-    assert services["migrate"]["command"] == ["flask", "db", "migrate"]
+    assert services["migrate"]["command"] == ["orders", "db", "migrate"]
     assert services["migrate"]["depends_on"] == {"postgres": {"condition": "service_healthy"}}
     for serving in (services["orders-1"], services["orders-2"]):
         assert serving["depends_on"] == {"migrate": {"condition": "service_completed_successfully"}}

@@ -3,7 +3,6 @@
 import configparser
 import shutil
 import subprocess
-import sys
 
 import pytest
 
@@ -30,7 +29,7 @@ def unit():
 @pytest.mark.usefixtures("slow")
 def test_systemd_understands_every_line(tmp_path):
     here = tmp_path / "orders.service"
-    here.write_text(UNIT.read_text("utf-8").replace(f"{FOLDER}/.venv/bin/python", sys.executable))
+    here.write_text(UNIT.read_text("utf-8").replace(f"{FOLDER}/.venv/bin/orders", str(ROOT / "cli" / "orders.sh")))
     done = subprocess.run(["systemd-analyze", "verify", here], capture_output=True, text=True)
     assert "orders.service" not in done.stdout + done.stderr
     assert done.returncode == 0, done.stderr
@@ -49,7 +48,7 @@ def test_systemd_finds_little_that_could_be_taken_away():
 def test_it_runs_as_an_ordinary_user_in_the_folder_of_the_documentation(unit):
     assert unit["User"] == "orders"
     assert f"git clone REPOSITORY {FOLDER}" in OPERATING
-    assert (unit["WorkingDirectory"], unit["ExecStart"]) == (FOLDER, f"{FOLDER}/.venv/bin/python app.py")
+    assert (unit["WorkingDirectory"], unit["ExecStart"]) == (FOLDER, f"{FOLDER}/.venv/bin/orders serve")
 
 
 def test_it_may_write_its_instance_and_the_folder_of_backups_only(unit):

@@ -1,4 +1,4 @@
-"""`flask channel check` and the console's *Try*: what they find out about a channel before it takes money."""
+"""`orders channel check` and the console's *Try*: what they find out about a channel before it takes money."""
 
 import re
 import time

@@ -1,4 +1,4 @@
-"""The order export of an epay platform, as its merchant console writes it, against the orders: `flask reconcile`."""
+"""The order export of an epay platform, as its merchant console writes it, against the orders: `orders reconcile`."""
 
 import json
 from datetime import datetime, timedelta, timezone

@@ -1,4 +1,4 @@
-"""Each upstream's own statement, in the shape in which it is downloaded, against the orders: `flask reconcile`."""
+"""Each upstream's own statement, in the shape in which it is downloaded, against the orders: `orders reconcile`."""
 
 from datetime import datetime, timedelta, timezone
 

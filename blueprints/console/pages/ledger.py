@@ -80,7 +80,7 @@ def verify() -> Any:
 
 @pages.get("/heads.json")
 def heads() -> Response:
-    """Download the ledger checkpoints that `flask ledger verify --against` takes."""
+    """Download the ledger checkpoints that `orders ledger verify --against` takes."""
     text = json.dumps(integrity.head_rows(), ensure_ascii=False, indent=2) + "\n"
     name = f"heads-{local_time(int(time.time())):%Y-%m-%d-%H%M}.json"
     headers = {"Content-Disposition": f'attachment; filename="{name}"'}

@@ -15,7 +15,7 @@ def test_the_first_page_says_what_is_paused_until_the_operator_resumes(flask, to
     assert not told("Restored from a backup")
     flask("db", "mark-restored")
     assert told("Restored from a backup")
-    assert told("flask db resume")
+    assert told("orders db resume")
     flask("db", "resume")
     assert not told("Restored from a backup")
 

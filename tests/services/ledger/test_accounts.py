@@ -231,7 +231,7 @@ def test_an_adjustment_whose_commit_was_lost_counts_once_when_it_is_repeated(
     lost_commits(stored)
     said = refuses(*same)
     assert "may have been done or not" in said
-    assert "flask ledger balances" in said
+    assert "orders ledger balances" in said
     assert balances() == (START + 100 * stored, 0)
     flask(*same, fails=stored)
     assert balances() == (START + 100, 0)

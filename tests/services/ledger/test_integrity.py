@@ -43,7 +43,7 @@ def stranger(moved, instance):
 
 @pytest.fixture
 def found(flask):
-    """What `flask ledger verify` finds, by check."""
+    """What `orders ledger verify` finds, by check."""
 
     def run(*arguments):
         result = flask("ledger", "verify", "--json", *arguments, fails=True)
@@ -265,7 +265,7 @@ def test_an_account_that_is_gone_is_named(kept, stranger, found):
 def test_a_file_without_heads_is_refused(refuses, tmp_path, text):
     file = tmp_path / "heads.json"
     file.write_bytes(text.encode(errors="surrogateescape"))
-    assert "flask ledger heads --json" in refuses("ledger", "verify", "--against", file)
+    assert "orders ledger checkpoints --json" in refuses("ledger", "verify", "--against", file)
 
 
 def test_a_file_that_is_not_there_is_refused(refuses, tmp_path):

@@ -40,7 +40,7 @@ def test_what_other_users_could_read_is_narrowed_and_warned_of(wide, caplog):
     assert modes(wide) == {wide.name: "0o700"} | dict.fromkeys(FILES, "0o600")
     (line,) = [record.message for record in caplog.records if "Other users" in record.message]
     assert all(name in line for name in FILES)
-    assert "flask vault rotate" in line
+    assert "orders vault rotate" in line
     caplog.clear()
     start(wide)
     assert not [record.message for record in caplog.records if "Other users" in record.message]

@@ -62,7 +62,7 @@ def test_its_channels_are_disabled_at_start_and_named_in_the_log(earnest, paid, 
     production = earnest()
     (line,) = [record.message for record in caplog.records if "demo mode only" in record.message]
     assert "1 (Sandbox A), 2 (Sandbox B), 4 (Sandbox D)" in line
-    assert "withdrawals of demo are refused until `flask ledger remove-sandbox` reverses it" in line
+    assert "withdrawals of demo are refused until `orders ledger remove-sandbox` reverses it" in line
     rows = {row["id"]: row["enabled"] for row in json.loads(production.run("channel", "list", "--json").stdout)}
     assert rows == {1: False, 2: False, 3: True, 4: False}
 
@@ -118,7 +118,7 @@ def test_a_withdrawal_that_waits_is_not_accepted_either(earnest, paid, api):
     order_no = api.sell("10.00", channel=3).data["order_no"]
     production = earnest()
     said = production.run("order", "accept", order_no, fails=True).output
-    assert "flask ledger remove-sandbox demo" in said
+    assert "orders ledger remove-sandbox demo" in said
 
 
 def test_one_that_was_accepted_before_is_not_handed_over_until_then(earnest, paid, api, flask, later, monkeypatch):
@@ -141,7 +141,7 @@ def test_no_withdrawal_is_marked_as_paid_until_then(accepted, earnest, paid, api
     flask("order", *(("accept", order_no) if accepted else ("reject", order_no, "--reason", "no")))
     production = earnest()
     said = production.run("order", "paid", order_no, "--reference", "R-1", fails=True).output
-    assert "flask ledger remove-sandbox demo" in said
+    assert "orders ledger remove-sandbox demo" in said
     production.run("ledger", "remove-sandbox", "demo", "--apply")
     production.run("order", "paid", order_no, "--reference", "R-1")
 
@@ -159,7 +159,7 @@ def test_the_console_offers_no_payout_and_gives_the_reason_until_then(earnest, p
         return Forms(client.get(f"/console/order/{order_no}").text)
 
     assert [set(page(each).actions) for each in (waiting, accepted)] == [{"reject"}, {"reject"}]
-    assert "flask ledger remove-sandbox demo" in page(accepted).text
+    assert "orders ledger remove-sandbox demo" in page(accepted).text
     production.run("ledger", "remove-sandbox", "demo", "--apply")
     assert [set(page(each).actions) for each in (waiting, accepted)] == [{"reject", "accept"}, {"reject", "paid"}]
 
@@ -170,7 +170,7 @@ def test_no_exception_is_settled_as_paid_out_until_then(earnest, paid, api, flas
     flask("order", "paid", order_no, "--reference", "R-1")
     production = earnest()
     said = production.run("order", "settle", order_no, "--complete", fails=True).output
-    assert "flask ledger remove-sandbox demo" in said
+    assert "orders ledger remove-sandbox demo" in said
     production.run("ledger", "remove-sandbox", "demo", "--apply")
     production.run("order", "settle", order_no, "--complete")
 

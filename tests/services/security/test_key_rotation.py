@@ -1,4 +1,4 @@
-"""`flask vault rotate`: a new key for all that is sealed, while the service runs, and wherever it breaks off."""
+"""`orders vault rotate`: a new key for all that is sealed, while the service runs, and wherever it breaks off."""
 
 import errno
 import json

@@ -1,0 +1,34 @@
+"""`orders to-do`: what needs an operator's attention, and the command that lists it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from cli.output import Command, json_option, show, table
+from models.tables.maintenance import paused_since
+from services.channels import unknown_notices
+from services.console import to_do as queues
+from services.console.to_do import Queue
+
+
+@click.command("to-do", cls=Command)
+@json_option
+def to_do(as_json: bool) -> None:
+    """Show what needs attention."""
+    found = queues.waiting_counts()
+    paused = paused_since()
+    every = [
+        ("payouts paused since a restore", Queue(int(paused is not None), paused), "orders db resume"),
+        ("exceptions to resolve", found.exceptions, "orders order list --exceptions"),
+        ("withdrawals to approve or pay out", found.payouts, "orders order list --type sell"),
+        ("payouts that need a second operator", found.requests, "console: Payouts"),
+        ("claimed deposits to confirm", found.claims, "orders order list --type buy --status paid"),
+        ("callbacks that failed", Queue(sum(found.dead.values())), "orders callback list --state dead"),
+        ("notices for unknown orders", Queue(unknown_notices.recent()), "orders order unknown"),
+    ]
+    rows: list[dict[str, Any]] = [
+        {"to do": what, "count": queue.count, "at": queue.oldest, "see": command} for what, queue, command in every
+    ]
+    show([row for row in rows if row["count"]], as_json, lambda rows: table(rows, "nothing needs attention"))

@@ -22,7 +22,7 @@ def parameters(group, path=()):
 
 
 def test_each_parameter_that_may_be_a_secret_can_come_from_a_file(app):
-    commands = cli.commands(serve="web:serve")
+    commands = cli.commands()
     found = {f"{command} {each.name}": each for command, each in parameters(commands)}
     secret = {
         name: each

@@ -1,5 +1,6 @@
-"""What the pages say of the clients: every file is named, and the first code that one is asked to run runs."""
+"""The pages for integrators: every client is named, and the code on the pages runs as it is."""
 
+import json
 import re
 
 from tests.support import ROOT
@@ -13,19 +14,44 @@ def test_the_page_of_the_clients_names_every_file():
     assert {name for name in files if f"]({name})" not in page} == set()
 
 
-def test_the_code_of_the_first_ten_minutes_runs_as_it_is(clients_by_name, live):
-    client = clients_by_name("Python")
-    first, payout = re.findall(r"```python\n(.*?)```", (DOCS / "integrating.md").read_text("utf-8"), re.DOTALL)
-    (client.folder / "first.py").write_text(first, "utf-8")
-    (client.folder / "payout.py").write_text(payout, "utf-8")
-    python = client.language.tool
+def _blocks(page, language):
+    return re.findall(rf"```{language}\n(.*?)```", (DOCS / page).read_text("utf-8"), re.DOTALL)
 
-    done = client.run(f"{python} first.py", MERCHANT_URL=live.url)
-    channels, created, same, status, total = done.stdout.decode().splitlines()
+
+def test_the_code_of_the_integration_guide_runs_as_it_is(clients_by_name, live):
+    client = clients_by_name("Python")
+    names = ("first.py", "payout.py", "gateway_a.py")
+    for name, code in zip(names, _blocks("integrating.md", "python"), strict=True):
+        (client.folder / name).write_text(code, "utf-8")
+    printed = [
+        client.run(f"{client.language.tool} {name}", MERCHANT_URL=live.url).stdout.decode().splitlines()
+        for name in names
+    ]
+    channels, created, same, status, total = printed[0]
     assert channels.count("Sandbox") == 2
     assert created.startswith(f"1 {live.url}/addons/paychannel/pay/index?order_no=")
     assert (same, status, int(total) > 0) == ("True", "pending", True)
 
-    done = client.run(f"{python} payout.py", MERCHANT_URL=live.url)
-    order_no, deducted = done.stdout.decode().split()
+    order_no, deducted = printed[1][0].split()
     assert live.api.detail(order_no=order_no).data["merchant_actual_amount"] == int(deducted)
+
+    code, order_no = printed[2][0].split()
+    assert (code, live.api.detail(order_no=order_no).data["cny_amount"]) == ("1", "20.00")
+
+
+def test_the_script_of_the_integration_guide_signs_without_a_client(clients_by_name, live):
+    client = clients_by_name("bash")
+    (script,) = _blocks("integrating.md", "bash")
+    (client.folder / "create.sh").write_text(script, "utf-8")
+    created = json.loads(client.run("bash create.sh", MERCHANT_URL=live.url).stdout)
+    assert (created["code"], created["data"]["cny_amount"]) == (1, "12.50")
+
+
+def test_the_script_of_the_callbacks_page_prints_the_signature_of_its_request(clients_by_name):
+    client = clients_by_name("bash")
+    (request,) = _blocks("callbacks.md", "text")
+    (script,) = (block for block in _blocks("callbacks.md", "sh") if "openssl" in block)
+    (client.folder / "signature.sh").write_text(script, "utf-8")
+    signature = client.run("bash signature.sh").stdout.decode()
+    assert f"webhook-signature: v1,{signature}\n" in request
+    assert request.rstrip().splitlines()[-1] in script

@@ -8,6 +8,7 @@ from typing import Any
 
 from marshmallow import RAISE, Schema, ValidationError, fields, pre_load, validate
 
+from schemas.messages import N_, Message
 from schemas.strict_json import Literal
 
 LARGEST_TIME = 253_402_300_799  # the last second of the year 9999
@@ -22,7 +23,7 @@ class Text(fields.Field[Any]):
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
         if not isinstance(value, str) or isinstance(value, Literal):
-            raise ValidationError("Must be a string.")
+            raise ValidationError(N_("Must be a string."))
         return value
 
 
@@ -35,9 +36,9 @@ class Whole(fields.Field[Any]):
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> int:
         if not isinstance(value, str) or not _DIGITS.fullmatch(value) or (value[0] == "-" and type(value) is str):
-            raise ValidationError("Must be an integer.")
+            raise ValidationError(N_("Must be an integer."))
         if not self.low <= int(value) <= self.high:
-            raise ValidationError(f"Must be from {self.low} to {self.high}.")
+            raise ValidationError(Message(N_("Must be from %(low)s to %(high)s."), low=self.low, high=self.high))
         return int(value)
 
 
@@ -46,7 +47,7 @@ class Yuan(fields.Field[Any]):
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> int:
         if not isinstance(value, str) or len(value) > 40 or not _NUMBER.fullmatch(value):
-            raise ValidationError("Must be a decimal number.")
+            raise ValidationError(N_("Must be a decimal number."))
         return self.fen(value)
 
     @staticmethod
@@ -54,11 +55,11 @@ class Yuan(fields.Field[Any]):
         """Integer fen of a decimal text. Raises ValidationError."""
         amount = Decimal(text)
         if amount <= 0:
-            raise ValidationError("Must be greater than 0.")
+            raise ValidationError(N_("Must be greater than 0."))
         if int(amount.as_tuple().exponent) < -2:
-            raise ValidationError("Must have at most two decimals.")
+            raise ValidationError(N_("Must have at most two decimals."))
         if amount * 100 > MOST_FEN:
-            raise ValidationError("Is too large.")
+            raise ValidationError(N_("Is too large."))
         return int(amount * 100)
 
 
@@ -86,10 +87,10 @@ class Percent(fields.Field[Any]):
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> int:
         if not isinstance(value, str) or not _PERCENT.fullmatch(value):
-            raise ValidationError("Must be a percentage with at most two decimals.")
+            raise ValidationError(N_("Must be a percentage with at most two decimals."))
         points = int(Decimal(value) * 100)
         if not self.low * 100 <= points <= 10_000:
-            raise ValidationError(f"Must be a percentage from {self.low} to 100.")
+            raise ValidationError(Message(N_("Must be a percentage from %(low)s to 100."), low=self.low))
         return points
 
 
@@ -111,9 +112,26 @@ class Request(Schema):
         }
 
 
-NOT_BLANK = validate.Regexp(r".*\S", error="Must not be blank.")
+class MaxLength(validate.Length):
+    """At most so many characters."""
+
+    def __init__(self, most: int):
+        super().__init__(max=most)
+
+    def _format_error(self, value: Any, message: str) -> str:
+        return Message(N_("Must have at most %(max)s characters."), max=self.max)
+
+
+class OneOf(validate.OneOf):
+    """One of these values."""
+
+    def _format_error(self, value: Any) -> str:
+        return Message(N_("Must be one of: %(choices)s."), choices=self.choices_text)
+
+
+NOT_BLANK = validate.Regexp(r".*\S", error=N_("Must not be blank."))
 
 
 def filled(most: int) -> list[validate.Validator]:
     """A required text: not blank, at most `most` characters."""
-    return [validate.Length(max=most), NOT_BLANK]
+    return [MaxLength(most), NOT_BLANK]

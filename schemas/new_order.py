@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from marshmallow import EXCLUDE, Schema, ValidationError, validate
+from marshmallow import EXCLUDE, Schema, ValidationError
 
 from models.db.base import LARGEST_ID
 from models.tables.channel import PAY_METHODS, Channel
 from models.tables.order import BUY, SELL
-from schemas.fields import Request, Text, Whole, Yuan
+from schemas.fields import MaxLength, OneOf, Request, Text, Whole, Yuan
 from schemas.gateway_a import GatewayAFields
+from schemas.messages import N_, Message
 from schemas.views import hundredths
 
 
@@ -24,8 +25,8 @@ class NewOrder(Request):
     order_type = Whole(1, 2, required=True)
     cny_amount = Yuan(required=True)
     paychannel_id = Whole(1, LARGEST_ID, required=True)
-    paychannel_paymethod = Text(required=True, validate=validate.OneOf(PAY_METHODS))
-    merchant_order_no = Text(validate=validate.Length(max=255))
+    paychannel_paymethod = Text(required=True, validate=OneOf(PAY_METHODS))
+    merchant_order_no = Text(validate=MaxLength(255))
 
 
 class BuyOrder(NewOrder):
@@ -33,7 +34,7 @@ class BuyOrder(NewOrder):
 
     order_type = Whole(BUY, BUY, required=True)
 
-    customer_name = Text(validate=validate.Length(max=100))
+    customer_name = Text(validate=MaxLength(100))
 
 
 class SellOrder(NewOrder):
@@ -74,15 +75,18 @@ def _schema(payload: dict[str, Any], channel: Channel | None) -> Schema:
 
 def _limits(wanted: dict[str, Any], channel: Channel, payout_methods: Collection[str]) -> dict[str, list[str]]:
     """Errors of a well-formed request that the channel would refuse."""
-    errors = {}
-    methods, takes = channel.pay_methods, "takes"
+    errors: dict[str, list[str]] = {}
+    methods, text = channel.pay_methods, N_("This channel accepts: %(methods)s.")
     if wanted.get("order_type") == SELL:
-        methods, takes = [method for method in methods if method in payout_methods], "pays out by"
+        methods, text = (
+            [each for each in methods if each in payout_methods],
+            N_("This channel pays out by: %(methods)s."),
+        )
     if "paychannel_paymethod" in wanted and wanted["paychannel_paymethod"] not in methods:
-        errors["paychannel_paymethod"] = [f"This channel {takes} {','.join(methods) or 'none'}."]
+        errors["paychannel_paymethod"] = [Message(text, methods=", ".join(methods) or "-")]
     if "cny_amount" in wanted and not channel.min_amount <= wanted["cny_amount"] <= channel.max_amount:
         low, high = hundredths(channel.min_amount), hundredths(channel.max_amount)
-        errors["cny_amount"] = [f"This channel takes {low} to {high}."]
+        errors["cny_amount"] = [Message(N_("This channel accepts %(low)s to %(high)s yuan."), low=low, high=high)]
     return errors
 
 

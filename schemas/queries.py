@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from marshmallow import ValidationError, validate, validates_schema
+from marshmallow import ValidationError, validates_schema
 
 from models.db.base import LARGEST_ID
 from models.tables.channel import CATEGORIES
 from models.tables.order import STATUSES
-from schemas.fields import LARGEST_TIME, Request, Text, Whole
+from schemas.fields import LARGEST_TIME, MaxLength, OneOf, Request, Text, Whole
+from schemas.messages import N_
 
 BY = ("id", "order_no", "merchant_order_no")
 
@@ -18,14 +19,14 @@ class OrderDetailQuery(Request):
     """One of three, by the priority in which they stand."""
 
     id = Whole(1, LARGEST_ID)
-    order_no = Text(validate=validate.Length(max=64))
-    merchant_order_no = Text(validate=validate.Length(max=255))
+    order_no = Text(validate=MaxLength(64))
+    merchant_order_no = Text(validate=MaxLength(255))
 
     @validates_schema
     def one_is_there(self, data: dict[str, Any], **kwargs: Any) -> None:
         """At least one must be sent."""
         if not data:
-            raise ValidationError({name: ["One of id, order_no, merchant_order_no is required."] for name in BY})
+            raise ValidationError({name: [N_("One of id, order_no, merchant_order_no is required.")] for name in BY})
 
 
 class OrderListQuery(Request):
@@ -33,9 +34,9 @@ class OrderListQuery(Request):
 
     page = Whole(1, 1_000_000_000, load_default=1)
     limit = Whole(1, 100, load_default=20)
-    status = Text(validate=validate.OneOf(STATUSES))
+    status = Text(validate=OneOf(STATUSES))
     order_type = Whole(1, 2)
-    merchant_order_no = Text(validate=validate.Length(max=255))
+    merchant_order_no = Text(validate=MaxLength(255))
     start_time = Whole(0, LARGEST_TIME)
     end_time = Whole(0, LARGEST_TIME)
 
@@ -43,4 +44,4 @@ class OrderListQuery(Request):
 class ChannelListQuery(Request):
     """The filter of the channel list, a query parameter."""
 
-    category = Text(validate=validate.OneOf(CATEGORIES))
+    category = Text(validate=OneOf(CATEGORIES))

@@ -17,6 +17,7 @@ from blueprints.api.rate_limits import caller
 from gateways.ip_addresses import is_within
 from models.tables.merchant import Merchant
 from runtime import Part, current
+from schemas.messages import N_, UNKNOWN
 from schemas.signature_fields import AUTH, NONCE
 from schemas.strict_json import Literal, Malformed, parse, parse_query
 from services.errors import ApiError, Code
@@ -29,9 +30,6 @@ from services.security.replay import Call
 _NONCE = re.compile(NONCE)
 _IDEMPOTENCY_KEY = re.compile(r"[\x21-\x7e]{1,255}")
 _TIMESTAMP = re.compile(r"[0-9]{1,12}")
-UNKNOWN = ["Unknown field."]
-
-
 EXPLAINS_SIGNATURES = "orders.explains_signatures"  # in app.extensions: merchant, string to sign -> detail
 
 _requests = Part(lambda: Rate(current().settings.requests_per_second, seconds=1))
@@ -98,7 +96,7 @@ def _idempotency_key() -> str:
     if key is None:
         return ""
     if not _IDEMPOTENCY_KEY.fullmatch(key):  # also an empty one: its sender believes that a retry is safe
-        raise ValidationError({"Idempotency-Key": ["Must be 1 to 255 printable ASCII characters."]})
+        raise ValidationError({"Idempotency-Key": [N_("Must be 1 to 255 printable ASCII characters, without spaces.")]})
     return key
 
 
@@ -123,7 +121,7 @@ def authenticated(endpoint: str, in_query: bool) -> Call:
         raise
     request.environ["orders.merchant"] = merchant.key
     payload, elsewhere = (query, body) if in_query else (body, query)
-    misplaced = {name: UNKNOWN for name in elsewhere if name not in AUTH}
+    misplaced = {name: [UNKNOWN] for name in elsewhere if name not in AUTH}
     if misplaced:
         raise ValidationError(misplaced)
     own = {name: value for name, value in payload.items() if name not in AUTH}

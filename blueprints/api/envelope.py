@@ -19,6 +19,7 @@ from werkzeug.http import parse_accept_header
 
 import settings
 from runtime import Part, current
+from schemas.messages import Message
 from services.errors import ERRORS, N_, ApiError, Code
 from services.platform import storage_health
 
@@ -87,13 +88,18 @@ def refuse(refusal: ApiError) -> Response:
     return response
 
 
+def translated(message: str) -> str:
+    """A message about a field, in the caller's language."""
+    return gettext(message.text, **message.values) if isinstance(message, Message) else gettext(message)
+
+
 def _flat(messages: Any) -> Any:
-    """marshmallow's messages as `{field: [messages]}`, nested like the request."""
+    """marshmallow's messages as `{field: [messages]}`, nested like the request, in the caller's language."""
     if isinstance(messages, dict):
         if list(messages) == ["_schema"]:
-            return messages["_schema"]
+            return _flat(messages["_schema"])
         return {name: _flat(value) for name, value in messages.items()}
-    return messages
+    return [translated(message) for message in messages]
 
 
 def _validation(error: ValidationError) -> Response:

@@ -12,24 +12,12 @@ from marshmallow import ValidationError, fields
 from wtforms import BooleanField, Field, SelectMultipleField, StringField
 from wtforms.validators import StopValidation
 
+from blueprints.api.envelope import translated
 from blueprints.console import labels
-from services.errors import N_, OperatorError
+from services.errors import OperatorError
 
 K = TypeVar("K")
 T = TypeVar("T")
-
-# marshmallow's own messages.
-MESSAGES = (
-    N_("Missing data for required field."),
-    N_("Must be a decimal number."),
-    N_("Must be greater than 0."),
-    N_("Must have at most two decimals."),
-    N_("Is too large."),
-    N_("Must be an integer."),
-    N_("Must be a percentage with at most two decimals."),
-    N_("Must be a percentage from 0 to 100."),
-    N_("Must be a percentage from -100 to 100."),
-)
 
 
 def translate(text: str, /, **values: Any) -> str:
@@ -65,7 +53,7 @@ class SchemaField(StringField):
         try:
             self.value = self.spec.deserialize((self.data or "").strip())
         except ValidationError as error:
-            raise StopValidation(" ".join(translate(text) for text in error.messages)) from None
+            raise StopValidation(" ".join(map(translated, error.messages))) from None
 
 
 class Checkboxes(SelectMultipleField):

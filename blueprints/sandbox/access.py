@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from flask import Blueprint, Response, redirect, request, url_for
+from flask_babel import gettext
 from marshmallow import Schema
 
 from blueprints.api.envelope import ok, refuse
@@ -42,7 +43,12 @@ def _strict(response: Response) -> Response:
 @sandbox.errorhandler(OperatorError)
 def _not_possible(error: OperatorError) -> Response:
     """Turn the reason why something is not possible into a documented refusal."""
-    return refuse(ApiError(Code.INVALID_FIELDS, error.wrong or None, detail="" if error.wrong else str(error)))
+
+    def said(text: str) -> str:
+        return gettext(text, **error.values)
+
+    data = {name: [said(text) for text in texts] for name, texts in error.wrong.items()}
+    return refuse(ApiError(Code.INVALID_FIELDS, data or None, detail="" if data else said(error.text)))
 
 
 def form_of(schema: Schema) -> dict[str, Any]:

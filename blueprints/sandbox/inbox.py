@@ -60,7 +60,7 @@ def receive() -> Response:
     try:
         behaviour = inbox().take(headers, request.get_data())
     except ValueError:  # Malformed is one
-        raise ValidationError({"body": ["Must be a callback."]}) from None
+        raise ValidationError({"body": [N_("Must be a callback.")]}) from None
     return _answered(behaviour)
 
 

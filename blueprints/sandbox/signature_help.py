@@ -12,6 +12,7 @@ from marshmallow import ValidationError
 from blueprints.sandbox.access import sandbox
 from models.tables.merchant import Merchant
 from runtime import current
+from schemas.messages import N_, Message
 from services.sandbox import demo, rejected_signatures, signature_help, simulator
 from services.sandbox.rejected_signatures import Unsigned
 from services.sandbox.signature_help import Explanation, Said
@@ -68,7 +69,7 @@ def _of_refused(one: Unsigned) -> tuple[Form, Explanation]:
 def _of_form() -> tuple[Form, Explanation]:
     form = Form(**{field.name: request.form.get(field.name, "") for field in fields(Form)})
     if form.endpoint not in ENDPOINTS:
-        raise ValidationError({"endpoint": [f"Must be one of: {', '.join(ENDPOINTS)}."]})
+        raise ValidationError({"endpoint": [Message(N_("Must be one of: %(choices)s."), choices=", ".join(ENDPOINTS))]})
     secret = request.form.get("secret", "").strip()
     told = signature_help.explain(
         f"{current().settings.api_prefix}/merchant/{form.endpoint}",

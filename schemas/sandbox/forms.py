@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from marshmallow import EXCLUDE, Schema, ValidationError, pre_load, validate, validates_schema
+from marshmallow import EXCLUDE, Schema, ValidationError, pre_load, validates_schema
 
 from gateways.sandbox.driver import PAYOUT_OUTCOMES
 from gateways.sandbox.simulator import OUTCOMES
-from schemas.fields import Text, Whole
+from schemas.fields import OneOf, Text, Whole
+from schemas.messages import N_
 
 YEAR = 366 * 86_400
 ANSWERS = ("200", "400", "410", "429", "500", "503", "redirect", "slow", "long_head", "hang_up")
@@ -30,7 +31,7 @@ class Form(Schema):
 class FailureForm(Form):
     """What the inbox answers from now on, or the next `times`; `seconds` for `slow` and Retry-After."""
 
-    answer = Text(required=True, validate=validate.OneOf(ANSWERS))
+    answer = Text(required=True, validate=OneOf(ANSWERS))
     times = Whole(1, 10_000)
     seconds = Whole(1, 60)
 
@@ -39,20 +40,20 @@ class ClockForm(Form):
     """Seconds to go, or `to` = next: until something is due."""
 
     seconds = Whole(0, YEAR)
-    to = Text(validate=validate.OneOf(["next"]))
+    to = Text(validate=OneOf(["next"]))
 
     @validates_schema
     def one_of_both(self, data: dict[str, Any], **kwargs: Any) -> None:
         """Never both, never none."""
         if len(data) != 1:
-            raise ValidationError({"seconds": ["One of seconds, to is required."]})
+            raise ValidationError({"seconds": [N_("One of seconds, to is required.")]})
 
 
 class PlayForm(Form):
     """An outcome for an order, at once or after so many seconds."""
 
     order_no = Text(load_default="")
-    outcome = Text(required=True, validate=validate.OneOf(OUTCOMES))
+    outcome = Text(required=True, validate=OneOf(OUTCOMES))
     after = Whole(0, YEAR, load_default=0)
 
 
@@ -60,8 +61,8 @@ class ChannelForm(Form):
     """How a sandbox channel behaves."""
 
     channel = Whole(1, 2**63 - 1, required=True)
-    open = Text(validate=validate.OneOf(OPEN))
-    payout = Text(validate=validate.OneOf(PAYOUT_OUTCOMES))
+    open = Text(validate=OneOf(OPEN))
+    payout = Text(validate=OneOf(PAYOUT_OUTCOMES))
 
 
 class MerchantForm(Form):

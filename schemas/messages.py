@@ -1,0 +1,24 @@
+"""Messages about a request's fields: English texts, translated when the response is made."""
+
+from __future__ import annotations
+
+from typing import Any
+
+N_ = str  # marks a text for translation where it is shown
+
+# marshmallow's own texts.
+MISSING, UNKNOWN = N_("Missing data for required field."), N_("Unknown field.")
+MARSHMALLOW = (MISSING, UNKNOWN, N_("Invalid input type."), N_("Not a valid email address."))
+
+
+class Message(str):
+    """An English message with values in it; `text % values` in another language is the same message."""
+
+    text: str
+    values: dict[str, Any]
+
+    def __new__(cls, text: str, /, **values: Any) -> Message:
+        """Put the values into the text."""
+        made = super().__new__(cls, text % values)
+        made.text, made.values = text, values
+        return made

@@ -99,7 +99,7 @@ def rotate(folder: Path, *, keep_old: bool = False, wait: float = IN_FLIGHT, onl
         if database.is_shared and ring.file is not None and not only_host:
             raise OperatorError(
                 f"other hosts don't see a new key in {ring.file}: change it by vault_key on all of them "
-                "(docs/operating.md, The key); --only-host where no other host uses this database"
+                "(docs/guides/key.md); --only-host where no other host uses this database"
             )
         yield from _in_setting(ring) if ring.file is None else _in_file(ring, ring.file, keep_old, wait)
 

@@ -11,7 +11,7 @@ from tests.support import ROOT
 
 UNIT = ROOT / "deploy" / "systemd" / "orders.service"
 FOLDER = "/srv/orders/service"
-OPERATING = (ROOT / "docs" / "operating.md").read_text("utf-8")
+QUICKSTART = (ROOT / "docs" / "quickstart.md").read_text("utf-8")
 
 needs_systemd = pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed")
 
@@ -47,14 +47,15 @@ def test_systemd_finds_little_that_could_be_taken_away():
 
 def test_it_runs_as_an_ordinary_user_in_the_folder_of_the_documentation(unit):
     assert unit["User"] == "orders"
-    assert f"git clone REPOSITORY {FOLDER}" in OPERATING
+    assert f"git clone REPOSITORY {FOLDER}" in QUICKSTART
     assert (unit["WorkingDirectory"], unit["ExecStart"]) == (FOLDER, f"{FOLDER}/.venv/bin/orders serve")
 
 
 def test_it_may_write_its_instance_and_the_folder_of_backups_only(unit):
     assert unit["ProtectSystem"] == "strict"
     assert unit["ReadWritePaths"].split() == [f"{FOLDER}/{Settings.instance.name}", "-/var/backups/orders"]
-    assert "install -d -o orders -m 700 /var/backups/orders" in OPERATING
+    backup = (ROOT / "docs" / "guides" / "backup.md").read_text("utf-8")
+    assert "install -d -o orders -m 700 /var/backups/orders" in backup
 
 
 def test_it_has_room_for_every_thread_and_time_to_finish(unit):

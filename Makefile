@@ -6,7 +6,7 @@ PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal
 TRANSLATIONS := blueprints/translations/zh/LC_MESSAGES/messages.mo
 ORDERS ?= 1000
 
-.PHONY: help install setup run test test-slow test-postgres test-all test-epay-platform torture check hooks bench bench-peers seed lock messages postgres audit
+.PHONY: help install setup run test test-slow test-postgres test-all test-epay-platform torture check hooks bench bench-peers seed lock messages postgres audit screenshots
 .DEFAULT_GOAL := help
 # Python keeps what it compiled: otherwise each process that the tests start would compile everything again.
 unexport PYTHONDONTWRITEBYTECODE
@@ -83,6 +83,9 @@ seed: install ## Write instance/seed/orders.sqlite for testers, with ORDERS=1000
 	@ORDERS_DEMO=1 ORDERS_INSTANCE=instance/seed $(BIN)/orders seed --orders $(ORDERS)
 	@echo "instance/seed/orders.sqlite is ready. vault.key, in the same folder, decrypts its secrets. Serve it with:"
 	@echo "  ORDERS_DEMO=1 ORDERS_INSTANCE=instance/seed $(BIN)/orders serve"
+
+screenshots: setup ## Remake docs/images from a new demo (chromium, chromedriver, fonts-noto-cjk).
+	@$(BIN)/python -m tests.screenshots
 
 messages: setup ## Bring the translations' catalogue up to date with the code.
 	$(BIN)/pybabel --quiet extract -F babel.cfg -k lazy_gettext --no-location -o .messages.pot .

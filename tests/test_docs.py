@@ -17,6 +17,7 @@ REFERENCE = ROOT / "docs" / "reference"
 CODE = re.compile(r"```.*?```", re.DOTALL)
 # Pages whose sentences are short; the others join once they are rewritten.
 PLAIN = [
+    ROOT / "README.md",
     *(ROOT / "docs" / name for name in ("README.md", "quickstart.md", "internals.md")),
     *sorted((ROOT / "docs" / "guides").glob("*.md")),
     *sorted((ROOT / "docs" / "reference").glob("*.md")),
@@ -123,7 +124,12 @@ def test_a_chinese_page_links_to_chinese_pages_and_to_its_own_english_one(page):
     assert any(target == _english(page) for _, target, _ in _links(page)), "link the English page in the first lines"
 
 
-def test_the_readme_links_the_chinese_one():
-    if not (ZH / "README.md").exists():
-        pytest.skip("not translated yet")
+def test_the_readme_links_the_chinese_one_in_its_first_line():
     assert "(docs/zh/README.md)" in (ROOT / "README.md").read_text("utf-8").splitlines()[0]
+
+
+def test_the_readmes_show_every_screenshot_and_all_are_small():
+    images = set((ROOT / "docs" / "images").iterdir())
+    shown = {target for page in (ROOT / "README.md", ZH / "README.md") for _, target, _ in _links(page)}
+    assert {image.name for image in images - shown} == set()
+    assert sum(image.stat().st_size for image in images) < 300_000

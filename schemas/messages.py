@@ -4,11 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
+from marshmallow.exceptions import SCHEMA
+
 N_ = str  # marks a text for translation where it is shown
 
 # marshmallow's own texts.
 MISSING, UNKNOWN = N_("Missing data for required field."), N_("Unknown field.")
 MARSHMALLOW = (MISSING, UNKNOWN, N_("Invalid input type."), N_("Not a valid email address."))
+
+
+def flat(messages: Any, path: str = "") -> dict[str, list[str]]:
+    """marshmallow's nested messages by dotted path, as in signing; those about a whole body are under an empty path."""
+    if not isinstance(messages, dict):
+        return {path: messages}
+    found: dict[str, list[str]] = {}
+    for name, inner in messages.items():
+        own = path if name == SCHEMA else f"{path}.{name}" if path else str(name)
+        found.update(flat(inner, own))
+    return found
 
 
 class Message(str):

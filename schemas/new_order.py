@@ -14,8 +14,9 @@ from models.db.base import LARGEST_ID
 from models.tables.channel import PAY_METHODS, Channel
 from models.tables.order import BUY, SELL
 from schemas.fields import MaxLength, OneOf, Request, Text, Whole, Yuan
-from schemas.gateway_a import GatewayAFields
-from schemas.messages import N_, Message
+from schemas.gateway_a import CardInfo, GatewayAFields, PersonalData
+from schemas.messages import N_, UNKNOWN, Message, flat
+from schemas.signature_fields import AUTH
 from schemas.views import hundredths
 
 
@@ -47,6 +48,7 @@ class GatewayASellOrder(SellOrder, GatewayAFields):
     """A withdrawal through gateway_a."""
 
 
+PERSON, CARD = GatewayAFields().fields
 _buy, _shared = BuyOrder(), NewOrder(unknown=EXCLUDE)
 _sell = {"gateway_a": GatewayASellOrder(), "gateway_b": SellOrder(), "gateway_c": SellOrder()}  # by category
 
@@ -71,6 +73,37 @@ def _schema(payload: dict[str, Any], channel: Channel | None) -> Schema:
     if order_type is None or channel is None:
         return _shared  # nothing to judge the other fields by
     return _sell[channel.category]
+
+
+# Where each field of createOrder belongs: in an object, or at the top level.
+_HOMES = {
+    **dict.fromkeys((*_buy.fields, *AUTH, PERSON, CARD), ""),
+    **dict.fromkeys(PersonalData().fields, PERSON),
+    **dict.fromkeys(CardInfo().fields, CARD),
+}
+
+
+def _unknown(path: str, schema: Schema) -> str:
+    """The message about an unknown field: where it belongs, if it is a field of createOrder."""
+    name = path.rpartition(".")[2]
+    if name.lower() == "idempotency_key":
+        return N_("Belongs in the header Idempotency-Key.")
+    if name not in _HOMES:
+        return UNKNOWN
+    home = _HOMES[name]
+    if (home or name) in schema.fields or name in AUTH:
+        return Message(N_("Belongs in %(place)s."), place=home) if home else N_("Belongs at the top level of the body.")
+    if name == "customer_name":
+        return N_("Only for deposits.")
+    return N_("Only for withdrawals through a gateway_a channel.")
+
+
+def _errors(error: ValidationError, schema: Schema) -> dict[str, list[str]]:
+    """The messages by dotted path."""
+    return {
+        path: [_unknown(path, schema)] if messages == [UNKNOWN] else messages
+        for path, messages in flat(error.messages).items()
+    }
 
 
 def _limits(wanted: dict[str, Any], channel: Channel, payout_methods: Collection[str]) -> dict[str, list[str]]:
@@ -100,12 +133,13 @@ def load_new_order(
         payout_methods: by which its driver can pay out.
 
     Raises:
-        ValidationError: every field that fails, nested as sent.
+        ValidationError: every field that fails, by dotted path.
     """
+    schema = _schema(payload, channel)
     try:
-        wanted, errors = _schema(payload, channel).load(payload), {}
+        wanted, errors = schema.load(payload), {}
     except ValidationError as error:
-        wanted, errors = error.valid_data or {}, dict(error.messages_dict)
+        wanted, errors = error.valid_data or {}, _errors(error, schema)
     if channel is not None:
         errors = _limits(wanted, channel, payout_methods) | errors
     if errors:

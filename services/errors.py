@@ -99,8 +99,9 @@ RETRY_AFTER = {Code.INTERNAL_ERROR: 5, Code.CHANNEL_FAILED: 5, Code.SERVICE_UNAV
 class ApiError(Exception):
     """An API error with its documented code.
 
-    `data` is null or `{field: [messages]}`. `detail` follows the code's text. `retry_after` is in seconds and becomes
-    the header. `replayed` marks the stored error of an earlier request with the same Idempotency-Key.
+    `data` is null or as documented for the code, such as `{path: [messages]}`. `detail` follows the code's text.
+    `retry_after` is in seconds and becomes the header. `replayed` marks the stored error of an earlier request with the
+    same Idempotency-Key.
     """
 
     def __init__(

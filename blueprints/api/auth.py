@@ -17,7 +17,7 @@ from blueprints.api.rate_limits import caller
 from gateways.ip_addresses import is_within
 from models.tables.merchant import Merchant
 from runtime import Part, current
-from schemas.messages import N_, UNKNOWN
+from schemas.messages import N_
 from schemas.signature_fields import AUTH, NONCE
 from schemas.strict_json import Literal, Malformed, parse, parse_query
 from services.errors import ApiError, Code
@@ -30,6 +30,7 @@ from services.security.replay import Call
 _NONCE = re.compile(NONCE)
 _IDEMPOTENCY_KEY = re.compile(r"[\x21-\x7e]{1,255}")
 _TIMESTAMP = re.compile(r"[0-9]{1,12}")
+_IN_BODY, _IN_QUERY = N_("Belongs in the JSON body."), N_("Belongs in the query string.")
 EXPLAINS_SIGNATURES = "orders.explains_signatures"  # in app.extensions: merchant, string to sign -> detail
 
 _requests = Part(lambda: Rate(current().settings.requests_per_second, seconds=1))
@@ -121,9 +122,9 @@ def authenticated(endpoint: str, in_query: bool) -> Call:
         raise
     request.environ["orders.merchant"] = merchant.key
     payload, elsewhere = (query, body) if in_query else (body, query)
-    misplaced = {name: [UNKNOWN] for name in elsewhere if name not in AUTH}
+    misplaced = [name for name in elsewhere if name not in AUTH]
     if misplaced:
-        raise ValidationError(misplaced)
+        raise ValidationError({name: [_IN_QUERY if in_query else _IN_BODY] for name in misplaced})
     own = {name: value for name, value in payload.items() if name not in AUTH}
     return Call(merchant, nonce, own)
 

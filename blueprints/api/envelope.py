@@ -19,7 +19,7 @@ from werkzeug.http import parse_accept_header
 
 import settings
 from runtime import Part, current
-from schemas.messages import Message
+from schemas.messages import Message, flat
 from services.errors import ERRORS, N_, ApiError, Code
 from services.platform import storage_health
 
@@ -93,17 +93,9 @@ def translated(message: str) -> str:
     return gettext(message.text, **message.values) if isinstance(message, Message) else gettext(message)
 
 
-def _flat(messages: Any) -> Any:
-    """marshmallow's messages as `{field: [messages]}`, nested like the request, in the caller's language."""
-    if isinstance(messages, dict):
-        if list(messages) == ["_schema"]:
-            return _flat(messages["_schema"])
-        return {name: _flat(value) for name, value in messages.items()}
-    return [translated(message) for message in messages]
-
-
 def _validation(error: ValidationError) -> Response:
-    return refuse(ApiError(Code.INVALID_FIELDS, _flat(error.messages)))
+    data = {path: [translated(message) for message in messages] for path, messages in flat(error.messages).items()}
+    return refuse(ApiError(Code.INVALID_FIELDS, data))
 
 
 def _http(error: HTTPException) -> Response:

@@ -27,12 +27,20 @@ FAILURE = {
         "code": {**CODE, "examples": [42200], "enum": [*ERRORS]},
         "msg": {**MSG, "examples": ["invalid fields"]},
         "data": {
-            "description": "null, or {field: [messages]} nested as sent, in English.",
-            "type": ["object", "array", "null"],
+            "description": "null unless the code has data: see its response.",
+            "type": ["object", "null"],
             "examples": [{"cny_amount": ["Must be greater than 0."]}],
         },
     },
 }
+
+WRONG_FIELDS = {
+    "description": "Messages by field. The path is dotted as in signing, and empty for the whole body. null for 42201.",
+    "type": ["object", "null"],
+    "additionalProperties": {"type": "array", "items": {"type": "string"}},
+    "examples": [{"gatewaya_card_info.card_no": ["Must be 8 to 32 digits."]}],
+}
+DATA = {422: WRONG_FIELDS}  # by HTTP status, if it is not always null
 
 
 def _header(text: str, example: Any, **schema: Any) -> dict[str, Any]:
@@ -100,7 +108,8 @@ def refusals(codes: set[int], sends: tuple[str, ...] = ()) -> dict[str, dict[str
         by_status[code // 100].append(code)
     found = {}
     for status, those in by_status.items():
-        only = {"type": "object", "properties": {"code": {**CODE, "enum": those, "examples": those[:1]}}}
+        own = {"code": {**CODE, "enum": those, "examples": those[:1]}}
+        only = {"type": "object", "properties": own | ({"data": DATA[status]} if status in DATA else {})}
         found[str(status)] = {
             "description": "; ".join(f"{code} {ERRORS[Code(code)]}" for code in those) + ".",
             "headers": headers(*["Retry-After"] * (status in CAN_WAIT), *["Allow"] * (status == 405), *sends),

@@ -11,7 +11,7 @@ class OrdersError(Exception):
     Attributes:
         code: the service's five digits (docs/errors.md); None where the service itself did not answer.
         msg: its text for people; don't compare it in code.
-        data: for `Invalid` the messages by field, else None.
+        data: for `Invalid` the messages by the field's dotted path, else None.
         status: the HTTP status; None where no answer came.
         retry_after: seconds, if the service named them.
         idempotency_key: of the `create_buy` or `create_sell` that failed.
@@ -58,7 +58,7 @@ class NotFound(Refused):
 
 
 class Invalid(Refused):
-    """`data` names the fields and what is wrong with each."""
+    """`data` has the messages of each field by its dotted path, such as `gatewaya_card_info.card_no`."""
 
 
 class KeyReused(Refused):

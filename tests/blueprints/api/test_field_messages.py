@@ -1,10 +1,17 @@
 """The messages of 42200: in the caller's language, each with its values."""
 
+import json
 import re
 
 import pytest
 
-from tests.support import CARD, PERSON, Api
+from schemas.gateway_a import CardInfo, PersonalData
+from schemas.messages import flat
+from schemas.new_order import BuyOrder
+from schemas.signature_fields import AUTH
+from tests.support import CARD, PERSON, Api, signature, signed
+
+FIELDS = {"order_type": 1, "cny_amount": "1.00", "paychannel_id": 2, "paychannel_paymethod": "wxpay"}
 
 CHINESE = re.compile(r"[\u4e00-\u9fff]")
 MESSAGES = [
@@ -63,3 +70,61 @@ def test_every_message_about_a_withdrawal_is_translated(in_chinese):
     texts = re.findall(r'"([^"]+)"\]', answer.text)
     assert len(texts) >= 10
     assert [text for text in texts if not CHINESE.search(text)] == []
+
+
+PERSONAL, CARD_INFO = "gatewaya_personal_data", "gatewaya_card_info"
+GATEWAY_A = "Only for withdrawals through a gateway_a channel."
+MISPLACED = [  # order type, channel, fields, path, message
+    (2, 1, {"card_no": "1"}, "card_no", f"Belongs in {CARD_INFO}."),
+    (2, 1, {"mobile_no": "1"}, "mobile_no", f"Belongs in {PERSONAL}."),
+    (2, 1, {PERSONAL: PERSON | {"card_no": "1"}}, f"{PERSONAL}.card_no", f"Belongs in {CARD_INFO}."),
+    (2, 1, {CARD_INFO: CARD | {"name": "张三"}}, f"{CARD_INFO}.name", f"Belongs in {PERSONAL}."),
+    (
+        2,
+        1,
+        {CARD_INFO: CARD | {"cny_amount": "1"}},
+        f"{CARD_INFO}.cny_amount",
+        "Belongs at the top level of the body.",
+    ),
+    (2, 1, {PERSONAL: PERSON | {CARD_INFO: CARD}}, f"{PERSONAL}.{CARD_INFO}", "Belongs at the top level of the body."),
+    (2, 1, {PERSONAL: PERSON | {"nonce": "x"}}, f"{PERSONAL}.nonce", "Belongs at the top level of the body."),
+    (2, 2, {CARD_INFO: CARD}, CARD_INFO, GATEWAY_A),
+    (2, 2, {"card_no": "1"}, "card_no", GATEWAY_A),
+    (2, 2, {"customer_name": "x"}, "customer_name", "Only for deposits."),
+    (1, 1, {PERSONAL: PERSON}, PERSONAL, GATEWAY_A),
+    (1, 2, {"idempotency_key": "x"}, "idempotency_key", "Belongs in the header Idempotency-Key."),
+    (1, 2, {"card": "1"}, "card", "Unknown field."),
+]
+
+
+@pytest.mark.usefixtures("nothing_changes")
+@pytest.mark.parametrize(("order_type", "channel", "fields", "path", "message"), MISPLACED)
+def test_a_misplaced_field_says_where_it_belongs(api, order_type, channel, fields, path, message):
+    complete = {PERSONAL: PERSON, CARD_INFO: CARD} if (order_type, channel) == (2, 1) else {}
+    answer = api.buy("50.00", channel, order_type=order_type, paychannel_paymethod="bank", **complete | fields)
+    assert answer.code == 42200
+    assert answer.data == {path: [message]}
+
+
+def test_no_field_of_create_order_belongs_in_two_places():
+    assert not PersonalData().fields.keys() & CardInfo().fields.keys()
+    assert not {*PersonalData().fields, *CardInfo().fields} & {*BuyOrder().fields, *AUTH}
+
+
+def test_a_field_in_the_query_string_belongs_in_the_body(api):
+    body = signed("createOrder", FIELDS)
+    body["signature"] = signature("createOrder", body, "demo-secret", {"customer_name": "x"})
+    answer = api.post("createOrder", json.dumps(body).encode(), query="?customer_name=x")
+    assert (answer.code, answer.data) == (42200, {"customer_name": ["Belongs in the JSON body."]})
+
+
+def test_the_filter_of_the_channel_list_belongs_in_the_query_string(api):
+    body = signed("getPayChannels", {"category": "gateway_b"})
+    answer = api.post("getPayChannels", json.dumps(body).encode())
+    assert (answer.code, answer.data) == (42200, {"category": ["Belongs in the query string."]})
+
+
+def test_messages_are_flat_with_dotted_paths_and_array_items_by_index():
+    nested = {"a": {"b": ["x"], "_schema": ["y"]}, "list": {1: {"c": ["z"]}}, "_schema": ["whole"]}
+    assert flat(nested) == {"a.b": ["x"], "a": ["y"], "list.1.c": ["z"], "": ["whole"]}
+    assert flat(["whole"]) == {"": ["whole"]}

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from settings import Settings
-from tests.cli.test_help import COMMANDS
+from tests.cli.test_help import COMMANDS, GROUPS
 from tests.support import ROOT
 
 PAGES = [
@@ -65,6 +65,19 @@ def test_every_command_is_in_the_reference():
     listed = (REFERENCE / "commands.md").read_text("utf-8")
     missing = [name for name in COMMANDS if not all(re.search(rf"\b{word}\b", listed) for word in name.split())]
     assert missing == []
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if page.name != "CHANGELOG.md"], ids=lambda page: str(page.relative_to(ROOT))
+)
+def test_every_command_on_a_page_exists_with_its_options(page):
+    for line in re.findall(r"\.venv/bin/orders +([a-z][^\n`|#>]*)", page.read_text("utf-8").replace("\\\n", " ")):
+        first, second, *_ = [*line.split(), ""]
+        name = f"{first} {second}" if first in GROUPS else first
+        options = {
+            option for parameter in COMMANDS[name].params for option in parameter.opts + parameter.secondary_opts
+        }
+        assert set(re.findall(r"(?<!\S)--[\w-]+", line)) - options == set(), line
 
 
 def test_each_release_in_the_changelog_has_each_kind_once():

@@ -215,7 +215,7 @@ def test_an_unsigned_word_that_there_is_no_transfer_pays_nothing_again(alipay, s
 def test_without_certificates_a_channel_pays_nothing_out(api, alipay, add_channel, payee):
     channel = add_channel("alipay", alipay.config("key"))
     refused = api.sell(channel=channel, paychannel_paymethod="alipay")
-    assert (refused.code, refused.data) == (42200, {"paychannel_paymethod": ["This channel pays out by none."]})
+    assert (refused.code, refused.data) == (42200, {"paychannel_paymethod": ["This channel pays out by: -."]})
 
 
 def test_a_changed_certificate_of_alipays_is_said_to_the_operator(api, alipay, sell, later, why):

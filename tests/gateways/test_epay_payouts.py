@@ -410,5 +410,5 @@ def test_a_silence_that_began_anew_is_no_day_long(placed, platform, later, refus
 def test_version_1_takes_no_withdrawals(api, platform, add_channel, balances):
     channel = add_channel("epay", platform.config("1"))
     refused = api.sell(channel=channel, paychannel_paymethod="alipay")
-    assert (refused.code, refused.data) == (42200, {"paychannel_paymethod": ["This channel pays out by none."]})
+    assert (refused.code, refused.data) == (42200, {"paychannel_paymethod": ["This channel pays out by: -."]})
     assert balances() == BACK

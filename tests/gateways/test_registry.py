@@ -31,7 +31,7 @@ def test_a_driver_has_its_file_its_tests_and_its_page(name):
     assert (ROOT / "tests" / "gateways" / f"test_{name}.py").is_file()
     assert (ROOT / "tests" / "upstreams" / f"{name}.py").is_file()
     page = (ROOT / "docs" / f"{name}.md").read_text("utf-8")
-    assert "## What has been checked, and by whom" in page
+    assert "\n## Verification\n" in page
     for field in registry.DRIVERS[name].config_schema().fields:
         assert f"`{field}`" in page, "a field of its config that the page leaves out"
 
@@ -92,8 +92,8 @@ def test_one_line_in_the_registry_is_all_that_a_new_driver_takes(api, http, chan
 
 
 def test_what_a_new_driver_leaves_out_is_refused_or_unknown(api, channel, later, refuses):
-    assert api.buy(channel=channel).data == {"paychannel_paymethod": ["This channel takes bank."]}
-    assert api.sell(channel=channel).data == {"paychannel_paymethod": ["This channel pays out by none."]}
+    assert api.buy(channel=channel).data == {"paychannel_paymethod": ["This channel accepts: bank."]}
+    assert api.sell(channel=channel).data == {"paychannel_paymethod": ["This channel pays out by: -."]}
     order_no = api.buy(channel=channel, paychannel_paymethod="bank").data["order_no"]
     later(900, times=2)
     assert api.status(order_no) == "pending"  # nobody could say that it was not paid

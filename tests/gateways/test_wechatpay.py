@@ -141,13 +141,13 @@ def test_where_the_channel_is_asked_again_a_notice_alone_credits_nothing(api, pl
 
 def test_the_channel_takes_nothing_but_wxpay(api, channel):
     refused = api.buy(channel=channel, paychannel_paymethod="alipay")
-    assert (refused.code, refused.data) == (42200, {"paychannel_paymethod": ["This channel takes wxpay."]})
+    assert (refused.code, refused.data) == (42200, {"paychannel_paymethod": ["This channel accepts: wxpay."]})
 
 
 @pytest.mark.parametrize("method", ["wxpay", "bank"])
 def test_a_withdrawal_is_refused_at_once(method, api, channel, balances, platform):
     refused = api.sell(channel=channel, paychannel_paymethod=method)
-    assert (refused.code, refused.data) == (42200, {"paychannel_paymethod": ["This channel pays out by none."]})
+    assert (refused.code, refused.data) == (42200, {"paychannel_paymethod": ["This channel pays out by: -."]})
     assert (balances(), platform.calls) == (UNPAID, [])
 
 

@@ -172,8 +172,8 @@ PEERS = (
         media_type="application/json",
         listed="/v1/payment_intents?limit=20",
         headers=SECRET_KEY,
-        keeps="Payment intents in memory; each create writes all of them to one pickle file, twice, without a sync, "
-        "and so is slower the more there are; any key of the right form is let in, and there is no ledger.",
+        keeps="Payment intents in memory. Each create writes all of them to one pickle file, twice and without a sync, "
+        "so it slows down as they grow. Any well-formed key is accepted. No ledger.",
     ),
     Peer(
         "stripe-stateful-mock",
@@ -186,8 +186,8 @@ PEERS = (
         listed="/v1/charges?limit=20",
         headers=SECRET_KEY,
         environ={"PEER_HOME": str(FOLDER / "stripe-stateful-mock")},
-        keeps="Charges in memory alone, gone when it ends; each list sorts all of them, and so is slower the more "
-        "there are; any key of the right form is let in, and there is no ledger.",
+        keeps="Charges in memory only, lost when it stops. Each list sorts all of them, so it slows down as they grow. "
+        "Any well-formed key is accepted. No ledger.",
     ),
     Peer(
         "lnbits",
@@ -215,7 +215,7 @@ PEERS = (
         },
         enter=_wallet,
         probe="/api/v1/health",
-        keeps="Invoices in SQLite with a rollback journal, each synced in a transaction of its own; the key is looked "
-        "up and each invoice is signed (no request is), and a balance is a sum over the payments, not a ledger.",
+        keeps="Invoices in SQLite with a rollback journal, each synced in its own transaction. The key is looked up "
+        "and each invoice is signed; requests are not. A balance is a sum over payments, not a ledger.",
     ),
 )

@@ -17,8 +17,9 @@ REFERENCE = ROOT / "docs" / "reference"
 CODE = re.compile(r"```.*?```", re.DOTALL)
 # Pages whose sentences are short; the others join once they are rewritten.
 PLAIN = [
-    ROOT / "README.md",
-    *(ROOT / "docs" / name for name in ("README.md", "quickstart.md", "internals.md")),
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")),
+    *(ROOT / "docs" / name for name in ("README.md", "quickstart.md", "internals.md", "architecture.md")),
+    *(ROOT / "docs" / name for name in ("performance.md", "privacy.md", "reconciling.md", "scaling.md")),
     *sorted((ROOT / "docs" / "guides").glob("*.md")),
     *sorted((ROOT / "docs" / "reference").glob("*.md")),
 ]

@@ -1,7 +1,7 @@
 # The README's commands. `make help` lists them.
 PYTHON ?= python3
 BIN := .venv/bin
-PIP_INSTALL := -m pip install --disable-pip-version-check --require-hashes -r
+PIP_INSTALL := -m pip install --disable-pip-version-check --progress-bar off --require-hashes -r
 PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal
 TRANSLATIONS := blueprints/translations/zh/LC_MESSAGES/messages.mo
 ORDERS ?= 1000

@@ -106,18 +106,23 @@ def copy(url: str) -> None:
 
 
 @click.command("seed")
-@click.option("--orders", default=0, type=click.IntRange(0, 10_000_000), help="Make this many orders, too.")
+@click.option(
+    "--orders", default=0, show_default=True, type=click.IntRange(0, 10_000_000), help="Add this many sample orders."
+)
 def seed(orders: int) -> None:
-    """Fill an empty database with demo content, the same every time."""
+    """Fill an empty database with demo content.
+
+    The sample orders are spread over the ten months up to now. Apart from their times they are the same every time.
+    """
     try:
         schema.check()
         made = seeding.seed_base()
         seeding.seed_operators()
-        click.echo("the demo content is made" if made else "the demo content was there")
+        click.echo("demo content added" if made else "demo content was added before")
         if orders:
-            with click.progressbar(length=orders, label="Orders", file=sys.stderr) as bar:
+            with click.progressbar(length=orders, label="Seeding orders", show_pos=True, file=sys.stderr) as bar:
                 count = seeded_orders.seed_orders(orders, bar.update)
-            click.echo(f"{count} orders made")
+            click.echo(f"{count} orders added")
     except (OperatorError, schema.WrongSchema) as error:
         raise refusal(error) from None
 

@@ -154,7 +154,7 @@ def give_every_command(run, api, flask_json):
     run("operator", "list")
     for options in _combined("--merchant demo", "--status paid", "--type sell", "--exceptions"):
         run("order", "list", *options)
-    run("order", "settle", deposits[1], "--credit")
+    run("order", "resolve", deposits[1], "--credit")
     for options in _combined("--merchant demo", "--state dead"):
         run("callback", "list", *options)
     webhook_id = next(row["id"] for row in flask_json("callback", "list") if row["order_no"] == done)

@@ -1,13 +1,15 @@
-"""As many demo orders as wanted, over all states, types and months: the same sequence every time, inserted in bulk."""
+"""Demo orders in all states over the last ten months: always the same sequence, inserted in bulk."""
 
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
 from zlib import crc32
 
+import business_clock
 from models import renumbering, schema
 from models.db.hash_chain import Chain, Facts
 from models.db.writer import transaction
@@ -21,11 +23,12 @@ from services.ledger import accounts as ledger
 from services.ledger import fees, postings
 from services.merchants import merchant_setup
 from services.orders.reasons import Why
-from services.sandbox.seeding import DEMO_BALANCE, LINKS, MERCHANTS, START
+from services.sandbox.seeding import DEMO_BALANCE, LINKS, MERCHANTS
 
-MONTHS = 10 * 30 * 86_400
+MONTHS = 10 * 30 * 86_400  # seconds over which the orders are spread
+LONGEST = 300  # seconds that an order takes at most, so that no order ends in the future
 SEED = 20_260_101
-CHUNK = 5_000
+CHUNK = 1_000
 ROWS_A_STATEMENT = 500
 
 # The states an order passes on its way to each that it may be in, and how often that is.
@@ -52,13 +55,24 @@ def _own_number(number: int) -> str:
     return f"SEED-{number:07d}"
 
 
-def _created(number: int) -> int:
-    """When the `number`th order of the sequence was created."""
-    return START + crc32(b"%d" % number) % MONTHS
+def _offset(number: int) -> int:
+    """Return the seconds from the beginning of the ten months to the `number`th order of the sequence."""
+    return crc32(b"%d" % number) % MONTHS
 
 
-def _order(number: int, merchants: list[Merchant], channels: dict[int, Channel]) -> dict[str, Any]:
-    """The `number`th order of the sequence, with the path of states that it took."""
+def _beginning(seeded: dict[str, int]) -> int:
+    """Return the beginning of the ten months, in Unix time: they end now, or when earlier runs had them end.
+
+    Args:
+        seeded: the creation time of each order that earlier runs made, by its number.
+    """
+    hour = business_clock.now() // 3600 * 3600
+    earlier = [at - _offset(int(number[5:])) for number, at in seeded.items() if re.fullmatch(r"SEED-[0-9]{7}", number)]
+    return min([hour - LONGEST - MONTHS, *earlier])
+
+
+def _order(number: int, beginning: int, merchants: list[Merchant], channels: dict[int, Channel]) -> dict[str, Any]:
+    """Return the `number`th order of the sequence, with the statuses that it passed."""
     chance = random.Random(SEED + number)
     merchant = merchants[0] if chance.random() < 0.9 else merchants[1]
     channel = channels[chance.choice(LINKS[merchant.key])]
@@ -66,7 +80,7 @@ def _order(number: int, merchants: list[Merchant], channels: dict[int, Channel])
     (path,) = chance.choices(*(BUY_PATHS if is_buy else SELL_PATHS))
     amount = int(100 + chance.random() * (200_000 if is_buy else 50_000))
     quote = fees.quote_buy(amount, merchant) if is_buy else fees.quote_sell(amount, merchant, channel)
-    created = _created(number)
+    created = beginning + _offset(number)
     return vars(quote) | {
         "path": path,
         "order_no": in_china(created) + f"{int(chance.random() * 10**16):016d}",
@@ -160,30 +174,32 @@ class _Batch:
 
 
 @transaction
-def _insert(numbers: list[int], merchants: list[Merchant], channels: dict[int, Channel], *, last: bool) -> None:
+def _insert(
+    numbers: list[int], beginning: int, merchants: list[Merchant], channels: dict[int, Channel], *, last: bool
+) -> None:
     batch = _Batch()
     for number in numbers:
-        batch.add(_order(number, merchants, channels))
+        batch.add(_order(number, beginning, merchants, channels))
     batch.insert()
     if last:
-        _pay_out_surplus(merchants[0], channels[1])
+        _pay_out_surplus(merchants[0], channels[1], at=beginning + MONTHS)
 
 
 def seed_orders(count: int, progress: Callable[[int], None] = lambda done: None) -> int:
-    """Make the first `count` orders of the sequence, as far as they are not there; how many were made.
+    """Insert those of the first `count` orders of the sequence that are missing, and return how many.
 
     Args:
-        progress: called with the number of orders done since the last call.
+        progress: called with the number of orders inserted since the last call.
     """
     merchants = [merchant_setup.find_merchant(facts["key"]) for facts in MERCHANTS]
     channels = {channel.id: channel for channel in Channel.select()}
-    seeded = Order.select(Order.merchant_order_no).where(Order.merchant_order_no.startswith("SEED-")).tuples()
-    there = {own_number for (own_number,) in seeded.iterator()}
-    missing = (number for number in range(1, count + 1) if _own_number(number) not in there)
-    in_time = sorted(missing, key=_created)
+    own = Order.select(Order.merchant_order_no, Order.createtime).where(Order.merchant_order_no.startswith("SEED-"))
+    seeded = dict(own.tuples().iterator())
+    beginning = _beginning(seeded)
+    in_time = sorted((number for number in range(1, count + 1) if _own_number(number) not in seeded), key=_offset)
     for start in range(0, len(in_time), CHUNK):
         chunk = in_time[start : start + CHUNK]
-        _insert(chunk, merchants, channels, last=start + CHUNK >= len(in_time))
+        _insert(chunk, beginning, merchants, channels, last=start + CHUNK >= len(in_time))
         progress(len(chunk))
     renumbering.renumber()
     while search.index_more(CHUNK):
@@ -191,7 +207,7 @@ def seed_orders(count: int, progress: Callable[[int], None] = lambda done: None)
     return len(in_time)
 
 
-def _pay_out_surplus(demo: Merchant, channel: Channel) -> None:
+def _pay_out_surplus(demo: Merchant, channel: Channel, at: int) -> None:
     surplus = LedgerAccount.balance_of(AVAILABLE, demo.id) - DEMO_BALANCE
     if surplus:
-        ledger.adjust(demo, -surplus, "paid to the shop's bank account", channel=channel, who="seed", at=START + MONTHS)
+        ledger.adjust(demo, -surplus, "paid to the shop's bank account", channel=channel, who="seed", at=at)

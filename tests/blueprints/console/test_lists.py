@@ -1,7 +1,7 @@
 """The console's lists: what they show, what they can be narrowed by, and pages forth and back."""
 
 import itertools
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -287,8 +287,8 @@ def test_entries_are_found_by_account_owner_purpose_order_and_time(page, api, fl
 def test_an_entry_is_found_by_its_time_where_entries_of_the_past_came_later(page, api, many):
     completed(api)
     seeded_orders.seed_orders(2 * ORDERS)
-    today = datetime.now(UTC)
-    rows = page(f"entries/?flt_since={today:%Y-%m-%d}").rows
+    since = datetime.now(UTC) - timedelta(minutes=1)  # the last seeded order is older
+    rows = page(f"entries/?flt_since={since:%Y-%m-%dT%H:%M:%S}").rows
     assert sorted(row["Amount (¥)"] for row in rows) == ["-100.00", "0.60", "99.40"]
 
 

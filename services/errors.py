@@ -92,8 +92,8 @@ _RETRIES = {
 }
 ACTIONS = {code: _RETRIES.get(code, Action.NO_RETRY) for code in ERRORS}
 
-# Seconds after which trying again makes sense, where nothing more is known.
-RETRY_AFTER = {Code.INTERNAL_ERROR: 5, Code.CHANNEL_FAILED: 5, Code.SERVICE_UNAVAILABLE: 1}
+# Default Retry-After, in seconds.
+RETRY_AFTER = {Code.INTERNAL_ERROR: 5, Code.SERVICE_UNAVAILABLE: 1}
 
 
 class ApiError(Exception):

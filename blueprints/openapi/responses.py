@@ -9,6 +9,7 @@ from typing import Any
 from apispec.ext.marshmallow.openapi import OpenAPIConverter
 
 from blueprints.openapi.operations import JSON, Operation
+from schemas.field_descriptions import meaning_of
 from schemas.openapi_responses import NoticeRefused
 from services.errors import ACTIONS, ERRORS, RETRY_AFTER, Code
 
@@ -34,13 +35,20 @@ FAILURE = {
     },
 }
 
-WRONG_FIELDS = {
+WRONG_FIELDS: dict[str, Any] = {
     "description": "Messages by field. The path is dotted as in signing, and empty for the whole body. null for 42201.",
     "type": ["object", "null"],
     "additionalProperties": {"type": "array", "items": {"type": "string"}},
     "examples": [{"gatewaya_card_info.card_no": ["Must be 8 to 32 digits."]}],
 }
-DATA = {422: WRONG_FIELDS}  # by HTTP status, if it is not always null
+CANCELLED_ORDER: dict[str, Any] = {
+    "description": "The order that is cancelled.",
+    "type": "object",
+    "required": ["order_no"],
+    "properties": {"order_no": meaning_of("order_no", "View").words() | {"type": "string", "pattern": "^[0-9]{24}$"}},
+    "examples": [{"order_no": "202601018899480685472049"}],
+}
+DATA = {422: WRONG_FIELDS, 502: CANCELLED_ORDER}  # by HTTP status, if it is not always null
 
 
 def _header(text: str, example: Any, **schema: Any) -> dict[str, Any]:
@@ -57,7 +65,7 @@ HEADERS = {
     "X-Content-Type-Options": _header("The content type is the one that is said.", "nosniff", const="nosniff"),
     "Cache-Control": _header("Whether and for how long the answer may be kept.", "no-store"),
     "Retry-After": _header(
-        "Seconds to wait; with 40902, 42900, 50000, 50201 and 50300.", 1, type="integer", minimum=0, maximum=86_400
+        "Seconds to wait; with 40902, 42900, 50000 and 50300.", 1, type="integer", minimum=0, maximum=86_400
     )
     | {"x-unit": "seconds"},
     "Idempotency-Replayed": _header("The first answer, given again.", "true", enum=["true"]),
@@ -82,7 +90,7 @@ def headers(*names: str) -> dict[str, Any]:
 
 def failure(code: int) -> dict[str, Any]:
     """The example of a refusal, with the action to take."""
-    data = {"cny_amount": ["Must have at most two decimals."]} if code == 42200 else None
+    data = DATA[code // 100]["examples"][0] if code in (Code.INVALID_FIELDS, Code.CHANNEL_FAILED) else None
     text = ERRORS[Code(code)]
     return {"summary": text, "value": {"code": code, "msg": text, "data": data}, "x-action": ACTIONS[Code(code)].value}
 

@@ -41,6 +41,6 @@ if [[ ${BASH_SOURCE[0]} == "$0" ]]; then
   number=A-$(date +%s)-$RANDOM # your own number of the order
   created=$(call createOrder "$number" order_type=1 cny_amount=100.00 paychannel_id=2 paychannel_paymethod=wxpay "merchant_order_no=$number")
   echo "$created"
-  order_no=$(sed -n 's/.*"order_no":"\([0-9]*\)".*/\1/p' <<<"$created")
+  order_no=$(sed -n 's/^{"code":1,.*"order_no":"\([0-9]*\)".*/\1/p' <<<"$created")
   if [[ $order_no ]]; then call orderQueryDetail '' "order_no=$order_no"; fi
 fi

@@ -112,9 +112,14 @@ def placed_before(call: Call) -> Placed | None:
     if row is None:
         return None
     if row.outcome not in (None, 1):
-        raise ApiError(row.outcome, replayed=True)
+        raise ApiError(row.outcome, _cancelled(row.order) if row.order else None, replayed=True)
     replay.record([(replace(call, idempotency_key=""), None, None)])  # the key is on record, this nonce is not
     return Placed(row.order, replayed=True)
+
+
+def _cancelled(order: Order) -> dict[str, str]:
+    """The `data` of CHANNEL_FAILED."""
+    return {"order_no": order.order_no}
 
 
 def place_buy(call: Call, channel: Channel, wanted: dict[str, Any]) -> Placed:
@@ -124,7 +129,7 @@ def place_buy(call: Call, channel: Channel, wanted: dict[str, Any]) -> Placed:
         wanted: the loaded fields; `cny_amount` in fen.
 
     Raises:
-        ApiError: 50201 where the channel said no (the order is cancelled), or a code of `replay`.
+        ApiError: Code.CHANNEL_FAILED, the channel refused and the order is cancelled; or a code of `replay`.
     """
     now = business_clock.now()
     expires_at = now + current().settings.buy_expiry
@@ -148,13 +153,13 @@ def place_buy(call: Call, channel: Channel, wanted: dict[str, Any]) -> Placed:
 
 
 def _open(call: Call, order: Order, driver: Driver) -> None:
-    """Open a committed deposit at its channel and keep the response. Raises ApiError 50201."""
+    """Open a committed deposit at its channel and keep the response. Raises ApiError CHANNEL_FAILED."""
     try:
         with channel_slot(order.channel_id):
             opened = call_driver(driver.open_payment, payment_of(order))
     except ChannelRefused as refusal:
         _not_opened(call, order, refusal)
-        raise ApiError(Code.CHANNEL_FAILED) from refusal
+        raise ApiError(Code.CHANNEL_FAILED, _cancelled(order)) from refusal
     except ChannelUnknown as silence:
         # It may be open upstream: the order stays pending, and its status is checked soon.
         lifecycle.outcome_unknown(order, str(silence), ask_again=business_clock.now())

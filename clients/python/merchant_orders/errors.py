@@ -11,7 +11,7 @@ class OrdersError(Exception):
     Attributes:
         code: the service's five digits (docs/errors.md); None where the service itself did not answer.
         msg: its text for people; don't compare it in code.
-        data: for `Invalid` the messages by the field's dotted path, else None.
+        data: for `Invalid` the messages by the field's dotted path, for `ChannelRefused` the order_no, else None.
         status: the HTTP status; None where no answer came.
         retry_after: seconds, if the service named them.
         idempotency_key: of the `create_buy` or `create_sell` that failed.
@@ -74,7 +74,12 @@ class NoReceivingAccount(Refused):
 
 
 class ChannelRefused(Refused):
-    """The channel refused: the order stands as `cancelled`. Another channel, or later with a new Idempotency-Key."""
+    """The channel refused the order, which is `cancelled`. Use another channel, or retry later with a new key."""
+
+    @property
+    def order_no(self) -> str | None:
+        """The number of the cancelled order; None from a service before 0.4.0."""
+        return self.data.get("order_no") if isinstance(self.data, dict) else None
 
 
 class TooManyRequests(Refused):

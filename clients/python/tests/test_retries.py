@@ -9,6 +9,7 @@ from werkzeug import Response
 
 from merchant_orders import (
     BadRequest,
+    ChannelRefused,
     Client,
     Invalid,
     NotAuthorized,
@@ -80,6 +81,14 @@ def test_what_is_refused_is_never_tried_again(stand_in, code):
     assert isinstance(caught.value, Refused)
     assert (caught.value.code, caught.value.status) == (code, code // 100)
     assert caught.value.idempotency_key == stand_in.keys[0]
+    assert len(stand_in.got) == 1
+
+
+def test_a_channel_s_refusal_names_the_cancelled_order_and_is_not_tried_again(stand_in):
+    stand_in.says(lambda: answer(50201, {"order_no": "202601018899480685472049"}))
+    with pytest.raises(ChannelRefused) as caught:
+        buy(stand_in.client())
+    assert caught.value.order_no == "202601018899480685472049"
     assert len(stand_in.got) == 1
 
 

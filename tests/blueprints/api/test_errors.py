@@ -22,7 +22,7 @@ DOCUMENTED = {
     *(40000, 40101, 40102, 40103, 40104, 40300, 40401, 40402, 40403, 40404, 40500, 41300, 41500),
     *(40901, 40902, 40903, 42200, 42201, 42900, 50000, 50201, 50300),
 }
-WITH_RETRY_AFTER = {42900, 50000, 50201, 50300}
+WITH_RETRY_AFTER = {42900, 50000, 50300}
 LIMIT = 20
 ROWS = []
 
@@ -178,6 +178,8 @@ def test_an_error_is_answered_as_documented(world, code, provoke):
     assert answer.headers["X-Service-Version"]
     if code == 42200:
         assert all(type(messages) is list and messages for messages in answer.data.values())
+    elif code == 50201:
+        assert world.api.status(answer.data["order_no"]) == "cancelled"
     else:
         assert answer.data is None
 

@@ -125,6 +125,8 @@ def test_a_failure_is_answered_again_too(api, flask, kept):
     before = kept()
     again = api.buy(merchant_order_no="A-1", headers=KEY)
     assert (again.status, again.text, is_replay(again)) == (502, first.text, True)
+    assert again.data == {"order_no": api.detail(merchant_order_no="A-1").data["order_no"]}
+    assert "Retry-After" not in again.headers
     assert kept() == before
     assert api.listed(merchant_order_no="A-1").data["total"] == 1
 

@@ -130,8 +130,8 @@ MEANINGS: dict[str, Meaning] = {
         f"{_ORDER_NO} Goes before `merchant_order_no`.", "202601018899480685472049", 40401
     ),
     "OrderDetailQuery.merchant_order_no": _in(_OWN_NO, "A-1001", 40401),
-    "OrderListQuery.page": _in("Which page, from 1.", 1, unit=PIECES),
-    "OrderListQuery.limit": _in("How many orders a page has.", 20, unit=PIECES),
+    "OrderListQuery.page": _in("The page number, from 1. The default is 1.", 1, unit=PIECES),
+    "OrderListQuery.limit": _in("The number of orders on a page. The default is 20.", 20, unit=PIECES),
     "OrderListQuery.status": _in("Only orders with this status.", "completed"),
     "OrderListQuery.order_type": _in(f"Only one kind: {_TYPE_IN}", 1),
     "OrderListQuery.merchant_order_no": _in(

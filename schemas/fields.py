@@ -13,7 +13,7 @@ from schemas.strict_json import Literal
 
 LARGEST_TIME = 253_402_300_799  # the last second of the year 9999
 MOST_FEN = 10**15
-_DIGITS = re.compile(r"-?[0-9]{1,19}")
+_DIGITS = re.compile(r"[0-9]{1,19}")
 _PERCENT = re.compile(r"-?[0-9]{1,3}(\.[0-9]{1,2})?", re.ASCII)
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?")
 
@@ -27,19 +27,28 @@ class Text(fields.Field[Any]):
         return value
 
 
+def _integer(value: Any) -> Decimal | None:
+    """The integer that a JSON number or a text of digits is, None for anything else. JSON Schema takes 68.0 as one."""
+    if isinstance(value, Literal):
+        number = Decimal(value) if len(value) <= 40 and _NUMBER.fullmatch(value) else None
+        return number if number is not None and number == number.to_integral_value() else None
+    return Decimal(value) if isinstance(value, str) and _DIGITS.fullmatch(value) else None
+
+
 class Whole(fields.Field[Any]):
-    """A JSON integer, or a text of ASCII digits, from `low` to `high`."""
+    """A JSON integer, which may be written as 68.0 or 6.8e1, or a text of ASCII digits, from `low` to `high`."""
 
     def __init__(self, low: int, high: int, **kwargs: Any):
         super().__init__(**kwargs)
         self.low, self.high = low, high
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> int:
-        if not isinstance(value, str) or not _DIGITS.fullmatch(value) or (value[0] == "-" and type(value) is str):
+        number = _integer(value)
+        if number is None:
             raise ValidationError(N_("Must be an integer."))
-        if not self.low <= int(value) <= self.high:
+        if not self.low <= number <= self.high:
             raise ValidationError(Message(N_("Must be from %(low)s to %(high)s."), low=self.low, high=self.high))
-        return int(value)
+        return int(number)
 
 
 class Yuan(fields.Field[Any]):

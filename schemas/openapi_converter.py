@@ -12,36 +12,28 @@ from marshmallow import Schema, fields, validate
 
 from schemas.field_descriptions import meaning_of
 from schemas.fields import MOST_FEN, NOT_BLANK, Request, Text, Whole, Yuan
-from schemas.gateway_a import DATED, LONG_TERM, PersonalData, date
+from schemas.gateway_a import DATED, PersonalData, date
 from schemas.queries import BY, OrderDetailQuery
 from schemas.views import DecimalText, View
 
 CONTROL = r"\x00-\x1f\x7f-\x9f"
 PATTERNS = {
     Text: f"^[^{CONTROL}]*$",
-    Whole: "^[0-9]{1,19}$",
     Yuan: r"^(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?$",
     DecimalText: r"^-?[0-9]+\.[0-9]{2}$",
 }
+RANGES = {(1, 2): "^0*[12]$", (1, 100): "^0*([1-9][0-9]?|100)$"}
 FILLED = rf"^[^{CONTROL}]*[^\s{CONTROL}][^{CONTROL}]*$"
 DATE = "^[0-9]{4}(0[1-9]|1[0-2])(0[1-9]|[12][0-9]|3[01])$"
 TYPES = {Text: "string", Whole: "integer", Yuan: "number", DecimalText: "string", fields.Function: "string"}
 
-# What no single field says, by the schema that checks it.
+EMPTY = ["", None]  # what an optional field may have and still count as absent
+
+# Rules between the fields of a schema. They use `not`, which code generators leave alone: from `oneOf` or `anyOf` a
+# generator makes a union of types, and loses the object's own fields.
 RULES: dict[type[Schema], dict[str, Any]] = {
-    PersonalData: {
-        "oneOf": [
-            {
-                "properties": {
-                    "cert_validity_type": {"const": DATED},
-                    "cert_end_date": {"type": "string", "minLength": 8},
-                },
-                "required": ["cert_end_date"],
-            },
-            {"properties": {"cert_validity_type": {"const": LONG_TERM}}},
-        ]
-    },
-    OrderDetailQuery: {"anyOf": [{"required": [name]} for name in BY]},
+    PersonalData: {"not": {"properties": {"cert_validity_type": {"const": DATED}, "cert_end_date": {"enum": EMPTY}}}},
+    OrderDetailQuery: {"not": {"properties": {name: {"enum": EMPTY} for name in BY}}},  # at least one has a value
 }
 
 
@@ -55,12 +47,18 @@ def _text_pattern(field: Text) -> str:
     return f"^{patterns[0].removesuffix(chr(92) + 'Z')}$" if patterns else PATTERNS[Text]
 
 
+def _digits(low: int, high: int) -> str:
+    """The pattern of an integer as a text: exact for the ranges in `RANGES`, by the number of digits for others."""
+    return RANGES.get((low, high)) or f"^0*[{low}-9][0-9]{{0,{len(str(high)) - 1}}}$"
+
+
 def _kind(self: OpenAPIConverter, field: fields.Field[Any], *, ret: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
     """A field's constraints in addition to its type: plain bounds, texts of numbers, no control characters."""
     if isinstance(field, Whole):
-        if field.low == field.high:  # what tells the alternatives of one body apart
-            return {"type": ["integer", "string"], "enum": [field.low, str(field.low)]}
-        text = {"type": ["integer", "string"], "pattern": PATTERNS[Whole]}
+        if field.low == field.high:  # distinguishes the alternatives of one body
+            del ret["type"]
+            return {"oneOf": [{"type": "integer", "const": field.low}, {"type": "string", "const": str(field.low)}]}
+        text = {"type": ["integer", "string"], "maxLength": 19, "pattern": _digits(field.low, field.high)}
         return {**text, "minimum": field.low, "maximum": field.high}
     if isinstance(field, Yuan):
         text = {"type": ["number", "string"], "pattern": PATTERNS[Yuan]}
@@ -68,25 +66,30 @@ def _kind(self: OpenAPIConverter, field: fields.Field[Any], *, ret: dict[str, An
     if isinstance(field, Text):
         if any(isinstance(check, validate.Email) for check in field.validators):
             return {"format": "email"}
-        return {} if "enum" in ret else {"pattern": _text_pattern(field)}
+        if "enum" in ret:
+            return {}
+        return {"pattern": _text_pattern(field)} | ({"minLength": 1} if field.required else {})
     if isinstance(field, DecimalText):
         return {"pattern": PATTERNS[DecimalText]}
     return {"type": "string", "const": field.constant} if isinstance(field, fields.Constant) else {}
 
 
 def _or_absent(shape: dict[str, Any]) -> dict[str, Any]:
-    """An optional field of a body: null and "" count as absent."""
+    """An optional field of a body: null and "" count as absent. Its default is in its description only.
+
+    Generators make a field with `default` a required one.
+    """
     if "type" not in shape:
         return shape
     types = [shape["type"]] if isinstance(shape["type"], str) else shape["type"]
     more: dict[str, Any] = {"type": [*dict.fromkeys([*types, "string", "null"])]}
     if "enum" in shape:
-        more["enum"] = [*shape["enum"], "", None]
+        more["enum"] = [*shape["enum"], *EMPTY]
     if "pattern" in shape and not re.search(shape["pattern"], ""):
         more["pattern"] = f"^$|{shape['pattern']}"
     if "format" in shape:
-        more |= {"anyOf": [{"format": shape["format"]}, {"enum": ["", None]}]}
-    return {name: value for name, value in shape.items() if name != "format"} | more
+        more |= {"if": {"type": "string", "minLength": 1}, "then": {"format": shape["format"]}}
+    return {name: value for name, value in shape.items() if name not in ("format", "default")} | more
 
 
 def _in_words(schema: Schema, name: str, shape: dict[str, Any]) -> dict[str, Any]:

@@ -84,9 +84,8 @@ def _header_of(name: str) -> jsonschema_rs.Draft202012Validator:
 def _faults(validator: jsonschema_rs.Draft202012Validator, value: Any, where: str) -> list[str]:
     if validator.is_valid(value):
         return []
-    return [
-        f"{where}{'.'.join(map(str, error.instance_path))}: {error.message}" for error in validator.iter_errors(value)
-    ]
+    found = validator.iter_errors(value)  # an object that is described twice has each error twice
+    return [*dict.fromkeys(f"{where}{'.'.join(map(str, each.instance_path))}: {each.message}" for each in found)]
 
 
 def _number(text: str) -> Any:

@@ -12,7 +12,7 @@ from werkzeug.routing import Rule
 
 import settings
 from blueprints.openapi.examples import example_of
-from blueprints.openapi.operations import FORM, JSON, OPERATIONS, Operation
+from blueprints.openapi.operations import FORM, JSON, OPERATIONS, TAGS, Operation
 from blueprints.openapi.responses import ELSEWHERE, FAILURE, HEADERS, failure, refusals, responses
 from blueprints.openapi.webhooks import webhooks
 from schemas.field_descriptions import meaning_of
@@ -74,7 +74,8 @@ class _Document:
             [self.plugin],
             info={"description": ABOUT, "license": {"name": "MIT", "identifier": "MIT"}},
             servers=[{"url": site_url}],
-            tags=[{"name": tag} for tag in dict.fromkeys([*(each.tag for each in OPERATIONS), "Callbacks"])],
+            tags=[{"name": name, "description": about} for name, about in TAGS.items()],
+            security=[],  # OpenAPI has no scheme for a signature in the body
         )
         self.spec.components.schema("Failure", FAILURE)
         for name, header in HEADERS.items():

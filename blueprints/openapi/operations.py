@@ -28,6 +28,14 @@ SIGNED = (
     Code.INVALID_FIELDS,
 )
 ORDERS, PAYMENT, REGIONS, SERVICE = "Orders", "Payment page and notices", "Regions", "Service"
+CALLBACKS = "Callbacks"
+TAGS = {
+    ORDERS: "Signed requests of merchants.",
+    REGIONS: "Provinces, cities and districts, without a signature.",
+    PAYMENT: "For payers' browsers and for channels.",
+    SERVICE: "For operators' tools and for developers.",
+    CALLBACKS: "Signed requests of the service to merchants.",
+}
 
 # How the routes begin that are no part of the interface: the pages' own files, and demo mode's tools (docs/sandbox.md).
 LEFT_OUT = ("pages.static", "sandbox")

@@ -43,6 +43,8 @@ def _shown(value: Any) -> str:
 
 
 def _choices(shape: dict[str, Any]) -> list[str]:
+    if "oneOf" in shape:
+        return _choices(shape["oneOf"][0])
     values = [shape["const"]] if "const" in shape else shape.get("enum", [])
     return [*dict.fromkeys(_shown(value) for value in values if value not in ("", None))]
 
@@ -58,7 +60,7 @@ def _range(shape: dict[str, Any]) -> str:
     elif "maxLength" in shape:
         said.append(f"at most {shape['maxLength']} characters")
     pattern = shape.get("pattern", "").removeprefix("^$|")
-    if pattern and pattern not in SAYS_NOTHING:
+    if pattern and pattern not in SAYS_NOTHING and "maximum" not in shape:
         said.append(pattern)
     if "format" in shape:
         said.append(shape["format"])
@@ -66,7 +68,7 @@ def _range(shape: dict[str, Any]) -> str:
 
 
 def _kind(shape: dict[str, Any]) -> str:
-    types = shape.get("type", "object")
+    types = shape.get("oneOf", [shape])[0].get("type", "object")
     types = [types] if isinstance(types, str) else types
     first = next(TYPES.get(each, each) for each in types if each != "null")
     return f"{first}, null" if types[1:] == ["null"] and "x-error-codes" not in shape else first

@@ -7,10 +7,11 @@ from typing import Any
 from apispec.ext.marshmallow.openapi import OpenAPIConverter
 
 from blueprints.openapi.examples import example_of
-from blueprints.openapi.operations import JSON
+from blueprints.openapi.operations import CALLBACKS, JSON
 from models.tables.order import CANCELLED, COMPLETED, CONFIRMED, PAID, STATUSES
 from schemas.field_descriptions import meaning_of
 from schemas.openapi_responses import Event
+from schemas.views import OrderView
 from services.callbacks.delivery import RETRY_SECONDS, TIMEOUT
 
 # Type, the statuses that its order can have (the first is the example's), when it is sent.
@@ -61,39 +62,39 @@ def _header(name: str, kind: str) -> dict[str, Any]:
     return {"name": name, "in": "header", "required": True, "description": about, "schema": shape}
 
 
+def _of_type(name: str, status: str, others: list[str], order: dict[str, Any]) -> dict[str, Any]:
+    """What one type of callback adds to the event: its `type`, and the statuses that its order can have."""
+    which = {
+        **({"enum": others} if others else {"const": status}),
+        "description": "The status that it had." if others else "The status that it reached.",
+        "examples": [status],
+    }
+    return {
+        "properties": {
+            "type": {"const": name, "description": "What happened.", "examples": [name]},
+            "data": {"description": "The order as it was then.", "allOf": [order, {"properties": {"status": which}}]},
+        }
+    }
+
+
 def webhooks(converter: OpenAPIConverter, schemas: dict[str, Any]) -> dict[str, Any]:
     """The `webhooks` of the document."""
-    event = converter.resolve_nested_schema(Event)
+    event, order = (converter.resolve_nested_schema(schema) for schema in (Event, OrderView))
     example = example_of(event, schemas)
     found = {}
     for name, (status, *others), about in TYPES:
-        own = {
-            "properties": {
-                "type": {"const": name, "description": "What happened.", "examples": [name]},
-                "data": {
-                    "description": "The order as it was then.",
-                    "properties": {
-                        "status": {
-                            **({"enum": others} if others else {"const": status}),
-                            "description": "The status that it had." if others else "The status that it reached.",
-                            "examples": [status],
-                        }
-                    },
-                },
-            }
-        }
         found[name] = {
             "post": {
                 "operationId": f"callback_{name.replace('.', '_')}",
                 "summary": about,
                 "description": ABOUT,
-                "tags": ["Callbacks"],
+                "tags": [CALLBACKS],
                 "parameters": [_header(*each) for each in HEADERS.items()],
                 "requestBody": {
                     "required": True,
                     "content": {
                         JSON: {
-                            "schema": {"type": "object", "allOf": [event, own]},
+                            "schema": {"type": "object", "allOf": [event, _of_type(name, status, others, order)]},
                             "example": example | {"type": name, "data": example["data"] | {"status": status}},
                         }
                     },

@@ -9,7 +9,7 @@ from tests.support import CARD, PERSON, signed
 REFUSED_ALONE = {
     "order_type": [None, "", 0, 3, "buy", True, [1]],
     "cny_amount": [None, "", "0", 0, "-1", "1.005", True, ["1"], {"yuan": 1}],
-    "paychannel_id": [None, "", 0, "2.0", 2.0, True, {}],
+    "paychannel_id": [None, "", 0, "2.0", 2.5, True, {}],
     "paychannel_paymethod": [None, "", "cash", "WXPAY", "wxpay,alipay", 1, ["wxpay"]],
     "merchant_order_no": ["x" * 256, 1, True, ["A"], {}],
     "customer_name": [1, True, ["李四"], {}],

@@ -79,12 +79,15 @@ def test_every_code_has_the_action_to_take(app):
     assert shown["50201"]["x-action"] == "new-key"
 
 
+NOT_FIELDS = (("examples",), ("example",), ("x-elsewhere",), ("not",))
+
+
 def parts(part, *path):
     """Every schema of a document with its place: parameters, headers and the fields of objects."""
     if isinstance(part, list):
         for number, each in enumerate(part):
             yield from parts(each, *path, number)
-    if not isinstance(part, dict) or path[-1:] in (("examples",), ("example",), ("x-elsewhere",)):
+    if not isinstance(part, dict) or path[-1:] in NOT_FIELDS:
         return
     if isinstance(part.get("properties"), dict):
         for name, each in part["properties"].items():
@@ -98,7 +101,7 @@ def parts(part, *path):
 
 def is_whole(shape):
     """Has it parts that are described themselves?"""
-    return "$ref" in shape or "oneOf" in shape or "properties" in shape or shape.get("type") == "array"
+    return {"$ref", "oneOf", "allOf"} & {*shape} or "properties" in shape or shape.get("type") == "array"
 
 
 def test_every_field_is_described_and_has_an_example(app):
@@ -220,6 +223,7 @@ NO_END = {name: value for name, value in PERSON.items() if name != "cert_end_dat
         pytest.param(SELL, True, id="withdrawal"),
         pytest.param(SELL_A, True, id="withdrawal through gateway_a"),
         pytest.param(BUY | {"order_type": "1", "paychannel_id": "2"}, True, id="ints as texts"),
+        pytest.param(BUY | {"order_type": 1.0, "paychannel_id": 2.0}, True, id="ints with a point"),
         pytest.param(BUY | {"customer_name": None, "merchant_order_no": ""}, True, id="null and empty"),
         pytest.param(BUY | {"cny_amount": 1.5}, True, id="a number"),
         pytest.param(SELL_A | {"gatewaya_personal_data": PERSON | {"email": "a@example.com"}}, True, id="an e-mail"),
@@ -252,7 +256,51 @@ NO_END = {name: value for name, value in PERSON.items() if name != "cert_end_dat
     ],
 )
 def test_the_document_takes_and_refuses_what_the_service_does(app, fields, good):
-    body = signed("createOrder", fields)
-    place = ("paths", "/merchant/createOrder", "post", "requestBody", "content", "application/json", "schema")
-    assert (errors(served(app), body, *place) == []) is good
+    assert fits(app, "createOrder", fields) is good
     assert Api(through_flask(app.test_client())).call("createOrder", fields).code == (1 if good else 42200)
+
+
+def fits(app, name, fields):
+    """Whether the document takes this request."""
+    place = ("paths", f"/merchant/{name}", "post", "requestBody", "content", "application/json", "schema")
+    return errors(served(app), signed(name, fields), *place) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "fields", "good"),
+    [
+        pytest.param("orderQueryDetail", {"id": None, "order_no": None, "merchant_order_no": None}, False, id="nulls"),
+        pytest.param("orderQueryDetail", {"id": "", "order_no": ""}, False, id="empty texts"),
+        pytest.param("orderQueryDetail", {}, False, id="nothing"),
+        pytest.param("orderQueryDetail", {"id": None, "merchant_order_no": "A-1"}, True, id="one of three"),
+        pytest.param("orderQueryDetail", {"id": 68.0}, True, id="an int with a point"),
+        pytest.param("orderQueryDetail", {"id": "0"}, False, id="ids begin at 1"),
+        pytest.param("orderQueryList", {}, True, id="no filter"),
+        pytest.param("orderQueryList", {"page": None, "limit": ""}, True, id="an empty page and limit"),
+        pytest.param("orderQueryList", {"limit": "100", "order_type": "2", "page": "007"}, True, id="ints as texts"),
+        pytest.param("orderQueryList", {"limit": "101"}, False, id="a limit above 100"),
+        pytest.param("orderQueryList", {"limit": "00"}, False, id="a limit of zero"),
+        pytest.param("orderQueryList", {"order_type": "0"}, False, id="no type"),
+        pytest.param("orderQueryList", {"end_time": "0", "start_time": "00"}, True, id="the first second"),
+    ],
+)
+def test_the_document_takes_the_queries_that_the_service_does(app, name, fields, good):
+    assert fits(app, name, fields) is good
+    assert (Api(through_flask(app.test_client())).call(name, fields).code in (1, 40401)) is good
+
+
+@pytest.mark.parametrize(
+    ("name", "query", "code"), [("cityList", "province=", 42200), ("districtList", "province=x&city=", 42200)]
+)
+def test_an_empty_province_or_city_is_neither_in_the_document_nor_accepted(app, http, name, query, code):
+    path = f"/addons/paychannel/channel.gatewaya/{name}"
+    shapes = [each["schema"] for each in served(app)["paths"][path]["get"]["parameters"] if each["in"] == "query"]
+    assert all(not Draft202012Validator(shape).is_valid("") for shape in shapes)
+    assert http("GET", f"{path}?{query}").code == code
+
+
+def test_what_is_optional_has_no_default_that_would_make_it_required(app):
+    shown = served(app)["components"]["schemas"]["SignedOrderListQuery"]
+    assert sorted(shown["required"]) == ["api_key", "nonce", "signature", "timestamp"]
+    assert not any("default" in shape for shape in shown["properties"].values())
+    assert "default" in shown["properties"]["page"]["description"]

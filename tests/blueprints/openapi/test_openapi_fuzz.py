@@ -8,6 +8,7 @@ from schemathesis import GenerationMode
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import (
     content_type_conformance,
+    positive_data_acceptance,
     response_headers_conformance,
     response_schema_conformance,
     status_code_conformance,
@@ -25,6 +26,9 @@ CHECKS = [
     response_headers_conformance,
     response_schema_conformance,
 ]
+# Requests that the schema allows are accepted, except where it cannot say all: amounts and places that a channel takes,
+# and notices, which are in the words of a channel's driver.
+JUDGED_FURTHER = ("createOrder", "noticeByGet", "noticeByPost")
 NAMES = [operation.name for operation in OPERATIONS]
 WITH_PARAMETERS = [each.name for each in OPERATIONS if each.body or each.form or each.query or each.query_texts]
 AUTH = ("api_key", "timestamp", "nonce", "signature")
@@ -86,10 +90,11 @@ def sign(case):
         case.body = body | {"signature": signature(endpoint, body, "demo-secret", case.query)}
 
 
-def ask(case):
+def ask(case, name):
     """Send it, and hold the answer against the document."""
     case.headers["Accept-Encoding"] = "identity"
-    return case.call_and_validate(checks=CHECKS)
+    accepted = [] if name in JUDGED_FURTHER else [positive_data_acceptance]
+    return case.call_and_validate(checks=[*CHECKS, *accepted])
 
 
 @pytest.mark.parametrize(
@@ -107,7 +112,7 @@ def test_whatever_is_asked_the_answer_is_a_documented_one(contract, there, name,
             case.path_parameters = known(case.path_parameters, there, number)
         if number % 5:  # the others are not signed, or wrongly
             sign(case)
-        met.append(ask(case).status_code)
+        met.append(ask(case, name).status_code)
 
     fuzz()
     if mode is GenerationMode.POSITIVE and not name.startswith(("notice", "metrics")):  # not to be made up
@@ -122,7 +127,7 @@ def test_at_the_bounds_of_each_parameter_the_answer_is_a_documented_one(contract
         operation, generation_modes=[*GenerationMode], generation_config=config
     ):
         sign(case)
-        ask(case)
+        ask(case, name)
 
 
 @pytest.mark.parametrize("name", [operation.name for operation in OPERATIONS if any(operation.body.values())])
@@ -136,6 +141,6 @@ def test_each_example_of_the_document_is_answered_with_a_success(contract, there
         case.headers.clear()  # one Idempotency-Key for all would be refused
         case.body = known(case.body, made_up, 0)
         sign(case)
-        assert ask(case).status_code == 200
+        assert ask(case, name).status_code == 200
 
     ask_example()

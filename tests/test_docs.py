@@ -15,15 +15,9 @@ PAGES = [
 ]
 REFERENCE = ROOT / "docs" / "reference"
 CODE = re.compile(r"```.*?```", re.DOTALL)
-# Pages whose sentences are short; the others join once they are rewritten.
-PLAIN = [
-    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")),
-    *(ROOT / "docs" / name for name in ("README.md", "quickstart.md", "internals.md", "architecture.md")),
-    *(ROOT / "docs" / name for name in ("performance.md", "privacy.md", "reconciling.md", "scaling.md")),
-    *sorted((ROOT / "docs" / "guides").glob("*.md")),
-    *sorted((ROOT / "docs" / "reference").glob("*.md")),
-]
 ZH = ROOT / "docs" / "zh"
+PLAIN = [page for page in PAGES if page.name != "CHANGELOG.md" and not page.is_relative_to(ZH)]
+LONG_YET = {f"docs/{name}.md" for name in ("console", "errors", "sandbox", "signing", "clients/README")}
 IN_BOTH_LANGUAGES = (
     *("README", "quickstart", "integrating", "signing", "callbacks", "errors", "console"),
     *("drivers", "epay", "wechatpay", "alipay"),
@@ -112,6 +106,8 @@ def _sentences(text):
 @pytest.mark.parametrize("page", PLAIN, ids=lambda page: str(page.relative_to(ROOT)))
 def test_a_sentence_has_at_most_25_words(page):
     long = [sentence for sentence in _sentences(page.read_text("utf-8")) if len(sentence.split()) > 25]
+    if str(page.relative_to(ROOT)) in LONG_YET:
+        pytest.skip("not rewritten yet")
     assert long == []
 
 

@@ -6,49 +6,109 @@ import json
 import re
 from typing import Any
 
+from schemas.messages import N_, Message
+
 DEEPEST = 5
+MOST_SHOWN = 64  # characters of a name in a message
 _KEY = re.compile(r"[A-Za-z0-9_]+")
 _UNSIGNABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 class Malformed(ValueError):
-    """The text is not JSON that this service accepts; the message says where it fails."""
+    """The text is not JSON that this service accepts; `message` names the path of the fault."""
+
+    def __init__(self, text: str, /, **values: Any):
+        self.message = Message(text, **values)
+        super().__init__(self.message)
 
 
 class Literal(str):
     """A JSON number, as the text that was sent."""
 
 
+class _Constant(str):
+    """NaN or an infinity."""
+
+
+class _Pairs(list[tuple[str, Any]]):
+    """The names and values of an object, as they were sent."""
+
+
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    result: dict[str, Any] = {}
-    for key, value in pairs:
-        if not _KEY.fullmatch(key):
-            raise Malformed("a name may have only letters, digits and _")
-        if key in result:
-            raise Malformed(f"{key} is there twice")
-        result[key] = value
+    result: dict[str, Any] = dict(pairs)
+    if len(result) != len(pairs) or not all(map(_KEY.fullmatch, result)):
+        raise ValueError
     return result
 
 
 def _no_constant(name: str) -> None:
-    raise Malformed(f"{name} is not JSON")
+    raise ValueError(name)
 
 
 _decoder = json.JSONDecoder(
     parse_int=Literal, parse_float=Literal, parse_constant=_no_constant, object_pairs_hook=_object
 )
+_lenient = json.JSONDecoder(parse_int=Literal, parse_float=Literal, parse_constant=_Constant, object_pairs_hook=_Pairs)
 
 
-def check(value: Any, depth: int = 1) -> None:
-    """Refuse what can't be signed: control characters, lone surrogates, nesting deeper than five."""
+def _is_signable(value: Any, depth: int = 1) -> bool:
+    """Whether it has no control characters or lone surrogates, and is not nested deeper than five."""
     if isinstance(value, str):
-        if _UNSIGNABLE.search(value):
-            raise Malformed("control characters are not allowed")
-    elif isinstance(value, (dict, list)):
+        return not _UNSIGNABLE.search(value)
+    if isinstance(value, (dict, list)):
         if depth > DEEPEST:
-            raise Malformed(f"nested deeper than {DEEPEST}")
+            return False
         for item in value.values() if isinstance(value, dict) else value:
-            check(item, depth + 1)
+            if not _is_signable(item, depth + 1):
+                return False
+    return True
+
+
+def _path(parent: str, name: str | int) -> str:
+    own = str(name) if isinstance(name, int) or _KEY.fullmatch(name) else ascii(name)[1:-1]
+    own = own if len(own) <= MOST_SHOWN else f"{own[:MOST_SHOWN]}..."
+    return f"{parent}.{own}" if parent else own
+
+
+def _fault(value: Any, path: str = "", depth: int = 1) -> Malformed | None:
+    """The first fault in a value of `_lenient`."""
+    if isinstance(value, _Constant):
+        return Malformed(N_("%(path)s: %(name)s is not a JSON value"), path=path, name=str(value))
+    if isinstance(value, str):
+        is_bad = _UNSIGNABLE.search(value)
+        return Malformed(N_("%(path)s: control characters are not allowed"), path=path) if is_bad else None
+    if not isinstance(value, list):
+        return None
+    if depth > DEEPEST:
+        return Malformed(N_("%(path)s: nested deeper than %(most)s levels"), path=path, most=DEEPEST)
+    pairs = value if isinstance(value, _Pairs) else enumerate(value)
+    seen = set()
+    for name, item in pairs:
+        own = _path(path, name)
+        if isinstance(name, str) and not _KEY.fullmatch(name):
+            return Malformed(N_("%(path)s: a name may only have letters, digits and _"), path=own)
+        if name in seen:
+            return Malformed(N_("%(path)s: the name appears twice"), path=own)
+        seen.add(name)
+        if found := _fault(item, own, depth + 1):
+            return found
+    return None
+
+
+def _refused(text: str) -> Malformed:
+    """Why `parse` does not accept a text: decoded once more, since only then the path of the fault is known."""
+    if not text.strip():
+        return Malformed(N_("the body is empty"))
+    if text.startswith("\ufeff"):
+        return Malformed(N_("the body begins with a byte order mark: send UTF-8 without it"))
+    try:
+        value = _lenient.decode(text)
+    except json.JSONDecodeError as error:
+        values = {"line": error.lineno, "column": error.colno, "reason": error.msg}
+        return Malformed(N_("invalid JSON at line %(line)s, column %(column)s: %(reason)s"), **values)
+    except RecursionError:
+        return Malformed(N_("nested deeper than %(most)s levels"), most=DEEPEST)
+    return (isinstance(value, _Pairs) and _fault(value)) or Malformed(N_("the body must be a JSON object"))
 
 
 def parse(body: bytes) -> dict[str, Any]:
@@ -58,14 +118,15 @@ def parse(body: bytes) -> dict[str, Any]:
         Malformed: no UTF-8, no JSON object, a name twice, control characters, too deep.
     """
     try:
-        value = _decoder.decode(body.decode())
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise Malformed(str(error)) from None
-    except RecursionError:
-        raise Malformed(f"nested deeper than {DEEPEST}") from None
-    if not isinstance(value, dict):
-        raise Malformed("the body must be a JSON object")
-    check(value)
+        text = body.decode()
+    except UnicodeDecodeError as error:
+        raise Malformed(N_("the body is not UTF-8: byte %(at)s"), at=error.start) from None
+    try:
+        value = _decoder.decode(text)
+    except (ValueError, RecursionError):
+        raise _refused(text) from None
+    if not isinstance(value, dict) or not _is_signable(value):
+        raise _refused(text)
     return value
 
 
@@ -75,6 +136,6 @@ def parse_query(pairs: list[tuple[str, str]]) -> dict[str, Any]:
     Raises:
         Malformed: as `parse`.
     """
-    value = _object(pairs)
-    check(value)
-    return value
+    if fault := _fault(_Pairs(pairs)):
+        raise fault
+    return dict(pairs)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -17,7 +18,7 @@ from blueprints.api.rate_limits import caller
 from gateways.ip_addresses import is_within
 from models.tables.merchant import Merchant
 from runtime import Part, current
-from schemas.messages import N_
+from schemas.messages import N_, Message
 from schemas.signature_fields import AUTH, NONCE
 from schemas.strict_json import Literal, Malformed, parse, parse_query
 from services.errors import ApiError, Code
@@ -30,6 +31,8 @@ from services.security.replay import Call
 _NONCE = re.compile(NONCE)
 _IDEMPOTENCY_KEY = re.compile(r"[\x21-\x7e]{1,255}")
 _TIMESTAMP = re.compile(r"[0-9]{1,12}")
+_MISSING = N_("missing")
+_NO_NONCE = N_("must be 8 to 64 letters, digits, _ . or -")
 _IN_BODY, _IN_QUERY = N_("Belongs in the JSON body."), N_("Belongs in the query string.")
 EXPLAINS_SIGNATURES = "orders.explains_signatures"  # in app.extensions: merchant, string to sign -> detail
 
@@ -50,7 +53,7 @@ def _read(body_required: bool) -> tuple[dict[str, Any], dict[str, Any]]:
         body = parse(raw) if raw or body_required else {}
         return body, parse_query(list(request.args.items(multi=True))) if request.query_string else {}
     except Malformed as error:
-        raise ApiError(Code.MALFORMED_REQUEST, detail=str(error)) from None
+        raise ApiError(Code.MALFORMED_REQUEST, detail=error.message) from None
 
 
 def _authenticate(endpoint: str, body: dict[str, Any], query: dict[str, Any], in_query: bool) -> tuple[Merchant, str]:
@@ -63,27 +66,43 @@ def _authenticate(endpoint: str, body: dict[str, Any], query: dict[str, Any], in
     auth = {name: sent[name] if isinstance(sent.get(name), str) else "" for name in AUTH}
     known = cache.by_key(auth["api_key"])
     if known is None:
-        raise ApiError(Code.UNKNOWN_API_KEY)
+        raise ApiError(Code.UNKNOWN_API_KEY, detail="" if auth["api_key"] else _MISSING)
     merchant = known.merchant
     text = signing.string_to_sign(endpoint, body, query)
     if not signing.holds(auth["signature"], vault.valid_secrets(merchant, "secret"), text):
-        raise _bad_signature(merchant, text)
+        raise _bad_signature(merchant, text, auth["signature"])
     stamp = auth["timestamp"]
     if not _TIMESTAMP.fullmatch(stamp) or not replay.is_fresh(int(stamp)):
-        raise ApiError(Code.TIMESTAMP_OUTSIDE_WINDOW)
+        raise ApiError(Code.TIMESTAMP_OUTSIDE_WINDOW, detail=_why_not_fresh(sent.get("timestamp")))
     _check_address(known)
     if not _requests().hit(merchant.key):
         raise ApiError(Code.TOO_MANY_REQUESTS, retry_after=_requests().retry_after(merchant.key))
     if isinstance(auth["nonce"], Literal) or not _NONCE.fullmatch(auth["nonce"]):
-        raise ApiError(Code.INVALID_NONCE)
+        raise ApiError(Code.INVALID_NONCE, detail=_MISSING if sent.get("nonce") in (None, "") else _NO_NONCE)
     replay.spend_nonce(merchant, auth["nonce"])
     return merchant, auth["nonce"]
 
 
-def _bad_signature(merchant: Merchant, text: str) -> ApiError:
+def _bad_signature(merchant: Merchant, text: str, sent: str) -> ApiError:
     """Return the error; `EXPLAINS_SIGNATURES`, which the sandbox sets, adds what it should have been."""
     explain = current_app.extensions.get(EXPLAINS_SIGNATURES)
-    return ApiError(Code.BAD_SIGNATURE, detail=explain(merchant, text) if explain else "")
+    details = ["" if sent else _MISSING, explain(merchant, text) if explain else ""]
+    return ApiError(Code.BAD_SIGNATURE, detail="; ".join(filter(None, details)))
+
+
+def _why_not_fresh(sent: Any) -> str:
+    """Why a timestamp is refused, with the server's time."""
+    now = int(time.time())
+    if sent in (None, ""):
+        return Message(N_("missing; the server's time is %(now)s"), now=now)
+    if not isinstance(sent, str) or not _TIMESTAMP.fullmatch(sent):
+        return Message(N_("must be Unix time in seconds; the server's time is %(now)s"), now=now)
+    ahead = int(sent) - now
+    if ahead > replay.WINDOW:
+        return Message(N_("%(seconds)s s ahead of the server, whose time is %(now)s"), seconds=ahead, now=now)
+    if ahead < -replay.WINDOW:
+        return Message(N_("%(seconds)s s behind the server, whose time is %(now)s"), seconds=-ahead, now=now)
+    return Message(N_("the server's clock was set back; its time is %(now)s"), now=now)
 
 
 def _check_address(known: Known) -> None:

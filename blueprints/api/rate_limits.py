@@ -14,7 +14,7 @@ from werkzeug.sansio.utils import host_is_trusted
 
 from gateways.ip_addresses import address_of
 from runtime import Part, current
-from services.errors import ApiError, Code
+from services.errors import N_, ApiError, Code
 from services.platform import rate_limits
 from services.platform.rate_limits import Rate
 
@@ -69,10 +69,10 @@ def _check_host() -> None:
     given = request.environ.get(_WRONG_HOST)
     if given is not None:
         log.info("Rejected a request from %s: invalid Host header %r", request.remote_addr, given[:100])
-        raise ApiError(Code.MALFORMED_REQUEST, detail="exactly one valid Host header is required")
+        raise ApiError(Code.MALFORMED_REQUEST, detail=N_("exactly one valid Host header is required"))
     if current().settings.demo and not _is_known(request.host):
         raise ApiError(
-            Code.MALFORMED_REQUEST, detail="the demo does not know this Host: set site_url, or use an IP address"
+            Code.MALFORMED_REQUEST, detail=N_("unknown Host in demo mode: set site_url, or use an IP address")
         )
 
 

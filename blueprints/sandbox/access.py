@@ -10,7 +10,7 @@ from marshmallow import Schema
 
 from blueprints.api.envelope import ok, refuse
 from blueprints.checkout.payment_page import POLICY
-from services.errors import ApiError, Code, OperatorError
+from services.errors import N_, ApiError, Code, OperatorError
 
 sandbox = Blueprint("sandbox", __name__, url_prefix="/sandbox")
 
@@ -20,7 +20,7 @@ JSON = "application/json"
 @sandbox.before_request
 def _only_from_here() -> None:
     if request.method not in ("GET", "HEAD") and _is_of_another_site():
-        raise ApiError(Code.ADDRESS_NOT_ALLOWED, detail="the form is another site's")
+        raise ApiError(Code.ADDRESS_NOT_ALLOWED, detail=N_("the form is from a different site"))
 
 
 def _is_of_another_site() -> bool:

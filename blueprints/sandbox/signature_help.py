@@ -9,6 +9,7 @@ from flask import render_template, request
 from flask_babel import gettext
 from marshmallow import ValidationError
 
+from blueprints.api.envelope import translated
 from blueprints.sandbox.access import sandbox
 from models.tables.merchant import Merchant
 from runtime import current
@@ -93,6 +94,7 @@ def _page(form: Form, told: Explanation | None, shown: Unsigned | None = None, l
         endpoints=ENDPOINTS,
         merchants=[merchant.key for merchant in simulator.merchants()],
         said=_said,
+        translated=translated,
         char=partial(name_of, translated=gettext),
         visible=visible,
         states=STATES,

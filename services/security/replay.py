@@ -16,7 +16,7 @@ from models.tables.merchant import Merchant
 from models.tables.order import Order
 from models.tables.replay import END, START, IdempotencyKey, Nonce, drop_old
 from runtime import Part
-from services.errors import ApiError, Code
+from services.errors import N_, ApiError, Code
 from services.platform import clock
 from services.security import signing
 
@@ -24,6 +24,7 @@ WINDOW = 300  # seconds that a request's timestamp may differ from the server's 
 GOOD_FOR = 2 * WINDOW + 60  # seconds after which no timestamp can bring a request back, however times were rounded
 KEY_KEPT = 24 * 3600
 PURGE_STEP, PURGE_STEPS = 1_000, 20  # rows that a purge looks at in one transaction, and how many of those
+REUSED = N_("already used; send a new nonce with each request")
 RUNNING = 60  # seconds after which a first request that left no outcome is known to have died
 
 
@@ -95,13 +96,13 @@ def is_fresh(timestamp: int) -> bool:
 def spend_nonce(merchant: Merchant, nonce: str) -> None:
     """Spend a nonce in memory, where all but those of orders are. Raises ApiError INVALID_NONCE."""
     if not memory().spend(merchant.id, nonce):
-        raise ApiError(Code.INVALID_NONCE)
+        raise ApiError(Code.INVALID_NONCE, detail=REUSED)
 
 
 def refuse_order_nonce(merchant: Merchant, nonce: str) -> None:
     """Refuse a nonce that an earlier order was created with. Raises ApiError INVALID_NONCE."""
     if memory().holds(merchant.id, nonce) and _spent.run(merchant=merchant.id, nonce=nonce).fetchone():
-        raise ApiError(Code.INVALID_NONCE)
+        raise ApiError(Code.INVALID_NONCE, detail=REUSED)
 
 
 def keep_nonce(merchant: Merchant, nonce: str) -> None:
@@ -113,7 +114,7 @@ def keep_nonce(merchant: Merchant, nonce: str) -> None:
     if not database.is_shared:
         refuse_order_nonce(merchant, nonce)
     elif memory().holds(merchant.id, nonce) and not _keep((merchant.id, nonce)):
-        raise ApiError(Code.INVALID_NONCE)
+        raise ApiError(Code.INVALID_NONCE, detail=REUSED)
 
 
 def _owner(spent: tuple[int, str]) -> int:
@@ -172,7 +173,7 @@ def record(spent: list[tuple[Call, Order | None, int | None]]) -> None:
     try:
         Nonce.add_all([{"merchant": merchant, "nonce": nonce, "createtime": now} for merchant, nonce in nonces])
     except IntegrityError:
-        raise ApiError(Code.INVALID_NONCE) from None
+        raise ApiError(Code.INVALID_NONCE, detail=REUSED) from None
     for call, order, outcome in spent:
         if call.idempotency_key:
             _record_key(call, order, outcome, now)

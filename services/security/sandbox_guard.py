@@ -32,7 +32,7 @@ NOT_REAL = N_(
     "run `orders ledger remove-sandbox %(key)s` first"
 )
 # For merchants, after the text of 40901.
-WITHHELD = "part of it is test money of a sandbox channel, which the operator must remove first"
+WITHHELD = N_("part of it is test money from a sandbox channel, which the operator must remove first")
 
 
 class NoSandbox(Driver):

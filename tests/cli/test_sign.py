@@ -108,7 +108,7 @@ def test_people_read_it_in_lines(flask, file):
 
 def test_a_request_that_is_refused_before_is_said_to_be(flask, file):
     shown = flask("sign", ENDPOINT, "--body", file('{"a":1,"a":1}'), fails=True).output
-    assert shown == "This request is refused before its signature is looked at.\n  a is there twice\n"
+    assert shown == "This request is refused before its signature is looked at.\n  a: the name appears twice\n"
 
 
 def test_a_stored_secret_signs_nothing_for_whoever_has_none(flask, file, flask_json):

@@ -60,7 +60,7 @@ def test_hundreds_that_send_slowly_hold_up_nobody_and_cost_little(running, raw):
 
 
 def test_a_body_that_takes_too_long_is_told_so_in_an_envelope_and_the_callers_language(running, raw):
-    texts = {b"en": "the request body took too long", b"zh, en;q=0.5": "请求体发送过慢"}
+    texts = {b"en": "the request body was not received in time", b"zh, en;q=0.5": "请求体接收超时"}
     slow = POST + b"Content-Length: 9\r\nAccept-Language: %s\r\n\r\n{"
     for sender, text in [(raw(running.port).send(slow % name), text) for name, text in texts.items()]:
         head, _, body = sender.answer().partition(b"\r\n\r\n")

@@ -109,7 +109,7 @@ def explain(
     try:
         received = read(path, body, query)
     except Malformed as error:
-        return Explanation(refused=str(error), verdict=_REFUSED)
+        return Explanation(refused=error.message, verdict=_REFUSED)
     given = received.auth("signature") if signature is None else signature
     text = signing.string_to_sign(received.endpoint, received.body, received.query)
     plain = Explanation(

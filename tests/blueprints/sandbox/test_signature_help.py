@@ -201,12 +201,12 @@ def test_a_character_that_looks_like_another_is_named(char, name, told):
 @pytest.mark.parametrize(
     ("body", "why"),
     [
-        ('{"a":1,"a":1}', "a is there twice"),
+        ('{"a":1,"a":1}', "a: the name appears twice"),
         (r'{"a":"\u0007"}', "control characters"),
         ('{"a":{"b":{"c":{"d":{"e":{}}}}}}', "nested deeper than 5"),
         ('{"a-b":1}', "letters, digits and _"),
         ("{", "Expecting property name"),
-        ("", "Expecting value"),
+        ("", "the body is empty"),
     ],
 )
 def test_what_is_refused_before_any_signature_is_said_to_be(body, why, told):

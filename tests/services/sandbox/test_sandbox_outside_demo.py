@@ -109,7 +109,7 @@ def test_a_merchant_with_its_money_cannot_withdraw_until_it_is_removed(earnest, 
     production = earnest()
     answer = production.api.sell("10.00", channel=3)
     assert answer.code == 40901
-    assert "test money of a sandbox channel" in answer.text
+    assert "test money from a sandbox channel" in answer.text
     production.run("ledger", "remove-sandbox", "demo", "--apply")
     assert production.api.sell("10.00", channel=3).code == 1
 

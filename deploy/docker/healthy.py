@@ -1,14 +1,14 @@
-"""Is the service in this container well? For its health check: status 0 if it is, 1 if it is not or does not answer."""
+"""Health check of the container: exit status 0 if the service is healthy, otherwise 1."""
 
 import os
 import sys
 from http.client import HTTPConnection, HTTPException
 
-TIMEOUT = 4  # seconds; the health check itself waits for 5
+TIMEOUT = 4  # seconds; Docker waits for 5
 
 
-def is_well(port: int) -> bool:
-    """Does it say so, on this very machine?"""
+def is_healthy(port: int) -> bool:
+    """Return whether `/healthz` on this machine responds with 200."""
     connection = HTTPConnection("127.0.0.1", port, timeout=TIMEOUT)
     try:
         connection.request("GET", "/healthz")
@@ -18,4 +18,4 @@ def is_well(port: int) -> bool:
 
 
 if __name__ == "__main__":
-    sys.exit(not is_well(int(os.environ.get("ORDERS_PORT") or 8000)))
+    sys.exit(not is_healthy(int(os.environ.get("ORDERS_PORT") or 8000)))

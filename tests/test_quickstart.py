@@ -1,0 +1,43 @@
+"""The quickstart's commands work as they are, from the first console account to the first paid order."""
+
+import re
+import subprocess
+import textwrap
+
+import pytest
+
+from tests.support import ROOT, Service
+
+PAGE = (ROOT / "docs" / "quickstart.md").read_text("utf-8")
+SUDO = 'sudo() { shift 2; "$@"; }\n'  # sudo -u orders COMMAND
+PASSWORD = "correct horse battery 77\n" * 2
+
+
+@pytest.mark.sqlite
+@pytest.mark.usefixtures("slow", "any_database")
+def test_the_commands_lead_to_a_paid_order(tmp_path):
+    commands = PAGE.partition("## Set up the first merchant and channel")[2]
+    service = Service(tmp_path / "instance").start()
+    filled = {"https://pay.example.com": service.url}
+    printed = ""
+    for block in re.findall(r"```sh\n(.*?)```", commands, re.DOTALL):
+        script = textwrap.dedent(block)
+        for placeholder, value in filled.items():
+            script = script.replace(placeholder, value)
+        done = subprocess.run(
+            ["bash", "-euc", SUDO + script],
+            cwd=ROOT,
+            env=service.environ,
+            input=PASSWORD,
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, f"{script}\n{done.stdout}{done.stderr}"
+        printed += done.stdout
+        if secret := re.search(r"^secret +(\S+)$", done.stdout, re.MULTILINE):
+            filled["THE_API_SECRET"] = secret[1]
+        if order_no := re.search(r"'order_no': '(\d+)'", done.stdout):
+            filled["ORDER_NO"] = order_no[1]
+    service.stop()
+    assert re.search(rf"^{filled['ORDER_NO']} .* completed +1\.00 ", printed, re.MULTILINE)
+    assert re.search(r"^shop +0\.99 ", printed, re.MULTILINE)

@@ -26,6 +26,7 @@ from blueprints.api.regions import regions
 from blueprints.api.request_log import Logged, LoggedRefusals
 from blueprints.checkout.payment_page import pages
 from blueprints.console import Mounted
+from blueprints.openapi.guide_pages import guide_pages
 from blueprints.openapi.pages import docs
 from cli.output import ends_in_one_line
 from models import schema
@@ -68,7 +69,7 @@ def _entering(app: Flask, application: Any) -> Any:
 def register(app: Flask, api_prefix: str, demo: bool = True) -> None:
     """Put all that is served into an application, but for the console; the sandbox only in demo mode."""
     app.register_blueprint(merchant_api, url_prefix=api_prefix + str(merchant_api.url_prefix))
-    for blueprint in (regions, pages, notices, health, metrics.blueprint, docs):
+    for blueprint in (regions, pages, notices, health, metrics.blueprint, docs, guide_pages):
         app.register_blueprint(blueprint)
     if demo:
         sandbox.mount(app)

@@ -101,6 +101,8 @@ MEANINGS: dict[str, Meaning] = {
     "NewOrder.paychannel_paymethod": _in("One that the channel can pay out by.", "bank"),
     "BuyOrder.paychannel_paymethod": _in("One that the channel takes.", "wxpay"),
     "NewOrder.merchant_order_no": _in(_OWN_NO, "A-1001"),
+    "SellOrder.merchant_order_no": _in(_OWN_NO, "W-2001"),
+    "GatewayASellOrder.merchant_order_no": _in(_OWN_NO, "W-2002"),
     "BuyOrder.customer_name": _in("Who pays, for your records.", "张三"),
     "GatewayAFields.gatewaya_personal_data": _in("The person behind the settlement card."),
     "GatewayAFields.gatewaya_card_info": _in("The settlement card that the money goes to."),

@@ -3,6 +3,7 @@
 from blueprints import console
 
 API = """
+/ GET
 /addons/paychannel/channel.gatewaya/cityList GET
 /addons/paychannel/channel.gatewaya/districtList GET
 /addons/paychannel/channel.gatewaya/provinceList GET
@@ -15,7 +16,10 @@ API = """
 /addons/paychannel/pay/status GET
 /addons/paychannel/static/<path:filename> GET
 /docs GET
+/docs.md GET
+/docs/<path:name> GET
 /healthz GET
+/llms.txt GET
 /merchant/createOrder POST
 /merchant/getPayChannels POST
 /merchant/orderQueryDetail POST

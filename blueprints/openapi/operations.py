@@ -37,8 +37,8 @@ TAGS = {
     CALLBACKS: "Signed requests of the service to merchants.",
 }
 
-# How the routes begin that are no part of the interface: the pages' own files, and demo mode's tools (docs/sandbox.md).
-LEFT_OUT = ("pages.static", "sandbox")
+# How the routes begin that are not part of the API: files of pages, the documentation, and tools of demo mode.
+LEFT_OUT = ("pages.static", "guides", "sandbox")
 
 
 @dataclass(frozen=True)

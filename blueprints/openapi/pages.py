@@ -3,25 +3,36 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 from flask import Blueprint, Response, current_app, render_template
+from flask_babel import force_locale
 from markupsafe import Markup, escape
 
 from blueprints.api.envelope import language
+from blueprints.openapi import guides
 from blueprints.openapi.document import document
 from blueprints.openapi.operations import HTML, JSON
-from blueprints.openapi.reference import Reference
+from blueprints.openapi.reference import Reference, said
 from runtime import current
 
 docs = Blueprint("docs", __name__)
 
 POLICY = (
-    "default-src 'none'; style-src 'self'; img-src data:; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
+    "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; form-action 'none'; "
+    "base-uri 'none'; frame-ancestors 'none'"
 )
+MARKDOWN = guides.TYPES[".md"]
+# Sections of the guides that the reference includes: the page and the anchor of its English heading.
+INCLUDED = {
+    "rule": ("signing", "the-rule"),
+    "example": ("signing", "worked-example"),
+    "callbacks": ("callbacks", "signature-verification"),
+}
 
 
-def _kept(name: str, make: Any) -> Any:
+def kept(name: str, make: Any) -> Any:
     """Return the page made earlier for this app, or make it."""
     known = current_app.extensions
     if name not in known:
@@ -31,7 +42,10 @@ def _kept(name: str, make: Any) -> Any:
 
 def _document() -> dict[str, Any]:
     app = current_app._get_current_object()  # type: ignore[attr-defined]
-    return _kept("openapi", lambda: document(app, current().settings.public_url))
+    return kept("openapi", lambda: document(app, current().settings.public_url))
+
+
+docs.add_app_template_filter(said)
 
 
 @docs.app_template_filter("coded")
@@ -43,19 +57,60 @@ def _coded(words: str) -> Markup:
     )
 
 
+def page(template: str, chosen: str, base: str, name: str, values: Callable[[], dict[str, Any]]) -> Response:
+    """A page of the documentation in this language, made once.
+
+    `base` precedes the names of pages in links; `name` is the page's own, empty for the reference.
+    """
+
+    def make() -> str:
+        with force_locale(chosen):
+            frame = {"base": base, "name": name, "language": chosen, "demo": current().settings.demo}
+            return render_template(template, **frame, menu=guides.menu(chosen), **values())
+
+    return Response(kept(f"{base}/{name} {chosen}", make), content_type=f"{HTML}; charset=utf-8")
+
+
+def reference_page(chosen: str, base: str) -> Response:
+    """The reference in this language."""
+
+    def values() -> dict[str, Any]:
+        return {"api": Reference(_document()), "included": _included(chosen, base)}
+
+    return page("docs.html", chosen, base, "", values)
+
+
+def _included(chosen: str, base: str) -> dict[str, Markup]:
+    found = {name: (guides.guide(file, chosen), anchor) for name, (file, anchor) in INCLUDED.items()}
+    return {name: Markup(guides.html(guide, base, anchor)) for name, (guide, anchor) in found.items() if guide}
+
+
+def reference_markdown(chosen: str) -> str:
+    """The reference as Markdown."""
+
+    def make() -> str:
+        with force_locale(chosen):
+            return render_template("docs.md", api=Reference(_document()))
+
+    return kept(f"reference as Markdown {chosen}", make)
+
+
+def strict(response: Response) -> Response:
+    """Forbid a page of the documentation to load anything from elsewhere."""
+    response.headers["Content-Security-Policy"] = POLICY
+    response.headers["Referrer-Policy"] = "no-referrer"
+    response.headers["Vary"] = "Accept-Language"
+    return response
+
+
 @docs.get("/openapi.json")
 def openapi() -> Response:
     """This document."""
-    text = _kept("openapi text", lambda: json.dumps(_document(), ensure_ascii=False))
+    text = kept("openapi text", lambda: json.dumps(_document(), ensure_ascii=False))
     return Response(text, content_type=JSON, headers={"Access-Control-Allow-Origin": "*"})
 
 
 @docs.get("/docs")
 def reference() -> Response:
     """This document as a page to read."""
-    page = _kept(
-        f"reference {language()}",
-        lambda: render_template("docs.html", api=Reference(_document()), demo=current().settings.demo),
-    )
-    headers = {"Content-Security-Policy": POLICY, "Referrer-Policy": "no-referrer", "Vary": "Accept-Language"}
-    return Response(page, content_type=f"{HTML}; charset=utf-8", headers=headers)
+    return strict(reference_page(language().language, "/docs"))

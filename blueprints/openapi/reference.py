@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from http import HTTPStatus
 from typing import Any
+from urllib.parse import urlencode
 
+from flask_babel import gettext
+
+from blueprints.openapi import samples
 from blueprints.openapi.operations import JSON
+from blueprints.openapi.samples import Sample
 from schemas.openapi_converter import FILLED, PATTERNS
 from schemas.signature_fields import AUTH
+from services.errors import ACTION_LABELS, N_, Action
 
 TYPES = {"integer": "int", "number": "decimal", "string": "text", "array": "list", "boolean": "bool"}
 SAYS_NOTHING = {*PATTERNS.values(), FILLED}  # beside a field's type
@@ -36,6 +43,12 @@ class Part:
     title: str
     rows: list[Row]
     example: str
+    samples: list[Sample] = field(default_factory=list)
+
+
+def said(text: str) -> str:
+    """A text of the document in the reader's language."""
+    return gettext(text) if text else ""
 
 
 def _shown(value: Any) -> str:
@@ -78,7 +91,11 @@ def _row(name: str, shape: dict[str, Any], required: bool, about: str) -> Row:
     examples = shape.get("examples", [])
     example = _shown(examples[0]) if examples else ""
     codes = shape.get("x-error-codes", [])
-    return Row(name, _kind(shape), required, about, shape.get("x-unit", ""), _range(shape), example, codes)
+    unit = said(shape.get("x-unit", ""))
+    return Row(name, _kind(shape), required, said(about), unit, _range(shape), example, codes)
+
+
+RETRY = N_("Retry")  # where there is no key
 
 
 class Reference:
@@ -87,13 +104,20 @@ class Reference:
     def __init__(self, document: dict[str, Any]):
         self.document, self.info = document, document["info"]
         self.server = document["servers"][0]["url"]
-        self.about = self.info["description"].strip().split("\n\n")
+        self.about = [said(each) for each in self.info["description"].strip().split("\n\n")]
         self._schemas = document["components"]["schemas"]
         self.operations = [
             {"path": path, "method": method.upper(), **content}
             for path, methods in document["paths"].items()
             for method, content in methods.items()
         ]
+
+    @property
+    def base(self) -> str:
+        """What precedes `/merchant/...`."""
+        return (
+            self.server + next(path for path in self.document["paths"] if "/merchant/" in path).split("/merchant/")[0]
+        )
 
     def groups(self) -> list[tuple[str, list[dict[str, Any]]]]:
         """The operations by their tag."""
@@ -123,7 +147,7 @@ class Reference:
             yield from self.rows(inside, f"{before}.*" if before else "*")
 
     def _part(self, shape: dict[str, Any], example: Any) -> Part:
-        title = self._resolved(shape).get("description", "")
+        title = said(self._resolved(shape).get("description", ""))
         shown = json.dumps(example, ensure_ascii=False, indent=2) if example else ""
         return Part(title, [*self.rows(shape)], shown)
 
@@ -144,13 +168,35 @@ class Reference:
         return [row for row in self.rows({"$ref": "#/components/schemas/OptionalAuth"}) if row.name in AUTH]
 
     def bodies(self, operation: dict[str, Any]) -> list[Part]:
-        """The forms of the request's body, without the four that sign."""
+        """The forms of the request's body, without the four fields that sign, each with its samples."""
         parts = []
         for content in operation.get("requestBody", {}).get("content", {}).values():
             shapes = content["schema"].get("oneOf", [content["schema"]])
             examples = self._values(content) or [None] * len(shapes)
-            parts += [self._part(shape, example) for shape, example in zip(shapes, examples, strict=True)]
-        return [Part(each.title, [row for row in each.rows if row.name not in AUTH], each.example) for each in parts]
+            for shape, example in zip(shapes, examples, strict=True):
+                part = self._part(shape, example)
+                own = [row for row in part.rows if row.name not in AUTH]
+                parts.append(replace(part, rows=own, samples=self._signed(operation, example)))
+        return parts
+
+    @staticmethod
+    def _signed(operation: dict[str, Any], example: Any) -> list[Sample]:
+        if not example or "signature" not in example:
+            return []
+        fields = {name: value for name, value in example.items() if name not in AUTH}
+        takes_key = any(each["name"] == "Idempotency-Key" for each in operation["parameters"])
+        key = fields["merchant_order_no"] if takes_key else ""
+        return samples.signed(operation["operationId"], fields, key)
+
+    def samples(self, operation: dict[str, Any]) -> list[Sample]:
+        """The request of an operation without a body whose response is JSON."""
+        content = operation["responses"].get("200", {}).get("content", {}).get(JSON)
+        if operation["method"] != "GET" or not content:
+            return []
+        query = {
+            each["name"]: each["schema"]["examples"][0] for each in operation["parameters"] if each["in"] == "query"
+        }
+        return samples.plain(self.server + operation["path"] + (f"?{urlencode(query)}" if query else ""))
 
     def results(self, operation: dict[str, Any]) -> list[Part]:
         """The forms of the success's `data`."""
@@ -163,28 +209,40 @@ class Reference:
 
     def refusals(self, operation: dict[str, Any]) -> list[int]:
         """The codes that an operation can refuse with."""
-        answers = operation["responses"].values()
-        found = [code for each in answers for code in each.get("content", {}).get(JSON, {}).get("examples", {})]
+        responses = operation["responses"].values()
+        found = [code for each in responses for code in each.get("content", {}).get(JSON, {}).get("examples", {})]
         return sorted(int(code) for code in found if code.isdigit())
 
+    def errors(self, operation: dict[str, Any]) -> list[tuple[int, str, str, str]]:
+        """The errors of an operation: code, text, action, and what to do in words."""
+        takes_key = any(each["name"] == "Idempotency-Key" for each in operation["parameters"])
+        labels = ACTION_LABELS if takes_key else ACTION_LABELS | {Action.SAME_KEY: RETRY}
+        errors = ((code, *self._error(code)) for code in self.refusals(operation))
+        return [(code, text, action, said(labels[Action(action)])) for code, text, action in errors]
+
+    def _error(self, code: int) -> tuple[str, str]:
+        example = self.document["components"]["examples"][str(code)]
+        return said(example["summary"]), example["x-action"]
+
     def others(self, operation: dict[str, Any]) -> list[tuple[str, str, str]]:
-        """The answers without an envelope: status, what it is, media type."""
+        """The responses without an envelope: status, its name, media type."""
         return [
-            (status, answer["description"].split(".")[0], media)
+            (status, HTTPStatus(int(status)).phrase, media)
             for status, answer in operation["responses"].items()
             for media, content in (answer.get("content") or {"": {}}).items()
             if media != JSON or ("allOf" not in content["schema"] and "properties" not in content["schema"])
         ]
 
-    def codes(self) -> list[tuple[int, str, list[str]]]:
-        """Each code, its text, and the operations that return it; no names if all do."""
+    def codes(self) -> list[tuple[int, str, str, str, list[str]]]:
+        """Each code, its text, action and action in words, and the operations that return it; no names if all do."""
         names = {each["operationId"]: self.refusals(each) for each in self.operations}
         anywhere = self.refusals({"responses": self.document["x-elsewhere"]})
         found = []
-        for code, example in self.document["components"]["examples"].items():
-            those = [name for name, codes in names.items() if int(code) in codes]
-            is_anywhere = len(those) == len(names) or int(code) in anywhere
-            found.append((int(code), example["summary"], [] if is_anywhere else those))
+        for code in map(int, self.document["components"]["examples"]):
+            those = [name for name, codes in names.items() if code in codes]
+            is_anywhere = len(those) == len(names) or code in anywhere
+            text, action = self._error(code)
+            found.append((code, text, action, said(ACTION_LABELS[Action(action)]), [] if is_anywhere else those))
         return found
 
     def events(self) -> list[dict[str, Any]]:

@@ -3,9 +3,12 @@
 from flask import Flask
 
 from blueprints.api.auth import EXPLAINS_SIGNATURES
+from blueprints.openapi.guide_pages import TOUR
 from blueprints.sandbox import inbox, recording, simulator
 from blueprints.sandbox.access import sandbox
 from blueprints.sandbox.signature_help import explain_refused
+from runtime import current
+from services.sandbox import demo
 
 __all__ = ["inbox", "mount", "recording", "simulator"]
 
@@ -14,4 +17,5 @@ def mount(app: Flask) -> None:
     """Serve the sandbox."""
     app.register_blueprint(sandbox)
     app.extensions[EXPLAINS_SIGNATURES] = explain_refused
+    app.extensions[TOUR] = lambda: demo.tour(current().settings.public_url, current().settings.api_prefix)
     recording.listen(app)

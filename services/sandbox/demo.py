@@ -40,6 +40,12 @@ def signed_curl(url: str, api_prefix: str) -> str:
     return f"curl -s {url}{api_prefix}/merchant/createOrder -H 'Content-Type: application/json' -d '{body}'"
 
 
+def tour(url: str, api_prefix: str) -> dict[str, str]:
+    """What the landing page shows: a fresh signed order, and the operator's name and password."""
+    name, password, _ = OPERATORS[0]
+    return {"curl": signed_curl(url, api_prefix), "name": name, "password": password}
+
+
 def exposed(host: str) -> str:
     """Return the warning for a demo that listens on this address; "" if only this machine reaches it."""
     address = address_of(host)
@@ -58,6 +64,7 @@ def banner(url: str, api_prefix: str) -> str:
     return f"""
 Merchant order service, demo mode: no real money moves here.
 
+  Tour       {url}/                (begin here: an order from start to finish)
   API        {url}{api_prefix}/merchant/...
   Console    {url}/console         (sign in as {name} / {password})
   Simulator  {url}/sandbox         (outcomes, clock, failures, scenarios)

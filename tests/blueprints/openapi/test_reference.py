@@ -1,4 +1,4 @@
-"""The page of the OpenAPI document: all of it is there, it links to itself alone, and needs nothing from elsewhere."""
+"""The reference page: it has all of the OpenAPI document, in both languages, and loads nothing from elsewhere."""
 
 import json
 import re
@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from services.errors import ERRORS
+from services.errors import ACTIONS, ERRORS
 
 
 class Page(HTMLParser):
@@ -30,13 +30,13 @@ class Page(HTMLParser):
 
 
 @pytest.fixture
-def answer(http):
+def response(http):
     return http("GET", "/docs", headers={"Accept-Language": "en"})
 
 
 @pytest.fixture
-def page(answer):
-    return Page(answer.text)
+def page(response):
+    return Page(response.text)
 
 
 @pytest.fixture
@@ -52,24 +52,54 @@ def test_every_operation_callback_code_and_field_has_its_place(page, document):
     assert fields - shown == {"msg", "message"}  # of the envelope, and of what only channels are answered
 
 
-def test_every_link_leads_to_a_place_on_the_page_or_to_another_page_that_is_there(demo, page, http):
+def test_every_link_leads_to_a_place_on_the_page_or_to_another_page(demo, page, http):
     assert len(page.ids) == len({*page.ids})
     elsewhere = {*page.links} - {f"#{each}" for each in page.ids}
-    assert elsewhere >= {"/openapi.json", "/console/"}
-    assert all(http("GET", path).status == 200 for path in elsewhere - {"/console/"})
+    assert elsewhere >= {"/openapi.json", "/console/", "/docs/signing", "/docs/clients/merchant.py", "/docs/zh"}
+    assert {path for path in elsewhere - {"/console/"} if http("GET", path).status != 200} == set()
 
 
-def test_it_loads_its_styles_and_nothing_else(page, answer, http):
+def test_it_loads_its_own_files_and_nothing_else(page, response, http):
     assert {each.partition(",")[0] for each in page.loads if each.startswith("data:")} == {"data:image/svg+xml"}
     files = [each for each in page.loads if not each.startswith("data:")]
-    assert [file.rsplit("/", 1)[-1] for file in files] == ["pages.css", "docs.css"]
+    assert [file.rsplit("/", 1)[-1] for file in files] == ["pages.css", "docs.css", "docs.md", "docs.js"]
     assert all(http("GET", file).status == 200 for file in files)
-    assert "script" not in page.tags
     assert page.inline == []
-    assert answer.headers["Content-Security-Policy"].startswith("default-src 'none'; style-src 'self';")
+    policy = "default-src 'none'; style-src 'self'; script-src 'self';"
+    assert response.headers["Content-Security-Policy"].startswith(policy)
 
 
-def test_the_examples_of_bodies_and_answers_are_there_whole(page, document):
+def test_each_request_is_shown_in_six_languages_of_which_one_is_chosen(response):
+    groups = re.findall(r'<div class="tabs">(.*?)</div>\n\n', response.text, re.DOTALL)
+    names = {re.search(r'name="sample-([^"]+)"', group)[1].partition("-")[0] for group in groups}
+    signed = {"createOrder", "orderQueryDetail", "orderQueryList", "getPayChannels"}
+    assert names >= signed | {"regionData", "provinceList", "cityList", "districtList"}
+    assert {(group.count("<input"), group.count(" checked")) for group in groups} == {(6, 1)}
+
+
+def test_each_error_of_an_operation_has_its_action(page, response):
+    order = response.text.partition('<section id="createOrder">')[2].partition("</section>")[0]
+    shown = re.findall(r'href="#(\d+)">\d+</a></td>.*?class="action ([\w-]+)">([^<]+)<', order)
+    actions = {int(code): action for code, action, _ in shown}
+    assert {(action, label) for _, action, label in shown} == {
+        ("same-key", "Retry with the same key"),
+        ("new-key", "Retry with a new key"),
+        ("no-retry", "Do not retry"),
+    }
+    assert actions[50201] == "new-key"
+    assert actions[42201] == "no-retry"
+    assert actions.items() <= {(int(code), action.value) for code, action in ACTIONS.items()}
+
+
+def test_the_rule_its_example_and_the_key_of_callbacks_are_on_the_page(response, http):
+    chinese = http("GET", "/docs", headers={"Accept-Language": "zh"}).text
+    for text in (response.text, chinese):
+        assert "43168fa615bf51853022d6c422a6d3e668eaa810f5939e2041e73843bb8a6f32" in text
+        assert "<code>whsec_</code>" in text
+        assert "api_key=demo\ncny_amount=100.00\n" in text
+
+
+def test_the_examples_of_bodies_and_responses_are_complete(page, document):
     shown = [json.loads(text) for text in page.words if text.startswith("{\n")]
     contents = [
         content["application/json"]
@@ -91,6 +121,21 @@ def test_it_has_the_addresses_of_this_installation(page):
     assert {"https://pay.example.com", "/api/v1/merchant/createOrder"} <= {*page.words}
 
 
-def test_its_frame_is_in_the_reader_s_language(http):
-    assert '<html lang="zh-CN">' in http("GET", "/docs", headers={"Accept-Language": "zh"}).text
-    assert '<html lang="en">' in http("GET", "/docs", headers={"Accept-Language": "en"}).text
+def test_it_is_in_the_reader_s_language_unless_the_address_fixes_one(http):
+    def language(path, accepted):
+        response = http("GET", path, headers={"Accept-Language": accepted})
+        assert response.headers["Vary"] == "Accept-Language"
+        return re.search(r'<html lang="([\w-]+)">', response.text)[1]
+
+    assert [language("/docs", each) for each in ("zh", "en")] == ["zh-CN", "en"]
+    assert [language(path, "zh") for path in ("/docs/en", "/docs/zh")] == ["en", "zh-CN"]
+
+
+def test_it_is_served_as_markdown(http, document):
+    response = http("GET", "/docs.md")
+    assert response.headers["Content-Type"] == "text/markdown; charset=utf-8"
+    operations = [each["operationId"] for methods in document["paths"].values() for each in methods.values()]
+    assert re.findall(r"^### (\w+)$", response.text, re.MULTILINE) == operations
+    assert re.search(r"^\| 50201 \| .* \| Retry with a new key \|$", response.text, re.MULTILINE)
+    assert 'call("createOrder", {' in response.text
+    assert "&#" not in response.text

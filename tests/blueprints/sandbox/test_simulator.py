@@ -97,7 +97,7 @@ def test_an_address_that_is_none_is_said_to_be_so_on_the_page(http):
     }
 
 
-PAGES = ("/sandbox", "/sandbox/inbox", "/sandbox/sign", "/docs")
+PAGES = ("/", "/sandbox", "/sandbox/inbox", "/sandbox/sign", "/docs")
 
 
 @pytest.mark.parametrize("path", PAGES)
@@ -109,7 +109,7 @@ def test_each_page_of_the_demo_leads_to_the_others(http, path):
 
 @pytest.mark.parametrize("settings_of_app", [{"demo": False, "site_url": "https://pay.example.com"}])
 def test_nothing_leads_to_them_where_they_are_not(http):
-    assert "/sandbox" not in http("GET", "/docs").text
+    assert 'href="/sandbox' not in http("GET", "/docs").text
 
 
 def test_it_is_a_strict_page_without_a_script(page):

@@ -1,0 +1,132 @@
+"""Markdown to HTML: anchors on headings, rewritten links, tables that fold on narrow screens, no HTML of its own."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from markupsafe import escape
+
+_reader = MarkdownIt("commonmark", {"html": False}).enable("table")
+
+
+@dataclass(frozen=True)
+class Heading:
+    """`anchor` is as the repository's web page names it."""
+
+    level: int
+    text: str
+    anchor: str
+
+
+def parsed(source: str) -> list[Token]:
+    """The tokens of a text."""
+    return _reader.parse(source)
+
+
+def plain(token: Token) -> str:
+    """The text of an inline token without its marks."""
+    return "".join(
+        " " if each.type == "softbreak" else each.content for each in token.children or () if each.type != "image"
+    )
+
+
+def headings(tokens: list[Token]) -> list[Heading]:
+    """All headings in their order."""
+    found: list[Heading] = []
+    for before, token in itertools.pairwise(tokens):
+        if before.type == "heading_open":
+            words = plain(token)
+            slug = re.sub(r"[^\w\- ]", "", words.lower()).replace(" ", "-")
+            taken = sum(re.fullmatch(rf"{re.escape(slug)}(-\d+)?", each.anchor) is not None for each in found)
+            found.append(Heading(int(before.tag[1:]), words, f"{slug}-{taken}" if taken else slug))
+    return found
+
+
+def rendered(source: str, address: Callable[[str], str], others: list[str], section: str = "") -> str:
+    """A text as HTML.
+
+    `address` maps the target of a link; a link without one becomes plain text. `others` are second anchors of the
+    headings, in their order. `section` is an anchor: only what is between that heading and the next one is rendered,
+    nothing if there is no such heading.
+    """
+    tokens = parsed(source)
+    known = headings(tokens)
+    anchors = [{each.anchor, *others[number : number + 1]} for number, each in enumerate(known)]
+    _anchor(tokens, known, others)
+    _fold(tokens)
+    for token in tokens:
+        if token.type == "inline":
+            token.children = _linked(token.children or [], address)
+        elif token.type == "fence":
+            token.type, token.content = "html_block", _code(token)
+    wanted = _section(tokens, anchors, section) if section else tokens
+    return _reader.renderer.render(wanted, _reader.options, {})
+
+
+def _anchor(tokens: list[Token], known: list[Heading], others: list[str]) -> None:
+    """Give each heading its anchors and a link to itself."""
+    number = 0
+    for before, token in itertools.pairwise(tokens):
+        if before.type == "heading_open":
+            anchor = known[number].anchor
+            before.attrSet("id", anchor)
+            other = others[number] if number < len(others) else anchor
+            second = f'<span id="{escape(other)}"></span>' if other not in {each.anchor for each in known} else ""
+            own = f'<a class="anchor" href="#{escape(anchor)}" aria-label="#">#</a>' if before.tag != "h1" else ""
+            token.children = [_raw(second), *(token.children or []), _raw(own)]
+            number += 1
+
+
+def _fold(tokens: list[Token]) -> None:
+    """Name the column in each cell, for tables shown as blocks, and align by class: inline styles are forbidden."""
+    labels: list[str] = []
+    column = 0
+    for before, token in itertools.pairwise(tokens):
+        if before.type == "thead_open":
+            labels = []
+        elif before.type == "th_open":
+            labels.append(plain(token))
+        elif before.type == "tr_open":
+            column = 0
+        if style := token.attrs.pop("style", "") if token.type in ("th_open", "td_open") else "":
+            token.attrSet("class", str(style).removeprefix("text-align:"))
+        if token.type == "td_open":
+            token.attrSet("data-label", labels[column])
+            column += 1
+
+
+def _linked(children: list[Token], address: Callable[[str], str]) -> list[Token]:
+    """The tokens with each link's target mapped, and without the links that have none."""
+    found, is_dropped = [], False
+    for token in children:
+        if token.type == "image":
+            token.attrSet("src", address(str(token.attrs["src"])))
+        if token.type == "link_open":
+            href = address(str(token.attrs["href"]))
+            is_dropped = not href
+            token.attrSet("href", href)
+        if not (is_dropped and token.type in ("link_open", "link_close")):
+            found.append(token)
+    return found
+
+
+def _raw(text: str) -> Token:
+    return Token("html_inline", "", 0, content=text)
+
+
+def _code(token: Token) -> str:
+    language = token.info.split()[0] if token.info else "text"
+    return f'<pre tabindex="0"><code class="language-{escape(language)}">{escape(token.content)}</code></pre>\n'
+
+
+def _section(tokens: list[Token], anchors: list[set[str]], section: str) -> list[Token]:
+    number = next((number for number, names in enumerate(anchors) if section in names), None)
+    if number is None:
+        return []
+    starts = [place for place, token in enumerate(tokens) if token.type == "heading_open"]
+    return tokens[starts[number] + 3 : next(iter(starts[number + 1 :]), len(tokens))]

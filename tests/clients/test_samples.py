@@ -1,0 +1,52 @@
+"""The samples of the API reference run as they are shown, in each language."""
+
+import re
+from html import unescape
+
+import pytest
+
+from tests.clients.languages import LANGUAGES
+
+FILES = {
+    "Python": ("python", "sample.py"),
+    "PHP": ("php", "sample.php"),
+    "Node": ("javascript", "sample.mjs"),
+    "Java": ("java", "Sample.java"),
+    "Go": ("go", "sample.go"),
+    "bash": ("bash", "sample.sh"),
+}
+
+
+@pytest.fixture
+def samples(live, language, client):
+    """Run the samples of an operation by the commands beside them; what each prints, in the order of the page."""
+    page = live.api.send("GET", "/docs", headers={"Accept-Language": "en"}).text
+    key, file = FILES[language]
+
+    def printed(operation):
+        section = page.partition(f'<section id="{operation}">')[2].partition("</section>")[0]
+        panels = re.findall(rf'data-sample="{key}">(.*?)</div>', section, re.DOTALL)
+        for shown in (re.findall(r"<code>(.*?)</code>", panel, re.DOTALL) for panel in panels):
+            if shown:
+                text, command = map(unescape, [*shown, f"bash {file}"][:2])
+                (client.folder / file).write_text(text, "utf-8")
+                done = client.run("bash -c", command, MERCHANT_URL=live.url)
+                assert done.returncode == 0, done.stderr.decode()
+                yield done.stdout.decode()
+
+    return printed
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_samples_create_orders(language, live, samples):
+    numbers = ["A-1001", "W-2001", "W-2002"][: 2 if language == "bash" else 3]
+    for printed, number in zip(samples("createOrder"), numbers, strict=True):
+        found = live.api.detail(merchant_order_no=number)
+        assert found.code == 1
+        assert found.data["order_no"] in printed
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_sample_without_a_signature_reads_the_cities(language, samples):
+    (printed,) = samples("cityList")
+    assert "440100" in printed

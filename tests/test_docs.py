@@ -17,7 +17,7 @@ REFERENCE = ROOT / "docs" / "reference"
 CODE = re.compile(r"```.*?```", re.DOTALL)
 ZH = ROOT / "docs" / "zh"
 PLAIN = [page for page in PAGES if page.name != "CHANGELOG.md" and not page.is_relative_to(ZH)]
-LONG_YET = {f"docs/{name}.md" for name in ("console", "errors", "sandbox", "signing", "clients/README")}
+LONG_YET = {f"docs/{name}.md" for name in ("errors", "sandbox", "signing", "clients/README")}
 IN_BOTH_LANGUAGES = (
     *("README", "quickstart", "integrating", "signing", "callbacks", "errors", "console"),
     *("drivers", "epay", "wechatpay", "alipay"),

@@ -1,4 +1,4 @@
-# The README's commands. `make help` lists them.
+# `make help` lists the commands.
 PYTHON ?= python3
 BIN := .venv/bin
 PIP_INSTALL := -m pip install --disable-pip-version-check --progress-bar off --require-hashes -r

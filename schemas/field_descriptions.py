@@ -141,6 +141,11 @@ MEANINGS: dict[str, Meaning] = {
     ),
     "OrderListQuery.start_time": _in("Only orders created then or later.", 1767225600, unit=UNIX),
     "OrderListQuery.end_time": _in("Only orders created then or earlier.", 1798761599, unit=UNIX),
+    "OrderListQuery.before": _in(
+        "The next page: only orders that follow this order_no in the list. Leave `page` out.",
+        "202601018899480685472049",
+        40401,
+    ),
     "ChannelListQuery.category": _in("Only channels of this category.", "gateway_b"),
     "CityQuery.province": _in("A province's name, exactly as in provinceList.", "广东省", 40402),
     "DistrictQuery.city": _in("A city's name, exactly as in cityList.", "广州市", 40402),

@@ -30,7 +30,7 @@ class OrderDetailQuery(Request):
 
 
 class OrderListQuery(Request):
-    """A page and its filters."""
+    """A page and its filters. `before` is the last order of the page before."""
 
     page = Whole(1, 1_000_000_000, load_default=1)
     limit = Whole(1, 100, load_default=20)
@@ -39,6 +39,13 @@ class OrderListQuery(Request):
     merchant_order_no = Text(validate=MaxLength(255))
     start_time = Whole(0, LARGEST_TIME)
     end_time = Whole(0, LARGEST_TIME)
+    before = Text(validate=MaxLength(64))
+
+    @validates_schema
+    def one_way_to_page(self, data: dict[str, Any], **kwargs: Any) -> None:
+        """`before` names the page, so `page` must not."""
+        if "before" in data and data["page"] > 1:
+            raise ValidationError(N_("Must be 1 if before is sent."), "page")
 
 
 class ChannelListQuery(Request):

@@ -101,6 +101,7 @@ def list_by_every_filter(api, texts=(None,)):
     ):
         filters = {"status": status, "order_type": order_type, "start_time": start, "end_time": end}
         assert api.listed(**filters, merchant_order_no=text, page=page).code == 1
+        assert api.listed(**filters, merchant_order_no=text, before=orders[50]["order_no"]).code == 1
 
 
 def _combined(*options):

@@ -113,7 +113,7 @@ OPERATIONS = (
         "orderQueryList",
         "merchant.order_query_list",
         ORDERS,
-        SIGNED,
+        (*SIGNED, Code.ORDER_NOT_FOUND),
         method="post",
         body={signed(OrderListQuery): ("page", "limit", "status")},
         data=(fields.Nested(openapi_responses.OrderPage),),

@@ -73,10 +73,14 @@ def _cells_below(cells: Cells) -> Statement:
     return Statement(build)
 
 
-def in_buckets(span: OrderRange, cells: Cells, skip: int, limit: int) -> tuple[list[int], int]:
-    """The ids of a page of orders of these types and statuses, newest first, and how many there are in all."""
+def in_buckets(span: OrderRange, cells: Cells, top: int, skip: int, limit: int) -> tuple[list[int], int]:
+    """The ids of a page of orders of these types and statuses, newest first, and how many there are in the whole span.
+
+    Args:
+        top: the highest `seq` of the page; the end of the span if `skip` is not 0.
+    """
     total = _tallied(span, cells, span.low // BUCKET, span.high // BUCKET)
-    high, left = (span.high, skip) if skip < BUCKET else _start(span, cells, skip)
+    high, left = (top, skip) if skip < BUCKET else _start(span, cells, skip)
     found = _cells_below(cells).run(merchant=span.merchant, low=span.low, high=high, limit=limit, skip=left)
     return [row[0] for row in found.fetchall()], total
 

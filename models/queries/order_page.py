@@ -50,25 +50,36 @@ def oldest(merchant: int, name: str, value: Any) -> Any:
     return _by(name).first(merchant=merchant, value=value)
 
 
-def page(merchant: int, query: dict[str, Any], read_all: ReadAll = at_once) -> Page:
+_seq = Statement(lambda v: Order.select(Order.seq).where(Order.merchant == v.merchant, Order.order_no == v.order_no))
+
+
+def seq_of(merchant: int, order_no: str) -> int | None:
+    """The `seq` of a merchant's order, or None."""
+    found = _seq.run(merchant=merchant, order_no=order_no).fetchone()
+    return int(found[0]) if found else None
+
+
+def page(merchant: int, query: dict[str, Any], read_all: ReadAll = at_once, before: int | None = None) -> Page:
     """One page of a merchant's orders, by the loaded fields of `orderQueryList` (docs/orders.md).
 
     Args:
         read_all: runs what must read all orders of the merchant.
+        before: the `seq` of the last order of the page before; the total still counts all matches.
     """
     span = between(merchant, query.get("start_time"), query.get("end_time"))
     if span.low > span.high:
         return Page([], 0)
     limit, skip = query["limit"], (query["page"] - 1) * query["limit"]
+    top = span.high if before is None else min(span.high, before - 1)
     types = (query["order_type"],) if "order_type" in query else TYPES
     statuses = (query["status"],) if "status" in query else STATUSES
     cells = (types, statuses)
     if "merchant_order_no" in query:
-        ids, total = containing(query["merchant_order_no"], span, cells, skip, limit, read_all)
+        ids, total = containing(query["merchant_order_no"], span, cells, top, skip, limit, read_all)
         return Page(rows(ids), total)
     if cells != EVERY_CELL:
-        ids, total = in_buckets(span, cells, skip, limit)
+        ids, total = in_buckets(span, cells, top, skip, limit)
         return Page(rows(ids), total)
-    high = span.high - skip
+    high = top - skip
     orders = _by_seq.all(merchant=merchant, low=max(span.low, high - limit + 1), high=high)
     return Page(orders, span.high - span.low + 1)

@@ -208,27 +208,29 @@ def named(text: str) -> tuple[list[int], int] | None:
 
 
 def containing(
-    text: str, span: OrderRange, cells: Cells, skip: int, limit: int, read_all: ReadAll
+    text: str, span: OrderRange, cells: Cells, top: int, skip: int, limit: int, read_all: ReadAll
 ) -> tuple[list[int], int]:
     """The ids of a page of orders whose number contains `text`, newest first, and how many there are in all.
 
     They are those that the index names, and those in the tail that it has not reached.
 
     Args:
+        top: the highest `seq` of the page.
         read_all: runs what must read all orders of the span, since the index can't help.
     """
     reached = _indexed()
     ids = _candidates(text)
     if ids is None:
         found = Order.select(Order.id).where(*_wanted(text, span, cells, Order.merchant, Order.seq))
-        newest_first = found.order_by(Order.seq.desc()).limit(limit).offset(skip)
+        newest_first = found.where(Order.seq <= top).order_by(Order.seq.desc()).limit(limit).offset(skip)
         return read_all(lambda: ([row[0] for row in newest_first.tuples()], found.count()))
     # The sums keep the database from walking through the merchant's orders instead of going to the few named.
     wanted = _wanted(text, span, cells, Order.merchant + 0, Order.seq + 0)
     named = Order.select(Order.seq, Order.id).where(*wanted, Order.id.in_(_ids(ids)))
     tail = Order.select(Order.seq, Order.id).where(*wanted, Order.id > reached)
     both = sorted({*database.execute(named), *database.execute(tail)}, reverse=True)
-    return [order_id for _, order_id in both[skip : skip + limit]], len(both)
+    below = [order_id for seq, order_id in both if seq <= top]
+    return below[skip : skip + limit], len(both)
 
 
 def _wanted(text: str, span: OrderRange, cells: Cells, merchant: Any, seq: Any) -> list[Any]:

@@ -40,8 +40,12 @@ def page(merchant: Merchant, query: dict[str, Any]) -> order_page.Page:
     """One page of a merchant's orders, by the loaded fields of `orderQueryList`.
 
     Raises:
-        ApiError: Code.TOO_MANY_REQUESTS, too many short searches, or another one that reads all orders is under way.
+        ApiError: Code.ORDER_NOT_FOUND, `before` is not an order of the merchant; Code.TOO_MANY_REQUESTS, too many short
+            searches, or another one that reads all orders is running.
     """
+    before = order_page.seq_of(merchant.id, query["before"]) if "before" in query else None
+    if before is None and "before" in query:
+        raise ApiError(Code.ORDER_NOT_FOUND)
     text = query.get("merchant_order_no")
     if text is not None and len(text) < search.LEAST and not _short().hit(merchant.key):
         raise ApiError(Code.TOO_MANY_REQUESTS, retry_after=_short().retry_after(merchant.key))
@@ -50,4 +54,4 @@ def page(merchant: Merchant, query: dict[str, Any]) -> order_page.Page:
         with _only_one(merchant):
             return cpu_affinity.do(read)
 
-    return order_page.page(merchant.id, query, read_all)
+    return order_page.page(merchant.id, query, read_all, before)

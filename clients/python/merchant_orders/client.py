@@ -163,6 +163,7 @@ class Client:
         merchant_order_no: str | None = None,
         start_time: int | None = None,
         end_time: int | None = None,
+        before: str | None = None,
     ) -> OrderPage:
         """A page of orders, newest first; `merchant_order_no` is a part of it, times are of creation and inclusive."""
         filters = {
@@ -173,6 +174,7 @@ class Client:
             "merchant_order_no": merchant_order_no,
             "start_time": start_time,
             "end_time": end_time,
+            "before": before,
         }
         data = self._call("orderQueryList", filters)
         return read(OrderPage, data | {"list": tuple(read(Order, each) for each in data["list"])})
@@ -186,28 +188,25 @@ class Client:
         start_time: int | None = None,
         end_time: int | None = None,
     ) -> Iterator[Order]:
-        """Each order of all pages once, newest first, a page at a time as you go.
+        """Each order once, newest first; a page at a time is fetched as you iterate.
 
-        Orders that are created meanwhile shift the pages, which is allowed for; ones whose status leaves the filter do,
-        too: where that matters, don't filter by status.
+        Orders that are created meanwhile do not shift the pages. Set `end_time` for a list that ends at a fixed time.
         """
-        seen: set[str] = set()
-        page = 1
+        before = None
         while True:
             found = self.orders(
-                page=page,
                 limit=MOST_PER_PAGE,
                 status=status,
                 order_type=order_type,
                 merchant_order_no=merchant_order_no,
                 start_time=start_time,
                 end_time=end_time,
+                before=before,
             )
-            yield from (order for order in found.list if order.order_no not in seen)
-            seen.update(order.order_no for order in found.list)
+            yield from found.list
             if len(found.list) < MOST_PER_PAGE:
                 return
-            page += 1
+            before = found.list[-1].order_no
 
     def channels(self, category: Category | None = None) -> list[Channel]:
         """The channels that are linked to you."""

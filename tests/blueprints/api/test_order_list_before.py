@@ -1,0 +1,110 @@
+"""Paging by `before`: a list that new orders cannot shift."""
+
+import pytest
+
+from models.queries import search
+from models.tables.order import STATUSES
+
+PLACED = 12
+FILTERS = [
+    {},
+    {"order_type": 1},
+    {"status": "pending"},
+    {"merchant_order_no": "a-"},
+    {"merchant_order_no": "part-a"},
+    {"merchant_order_no": "part-a", "order_type": 2},
+]
+
+
+@pytest.fixture
+def settings_of_app():
+    return {"requests_per_second": 1_000_000, "short_searches": 1_000_000}
+
+
+@pytest.fixture
+def placed(api):
+    """The numbers of some orders, the newest first; half of them are in the search index."""
+    numbers = []
+    for count in range(PLACED):
+        place = api.sell if count % 3 == 0 else api.buy
+        numbers.append(place("1.00", merchant_order_no=f"part-a-{count}").data["order_no"])
+        if count == PLACED // 2:
+            search.index_more(100)
+    return numbers[::-1]
+
+
+def pages(api, limit, **filters):
+    """All pages, by the last order of each."""
+    page = api.listed(limit=limit, **filters).data["list"]
+    while page:
+        yield page
+        page = api.listed(limit=limit, before=page[-1]["order_no"], **filters).data["list"]
+
+
+@pytest.mark.usefixtures("placed")
+@pytest.mark.parametrize("filters", FILTERS, ids=str)
+@pytest.mark.parametrize("limit", [1, 5])
+def test_the_pages_together_are_all_orders_once(api, filters, limit):
+    whole = api.listed(limit=100, **filters).data["list"]
+    assert len(whole) >= PLACED // 3
+    assert [order for page in pages(api, limit, **filters) for order in page] == whole
+
+
+@pytest.mark.parametrize("filters", FILTERS, ids=str)
+def test_the_total_counts_all_matches(api, placed, filters):
+    total = api.listed(**filters).data["total"]
+    assert {api.listed(before=order_no, **filters).data["total"] for order_no in placed} == {total}
+
+
+def test_new_orders_do_not_shift_the_pages(api, placed):
+    first = api.listed(limit=5).data["list"]
+    api.buy()
+    second = api.listed(limit=5, before=first[-1]["order_no"]).data
+    assert [order["order_no"] for order in first + second["list"]] == placed[:10]
+    assert (second["total"], second["page"], second["limit"]) == (PLACED + 1, 1, 5)
+
+
+def test_an_order_that_the_filter_excludes_may_name_the_place(api, placed):
+    cancelled = api.listed(status="cancelled", before=placed[5]).data
+    assert (cancelled["list"], cancelled["total"]) == ([], 0)
+    assert [order["order_no"] for order in api.listed(status="pending", before=placed[5]).data["list"]] == placed[6:]
+
+
+def test_orders_of_one_second_keep_their_places(api, time_machine):
+    time_machine.move_to(1_800_000_000, tick=False)
+    numbers = [api.buy().data["order_no"] for _ in range(5)][::-1]
+    assert [order["order_no"] for order in api.listed(before=numbers[1]).data["list"]] == numbers[2:]
+
+
+def test_it_is_combined_with_a_range_of_time(api, placed):
+    at = api.detail(order_no=placed[3]).data["createtime"]
+    found = api.listed(before=placed[3], end_time=at, start_time=at - 100).data
+    assert [order["order_no"] for order in found["list"]] == placed[4:]
+    assert found["total"] == len(api.listed(end_time=at).data["list"])
+    assert api.listed(before=placed[3], end_time=at - 1_000).data == {"list": [], "total": 0, "page": 1, "limit": 20}
+
+
+@pytest.mark.parametrize("order_no", ["1" * 24, "x", "0"])
+@pytest.mark.parametrize("filters", [{}, {"end_time": 1}, {"status": STATUSES[0]}], ids=str)
+def test_an_unknown_order_is_40401(api, order_no, filters):
+    answer = api.listed(before=order_no, **filters)
+    assert (answer.status, answer.code, answer.data) == (404, 40401, None)
+
+
+def test_another_merchants_order_is_40401(api, other):
+    theirs = other.buy().data["order_no"]
+    assert api.listed(before=theirs).code == 40401
+
+
+@pytest.mark.parametrize(("page", "code"), [(None, 1), (1, 1), (2, 42200), (1_000, 42200)])
+def test_a_page_above_one_does_not_go_with_it(api, placed, page, code):
+    answer = api.listed(before=placed[0], page=page)
+    assert answer.code == code
+    if code == 42200:
+        assert answer.data == {"page": ["Must be 1 if before is sent."]}
+
+
+@pytest.mark.parametrize("value", [1, True, ["1"], {}, "1" * 65])
+def test_a_value_that_is_no_order_number_is_42200(api, value):
+    answer = api.listed(before=value)
+    assert (answer.code, list(answer.data)) == (42200, ["before"])

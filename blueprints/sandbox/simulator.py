@@ -17,6 +17,7 @@ from models.tables.order import Order
 from schemas.sandbox.forms import OPEN, ChannelForm, ClockForm, MerchantForm, OrderForm, PlayForm
 from schemas.views import hundredths
 from services.channels import channel_setup
+from services.channels.calls import driver_of
 from services.errors import N_, ApiError, Code, OperatorError
 from services.ledger import accounts
 from services.merchants import merchant_setup
@@ -90,12 +91,28 @@ def _order(order_no: str) -> Order:
 
 
 def _own(order_no: str) -> tuple[Order, SandboxDriver]:
-    """An order of the sandbox, with its driver; one on any other channel might move real money. Raises ApiError."""
+    """An order on a sandbox channel, with its driver.
+
+    Raises:
+        ApiError: Code.ORDER_NOT_FOUND.
+        OperatorError: it is on another channel, which might move real money.
+    """
     order = _order(order_no)
     driver = simulator.sandbox_driver(order)
     if driver is None:
-        raise ApiError(Code.ORDER_NOT_FOUND)
+        raise _not_played(order)
     return order, driver
+
+
+def _not_played(order: Order) -> OperatorError:
+    channel = order.channel
+    if not driver_of(channel).by_hand:
+        text = N_("The channel %(channel)s has the provider %(driver)s. The simulator plays sandbox channels only.")
+        return OperatorError(text, "order_no", channel=channel.name, driver=channel.driver)
+    steps = ("paid",) if order.is_buy else ("approve", "paid")
+    commands = " && ".join(f"flask order {step} {order.order_no}" for step in steps)
+    text = N_("The channel %(channel)s is manual: confirm the order on the console, or run %(commands)s")
+    return OperatorError(text, "order_no", channel=channel.name, commands=commands)
 
 
 @sandbox.post("/pay")

@@ -9,6 +9,7 @@ from standardwebhooks import Webhook
 
 from app import create_app
 from models.db.base import database
+from models.tables.order import Order
 from services.sandbox import seeding
 from tests.databases import settings_of
 from tests.support import through_flask
@@ -93,10 +94,27 @@ def test_an_unknown_order_is_40401(fields, pay):
     assert (answer.status, answer.code, answer.data) == (404, 40401, None)
 
 
-def test_an_order_of_a_real_channel_cannot_be_played(api, pay):
+def test_an_order_of_a_real_channel_cannot_be_played(api, flask_json, pay):
+    config = ("--config", "pid=1", "--config", "key=secret", "--config", "base_url=https://pay.example.com/")
+    added = flask_json("channel", "add", "--driver", "epay", "--category", "gateway_b", "--name", "Shop", *config)
     order_no = api.buy(channel=3).data["order_no"]
-    assert pay({"order_no": order_no, "outcome": "success"}).code == 40401
+    Order.update(channel=added["id"]).execute()
+    answer = pay({"order_no": order_no, "outcome": "success"})
+    assert answer.code == 42200
+    assert "provider epay" in answer.data["order_no"][0]
     assert api.status(order_no) == "pending"
+
+
+@pytest.mark.parametrize(("kind", "commands"), [("buy", ["paid"]), ("sell", ["approve", "paid"])])
+def test_a_manual_order_is_refused_with_the_commands_that_confirm_it(api, flask, pay, kind, commands):
+    order_no = getattr(api, kind)("10.00", channel=3).data["order_no"]
+    answer = pay({"order_no": order_no, "outcome": "success"})
+    shown = " && ".join(f"flask order {command} {order_no}" for command in commands)
+    text = f"The channel Manual C is manual: confirm the order on the console, or run {shown}"
+    assert (answer.code, answer.data) == (42200, {"order_no": [text]})
+    for command in commands:
+        flask("order", command, order_no)
+    assert api.status(order_no) == "completed"
 
 
 def test_parameters_in_the_address_or_in_json_count_for_nothing(api, http):

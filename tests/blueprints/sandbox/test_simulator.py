@@ -58,7 +58,7 @@ def test_a_withdrawal_is_accepted_by_its_form(api, page, press):
 
 def test_only_a_withdrawal_of_the_sandbox_is_accepted_here(api, http):
     order_no = api.sell("10.00", channel=3).data["order_no"]
-    assert http("POST", "/sandbox/accept", f"order_no={order_no}".encode(), FORM).code == 40401
+    assert http("POST", "/sandbox/accept", f"order_no={order_no}".encode(), FORM).code == 42200
     assert api.status(order_no) == "pending"
 
 

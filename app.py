@@ -23,7 +23,7 @@ from models.tables.channel import Channel
 from models.tables.merchant import Merchant
 from runtime import Runtime
 from services.platform import files, logs
-from services.sandbox import clock_offset
+from services.sandbox import address, clock_offset
 from services.security import vault
 
 
@@ -56,7 +56,8 @@ def _open(runtime: Runtime) -> None:
         vault.decrypt(sealed)  # the right key?
     clock_offset.recall(knows_demo=not lacking)
     if not lacking and sealed is not None and cli.is_all_that_runs(sys.argv):
-        runtime.settings = replace(chosen, demo=Merchant.any_demo())
+        demo = Merchant.any_demo()
+        runtime.settings = replace(address.applied(chosen) if demo else chosen, demo=demo)
 
 
 def begin(chosen: settings.Settings | None = None) -> Runtime:

@@ -41,7 +41,7 @@ from services.errors import OperatorError
 from services.platform import cpu_affinity, instance_lock
 from services.platform import rate_limits as proxy
 from services.platform.counted_metrics import counters
-from services.sandbox import demo, seeding
+from services.sandbox import address, demo, seeding
 from services.security import sandbox_guard
 
 log = logging.getLogger(__name__)
@@ -127,6 +127,8 @@ def _serve_until_asked(app: Flask, chosen: settings.Settings, asked: threading.E
         raise OperatorError(f"can't listen on {chosen.host}:{chosen.port}: {error}") from None
     counters().load = server.load
     stopped.append(job_table.start(chosen))
+    if chosen.demo:
+        address.keep(chosen)
     if chosen.demo and chosen.log_format == "text":
         click.echo(demo.banner(chosen.public_url, chosen.api_prefix))
     if chosen.demo and (warning := demo.exposed(chosen.host)):

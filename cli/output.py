@@ -228,4 +228,4 @@ def _cell(name: str, value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     # What a merchant or its server sent must not move the cursor or colour the screen.
-    return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in str(value))
+    return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in str(value).strip())

@@ -34,6 +34,7 @@ MOVES = (
     (3_600, N_("1 hour")),
     (86_400, N_("1 day")),
 )
+MOVE_TO = {"next": adjustable_clock.move_to_next, "callback": adjustable_clock.move_to_callback}
 
 
 sandbox.add_app_template_filter(business_clock.rfc3339)
@@ -53,6 +54,7 @@ def _page(wrong: str = "") -> str:
         now=business_clock.now(),
         ahead=business_clock.ahead(),
         next_due=adjustable_clock.next_due(),
+        next_callback=adjustable_clock.next_callback(),
         moves=[(seconds, gettext(text)) for seconds, text in MOVES],
         delays=[(0, gettext("at once")), *((seconds, gettext(text)) for seconds, text in MOVES)],
         orders=[(order, hundredths(order.amount)) for order in simulator.open_orders(SHOWN)],
@@ -77,9 +79,9 @@ def clock() -> Response:
 
 @sandbox.post("/clock")
 def move_clock() -> Any:
-    """Move it ahead by `seconds`, or `to` = next; answers once what was due by then is done."""
+    """Move the clock ahead by `seconds`, or `to` the next due work or callback. The response reports what was done."""
     form = form_of(ClockForm())
-    moved = adjustable_clock.move(form["seconds"]) if "seconds" in form else adjustable_clock.move_to_next()
+    moved = adjustable_clock.move(form["seconds"]) if "seconds" in form else MOVE_TO[form["to"]]()
     return done(vars(moved))
 
 

@@ -13,6 +13,7 @@ from schemas.messages import N_
 
 YEAR = 366 * 86_400
 ANSWERS = ("200", "400", "410", "429", "500", "503", "redirect", "slow", "long_head", "hang_up")
+MOVES = ("next", "callback")
 OPEN = ("accept", "refuse", "timeout")
 
 
@@ -37,10 +38,10 @@ class FailureForm(Form):
 
 
 class ClockForm(Form):
-    """Seconds to go, or `to` = next: until something is due."""
+    """Seconds to move by, or what to move to: the next due work, or the next due callback."""
 
     seconds = Whole(0, YEAR)
-    to = Text(validate=OneOf(["next"]))
+    to = Text(validate=OneOf(MOVES))
 
     @validates_schema
     def one_of_both(self, data: dict[str, Any], **kwargs: Any) -> None:

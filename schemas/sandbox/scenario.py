@@ -12,7 +12,7 @@ from gateways.sandbox.driver import PAYOUT_OUTCOMES
 from gateways.sandbox.simulator import OUTCOMES
 from models.tables.order import STATUSES
 from models.tables.outbox import CALLBACK_STATES
-from schemas.sandbox.forms import ANSWERS, OPEN, YEAR
+from schemas.sandbox.forms import ANSWERS, MOVES, OPEN, YEAR
 from schemas.signature_fields import AUTH
 from schemas.strict_json import Malformed, parse
 
@@ -94,10 +94,10 @@ class ChannelStep(Step):
 
 
 class ClockStep(Step):
-    """Move the clock ahead by `seconds`, or `to` the next thing due."""
+    """Move the clock ahead by `seconds`, or `to` the next due work or callback."""
 
     seconds = _whole(0, YEAR)
-    to = fields.String(validate=validate.OneOf(["next"]))
+    to = fields.String(validate=validate.OneOf(MOVES))
 
     @validates_schema
     def one_of_both(self, data: dict[str, Any], **kwargs: Any) -> None:

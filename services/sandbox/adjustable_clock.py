@@ -1,4 +1,4 @@
-"""Moving the demo's clock ahead: in steps, so that what falls due on the way is done in its order."""
+"""Moving the demo's clock ahead: in steps, so that due work on the way is done in its order."""
 
 from __future__ import annotations
 
@@ -8,37 +8,45 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from math import ceil
+from typing import Any
 
 from peewee import fn
 
 import business_clock
-from models.tables.order import Order
-from models.tables.outbox import Callback
+from models.tables.order import History, Order
+from models.tables.outbox import Callback, CallbackAttempt
 from runtime import Part, current
 from services.errors import N_, OperatorError
 from services.platform.worker_pool import WorkerPool
 from services.sandbox import clock_offset, simulator
 
 MOST_AHEAD = 3_660 * 86_400  # seconds
-EXACT_STEPS = 200  # of one move; after those it goes on in COARSE_STEPS, and what falls due within one is done together
+EXACT_STEPS = 200  # a longer move continues in COARSE_STEPS, and does what is due within one of those together
 COARSE_STEPS = 50
-STEP_SECONDS = 15.0  # that what is due at one step is waited for: a callback may take ten
+STEP_SECONDS = 15.0  # to wait for the work of one step: a callback may take ten
 MOVE_SECONDS = 60.0  # for all steps together
-LOOK_SECONDS = 0.02
+POLL_SECONDS = 0.02
+MOST_EVENTS = 100  # in the report of one move
 
 
 @dataclass(frozen=True)
 class Moved:
-    """The time after a move, how far that is ahead of the machine's, and whether all that was due by then is done."""
+    """A move of the clock, in Unix time.
 
+    `before` and `now` are the time before and after it, `ahead` is how far the clock is ahead of the machine's. `done`
+    is whether all due work is done, `events` the first of what was done, in its order.
+    """
+
+    before: int
     now: int
     ahead: int
     done: bool
+    events: list[dict[str, Any]]
 
 
 @dataclass(frozen=True)
 class Sweeps:
-    """The jobs that do what is due: `hurry` runs them now, `pools` are their workers."""
+    """The jobs that do due work: `hurry` runs them now, `pools` are their workers."""
 
     hurry: Callable[[], None]
     pools: tuple[WorkerPool, ...]
@@ -59,7 +67,7 @@ class Sweeps:
         while not self.is_idle():
             if time.monotonic() > give_up:
                 return False
-            time.sleep(LOOK_SECONDS)
+            time.sleep(POLL_SECONDS)
         return True
 
 
@@ -68,17 +76,25 @@ _one_at_a_time = Part(threading.Lock)
 
 
 def use(sweeps: Sweeps | None) -> None:
-    """These do what is due from now on; None: nobody does."""
+    """Set the jobs that do due work; None while the service is not running."""
     _sweeps()[:] = [sweeps] if sweeps else []
 
 
+def _first_due(table: Any) -> int | None:
+    at: int | None = table.select(fn.MIN(table.due_at)).where(table.due_at.is_null(False)).scalar()
+    return at
+
+
 def next_due() -> int | None:
-    """When the next order, callback or planned outcome is due, in Unix time; it may have passed."""
-    rows = [
-        table.select(fn.MIN(table.due_at)).where(table.due_at.is_null(False)).scalar() for table in (Order, Callback)
-    ]
+    """Return when the next order, callback or planned outcome is due, in Unix time; it may have passed."""
     planned = [plan.at for plan in simulator.planned()[:1]]
-    return min((at for at in [*rows, *planned] if at is not None), default=None)
+    due = [_first_due(Order), _first_due(Callback), *planned]
+    return min((at for at in due if at is not None), default=None)
+
+
+def next_callback() -> int | None:
+    """Return when the next callback is due, in Unix time."""
+    return _first_due(Callback)
 
 
 def _is_anything_due() -> bool:
@@ -87,22 +103,76 @@ def _is_anything_due() -> bool:
 
 
 def move(seconds: int) -> Moved:
-    """Move the clock ahead by so many seconds; returns once what was due by then is done, or a minute has passed.
+    """Move the clock ahead by so many seconds, and wait up to a minute until all due work is done.
 
     Raises:
-        OperatorError: this is no demo, or it would be too far ahead.
+        OperatorError: this is not a demo, or the clock would be too far ahead.
     """
     with _one_at_a_time():
         return _move(business_clock.ahead() + seconds)
 
 
 def move_to_next() -> Moved:
-    """Move the clock to when the next thing is due. Raises OperatorError: nothing is."""
+    """Move the clock to when the next order, callback or planned outcome is due. Raises OperatorError: none is."""
     with _one_at_a_time():
         due = next_due()
         if due is None:
             raise OperatorError(N_("nothing is due"))
         return _move(business_clock.ahead() + _until(due))
+
+
+def move_to_callback() -> Moved:
+    """Move the clock to when the next callback is due. Raises OperatorError: none is."""
+    with _one_at_a_time():
+        due = next_callback()
+        if due is None:
+            raise OperatorError(N_("no callback is due"))
+        return _move(business_clock.ahead() + _until(due))
+
+
+class _Report:
+    """What a move does: status changes of orders, attempts to deliver callbacks, and status checks without a change."""
+
+    def __init__(self) -> None:
+        self.began = business_clock.now()
+        self.events: list[dict[str, Any]] = []
+        self._newest = {table: _newest(table) for table in (History, CallbackAttempt)}
+        self._due: list[str] = []
+
+    def keep(self, ahead: int) -> None:
+        """Set the clock, and note which orders that makes due."""
+        moment = business_clock.now() + ahead - business_clock.ahead()
+        due = Order.select(Order.order_no).where(Order.due_at <= moment).order_by(Order.id).limit(MOST_EVENTS)
+        self._due = [order_no for (order_no,) in due.tuples()]
+        clock_offset.keep(ahead)
+
+    def collect(self) -> None:
+        """Add what was done since the last call."""
+        changes = (
+            History.select(History.at, Order.order_no, History.before, History.after, History.code)
+            .join(Order)
+            .where(History.id > self._newest[History])
+            .order_by(History.id)
+        )
+        attempts = (
+            CallbackAttempt.select(CallbackAttempt.at, Order.order_no, Callback.type, CallbackAttempt.status)
+            .join(Callback)
+            .join(Order)
+            .where(CallbackAttempt.id > self._newest[CallbackAttempt])
+            .order_by(CallbackAttempt.id)
+        )
+        changed = [{"event": "status", **row} for row in changes.dicts()]
+        seen = {event["order_no"] for event in changed}
+        checked = [
+            {"event": "check", "at": business_clock.now(), "order_no": each} for each in self._due if each not in seen
+        ]
+        self.events += [*changed, *checked, *({"event": "callback", **row} for row in attempts.dicts())]
+        self._newest = {table: _newest(table) for table in self._newest}
+        self._due = []
+
+
+def _newest(table: Any) -> int:
+    return int(table.select(fn.MAX(table.id)).scalar() or 0)
 
 
 def _until(due: int) -> int:
@@ -114,20 +184,23 @@ def _move(target: int) -> Moved:
         raise OperatorError(N_("only the demo's clock can be moved"))
     if target > MOST_AHEAD:
         raise OperatorError(N_("the clock can be ten years ahead at most"))
-    sweeps = next(iter(_sweeps()), None)  # the service may be told to stop meanwhile
+    sweeps = next(iter(_sweeps()), None)  # None if the service is being stopped
+    report = _Report()
     give_up, done = time.monotonic() + MOVE_SECONDS, sweeps is not None
     least, steps = 1, 0
     while sweeps and done:
         done = sweeps.wait(min(give_up, time.monotonic() + STEP_SECONDS))
+        report.collect()
         ahead = business_clock.ahead()
         due = next_due()
         if ahead >= target or not done or due is None:
             break
-        clock_offset.keep(min(target, ahead + max(least, _until(due))))
+        report.keep(min(target, ahead + max(least, _until(due))))
         steps += 1
         if steps == EXACT_STEPS:
             least = ceil((target - ahead) / COARSE_STEPS)
     if business_clock.ahead() < target:
-        clock_offset.keep(target)
+        report.keep(target)
         done = done and sweeps is not None and sweeps.wait(give_up)
-    return Moved(business_clock.now(), business_clock.ahead(), done)
+        report.collect()
+    return Moved(report.began, business_clock.now(), business_clock.ahead(), done, report.events[:MOST_EVENTS])

@@ -1,4 +1,4 @@
-"""What a newcomer needs to try the demo: the addresses, the keys, and a signed request to paste."""
+"""What a newcomer needs to try the demo: addresses, keys, and a signed request to paste."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from services.security import signing
 
 
 def _signed_order(end: str = "") -> dict[str, Any]:
-    """The body of a new buy order of the demo merchant; `end` follows the string to sign, wrongly."""
+    """Return the body of a new deposit of the demo merchant. `end` is added to the string to sign, which is wrong."""
     body: dict[str, Any] = {
         "order_type": 1,
         "cny_amount": "100.00",
@@ -30,14 +30,18 @@ def _signed_order(end: str = "") -> dict[str, Any]:
 
 
 def signed_wrongly() -> str:
-    """The body of such an order, with the signature of a text that ends with a newline."""
+    """Return such a body whose signed text wrongly ends with a newline."""
     return json.dumps(_signed_order(end="\n"), indent=2)
 
 
 def signed_curl(url: str, api_prefix: str) -> str:
-    """A curl command that creates a buy order as the demo merchant: good once, for five minutes."""
+    """Return a shell command that creates a deposit as the demo merchant; it works once, within five minutes.
+
+    It prints the response, then the pay_url on a line of its own.
+    """
     body = json.dumps(_signed_order())
-    return f"curl -s {url}{api_prefix}/merchant/createOrder -H 'Content-Type: application/json' -d '{body}'"
+    curl = f"curl -s {url}{api_prefix}/merchant/createOrder -H 'Content-Type: application/json' -d '{body}'"
+    return rf"""{curl} | sed -n -e p -e 's/.*"pay_url": *"\([^"]*\)".*/\1/p'"""
 
 
 def tour(url: str, api_prefix: str) -> dict[str, str]:
@@ -47,40 +51,40 @@ def tour(url: str, api_prefix: str) -> dict[str, str]:
 
 
 def exposed(host: str) -> str:
-    """Return the warning for a demo that listens on this address; "" if only this machine reaches it."""
+    """Return the warning for a demo that listens on this address; "" if only this machine can reach it."""
     address = address_of(host)
     if host == "localhost" or (address is not None and address.is_loopback):
         return ""
     return (
-        f"demo mode listens on {host}, which other machines can reach. The demo's keys and passwords are published: "
-        "anyone who reaches it can sign in and direct callbacks to addresses in your network. Set host to 127.0.0.1."
+        f"Demo mode listens on {host}, which other machines can reach. The demo's keys and passwords are public: "
+        "anyone who reaches it can sign in and send callbacks to addresses in your network. Set host to 127.0.0.1."
     )
 
 
 def banner(url: str, api_prefix: str) -> str:
-    """What `make run` prints."""
+    """Return what `make run` prints."""
     name, password, _ = OPERATORS[0]
     keys = "\n".join(f"  {merchant['key']:<6} secret {merchant['secret']}" for merchant in MERCHANTS)
     return f"""
-Merchant order service, demo mode: no real money moves here.
+Merchant order service, demo mode: no real money is moved.
 
   Tour       {url}/                (begin here: an order from start to finish)
   API        {url}{api_prefix}/merchant/...
-  Console    {url}/console         (sign in as {name} / {password})
+  Console    {url}/console         (sign in as {name} with {password})
   Simulator  {url}/sandbox         (outcomes, clock, failures, scenarios)
-  Inbox      {url}/sandbox/inbox   (the demo merchant's callbacks arrive here)
-  Signing    {url}/sandbox/sign    (why a signature does not hold, line by line)
+  Inbox      {url}/sandbox/inbox   (receives the demo merchant's callbacks)
+  Signing    {url}/sandbox/sign    (explains a wrong signature line by line)
   Regions    {url}/addons/paychannel/channel.gatewaya/provinceList
-  Docs       {url}/docs            (every parameter, answer and error code; for tools: /openapi.json)
+  Docs       {url}/docs            (the API reference; for tools: /openapi.json)
   Health     {url}/healthz
 
 API keys:
 {keys}
 
-Create a buy order (good once, within five minutes; `.venv/bin/orders demo-curl` prints a fresh one):
+Create a deposit. This command works once, within five minutes; `.venv/bin/orders demo-curl` prints a new one.
 
 {signed_curl(url, api_prefix)}
 
-Open the pay_url of the answer in a browser and pay; then look at the inbox.
-Stop with Ctrl-C.
+Open the pay_url in a browser and pay. The callback then appears in the inbox.
+Press Ctrl-C to stop.
 """

@@ -59,12 +59,36 @@ def test_in_one_long_move_a_callback_goes_through_all_its_tries(service):
 def test_to_the_next_thing_due_is_as_far_as_a_withdrawal_takes(service):
     order_no = service.api.sell("10.00").data["order_no"]
     assert post(service, "accept", order_no=order_no).data["status"] == "confirmed"
+    did = []
     for _ in range(4):
         if service.api.status(order_no) == "completed":
             break
-        assert post(service, "clock", to="next").data["done"]
+        moved = post(service, "clock", to="next").data
+        assert moved["done"]
+        assert moved["before"] <= moved["now"]
+        did += moved["events"]
     assert service.api.status(order_no) == "completed"
+    last = [event for event in did if event["event"] == "status"][-1]
+    assert (last["order_no"], last["after"]) == (order_no, "completed")
     assert post(service, "accept", order_no=order_no).code == 42200
+
+
+def test_to_the_next_callback_reports_the_attempt(service):
+    post(service, "inbox/answers", answer="500", times=2)
+    order_no = completed(service.api)
+    until(lambda: seen(service, order_no)["callbacks"]["order.completed"]["attempts"] == 1)
+    tried = {"event": "callback", "order_no": order_no, "type": "order.completed"}
+    for status in (500, 200):
+        moved = post(service, "clock", to="callback").data
+        assert [{**event, "at": 0} for event in moved["events"]] == [{**tried, "status": status, "at": 0}]
+    refused = post(service, "clock", to="callback")
+    assert (refused.code, refused.json["msg"]) == (42200, "invalid fields: no callback is due")
+
+
+def test_a_move_reports_a_status_check_that_changes_nothing(service):
+    order_no = service.api.buy().data["order_no"]
+    (event,) = post(service, "clock", to="next").data["events"]
+    assert (event["event"], event["order_no"]) == ("check", order_no)
 
 
 def test_an_outcome_that_was_planned_comes_at_its_time(service):

@@ -3,6 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP_INSTALL := -m pip install --disable-pip-version-check --progress-bar off --require-hashes -r
 PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal
+GENERATORS := tests/clients/generated/node_modules/.package-lock.json
 TRANSLATIONS := blueprints/translations/zh/LC_MESSAGES/messages.mo
 ORDERS ?= 1000
 
@@ -37,7 +38,13 @@ $(BIN)/orders: | $(BIN)/python
 
 install: .venv/.service $(TRANSLATIONS) $(BIN)/orders ## Install the service and the command .venv/bin/orders, for production.
 
-setup: install .venv/.development ## Install the service, and the packages for tests and checks.
+# The code generators and the linter that the tests run on the OpenAPI document.
+$(GENERATORS): tests/clients/generated/package-lock.json
+	@if command -v npm >/dev/null; then echo "Installing the code generators of the tests"; \
+		npm ci --prefix $(<D) --silent --no-audit --no-fund --ignore-scripts && touch $@; \
+	else echo "npm is missing: tests of generated TypeScript will be skipped (Debian: apt-get install nodejs npm)"; fi
+
+setup: install .venv/.development $(GENERATORS) ## Install the service, and the packages for tests and checks.
 
 run: install ## Serve the seeded demo on 127.0.0.1:8000.
 	@echo "Starting the demo"

@@ -29,7 +29,6 @@ FAILURE = {
         "msg": {**MSG, "examples": ["invalid fields"]},
         "data": {
             "description": "null unless the code has data: see its response.",
-            "type": ["object", "null"],
             "examples": [{"cny_amount": ["Must be greater than 0."]}],
         },
     },
@@ -48,7 +47,8 @@ CANCELLED_ORDER: dict[str, Any] = {
     "properties": {"order_no": meaning_of("order_no", "View").words() | {"type": "string", "pattern": "^[0-9]{24}$"}},
     "examples": [{"order_no": "202601018899480685472049"}],
 }
-DATA = {422: WRONG_FIELDS, 502: CANCELLED_ORDER}  # by HTTP status, if it is not always null
+DATA = {422: WRONG_FIELDS, 502: CANCELLED_ORDER}  # by HTTP status
+NO_DATA = {"description": "Always null.", "type": "null", "examples": [None]}
 
 
 def _header(text: str, example: Any, **schema: Any) -> dict[str, Any]:
@@ -116,8 +116,8 @@ def refusals(codes: set[int], sends: tuple[str, ...] = ()) -> dict[str, dict[str
         by_status[code // 100].append(code)
     found = {}
     for status, those in by_status.items():
-        own = {"code": {**CODE, "enum": those, "examples": those[:1]}}
-        only = {"type": "object", "properties": own | ({"data": DATA[status]} if status in DATA else {})}
+        own = {"code": {**CODE, "enum": those, "examples": those[:1]}, "data": DATA.get(status, NO_DATA)}
+        only = {"type": "object", "properties": own}
         found[str(status)] = {
             "description": "; ".join(f"{code} {ERRORS[Code(code)]}" for code in those) + ".",
             "headers": headers(*["Retry-After"] * (status in CAN_WAIT), *["Allow"] * (status == 405), *sends),

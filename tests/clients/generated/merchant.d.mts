@@ -1,0 +1,1 @@
+export function sign(endpoint: string, fields: object): string;

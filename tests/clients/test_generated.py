@@ -1,0 +1,144 @@
+"""Code generators read the whole OpenAPI document, and the clients that they make place a signed order."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import requests
+
+from tests.clients.conftest import CLEAN
+from tests.support import ROOT
+
+pytestmark = pytest.mark.sqlite  # once: the database makes no difference to what is generated
+
+GENERATED = Path(__file__).parent / "generated"
+NPM = GENERATED / "node_modules"
+PROGRAMS = Path(sys.executable).parent
+MODELS = ["--output-model-type", "pydantic_v2.BaseModel", "--openapi-scopes", "schemas", "paths"]
+
+
+def run(folder, *command, **settings):
+    """What a command printed, which must succeed."""
+    environ = CLEAN | {"NO_PROXY": "*"} | settings
+    done = subprocess.run([*map(str, command)], cwd=folder, env=environ, capture_output=True, text=True, timeout=180)
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+@pytest.fixture(scope="session")
+def node(slow):
+    """`node(folder, program, *arguments)` runs one of the npm tools."""
+    if not shutil.which("node") or not NPM.exists():
+        pytest.skip("the npm tools are not installed: install Node.js 20 with npm, then make setup")
+    return lambda folder, program, *arguments, **settings: run(folder, "node", NPM / program, *arguments, **settings)
+
+
+@pytest.fixture(scope="session")
+def document(live, tmp_path_factory):
+    """A folder with the document as the running service serves it, and what the clients need to sign."""
+    folder = tmp_path_factory.mktemp("generated")
+    (folder / "openapi.json").write_bytes(requests.get(f"{live.url}/openapi.json", timeout=20).content)
+    for source in (*GENERATED.glob("*.*"), *(ROOT / "docs" / "clients").glob("merchant.*")):
+        shutil.copy(source, folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def described(document):
+    """The document itself."""
+    return json.loads((document / "openapi.json").read_text("utf-8"))
+
+
+@pytest.fixture(scope="session")
+def names(described):
+    """The names of all operations."""
+    return {each["operationId"] for path in described["paths"].values() for each in path.values()}
+
+
+@pytest.fixture(scope="session")
+def python_client(document):
+    """The client of openapi-python-client, which leaves out what it can't read, and then warns."""
+    program = PROGRAMS / "openapi-python-client"
+    (document / "generator.yaml").write_text("post_hooks: []\n")
+    options = ["--meta", "none", "--output-path", "orders_api", "--config", "generator.yaml", "--fail-on-warning"]
+    run(document, program, "generate", "--path", "openapi.json", *options)
+    return document / "orders_api"
+
+
+@pytest.fixture(scope="session")
+def python_models(document):
+    """The models of datamodel-code-generator."""
+    program = PROGRAMS / "datamodel-codegen"
+    file = document / "orders_models.py"
+    read = ["--input", "openapi.json", "--input-file-type", "openapi"]
+    run(document, program, *read, "--output", file, "--formatters", "builtin", *MODELS)
+    return file
+
+
+@pytest.fixture(scope="session")
+def types(document, node):
+    """The types of openapi-typescript."""
+    node(document, "openapi-typescript/bin/cli.js", "openapi.json", "--output", "api.ts")
+    return document / "api.ts"
+
+
+def test_openapi_python_client_makes_a_module_of_each_operation(python_client, names):
+    modules = {file.stem for file in python_client.glob("api/*/*.py")} - {"__init__"}
+    assert modules == {re.sub("(?=[A-Z])", "_", name).lower() for name in names}
+
+
+def test_datamodel_code_generator_makes_a_model_of_each_schema(python_models, described):
+    classes = {*re.findall(r"^class (\w+)\(", python_models.read_text("utf-8"), re.MULTILINE)}
+    assert {*described["components"]["schemas"]} <= classes
+
+
+def test_openapi_typescript_makes_a_type_of_each_operation(types, names):
+    operations = types.read_text("utf-8").partition("export interface operations {")[2]
+    found = {*re.findall(r"^    (\w+): \{$", operations, re.MULTILINE)}
+    assert {name for name in found if not name.startswith("callback_")} == names
+
+
+def is_right(printed, live):
+    """Compare what a client read with what the service says of the order now."""
+    read = json.loads(printed)
+    order = live.api.detail(order_no=read["order_no"]).data
+    assert read["pay_url"].startswith(f"{live.url}/addons/paychannel/pay/index?order_no={read['order_no']}")
+    assert (order["cny_amount"], read["status"]) == ("12.50", order["status"])
+    assert read["merchant_actual_amount"] == order["merchant_actual_amount"]
+    assert int(read["created_at"]) == order["createtime"]
+    assert read["refused"] == {"code": 42200, "data": {"cny_amount": ["Must have at most two decimals."]}}
+    return read
+
+
+def test_the_client_of_openapi_python_client_places_signed_orders(python_client, document, live):
+    read = is_right(run(document, sys.executable, "order.py", MERCHANT_URL=live.url), live)
+    assert read["withdrawal"] == "张三"
+    assert live.api.detail(order_no=read["first"]).data["order_type"] == 2
+
+
+def test_the_models_of_datamodel_code_generator_place_a_signed_order(python_models, document, live):
+    is_right(run(document, sys.executable, "order_models.py", MERCHANT_URL=live.url), live)
+
+
+def test_the_types_of_openapi_typescript_place_a_signed_order(types, node, document, live):
+    (document / "node_modules").symlink_to(NPM)
+    node(document, "typescript/bin/tsc", "--project", ".")
+    read = is_right(run(document, "node", "order.js", MERCHANT_URL=live.url), live)
+    assert read["first"] == read["order_no"]
+
+
+def test_the_recommended_rules_of_redocly_find_no_error(node, document):
+    off = {"REDOCLY_TELEMETRY": "off", "REDOCLY_SUPPRESS_UPDATE_NOTICE": "true"}
+    options = ["--extends", "recommended", "--format", "json"]
+    printed = node(document, "@redocly/cli/bin/cli.js", "lint", "openapi.json", *options, **off)
+    found = json.loads(printed)
+    assert found["totals"]["errors"] == 0
+    assert {each["ruleId"] for each in found["problems"]} <= {
+        "no-illogical-composition-keywords",  # it does not see that `order_type` tells deposits from withdrawals
+        "no-unused-components",  # what is used in `x-elsewhere` only
+        "operation-2xx-response",  # a form of the payment page leads on, by 303
+    }

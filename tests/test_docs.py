@@ -10,14 +10,17 @@ from tests.cli.test_help import COMMANDS, GROUPS
 from tests.support import ROOT
 
 PAGES = [
-    *(ROOT / name for name in ("README.md", "SECURITY.md", "CHANGELOG.md", "CONTRIBUTING.md")),
+    *(
+        ROOT / name
+        for name in ("README.md", "SECURITY.md", "CHANGELOG.md", "CONTRIBUTING.md", "clients/python/README.md")
+    ),
     *sorted((ROOT / "docs").rglob("*.md")),
 ]
 REFERENCE = ROOT / "docs" / "reference"
 CODE = re.compile(r"```.*?```", re.DOTALL)
 ZH = ROOT / "docs" / "zh"
 PLAIN = [page for page in PAGES if page.name != "CHANGELOG.md" and not page.is_relative_to(ZH)]
-LONG_YET = {f"docs/{name}.md" for name in ("errors", "sandbox", "signing", "clients/README")}
+LONG_YET = {f"docs/{name}.md" for name in ("errors", "sandbox", "signing")}
 IN_BOTH_LANGUAGES = (
     *("README", "quickstart", "integrating", "signing", "callbacks", "errors", "console"),
     *("drivers", "epay", "wechatpay", "alipay"),

@@ -95,7 +95,7 @@ screenshots: setup ## Remake docs/images from a new demo (chromium, chromedriver
 	@$(BIN)/python -m tests.screenshots
 
 messages: setup ## Bring the translations' catalogue up to date with the code.
-	$(BIN)/pybabel --quiet extract -F babel.cfg -k lazy_gettext --no-location -o .messages.pot .
+	$(BIN)/pybabel --quiet extract -F babel.cfg -k lazy_gettext -k _in -k _out -k Meaning --no-location -o .messages.pot .
 	$(BIN)/pybabel --quiet update --no-fuzzy-matching --ignore-obsolete -i .messages.pot -d blueprints/translations -l zh
 	@rm .messages.pot
 

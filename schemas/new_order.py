@@ -39,7 +39,7 @@ class BuyOrder(NewOrder):
 
 
 class SellOrder(NewOrder):
-    """A withdrawal through gateway_b or gateway_c: the base parameters only."""
+    """A withdrawal through gateway_b or gateway_c."""
 
     order_type = Whole(SELL, SELL, required=True)
 

@@ -17,7 +17,7 @@ class CreatedBuyOrder(BuyOrderView):
 
 
 class Account(View):
-    """A receiving account as it was when the order was created."""
+    """A payout account as it was when the order was created."""
 
     bank = fields.String()
     sub_bank = fields.String()
@@ -26,7 +26,7 @@ class Account(View):
 
 
 class AccountWithText(Account):
-    """The same with one text to show."""
+    """A payout account with a text to show."""
 
     full_info = fields.String()
 

@@ -16,7 +16,7 @@ BY = ("id", "order_no", "merchant_order_no")
 
 
 class OrderDetailQuery(Request):
-    """One of three, by the priority in which they stand."""
+    """One of three parameters, by their priority."""
 
     id = Whole(1, LARGEST_ID)
     order_no = Text(validate=MaxLength(64))
@@ -30,7 +30,7 @@ class OrderDetailQuery(Request):
 
 
 class OrderListQuery(Request):
-    """A page and its filters. `before` is the last order of the page before."""
+    """A page and its filters. `before` is the last order of the previous page."""
 
     page = Whole(1, 1_000_000_000, load_default=1)
     limit = Whole(1, 100, load_default=20)

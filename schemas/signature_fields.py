@@ -24,7 +24,7 @@ def auth_fields(required: bool) -> dict[str, Any]:
 
 
 OptionalAuth = Request.from_dict(auth_fields(required=False), name="OptionalAuth")
-OptionalAuth.__doc__ = "The four parameters that sign a request, here or in the query string."
+OptionalAuth.__doc__ = "The four signing parameters, here or in the query string."
 
 
 def signed(schema: type[Schema]) -> type[Schema]:

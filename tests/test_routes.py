@@ -1,4 +1,4 @@
-"""Every route that is served, of both applications: one that a library adds by itself would show here."""
+"""Every route of both applications, so that a route that a library adds does not go unnoticed."""
 
 from blueprints import console
 

@@ -1,1 +1,1 @@
-"""The OpenAPI document, built from the schemas, and the page that shows it."""
+"""The OpenAPI document, built from the schemas, and the documentation that the service serves."""

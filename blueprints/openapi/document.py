@@ -1,4 +1,4 @@
-"""The interface as an OpenAPI document, put together from the schemas that requests are held to."""
+"""The API as an OpenAPI document, built from the schemas that validate requests."""
 
 from __future__ import annotations
 
@@ -17,34 +17,38 @@ from blueprints.openapi.responses import ELSEWHERE, FAILURE, HEADERS, failure, r
 from blueprints.openapi.webhooks import webhooks
 from schemas.field_descriptions import meaning_of
 from schemas.openapi_converter import OpenApiPlugin
-from services.errors import ERRORS
+from services.errors import ERRORS, N_
 
-ABOUT = """\
-Create and track CNY deposits and withdrawals. Every answer but a page is JSON in one envelope: `code` (1 is success,
-else the HTTP status followed by two digits), `msg` for people, `data`, and `time` where an order was created. `msg` and
-display texts are English or Chinese, by `Accept-Language`.
-
-Every `/merchant/...` request is signed. The string to sign is UTF-8 lines joined by a line feed: first the endpoint's
-name (`createOrder`), then `path=value` for every field that is sent but `signature`, sorted by path bytewise. Names
-in objects join by a dot (`gatewaya_card_info.card_no`), items of lists by their number. null and empty texts are left
-out; a number is signed as the text that the JSON has. `docs/signing.md` has examples in several languages,
-`docs/errors.md` what to do about each code.
-
-A decimal text is in whole units, yuan or percent: "100.00" is 100 yuan. An int is in hundredths of that, fen or basis
-points: 10000 is 100 yuan.
-
-An int may be sent as a text of ASCII digits, within the same bounds. A null optional field counts as absent, and so
-does an empty text. A field that is not named here is refused with 42200, and a control character anywhere with 40000.
-
-Beside its type a field has `x-unit`, the `x-range` of a decimal text, and in a request `x-error-codes`: what a bad
-value of it is refused with.
-
-Each code has an `x-action` in `components/examples`, for createOrder: `same-key` (retry with the same Idempotency-Key),
-`new-key` (retry with a new one) or `no-retry`.
-
-An unknown path answers 404 with code 40404, another method 405 with 40500, in the same envelope (`x-elsewhere`).
-"""
-# The texts in the headers that a request may have; what no schema says of them.
+# The introduction, by paragraphs; the second part is for tools only and not on the reference page.
+ABOUT = (
+    N_(
+        "Create and track CNY deposits and withdrawals. Every JSON response has the same envelope: `code`, `msg` and "
+        "`data`, and `time` if an order was created. `code` is 1 on success, otherwise the HTTP status followed by two "
+        "digits. `msg` is for people, in English or Chinese by `Accept-Language`."
+    ),
+    N_(
+        'A text amount is in yuan and a text rate in percent: "100.00" is 100 yuan. An int amount is in fen and an '
+        "int rate in basis points: 10000 is 100 yuan."
+    ),
+    N_(
+        "An int can be sent as a text of ASCII digits. An optional field can be null or empty, which counts as absent. "
+        "An unknown field is refused with 42200, a control character with 40000."
+    ),
+    N_("An unknown path returns 40404, and an unsupported method 40500, in the same envelope."),
+)
+FOR_TOOLS = (
+    "Every `/merchant/...` request is signed. The string to sign is UTF-8 lines joined by a line feed. The first line "
+    "is the name of the endpoint, such as `createOrder`. Then follows `path=value` for every field except `signature`, "
+    "sorted by the bytes of the path. Nested names are joined by a dot (`gatewaya_card_info.card_no`), list items by "
+    "their index. null and empty texts are left out. A number is signed as it is written in the JSON. "
+    "`/docs/signing.md` has an example, `/docs/errors.md` the action for each code.",
+    "A field has `x-unit`, a decimal text also `x-range`. In a request, `x-error-codes` lists the codes of an invalid "
+    "value.",
+    "Each code has an `x-action` in `components/examples`, for createOrder: `same-key` (retry with the same "
+    "Idempotency-Key), `new-key` (retry with a new one) or `no-retry`. `x-elsewhere` has the responses of unknown "
+    "paths and methods.",
+)
+# The shapes of request headers, which have no schema.
 TAKEN = {
     "Idempotency-Key": {"type": "string", "pattern": "^[!-~]{1,255}$"},
     "If-None-Match": {"type": "string"},
@@ -52,7 +56,7 @@ TAKEN = {
 
 
 def _texts(names: tuple[str, ...], place: str, owner: str) -> list[dict[str, Any]]:
-    """Parameters that are any text."""
+    """Parameters without a schema."""
     return [_parameter(name, place, {"type": "string"} | TAKEN.get(name, {}), False, owner) for name in names]
 
 
@@ -63,7 +67,7 @@ def _parameter(name: str, place: str, shape: dict[str, Any], required: bool, *ow
 
 
 class _Document:
-    """One app's document while it is put together."""
+    """The document of one app while it is built."""
 
     def __init__(self, site_url: str) -> None:
         self.plugin = OpenApiPlugin()
@@ -72,7 +76,7 @@ class _Document:
             settings.VERSION,
             "3.1.0",
             [self.plugin],
-            info={"description": ABOUT, "license": {"name": "MIT", "identifier": "MIT"}},
+            info={"description": "\n\n".join((*ABOUT, *FOR_TOOLS)), "license": {"name": "MIT", "identifier": "MIT"}},
             servers=[{"url": site_url}],
             tags=[{"name": name, "description": about} for name, about in TAGS.items()],
             security=[],  # OpenAPI has no scheme for a signature in the body
@@ -117,9 +121,9 @@ class _Document:
         content = {"schema": alternatives[0] if len(shapes) == 1 else {"oneOf": alternatives}, "examples": examples}
         return {"content": {JSON: content}, "required": operation.body_required}
 
-    def _examples(self, answers: dict[str, Any]) -> None:
-        """Give a success its example, or one for each kind of data."""
-        content = answers.get("200", {}).get("content", {}).get(JSON, {})
+    def _examples(self, responses: dict[str, Any]) -> None:
+        """Add examples to a success, one for each kind of data."""
+        content = responses.get("200", {}).get("content", {}).get(JSON, {})
         envelope = content.get("schema", {}).get("properties")
         if envelope:
             schemas = self.spec.components.schemas
@@ -132,10 +136,9 @@ class _Document:
             }
 
     def add(self, operation: Operation, app: Flask) -> None:
-        """Put one operation in, under the path that the app has it at."""
+        """Add an operation under its path in the app."""
         (rule,) = app.url_map.iter_rules(operation.route)
-        about = (app.view_functions[operation.route].__doc__ or "").split("\n")[0]
-        content: dict[str, Any] = {"operationId": operation.name, "summary": about, "tags": [operation.tag]}
+        content: dict[str, Any] = {"operationId": operation.name, "summary": operation.about, "tags": [operation.tag]}
         content["parameters"] = self._parameters(operation, rule)
         if operation.body or operation.form:
             content["requestBody"] = self._body(operation)
@@ -144,7 +147,7 @@ class _Document:
         self.spec.path(re.sub(r"<(?:[^>:]+:)?([^>]+)>", r"{\1}", rule.rule), operations={operation.method: content})
 
     def whole(self) -> dict[str, Any]:
-        """All of it."""
+        """Return the complete document."""
         self.spec.options["webhooks"] = webhooks(self.converter, self.spec.components.schemas)
         self.spec.options["x-elsewhere"] = refusals({*ELSEWHERE})
         return self.spec.to_dict()

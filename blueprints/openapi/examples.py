@@ -1,4 +1,4 @@
-"""Complete examples, made of the examples of a schema's fields."""
+"""Complete examples, built from the examples of a schema's fields."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def example_of(shape: dict[str, Any], schemas: dict[str, Any], shown: tuple[str, ...] | None = None) -> Any:
-    """A value by the examples of a schema's fields: of all, or of the required ones and those to be shown."""
+    """Build an example of a schema: all fields, or the required ones and those in `shown`."""
     if "$ref" in shape:
         return example_of(schemas[shape["$ref"].rsplit("/", 1)[-1]], schemas, shown)
     if "const" in shape or "examples" in shape:

@@ -13,7 +13,7 @@ from schemas.queries import ChannelListQuery, OrderDetailQuery, OrderListQuery
 from schemas.regions import CityQuery, DistrictQuery
 from schemas.signature_fields import AUTH, OptionalAuth, signed
 from schemas.views import OrderView
-from services.errors import Code
+from services.errors import N_, Code
 
 JSON, TEXT, HTML = "application/json", "text/plain", "text/html"
 FORM = "application/x-www-form-urlencoded"
@@ -27,7 +27,7 @@ SIGNED = (
     Code.UNSUPPORTED_MEDIA_TYPE,
     Code.INVALID_FIELDS,
 )
-ORDERS, PAYMENT, REGIONS, SERVICE = "Orders", "Payment page and notices", "Regions", "Service"
+ORDERS, PAYMENT, REGIONS, SERVICE = N_("Orders"), N_("Payment page and notices"), N_("Regions"), N_("Service")
 CALLBACKS = "Callbacks"
 TAGS = {
     ORDERS: "Signed requests of merchants.",
@@ -45,16 +45,17 @@ LEFT_OUT = ("pages.static", "guides", "sandbox")
 class Operation:
     """One endpoint by one method.
 
-    `route` is Flask's name of it. `body` has the schemas of the JSON body, one of which holds, each with the optional
-    fields that its example shows. `data` has the kinds of the success's `data`; `time` says that
-    the envelope has one. `others` are answers without an envelope: HTTP status, media type (empty for no body).
-    `codes` are the refusals besides those that any request can meet. `takes` are headers of the request, `sends`
-    those of the answers besides those that all have.
+    `route` is Flask's endpoint and `about` the summary. `body` has the alternative schemas of the JSON body, each with
+    the optional fields that its example shows. `data` has the alternatives of a success's `data`; `time` means that
+    the envelope has the field. `others` are responses without an envelope: HTTP status, media type (empty for no body).
+    `codes` are the errors in addition to those of every request. `takes` are request headers, `sends` the response
+    headers in addition to those of every response.
     """
 
     name: str
     route: str
     tag: str
+    about: str
     codes: tuple[int, ...] = ()
     method: str = "get"
     body: dict[type[Schema], tuple[str, ...]] = field(default_factory=dict)
@@ -80,6 +81,7 @@ OPERATIONS = (
         "createOrder",
         "merchant.create_order",
         ORDERS,
+        N_("Create a deposit or a withdrawal, by `order_type`."),
         (
             *SIGNED,
             Code.CHANNEL_NOT_FOUND,
@@ -104,6 +106,7 @@ OPERATIONS = (
         "orderQueryDetail",
         "merchant.order_query_detail",
         ORDERS,
+        N_("Return one order, found by id, order number or your own number."),
         (*SIGNED, Code.ORDER_NOT_FOUND),
         method="post",
         body={signed(OrderDetailQuery): ("merchant_order_no",)},
@@ -113,6 +116,7 @@ OPERATIONS = (
         "orderQueryList",
         "merchant.order_query_list",
         ORDERS,
+        N_("Return one page of your orders, newest first."),
         (*SIGNED, Code.ORDER_NOT_FOUND),
         method="post",
         body={signed(OrderListQuery): ("page", "limit", "status")},
@@ -122,6 +126,7 @@ OPERATIONS = (
         "getPayChannels",
         "merchant.get_pay_channels",
         ORDERS,
+        N_("Return the channels that you can use."),
         SIGNED,
         method="post",
         body={OptionalAuth: AUTH},
@@ -133,6 +138,7 @@ OPERATIONS = (
         "regionData",
         "regions.region_data",
         REGIONS,
+        N_("Return all provinces, cities and districts as a tree. The response is large."),
         data=(fields.Dict(values=fields.Nested(openapi_responses.Province), metadata={"examples": [_A_TREE]}),),
         takes=("If-None-Match",),
         sends=REGION,
@@ -142,6 +148,7 @@ OPERATIONS = (
         "provinceList",
         "regions.province_list",
         REGIONS,
+        N_("Return all provinces."),
         data=(fields.List(fields.Nested(openapi_responses.Region)),),
         takes=("If-None-Match",),
         sends=REGION,
@@ -151,6 +158,7 @@ OPERATIONS = (
         "cityList",
         "regions.city_list",
         REGIONS,
+        N_("Return the cities of a province."),
         (Code.REGION_NOT_FOUND, Code.INVALID_FIELDS),
         query=(CityQuery,),
         data=(fields.List(fields.Nested(openapi_responses.Region)),),
@@ -162,6 +170,7 @@ OPERATIONS = (
         "districtList",
         "regions.district_list",
         REGIONS,
+        N_("Return the districts of a city."),
         (Code.REGION_NOT_FOUND, Code.INVALID_FIELDS),
         query=(DistrictQuery,),
         data=(fields.List(fields.Nested(openapi_responses.Region)),),
@@ -173,6 +182,7 @@ OPERATIONS = (
         "paymentPage",
         "pages.index",
         PAYMENT,
+        N_("Show the payment page of a deposit."),
         query_texts=("order_no", "played"),
         sends=PAGE,
         others=((200, HTML), (404, HTML), (429, HTML)),
@@ -181,6 +191,7 @@ OPERATIONS = (
         "paymentState",
         "pages.status",
         PAYMENT,
+        N_("Return the state of a deposit for the payment page."),
         (Code.ORDER_NOT_FOUND,),
         query_texts=("order_no",),
         sends=PAGE,
@@ -190,6 +201,7 @@ OPERATIONS = (
         "paymentOpened",
         "pages.open_now",
         PAYMENT,
+        N_("Open the payment at the channel for the payer's browser."),
         (Code.ORDER_NOT_FOUND,),
         method="post",
         form=("order_no", "again"),
@@ -200,6 +212,7 @@ OPERATIONS = (
         "paymentForm",
         "pages.go",
         PAYMENT,
+        N_("Forward the payer to the channel's page with a signed form."),
         (Code.ORDER_NOT_FOUND,),
         query_texts=("order_no",),
         sends=PAGE,
@@ -209,25 +222,60 @@ OPERATIONS = (
         "paymentSent",
         "pages.claim",
         PAYMENT,
+        N_("Record the payer's claim that the money was sent. The operator confirms it."),
         (Code.ORDER_NOT_FOUND,),
         method="post",
         form=("order_no",),
         sends=PAGE,
         others=((303, HTML), (429, HTML)),
     ),
-    # The acknowledgement is in the words of the channel's driver.
-    Operation("noticeByGet", "notices.notify", PAYMENT, (Code.ORDER_NOT_FOUND, Code.PATH_NOT_FOUND), others=NOTICE),
+    # The channel's driver writes the acknowledgement.
+    Operation(
+        "noticeByGet",
+        "notices.notify",
+        PAYMENT,
+        N_("Receive a channel's notice about an order."),
+        (Code.ORDER_NOT_FOUND, Code.PATH_NOT_FOUND),
+        others=NOTICE,
+    ),
     Operation(
         "noticeByPost",
         "notices.notify",
         PAYMENT,
+        N_("Receive a channel's notice about an order."),
         (Code.ORDER_NOT_FOUND, Code.PATH_NOT_FOUND),
         method="post",
         others=NOTICE,
     ),
-    Operation("health", "health.healthz", SERVICE, data=(fields.Nested(openapi_responses.Health),)),
-    Operation("ready", "health.readyz", SERVICE, data=(fields.Nested(openapi_responses.Readiness),)),
-    Operation("metrics", "metrics.show", SERVICE, (Code.PATH_NOT_FOUND,), others=((200, TEXT),)),
-    Operation("openapi", "docs.openapi", SERVICE, sends=("Access-Control-Allow-Origin",), others=((200, JSON),)),
-    Operation("reference", "docs.reference", SERVICE, sends=PAGE, others=((200, HTML),)),
+    Operation(
+        "health",
+        "health.healthz",
+        SERVICE,
+        N_("Report 200 while requests can be processed, otherwise 50300 with the reason."),
+        data=(fields.Nested(openapi_responses.Health),),
+    ),
+    Operation(
+        "ready",
+        "health.readyz",
+        SERVICE,
+        N_("Report 200 while the service should receive requests, otherwise 50300. `data` has each check."),
+        data=(fields.Nested(openapi_responses.Readiness),),
+    ),
+    Operation(
+        "metrics",
+        "metrics.show",
+        SERVICE,
+        N_("Return all metrics. Addresses outside `metrics_from` receive 404."),
+        (Code.PATH_NOT_FOUND,),
+        others=((200, TEXT),),
+    ),
+    Operation(
+        "openapi",
+        "docs.openapi",
+        SERVICE,
+        N_("Return the OpenAPI document."),
+        sends=("Access-Control-Allow-Origin",),
+        others=((200, JSON),),
+    ),
+    Operation("reference", "docs.reference", SERVICE, N_("Show the API reference."), sends=PAGE, others=((200, HTML),)),
 )

@@ -12,7 +12,7 @@ from markupsafe import Markup, escape
 
 from blueprints.api.envelope import language
 from blueprints.openapi import guides
-from blueprints.openapi.document import document
+from blueprints.openapi.document import ABOUT, document
 from blueprints.openapi.operations import HTML, JSON
 from blueprints.openapi.reference import Reference, said
 from runtime import current
@@ -50,7 +50,7 @@ docs.add_app_template_filter(said)
 
 @docs.app_template_filter("coded")
 def _coded(words: str) -> Markup:
-    """A text with what stands between backticks as code."""
+    """A text whose parts between backticks are code."""
     parts = [escape(part) for part in words.split("`")]
     return Markup("").join(
         Markup("<code>{}</code>").format(part) if odd % 2 else part for odd, part in enumerate(parts)
@@ -75,7 +75,7 @@ def reference_page(chosen: str, base: str) -> Response:
     """The reference in this language."""
 
     def values() -> dict[str, Any]:
-        return {"api": Reference(_document()), "included": _included(chosen, base)}
+        return {"about": ABOUT, "api": Reference(_document()), "included": _included(chosen, base)}
 
     return page("docs.html", chosen, base, "", values)
 
@@ -90,7 +90,7 @@ def reference_markdown(chosen: str) -> str:
 
     def make() -> str:
         with force_locale(chosen):
-            return render_template("docs.md", api=Reference(_document()))
+            return render_template("docs.md", about=ABOUT, api=Reference(_document()))
 
     return kept(f"reference as Markdown {chosen}", make)
 
@@ -105,12 +105,12 @@ def strict(response: Response) -> Response:
 
 @docs.get("/openapi.json")
 def openapi() -> Response:
-    """This document."""
+    """The OpenAPI document."""
     text = kept("openapi text", lambda: json.dumps(_document(), ensure_ascii=False))
     return Response(text, content_type=JSON, headers={"Access-Control-Allow-Origin": "*"})
 
 
 @docs.get("/docs")
 def reference() -> Response:
-    """This document as a page to read."""
+    """The OpenAPI document as a page."""
     return strict(reference_page(language().language, "/docs"))

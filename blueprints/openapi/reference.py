@@ -1,4 +1,4 @@
-"""The OpenAPI document as rows and sections, for the page that shows it."""
+"""The OpenAPI document as rows and sections for the reference page."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from schemas.signature_fields import AUTH
 from services.errors import ACTION_LABELS, N_, Action
 
 TYPES = {"integer": "int", "number": "decimal", "string": "text", "array": "list", "boolean": "bool"}
-SAYS_NOTHING = {*PATTERNS.values(), FILLED}  # beside a field's type
+SAYS_NOTHING = {*PATTERNS.values(), FILLED}  # in addition to a field's type
 
 
 @dataclass(frozen=True)
 class Row:
-    """One field, as it is shown; `name` is its path: `card.no`, `list[].name`."""
+    """One field; `name` is its path: `card.no`, `list[].name`."""
 
     name: str
     kind: str
@@ -38,7 +38,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Part:
-    """One form of a body or of an answer's data: its rows and an example of the whole."""
+    """One form of a body or of the `data` of a response: its rows, an example, and samples of the request."""
 
     title: str
     rows: list[Row]
@@ -66,18 +66,23 @@ def _range(shape: dict[str, Any]) -> str:
     """The allowed values, in a few words."""
     if choices := _choices(shape):
         return ", ".join(choices)
-    said = [" to ".join(shape["x-range"])] if "x-range" in shape else []
-    if "maximum" in shape:
-        above = f"more than {shape['exclusiveMinimum']}, up" if "exclusiveMinimum" in shape else shape["minimum"]
-        said.append(f"{above} to {shape['maximum']}")
+    parts = []
+    if "x-range" in shape:
+        low, high = shape["x-range"]
+        parts.append(gettext("%(low)s to %(high)s", low=low, high=high))
+    if "exclusiveMinimum" in shape:
+        low, high = shape["exclusiveMinimum"], shape["maximum"]
+        parts.append(gettext("more than %(low)s, up to %(high)s", low=low, high=high))
+    elif "maximum" in shape:
+        parts.append(gettext("%(low)s to %(high)s", low=shape["minimum"], high=shape["maximum"]))
     elif "maxLength" in shape:
-        said.append(f"at most {shape['maxLength']} characters")
+        parts.append(gettext("at most %(count)s characters", count=shape["maxLength"]))
     pattern = shape.get("pattern", "").removeprefix("^$|")
     if pattern and pattern not in SAYS_NOTHING and "maximum" not in shape:
-        said.append(pattern)
+        parts.append(pattern)
     if "format" in shape:
-        said.append(shape["format"])
-    return ", ".join(map(str, said))
+        parts.append(shape["format"])
+    return ", ".join(parts)
 
 
 def _kind(shape: dict[str, Any]) -> str:
@@ -95,7 +100,20 @@ def _row(name: str, shape: dict[str, Any], required: bool, about: str) -> Row:
     return Row(name, _kind(shape), required, said(about), unit, _range(shape), example, codes)
 
 
-RETRY = N_("Retry")  # where there is no key
+RETRY = N_("Retry")  # if there is no key
+# The first lines of docstrings that describe the forms of a body or a response, for translation.
+TITLES = (
+    N_("A deposit."),
+    N_("A withdrawal through gateway_b or gateway_c."),
+    N_("A withdrawal through gateway_a."),
+    N_("A deposit that was created."),
+    N_("A withdrawal that was created."),
+    N_("One of three parameters, by their priority."),
+    N_("A page and its filters. `before` is the last order of the previous page."),
+    N_("The four signing parameters, here or in the query string."),
+    N_("The body of a callback."),
+    N_("The result."),
+)
 
 
 class Reference:
@@ -104,7 +122,6 @@ class Reference:
     def __init__(self, document: dict[str, Any]):
         self.document, self.info = document, document["info"]
         self.server = document["servers"][0]["url"]
-        self.about = [said(each) for each in self.info["description"].strip().split("\n\n")]
         self._schemas = document["components"]["schemas"]
         self.operations = [
             {"path": path, "method": method.upper(), **content}
@@ -132,7 +149,7 @@ class Reference:
         }
 
     def rows(self, shape: dict[str, Any], before: str = "") -> Iterator[Row]:
-        """The fields of an object, of what is in it, and of what its lists hold."""
+        """The fields of an object, of its nested objects and of the items of its lists."""
         shape = self._resolved(shape)
         if "items" in shape and shape.get("type") == "array":
             yield from self.rows(shape["items"], f"{before}[]")
@@ -156,7 +173,7 @@ class Reference:
         return [each.get("value") for each in content.get("examples", {}).values()]
 
     def parameters(self, operation: dict[str, Any], place: str) -> list[Row]:
-        """Those in the path, the query or the header; without the four that sign."""
+        """The parameters in the path, the query or the header, without the four that sign."""
         return [
             _row(each["name"], each["schema"], each["required"], each["description"])
             for each in operation.get("parameters", ())

@@ -13,16 +13,16 @@ from schemas.field_descriptions import meaning_of
 from schemas.openapi_responses import NoticeRefused
 from services.errors import ACTIONS, ERRORS, RETRY_AFTER, Code
 
-# Statuses that any request can meet, before a handler is reached or while it works.
+# Statuses that every request can return, before or in its handler.
 ANYWHERE = {400, 408, 413, 429, 500, 503}
 CAN_WAIT = {*(code // 100 for code in RETRY_AFTER), 409, 429}
-ELSEWHERE = (Code.PATH_NOT_FOUND, Code.METHOD_NOT_ALLOWED)  # by an address or a method that the document does not have
+ELSEWHERE = (Code.PATH_NOT_FOUND, Code.METHOD_NOT_ALLOWED)  # of paths and methods outside the document
 
 CODE = {"description": "The HTTP status followed by two digits.", "type": "integer"}
-MSG = {"description": "For people; don't compare it in code.", "type": "string"}
+MSG = {"description": "Text for people. Do not compare it in code.", "type": "string"}
 FAILURE = {
     "type": "object",
-    "description": "A refusal.",
+    "description": "An error.",
     "required": ["code", "msg", "data"],
     "properties": {
         "code": {**CODE, "examples": [42200], "enum": [*ERRORS]},
@@ -58,38 +58,40 @@ def _header(text: str, example: Any, **schema: Any) -> dict[str, Any]:
 HEADERS = {
     "X-Service-Version": _header("The service's version.", "0.3.0"),
     "X-Request-Id": _header(
-        "Names this request in the service's log: what you sent under this name, if it can be one, else a new one.",
+        "The id of this request in the service's log: the one that you sent, if it is valid, otherwise a new one.",
         "b6a7f3c1d2e4-1f",
         pattern="^[A-Za-z0-9._-]{1,64}$",
     ),
-    "X-Content-Type-Options": _header("The content type is the one that is said.", "nosniff", const="nosniff"),
-    "Cache-Control": _header("Whether and for how long the answer may be kept.", "no-store"),
+    "X-Content-Type-Options": _header("Browsers must use the given content type.", "nosniff", const="nosniff"),
+    "Cache-Control": _header("Whether and for how long the response may be cached.", "no-store"),
     "Retry-After": _header(
-        "Seconds to wait; with 40902, 42900, 50000 and 50300.", 1, type="integer", minimum=0, maximum=86_400
+        "Seconds to wait. Sent with 40902, 42900, 50000 and 50300.", 1, type="integer", minimum=0, maximum=86_400
     )
     | {"x-unit": "seconds"},
-    "Idempotency-Replayed": _header("The first answer, given again.", "true", enum=["true"]),
-    "Allow": _header("The methods that this address takes.", "POST"),
-    "Location": _header("Where to go on.", "/addons/paychannel/pay/index?order_no=202601018899480685472049"),
-    "Access-Control-Allow-Origin": _header("Any page may read it.", "*", const="*"),
-    "ETag": _header("Names this answer, for `If-None-Match`.", '"0a1b2c3d"'),
-    "Vary": _header("The request's headers that the answer depends on.", "Accept-Encoding, Accept-Language"),
-    "Content-Encoding": _header("How it is packed, where the caller takes that.", "gzip", const="gzip"),
-    "Content-Security-Policy": _header("What the page may load: nothing from elsewhere.", "default-src 'none'"),
-    "Referrer-Policy": _header("What the page tells where its links lead.", "strict-origin"),
+    "Idempotency-Replayed": _header("The first response, returned again.", "true", enum=["true"]),
+    "Allow": _header("The methods that this path supports.", "POST"),
+    "Location": _header(
+        "The address to continue at.", "/addons/paychannel/pay/index?order_no=202601018899480685472049"
+    ),
+    "Access-Control-Allow-Origin": _header("Pages of all origins may read the response.", "*", const="*"),
+    "ETag": _header("The id of this response, for `If-None-Match`.", '"0a1b2c3d"'),
+    "Vary": _header("The request headers that the response depends on.", "Accept-Encoding, Accept-Language"),
+    "Content-Encoding": _header("The compression, if the caller accepts it.", "gzip", const="gzip"),
+    "Content-Security-Policy": _header("What the page may load: its own files only.", "default-src 'none'"),
+    "Referrer-Policy": _header("What the page tells the targets of its links.", "strict-origin"),
 }
-ON_ALL = ("X-Service-Version", "X-Request-Id", "X-Content-Type-Options", "Cache-Control")  # every answer has these
+ON_ALL = ("X-Service-Version", "X-Request-Id", "X-Content-Type-Options", "Cache-Control")  # of every response
 for _name in ON_ALL:
     HEADERS[_name]["required"] = True
 
 
 def headers(*names: str) -> dict[str, Any]:
-    """The headers of an answer: those that all have, and these."""
+    """The headers of a response: those of all responses, and these."""
     return {name: {"$ref": f"#/components/headers/{name}"} for name in (*ON_ALL, *names)}
 
 
 def failure(code: int) -> dict[str, Any]:
-    """The example of a refusal, with the action to take."""
+    """The example of an error, with the action to take."""
     data = DATA[code // 100]["examples"][0] if code in (Code.INVALID_FIELDS, Code.CHANNEL_FAILED) else None
     text = ERRORS[Code(code)]
     return {"summary": text, "value": {"code": code, "msg": text, "data": data}, "x-action": ACTIONS[Code(code)].value}
@@ -103,7 +105,7 @@ def _success(operation: Operation, converter: OpenAPIConverter) -> dict[str, Any
         "data": {"description": "The result."} | (data[0] if len(data) == 1 else {"oneOf": data}),
     }
     if operation.time:
-        when = {"description": "When the order was created, as a text.", "x-unit": "Unix seconds"}
+        when = {"description": "The creation time as a text.", "x-unit": "Unix seconds"}
         properties["time"] = {**when, "type": "string", "pattern": "^[0-9]{1,12}$", "examples": ["1767225600"]}
     schema = {"type": "object", "required": list(properties), "properties": properties}
     return {"description": "Success.", "headers": headers(*operation.sends), "content": {JSON: {"schema": schema}}}
@@ -131,21 +133,21 @@ def refusals(codes: set[int], sends: tuple[str, ...] = ()) -> dict[str, dict[str
     return found
 
 
-def _other(answer: dict[str, Any], status: int, media: str, converter: OpenAPIConverter) -> None:
-    """Add an answer without an envelope to what that status has."""
-    content = answer.setdefault("content", {})
+def _other(response: dict[str, Any], status: int, media: str, converter: OpenAPIConverter) -> None:
+    """Add a response without an envelope to those of its status."""
+    content = response.setdefault("content", {})
     if media == JSON and media in content:
         content[media]["schema"] = {"anyOf": [content[media]["schema"], converter.resolve_nested_schema(NoticeRefused)]}
     elif media:
         content[media] = {"schema": {"type": "object" if media == JSON else "string"}}
     if not content:
-        del answer["content"]
+        del response["content"]
     if status == HTTPStatus.SEE_OTHER:
-        answer["headers"] |= headers("Location")
+        response["headers"] |= headers("Location")
 
 
 def responses(operation: Operation, converter: OpenAPIConverter) -> dict[str, Any]:
-    """All that an operation can answer with, by HTTP status."""
+    """All responses of an operation by HTTP status."""
     anywhere = {code for code in ERRORS if code // 100 in ANYWHERE}
     found = refusals(anywhere | set(operation.codes), operation.sends)
     if operation.data:

@@ -1,4 +1,4 @@
-"""The callbacks that merchants get, for the OpenAPI document: one row a type (docs/callbacks.md)."""
+"""The callbacks to merchants in the OpenAPI document: one row for each type (docs/callbacks.md)."""
 
 from __future__ import annotations
 
@@ -12,45 +12,48 @@ from models.tables.order import CANCELLED, COMPLETED, CONFIRMED, PAID, STATUSES
 from schemas.field_descriptions import meaning_of
 from schemas.openapi_responses import Event
 from schemas.views import OrderView
-from services.callbacks.delivery import RETRY_SECONDS, TIMEOUT
+from services.errors import N_
 
-# Type, the statuses that its order can have (the first is the example's), when it is sent.
+# Type, the possible statuses of its order (the first is in the example), when it is sent.
 TYPES = (
-    ("order.completed", (COMPLETED,), "A deposit was credited, or a withdrawal paid out. Every merchant gets it."),
-    ("order.cancelled", (CANCELLED,), "An order expired, or was closed, refused or rejected. Every merchant gets it."),
-    ("order.paid", (PAID,), "Somebody says that the money was sent. Only for merchants that asked for it."),
-    ("order.confirmed", (CONFIRMED,), "Proven, or accepted for payout. Only for merchants that asked for it."),
+    (
+        "order.completed",
+        (COMPLETED,),
+        N_("A deposit was credited, or a withdrawal was paid out. Sent to every merchant."),
+    ),
+    (
+        "order.cancelled",
+        (CANCELLED,),
+        N_("The order expired, or it was closed, refused or rejected. Sent to every merchant."),
+    ),
+    ("order.paid", (PAID,), N_("The order reached the status `paid`. Sent to subscribed merchants.")),
+    ("order.confirmed", (CONFIRMED,), N_("The order reached the status `confirmed`. Sent to subscribed merchants.")),
     (
         "order.credited",
         (CANCELLED, *STATUSES),
-        "Money that did not fit the order was credited; the status stays. Only for merchants that asked for it.",
+        N_("A payment that did not match the order was credited. The status stays. Sent to subscribed merchants."),
     ),
     (
         "order.refunded",
         (CANCELLED, *STATUSES),
-        "Money that did not fit the order was sent back; the status stays. Only for merchants that asked for it.",
+        N_("A payment that did not match the order was returned. The status stays. Sent to subscribed merchants."),
     ),
-    ("test", (COMPLETED,), "The operator tries your address. The order in it never was; do nothing but answer 2xx."),
+    (
+        "test",
+        (COMPLETED,),
+        N_("The operator tests your callback URL. The order does not exist: respond with 2xx and do nothing else."),
+    ),
 )
 HEADERS = {"webhook-id": "string", "webhook-timestamp": "integer", "webhook-signature": "string"}
-UNITS = ((3600, "h"), (60, "min"), (1, "s"))
-
-
-def _span(seconds: int) -> str:
-    size, name = next((size, name) for size, name in UNITS if seconds % size == 0)
-    return f"{seconds // size} {name}"
-
-
-_AGAIN = ", ".join(map(_span, RETRY_SECONDS))
-ABOUT = f"""\
-Verify the signature over the raw body before you parse it, answer with any 2xx within {TIMEOUT:.0f} s, then work:
-delivery is at least once, and callbacks may overtake one another. What failed is tried again {_AGAIN}
-after the try before, with the same `webhook-id` and the same body.
-"""
-ANSWERS = {
-    "2XX": {"description": "Delivered; the body of the answer does not matter."},
-    "410": {"description": "Nothing more of this callback comes: it is dead at once."},
-    "default": {"description": "Failed, as no answer in time and a redirect are: it is tried again."},
+ABOUT = N_(
+    "Verify the signature of the raw body before you parse it. Respond with 2xx within 10 s and process the event "
+    "afterwards. A callback is delivered at least once, and callbacks can arrive out of order. After a failure the "
+    "service retries after 5 s, 5 min, 30 min, 2 h, 5 h, 10 h, 10 h, with the same `webhook-id` and the same body."
+)
+RESPONSES = {
+    "2XX": {"description": N_("Delivered. The response body is ignored.")},
+    "410": {"description": N_("Failed. The service stops retrying this callback.")},
+    "default": {"description": N_("Failed, like a timeout or a redirect. The service retries.")},
 }
 
 
@@ -66,13 +69,13 @@ def _of_type(name: str, status: str, others: list[str], order: dict[str, Any]) -
     """What one type of callback adds to the event: its `type`, and the statuses that its order can have."""
     which = {
         **({"enum": others} if others else {"const": status}),
-        "description": "The status that it had." if others else "The status that it reached.",
+        "description": "The status at that time." if others else "The new status.",
         "examples": [status],
     }
     return {
         "properties": {
-            "type": {"const": name, "description": "What happened.", "examples": [name]},
-            "data": {"description": "The order as it was then.", "allOf": [order, {"properties": {"status": which}}]},
+            "type": {"const": name, "description": "The event.", "examples": [name]},
+            "data": {"description": "The order at that time.", "allOf": [order, {"properties": {"status": which}}]},
         }
     }
 
@@ -99,7 +102,7 @@ def webhooks(converter: OpenAPIConverter, schemas: dict[str, Any]) -> dict[str, 
                         }
                     },
                 },
-                "responses": ANSWERS,
+                "responses": RESPONSES,
             }
         }
     return found

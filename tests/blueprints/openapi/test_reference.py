@@ -5,8 +5,13 @@ import re
 from html.parser import HTMLParser
 
 import pytest
+from babel.messages.pofile import read_po
 
+from blueprints.openapi import reference, webhooks
+from blueprints.openapi.pages import reference_page
+from services.callbacks.delivery import RETRY_SECONDS, TIMEOUT
 from services.errors import ACTIONS, ERRORS
+from tests.support import ROOT
 
 
 class Page(HTMLParser):
@@ -129,6 +134,26 @@ def test_it_is_in_the_reader_s_language_unless_the_address_fixes_one(http):
 
     assert [language("/docs", each) for each in ("zh", "en")] == ["zh-CN", "en"]
     assert [language(path, "zh") for path in ("/docs/en", "/docs/zh")] == ["en", "zh-CN"]
+
+
+def test_every_text_of_the_document_on_the_page_is_translated(app, document, monkeypatch):
+    shown = set()
+    monkeypatch.setattr(reference, "gettext", lambda text, **_: shown.add(text) or text)
+    with app.test_request_context():
+        reference_page("zh", "/docs/test")
+    with (ROOT / "blueprints" / "translations" / "zh" / "LC_MESSAGES" / "messages.po").open("rb") as file:
+        catalogue = read_po(file, locale="zh")
+    assert len(shown) > 150
+    assert {text for text in shown if text not in catalogue} == set()
+
+
+def test_the_introduction_to_callbacks_has_the_schedule():
+    units = ((3600, "h"), (60, "min"), (1, "s"))
+    spans = [
+        next(f"{seconds // size} {name}" for size, name in units if seconds % size == 0) for seconds in RETRY_SECONDS
+    ]
+    assert f" within {TIMEOUT:.0f} s " in webhooks.ABOUT
+    assert f" after {', '.join(spans)}, " in webhooks.ABOUT
 
 
 def test_it_is_served_as_markdown(http, document):

@@ -13,7 +13,7 @@ from marshmallow import Schema, fields, validate
 from schemas.field_descriptions import meaning_of
 from schemas.fields import MOST_FEN, NOT_BLANK, Request, Text, Whole, Yuan
 from schemas.gateway_a import DATED, PersonalData, date
-from schemas.queries import BY, OrderDetailQuery
+from schemas.queries import BY, OrderDetailQuery, OrderListQuery
 from schemas.views import DecimalText, View
 
 CONTROL = r"\x00-\x1f\x7f-\x9f"
@@ -27,6 +27,7 @@ FILLED = rf"^[^{CONTROL}]*[^\s{CONTROL}][^{CONTROL}]*$"
 DATE = "^[0-9]{4}(0[1-9]|1[0-2])(0[1-9]|[12][0-9]|3[01])$"
 TYPES = {Text: "string", Whole: "integer", Yuan: "number", DecimalText: "string", fields.Function: "string"}
 
+FIRST_PAGE = {"anyOf": [{"enum": [1, "", None]}, {"type": "string", "pattern": "^0*1$"}]}
 EMPTY = ["", None]  # what an optional field may have and still count as absent
 
 # Rules between the fields of a schema. They use `not`, which code generators leave alone: from `oneOf` or `anyOf` a
@@ -34,6 +35,12 @@ EMPTY = ["", None]  # what an optional field may have and still count as absent
 RULES: dict[type[Schema], dict[str, Any]] = {
     PersonalData: {"not": {"properties": {"cert_validity_type": {"const": DATED}, "cert_end_date": {"enum": EMPTY}}}},
     OrderDetailQuery: {"not": {"properties": {name: {"enum": EMPTY} for name in BY}}},  # at least one has a value
+    OrderListQuery: {
+        "not": {
+            "required": ["page", "before"],
+            "properties": {"page": {"not": FIRST_PAGE}, "before": {"not": {"enum": EMPTY}}},
+        }
+    },
 }
 
 

@@ -133,7 +133,7 @@ def prepared(app: Flask) -> Callable[[dict[str, Any], Any], list[bytes]]:
     """The WSGI application for the server's own refusals, prepared here; the environ has the code."""
 
     def made(code: int, name: str) -> tuple[str, list[tuple[str, str]], bytes]:
-        with app.test_request_context(), force_locale(name):
+        with app.test_request_context("/no-route"), force_locale(name):  # which no blueprint adds its headers to
             response = app.process_response(refuse(ApiError(Code(code))))
             return response.status, list(response.headers), response.get_data()
 

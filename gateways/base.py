@@ -16,7 +16,7 @@ from marshmallow import Schema
 
 from gateways.statement import Layout
 
-N_ = str  # marks a text for translation where it is shown
+N_ = str  # marks a text for translation
 METHODS = ("wxpay", "alipay", "bank")
 CHINA = timezone(timedelta(hours=8))  # in which upstreams give dates
 

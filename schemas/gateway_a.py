@@ -16,7 +16,7 @@ CARD_TYPES = ("0", "1", "2", "4")
 
 
 def date(text: str) -> None:
-    """A validator: YYYYMMDD, and a day that there is."""
+    """Validate that a text is an existing day, written as YYYYMMDD."""
     try:
         valid = len(text) == 8 and text.isascii() and text.isdigit() and datetime.strptime(text, "%Y%m%d")
     except ValueError:

@@ -6,7 +6,7 @@ from typing import Any
 
 from marshmallow.exceptions import SCHEMA
 
-N_ = str  # marks a text for translation where it is shown
+N_ = str  # marks a text for translation
 
 # marshmallow's own texts.
 MISSING, UNKNOWN = N_("Missing data for required field."), N_("Unknown field.")

@@ -11,7 +11,7 @@ from marshmallow import Schema, fields, validate
 from models.tables.channel import CATEGORIES
 from models.tables.order import BUY, SELL, STATUSES
 
-N_ = str  # marks a text for translation where it is shown
+N_ = str  # marks a text for translation
 
 CATEGORY_TEXTS = {"gateway_a": N_("Gateway A"), "gateway_b": N_("Gateway B"), "gateway_c": N_("Gateway C")}
 PAY_METHOD_TEXTS = {"wxpay": N_("WeChat Pay"), "alipay": N_("Alipay"), "bank": N_("Bank transfer")}

@@ -4,7 +4,9 @@ import dataclasses
 import re
 
 import pytest
+from babel.messages.pofile import read_po
 
+from services.errors import ACTION_LABELS, ACTIONS, ERRORS
 from settings import Settings
 from tests.cli.test_help import COMMANDS, GROUPS
 from tests.support import ROOT
@@ -20,11 +22,16 @@ REFERENCE = ROOT / "docs" / "reference"
 CODE = re.compile(r"```.*?```", re.DOTALL)
 ZH = ROOT / "docs" / "zh"
 PLAIN = [page for page in PAGES if page.name != "CHANGELOG.md" and not page.is_relative_to(ZH)]
-LONG_YET = {f"docs/{name}.md" for name in ("errors", "sandbox", "signing")}
+LONG_YET = {f"docs/{name}.md" for name in ("sandbox", "signing")}
 IN_BOTH_LANGUAGES = (
     *("README", "quickstart", "integrating", "signing", "callbacks", "errors", "console"),
     *("drivers", "epay", "wechatpay", "alipay"),
 )
+
+
+with (ROOT / "blueprints/translations/zh/LC_MESSAGES/messages.po").open("rb") as catalogue:
+    TRANSLATED = read_po(catalogue, locale="zh")
+CHINESE_LABELS = {action: TRANSLATED[label].string for action, label in ACTION_LABELS.items()}
 
 
 def _anchors(page):
@@ -146,3 +153,10 @@ def test_the_readmes_show_every_screenshot_and_all_are_small():
     shown = {target for page in (ROOT / "README.md", ZH / "README.md") for _, target, _ in _links(page)}
     assert {image.name for image in images - shown} == set()
     assert sum(image.stat().st_size for image in images) < 300_000
+
+
+@pytest.mark.parametrize("page", [ROOT / "docs" / "errors.md", ZH / "errors.md"], ids=lambda page: page.parent.name)
+def test_the_table_of_errors_has_every_code_with_its_action(page):
+    labels = CHINESE_LABELS if page.parent == ZH else ACTION_LABELS
+    rows = re.findall(r"^\| (\d{5}) \| [^|]+ \| ([^|]+) \| [^|]+ \|$", page.read_text("utf-8"), re.MULTILINE)
+    assert rows == [(str(code.value), labels[ACTIONS[code]]) for code in sorted(ERRORS)]

@@ -81,7 +81,7 @@ class Call:
 
     @property
     def payload_hash(self) -> str:
-        """A digest of what the payload says, the four auth fields aside: alike where the same would be signed."""
+        """A digest of the string to sign without the four auth fields; equal for the same payload."""
         return hashlib.sha256(signing.string_to_sign("", self.payload).encode()).hexdigest()
 
 

@@ -53,6 +53,33 @@ def test_a_key_is_the_merchants_own(api, other):
     assert not is_replay(theirs)
 
 
+@pytest.mark.parametrize(
+    ("first", "again"),
+    [
+        ({"cny_amount": 1.5}, {"cny_amount": "1.5"}),
+        ({"paychannel_id": "2"}, {"paychannel_id": 2}),
+        ({"customer_name": None}, {"customer_name": ""}),
+        ({"customer_name": ""}, {}),
+    ],
+    ids=str,
+)
+def test_the_same_string_to_sign_is_the_same_payload(api, first, again):
+    placed = api.call("createOrder", FIELDS | first, KEY)
+    repeated = api.call("createOrder", FIELDS | again, KEY)
+    assert (repeated.text, is_replay(repeated)) == (placed.text, True)
+
+
+def test_another_text_of_the_same_amount_is_another_payload(api):
+    assert api.call("createOrder", FIELDS | {"cny_amount": "1.5"}, KEY).code == 1
+    assert api.call("createOrder", FIELDS | {"cny_amount": "1.50"}, KEY).code == 42201
+
+
+def test_a_stored_refusal_is_repeated_in_the_callers_language(api):
+    assert api.sell("20000.00", headers=KEY).json["msg"] == "insufficient balance"
+    again = api.sell("20000.00", headers=KEY | {"Accept-Language": "zh"})
+    assert (is_replay(again), again.json["msg"]) == (True, "余额不足")
+
+
 OTHER_PAYLOADS = [
     {"cny_amount": "1.01"},
     {"paychannel_id": 3},

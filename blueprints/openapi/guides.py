@@ -18,13 +18,14 @@ from services.errors import N_
 FOLDER = settings.ROOT / "docs"
 LANGUAGES = ("en", "zh")
 INDEX = "README"
-HEADINGS = (
-    N_("For integrators"),
-    N_("Quickstart"),
-    N_("How-to guides"),
-    N_("Reference"),
-    N_("Internals"),
-)  # of the index
+# The headings of the index as the menu shows them.
+HEADINGS = {
+    "For integrators": N_("For integrators"),
+    "Quickstart": N_("Quickstart"),
+    "How-to guides": N_("How-to guides"),
+    "Reference": N_("Reference pages"),
+    "Internals": N_("Internals"),
+}
 TEXT = "text/plain; charset=utf-8"
 TYPES = {
     ".md": "text/markdown; charset=utf-8",
@@ -119,7 +120,10 @@ def menu(language: str) -> dict[str, list[tuple[Entry, str]]]:
         found = guide(entry.name, language)
         return found.title if found and found.language == language != "en" else entry.text
 
-    return {heading: [(entry, title(entry)) for entry in entries] for heading, entries in index().items()}
+    return {
+        HEADINGS.get(heading, heading): [(entry, title(entry)) for entry in entries]
+        for heading, entries in index().items()
+    }
 
 
 def sections(found: Guide) -> list[markdown.Heading]:

@@ -11,6 +11,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from markupsafe import escape
 
+COMMENT = re.compile(r"(```.*?```)|<!--.*?-->", re.DOTALL)  # or code, which is kept
 _reader = MarkdownIt("commonmark", {"html": False}).enable("table")
 
 
@@ -24,8 +25,8 @@ class Heading:
 
 
 def parsed(source: str) -> list[Token]:
-    """The tokens of a text."""
-    return _reader.parse(source)
+    """The tokens of a text without its comments."""
+    return _reader.parse(COMMENT.sub(lambda found: found[1] or "", source))
 
 
 def plain(token: Token) -> str:

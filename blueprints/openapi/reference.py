@@ -164,7 +164,7 @@ class Reference:
             yield from self.rows(inside, f"{before}.*" if before else "*")
 
     def _part(self, shape: dict[str, Any], example: Any) -> Part:
-        title = said(self._resolved(shape).get("description", ""))
+        title = said(self._resolved(shape).get("description", "")).rstrip(".。")
         shown = json.dumps(example, ensure_ascii=False, indent=2) if example else ""
         return Part(title, [*self.rows(shape)], shown)
 

@@ -99,7 +99,10 @@ def test_people_read_it_in_lines(flask, file):
     body, theirs = file(mistaken.body("0" * 64)), file(mistaken.text.replace("12.50", "12.5"))
     options = ("--body", body, "--query", QUERY, "--theirs", theirs, "--merchant", "demo")
     shown = flask("sign", "/merchant/createOrder", *options, fails=True).output
-    assert "This text is what you get if\n  - a number is signed in other digits than are sent. Send amounts" in shown
+    assert (
+        "This text is what you get if\n  - a number is signed with other digits than it is sent with. Send amounts"
+        in shown
+    )
     assert re.search(r"different +6 +cny_amount=12.50 +6 +cny_amount=12.5 +a number", shown)
     assert "customer_name=␣张/三␣" in shown
     assert "first at line 6, column 16: the server has '0'" in shown

@@ -17,6 +17,8 @@ VECTORS = {vector["name"]: vector for vector in PUBLISHED["vectors"]}
 # A number's own text is lost where JSON is read into a binary number; such a client can't send it either.
 EXPONENT = "a number with an exponent, as sent"
 NUMBERS = ("numbers as sent", EXPONENT)
+ZERO = "a number with a zero decimal, as sent"
+LARGE = "an integer above 2^53, as sent"
 NESTED = ("nested objects", "arrays and booleans", "order of the paths is that of their bytes")
 
 
@@ -89,14 +91,14 @@ LANGUAGES = {
         order="php merchant.php",
         receive="php -S 127.0.0.1:{port} receiver.php",
         vectors="php vectors.php",
-        cannot_express=NUMBERS,
+        cannot_express=(*NUMBERS, ZERO),
     ),
     "Node": Language(
         "node",
         order="node merchant.mjs",
         receive="node receiver.mjs {port}",
         vectors="node vectors.mjs",
-        cannot_express=NUMBERS,
+        cannot_express=(*NUMBERS, ZERO, LARGE),
     ),
     "Java": Language(
         "javac",

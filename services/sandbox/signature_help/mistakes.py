@@ -18,7 +18,7 @@ from services.sandbox.signature_help.recipe import in_hex
 
 @dataclass(frozen=True)
 class Mistake:
-    """One mistake. `what` goes on "you get this if ..."; `ways` are the functions that take the step's place."""
+    """One mistake. `what` completes "you get this if ..."; `ways` are the functions that take the step's place."""
 
     name: str
     step: str
@@ -42,7 +42,7 @@ MISTAKES = (
     _mistake(
         "newline_at_end",
         N_("the text ends with a newline"),
-        N_("Nothing follows the last line. In a shell, echo ends it with a newline; printf does not."),
+        N_("End the text after the last line. In a shell, use printf: echo adds a newline."),
         join=[
             steps.joined("\n", "\n"),
             steps.joined("\r\n", "\r\n"),
@@ -52,8 +52,8 @@ MISTAKES = (
     ),
     _mistake(
         "path",
-        N_("the path of the address stands in line 1"),
-        N_("Line 1 is only the endpoint's name, such as createOrder."),
+        N_("line 1 contains the path of the URL"),
+        N_("Write only the endpoint's name in line 1, such as createOrder."),
         first=steps.PATHS,
     ),
     _mistake(
@@ -64,38 +64,38 @@ MISTAKES = (
     ),
     _mistake(
         "other_endpoint",
-        N_("another endpoint's name is signed"),
-        N_("Sign the name of the endpoint that is called, written as in its address."),
+        N_("line 1 is the name of another endpoint"),
+        N_("Write the name of the endpoint that you call, spelled as in its URL."),
         first=steps.OTHER_ENDPOINTS,
     ),
     _mistake(
         "blank_signed",
         N_("empty or null values are signed"),
-        N_("Leave them out of the text; they may stay in the body."),
+        N_("Leave them out of the text. They may stay in the body."),
         fields=steps.BLANKS,
     ),
     _mistake(
         "query_left_out",
-        N_("the query parameters are left out"),
-        N_("Sign them, decoded, with the body's."),
+        N_("the query parameters are not signed"),
+        N_("Sign the decoded query parameters together with those of the body."),
         fields=[steps.without_query],
     ),
     _mistake(
         "unsorted",
-        N_("the lines stand in the order in which they are sent, or backwards"),
-        N_("Sort by path, by bytes."),
+        N_("the lines are in the order of the request, or reversed"),
+        N_("Sort the lines by path, byte by byte."),
         order=steps.UNSORTED,
     ),
     _mistake(
         "sorted_otherwise",
-        N_("finished lines are sorted, or they are sorted by the rules of a language"),
-        N_("Sort by path alone, by bytes (LC_ALL=C)."),
+        N_("whole lines are sorted, or they are sorted by the rules of a language"),
+        N_("Sort by path only, byte by byte (LC_ALL=C)."),
         order=steps.SORTED_OTHERWISE,
     ),
     _mistake(
         "number",
-        N_("a number is signed in other digits than are sent"),
-        N_('Send amounts as strings, such as "12.50", and sign that very text.'),
+        N_("a number is signed with other digits than it is sent with"),
+        N_('Send amounts as strings, such as "12.50", and sign the same text.'),
         value=values.NUMBERS,
     ),
     _mistake(
@@ -106,104 +106,104 @@ MISTAKES = (
     ),
     _mistake(
         "escaped",
-        N_("values are signed as they are escaped in JSON, such as \\u5f20"),
+        N_("values are signed with JSON escapes, such as \\u5f20"),
         N_("Sign the characters themselves, in UTF-8."),
         value=values.ESCAPED,
     ),
     _mistake(
         "quoted",
-        N_("texts are signed with their quotation marks"),
-        N_("Sign a text as it is, without quotation marks."),
+        N_("strings are signed with their quotation marks"),
+        N_("Sign a string without quotation marks."),
         value=values.QUOTED,
     ),
     _mistake(
         "boolean",
-        N_("true and false are written otherwise"),
-        N_("They are the words true and false, in lower case."),
+        N_("true and false are written differently"),
+        N_("Write true and false in lower case."),
         value=values.BOOLEANS,
     ),
     _mistake(
         "trimmed",
-        N_("spaces around a value are cut off before it is signed"),
-        N_("Sign the very value that is sent."),
+        N_("spaces around a value are removed before it is signed"),
+        N_("Sign exactly the value that you send."),
         value=values.TRIMMED,
     ),
     _mistake(
         "time_taken_twice",
-        N_("another timestamp is signed than is sent"),
-        N_("Take the time once, in seconds, and both sign and send it."),
+        N_("the signed timestamp differs from the one that is sent"),
+        N_("Read the clock once, in seconds. Sign and send that value."),
         value=values.TIMES,
     ),
     _mistake(
         "nesting",
-        N_("objects and arrays are not flattened as the rule says"),
-        N_("Join nested names by a dot; number array items from 0."),
+        N_("objects and arrays are flattened differently"),
+        N_("Join nested names with a dot. Number array items from 0."),
         fields=values.UNFLATTENED,
     ),
     _mistake(
         "left_out",
         N_("a value that is sent is not signed"),
-        N_("Sign all that is sent but the signature: api_key, timestamp and nonce, too."),
+        N_("Sign every value except the signature: also api_key, timestamp and nonce."),
         fields=steps.LEFT_OUT,
     ),
     _mistake(
         "signature_signed",
-        N_("the signature itself is in the text"),
-        N_("Sign before the signature is added, or leave it out."),
+        N_("the text contains the signature itself"),
+        N_("Compute the signature before you add it, or leave it out of the text."),
         fields=[steps.with_empty_signature, steps.with_signature],
     ),
     _mistake(
         "line_ends",
-        N_("the lines are joined by something else than a newline"),
-        N_("Join them by one newline character, \\n, and nothing else."),
+        N_("the lines are joined with something other than a newline"),
+        N_("Join the lines with one newline character, \\n."),
         join=[steps.joined(separator) for separator in ("\r\n", "&", "\\n", "", " ", ",", "|", "\r")],
     ),
     _mistake(
         "json_signed",
-        N_("the JSON is signed instead of lines"),
-        N_("Make the string to sign of lines, as the rule says."),
+        N_("the JSON is signed instead of the lines"),
+        N_("Build the string to sign from lines."),
         join=steps.BODIES,
     ),
     _mistake(
         "callback_secret",
         N_("the callback secret is used"),
-        N_("Requests use the API secret, not the one that begins with whsec_."),
+        N_("Use the API secret. The callback secret is the one that begins with whsec_."),
         key=[steps.callback_secret],
     ),
     _mistake(
         "ended_secret",
-        N_("an old secret is used that has ended"),
-        N_("Use the secret that was shown when it was rotated."),
+        N_("an expired secret is used"),
+        N_("Use the secret from the latest rotation."),
         key=[steps.ended],
     ),
     _mistake(
         "secret_misread",
-        N_("the secret is used with a space, newline or quotation mark, or decoded"),
-        N_("Use the secret's own characters as the key: nothing added, nothing decoded."),
+        N_("the secret has an extra space, newline or quotation mark, or is decoded"),
+        N_("Use the secret's characters as the key: add nothing, decode nothing."),
         key=[steps.misread],
     ),
     _mistake(
         "no_secret",
-        N_("the api_key, or nothing, is used as the secret"),
-        N_("The key is the API secret."),
+        N_("the api_key or an empty text is used as the secret"),
+        N_("Use the API secret as the key."),
         key=[steps.own_name],
     ),
     _mistake(
         "upper_case",
-        N_("the signature is written in upper case"),
+        N_("the signature is in upper case"),
         N_("Write it in lowercase hex digits."),
         digest=[lambda key, text: in_hex(key, text).upper()],
     ),
     _mistake(
         "base64",
-        N_("the signature is written in base64"),
+        N_("the signature is in base64"),
         N_("Write it as 64 lowercase hex digits."),
         digest=[steps.in_base64, steps.url_base64, steps.base64_of_hex],
     ),
     _mistake(
         "prefixed",
-        N_("something stands before the signature"),
-        N_("Send the 64 hex digits alone."),
+        N_("the signature has a prefix"),
+        N_("Send only the 64 hex digits."),
         digest=[
             steps.prefixed(start)
             for start in ("sha256=", "v1,", "0x", "(stdin)= ", "SHA2-256(stdin)= ", "HMAC-SHA2-256(stdin)= ")
@@ -212,12 +212,12 @@ MISTAKES = (
     _mistake(
         "hash",
         N_("another hash is used, or no HMAC"),
-        N_("HMAC-SHA256: the secret is the key, the text the message."),
+        N_("Use HMAC-SHA256: the secret is the key, the text is the message."),
         digest=steps.HASHES,
     ),
     _mistake(
         "charset",
-        N_("the text is signed in another encoding than UTF-8"),
+        N_("the text is not encoded as UTF-8"),
         N_("Encode the text as UTF-8."),
         digest=[steps.in_charset(name) for name in ("gbk", "utf-16-le", "utf-16", "utf-8-sig", "latin-1", "ascii")],
     ),

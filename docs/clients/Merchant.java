@@ -1,4 +1,4 @@
-// A client of the merchant order service, to copy. Java 17 or newer, nothing but the JDK.
+// Client of the merchant order service, to copy. Needs JDK 17 or newer only.
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.net.URI;
@@ -17,7 +17,7 @@ public class Merchant {
     static final String URL = setting("MERCHANT_URL", "http://127.0.0.1:8000"); // with the API prefix, if there is one
     static final String API_KEY = setting("MERCHANT_KEY", "demo");
     static final String SECRET = setting("MERCHANT_SECRET", "demo-secret");
-    static final String CALLBACK_SECRET = setting("MERCHANT_CALLBACK_SECRET", ""); // without it no callback is believed
+    static final String CALLBACK_SECRET = setting("MERCHANT_CALLBACK_SECRET", ""); // if empty, no callback is accepted
     static final HttpClient CLIENT = HttpClient.newBuilder().version(HttpClient.Version.HTTP_1_1).build();
 
     static String setting(String name, String otherwise) {
@@ -67,7 +67,7 @@ public class Merchant {
         return String.valueOf(value);
     }
 
-    /** One value of an answer: the first of that name. For more than that take a JSON library. */
+    /** Return the first value of that name in a response. For more, use a JSON library. */
     static String value(String answer, String name) {
         String text = "\"((?:[^\"\\\\]++|\\\\.)*+)\"", other = "([^\",}\\]\\s]+)";
         Matcher found = Pattern.compile("\"" + name + "\"\\s*:\\s*(?:" + text + "|" + other + ")").matcher(answer);
@@ -75,7 +75,7 @@ public class Merchant {
         return found.group(1) == null ? found.group(2) : found.group(1).replaceAll("\\\\(.)", "$1");
     }
 
-    /** The answer's JSON, refusals too. IOException: no answer came, so send the same again with the same key. */
+    /** Return the response's JSON, also of a refusal. IOException: no response; send the same request again with the same key. */
     static String call(String endpoint, Map<String, ?> fields, String idempotencyKey) throws IOException, InterruptedException {
         Map<String, Object> body = new HashMap<>(fields);
         body.putAll(Map.of("api_key", API_KEY, "timestamp", Instant.now().getEpochSecond(), "nonce", "" + UUID.randomUUID()));
@@ -87,7 +87,7 @@ public class Merchant {
         return CLIENT.send(request.build(), HttpResponse.BodyHandlers.ofString()).body().strip();
     }
 
-    /** Is this callback the service's? `verified(request::getHeader, body)` in a servlet; `body` is the raw bytes. */
+    /** Return whether a callback is genuine. In a servlet: `verified(request::getHeader, body)`; `body` is the raw bytes. */
     static boolean verified(Function<String, String> header, byte[] body) throws IOException {
         String timestamp = Objects.requireNonNullElse(header.apply("webhook-timestamp"), "");
         String signatures = Objects.requireNonNullElse(header.apply("webhook-signature"), "");

@@ -1,4 +1,4 @@
-// Receive callbacks, with Merchant.java beside it: javac Merchant.java Receiver.java && java Receiver 9000
+// Receive callbacks. Put Merchant.java into the same folder: javac Merchant.java Receiver.java && java Receiver 9000
 import com.sun.net.httpserver.HttpExchange;
 import com.sun.net.httpserver.HttpServer;
 import java.io.IOException;

@@ -1,4 +1,4 @@
-// A client of the merchant order service, to copy. Go 1.19 or newer, standard library only.
+// Client of the merchant order service, to copy. Needs Go 1.19 or newer and the standard library only.
 package main
 
 import (
@@ -23,7 +23,7 @@ var (
 	baseURL        = setting("MERCHANT_URL", "http://127.0.0.1:8000") // with the API prefix, if there is one
 	apiKey         = setting("MERCHANT_KEY", "demo")
 	secret         = setting("MERCHANT_SECRET", "demo-secret")
-	callbackSecret = setting("MERCHANT_CALLBACK_SECRET", "") // without it no callback is believed
+	callbackSecret = setting("MERCHANT_CALLBACK_SECRET", "") // if empty, no callback is accepted
 	client         = &http.Client{Timeout: 30 * time.Second, CheckRedirect: stay}
 )
 
@@ -58,7 +58,7 @@ func leaves(value any, path string, found map[string]string) {
 	}
 }
 
-// sent is the JSON that will be sent, without the signature: so numbers are signed as they are sent.
+// sent is the JSON of the request without the signature, so numbers are signed exactly as they are sent.
 func stringToSign(endpoint string, sent []byte) string {
 	decoder := json.NewDecoder(bytes.NewReader(sent))
 	decoder.UseNumber()
@@ -87,10 +87,10 @@ func mac(key, text []byte) []byte {
 	return hash.Sum(nil)
 }
 
-// A signed request goes nowhere else.
+// Do not send a signed request to another address.
 func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-// The answer, refusals too. An error: no answer came, so send the same again with the same key.
+// Return the response, also if it is a refusal. An error means no response: send the same request again with the same key.
 func call(endpoint string, fields object, idempotencyKey string) (answer object, err error) {
 	nonce := make([]byte, 16)
 	if _, err = rand.Read(nonce); err != nil {
@@ -125,7 +125,7 @@ func call(endpoint string, fields object, idempotencyKey string) (answer object,
 	return answer, err
 }
 
-// Is this callback the service's? body is the raw bytes.
+// Return whether a callback is genuine. body is the raw bytes.
 func verified(header http.Header, body []byte) bool {
 	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(callbackSecret, "whsec_"))
 	timestamp := header.Get("webhook-timestamp")

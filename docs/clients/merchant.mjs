@@ -1,4 +1,4 @@
-// A client of the merchant order service, to copy. Node 18 or newer, no packages.
+// Client of the merchant order service, to copy. Needs Node 18 or newer, and no packages.
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import { realpathSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 const BASE_URL = process.env.MERCHANT_URL || 'http://127.0.0.1:8000'; // with the API prefix, if there is one
 const API_KEY = process.env.MERCHANT_KEY || 'demo';
 const SECRET = process.env.MERCHANT_SECRET || 'demo-secret';
-const CALLBACK_SECRET = process.env.MERCHANT_CALLBACK_SECRET || ''; // without it no callback is believed
+const CALLBACK_SECRET = process.env.MERCHANT_CALLBACK_SECRET || ''; // if empty, no callback is accepted
 
 function leaves(value, path = '') {
   if (value === null || value === undefined || value === '') return [];
@@ -23,7 +23,7 @@ export function sign(endpoint, fields) {
   return createHmac('sha256', SECRET).update(stringToSign(endpoint, fields)).digest('hex');
 }
 
-/** The answer, refusals too. It throws when no answer came: then send the same again with the same key. */
+/** Return the response, also if it is a refusal. Throws if there is no response: send the same request again with the same key. */
 export async function call(endpoint, fields, idempotencyKey = '') {
   const now = Math.floor(Date.now() / 1000);
   const body = { ...fields, api_key: API_KEY, timestamp: now, nonce: randomBytes(16).toString('hex') };
@@ -38,7 +38,7 @@ export async function call(endpoint, fields, idempotencyKey = '') {
   return answer.json();
 }
 
-/** Is this callback the service's? `headers` as Node gives them, in lower case; `body` is the raw Buffer. */
+/** Return whether a callback is genuine. `headers` are in lower case, as in Node; `body` is the raw Buffer. */
 export function verified(headers, body) {
   const timestamp = headers['webhook-timestamp'] ?? '';
   const key = Buffer.from(CALLBACK_SECRET.replace(/^whsec_/, ''), 'base64');

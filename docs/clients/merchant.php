@@ -1,5 +1,5 @@
 <?php
-// A client of the merchant order service, to copy. PHP 8.0 or newer; needs no curl, but allow_url_fopen, and openssl for https.
+// Client of the merchant order service, to copy. Needs PHP 8.0 or newer with allow_url_fopen, and openssl for https.
 declare(strict_types=1);
 
 namespace Merchant;
@@ -7,7 +7,7 @@ namespace Merchant;
 define('Merchant\\URL', getenv('MERCHANT_URL') ?: 'http://127.0.0.1:8000'); // with the API prefix, if there is one
 define('Merchant\\API_KEY', getenv('MERCHANT_KEY') ?: 'demo');
 define('Merchant\\SECRET', getenv('MERCHANT_SECRET') ?: 'demo-secret');
-define('Merchant\\CALLBACK_SECRET', getenv('MERCHANT_CALLBACK_SECRET') ?: ''); // without it no callback is believed
+define('Merchant\\CALLBACK_SECRET', getenv('MERCHANT_CALLBACK_SECRET') ?: ''); // if empty, no callback is accepted
 
 function leaves(mixed $value, string $path = ''): array
 {
@@ -31,7 +31,7 @@ function sign(string $endpoint, array $fields): string
     return hash_hmac('sha256', string_to_sign($endpoint, $fields), SECRET);
 }
 
-/** The answer, refusals too. An exception: no answer came, so send the same again with the same key. */
+/** Return the response, also if it is a refusal. An exception means no response: send the same request again with the same key. */
 function call(string $endpoint, array $fields, string $idempotencyKey = ''): array
 {
     $body = ['api_key' => API_KEY, 'timestamp' => time(), 'nonce' => bin2hex(random_bytes(16))] + $fields;
@@ -44,7 +44,7 @@ function call(string $endpoint, array $fields, string $idempotencyKey = ''): arr
     return json_decode($answer, true, 16, JSON_THROW_ON_ERROR);
 }
 
-/** Is this callback the service's? `verified(getallheaders(), file_get_contents('php://input'))` */
+/** Return whether a callback is genuine: `verified(getallheaders(), file_get_contents('php://input'))` */
 function verified(array $headers, string $body): bool
 {
     $headers = array_change_key_case($headers);

@@ -1,4 +1,4 @@
-"""A client of the merchant order service, to copy. Python 3.8 or newer, standard library only."""
+"""Client of the merchant order service, to copy. Needs Python 3.8 or newer and the standard library only."""
 
 import base64
 import hashlib
@@ -14,7 +14,7 @@ import urllib.request
 URL = os.environ.get("MERCHANT_URL", "http://127.0.0.1:8000")  # with the API prefix, if there is one
 API_KEY = os.environ.get("MERCHANT_KEY", "demo")
 SECRET = os.environ.get("MERCHANT_SECRET", "demo-secret")
-CALLBACK_SECRET = os.environ.get("MERCHANT_CALLBACK_SECRET", "")  # without it no callback is believed
+CALLBACK_SECRET = os.environ.get("MERCHANT_CALLBACK_SECRET", "")  # if empty, no callback is accepted
 
 
 def leaves(value, path=""):
@@ -35,14 +35,14 @@ def sign(endpoint, fields):
 
 class NoRedirects(urllib.request.HTTPRedirectHandler):
     def redirect_request(self, *args):
-        return None  # a signed request goes nowhere else
+        return None  # do not send a signed request to another address
 
 
 opener = urllib.request.build_opener(NoRedirects)
 
 
 def call(endpoint, fields, idempotency_key=""):
-    """The answer, refusals too. OSError, ValueError: no answer came, so send the same again with the same key."""
+    """Return the response, also if it is a refusal. OSError, ValueError: no response; send the same request again with the same key."""
     body = {**fields, "api_key": API_KEY, "timestamp": int(time.time()), "nonce": secrets.token_hex(16)}
     body["signature"] = sign(endpoint, body)
     headers = {"Content-Type": "application/json"}
@@ -57,7 +57,7 @@ def call(endpoint, fields, idempotency_key=""):
 
 
 def verified(headers, body):
-    """Is this callback the service's? `headers` find their names in any case; `body` is the raw bytes."""
+    """Return whether a callback is genuine. `headers` ignore case; `body` is the raw bytes."""
     names = ("webhook-id", "webhook-timestamp", "webhook-signature")
     webhook_id, timestamp, signatures = (headers.get(name) or "" for name in names)
     key = base64.b64decode(CALLBACK_SECRET.replace("whsec_", "", 1))
@@ -69,7 +69,7 @@ def verified(headers, body):
 
 
 if __name__ == "__main__":
-    number = f"A-{time.time_ns()}"  # your own number of the order
+    number = f"A-{time.time_ns()}"  # your own order number
     order = {"order_type": 1, "cny_amount": "100.00", "paychannel_id": 2, "paychannel_paymethod": "wxpay"}
     created = call("createOrder", {**order, "merchant_order_no": number}, idempotency_key=number)
     print(json.dumps(created))

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# A client of the merchant order service, to try things by hand. bash, curl and OpenSSL; flat requests only.
-# Others on the machine can see a secret in the list of processes while openssl runs: in a shop take another language.
+# Client of the merchant order service for manual tests, with bash, curl and OpenSSL. For flat requests only.
+# Do not use it in a shop: other users of the machine can see the secret while openssl runs.
 set -euo pipefail
 url=${MERCHANT_URL:-http://127.0.0.1:8000} # with the API prefix, if there is one
 key=${MERCHANT_KEY:-demo} secret=${MERCHANT_SECRET:-demo-secret}
-callback_secret=${MERCHANT_CALLBACK_SECRET:-} # without it no callback is believed
+callback_secret=${MERCHANT_CALLBACK_SECRET:-} # if empty, no callback is accepted
 
-string_to_sign() { # ENDPOINT NAME=VALUE...; `$(...)` drops the newline at the end, as the rule wants
+string_to_sign() { # ENDPOINT NAME=VALUE...; `$(...)` removes the last newline, as the rule requires
   printf %s "$(echo "$1" && shift && printf '%s\n' "$@" | LC_ALL=C grep -v '^[^=]*=$' | LC_ALL=C sort -t= -k1,1)"
 }
 
@@ -14,8 +14,8 @@ sign() { # ENDPOINT NAME=VALUE...
   string_to_sign "$@" | openssl dgst -sha256 -hmac "$secret" | sed 's/.* //'
 }
 
-# ENDPOINT IDEMPOTENCY_KEY NAME=VALUE...: the answer, refusals too; the key may be ''. All values go out as texts.
-# It fails when no answer came: then send the same again with the same key.
+# ENDPOINT IDEMPOTENCY_KEY NAME=VALUE...: print the response, also of a refusal. The key may be ''. All values are sent as strings.
+# Fails if there is no response: send the same request again with the same key.
 call() {
   local endpoint=$1 idempotency_key=$2 body='' field value
   shift 2
@@ -28,7 +28,7 @@ call() {
     ${idempotency_key:+-H "Idempotency-Key: $idempotency_key"} --data-binary @- <<<"{${body#,}}"
 }
 
-verified() { # ID TIMESTAMP SIGNATURES, as the headers say, and the raw body on standard input
+verified() { # ID TIMESTAMP SIGNATURES: the values of the headers; the raw body is on standard input
   local hex expected given
   hex=$(printf %s "${callback_secret#whsec_}" | openssl base64 -d -A | od -An -v -tx1 | tr -d ' \n')
   [[ $hex && $2 =~ ^[0-9]{1,12}$ ]] && (($(date +%s) - 10#$2 <= 300 && 10#$2 - $(date +%s) <= 300)) || return 1
@@ -38,7 +38,7 @@ verified() { # ID TIMESTAMP SIGNATURES, as the headers say, and the raw body on 
 }
 
 if [[ ${BASH_SOURCE[0]} == "$0" ]]; then
-  number=A-$(date +%s)-$RANDOM # your own number of the order
+  number=A-$(date +%s)-$RANDOM # your own order number
   created=$(call createOrder "$number" order_type=1 cny_amount=100.00 paychannel_id=2 paychannel_paymethod=wxpay "merchant_order_no=$number")
   echo "$created"
   order_no=$(sed -n 's/^{"code":1,.*"order_no":"\([0-9]*\)".*/\1/p' <<<"$created")

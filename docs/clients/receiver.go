@@ -1,4 +1,4 @@
-// Receive callbacks, with merchant.go beside it: go run merchant.go receiver.go 9000
+// Receive callbacks. Put merchant.go into the same folder: go run merchant.go receiver.go 9000
 package main
 
 import (

@@ -1,4 +1,4 @@
-// Receive callbacks, with merchant.mjs beside it: node receiver.mjs 9000
+// Receive callbacks. Put merchant.mjs into the same folder: node receiver.mjs 9000
 import { createServer } from 'node:http';
 import { verified } from './merchant.mjs';
 

@@ -1,5 +1,5 @@
 <?php
-// Receive callbacks, with merchant.php beside it: php -S 127.0.0.1:9000 receiver.php
+// Receive callbacks. Put merchant.php into the same folder: php -S 127.0.0.1:9000 receiver.php
 declare(strict_types=1);
 
 use function Merchant\verified;
@@ -12,8 +12,8 @@ if (!verified($headers, $body)) {
     http_response_code(401);
     exit;
 }
-// PHP remembers nothing from one request to the next: in your shop, a unique column tells whether
-// $headers['webhook-id'] came before; then there is nothing to do.
+// PHP keeps nothing between requests. In a shop, store $headers['webhook-id'] in a unique column,
+// and do nothing if it already exists.
 $event = json_decode($body, true, 16, JSON_THROW_ON_ERROR);
 error_log("{$event['type']} {$event['data']['order_no']}");
 http_response_code(204);

@@ -1,4 +1,4 @@
-"""Receive callbacks, with merchant.py beside it: python3 receiver.py 9000"""
+"""Receive callbacks. Put merchant.py into the same folder: python3 receiver.py 9000"""
 
 import json
 import sys
@@ -6,7 +6,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from merchant import verified
 
-seen = set()  # in your shop: a unique column
+seen = set()  # in a shop, use a unique column
 
 
 class Receiver(BaseHTTPRequestHandler):

@@ -42,7 +42,7 @@ opener = urllib.request.build_opener(NoRedirects)
 
 
 def call(endpoint, fields, idempotency_key=""):
-    """Return the response, also if it is a refusal. OSError, ValueError: no response; send the same request again with the same key."""
+    """Return the response or refusal. OSError, ValueError: no response; send it again with the same key."""
     body = {**fields, "api_key": API_KEY, "timestamp": int(time.time()), "nonce": secrets.token_hex(16)}
     body["signature"] = sign(endpoint, body)
     headers = {"Content-Type": "application/json"}

@@ -17,6 +17,7 @@ from services.errors import ApiError, Code
 guide_pages = Blueprint("guides", __name__)
 guide_pages.after_request(strict)
 
+REFERENCES = {f"{each}.md": each for each in guides.LANGUAGES}
 TOUR = "tour"  # in app.extensions: what the landing page shows in demo mode
 
 
@@ -30,14 +31,19 @@ def home() -> Response:
 @guide_pages.get("/llms.txt")
 def llms() -> Response:
     """The documentation for language models: an index of the Markdown pages (llmstxt.org)."""
-    text = render_template("llms.txt", index=guides.index(), site=current().settings.public_url)
+    site = current().settings.public_url
+    text = render_template("llms.txt", index=guides.index(), translated=guides.translated(), site=site)
     return Response(text, content_type=guides.TEXT)
 
 
 @guide_pages.get("/docs.md")
 def markdown() -> Response:
     """The reference as Markdown."""
-    return Response(reference_markdown("en"), content_type=MARKDOWN)
+    return _reference_markdown("en")
+
+
+def _reference_markdown(chosen: str) -> Response:
+    return Response(reference_markdown(chosen), content_type=MARKDOWN)
 
 
 def _page(found: guides.Guide, chosen: str, base: str) -> Response:
@@ -57,6 +63,8 @@ def guide(name: str) -> Response:
         chosen, rest, base = language().language, name, "/docs"
     if not rest:
         return reference_page(chosen, base)
+    if name in REFERENCES:
+        return _reference_markdown(REFERENCES[name])
     if found := guides.guide(rest, chosen):
         return _page(found, chosen, base)
     file = name.removeprefix("en/")

@@ -126,6 +126,12 @@ def menu(language: str) -> dict[str, list[tuple[Entry, str]]]:
     }
 
 
+def translated() -> list[tuple[Guide, Entry]]:
+    """The Chinese pages with their entries in the index."""
+    found = ((guide(entry.name, "zh"), entry) for entries in index().values() for entry in entries)
+    return [(each, entry) for each, entry in found if each and each.language == "zh"]
+
+
 def sections(found: Guide) -> list[markdown.Heading]:
     """The headings below the title, for the menu."""
     return [each for each in _headings(found.file) if each.level == 2]

@@ -103,7 +103,8 @@ def test_the_index_for_models_links_every_page_as_markdown(http):
     assert (title[:2], summary[:2], response.headers["Content-Type"]) == ("# ", "> ", "text/plain; charset=utf-8")
     links = [re.fullmatch(r"- \[[^]]+\]\(http://[^/]+(/[^)]+)\): .+\.", line) for line in rest if line[:2] == "- "]
     paths = [link[1] for link in links]
-    assert {f"/docs/{name}.md" for name in PAGES} | {"/docs.md", "/openapi.json"} <= {*paths}
+    assert {f"/docs/{name}.md" for name in PAGES} | {"/docs.md", "/docs/zh.md", "/openapi.json"} <= {*paths}
+    assert {f"/docs/zh/{name}.md" for name in CHINESE} <= {*paths}
     assert {path for path in paths if http("GET", path).status != 200} == set()
 
 

@@ -164,3 +164,6 @@ def test_it_is_served_as_markdown(http, document):
     assert re.search(r"^\| 50201 \| .* \| Retry with a new key \|$", response.text, re.MULTILINE)
     assert 'call("createOrder", {' in response.text
     assert "&#" not in response.text
+    chinese = http("GET", "/docs/zh.md").text
+    assert chinese.startswith("# 接口参考\n")
+    assert re.findall(r"^### (\w+)$", chinese, re.MULTILINE) == operations

@@ -22,7 +22,7 @@ REFERENCE = ROOT / "docs" / "reference"
 CODE = re.compile(r"```.*?```", re.DOTALL)
 ZH = ROOT / "docs" / "zh"
 PLAIN = [page for page in PAGES if page.name != "CHANGELOG.md" and not page.is_relative_to(ZH)]
-LONG_YET = {f"docs/{name}.md" for name in ("sandbox",)}
+LONG_YET = {"docs/sandbox.md"}
 IN_BOTH_LANGUAGES = (
     *("README", "quickstart", "integrating", "signing", "callbacks", "errors", "console"),
     *("drivers", "epay", "wechatpay", "alipay"),
@@ -124,8 +124,6 @@ def test_a_sentence_has_at_most_25_words(page):
 @pytest.mark.parametrize("name", IN_BOTH_LANGUAGES)
 def test_a_page_has_the_same_headings_and_code_in_both_languages(name):
     page = ZH / f"{name}.md"
-    if not page.exists():
-        pytest.skip("not translated yet")
     chinese, english = page.read_text("utf-8"), _english(page).read_text("utf-8")
     assert CODE.findall(chinese) == CODE.findall(english)
     levels = [re.findall(r"^(#+) ", CODE.sub("", text), re.MULTILINE) for text in (chinese, english)]

@@ -1,4 +1,4 @@
-"""What the service answers, as frozen dataclasses with the field names of its documentation (docs/orders.md)."""
+"""Responses as frozen dataclasses, with the field names of docs/orders.md."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 def read(kind: type[T], data: Mapping[str, Any], **more: Any) -> T:
-    """`data` as a `kind`: decimal text as `Decimal`; fields that this version doesn't know are left out."""
+    """Return `data` as a `kind`, with decimal text as `Decimal`. Unknown fields are omitted."""
     values = {each.name: _value(each.type, data[each.name]) for each in fields(kind) if each.name in data}  # type: ignore[arg-type]
     return kind(**values, **more)
 
@@ -22,7 +22,7 @@ def _value(kind: Any, value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Order:
-    """An order, as queries and callbacks tell it."""
+    """An order in queries and callbacks."""
 
     order_no: str
     merchant_order_no: str
@@ -38,7 +38,7 @@ class Order:
 
 @dataclass(frozen=True)
 class OrderPage:
-    """A page of orders, newest first; `total` counts all that match."""
+    """A page of orders, newest first; `total` counts all matching orders."""
 
     list: tuple[Order, ...]
     total: int
@@ -48,7 +48,7 @@ class OrderPage:
 
 @dataclass(frozen=True)
 class BuyOrder:
-    """A deposit that was just created: send the payer to `pay_url`."""
+    """A new deposit; send the payer to `pay_url`."""
 
     order_no: str
     merchant_order_no: str
@@ -62,12 +62,12 @@ class BuyOrder:
     merchant_actual_amount: int  # fen; what will be credited
     pay_url: str
     createtime: int
-    idempotency_key: str  # the one that this order was asked for with
+    idempotency_key: str  # the key of the request
 
 
 @dataclass(frozen=True)
 class Account:
-    """A receiving account. `full_info` is all of it in one text, where the service gives that."""
+    """A payout account. `full_info` has all of it in one text, if the service sends it."""
 
     bank: str
     sub_bank: str
@@ -78,7 +78,7 @@ class Account:
 
 @dataclass(frozen=True)
 class SellOrder:
-    """A withdrawal that was just created."""
+    """A new withdrawal."""
 
     order_id: str
     order_no: str
@@ -99,12 +99,12 @@ class SellOrder:
     base_rate: int  # basis points
     customer_payment_method: Account
     createtime: int
-    idempotency_key: str  # the one that this order was asked for with
+    idempotency_key: str  # the key of the request
 
 
 @dataclass(frozen=True)
 class Channel:
-    """A payment channel that is linked to you; its `id` is the `paychannel_id` of an order."""
+    """A payment channel that you may use; its `id` is the `paychannel_id` of an order."""
 
     id: int
     category: str  # gateway_a, gateway_b, gateway_c
@@ -117,7 +117,7 @@ class Channel:
 
     @property
     def pay_methods(self) -> tuple[str, ...]:
-        """`pay_method`, taken apart."""
+        """The methods in `pay_method`."""
         return tuple(self.pay_method.split(","))
 
 

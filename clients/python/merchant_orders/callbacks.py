@@ -1,4 +1,4 @@
-"""Callbacks: is this one the service's, and what does it say?"""
+"""Verify callbacks and read their events."""
 
 from __future__ import annotations
 
@@ -21,25 +21,24 @@ UNIX_SECONDS = re.compile(r"[0-9]{1,12}")
 
 
 class BadSignature(Exception):
-    """This callback is not the service's, was changed on its way, or is too old. Answer it with 401."""
+    """The callback is forged, altered or too old. Respond with 401."""
 
 
 class Headers(Protocol):
-    """Those of any framework, or a dict."""
+    """The headers of any framework, or a dict."""
 
     def items(self) -> Iterable[tuple[str, str]]: ...
 
 
 @dataclass(frozen=True)
 class Event:
-    """A callback that the service made.
+    """A genuine callback.
 
     Attributes:
-        id: the same each time that it is sent: do your work once for each.
-        type: `order.completed`, `order.cancelled`, `order.paid`, `order.confirmed`, `test`. Ignore others: there may
-            be more of them one day.
+        id: the same at each delivery; process each id once.
+        type: such as `order.completed`, `order.cancelled` or `test`. Ignore unknown types: later versions may add some.
         timestamp: when the order reached that status.
-        data: the body's `data` as it came.
+        data: the `data` of the body.
     """
 
     id: str
@@ -49,7 +48,7 @@ class Event:
 
     @property
     def order(self) -> Order:
-        """The order as it was then."""
+        """The order at the time of the event."""
         return read(Order, self.data)
 
 
@@ -61,18 +60,18 @@ def verify(
     tolerance: float = 300.0,
     now: float | None = None,
 ) -> Event:
-    """The event of a request, whose signature holds.
+    """Return the event of a callback after verifying its signature.
 
     Args:
-        headers: of the request; upper or lower case is all the same.
-        body: its raw bytes, before any parsing.
-        secrets: the callback secret (`whsec_...`), or several while it is changed.
-        tolerance: seconds that `webhook-timestamp` may be away from now.
-        now: Unix seconds; the clock unless given.
+        headers: of the request, in any case.
+        body: the raw bytes, before any parsing.
+        secrets: the callback secret (`whsec_...`), or several during a rotation.
+        tolerance: seconds by which `webhook-timestamp` may differ from now.
+        now: Unix seconds; by default the clock.
 
     Raises:
-        BadSignature: answer with 401.
-        ValueError: a secret is none.
+        BadSignature: respond with 401.
+        ValueError: a secret is not a callback secret.
     """
     keys = [_key(secret) for secret in ([secrets] if isinstance(secrets, str) else secrets)]
     lower = {name.lower(): value for name, value in headers.items()}
@@ -85,7 +84,7 @@ def verify(
     expected = [b"v1," + base64.b64encode(hmac.new(key, content, hashlib.sha256).digest()) for key in keys]
     given = [signature.encode() for signature in signatures.split()]
     if not any(hmac.compare_digest(one, other) for one in expected for other in given):
-        raise BadSignature("no signature fits: another secret, or not the raw body")
+        raise BadSignature("no signature matches: the secret is wrong, or the body is not the raw body")
     said = json.loads(body)
     moment = datetime.fromisoformat(said["timestamp"].replace("Z", "+00:00"))
     return Event(webhook_id, said["type"], moment, said["data"])
@@ -97,5 +96,5 @@ def _key(secret: str) -> bytes:
     except binascii.Error:
         key = b""
     if not key:
-        raise ValueError("a callback secret is whsec_ and base64; it is not the API secret")
+        raise ValueError("a callback secret is whsec_ and base64; this may be the API secret")
     return key

@@ -1,4 +1,4 @@
-"""The calls of the service."""
+"""The client: one method for each endpoint."""
 
 from __future__ import annotations
 
@@ -34,18 +34,17 @@ IDEMPOTENCY_KEY = re.compile("[!-~]{1,255}")
 
 
 class Client:
-    """A merchant at the service. Keeps its connections open; use one in each thread.
+    """Client of one merchant. It keeps connections open; use one per thread.
 
     Args:
         base_url: the service's address, with its API prefix if it has one.
         api_key: the merchant's key.
-        secret: its API secret (not the callback secret, `whsec_...`).
-        site_url: where the regions are; the host of `base_url` unless given.
-        timeout: seconds to connect, and again between two parts of an answer.
-        retry: how long and how often a call is tried; see `Retry`.
-        session: your own `requests.Session`, for a proxy or certificates. The client's own one ignores proxy variables,
-            `REQUESTS_CA_BUNDLE` and `.netrc` (`trust_env = False`), so that nothing in the environment sends orders
-            another way.
+        secret: the API secret, not the callback secret (`whsec_...`).
+        site_url: address of the region endpoints; by default the host of `base_url`.
+        timeout: seconds to connect, and between two parts of a response.
+        retry: how long and how often a call is repeated; see `Retry`.
+        session: your own `requests.Session`, for a proxy or certificates. The default session ignores proxy variables,
+            `REQUESTS_CA_BUNDLE` and `.netrc` (`trust_env = False`), so that the environment cannot redirect orders.
         now: Unix seconds, for tests.
     """
 
@@ -65,7 +64,7 @@ class Client:
             raise ValueError("this is the callback secret; requests are signed with the API secret")
         parts = urlsplit(base_url)
         if parts.scheme not in ("http", "https") or not parts.netloc:
-            raise ValueError(f"base_url begins with https:// (or http://): {base_url!r}")
+            raise ValueError(f"base_url must begin with https:// (or http://): {base_url!r}")
         self.base_url = base_url.rstrip("/")
         self.site_url = (site_url or f"{parts.scheme}://{parts.netloc}").rstrip("/")
         self._api_key, self._secret, self._now = api_key, secret, now
@@ -99,13 +98,13 @@ class Client:
     ) -> BuyOrder:
         """Create a deposit of `cny_amount` yuan.
 
-        However often it is tried, it is created once. Give an `idempotency_key` that you keep (your own number of this
-        payment does well), and that holds if your process dies in between, too; else one is made for this call.
+        Retries create it once. Store your own `idempotency_key`, such as your number of this payment, before the call:
+        then you can repeat it even after a crash of your process. Without one, the client creates a key.
 
         Raises:
-            Refused: there is no such order; by its class one can tell why.
-            OutcomeUnknown: it may be there; call again with `idempotency_key=error.idempotency_key`.
-            ValueError: an amount or a key that can't be one; nothing was sent.
+            Refused: the order was not created; the class is the reason.
+            OutcomeUnknown: the order may exist; call again with `idempotency_key=error.idempotency_key`.
+            ValueError: the amount or the key is invalid; nothing was sent.
         """
         order = {
             "order_type": BUY,
@@ -128,10 +127,10 @@ class Client:
         gatewaya_card_info: CardInfo | None = None,
         idempotency_key: str | None = None,
     ) -> SellOrder:
-        """Create a withdrawal of `cny_amount` yuan; once, as `create_buy`.
+        """Create a withdrawal of `cny_amount` yuan, once, as `create_buy` does.
 
-        A channel of the category `gateway_a` needs `gatewaya_personal_data` and `gatewaya_card_info`; the others pay to
-        your receiving account on file.
+        A channel of the category `gateway_a` needs `gatewaya_personal_data` and `gatewaya_card_info`. The others pay to
+        your payout account.
         """
         order = {
             "order_type": SELL,
@@ -147,10 +146,10 @@ class Client:
     def order(
         self, order_no: str | None = None, *, merchant_order_no: str | None = None, id: int | str | None = None
     ) -> Order:
-        """One order, by one of its numbers. Of several with one `merchant_order_no` it is the oldest."""
+        """Return an order by one of its numbers, the oldest of several with the same `merchant_order_no`."""
         by = {"order_no": order_no, "merchant_order_no": merchant_order_no, "id": id}
         if sum(bool(number) for number in by.values()) != 1:
-            raise TypeError("give one of order_no, merchant_order_no and id")
+            raise TypeError("pass one of order_no, merchant_order_no and id")
         return read(Order, self._call("orderQueryDetail", by))
 
     def orders(
@@ -165,7 +164,7 @@ class Client:
         end_time: int | None = None,
         before: str | None = None,
     ) -> OrderPage:
-        """A page of orders, newest first; `merchant_order_no` is a part of it, times are of creation and inclusive."""
+        """Return a page of orders, newest first, by part of `merchant_order_no` and inclusive times of creation."""
         filters = {
             "page": page,
             "limit": limit,
@@ -188,7 +187,7 @@ class Client:
         start_time: int | None = None,
         end_time: int | None = None,
     ) -> Iterator[Order]:
-        """Each order once, newest first; a page at a time is fetched as you iterate.
+        """Iterate over all orders, newest first, and fetch them page by page.
 
         Orders that are created meanwhile do not shift the pages. Set `end_time` for a list that ends at a fixed time.
         """
@@ -209,20 +208,20 @@ class Client:
             before = found.list[-1].order_no
 
     def channels(self, category: Category | None = None) -> list[Channel]:
-        """The channels that are linked to you."""
+        """Return the channels that you may use."""
         data = self._call("getPayChannels", {}, {"category": category} if category else {})
         return [read(Channel, each) for each in data["list"]]
 
     def provinces(self) -> list[Region]:
-        """All provinces."""
+        """Return all provinces."""
         return self._regions("provinceList", {})
 
     def cities(self, province: str) -> list[Region]:
-        """The cities of a province, by its name as listed."""
+        """Return the cities of a province, by its listed name."""
         return self._regions("cityList", {"province": province})
 
     def districts(self, province: str, city: str) -> list[Region]:
-        """The districts of a city, by the names as listed."""
+        """Return the districts of a city, by their listed names."""
         return self._regions("districtList", {"province": province, "city": city})
 
     def _regions(self, name: str, query: dict[str, str]) -> list[Region]:
@@ -232,7 +231,9 @@ class Client:
     def _create(self, kind: type[Created], order: dict[str, Any], key: str | None) -> Created:
         key = str(uuid.uuid4()) if key is None else key
         if not IDEMPOTENCY_KEY.fullmatch(key):
-            raise ValueError(f"an idempotency_key is 1 to 255 printable ASCII characters without spaces, not {key!r}")
+            raise ValueError(
+                f"an idempotency_key must be 1 to 255 printable ASCII characters without spaces, not {key!r}"
+            )
         return read(kind, self._call("createOrder", order, idempotency_key=key), idempotency_key=key)
 
     def _call(

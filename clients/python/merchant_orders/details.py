@@ -1,11 +1,11 @@
-"""What a withdrawal through a channel of the category `gateway_a` carries besides; rules in docs/orders.md."""
+"""Additional data of withdrawals through channels of the category `gateway_a`; rules in docs/orders.md."""
 
 from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, kw_only=True)
 class PersonalData:
-    """The person who is paid. Numbers are left out of `repr`, so that they stand in no log."""
+    """The payee. `repr` omits numbers, so that logs do not show them."""
 
     name: str
     cert_no: str = field(repr=False)
@@ -20,7 +20,7 @@ class PersonalData:
 
 @dataclass(frozen=True, kw_only=True)
 class CardInfo:
-    """The card that is paid to; its certificate is that of `PersonalData`."""
+    """The payee's card; its certificate is that of `PersonalData`."""
 
     card_type: str  # "0" corporate, "1" legal person, "2" other individual, "4" corporate, holder named differently
     card_name: str

@@ -14,9 +14,9 @@ from merchant_orders.callbacks import BadSignature, verify
 
 
 def callback(secrets: str | Sequence[str]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Decorator: the view gets the request and the `Event`; it takes POST only and needs no CSRF token.
+    """Decorate a view, which receives the request and the `Event`. It accepts POST only and needs no CSRF token.
 
-    What does not verify is answered with 401, a view's None with 204.
+    An invalid callback gets 401; None from the view is 204.
     """
 
     def decorate(view: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,4 +1,4 @@
-"""What can go wrong. There are two kinds: `Refused`, nothing happened, and `OutcomeUnknown`, an order may be there."""
+"""Errors, of two kinds: `Refused` (nothing happened) and `OutcomeUnknown` (the order may exist)."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from typing import Any
 
 
 class OrdersError(Exception):
-    """A call that was not answered with success.
+    """A call without success.
 
     Attributes:
-        code: the service's five digits (docs/errors.md); None where the service itself did not answer.
-        msg: its text for people; don't compare it in code.
-        data: for `Invalid` the messages by the field's dotted path, for `ChannelRefused` the order_no, else None.
-        status: the HTTP status; None where no answer came.
-        retry_after: seconds, if the service named them.
+        code: the error code (docs/errors.md); None if there is no response of the service.
+        msg: text for people; do not compare it in code.
+        data: for `Invalid` the messages by the field's dotted path, for `ChannelRefused` the order_no, otherwise None.
+        status: the HTTP status; None without a response.
+        retry_after: seconds, if the service sent them.
         idempotency_key: of the `create_buy` or `create_sell` that failed.
     """
 
@@ -31,34 +31,34 @@ class OrdersError(Exception):
 
     def __str__(self) -> str:
         fields = f" {self.data}" if self.data else ""
-        return f"{self.code or self.status or 'no answer'}: {self.msg}{fields}"
+        return f"{self.code or self.status or 'no response'}: {self.msg}{fields}"
 
 
 class Refused(OrdersError):
-    """The service said no. This call made no order and moved no money."""
+    """The service refused. This call created no order and moved no money."""
 
 
 class OutcomeUnknown(OrdersError):
-    """No final answer came in time. After a creation an order may be there or not.
+    """There was no final response in time. The order may exist.
 
-    Call again with the same arguments and `idempotency_key=error.idempotency_key`: that finds the order or makes it.
+    Call again with the same arguments and `idempotency_key=error.idempotency_key`: this finds the order or creates it.
     """
 
 
 class BadRequest(Refused):
-    """The request itself, its address or its form is wrong."""
+    """The address or the form of the request is wrong."""
 
 
 class NotAuthorized(Refused):
-    """Key, signature, clock, or the address that you call from."""
+    """The key, the signature, the clock or the caller's address is wrong."""
 
 
 class NotFound(Refused):
-    """No such order, region or channel, or it isn't yours."""
+    """The order, region or channel does not exist or is not yours."""
 
 
 class Invalid(Refused):
-    """`data` has the messages of each field by its dotted path, such as `gatewaya_card_info.card_no`."""
+    """Fields are invalid. `data` has their messages by dotted path, such as `gatewaya_card_info.card_no`."""
 
 
 class KeyReused(Refused):
@@ -70,7 +70,7 @@ class InsufficientBalance(Refused):
 
 
 class NoReceivingAccount(Refused):
-    """The operator has no receiving account of yours on file. Once there is one, use a new Idempotency-Key."""
+    """You have no payout account. Ask the operator to add one, then use a new Idempotency-Key."""
 
 
 class ChannelRefused(Refused):
@@ -83,14 +83,14 @@ class ChannelRefused(Refused):
 
 
 class TooManyRequests(Refused):
-    """Still too many after all retries."""
+    """There were too many requests, also after all retries."""
 
 
 BY_CODE: dict[int, type[OrdersError]] = {
     40101: NotAuthorized,
     40102: NotAuthorized,
     40103: NotAuthorized,
-    # Each nonce is made anew, so one that was used means that something on the way sent our request twice.
+    # Each nonce is new, so a used one means that something in between sent the request twice.
     40104: OutcomeUnknown,
     40300: NotAuthorized,
     40401: NotFound,
@@ -105,12 +105,12 @@ BY_CODE: dict[int, type[OrdersError]] = {
     50201: ChannelRefused,
 }
 
-# What the service says only after it looked the Idempotency-Key up: no earlier try with that key has made an order.
+# Codes that the service returns after checking the Idempotency-Key: no earlier attempt created an order.
 CONCLUSIVE = {40403, 40901, 40903, 42200, 42201, 50201}
 
 
 def kind_of(code: int | None, status: int) -> type[OrdersError]:
-    """The class for a code; for one that this version doesn't know, and for an answer without any, by the status."""
+    """Return the class for a code. For an unknown or missing code, the status decides."""
     if code in BY_CODE:
         return BY_CODE[code]
     if status == 429:

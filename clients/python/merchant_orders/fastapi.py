@@ -10,7 +10,7 @@ from merchant_orders.callbacks import BadSignature, Event, verify
 
 
 def callback(secrets: str | Sequence[str]) -> Callable[[Request], Awaitable[Event]]:
-    """A dependency, `Depends(callback(SECRET))`, that gives the `Event`; what does not verify is answered with 401."""
+    """Return a dependency, `Depends(callback(SECRET))`, for the `Event`. An invalid callback gets 401."""
 
     async def receive(request: Request) -> Event:
         try:

@@ -12,16 +12,16 @@ from merchant_orders.callbacks import BadSignature, Event, verify
 
 
 def from_flask(secrets: str | Sequence[str]) -> Event:
-    """The event of the request that Flask is at.
+    """Return the event of the present request.
 
     Raises:
-        BadSignature: answer with 401.
+        BadSignature: respond with 401.
     """
     return verify(request.headers, request.get_data(), secrets)
 
 
 def callback(secrets: str | Sequence[str]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Decorator: the view gets the `Event` first. What does not verify is answered with 401, None with 204."""
+    """Decorate a view, which receives the `Event` first. An invalid callback gets 401; None from the view is 204."""
 
     def decorate(view: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(view)

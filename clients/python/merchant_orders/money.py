@@ -1,4 +1,4 @@
-"""Amounts: yuan as `Decimal`, fen as `int`; never a float, never rounded."""
+"""Amounts: yuan as `Decimal`, fen as `int`, never rounded, never as float."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ def _exact(amount: Decimal | str) -> Decimal:
     except InvalidOperation:
         raise ValueError(f"not an amount of yuan: {amount!r}") from None
     if exact != value:
-        raise ValueError(f"an amount has at most two decimals, and is never rounded: {amount!r}")
+        raise ValueError(f"an amount has at most two decimals: {amount!r}")
     return exact
 
 
 def amount_text(amount: Decimal | str) -> str:
-    """The text of an amount in yuan, as it is sent: `"12.50"`.
+    """Return the text of an amount in yuan for a request: `"12.50"`.
 
     Raises:
-        TypeError: for a float, which can't hold 0.1, and for an int, which might be yuan or fen.
-        ValueError: if it is no number, or has more than two decimals.
+        TypeError: a float is not exact, and an int may be yuan or fen.
+        ValueError: it is not a number, or has more than two decimals.
     """
     if not isinstance(amount, (Decimal, str)):
         raise TypeError(f"an amount is a Decimal or a str in yuan, not {type(amount).__name__}: {amount!r}")
@@ -31,12 +31,12 @@ def amount_text(amount: Decimal | str) -> str:
 
 
 def fen(amount: Decimal | str) -> int:
-    """Fen from yuan: `fen("12.50")` is 1250."""
+    """Convert yuan to fen: `fen("12.50")` is 1250."""
     return int(_exact(amount_text(amount)) * 100)
 
 
 def yuan(fen: int) -> Decimal:
-    """Yuan from fen: `yuan(1250)` is `Decimal("12.50")`."""
+    """Convert fen to yuan: `yuan(1250)` is `Decimal("12.50")`."""
     if not isinstance(fen, int):
         raise TypeError(f"fen are an int, not {type(fen).__name__}: {fen!r}")
     return Decimal(fen).scaleb(-2)

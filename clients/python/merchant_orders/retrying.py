@@ -1,4 +1,4 @@
-"""How long and how often a call is tried."""
+"""Retries: how long and how often a call is repeated."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from dataclasses import dataclass
 class Retry:
     """Pauses double from `first` to `most` seconds, each shortened at random by up to a half.
 
-    What the service says in `Retry-After` is waited for, if longer. `total` is for all tries and pauses of one call;
-    0 never tries again. The callables are there for tests.
+    A longer `Retry-After` takes precedence. `total` limits all attempts and pauses of one call; 0 disables retries.
+    Tests replace the callables.
     """
 
     total: float = 60.0
@@ -24,6 +24,6 @@ class Retry:
     chance: Callable[[], float] = random.random
 
     def pause(self, failures: int, retry_after: float | None) -> float:
-        """Seconds to wait after that many failures, 1 or more."""
+        """Return the seconds to wait after that many failures, at least 1."""
         longest = min(self.most, self.first * 2.0 ** min(failures - 1, 30))
         return max(longest * (1 - self.chance() / 2), retry_after or 0.0)

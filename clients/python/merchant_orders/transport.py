@@ -1,4 +1,4 @@
-"""One call over HTTP: sent, read, and sent again where that is safe and may help."""
+"""HTTP: send a call, read the response, and retry if that is safe and useful."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ LEAST_TIMEOUT = 0.1  # seconds; requests refuses 0
 
 
 class Transport:
-    """Sends what `build` makes: a call is built anew for each try, since no nonce is good twice."""
+    """Sends calls. Each attempt is built again, because a nonce is valid once."""
 
     def __init__(self, session: requests.Session, timeout: float, retry: Retry, now: Callable[[], float]):
         self.session, self.timeout, self.retry, self.now = session, timeout, retry, now
 
     def call(self, build: Callable[[], requests.Request], idempotency_key: str | None = None) -> Any:
-        """The `data` of the answer.
+        """Return the `data` of the response.
 
         Raises:
-            Refused: the service said no; nothing happened.
-            OutcomeUnknown: no final answer within `retry.total` seconds.
+            Refused: the service refused; nothing happened.
+            OutcomeUnknown: no final response within `retry.total` seconds.
         """
         deadline = self.retry.steady() + self.retry.total
-        in_doubt = False  # did a try before this one end without an answer that says what happened?
+        in_doubt = False  # did an earlier attempt end without a conclusive response?
         failures = 0
         while True:
             try:
@@ -54,16 +54,20 @@ class Transport:
                 may_help = isinstance(error, (OutcomeUnknown, TooManyRequests))
                 if not may_help or self.retry.steady() + pause >= deadline:
                     raise self._final(error, in_doubt) from error.__cause__
-                log.warning("try %d failed, again in %.1f s (key %s): %s", failures, pause, idempotency_key, error)
+                log.warning("Attempt %d failed, retry in %.1f s (key %s): %s", failures, pause, idempotency_key, error)
             self.retry.sleep(pause)
 
     @staticmethod
     def _final(error: OrdersError, in_doubt: bool) -> OrdersError:
-        """A refusal of the last try says nothing of one before it that got no answer."""
+        """Return OutcomeUnknown instead of a refusal if an earlier attempt may have succeeded."""
         if not in_doubt or isinstance(error, OutcomeUnknown):
             return error
         unknown = OutcomeUnknown(
-            f"an earlier try got no answer, then: {error.msg}", error.code, error.data, error.status, error.retry_after
+            f"an earlier attempt got no response, then: {error.msg}",
+            error.code,
+            error.data,
+            error.status,
+            error.retry_after,
         )
         unknown.idempotency_key = error.idempotency_key
         return unknown
@@ -84,7 +88,7 @@ class Transport:
             code, msg, data = envelope["code"], envelope["msg"], envelope["data"]
         except (ValueError, TypeError, KeyError):
             code, data = None, None
-            msg = f"this is no answer of the service; is the address {answer.url} right?"
+            msg = f"the response is not from the service; check the address {answer.url}"
         if code == 1:
             return data
         hint = self._clock_hint(answer) if code == CLOCK else ""
@@ -92,13 +96,13 @@ class Transport:
         raise kind(f"{msg}{hint}", code, data, answer.status_code, _seconds(answer.headers.get("Retry-After")))
 
     def _clock_hint(self, answer: requests.Response) -> str:
-        """How far this machine's clock is from the service's, by the header `Date`."""
+        """Return the difference between this machine's clock and the service's header `Date`, as text."""
         try:
             ahead = self.now() - parsedate_to_datetime(answer.headers["Date"]).timestamp()
         except (KeyError, ValueError):
             return ""
         side = "ahead of" if ahead > 0 else "behind"
-        return f" (this machine's clock is {abs(ahead):.0f} s {side} the service's: set it, best by NTP)"
+        return f" (this machine's clock is {abs(ahead):.0f} s {side} the service's: correct it, preferably by NTP)"
 
 
 def _seconds(text: str | None) -> float | None:

@@ -1,4 +1,4 @@
-"""A stand-in for the service: a real HTTP server that answers as it is told, in turn."""
+"""A stand-in for the service: an HTTP server that sends the set responses in order."""
 
 from __future__ import annotations
 

@@ -127,7 +127,7 @@ def test_a_total_of_zero_tries_once(stand_in):
 
 def test_a_refusal_after_a_lost_answer_leaves_the_outcome_unknown(stand_in):
     stand_in.says(broken, lambda: answer(40300))
-    with pytest.raises(OutcomeUnknown, match="an earlier try got no answer") as caught:
+    with pytest.raises(OutcomeUnknown, match="an earlier attempt got no response") as caught:
         buy(stand_in.client(), idempotency_key="payment-1")
     assert (caught.value.code, caught.value.idempotency_key) == (40300, "payment-1")
 
@@ -144,7 +144,7 @@ def test_nobody_listens():
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         client = Client(f"http://127.0.0.1:{taken.getsockname()[1]}", "demo", "demo-secret", retry=Retry(total=0))
-        with pytest.raises(OutcomeUnknown, match="no answer"):
+        with pytest.raises(OutcomeUnknown, match="no response"):
             buy(client)
 
 
@@ -168,7 +168,7 @@ def test_queries_are_tried_again_without_a_key_and_a_refusal_stays_one(stand_in)
 
 def test_a_redirect_is_not_followed(stand_in):
     stand_in.says(lambda: Response("", 301, {"Location": "/elsewhere"}))
-    with pytest.raises(BadRequest, match="is the address"):
+    with pytest.raises(BadRequest, match="check the address"):
         buy(stand_in.client())
 
 

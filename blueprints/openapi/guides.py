@@ -26,6 +26,7 @@ HEADINGS = {
     "Reference": N_("Reference pages"),
     "Internals": N_("Internals"),
 }
+OTHER_LANGUAGE = re.compile(r"^\[English\]\(.*\)\n", re.MULTILINE)  # in the files; a served page has it in its frame
 TEXT = "text/plain; charset=utf-8"
 TYPES = {
     ".md": "text/markdown; charset=utf-8",
@@ -166,4 +167,6 @@ def html(found: Guide, base: str, section: str = "") -> str:
     english = _headings(f"{found.name}.md") if f"{found.name}.md" in files() else []
     own = _headings(found.file)
     others = [each.anchor for each in english] if len(english) == len(own) else []
-    return markdown.rendered(text(found.file), lambda href: _address(found.file, href, base), others, section)
+    return markdown.rendered(
+        OTHER_LANGUAGE.sub("", text(found.file)), lambda href: _address(found.file, href, base), others, section
+    )

@@ -1,4 +1,4 @@
-"""The OpenAPI document: it is valid, has every route and code, and says of bodies and answers what the service does."""
+"""The OpenAPI document is valid, has every route and code, and matches the bodies and responses of the service."""
 
 import json
 import re
@@ -26,7 +26,7 @@ def served(app):
 
 
 def errors(document, value, *path):
-    """What of a value does not fit the schema at a path of the document."""
+    """The errors of a value by the schema at a path of the document."""
     pointer = "/".join(str(part).replace("~", "~0").replace("/", "~1") for part in path)
     found = Draft202012Validator(document | {"$ref": f"#/{pointer}"}).iter_errors(value)
     return [error.message for error in found]
@@ -42,7 +42,7 @@ def test_the_document_is_valid_openapi_and_of_this_version(app):
     assert (document["openapi"], document["info"]["version"]) == ("3.1.0", settings.VERSION)
 
 
-def test_any_page_may_read_it(http):
+def test_pages_of_all_origins_can_read_it(http):
     assert http("GET", "/openapi.json").headers["Access-Control-Allow-Origin"] == "*"
 
 
@@ -83,7 +83,7 @@ NOT_FIELDS = (("examples",), ("example",), ("x-elsewhere",), ("not",))
 
 
 def parts(part, *path):
-    """Every schema of a document with its place: parameters, headers and the fields of objects."""
+    """Yield each schema with its place: parameters, headers and the fields of objects."""
     if isinstance(part, list):
         for number, each in enumerate(part):
             yield from parts(each, *path, number)
@@ -100,7 +100,7 @@ def parts(part, *path):
 
 
 def is_whole(shape):
-    """Has it parts that are described themselves?"""
+    """Return whether its parts have descriptions of their own."""
     return {"$ref", "oneOf", "allOf"} & {*shape} or "properties" in shape or shape.get("type") == "array"
 
 
@@ -150,7 +150,7 @@ def test_the_codes_of_a_field_are_those_of_its_operation(app):
 
 
 def examples(part, *path):
-    """Every example of a document: the place of its schema, and the value."""
+    """Yield each example: the place of its schema, and the value."""
     if isinstance(part, list):
         for number, each in enumerate(part):
             yield from examples(each, *path, number)
@@ -201,7 +201,7 @@ def test_a_bad_value_is_refused_by_a_code_that_its_field_names(app, api, name):
         ("districtList", f"?province={quote('广东省')}&city=x", 40402),
     ],
 )
-def test_a_region_that_is_not_there_is_refused_by_a_code_that_its_field_names(app, http, name, query, code):
+def test_an_unknown_region_is_refused_by_a_code_that_its_field_names(app, http, name, query, code):
     path = f"/addons/paychannel/channel.gatewaya/{name}"
     fields = {each["name"]: each["schema"] for each in served(app)["paths"][path]["get"]["parameters"]}
     assert http("GET", path + query).code == code

@@ -1,4 +1,4 @@
-"""Made-up requests to all that the OpenAPI document has: no 5xx, and no answer that is not in it."""
+"""Generated requests to every operation of the OpenAPI document return documented responses, and no 5xx."""
 
 import pytest
 import schemathesis
@@ -26,13 +26,13 @@ CHECKS = [
     response_headers_conformance,
     response_schema_conformance,
 ]
-# Requests that the schema allows are accepted, except where it cannot say all: amounts and places that a channel takes,
-# and notices, which are in the words of a channel's driver.
+# Requests that the schema allows are accepted, except for rules that it cannot express: the amounts and places of a
+# channel, and notices, whose form a driver decides.
 JUDGED_FURTHER = ("createOrder", "noticeByGet", "noticeByPost")
 NAMES = [operation.name for operation in OPERATIONS]
 WITH_PARAMETERS = [each.name for each in OPERATIONS if each.body or each.form or each.query or each.query_texts]
 AUTH = ("api_key", "timestamp", "nonce", "signature")
-# Drawn apart from the case: what Hypothesis makes up depends on the modules that it has seen in this process.
+# Drawn separately from the case: what Hypothesis generates depends on the modules loaded in this process.
 CHOICES = st.sampled_from(range(60))
 BOUNDED = settings(
     max_examples=25,
@@ -49,8 +49,8 @@ def settings_of_app():
 
 @pytest.fixture
 def contract(app):
-    """The document as it is served: `contract(name)` is the operation with this operationId."""
-    heartbeats.beating("callbacks", delivery.sweep)  # else it would not be ready: no jobs run here
+    """`contract(name)` returns the operation with this operationId of the served document."""
+    heartbeats.beating("callbacks", delivery.sweep)  # readiness needs it: no jobs run here
     schema = schemathesis.openapi.from_dict(app.test_client().get("/openapi.json").json)
     schema.app = app
     operations = [found.ok() for found in schema.get_all_operations()]
@@ -59,7 +59,7 @@ def contract(app):
 
 @pytest.fixture
 def there(api):
-    """What the service knows, by the name of the field: made-up values would hardly ever hit it."""
+    """Values that exist, by field: generated values would hardly ever match them."""
     deposits = [api.buy(channel=channel, merchant_order_no="A-1001").data["order_no"] for channel in (2, 3)]
     withdrawal = api.sell("1.00").data["order_no"]
     places = {"province": ["广东省"], "city": ["广州市"], "prov_id": ["110000"], "area_id": ["110101"]}
@@ -73,7 +73,7 @@ def there(api):
 
 
 def known(fields, there, number):
-    """The fields with what is there for what was made up."""
+    """Replace generated values by existing ones."""
     if not isinstance(fields, dict):
         return fields
     return {
@@ -97,7 +97,7 @@ def sign(case):
 
 
 def ask(case, name):
-    """Send it, and hold the answer against the document."""
+    """Send the request and check the response against the document."""
     case.headers["Accept-Encoding"] = "identity"
     accepted = [] if name in JUDGED_FURTHER else [positive_data_acceptance]
     return case.call_and_validate(checks=[*CHECKS, *accepted])
@@ -107,26 +107,28 @@ def ask(case, name):
     ("name", "mode"),
     [(name, GenerationMode.POSITIVE) for name in NAMES] + [(name, GenerationMode.NEGATIVE) for name in WITH_PARAMETERS],
 )
-def test_whatever_is_asked_the_answer_is_a_documented_one(contract, there, name, mode):
+def test_every_response_to_generated_requests_is_documented(contract, there, name, mode):
     operation, met = contract(name), []
 
     @BOUNDED
     @given(case=operation.as_strategy(generation_mode=mode), number=CHOICES)
     def fuzz(case, number):
-        if number % 3:  # two thirds are about what is there
+        if number % 3:  # two thirds use existing values
             case.body, case.query = known(case.body, there, number), known(case.query, there, number)
             case.path_parameters = known(case.path_parameters, there, number)
-        if number % 5:  # the others are not signed, or wrongly
+        if number % 5:  # the others have no signature, or a wrong one
             sign(case)
         met.append(ask(case, name).status_code)
 
     fuzz()
-    if mode is GenerationMode.POSITIVE and not name.startswith(("notice", "metrics")):  # not to be made up
-        assert {200, 303} & {*met}  # it got to where the work is done
+    if mode is GenerationMode.POSITIVE and not name.startswith(
+        ("notice", "metrics")
+    ):  # their values cannot be generated
+        assert {200, 303} & {*met}  # some requests reach the handler
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_at_the_bounds_of_each_parameter_the_answer_is_a_documented_one(contract, name):
+def test_every_response_at_the_bounds_of_parameters_is_documented(contract, name):
     operation = contract(name)
     config = operation.schema.config.generation
     for case in operation.schema.iter_coverage_cases(
@@ -137,16 +139,16 @@ def test_at_the_bounds_of_each_parameter_the_answer_is_a_documented_one(contract
 
 
 @pytest.mark.parametrize("name", [operation.name for operation in OPERATIONS if any(operation.body.values())])
-def test_each_example_of_the_document_is_answered_with_a_success(contract, there, name):
+def test_each_example_of_the_document_succeeds(contract, there, name):
     operation = contract(name)
-    # No example can have the number of an order that is there.
-    made_up = dict.fromkeys(("order_no", "before"), there["order_no"])
+    # An example cannot have the number of an existing order.
+    existing = dict.fromkeys(("order_no", "before"), there["order_no"])
 
     @BOUNDED
     @given(case=st.one_of(operation.get_strategies_from_examples()))
     def ask_example(case):
-        case.headers.clear()  # one Idempotency-Key for all would be refused
-        case.body = known(case.body, made_up, 0)
+        case.headers.clear()  # the same Idempotency-Key for all would be refused
+        case.body = known(case.body, existing, 0)
         sign(case)
         assert ask(case, name).status_code == 200
 

@@ -76,12 +76,12 @@ def test_every_command_is_in_the_reference():
     "page", [page for page in PAGES if page.name != "CHANGELOG.md"], ids=lambda page: str(page.relative_to(ROOT))
 )
 def test_every_command_on_a_page_exists_with_its_options(page):
-    for line in re.findall(r"\.venv/bin/orders +([a-z][^\n`|#>]*)", page.read_text("utf-8").replace("\\\n", " ")):
-        first, second, *_ = [*line.split(), ""]
-        name = f"{first} {second}" if first in GROUPS else first
-        options = {
-            option for parameter in COMMANDS[name].params for option in parameter.opts + parameter.secondary_opts
-        }
+    for line in re.findall(r"(?:\.venv/bin/|`)orders +([a-z][^\n`|#>]*)", page.read_text("utf-8").replace("\\\n", " ")):
+        first, *more = line.split()
+        if not more and first in GROUPS:
+            continue
+        command = GROUPS[first][more[0]] if first in GROUPS else COMMANDS[first]
+        options = {option for parameter in command.params for option in parameter.opts + parameter.secondary_opts}
         assert set(re.findall(r"(?<!\S)--[\w-]+", line)) - options == set(), line
 
 

@@ -71,7 +71,7 @@ class Client:
         if session is None:
             session = requests.Session()
             session.trust_env = False
-        self._transport = Transport(session, timeout, retry or Retry(), now)
+        self._transport = Transport(session, timeout, retry or Retry())
 
     def __repr__(self) -> str:
         return f"Client({self.base_url!r}, {self._api_key!r})"

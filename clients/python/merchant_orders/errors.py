@@ -62,14 +62,14 @@ class Invalid(Refused):
 
 
 class KeyReused(Refused):
-    """The Idempotency-Key was used before, for another order."""
+    """The Idempotency-Key was used with a different order. Look that order up by its merchant_order_no."""
 
 
 class InsufficientBalance(Refused):
     """The balance does not cover the withdrawal. Once it does, use a new Idempotency-Key."""
 
 
-class NoReceivingAccount(Refused):
+class NoPayoutAccount(Refused):
     """You have no payout account. Ask the operator to add one, then use a new Idempotency-Key."""
 
 
@@ -98,7 +98,7 @@ BY_CODE: dict[int, type[OrdersError]] = {
     40403: NotFound,
     40901: InsufficientBalance,
     40902: OutcomeUnknown,
-    40903: NoReceivingAccount,
+    40903: NoPayoutAccount,
     42200: Invalid,
     42201: KeyReused,
     42900: TooManyRequests,

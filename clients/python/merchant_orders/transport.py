@@ -6,7 +6,6 @@ import json
 import logging
 from collections.abc import Callable
 from decimal import Decimal
-from email.utils import parsedate_to_datetime
 from typing import Any
 
 import requests
@@ -22,15 +21,14 @@ BROKEN = (
     requests.exceptions.ChunkedEncodingError,
     requests.exceptions.ContentDecodingError,
 )
-CLOCK = 40103
 LEAST_TIMEOUT = 0.1  # seconds; requests refuses 0
 
 
 class Transport:
     """Sends calls. Each attempt is built again, because a nonce is valid once."""
 
-    def __init__(self, session: requests.Session, timeout: float, retry: Retry, now: Callable[[], float]):
-        self.session, self.timeout, self.retry, self.now = session, timeout, retry, now
+    def __init__(self, session: requests.Session, timeout: float, retry: Retry):
+        self.session, self.timeout, self.retry = session, timeout, retry
 
     def call(self, build: Callable[[], requests.Request], idempotency_key: str | None = None) -> Any:
         """Return the `data` of the response.
@@ -91,18 +89,8 @@ class Transport:
             msg = f"the response is not from the service; check the address {answer.url}"
         if code == 1:
             return data
-        hint = self._clock_hint(answer) if code == CLOCK else ""
         kind = kind_of(code, answer.status_code)
-        raise kind(f"{msg}{hint}", code, data, answer.status_code, _seconds(answer.headers.get("Retry-After")))
-
-    def _clock_hint(self, answer: requests.Response) -> str:
-        """Return the difference between this machine's clock and the service's header `Date`, as text."""
-        try:
-            ahead = self.now() - parsedate_to_datetime(answer.headers["Date"]).timestamp()
-        except (KeyError, ValueError):
-            return ""
-        side = "ahead of" if ahead > 0 else "behind"
-        return f" (this machine's clock is {abs(ahead):.0f} s {side} the service's: correct it, preferably by NTP)"
+        raise kind(msg, code, data, answer.status_code, _seconds(answer.headers.get("Retry-After")))
 
 
 def _seconds(text: str | None) -> float | None:

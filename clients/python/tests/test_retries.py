@@ -1,7 +1,6 @@
 """What is tried again, what never is, and what is known afterwards."""
 
 import socket
-import time
 
 import pytest
 from serving import DEPOSIT, ORDER, answer, broken
@@ -12,7 +11,6 @@ from merchant_orders import (
     ChannelRefused,
     Client,
     Invalid,
-    NotAuthorized,
     NotFound,
     OrdersError,
     OutcomeUnknown,
@@ -170,13 +168,6 @@ def test_a_redirect_is_not_followed(stand_in):
     stand_in.says(lambda: Response("", 301, {"Location": "/elsewhere"}))
     with pytest.raises(BadRequest, match="check the address"):
         buy(stand_in.client())
-
-
-@pytest.mark.parametrize(("off", "text"), [(40_500, r"40\d{3} s ahead of"), (-40_500, r"40\d{3} s behind")])
-def test_a_clock_that_is_off_is_told_by_how_much(stand_in, off, text):
-    stand_in.says(lambda: answer(40103))
-    with pytest.raises(NotAuthorized, match=text):
-        buy(stand_in.client(now=lambda: time.time() + off))
 
 
 def test_each_page_begins_after_the_last_order_of_the_one_before(stand_in):

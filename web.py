@@ -155,7 +155,7 @@ def _seed_or_refuse(chosen: settings.Settings) -> None:
 
 @click.command("serve")
 def serve() -> None:
-    """Serve until asked to stop; in demo mode, with the seeded demo."""
+    """Run the service until Ctrl-C or SIGTERM."""
     asked = until_asked()  # before anything is begun that would have to be ended
     chosen = current().settings
     # Postgres is made for several services.

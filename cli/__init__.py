@@ -1,4 +1,4 @@
-"""The operator's commands: thin, each over one service, and imported when it is called."""
+"""The commands of operators. Each calls one service, and is imported when it is called."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def commands() -> LazyGroup:
 
 
 def is_all_that_runs(arguments: Sequence[str]) -> bool:
-    """Whether this process runs one of these commands, which need no blueprints.
+    """Return whether this process runs one of these commands, which need no blueprints.
 
     Args:
-        arguments: the process's own, `sys.argv`.
+        arguments: `sys.argv`.
     """
     return click.get_current_context(silent=True) is not None and not COMMANDS.keys().isdisjoint(arguments[1:])
 
 
 def needs_no_database(arguments: Sequence[str]) -> bool:
-    """Whether it is `orders db restore`, which works without a usable database."""
+    """Return whether this is `orders db restore`, which works without a usable database."""
     return ("db", "restore") in pairwise(arguments)

@@ -1,4 +1,4 @@
-"""`orders callback`: what merchants were told, every attempt, and telling them again."""
+"""`orders callback`: callbacks to merchants, every attempt, and redelivery."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from services.callbacks import manual_redelivery
 from services.console import lists, record_lists, timeline
 from services.merchants import merchant_setup
 
-callback = Commands("callback", help="Callbacks to merchants and every attempt to deliver them.")
+callback = Commands("callback", help="Callbacks to merchants: list, show, redeliver.")
 WHEN = click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%S"])
 
 
@@ -27,9 +27,9 @@ def _view(row: Callback, merchant: str) -> dict[str, Any]:
 
 
 @callback.command("list")
-@click.option("--merchant", "key", help="To this merchant.")
-@click.option("--state", type=click.Choice(CALLBACK_STATES), help="In this state.")
-@click.option("--limit", default=50, show_default=True, type=click.IntRange(1, 10_000), help="At most this many.")
+@click.option("--merchant", "key", help="Only callbacks to this merchant.")
+@click.option("--state", type=click.Choice(CALLBACK_STATES), help="Only callbacks in this state.")
+@click.option("--limit", default=50, show_default=True, type=click.IntRange(1, 10_000), help="Show at most this many.")
 @json_option
 def every(key: str | None, state: str | None, limit: int, as_json: bool) -> None:
     """List callbacks, newest first."""
@@ -42,7 +42,7 @@ def every(key: str | None, state: str | None, limit: int, as_json: bool) -> None
 @click.argument("webhook_id")
 @json_option
 def one(webhook_id: str, as_json: bool) -> None:
-    """Show the callback WEBHOOK_ID, its body and every attempt."""
+    """Show callback WEBHOOK_ID with its body and every attempt."""
     whole = timeline.callback_timeline(webhook_id)
     row = whole.callback
     view = _view(row, row.merchant.key) | {
@@ -53,21 +53,24 @@ def one(webhook_id: str, as_json: bool) -> None:
     def tell(view: dict[str, Any]) -> None:
         facts({name: value for name, value in view.items() if name != "tries"})
         click.echo("\nattempts")
-        table([row | {"answer": row["answer"][:60]} for row in view["tries"]], "none yet")
+        table([row | {"answer": row["answer"][:60]} for row in view["tries"]], "no attempts yet")
 
     show(view, as_json, tell)
 
 
 @callback.command("redeliver")
 @click.argument("webhook_id", required=False)
-@click.option("--merchant", "key", help="All of this merchant's instead of one.")
-@click.option("--state", type=click.Choice(CALLBACK_STATES), help="With --merchant: only these.")
-@click.option("--since", type=WHEN, help="With --merchant: made at or after.")
-@click.option("--until", type=WHEN, help="With --merchant: made at or before.")
+@click.option("--merchant", "key", help="Redeliver all callbacks to this merchant.")
+@click.option("--state", type=click.Choice(CALLBACK_STATES), help="With --merchant: only callbacks in this state.")
+@click.option("--since", type=WHEN, help="With --merchant: only callbacks created at or after this time.")
+@click.option("--until", type=WHEN, help="With --merchant: only callbacks created at or before this time.")
 def redeliver(
     webhook_id: str | None, key: str | None, state: str | None, since: datetime | None, until: datetime | None
 ) -> None:
-    """Deliver the callback WEBHOOK_ID again. Or all of a merchant's, in a range of time."""
+    """Redeliver callback WEBHOOK_ID, or all callbacks to a merchant.
+
+    The service sends them within seconds.
+    """
     if key and not webhook_id:
         merchant = merchant_setup.find_merchant(key)
         first, last = (int(moment.timestamp()) if moment else None for moment in (since, until))
@@ -75,5 +78,5 @@ def redeliver(
     elif webhook_id and not key:
         count = manual_redelivery.redeliver(webhook_id)
     else:
-        raise click.UsageError("name one callback, or --merchant")
-    click.echo(f"{count} due again")
+        raise click.UsageError("Specify either WEBHOOK_ID or --merchant.")
+    click.echo(f"{count} callbacks queued for redelivery")

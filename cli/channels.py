@@ -1,4 +1,4 @@
-"""`orders channel`: payment channels, their drivers' config, and who may use them."""
+"""`orders channel`: payment channels, their drivers' config, and the merchants that use them."""
 
 from __future__ import annotations
 
@@ -19,34 +19,46 @@ from services.errors import OperatorError
 from services.merchants import links, merchant_setup
 from services.security import sandbox_guard
 
-channel = Commands("channel", help="Payment channels, and which merchants may use them.")
+channel = Commands("channel", help="Payment channels: add, change, test, link to merchants.")
 
 
 # The options that `add` and `set` share.
 _settable = output.options(
-    click.option("--pay-method", help="wxpay, alipay, bank; joined by commas."),
-    click.option("--min", "min_amount", type=YUAN, help="Least amount of an order, in yuan."),
-    click.option("--max", "max_amount", type=YUAN, help="Largest amount of an order, in yuan."),
+    click.option("--pay-method", help="Payment methods, separated by commas: wxpay, alipay, bank."),
+    click.option("--min", "min_amount", type=YUAN, help="Minimum amount of an order, in yuan."),
+    click.option("--max", "max_amount", type=YUAN, help="Maximum amount of an order, in yuan."),
     click.option(
         "--passage-rate",
         type=PercentType(low=-100),
-        help="Surcharge on withdrawals that the merchant pays; negative is a rebate.",
+        help="Channel fee that the merchant pays on withdrawals, in percent. A negative rate is a rebate.",
     ),
-    click.option("--commission-rate", type=PERCENT, help="What the channel takes from you on withdrawals."),
-    click.option("--deposit-rate", type=PERCENT, help="Security held while a withdrawal is open."),
-    click.option("--settlement-days", type=click.IntRange(0, 365), help="Days until a paid deposit is credited."),
+    click.option("--commission-rate", type=PERCENT, help="Channel cost that you pay on withdrawals, in percent."),
+    click.option("--deposit-rate", type=PERCENT, help="Deposit reserved while a withdrawal is open, in percent."),
     click.option(
-        "--auto-accept-max", type=YuanType(zero=True), help="Accept withdrawals up to this by rule; 0 for none."
+        "--settlement-days",
+        type=click.IntRange(0, 365),
+        help="Settlement delay in days (T+N): a received deposit is credited N days later.",
     ),
-    click.option("--enabled/--disabled", default=None, help="A disabled channel takes no new orders."),
+    click.option(
+        "--auto-approve-max",
+        "--auto-accept-max",
+        "auto_accept_max",
+        type=YuanType(zero=True),
+        help="Auto-approve withdrawals up to this amount, in yuan. 0 turns it off.",
+    ),
+    click.option("--enabled/--disabled", default=None, help="Accept new orders on this channel, or refuse them."),
     click.option(
         "--config",
         "pairs",
         multiple=True,
         metavar="NAME=VALUE",
-        help="One field of the driver's config; NAME=@FILE for what is in a file, such as a key, NAME=- for stdin.",
+        help="Set a field of the driver's config. NAME=@FILE reads a file, such as a key. NAME=- reads standard input.",
     ),
-    click.option("--config-file", type=click.File("rb"), help="The driver's config as JSON; - for standard input."),
+    click.option(
+        "--config-file",
+        type=click.File("rb"),
+        help="Read the driver's config from this JSON file, or from standard input (-).",
+    ),
 )
 
 
@@ -56,7 +68,7 @@ def _config(pairs: tuple[str, ...], file: BinaryIO | None) -> dict[str, Any]:
         given = [pair.split("=", 1) for pair in pairs]
         config |= dict(given)
     except (ValueError, TypeError):
-        raise OperatorError("the config is NAME=VALUE pairs or a file with one JSON object") from None
+        raise OperatorError("the config must be NAME=VALUE pairs or a file with one JSON object") from None
     try:
         return config | {name: sensitive.read(value, name) for name, value in given}
     except ValueError as error:
@@ -64,8 +76,18 @@ def _config(pairs: tuple[str, ...], file: BinaryIO | None) -> dict[str, Any]:
 
 
 @channel.command("add")
-@click.option("--category", required=True, type=click.Choice(CATEGORIES), help="Decides what a withdrawal must carry.")
-@click.option("--driver", required=True, type=click.Choice(list(registry.DRIVERS)), help="Who speaks to the upstream.")
+@click.option(
+    "--category",
+    required=True,
+    type=click.Choice(CATEGORIES),
+    help="Category. It determines the required fields of a withdrawal.",
+)
+@click.option(
+    "--driver",
+    required=True,
+    type=click.Choice(list(registry.DRIVERS)),
+    help="Driver that connects to the payment platform.",
+)
 @click.option("--name", required=True, help="Name that merchants see.")
 @_settable
 @json_option
@@ -78,7 +100,7 @@ def add(
     as_json: bool,
     **settings: Any,
 ) -> None:
-    """Add a channel; link merchants to it with `orders channel link`."""
+    """Add a channel. Then link merchants to it with `orders channel link`."""
     config, given = _config(pairs, config_file), given_of(settings)
     made = channel_setup.add_channel(category, driver, name, config=config, **given)
     show(_view(made), as_json, facts)
@@ -87,17 +109,21 @@ def add(
 @channel.command("set")
 @click.argument("channel_id", type=ROW_ID)
 @click.option("--name", help="Name that merchants see.")
-@click.option("--same-account", is_flag=True, help="A new number or address in the config is the same account's.")
+@click.option(
+    "--same-account",
+    is_flag=True,
+    help="Confirm that a changed number or address in the config belongs to the same account.",
+)
 @_settable
 def change(
     channel_id: int, pairs: tuple[str, ...], config_file: BinaryIO | None, same_account: bool, **settings: Any
 ) -> None:
-    """Change channel CHANNEL_ID; orders that are there keep their rates."""
+    """Change channel CHANNEL_ID. Existing orders keep their rates."""
     config, given = _config(pairs, config_file), given_of(settings)
     if not config and not given:
-        raise click.UsageError("say what to change")
+        raise click.UsageError("Specify at least one option.")
     channel_setup.set_channel(channel_setup.find_channel(channel_id), config, same_account=same_account, **given)
-    click.echo(f"channel {channel_id} is changed")
+    click.echo(f"channel {channel_id} changed")
 
 
 RESULTS = {True: "ok", False: "problem", None: "-"}
@@ -107,10 +133,10 @@ RESULTS = {True: "ok", False: "problem", None: "-"}
 @click.argument("channel_id", type=ROW_ID)
 @json_option
 def check(channel_id: int, as_json: bool) -> None:
-    """Find out whether channel CHANNEL_ID can be used. The status is 1 if something is a problem.
+    """Test channel CHANNEL_ID: keys, rights, payment methods, clock. Exits with status 1 if it finds a problem.
 
-    Its upstream is asked about an order that is not there. At an epay platform, an unpaid order of the channel's least
-    amount is also made for each payment method; nobody is shown it.
+    The test checks the status of a nonexistent order. At an epay platform, it also creates an unpaid order of the
+    channel's minimum amount for each payment method. Customers do not see these orders.
     """
     found = channel_setup.check(channel_setup.find_channel(channel_id))
     rows = [{"check": each.about, "result": RESULTS[each.good], "detail": each.text % each.args} for each in found]
@@ -124,16 +150,16 @@ def check(channel_id: int, as_json: bool) -> None:
 def link(channel_id: int, merchant_key: str) -> None:
     """Let merchant MERCHANT_KEY use channel CHANNEL_ID."""
     links.link(channel_setup.find_channel(channel_id), merchant_setup.find_merchant(merchant_key))
-    click.echo(f"{merchant_key} may use channel {channel_id}")
+    click.echo(f"{merchant_key} can now use channel {channel_id}")
 
 
 @channel.command("unlink")
 @click.argument("channel_id", type=ROW_ID)
 @click.argument("merchant_key")
 def unlink(channel_id: int, merchant_key: str) -> None:
-    """Take channel CHANNEL_ID from merchant MERCHANT_KEY. Its open orders go on."""
+    """Stop merchant MERCHANT_KEY from using channel CHANNEL_ID. Its open orders continue."""
     links.unlink(channel_setup.find_channel(channel_id), merchant_setup.find_merchant(merchant_key))
-    click.echo(f"{merchant_key} may no longer use channel {channel_id}")
+    click.echo(f"{merchant_key} can no longer use channel {channel_id}")
 
 
 def _view(row: Channel) -> dict[str, Any]:
@@ -158,7 +184,7 @@ def _tell(views: list[dict[str, Any]]) -> None:
 @channel.command("list")
 @json_option
 def every(as_json: bool) -> None:
-    """List the channels. --json adds rates and more; their drivers' config is never shown."""
+    """List the channels. --json adds their rates. The drivers' config is never shown."""
     if warning := sandbox_guard.warning():
         click.echo(f"warning: {warning}", err=True)
     show([_view(row) for row in Channel.select().order_by(Channel.id)], as_json, _tell)

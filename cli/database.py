@@ -1,4 +1,4 @@
-"""`orders db` and `orders seed`: the database's schema, a copy of it, and demo content."""
+"""`orders db`, `orders seed` and `orders demo-curl`: upgrade, backup, restore, and demo content."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from services.errors import OperatorError
 from services.platform import instance_lock
 from services.sandbox import demo, seeded_orders, seeding
 
-db = AnySchema("db", help="The database: upgrade, backup, restore, move to Postgres.")
+db = AnySchema("db", help="The database: upgrade, back up, restore, copy to Postgres.")
 
 
 @db.command("migrate")
 def migrate() -> None:
-    """Bring the database up to this version; make a backup first."""
+    """Upgrade the database to this version. Stop the service and make a backup first."""
     with instance_lock.locked(current().settings.database.resolve().parent):
-        if lacking := schema.missing():
-            click.echo(f"applying {', '.join(lacking)}", err=True)
+        if missing := schema.missing():
+            click.echo(f"applying {', '.join(missing)}", err=True)
         applied = schema.migrate()
     schema.check()
     click.echo("\n".join(f"applied: {name}" for name in applied) or "the database is up to date")
@@ -38,30 +38,36 @@ def migrate() -> None:
 @db.command("backup")
 @click.argument("target", type=click.Path(path_type=Path))
 def backup(target: Path) -> None:
-    """Copy the database into the new file TARGET. The service may run. Keep the key file apart from the copy."""
+    """Back up the database to the new file TARGET. The service may be running.
+
+    Store the key file in another place: together they reveal all secrets.
+    """
     if target.exists():
-        raise OperatorError(f"{target} is there already")
+        raise OperatorError(f"{target} already exists: specify a new file")
     with click.progressbar(length=100, label="Copying", file=sys.stderr) as bar:
         copy_database(target, lambda done, total: bar.update(max(0, done * 100 // max(total, 1) - bar.pos)))
-    click.echo(f"{target} is a checked copy")
+    click.echo(f"backup complete and checked: {target}")
 
 
 @db.command("restore")
 @click.argument("backup", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--yes", is_flag=True, help="Don't ask.")
-@click.option("--unverified", is_flag=True, help="Even though its books don't verify.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+@click.option("--unverified", is_flag=True, help="Restore a backup whose ledger check fails.")
 def restore(backup: Path, yes: bool, unverified: bool) -> None:
-    """Put BACKUP in the place of the database, once it is checked. The service must be stopped; nothing is deleted."""
+    """Check BACKUP and replace the database with it. Stop the service first.
+
+    The present database is kept in another file.
+    """
     chosen = current().settings
     if not yes:
-        click.confirm(f"Put {backup} in the place of {chosen.database}?", abort=True)
+        click.confirm(f"Replace {chosen.database} with {backup}?", abort=True)
     done = put_back(backup, chosen, verified=not unverified, step=lambda doing: click.echo(doing, err=True))
     if done.kept:
-        click.echo(f"the database that was there is now {done.kept}")
-    newest = f", the newest of {when(done.newest)}" if done.newest else ""
-    click.echo(f"{chosen.database} has {done.orders} orders{newest}")
+        click.echo(f"previous database kept as {done.kept}")
+    newest = f", the newest from {when(done.newest)}" if done.newest else ""
+    click.echo(f"restored {chosen.database}: {done.orders} orders{newest}")
     if done.missing:
-        click.echo("it is of an older version: run `orders db migrate`, then `orders ledger verify`")
+        click.echo("the backup is from an older version: run `orders db migrate`, then `orders ledger verify`")
     _say_next_steps()
 
 
@@ -72,9 +78,10 @@ def _say_next_steps() -> None:
 
 @db.command("mark-restored")
 def mark_restored() -> None:
-    """Do what follows a restore by other means, as by pg_restore. Stop the service before.
+    """Prepare a database that another tool restored. Stop the service first.
 
-    Row ids then continue 1,000,003 above the highest, and payouts and the expiry of manual deposits are paused.
+    Such a tool is pg_restore. Row ids then continue 1,000,003 above the highest. Payouts and the expiry of manual
+    deposits are paused.
     """
     schema.check()
     folder = current().settings.database.resolve().parent
@@ -85,24 +92,27 @@ def mark_restored() -> None:
 
 @db.command("resume")
 def resume() -> None:
-    """Resume payouts and the expiry of manual deposits."""
+    """Resume what a restore paused.
+
+    These are payouts and the expiry of manual deposits.
+    """
     schema.check()
     after_restore.resume()
-    click.echo("payouts and the expiry of manual deposits go on, within five minutes")
+    click.echo("payouts and the expiry of manual deposits resume within five minutes")
 
 
 @db.command("copy")
 @click.argument("url", type=SENSITIVE)
 def copy(url: str) -> None:
-    """Copy the SQLite database into Postgres, and compare. Stop the service before.
+    """Copy the SQLite database to Postgres and compare both. Stop the service first.
 
-    URL names an empty database; if it has a password, use @FILE, or - for standard input.
+    URL is the address of an empty database. If it has a password, use @FILE, or - for standard input.
     """
     schema.check()
     copy_to_postgres(url, 2, lambda name, rows: click.echo(f"{name:20} {rows:>12} rows, sums compared"))
-    click.echo("the copy is complete and its books verify; now set, on each host:")
-    click.echo("  ORDERS_DATABASE_URL to the address that you gave")
-    click.echo("  ORDERS_VAULT_KEY to what is in vault.key, or copy that file into each instance folder")
+    click.echo("copy complete, ledger check passed. Now set on each host:")
+    click.echo("  ORDERS_DATABASE_URL: the address of the new database")
+    click.echo("  ORDERS_VAULT_KEY: the content of vault.key. Or copy that file into each instance folder.")
 
 
 @click.command("seed")
@@ -129,6 +139,6 @@ def seed(orders: int) -> None:
 
 @click.command("demo-curl")
 def demo_curl() -> None:
-    """Print a signed curl that creates an order in the demo."""
+    """Print a signed curl command that creates an order in the demo."""
     chosen = current().settings
     click.echo(demo.signed_curl(chosen.public_url, chosen.api_prefix))

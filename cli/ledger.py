@@ -1,4 +1,4 @@
-"""`orders ledger`: balances, the proof that they are right, and corrections by hand."""
+"""`orders ledger`: balances, the integrity check, and manual corrections."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ledger = Commands("ledger", help="See balances, check the ledger, correct a bala
 @ledger.command("balances")
 @json_option
 def balances(as_json: bool) -> None:
-    """Show each merchant's balances and the operator's own. JSON: in fen."""
+    """Show each merchant's balances and the operator's own. --json shows amounts in fen."""
 
     def tell(merchants: dict[str, dict[str, int]]) -> None:
         table(
@@ -40,7 +40,12 @@ def balances(as_json: bool) -> None:
 @ledger.command("checkpoints")
 @json_option
 def checkpoints(as_json: bool) -> None:
-    """Show how far each account's chain of entries goes. Keep the JSON elsewhere, for `verify --against`."""
+    """Show the ledger checkpoints.
+
+    They are the last entry and hash of each account.
+
+    Store the JSON on another machine. `verify --against` then detects a rewritten ledger.
+    """
 
     def tell(rows: list[dict[str, Any]]) -> None:
         keys = dict(Merchant.select(Merchant.id, Merchant.key).tuples())
@@ -51,10 +56,17 @@ def checkpoints(as_json: bool) -> None:
 
 
 @ledger.command("verify")
-@click.option("--against", type=click.File(encoding="utf-8"), help="Heads that were kept: JSON of `ledger heads`.")
+@click.option(
+    "--against",
+    type=click.File(encoding="utf-8"),
+    help="Also compare with checkpoints: a file from `orders ledger checkpoints --json`.",
+)
 @json_option
 def verify(against: IO[str] | None, as_json: bool) -> None:
-    """Recompute every balance and every entry's hash. Status 1 where anything is off. It is kept on record."""
+    """Check the ledger: recompute every balance and hash. Exits with status 1 if a check fails.
+
+    The result is recorded and shown in the console.
+    """
     kept = integrity.read_heads(against) if against else None
     began = time.monotonic()
     with click.progressbar(
@@ -64,46 +76,46 @@ def verify(against: IO[str] | None, as_json: bool) -> None:
 
     def tell(found: dict[str, list[str]]) -> None:
         for name, off in found.items():
-            click.echo(f"{'OFF' if off else 'ok '}  {name}")
+            click.echo(f"{'FAILED' if off else 'ok    '}  {name}")
             for line in off:
-                click.echo(f"       {line}")
+                click.echo(f"        {line}")
 
     show(found, as_json, tell)
     try:
         scheduled_checks.record("command", found, time.monotonic() - began)
-    except DatabaseError as error:  # of a database that can't be written to, say: what was found is said all the same
-        click.echo(f"not put on record: {error}", err=True)
+    except DatabaseError as error:  # such as a read-only database; the result is shown in any case
+        click.echo(f"the result could not be recorded: {error}", err=True)
     sys.exit(1 if any(found.values()) else 0)
 
 
 @ledger.command("adjust", context_settings={"ignore_unknown_options": True})
 @click.argument("key")
 @click.argument("amount", type=YuanType(negative=True))
-@click.option("--reason", required=True, help="Stands in the ledger.")
+@click.option("--reason", required=True, help="Reason. It is recorded in the ledger.")
 @click.option(
-    "--channel", "channel_id", type=ROW_ID, help="The money came or went through this channel; else it is yours."
+    "--channel", "channel_id", type=ROW_ID, help="Channel that the money went through. Default: your own money."
 )
-@click.option("--again", is_flag=True, help="Adjust although the same was done in the last 10 minutes.")
+@click.option("--again", is_flag=True, help="Repeat an adjustment of the last 10 minutes.")
 def adjust(key: str, amount: int, reason: str, channel_id: int | None, again: bool) -> None:
-    """Add AMOUNT yuan to merchant KEY's available balance. A negative AMOUNT takes it.
+    """Add AMOUNT yuan to merchant KEY's available balance. A negative AMOUNT is subtracted.
 
-    The same amount for the same reason is refused for 10 minutes, so that a repeated command does not count twice.
+    The same amount with the same reason is refused for 10 minutes, so that a repeated command does not count twice.
     """
     through: Any = channel_setup.find_channel(channel_id) if channel_id is not None else None
     books.adjust(merchant_setup.find_merchant(key), amount, reason, channel=through, once=not again)
-    click.echo(f"{key} has {hundredths(books.balances()[key]['available'])} available")
+    click.echo(f"available balance of {key}: {hundredths(books.balances()[key]['available'])}")
 
 
 @ledger.command("remove-sandbox")
 @click.argument("key", required=False)
-@click.option("--apply", is_flag=True, help="Post the reversals. Without it nothing is changed.")
-@click.option("--book-loss", is_flag=True, help="Take what the balance does not cover from your own fees.")
+@click.option("--apply", is_flag=True, help="Post the reversals. Default: show them only.")
+@click.option("--book-loss", is_flag=True, help="Charge the part that the balance does not cover to your fees.")
 @json_option
 def remove_sandbox(key: str | None, apply: bool, book_loss: bool, as_json: bool) -> None:
-    """Reverse what sandbox channels posted. For merchant KEY, or for all merchants. JSON: in fen.
+    """Reverse the postings of sandbox channels.
 
-    Their open sandbox orders are cancelled. Without --apply it shows what would be posted. Each merchant is one
-    transaction; running it again posts nothing.
+    It applies to merchant KEY, or to all merchants. With --apply, open sandbox orders are cancelled and the reversals
+    posted, in one transaction for each merchant. Repeating the command posts nothing. --json shows amounts in fen.
     """
     merchants = removal.affected(merchant_setup.find_merchant(key) if key else None)
     if apply:
@@ -118,7 +130,7 @@ def remove_sandbox(key: str | None, apply: bool, book_loss: bool, as_json: bool)
 
     def tell(rows: list[dict[str, Any]]) -> None:
         table([row | {"fen": hundredths(row["fen"]), "loss": hundredths(row["loss"])} for row in rows])
-        posted = "posted" if apply else "not posted yet: --apply posts it"
+        posted = "posted" if apply else "nothing posted: repeat with --apply to post this"
         click.echo(posted if rows else "nothing to remove")
 
     show(rows, as_json, tell)

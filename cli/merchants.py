@@ -1,4 +1,4 @@
-"""`orders merchant` and `orders account`: who may call, and where withdrawals go."""
+"""`orders merchant` and `orders account`: merchants and their payout accounts."""
 
 from __future__ import annotations
 
@@ -18,22 +18,26 @@ merchant = Commands(
     help="Merchants: keys, secrets, rates, callbacks.",
     lazy={"test-callback": "cli.send_test_callback:test_callback"},
 )
-account = Commands("account", help="Receiving accounts that withdrawals are paid to.")
+account = Commands("account", help="Payout accounts: where merchants receive their withdrawals.")
 
 
 # The options that `add` and `set` share.
 _settable = options(
-    click.option("--name", help="Name that payers see."),
+    click.option("--name", help="Name that customers see."),
     click.option(
-        "--callback-url", type=SENSITIVE, help="Where callbacks go; empty for nowhere; @FILE, or - for stdin."
+        "--callback-url",
+        type=SENSITIVE,
+        help='Address for callbacks; "" for none. @FILE or - reads a file or standard input.',
     ),
-    click.option("--events", help="Events besides the results: paid, confirmed, credited, refunded; joined by commas."),
+    click.option(
+        "--events", help="Additional callback events, separated by commas: paid, confirmed, credited, refunded."
+    ),
     click.option("--buy-rate", type=PERCENT, help="Service fee on deposits, in percent, such as 0.60."),
     click.option("--sell-rate", type=PERCENT, help="Service fee on withdrawals, in percent."),
     click.option(
-        "--allow", "allowed_addresses", help="Addresses or networks that may call, joined by commas; empty for all."
+        "--allow", "allowed_addresses", help='Allowed IP addresses or networks, separated by commas; "" for all.'
     ),
-    click.option("--enabled/--disabled", default=None, help="A disabled merchant's calls are refused."),
+    click.option("--enabled/--disabled", default=None, help="Accept this merchant's API requests, or refuse them."),
 )
 
 
@@ -42,7 +46,7 @@ _settable = options(
 @_settable
 @json_option
 def add(key: str, as_json: bool, **given: Any) -> None:
-    """Add a merchant with the API key KEY. Its secrets are printed once."""
+    """Add a merchant with the API key KEY. Its secrets are shown once."""
     made, secret = merchant_setup.add_merchant(key, **{"name": key} | given_of(given))
     callback_secret = vault.decrypt(made.callback_secret)
     show({"key": key, "secret": secret, "callback_secret": callback_secret}, as_json, facts)
@@ -52,12 +56,12 @@ def add(key: str, as_json: bool, **given: Any) -> None:
 @click.argument("key")
 @_settable
 def change(key: str, **given: Any) -> None:
-    """Change merchant KEY; orders that are there keep their rates."""
+    """Change merchant KEY. Existing orders keep their rates."""
     wanted = given_of(given)
     if not wanted:
-        raise click.UsageError("say what to change")
+        raise click.UsageError("Specify at least one option.")
     merchant_setup.set_merchant(merchant_setup.find_merchant(key), **wanted)
-    click.echo(f"{key} is changed")
+    click.echo(f"merchant {key} changed")
 
 
 def _view(row: Merchant) -> dict[str, Any]:
@@ -77,7 +81,7 @@ def _view(row: Merchant) -> dict[str, Any]:
 @click.argument("key")
 @json_option
 def one(key: str, as_json: bool) -> None:
-    """Show merchant KEY, its channels and its callback secret. The API secret is never shown."""
+    """Show merchant KEY with its channels and its callback secret. The API secret is never shown."""
     row = merchant_setup.find_merchant(key)
     view = _view(row) | {
         "callback_secret": vault.decrypt(row.callback_secret),
@@ -101,13 +105,17 @@ def every(as_json: bool) -> None:
 
 @merchant.command("rotate")
 @click.argument("key")
-@click.option("--callback", is_flag=True, help="The callback secret instead of the API secret.")
+@click.option("--callback", is_flag=True, help="Replace the callback secret instead of the API secret.")
 @click.option(
-    "--keep-hours", default=24, type=click.IntRange(0, 720), show_default=True, help="How long the old one stays valid."
+    "--keep-hours",
+    default=24,
+    type=click.IntRange(0, 720),
+    show_default=True,
+    help="Hours for which the old secret stays valid.",
 )
 @json_option
 def rotate(key: str, callback: bool, keep_hours: int, as_json: bool) -> None:
-    """Give merchant KEY a new secret, printed once. The old one stays valid for a while."""
+    """Replace a secret of merchant KEY. The new one is shown once, the old one stays valid for a day."""
     new = merchant_setup.rotate(merchant_setup.find_merchant(key), callback=callback, keep_hours=keep_hours)
     name = "callback_secret" if callback else "secret"
     show({"key": key, name: new, "old_one_valid_hours": keep_hours}, as_json, facts)
@@ -115,13 +123,23 @@ def rotate(key: str, callback: bool, keep_hours: int, as_json: bool) -> None:
 
 @account.command("add")
 @click.argument("key")
-@click.option("--bank", default="", help="Bank.")
-@click.option("--sub-bank", default="", help="Branch.")
-@click.option("--card-number", required=True, type=SENSITIVE, help="Card or account number, @FILE, or -.")
-@click.option("--real-name", required=True, type=SENSITIVE, help="Holder's name, @FILE, or - for standard input.")
+@click.option("--bank", default="", help="Bank name.")
+@click.option("--sub-bank", default="", help="Branch name.")
+@click.option(
+    "--card-number",
+    required=True,
+    type=SENSITIVE,
+    help="Card or account number. @FILE or - reads a file or standard input.",
+)
+@click.option(
+    "--real-name",
+    required=True,
+    type=SENSITIVE,
+    help="Account holder's name. @FILE or - reads a file or standard input.",
+)
 @json_option
 def add_account(key: str, as_json: bool, **details: Any) -> None:
-    """Put a receiving account on file for merchant KEY. Withdrawals go to the newest."""
+    """Add a payout account to merchant KEY. Withdrawals are paid to the newest."""
     made = merchant_setup.add_account(merchant_setup.find_merchant(key), **details)
     show({"id": made.id, "merchant": key}, as_json, facts)
 
@@ -130,7 +148,7 @@ def add_account(key: str, as_json: bool, **details: Any) -> None:
 @click.argument("key", required=False)
 @json_option
 def accounts(key: str | None, as_json: bool) -> None:
-    """List the receiving accounts on file, numbers masked. Only merchant KEY's where it is given."""
+    """List the payout accounts of merchant KEY, or of all merchants. Numbers are masked."""
     views = [
         {"id": row.id, "merchant": row.merchant.key, **masking.account(row), "createtime": row.createtime}
         for row in merchant_setup.accounts_on_file(merchant_setup.merchants(key))

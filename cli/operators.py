@@ -1,4 +1,4 @@
-"""`orders operator`: who may use the console."""
+"""`orders operator`: accounts of the console."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from models.tables.operator import OPERATOR, ROLES
 from services.security import audit, operators, second_factor
 from services.security.audit import HERE
 
-operator = Commands("operator", help="Accounts of the console, and what each may do.")
+operator = Commands("operator", help="Console accounts: add, change, reset a password or second factor.")
 
 
 def _password() -> str:
-    """What is typed twice, unseen; or the first line of standard input, where that is no terminal."""
+    """Ask twice for a password without showing it. Without a terminal, read a line of standard input."""
     if sys.stdin.isatty():
         return str(click.prompt("Password", hide_input=True, confirmation_prompt=True))
     return sys.stdin.readline().rstrip("\n")
@@ -24,50 +24,56 @@ def _password() -> str:
 
 @operator.command("add")
 @click.argument("name")
-@click.option("--role", type=click.Choice(ROLES), default=OPERATOR, show_default=True, help="A viewer changes nothing.")
+@click.option(
+    "--role",
+    type=click.Choice(ROLES),
+    default=OPERATOR,
+    show_default=True,
+    help="Role. A viewer cannot change anything.",
+)
 def add(name: str, role: str) -> None:
-    """Add the account NAME; asks for its password."""
+    """Add console account NAME. The command asks for its password."""
     password = _password()
     audit.act(HERE, "add operator", "operator", name, lambda: operators.add(name, password, role), role)
-    click.echo(f"{name} may sign in at /console as {role}")
+    click.echo(f"{name} can now sign in at /console as {role}")
 
 
 @operator.command("password")
 @click.argument("name")
 def password(name: str) -> None:
-    """Give the account NAME a new password; asks for it. Its sessions end."""
+    """Set a new password for account NAME. The command asks for it. All sessions of the account end."""
     found, new = operators.find(name), _password()
     audit.act(HERE, "set password", "operator", name, lambda: operators.set_password(found, new))
-    click.echo(f"{name} has a new password, and is signed out everywhere")
+    click.echo(f"password of {name} changed; all sessions ended")
 
 
 @operator.command("set")
 @click.argument("name")
-@click.option("--role", type=click.Choice(ROLES), help="What it may do.")
-@click.option("--enabled/--disabled", default=None, help="A disabled account can't sign in.")
+@click.option("--role", type=click.Choice(ROLES), help="New role.")
+@click.option("--enabled/--disabled", default=None, help="Allow this account to sign in, or not.")
 def change(name: str, role: str | None, enabled: bool | None) -> None:
-    """Change the account NAME. Its sessions end."""
+    """Change account NAME. All its sessions end."""
     if role is None and enabled is None:
-        raise click.UsageError("say what to change")
+        raise click.UsageError("Specify at least one option.")
     found = operators.find(name)
     said = ", ".join([*([role] if role else []), *([["disabled", "enabled"][enabled]] if enabled is not None else [])])
     audit.act(HERE, "set operator", "operator", name, lambda: operators.change(found, role=role, enabled=enabled), said)
-    click.echo(f"{name} is changed, and signed out everywhere")
+    click.echo(f"account {name} changed; all sessions ended")
 
 
 @operator.command("reset-factor")
 @click.argument("name")
 def reset_factor(name: str) -> None:
-    """Turn two-factor authentication off for NAME. Its sessions end."""
+    """Turn off two-factor authentication for account NAME. All its sessions end."""
     found = operators.find(name)
     audit.act(HERE, "remove second factor", "operator", name, lambda: second_factor.reset(found))
-    click.echo(f"{name} now signs in with the password only, and is signed out everywhere")
+    click.echo(f"two-factor authentication of {name} turned off; all sessions ended")
 
 
 @operator.command("list")
 @json_option
 def every(as_json: bool) -> None:
-    """List the accounts."""
+    """List the console accounts."""
     with_factor = second_factor.of_all()
     views: list[dict[str, Any]] = [
         {
@@ -79,4 +85,4 @@ def every(as_json: bool) -> None:
         }
         for row in operators.every()
     ]
-    show(views, as_json, lambda views: table(views, "no account: make one with `orders operator add NAME`"))
+    show(views, as_json, lambda views: table(views, "no accounts yet: add one with `orders operator add NAME`"))

@@ -1,4 +1,4 @@
-"""`orders order`: see orders and their exceptions, and decide what only a person can."""
+"""`orders order`: orders, their exceptions, and the decisions of operators."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ def _row(found: Any, merchant: str, exceptions: list[str]) -> dict[str, Any]:
 
 
 @order.command("list")
-@click.option("--merchant", "key", help="Of this merchant.")
-@click.option("--status", type=click.Choice(STATUSES), help="In this status.")
-@click.option("--type", "kind", type=click.Choice(list(TYPES)), help="Deposits (buy) or withdrawals (sell).")
-@click.option("--exceptions", is_flag=True, help="With an open exception.")
-@click.option("--limit", default=50, show_default=True, type=click.IntRange(1, 10_000), help="At most this many.")
+@click.option("--merchant", "key", help="Only orders of this merchant.")
+@click.option("--status", type=click.Choice(STATUSES), help="Only orders with this status.")
+@click.option("--type", "kind", type=click.Choice(list(TYPES)), help="Only deposits (buy) or withdrawals (sell).")
+@click.option("--exceptions", is_flag=True, help="Only orders with an open exception.")
+@click.option("--limit", default=50, show_default=True, type=click.IntRange(1, 10_000), help="Show at most this many.")
 @json_option
 def every(key: str | None, status: str | None, kind: str | None, exceptions: bool, limit: int, as_json: bool) -> None:
     """List orders, newest first."""
@@ -66,7 +66,7 @@ def _line(line: History, opened: PaymentException | None) -> dict[str, Any]:
 
 
 def everything(found: Order) -> dict[str, Any]:
-    """Everything about one order that is no secret."""
+    """Return everything about one order except secrets."""
     whole = timeline.order_timeline(found)
     return order_view.dump(found) | {
         "id": found.id,
@@ -117,10 +117,10 @@ def _tell(told: dict[str, Any]) -> None:
 
 
 @order.command("unknown")
-@click.option("--limit", default=50, show_default=True, type=click.IntRange(1, 10_000), help="At most this many.")
+@click.option("--limit", default=50, show_default=True, type=click.IntRange(1, 10_000), help="Show at most this many.")
 @json_option
 def unknown(limit: int, as_json: bool) -> None:
-    """List verified notices for unknown orders. After a restore, these are payments that the backup lacks."""
+    """List verified notices for unknown orders. After a restore, these are payments missing in the backup."""
     views = [
         {
             "at": row.at,
@@ -137,39 +137,39 @@ def unknown(limit: int, as_json: bool) -> None:
 
 @order.command("show")
 @click.argument("order_no")
-@click.option("--reveal", is_flag=True, help="The customer's name, and the account to pay to, in full.")
+@click.option("--reveal", is_flag=True, help="Show the customer's name and the payout account in full.")
 @json_option
 def one(order_no: str, reveal: bool, as_json: bool) -> None:
-    """Show the whole story of order ORDER_NO. That is its states, money, exceptions and callbacks."""
+    """Show order ORDER_NO. This includes its timeline, ledger entries, exceptions and callbacks."""
     found = timeline.find(order_no)
     show(everything(found) | (create.personal_data(found) if reveal else {}), as_json, _tell)
 
 
 def _say(order_no: str) -> None:
-    click.echo(f"order {order_no} is {timeline.find(order_no).status}")
+    click.echo(f"order {order_no}: {timeline.find(order_no).status}")
 
 
 @order.command("check")
 @click.argument("order_no")
 def check(order_no: str) -> None:
-    """Check the status of order ORDER_NO at its channel. The result is applied, whatever the order's status here."""
+    """Check the status of order ORDER_NO at its channel. The result is applied."""
     found = timeline.find(order_no)
     for report in due.ask_now(found):
         amount = f" {hundredths(report.amount)}" if report.state is State.PAID else ""
-        click.echo(f"the channel says: {report.state.value}{amount}")
+        click.echo(f"status at the channel: {report.state.value}{amount}")
     _tell_exceptions(found)
     _say(order_no)
 
 
 def _tell_exceptions(found: Order) -> None:
     for exception in resolution.open_exceptions(found):
-        click.echo(f"exception {exception.id}: {reason_of(exception).text()} ({exception.kind})")
+        click.echo(f"exception {exception.id} ({exception.kind}): {reason_of(exception).text()}")
 
 
 @order.command("approve")
 @click.argument("order_no")
 def approve(order_no: str) -> None:
-    """Approve the pending withdrawal ORDER_NO. The service then sends it to its channel."""
+    """Approve withdrawal ORDER_NO. The service then sends it to its channel."""
     found = timeline.find(order_no)
     second_operator.alone(found, "accept order", lambda: payouts.accept(found))
     _say(order_no)
@@ -177,11 +177,11 @@ def approve(order_no: str) -> None:
 
 @order.command("reject")
 @click.argument("order_no")
-@click.option("--reason", required=True, help="Stands in the order's history.")
+@click.option("--reason", required=True, help="Reason. It is recorded in the order's history.")
 def reject(order_no: str, reason: str) -> None:
-    """Reject the withdrawal ORDER_NO and return what it held.
+    """Reject withdrawal ORDER_NO. Its money returns to the merchant.
 
-    Where it was accepted, its channel is asked first and must not have it.
+    If it was approved, the service first checks that its channel does not have it.
     """
     payouts.reject(timeline.find(order_no), reason)
     _say(order_no)
@@ -189,36 +189,38 @@ def reject(order_no: str, reason: str) -> None:
 
 @order.command("paid")
 @click.argument("order_no")
-@click.option("--amount", type=YUAN, help="What came or went, in yuan, where it is not the order's amount.")
-@click.option("--reference", default="", help="The bank's or wallet's number for the payment.")
-@click.option("--shared-reference", "shared", is_flag=True, help="This transfer is for other orders, too.")
+@click.option("--amount", type=YUAN, help="Amount received or sent, in yuan. Default: the order's amount.")
+@click.option(
+    "--reference", default="", help="Transaction ID of the bank or wallet. It prevents recording a payment twice."
+)
+@click.option("--shared-reference", "shared", is_flag=True, help="Confirm that this transfer also pays other orders.")
 def paid(order_no: str, amount: int | None, reference: str, shared: bool) -> None:
-    """Say that the money of order ORDER_NO came, or was sent. For deposits and withdrawals on manual channels."""
+    """Record the manual payment or payout of order ORDER_NO."""
     found = timeline.find(order_no)
 
     def mark() -> bool:
         return payouts.mark_paid(found, amount=amount, reference=reference, shared=shared)
 
     if not second_operator.alone(found, "mark paid", mark, amount):
-        click.echo("this was on record already")
+        click.echo("already recorded")
     _tell_exceptions(found)
     _say(order_no)
 
 
 @order.command("not-received")
 @click.argument("order_no")
-@click.option("--reason", default="", help="In the order's history. By default: the payment was not received.")
+@click.option("--reason", default="", help="Reason for the order's history. Default: the payment was not received.")
 def not_received(order_no: str, reason: str) -> None:
-    """Cancel the claimed deposit ORDER_NO: no money came.
+    """Cancel claimed deposit ORDER_NO: no money was received.
 
-    A channel that can be asked is asked first.
+    If the channel supports it, the service checks the status there first.
     """
     claims.dismiss(timeline.find(order_no), reason)
     _say(order_no)
 
 
 def _one_action(found: Order, resolution: str, exception_id: int | None) -> available_actions.Action | None:
-    """The action that settles by this way, if there is exactly one."""
+    """Return the action with this resolution, if there is exactly one."""
     possible = [each for each in available_actions.possible(found) if each.resolution == resolution]
     named = [each for each in possible if each.exception and exception_id in (None, each.exception.id)]
     return named[0] if len(named) == 1 else None
@@ -226,28 +228,34 @@ def _one_action(found: Order, resolution: str, exception_id: int | None) -> avai
 
 @order.command("resolve")
 @click.argument("order_no")
-@click.option("--credit", is_flag=True, help="Credit what came in (deposit), or what a reversed withdrawal took.")
-@click.option("--refund", is_flag=True, help="Deposit: the money goes back to the payer, or went.")
-@click.option("--complete", is_flag=True, help="Deposit: complete the order. Withdrawal: the money is out as ordered.")
-@click.option("--cancel", is_flag=True, help="Withdrawal: the money is not out; return the hold. Deposit: nobody paid.")
-@click.option("--exception", "exception_id", type=ROW_ID, help="Which one, where several are open.")
-@click.option("--yes", is_flag=True, help="Complete a deposit without asking.")
+@click.option(
+    "--credit", is_flag=True, help="Deposit: credit the received amount. Withdrawal: credit the reversed amount."
+)
+@click.option("--refund", is_flag=True, help="Deposit: the money was or will be returned to the payer.")
+@click.option("--complete", is_flag=True, help="Deposit: complete the order. Withdrawal: the money was sent.")
+@click.option(
+    "--cancel",
+    is_flag=True,
+    help="Deposit: it was not paid. Withdrawal: the money was not sent; return it to the merchant.",
+)
+@click.option("--exception", "exception_id", type=ROW_ID, help="Number of the exception, if several are open.")
+@click.option("--yes", is_flag=True, help="Complete a deposit without confirmation.")
 def resolve(order_no: str, exception_id: int | None, yes: bool, **ways: bool) -> None:
-    """Settle an open exception of order ORDER_NO. Choose one of the four ways.
+    """Resolve an open exception of order ORDER_NO. Choose one resolution.
 
-    Completing a deposit shows the callback that the merchant receives, and asks.
+    Before a deposit is completed, the command shows the callback to the merchant and asks for confirmation.
     """
     chosen = [way for way, wanted in ways.items() if wanted]
     if len(chosen) != 1:
-        raise click.UsageError("say how, by one of --credit, --refund, --complete, --cancel")
+        raise click.UsageError("Choose one of --credit, --refund, --complete, --cancel.")
     found = timeline.find(order_no)
     action = _one_action(found, chosen[0], exception_id)
     if action and action.sends and not yes:
         received = action.exception.amount if action.exception else 0
-        click.echo(f"received {hundredths(received)}, of which {hundredths(action.available)} is credited")
-        click.echo(f"the merchant receives this callback:\n{action.sends}")
+        click.echo(f"received: {hundredths(received)}, to be credited: {hundredths(action.available)}")
+        click.echo(f"callback to the merchant:\n{action.sends}")
         click.confirm("Complete the order?", abort=True)
     amount = action.exception.amount if action and action.exception else None
     done = resolution.resolve(found, chosen[0], exception_id=exception_id, amount=amount)
-    click.echo(f"exception {done.id} ({done.kind}) is settled: {chosen[0]}")
+    click.echo(f"exception {done.id} ({done.kind}) resolved: {chosen[0]}")
     _say(order_no)

@@ -1,4 +1,4 @@
-"""How commands read amounts and show rows: as a table for people, as JSON for scripts."""
+"""Input and output of commands: amounts, tables for people, JSON for scripts, errors in one line."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ from services.security.masking import HIDDEN
 from services.security.vault import VaultLocked
 from settings import WrongSetting
 
-# How to find out whether a command counted whose commit was lost; only those that would count twice.
+# How to check whether a command whose commit was not confirmed took effect. Only commands that must not be repeated.
 CHECKS = {
-    "ledger adjust": "`orders ledger balances`, or repeat it within 10 minutes: it is refused if it counted",
-    "merchant rotate": "`orders merchant show KEY`: if `updatetime` is now, the secret is replaced, and rotating again "
-    "ends the one before it at once",
-    "merchant add": "`orders merchant list`; if it is there, `orders merchant rotate KEY` prints a secret",
+    "ledger adjust": "`orders ledger balances`. Or repeat it within 10 minutes: it is refused if it took effect",
+    "merchant rotate": "`orders merchant show KEY`. If `updatetime` is recent, the secret was replaced. Another "
+    "rotation ends the old secret at once",
+    "merchant add": "`orders merchant list`. If it is listed, `orders merchant rotate KEY` shows a new secret",
     "account add": "`orders account list KEY`",
     "channel add": "`orders channel list`",
 }
-CHECK_ANY = "look at what it was to change"
+CHECK_ANY = "show what the command changes"
 
-# Unix times by these names are shown to people in the machine's zone.
+# Unix times with these names are shown to people in the machine's time zone.
 TIMES = {"at", "createtime", "updatetime", "due_at", "expires_at", "left_alone_until"}
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")
@@ -49,13 +49,13 @@ class _WrongSchema(click.ClickException):
 
 
 def refusal(error: Exception) -> click.ClickException:
-    """What ends a command with one line."""
+    """Return the exception that ends a command with one line."""
     return _WrongSchema(str(error)) if isinstance(error, schema.WrongSchema) else click.ClickException(str(error))
 
 
 @contextmanager
 def ends_in_one_line() -> Iterator[None]:
-    """A setting, key, database or address that can't be used ends the process with one line and status 2."""
+    """End the process with one line and status 2 if a setting, key, database or address cannot be used."""
     try:
         yield
     except (WrongSetting, VaultLocked, schema.WrongSchema, NoDriver, OperatorError, OSError) as error:
@@ -73,7 +73,7 @@ def ends_in_one_line() -> Iterator[None]:
 
 
 class _Discreet(click.Command):
-    """Repeats no value that it refuses: it may be a password that was meant for another place."""
+    """A command that does not repeat a rejected value: it may be a password in the wrong place."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Raises UsageError."""
@@ -92,12 +92,12 @@ class _Discreet(click.Command):
 
 
 class Command(_Discreet):
-    """A command that ends with one line where something can't be done."""
+    """A command that ends with one line if it fails."""
 
     any_schema = False
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; what it can't do becomes a line and status 1, or 2 where it can't work on this database."""
+        """Run the command. A failure ends it with one line and status 1, or 2 if it cannot work on this database."""
         try:
             if not self.any_schema:
                 schema.check()
@@ -106,13 +106,13 @@ class Command(_Discreet):
             raise refusal(error) from None
         except CommitLost as error:
             check = CHECKS.get(f"{ctx.info_name} {ctx.invoked_subcommand}", CHECK_ANY)
-            text = f"the connection to Postgres was lost during the commit, so this may have been done or not ({error})"
-            raise click.ClickException(f"{text}. Check before you repeat it: {check}") from None
+            text = f"the connection to Postgres was lost during the commit: this took effect or not ({error})"
+            raise click.ClickException(f"{text}. Before you repeat the command, check: {check}") from None
         except DatabaseError as error:
             if fault := fault_of(error):
                 raise click.ClickException(f"{fault.text} ({error})") from None
             if isinstance(error, OperationalError):
-                raise click.ClickException(f"the database: {error}") from None
+                raise click.ClickException(f"database error: {error}") from None
             raise
 
 
@@ -123,18 +123,18 @@ class Commands(Command, LazyGroup):
 
 
 class AnySchema(Commands):
-    """Commands that work with any database, also one of an older version."""
+    """Commands that also work with the database of an older version."""
 
     any_schema = True
 
 
 class Typed(click.ParamType[Any]):
-    """A text that a field of the contract reads; becomes what the field loads."""
+    """A text that a schema field converts."""
 
     field: fields.Field[Any]
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Hundredths."""
+        """Return hundredths."""
         if isinstance(value, int):
             return value
         try:
@@ -144,7 +144,7 @@ class Typed(click.ParamType[Any]):
 
 
 class YuanType(Typed):
-    """An amount in yuan, such as 12.50; becomes integer fen. `zero` and `negative` say what else is an amount."""
+    """An amount in yuan, such as 12.50, converted to integer fen. `zero` and `negative` allow such amounts."""
 
     name = "yuan"
 
@@ -153,7 +153,7 @@ class YuanType(Typed):
 
 
 class PercentType(Typed):
-    """A rate in percent with at most two decimals, such as 0.60; becomes integer basis points."""
+    """A rate in percent with at most two decimals, such as 0.60, converted to integer basis points."""
 
     name = "percent"
 
@@ -162,7 +162,7 @@ class PercentType(Typed):
 
 
 def options(*each: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Several options as one decorator, shown in this order."""
+    """Return several options as one decorator, in this order."""
     return lambda command: reduce(lambda decorated, option: option(decorated), reversed(each), command)
 
 
@@ -171,17 +171,17 @@ ROW_ID = click.IntRange(1, LARGEST_ID)
 
 
 def given_of(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options that were given."""
+    """Return the options that were given."""
     return {name: value for name, value in options.items() if value is not None}
 
 
 def picked(row: Any, *names: str) -> dict[str, Any]:
-    """These attributes of a row, by their names."""
+    """Return these attributes of a row by name."""
     return {name: getattr(row, name) for name in names}
 
 
 def when(timestamp: int | None) -> str:
-    """A Unix time in the machine's zone."""
+    """Return a Unix time in the machine's time zone; empty for none."""
     return datetime.fromtimestamp(timestamp).astimezone().strftime("%Y-%m-%d %H:%M:%S") if timestamp else ""
 
 
@@ -190,15 +190,15 @@ def _width(text: str) -> int:
 
 
 def show(value: Any, as_json: bool, people: Callable[[Any], None]) -> None:
-    """Print a value as JSON, or by `people`."""
+    """Print a value as JSON, or with the function `people`."""
     if as_json:
         click.echo(json.dumps(value, ensure_ascii=False, indent=2))
     else:
         people(value)
 
 
-def table(rows: Sequence[dict[str, Any]], nothing: str = "nothing there") -> None:
-    """Rows under their names, in columns as wide as they need; numbers to the right."""
+def table(rows: Sequence[dict[str, Any]], nothing: str = "no results") -> None:
+    """Print rows in aligned columns; numbers are aligned to the right."""
     if not rows:
         click.echo(nothing)
         return
@@ -214,7 +214,7 @@ def table(rows: Sequence[dict[str, Any]], nothing: str = "nothing there") -> Non
 
 
 def facts(value: dict[str, Any]) -> None:
-    """One thing, a line a fact."""
+    """Print the facts of one thing, one on each line."""
     width = max(_width(name) for name in value)
     for name, fact in value.items():
         click.echo(f"{name.ljust(width)}  {_cell(name, fact)}".rstrip())
@@ -227,5 +227,5 @@ def _cell(name: str, value: Any) -> str:
         return when(value)
     if isinstance(value, bool):
         return "yes" if value else "no"
-    # What a merchant or its server sent must not move the cursor or colour the screen.
+    # Text from merchants must not move the cursor or color the screen.
     return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in str(value).strip())

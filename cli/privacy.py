@@ -1,4 +1,4 @@
-"""`orders privacy`: export or erase what is stored about one person."""
+"""`orders privacy`: export or erase the personal data of one person."""
 
 from __future__ import annotations
 
@@ -15,22 +15,24 @@ from services.console import privacy, timeline
 from services.errors import OperatorError
 from services.orders import attempts
 
-privacy_commands = Commands("privacy", help="Personal data of one person: export it, erase it.")
+privacy_commands = Commands("privacy", help="Personal data of one person: export, erase.")
 
 
 _of_a_person = options(
     click.argument("numbers", metavar="[ORDER_NOS]", nargs=-1),
-    click.option("--name", default="", type=SENSITIVE, help="Exact name, @FILE, or - for standard input."),
-    click.option("--card", default="", type=SENSITIVE, help="Exact card number, @FILE, or - for standard input."),
+    click.option("--name", default="", type=SENSITIVE, help="Exact name. @FILE or - reads a file or standard input."),
+    click.option(
+        "--card", default="", type=SENSITIVE, help="Exact card number. @FILE or - reads a file or standard input."
+    ),
 )
 
 
 @privacy_commands.command("export")
 @_of_a_person
 def export(numbers: tuple[str, ...], name: str, card: str) -> None:
-    """Print what is stored about one person as JSON.
+    """Print the data of one person as JSON.
 
-    That is about the orders ORDER_NOS, and about orders and accounts on file with this name or card number.
+    It includes the orders ORDER_NOS, and the orders and payout accounts with this name or card number.
     """
     found = map(_whole, privacy.find(numbers, name, card))
     between = "["
@@ -48,26 +50,26 @@ def _whole(order_no: str) -> dict[str, Any]:
 
 @privacy_commands.command("erase")
 @_of_a_person
-@click.option("--yes", is_flag=True, help="Erase. Without it, only show what would be erased.")
+@click.option("--yes", is_flag=True, help="Erase. Default: only show what would be erased.")
 def erase(numbers: tuple[str, ...], name: str, card: str, yes: bool) -> None:
-    """Erase names, certificates and cards of one person.
+    """Erase the names, certificates and cards of one person.
 
-    That is of the orders ORDER_NOS, and of orders and accounts on file with this name or card number. Orders that have
-    not ended are refused, and then nothing is erased. The account that a merchant's withdrawals go to now is kept.
+    It applies to the orders ORDER_NOS, and to the orders and payout accounts with this name or card number. If one of
+    the orders is still open, nothing is erased. A merchant's current payout account is kept.
     """
     found, on_file = privacy.find(numbers, name, card), privacy.accounts(name, card)
     if yes:
-        click.echo(f"personal data erased: {privacy.erase(found, on_file)} of {len(found)} orders")
+        click.echo(f"personal data erased in {privacy.erase(found, on_file)} of {len(found)} orders")
     for account in on_file:
-        key, state = account.merchant.key, "erased" if yes else "is erased"
+        key, state = account.merchant.key, "erased" if yes else "would be erased"
         if privacy.is_current(account):
-            state = "is kept: withdrawals go to it until `orders account add` puts another one on file"
-        click.echo(f"account {account.id} on file of {key}: {state}")
+            state = "kept, because withdrawals go to it. First add another one with `orders account add`"
+        click.echo(f"payout account {account.id} of {key}: {state}")
     if yes:
         return
     rows = privacy.survey(found)
     table(rows, nothing="no orders found")
     if any(row["refused"] for row in rows):
-        raise OperatorError("orders that have not ended cannot be erased")
+        raise OperatorError("the personal data of open orders cannot be erased")
     if rows or on_file:
-        click.echo("nothing was erased yet: repeat the command with --yes")
+        click.echo("nothing erased: repeat with --yes to erase this")

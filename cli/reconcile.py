@@ -1,4 +1,4 @@
-"""`orders reconcile`: a channel's statement against the orders."""
+"""`orders reconcile`: compare a channel's statement with the orders."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from services.statements.parse import Line
 from services.statements.reconcile import Comparison
 
 DAY = click.DateTime(["%Y-%m-%d"])
-DIFFERENT = 3  # the status that says so; 1 and 2 say that nothing was compared
+DIFFERENT = 3  # exit status; 1 and 2 mean that nothing was compared
 
 
 def _given(pairs: tuple[str, ...]) -> dict[str, list[str]]:
@@ -31,7 +31,7 @@ def _given(pairs: tuple[str, ...]) -> dict[str, list[str]]:
     for pair in pairs:
         name, equals, value = pair.partition("=")
         if not equals or not value:
-            raise click.UsageError(f"--column {pair}: say NAME=VALUE, such as number=商户单号")
+            raise click.UsageError(f"--column {pair}: write NAME=VALUE, such as number=商户单号")
         given.setdefault(name, []).append(value)
     return given
 
@@ -43,14 +43,14 @@ def _lines(layout: Layout, file: BinaryIO, given: dict[str, list[str]], with_fee
 
 
 def _days(lines: list[Line], since: datetime | None, until: datetime | None) -> tuple[date, date]:
-    """The first and the last of the statement's days, in China."""
+    """Return the first and last day of the statement, in China."""
     times = [time for line in lines if (time := line.created or line.time) is not None]
     if since is None and not times:
-        raise OperatorError("the statement has no times: say by --since, and --until, which days it is of")
+        raise OperatorError("the statement has no times: specify its days with --since and --until")
     first = since.date() if since else datetime.fromtimestamp(min(times), CHINA).date()
     last = until.date() if until else datetime.fromtimestamp(max(times), CHINA).date() if times else first
     if last < first:
-        raise OperatorError(f"the statement's days would end on {last}, before they begin on {first}")
+        raise OperatorError(f"the last day ({last}) is before the first ({first})")
     return first, last
 
 
@@ -63,9 +63,9 @@ def _tell(view: dict[str, Any]) -> None:
     facts(
         {
             "days": f"{view['since']} to {view['until']}",
-            "lines": f"{view['lines']}, of which {view['matched']} belong to orders",
-            **{name: f"{there[name]} there, {here[name]} here" for name in here},
-            "unknown": f"{there['unknown']} there",
+            "lines": f"{view['lines']}, {view['matched']} of them matched to orders",
+            **{name: f"{there[name]} in the statement, {here[name]} in the orders" for name in here},
+            "unknown": f"{there['unknown']} in the statement",
             "differences": len(view["differences"]),
         }
     )
@@ -102,19 +102,31 @@ def _view(channel_id: int, first: date, last: date, found: Comparison) -> dict[s
 @click.argument("channel_id", metavar="CHANNEL", type=ROW_ID)
 @click.argument("statement", metavar="STATEMENT", type=click.File("rb"))
 @click.option(
-    "--since", type=DAY, metavar="YYYY-MM-DD", help="First day of the statement, in China; else that of its first line."
+    "--since",
+    type=DAY,
+    metavar="YYYY-MM-DD",
+    help="First day of the statement, in China. Default: the day of its first line.",
 )
-@click.option("--until", type=DAY, metavar="YYYY-MM-DD", help="Last day of the statement; else that of its last line.")
 @click.option(
-    "--type", "kind", type=click.Choice(list(TYPES)), help="It has deposits (buy) or withdrawals (sell) only."
+    "--until", type=DAY, metavar="YYYY-MM-DD", help="Last day of the statement. Default: the day of its last line."
 )
-@click.option("--fee-rate", type=PERCENT, help="What the channel keeps of deposits by contract, in percent.")
+@click.option(
+    "--type",
+    "kind",
+    type=click.Choice(list(TYPES)),
+    help="The statement has only deposits (buy) or only withdrawals (sell).",
+)
+@click.option(
+    "--fee-rate",
+    type=PERCENT,
+    help="Rate that the channel charges on deposits by contract, in percent. It is compared with the fees.",
+)
 @click.option(
     "--column",
     "pairs",
     multiple=True,
     metavar="NAME=VALUE",
-    help="What a column is called in this file, such as number=商户单号, or a word in it, such as paid=成功.",
+    help="Name of a column in this file, such as number=商户单号, or a word in it, such as paid=成功.",
 )
 @json_option
 def reconcile(
@@ -129,8 +141,8 @@ def reconcile(
 ) -> None:
     """Compare a channel's statement with the orders.
 
-    CHANNEL is its id, STATEMENT the CSV file that you downloaded; - for standard input. Nothing is changed.
-    Status 0 where both agree, 3 where they don't.
+    CHANNEL is the channel's id. STATEMENT is the downloaded CSV file, or - for standard input. Nothing is changed.
+    Exits with status 0 if both agree, 3 if they differ.
     """
     channel = channel_setup.find_channel(channel_id)
     layout = registry.DRIVERS[channel.driver].statement

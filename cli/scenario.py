@@ -1,4 +1,4 @@
-"""`orders scenario`: run a scenario on a demo, here or in a merchant's CI, and fetch a recorded one."""
+"""`orders scenario`: run a scenario on a demo, also in a merchant's CI, or save a recorded one."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ START_SECONDS = 60
 STOP_SECONDS = 40
 
 
-scenario = AnySchema("scenario", help="Steps that are carried out on a demo, and what must come of them.")
+scenario = AnySchema("scenario", help="Scenarios: run steps on a demo and check the results.")
 
 
 @scenario.command("run")
 @click.argument(
     "files", metavar="FILES", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path)
 )
-@click.option("--url", help="Of a demo that runs; else one is started for the run, on an empty folder.")
-@click.option("--callback-url", help="Where the demo merchant's callbacks go meanwhile; the inbox where not given.")
+@click.option("--url", help="Address of a running demo. Default: start a new demo in a temporary folder.")
+@click.option("--callback-url", help="Address for the demo merchant's callbacks during the run. Default: the inbox.")
 def run(files: tuple[Path, ...], url: str | None, callback_url: str | None) -> None:
-    """Carry out each of FILES on a demo. Ends with status 1 at the first step that does not go as the file says."""
+    """Run each of FILES on a demo. Stops with status 1 at the first step whose result differs."""
     scenarios = [(file, _read(file)) for file in files]
     for file, found in scenarios:
         with nullcontext(url) if url else _own_demo() as address, _calling_back(Demo(address), callback_url) as demo:
@@ -65,14 +65,14 @@ def _carry_out(demo: Demo, steps: list[dict[str, Any]]) -> None:
         except Failed as failure:
             click.echo(f"{number:>4}  FAILED  {told(step)}")
             click.echo(f"      expected  {failure.expected}")
-            click.echo(f"      seen      {failure.seen}")
+            click.echo(f"      actual    {failure.seen}")
             raise click.exceptions.Exit(1) from None
         click.echo(f"{number:>4}  ok      {told(step)}")
 
 
 @contextmanager
 def _calling_back(demo: Demo, callback_url: str | None) -> Iterator[Demo]:
-    """The demo, with the merchant's callbacks going there for the while."""
+    """Yield the demo while the merchant's callbacks go to this address."""
     if not callback_url:
         yield demo
         return
@@ -94,13 +94,13 @@ def _free_port() -> int:
 
 @contextmanager
 def _own_demo() -> Iterator[str]:
-    """A fresh demo in a process and a folder of its own; its address."""
+    """Start a demo in a temporary folder, and yield its address."""
     with tempfile.TemporaryDirectory(prefix="scenario-") as folder:
         port, log = _free_port(), Path(folder) / "service.log"
         environ = {name: value for name, value in os.environ.items() if not name.startswith(settings.PREFIX)}
         own = {"DEMO": "1", "INSTANCE": f"{folder}/instance", "PORT": str(port)}
         environ |= {f"{settings.PREFIX}{name}": value for name, value in own.items()}
-        signal.signal(signal.SIGTERM, signal.default_int_handler)  # a CI that gives up ends this, and so the demo
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # a CI that stops this process also stops the demo
         with log.open("wb") as out:
             process = subprocess.Popen(
                 [sys.executable, "app.py"], cwd=settings.ROOT, env=environ, stdout=out, stderr=out
@@ -119,32 +119,36 @@ def _own_demo() -> Iterator[str]:
 
 
 def _wait_for(demo: Demo, process: subprocess.Popen[bytes], log: Path) -> None:
-    """Until it answers. Raises OperatorError."""
-    give_up = time.monotonic() + START_SECONDS
+    """Wait until the demo responds. Raises OperatorError."""
+    deadline = time.monotonic() + START_SECONDS
     while True:
         try:
             demo.done("GET", "/sandbox/clock")
             return
         except Failed:
-            if process.poll() is not None or time.monotonic() > give_up:
-                said = log.read_text("utf-8", "replace").strip().splitlines()
-                raise OperatorError(f"the demo did not start: {said[-1] if said else 'it said nothing'}") from None
+            if process.poll() is not None or time.monotonic() > deadline:
+                lines = log.read_text("utf-8", "replace").strip().splitlines()
+                raise OperatorError(f"the demo did not start: {lines[-1] if lines else 'its log is empty'}") from None
         time.sleep(0.1)
 
 
 @scenario.command("record")
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--url", help="Of the demo; by the settings where not given.")
+@click.option("--url", help="Address of the demo. Default: the address in the settings.")
 def record(file: Path, url: str | None) -> None:
-    """Write what was done in a demo into the new file FILE. It is a scenario, with what came of each order."""
+    """Save the recording of a demo as a scenario in the new file FILE."""
     if file.exists():
-        raise OperatorError(f"{file} is there already")
+        raise OperatorError(f"{file} already exists: specify a new file")
     demo = Demo(url or current().settings.public_url)
     try:
         recorded = demo.ask("GET", "/sandbox/scenario")
     except Failed as failure:
         raise OperatorError(str(failure)) from None
     if not recorded.get("steps"):
-        raise OperatorError("nothing was recorded yet" if "steps" in recorded else str(recorded.get("msg")))
+        raise OperatorError(
+            "nothing has been recorded yet: create an order through the API first"
+            if "steps" in recorded
+            else str(recorded.get("msg"))
+        )
     file.write_text(json.dumps(recorded, ensure_ascii=False, indent=2) + "\n", "utf-8")
-    click.echo(f"{file} has {len(recorded['steps'])} steps")
+    click.echo(f"{len(recorded['steps'])} steps saved in {file}")

@@ -1,4 +1,4 @@
-"""`orders merchant test-callback`: the one merchant command that sends something."""
+"""`orders merchant test-callback`, which imports the HTTP client and so is separate from the other commands."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 import click
 
 from cli.output import facts, json_option, picked, show
-from services.callbacks import test_callback as trial
+from services.callbacks import test_callback as sending
 from services.merchants import merchant_setup
 
 
@@ -15,8 +15,8 @@ from services.merchants import merchant_setup
 @click.argument("key")
 @json_option
 def test_callback(key: str, as_json: bool) -> None:
-    """Send merchant KEY a callback of type `test` now. It is signed as all are, and not stored."""
-    outcome = trial.callback(merchant_setup.find_merchant(key))
+    """Send a signed callback of type `test` to merchant KEY. Exits with status 1 if it is not delivered."""
+    outcome = sending.callback(merchant_setup.find_merchant(key))
     view = picked(outcome, "delivered", "status", "milliseconds", "answer", "problem")
     show({"id": outcome.webhook_id} | view, as_json, facts)
     sys.exit(0 if outcome.delivered else 1)

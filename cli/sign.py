@@ -24,7 +24,7 @@ def _secrets(merchant: str | None, secret_file: Any) -> Keys:
     if secret_file:
         secret = _decoded(secret_file, "the secret").strip()
         if not secret:
-            raise OperatorError("the file has no secret in it")
+            raise OperatorError("the secret file is empty")
         return Keys(api=(secret,))
     return signature_help.keys_of(merchant_setup.find_merchant(merchant)) if merchant else Keys()
 
@@ -84,14 +84,14 @@ def _tell(view: dict[str, Any]) -> None:
     click.echo("\nthe server's string to sign")
     table([line | {"text": visible(line["text"])} for line in view["lines"]])
     if view["left_out"]:
-        click.echo("\nleft out")
+        click.echo("\nexcluded")
         table(view["left_out"])
     if view["differences"]:
         click.echo("\ndifferences")
         table([_difference(each) for each in view["differences"]])
     if first := view["first_difference"]:
         place = f"line {first['line']}, column {first['column']}"
-        click.echo(f"\nfirst at {place}: the server has {name_of(first['ours'])}, theirs {name_of(first['theirs'])}")
+        click.echo(f"\nfirst difference, {place}: server {name_of(first['ours'])}, theirs {name_of(first['theirs'])}")
     signatures = {name: view[name] for name in ("signature", "their_signature") if view[name]}
     if signatures:
         click.echo()
@@ -112,12 +112,12 @@ def _difference(each: dict[str, Any]) -> dict[str, Any]:
 
 @click.command("sign", cls=Command)
 @click.argument("endpoint")
-@click.option("--body", type=FILE, help="File with the body as it was sent; - for standard input.")
-@click.option("--query", default="", help="Query string as it was sent, such as 'category=gateway_b'.")
-@click.option("--merchant", help="Check with this merchant's stored secrets; they are not shown.")
-@click.option("--secret-file", type=FILE, help="Check with the secret in this file, and show the right signature.")
-@click.option("--theirs", type=FILE, help="File with the text that the caller's code signs, to compare.")
-@click.option("--signature", help="The caller's signature; else that in the request.")
+@click.option("--body", type=FILE, help="File with the request body as sent, or - for standard input.")
+@click.option("--query", default="", help="Query string as sent, such as 'category=gateway_b'.")
+@click.option("--merchant", help="Check with this merchant's stored secrets. They are not shown.")
+@click.option("--secret-file", type=FILE, help="Check with the secret in this file, and show the correct signature.")
+@click.option("--theirs", type=FILE, help="File with the text that the client signs, to compare it with the server's.")
+@click.option("--signature", help="Signature to check. Default: the signature in the request.")
 @json_option
 def sign(
     endpoint: str,
@@ -131,14 +131,14 @@ def sign(
 ) -> None:
     """Explain the signature of a request to ENDPOINT.
 
-    ENDPOINT is a name such as createOrder, or the path of the address. Status 1 where the text or
-    the signature is wrong.
+    ENDPOINT is a name such as createOrder, or the path of its address. Exits with status 1 if the text or the
+    signature is wrong.
     """
     if merchant and secret_file:
-        raise click.UsageError("give --merchant or --secret-file, not both")
+        raise click.UsageError("Specify either --merchant or --secret-file.")
     name = endpoint.rsplit("/", 1)[-1]
     if name not in ENDPOINTS:
-        raise click.UsageError(f"ENDPOINT must be one of {', '.join(ENDPOINTS)}")
+        raise click.UsageError(f"ENDPOINT must be one of {', '.join(ENDPOINTS)}.")
     told = signature_help.explain(
         endpoint if endpoint.startswith("/") else f"{current().settings.api_prefix}/merchant/{name}",
         body.read() if body else b"",

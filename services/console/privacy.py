@@ -172,7 +172,7 @@ def find(numbers: tuple[str, ...], name: str, card: str) -> list[str]:
         OperatorError: there is no such order number, or nothing was asked for.
     """
     if not (numbers or name or card):
-        raise OperatorError("give order numbers, --name or --card")
+        raise OperatorError("specify order numbers, --name or --card")
     named = [timeline.find(number).order_no for number in numbers]
     return list(dict.fromkeys([*named, *_matching(name, card)]))
 

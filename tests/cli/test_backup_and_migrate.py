@@ -92,7 +92,7 @@ def test_a_copy_ends_however_often_others_write(demo, flask, app, tmp_path, inst
 def test_an_existing_file_is_never_overwritten(refuses, tmp_path):
     target = tmp_path / "precious"
     target.write_text("precious")
-    assert "is there already" in refuses("db", "backup", target)
+    assert "already exists" in refuses("db", "backup", target)
     assert target.read_text() == "precious"
 
 
@@ -106,7 +106,7 @@ def test_a_database_without_a_merchant_is_hardly_the_one_that_is_meant(any_datab
 
 def test_a_copy_that_cannot_be_written_leaves_nothing(refuses, tmp_path):
     assert "No such file" in refuses("db", "backup", tmp_path / "nowhere" / "copy.sqlite")
-    assert "is there already" in refuses("db", "backup", tmp_path)
+    assert "already exists" in refuses("db", "backup", tmp_path)
     assert os.listdir(tmp_path) == ["instance"]
 
 
@@ -227,7 +227,7 @@ def test_a_new_database_starts_from_the_models(any_database, migrations, tmp_pat
     migrations("9001_note", ADD_NOTE)
     app = create_app(settings_of(tmp_path / "new"))
     runner = app.test_cli_runner()
-    assert runner.invoke(args=["merchant", "list"]).output == "nothing there\n"
+    assert runner.invoke(args=["merchant", "list"]).output == "no results\n"
     assert "up to date" in runner.invoke(args=["db", "migrate"]).output
     database.close()
     assert _ask(tmp_path / "new" / "orders.sqlite", "SELECT name FROM schema_migration") == _names("9001_note")

@@ -42,7 +42,7 @@ def test_redelivering_sends_the_same_id_and_the_same_bytes(flask, flask_json, ap
     _complete(api)
     due.callbacks()
     webhook_id = flask_json("callback", "list")[0]["id"]
-    assert "1 due again" in flask("callback", "redeliver", webhook_id).output
+    assert "1 callbacks queued" in flask("callback", "redeliver", webhook_id).output
     due.callbacks()
     first, second = shop.got
     assert (first.body, first.headers["Webhook-Id"]) == (second.body, second.headers["Webhook-Id"])
@@ -74,7 +74,7 @@ def test_all_of_a_merchant_in_a_time_range_are_redelivered(flask, api, other, du
     shop.got.clear()
     said = flask("callback", "redeliver", "--merchant", "demo", "--since", since, "--until", until).output
     due.callbacks()
-    assert "1 due again" in said
+    assert "1 callbacks queued" in said
     assert [each.event["data"]["order_no"] for each in shop.got] == [inside]
 
 
@@ -103,9 +103,9 @@ def test_the_list_is_filtered(flask_json, api, other, filters, count):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ((), "name one callback, or --merchant"),
+        ((), "either WEBHOOK_ID or --merchant"),
         (("msg_x",), "no such callback"),
-        (("msg_x", "--merchant", "demo"), "name one callback, or --merchant"),
+        (("msg_x", "--merchant", "demo"), "either WEBHOOK_ID or --merchant"),
         (("--merchant", "nobody"), "no merchant nobody"),
         (("--merchant", "demo", "--since", "yesterday"), "--since"),
         (("--merchant", "demo", "--until", "2000-01-01"), "no such callback"),

@@ -37,7 +37,7 @@ def test_people_see_whose_chain_a_head_ends(flask, api):
 def test_an_adjustment_adds_or_takes(flask, balances, amount, fen):
     said = flask("ledger", "adjust", "demo", amount, "--reason", "test").output
     assert balances() == (1_000_000 + fen, 0)
-    assert f"{balances()[0] / 100:.2f} available" in said
+    assert f"available balance of demo: {balances()[0] / 100:.2f}" in said
 
 
 @pytest.mark.parametrize(("through", "account"), [((), "fees"), (("--channel", "3"), "clearing 3")])
@@ -78,7 +78,7 @@ def test_sound_books_verify(flask, flask_json, api):
     found = flask_json("ledger", "verify")
     assert len(found) >= 5
     assert not any(found.values())
-    assert "OFF" not in flask("ledger", "verify").stdout
+    assert "FAILED" not in flask("ledger", "verify").stdout
 
 
 DAMAGE = {
@@ -102,5 +102,5 @@ def test_damage_is_found_and_the_status_is_1(flask, flask_json, api, instance, d
         assert books.execute(DAMAGE[damage]).rowcount
     result = flask("ledger", "verify", fails=True)
     assert result.exit_code == 1
-    assert "OFF" in result.stdout
+    assert "FAILED" in result.stdout
     assert flask("ledger", "verify", "--json", fails=True).exit_code == 1

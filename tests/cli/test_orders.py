@@ -101,13 +101,13 @@ def test_an_accepted_withdrawal_that_was_not_handed_over_yet_can_be_rejected(fla
 def test_a_withdrawal_paid_by_hand_is_spent_once(flask, withdrawal, balances, api):
     flask("order", "accept", withdrawal)
     assert "completed" in flask("order", "paid", withdrawal, "--reference", "BANK-1").output
-    assert "on record already" in flask("order", "paid", withdrawal, "--reference", "BANK-1").output
+    assert "already recorded" in flask("order", "paid", withdrawal, "--reference", "BANK-1").output
     assert (api.status(withdrawal), balances()) == ("completed", (1_000_000 - 5_015, 0))
 
 
 def test_a_deposit_seen_by_hand_is_credited_once(flask, deposit, balances, api):
     assert "completed" in flask("order", "paid", deposit, "--reference", "BANK-1").output
-    assert "on record already" in flask("order", "paid", deposit, "--reference", "BANK-1").output
+    assert "already recorded" in flask("order", "paid", deposit, "--reference", "BANK-1").output
     assert (api.status(deposit), balances()) == ("completed", (1_000_000 + 10_000 - FEE, 0))
 
 

@@ -101,7 +101,7 @@ def test_an_order_that_has_not_ended_is_refused_and_nothing_is_erased(ended, api
 def test_a_command_without_a_person_or_with_an_unknown_order_says_so(refuses, tmp_path):
     assert "order numbers, --name or --card" in refuses("privacy", "export")
     assert "no order 1" in refuses("privacy", "erase", "1")
-    assert "can't be read" in refuses("privacy", "export", "--name", f"@{tmp_path}/none")
+    assert "cannot be read" in refuses("privacy", "export", "--name", f"@{tmp_path}/none")
 
 
 OLD, NEW = "6222020000000000777", "6222020000000000888"
@@ -123,11 +123,11 @@ def test_an_account_on_file_is_exported_without_any_order(on_file, exported):
 
 
 def test_an_account_that_was_replaced_is_erased_and_the_present_one_is_kept(on_file, exported, flask, flask_json):
-    assert "is erased" in flask("privacy", "erase", "--name", NAME).stdout
+    assert "would be erased" in flask("privacy", "erase", "--name", NAME).stdout
     assert len(exported("--name", NAME)) == 2
     told = flask("privacy", "erase", "--name", NAME, "--yes").stdout
-    assert f"account {on_file[0]} on file of other: erased" in told
-    assert f"account {on_file[1]} on file of other: is kept" in told
+    assert f"account {on_file[0]} of other: erased" in told
+    assert f"payout account {on_file[1]} of other: kept" in told
     assert [row["account"] for row in exported("--name", NAME)] == on_file[1:]
     listed = {row["id"]: row["card_number"] for row in flask_json("account", "list", "other")}
     assert listed == {on_file[0]: "", on_file[1]: "***************0888"}

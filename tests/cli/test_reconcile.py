@@ -124,7 +124,7 @@ def test_where_all_agrees_there_is_only_the_summary(api, run, compared, paid_out
         }
     result = run(content)
     assert result.exit_code == 0
-    assert "2, of which 2 belong to orders" in result.output
+    assert "2, 2 of them matched to orders" in result.output
     assert "kind" not in result.output
 
 
@@ -776,8 +776,8 @@ def test_a_line_that_cannot_be_read_ends_it_and_is_named(api, refused, damaged, 
         (b"order_no,amount\n\xff\xff,1\n", "neither UTF-8 nor GBK"),
         (b"PK\x03\x04....", "ZIP archive or an Excel workbook"),
         (b"\x1f\x8b....", "compressed"),
-        (b"order_no,amount\n1,2\n", "say by --since"),
-        (csv_of().encode(), "say by --since"),
+        (b"order_no,amount\n1,2\n", "with --since"),
+        (csv_of().encode(), "with --since"),
     ],
 )
 def test_a_file_that_cannot_be_read_or_dated_is_refused(refused, content, words):
@@ -790,7 +790,7 @@ def test_a_file_that_cannot_be_read_or_dated_is_refused(refused, content, words)
         (("--column", "colour=red"), 1, "no column colour: there are number, "),
         (("--column", "status=state"), 1, "has no column state"),
         (("--column", "number"), 2, "NAME=VALUE"),
-        (("--since", "2026-05-02"), 1, "would end on 2026-05-01, before they begin on 2026-05-02"),
+        (("--since", "2026-05-02"), 1, "the last day (2026-05-01) is before the first (2026-05-02)"),
         (("--fee-rate", "101"), 2, "a percentage from 0 to 100"),
     ],
 )

@@ -84,7 +84,7 @@ def test_the_first_step_that_does_not_hold_ends_the_run_and_says_what_was_seen(s
     lines = said.splitlines()[-3:]
     assert lines[0].startswith("   3  FAILED  expect: order deposit")
     assert lines[1] == '      expected  {"status": "cancelled"}'
-    assert lines[2] == '      seen      {"status": "completed"}'
+    assert lines[2] == '      actual    {"status": "completed"}'
     assert "   2  ok  " in said
 
 
@@ -170,7 +170,7 @@ def test_what_was_done_by_hand_is_recorded_and_runs_again(service, tmp_path):
         headers = {"Content-Type": "application/x-www-form-urlencoded"}
         return service.api.send("POST", f"/sandbox/{path}", body, headers).data
 
-    assert "nothing was recorded" in service.flask("scenario", "record", str(tmp_path / "0"), check=False).stderr
+    assert "nothing has been recorded" in service.flask("scenario", "record", str(tmp_path / "0"), check=False).stderr
     post("inbox/answers", answer="500", times=2)
     deposit = completed(service.api)
     post("clock", seconds=1_000)  # its callback takes both, not one of an order that comes later
@@ -197,6 +197,6 @@ def test_what_was_done_by_hand_is_recorded_and_runs_again(service, tmp_path):
         ("order3", "cancelled", []),
     ]
     run(service, path)
-    assert "is there already" in service.flask("scenario", "record", str(path), check=False).stderr
+    assert "already exists" in service.flask("scenario", "record", str(path), check=False).stderr
     post("scenario/new")
     assert service.api.send("GET", "/sandbox/scenario").json["steps"] == []

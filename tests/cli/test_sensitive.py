@@ -65,7 +65,7 @@ def test_an_account_comes_from_a_file_and_from_standard_input(flask, flask_json,
 
 def test_a_file_that_cannot_be_read_is_refused_without_its_name(flask):
     said = flask("merchant", "set", "demo", "--callback-url", "@n0where", fails=True).output
-    assert "can't be read" in said
+    assert "cannot be read" in said
     assert "n0where" not in said
 
 

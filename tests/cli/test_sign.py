@@ -105,7 +105,7 @@ def test_people_read_it_in_lines(flask, file):
     )
     assert re.search(r"different +6 +cny_amount=12.50 +6 +cny_amount=12.5 +a number", shown)
     assert "customer_name=␣张/三␣" in shown
-    assert "first at line 6, column 16: the server has '0'" in shown
+    assert "first difference, line 6, column 16: server '0'" in shown
     assert "The signature that came is not that of your text" in shown
 
 
@@ -139,10 +139,12 @@ def test_the_secret_of_the_demo_is_not_shown_either(explained):
 
 def test_what_can_not_be_done_ends_in_one_line(refuses, flask, file):
     assert "no merchant" in refuses("sign", ENDPOINT, "--merchant", "nobody")
-    assert "has no secret" in refuses("sign", ENDPOINT, "--secret-file", file(" \n"))
+    assert "secret file is empty" in refuses("sign", ENDPOINT, "--secret-file", file(" \n"))
     assert "not UTF-8" in refuses("sign", ENDPOINT, "--theirs", file("张".encode("gbk")))
     assert "must be one of" in refuses("sign", "createorder")
-    assert "not both" in refuses("sign", ENDPOINT, "--merchant", "demo", "--secret-file", file("x"))
+    assert "either --merchant or --secret-file" in refuses(
+        "sign", ENDPOINT, "--merchant", "demo", "--secret-file", file("x")
+    )
 
 
 def test_the_documentation_has_every_mistake_with_its_cure_and_its_name():

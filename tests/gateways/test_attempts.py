@@ -166,7 +166,7 @@ def test_an_unpaid_attempt_says_nothing_of_the_paid_one(placed, platform, payer,
     payer("mobile").opens(order_no)
     platform.pay(order_no)
     later(61)
-    assert "the channel says: paid 100.00\n" in flask("order", "ask", order_no).output
+    assert "status at the channel: paid 100.00\n" in flask("order", "ask", order_no).output
     assert (api.status(order_no), exceptions()) == ("completed", {})
     platform.orders[order_no]["status"] = "0"
     flask("order", "ask", order_no)

@@ -455,10 +455,10 @@ def test_an_operator_asks_about_a_cancelled_deposit_and_finds_what_was_paid(
     order_no = placed()
     later(450, times=2)
     later(90_000, times=6)
-    assert "the channel says: open" in flask("order", "ask", order_no).output
+    assert "status at the channel: open" in flask("order", "ask", order_no).output
     platform.pay(order_no)
     told = flask("order", "ask", order_no).output
-    assert "the channel says: paid 100.00" in told
+    assert "status at the channel: paid 100.00" in told
     assert "(late_payment)" in told
     flask("order", "settle", order_no, "--credit")
     assert (api.status(order_no), balances()) == ("cancelled", PAID)
@@ -518,7 +518,7 @@ def test_a_line_end_in_a_file_is_no_part_of_a_key(platform, add_channel, flask, 
 def test_the_field_whose_key_file_is_not_there_is_named(refuses, tmp_path):
     missing = tmp_path / "nowhere.pem"
     new = ("channel", "add", "--category", "gateway_b", "--driver", "epay", "--name", "New")
-    assert "the file for private_key can't be read: No such file" in refuses(
+    assert "the file for private_key cannot be read: No such file" in refuses(
         *new, "--config", f"private_key=@{missing}"
     )
 

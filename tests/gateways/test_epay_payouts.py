@@ -164,7 +164,7 @@ def test_an_operator_need_not_wait_for_the_next_question(placed, api, platform, 
     order_no = placed()
     later(100, times=9)
     platform.transfers_end = "1"
-    assert "the channel says: paid 100.00" in flask("order", "ask", order_no).output
+    assert "status at the channel: paid 100.00" in flask("order", "ask", order_no).output
     assert (api.status(order_no), balances()) == ("completed", SPENT)
 
 

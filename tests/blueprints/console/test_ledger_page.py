@@ -111,7 +111,7 @@ def test_the_heads_are_what_the_command_verifies_against(console, api, flask, tm
     file = tmp_path / "heads.json"
     file.write_text(answer.text)
     completed(api)
-    assert "ok   entries go back to the heads that were kept" in flask("ledger", "verify", "--against", file).stdout
+    assert "ok      entries go back to the heads that were kept" in flask("ledger", "verify", "--against", file).stdout
 
 
 def test_the_schedule_is_told(told, app):

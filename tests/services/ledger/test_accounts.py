@@ -98,7 +98,7 @@ def test_a_posting_that_does_not_sum_to_zero_is_never_written(app, balances):
 
 
 def test_sound_books_are_verified(orders, flask, flask_json):
-    assert "OFF" not in flask("ledger", "verify").output
+    assert "FAILED" not in flask("ledger", "verify").output
     assert set(map(tuple, flask_json("ledger", "verify").values())) == {()}
 
 
@@ -137,7 +137,7 @@ def test_the_proof_finds_each_kind_of_damage(orders, instance, flask, damage):
     used = {name: number for name, number in orders.items() if f":{name}" in statement}
     with unguarded(instance) as books:
         assert books.execute(statement, used).rowcount >= 1
-    assert "OFF" in flask("ledger", "verify", fails=True).output
+    assert "FAILED" in flask("ledger", "verify", fails=True).output
     found = flask("ledger", "verify", "--json", fails=True)
     assert found.exit_code == 1
     assert any(json.loads(found.stdout).values())

@@ -184,7 +184,7 @@ def test_one_changed_entry_is_one_line(stranger, found):
 def test_people_see_the_line_too(stranger, flask):
     stranger(DAMAGE["a memo"][0])
     lines = flask("ledger", "verify", fails=True).stdout.splitlines()
-    assert lines[lines.index(f"OFF  {CHAINED}") + 1].strip() == THIRD_CHANGED
+    assert lines[lines.index(f"FAILED  {CHAINED}") + 1].strip() == THIRD_CHANGED
 
 
 @pytest.mark.breaks_the_ledger
@@ -224,14 +224,14 @@ def test_books_that_went_on_still_go_back_to_the_heads_that_were_kept(kept, api,
     found = flask_json("ledger", "verify", "--against", kept)
     assert found[KEPT] == []
     assert KEPT not in flask_json("ledger", "verify")
-    assert f"ok   {KEPT}" in flask("ledger", "verify", "--against", kept).stdout
+    assert f"ok      {KEPT}" in flask("ledger", "verify", "--against", kept).stdout
 
 
 @pytest.mark.breaks_the_ledger
 def test_only_kept_heads_tell_of_books_that_were_rewritten_as_a_whole(kept, stranger, instance, flask, found):
     stranger("UPDATE posting SET memo = 'never you mind' WHERE memo = 'by hand'")
     _rewrite(instance)
-    assert "OFF" not in flask("ledger", "verify").stdout
+    assert "FAILED" not in flask("ledger", "verify").stdout
     assert found("--against", kept) == {
         KEPT: [
             "account available 1: entry 6 is not the one that it was",
@@ -247,8 +247,8 @@ def test_only_kept_heads_tell_that_the_newest_posting_is_gone(flask, stranger, i
     later.write_text(flask("ledger", "heads", "--json").stdout)
     stranger(f"DELETE FROM entry WHERE posting_id = {BY_HAND}", f"DELETE FROM posting WHERE id = {BY_HAND}")
     _rewrite(instance)
-    assert "OFF" not in flask("ledger", "verify").stdout
-    assert "OFF" not in flask("ledger", "verify", "--against", kept).stdout
+    assert "FAILED" not in flask("ledger", "verify").stdout
+    assert "FAILED" not in flask("ledger", "verify", "--against", kept).stdout
     assert found("--against", later)[KEPT] == [
         "account available 1: entry 7 is gone",
         "account fees 0: entry 4 is gone",

@@ -166,6 +166,6 @@ def test_a_payout_that_is_said_again_with_another_amount_is_a_conflict(api, flas
     flask("order", "accept", order_no)
     flask("order", "paid", order_no, "--reference", "BANK-1")
     paid = balances()
-    assert "on record already" in flask("order", "paid", order_no, "--reference", "BANK-1").output
+    assert "already recorded" in flask("order", "paid", order_no, "--reference", "BANK-1").output
     assert "payout_conflict" in flask("order", "paid", order_no, "--reference", "BANK-1", "--amount", "40").output
     assert balances() == paid

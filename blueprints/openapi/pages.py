@@ -26,7 +26,7 @@ POLICY = (
 MARKDOWN = guides.TYPES[".md"]
 # Sections of the guides that the reference includes: the page and the anchor of its English heading.
 INCLUDED = {
-    "rule": ("signing", "the-rule"),
+    "rule": ("signing", "string-to-sign"),
     "example": ("signing", "worked-example"),
     "callbacks": ("callbacks", "signature-verification"),
 }

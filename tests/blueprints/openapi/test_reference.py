@@ -102,6 +102,7 @@ def test_the_rule_its_example_and_the_key_of_callbacks_are_on_the_page(response,
         assert "43168fa615bf51853022d6c422a6d3e668eaa810f5939e2041e73843bb8a6f32" in text
         assert "<code>whsec_</code>" in text
         assert "api_key=demo\ncny_amount=100.00\n" in text
+        assert text.partition('<section id="signing"')[2].partition("</section>")[0].count("<li>") >= 8
 
 
 def test_the_examples_of_bodies_and_responses_are_complete(page, document):

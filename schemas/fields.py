@@ -1,4 +1,4 @@
-"""The contract's kinds of value, read from the text that was sent (docs/orders.md)."""
+"""Field types of the API, read from the literal text of the request (docs/orders.md)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?")
 
 
 class Text(fields.Field[Any]):
-    """A JSON string; a number or anything else is refused."""
+    """A JSON string; other types are refused."""
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
         if not isinstance(value, str) or isinstance(value, Literal):
@@ -73,7 +73,7 @@ class Yuan(fields.Field[Any]):
 
 
 class Sum(Yuan):
-    """An amount that an operator gives; `zero` and `negative` say what else is one."""
+    """An amount typed by an operator; `zero` and `negative` allow these values too."""
 
     def __init__(self, *, zero: bool = False, negative: bool = False, **kwargs: Any):
         super().__init__(**kwargs)
@@ -104,14 +104,14 @@ class Percent(fields.Field[Any]):
 
 
 class Request(Schema):
-    """Base of everything that comes in: unknown fields are refused, null and "" in optional ones are absent."""
+    """Base of all requests: unknown fields are refused; null and "" in optional fields count as absent."""
 
     class Meta:
         unknown = RAISE
 
     @pre_load
     def drop_empty(self, data: Any, **kwargs: Any) -> Any:
-        """Leave out what is null, and known fields that are empty: they count as not sent."""
+        """Remove null values, and empty values of known fields, which count as not sent."""
         if not isinstance(data, dict):
             return data
         return {

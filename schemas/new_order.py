@@ -54,7 +54,7 @@ _sell = {"gateway_a": GatewayASellOrder(), "gateway_b": SellOrder(), "gateway_c"
 
 
 def _peek(name: str, payload: dict[str, Any]) -> int | None:
-    """A field's value before the schema is known; None if it can't be read."""
+    """Read a field before the schema is known; None if it is invalid."""
     try:
         return _shared.fields[name].deserialize(payload[name])
     except (KeyError, ValidationError):
@@ -62,7 +62,7 @@ def _peek(name: str, payload: dict[str, Any]) -> int | None:
 
 
 def channel_id(payload: dict[str, Any]) -> int | None:
-    """The channel that the payload names, if it names one."""
+    """The id of the channel in the payload, or None."""
     return _peek("paychannel_id", payload)
 
 
@@ -71,7 +71,7 @@ def _schema(payload: dict[str, Any], channel: Channel | None) -> Schema:
     if order_type == BUY:
         return _buy
     if order_type is None or channel is None:
-        return _shared  # nothing to judge the other fields by
+        return _shared  # the other fields cannot be checked
     return _sell[channel.category]
 
 
@@ -107,7 +107,7 @@ def _errors(error: ValidationError, schema: Schema) -> dict[str, list[str]]:
 
 
 def _limits(wanted: dict[str, Any], channel: Channel, payout_methods: Collection[str]) -> dict[str, list[str]]:
-    """Errors of a well-formed request that the channel would refuse."""
+    """Messages about fields that the channel does not accept."""
     errors: dict[str, list[str]] = {}
     methods, text = channel.pay_methods, N_("This channel accepts: %(methods)s.")
     if wanted.get("order_type") == SELL:
@@ -126,11 +126,11 @@ def _limits(wanted: dict[str, Any], channel: Channel, payout_methods: Collection
 def load_new_order(
     payload: dict[str, Any], channel: Channel | None, payout_methods: Collection[str] = ()
 ) -> dict[str, Any]:
-    """The fields of a new order, held to the schema of its type and its channel's category.
+    """Validate the fields of a new order by the schema of its type and its channel's category.
 
     Args:
-        channel: None where the payload names none that can be read.
-        payout_methods: by which its driver can pay out.
+        channel: None if the payload has no valid channel id.
+        payout_methods: the payment methods by which its driver can pay out.
 
     Raises:
         ValidationError: every field that fails, by dotted path.

@@ -41,12 +41,12 @@ _refused = Part(lambda: Rate(current().settings.refused_per_minute, seconds=60))
 
 
 def _read(body_required: bool) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The JSON body and the query parameters.
+    """Read the JSON body and the query parameters.
 
     Raises:
         ApiError: MALFORMED_REQUEST or UNSUPPORTED_MEDIA_TYPE.
     """
-    raw = request.get_data(cache=current().settings.demo)  # in demo mode the explanation of a refusal reads it again
+    raw = request.get_data(cache=current().settings.demo)  # demo mode reads it again to explain a bad signature
     if raw and request.mimetype != "application/json":
         raise ApiError(Code.UNSUPPORTED_MEDIA_TYPE)
     try:
@@ -57,7 +57,7 @@ def _read(body_required: bool) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def _authenticate(endpoint: str, body: dict[str, Any], query: dict[str, Any], in_query: bool) -> tuple[Merchant, str]:
-    """The merchant whose signature this is, and the request's nonce, spent.
+    """Return the merchant and the nonce of a signed request. The nonce is spent.
 
     Raises:
         ApiError: UNKNOWN_API_KEY to INVALID_NONCE, ADDRESS_NOT_ALLOWED or TOO_MANY_REQUESTS.
@@ -84,7 +84,7 @@ def _authenticate(endpoint: str, body: dict[str, Any], query: dict[str, Any], in
 
 
 def _bad_signature(merchant: Merchant, text: str, sent: str) -> ApiError:
-    """Return the error; `EXPLAINS_SIGNATURES`, which the sandbox sets, adds what it should have been."""
+    """Return the error. In demo mode, `EXPLAINS_SIGNATURES` adds the expected string to sign."""
     explain = current_app.extensions.get(EXPLAINS_SIGNATURES)
     details = ["" if sent else _MISSING, explain(merchant, text) if explain else ""]
     return ApiError(Code.BAD_SIGNATURE, detail="; ".join(filter(None, details)))
@@ -106,7 +106,7 @@ def _why_not_fresh(sent: Any) -> str:
 
 
 def _check_address(known: Known) -> None:
-    """Refuse an address outside the merchant's allow list, if it has one. Raises ApiError ADDRESS_NOT_ALLOWED."""
+    """Check the caller's address against the merchant's allow list, if any. Raises ApiError ADDRESS_NOT_ALLOWED."""
     if known.networks and not is_within(request.remote_addr, known.networks):
         raise ApiError(Code.ADDRESS_NOT_ALLOWED)
 
@@ -115,13 +115,13 @@ def _idempotency_key() -> str:
     key: str | None = request.environ.get("HTTP_IDEMPOTENCY_KEY")
     if key is None:
         return ""
-    if not _IDEMPOTENCY_KEY.fullmatch(key):  # also an empty one: its sender believes that a retry is safe
+    if not _IDEMPOTENCY_KEY.fullmatch(key):  # empty ones too: their sender expects a safe retry
         raise ValidationError({"Idempotency-Key": [N_("Must be 1 to 255 printable ASCII characters, without spaces.")]})
     return key
 
 
 def authenticated(endpoint: str, in_query: bool) -> Call:
-    """The call behind the present request, its payload without the four auth fields.
+    """Authenticate the current request and return its call, whose payload has no auth fields.
 
     Args:
         in_query: the endpoint's own parameters are in the query string, not in the body.
@@ -149,7 +149,7 @@ def authenticated(endpoint: str, in_query: bool) -> Call:
 
 
 def _answered(handler: Callable[..., Any], call: Call) -> Any:
-    """The response of a handler that stores the nonce itself, unless it fails before that."""
+    """Run a handler that stores the nonce itself; store the nonce if the handler fails before that."""
     try:
         key = _idempotency_key()
         return handler(replace(call, idempotency_key=key) if key else call)
@@ -157,15 +157,15 @@ def _answered(handler: Callable[..., Any], call: Call) -> Any:
         replay.keep_nonce(call.merchant, call.nonce)
         raise
     except Exception:
-        with suppress(ApiError, DatabaseError):  # the caller is to hear of the error that came first
+        with suppress(ApiError, DatabaseError):  # report the first error
             replay.keep_nonce(call.merchant, call.nonce)
         raise
 
 
 def signed(schema: Schema | None = None, *, in_query: bool = False) -> Callable[..., Any]:
-    """Let only signed requests through to a handler.
+    """Decorate a handler so that it receives signed requests only.
 
-    With a schema the handler gets `(merchant, loaded fields)`; without one the whole `Call`, its Idempotency-Key too.
+    With a schema the handler receives `(merchant, loaded fields)`, otherwise the `Call` with its Idempotency-Key.
     """
 
     def decorate(handler: Callable[..., Any]) -> Callable[..., Any]:

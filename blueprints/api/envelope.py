@@ -1,4 +1,4 @@
-"""The envelope of all responses, and the one place that turns an exception into one."""
+"""The envelope of all responses, and the error handlers that turn exceptions into responses."""
 
 from __future__ import annotations
 
@@ -25,29 +25,29 @@ from services.platform import storage_health
 
 log = logging.getLogger(__name__)
 
-draining = Part(threading.Event)  # set once the process was asked to end
+draining = Part(threading.Event)  # set when the process begins to stop
 
-# The framework's own refusals, as documented codes.
+# Codes for the framework's own errors.
 HTTP_CODES = {
     404: Code.PATH_NOT_FOUND,
     405: Code.METHOD_NOT_ALLOWED,
     413: Code.BODY_TOO_LARGE,
     415: Code.UNSUPPORTED_MEDIA_TYPE,
 }
-TOLD_TO_THE_END = ("/metrics",)  # also while the process ends
+SERVED_WHILE_DRAINING = ("/metrics",)
 WITHOUT_REQUEST = (
     Code.MALFORMED_REQUEST,
     Code.BODY_TIMEOUT,
     Code.BODY_TOO_LARGE,
     Code.INTERNAL_ERROR,
     Code.SERVICE_UNAVAILABLE,
-)  # responses of the server itself
-MOST_LANGUAGES = 200  # characters of an Accept-Language that are read: parsing it costs more than sending it
+)  # responses that the server sends without the application
+MOST_LANGUAGES = 200  # maximum characters parsed of Accept-Language, since parsing a long one is slow
 LOCALES = {name: Locale(name) for name in ("en", "zh")}
 
 
 def language() -> Locale:
-    """The caller's preferred language among ours, otherwise the one in the settings."""
+    """The caller's preferred language among the available ones, otherwise the one in the settings."""
     return _best_language(request.environ.get("HTTP_ACCEPT_LANGUAGE", "")[:MOST_LANGUAGES], current().settings.language)
 
 
@@ -58,7 +58,7 @@ def _best_language(accept_language: str, own: str) -> Locale:
 
 @cache
 def _translated(language: Locale, text: str) -> str:
-    """One of the service's own few texts; looking it up each time makes a page of orders a twentieth slower."""
+    """Translate a success text, with a cache: the look-up costs 5 % of a page of orders."""
     return gettext(text)
 
 
@@ -72,12 +72,12 @@ def _envelope(code: int, msg: str, data: Any, status: int = 200, **more: Any) ->
 
 
 def ok(data: Any, msg: str = N_("success"), **more: Any) -> Response:
-    """A success; `more` is `time` in the two responses to createOrder."""
+    """Return a success response; `more` is `time` in the two responses of createOrder."""
     return _envelope(1, _translated(language(), msg), data, **more)
 
 
 def refuse(refusal: ApiError) -> Response:
-    """The response to a refusal, with its HTTP status and headers."""
+    """Return an error response, with its HTTP status and headers."""
     text = gettext(ERRORS[refusal.code])
     msg = f"{text}: {translated(refusal.detail)}" if refusal.detail else text
     response = _envelope(refusal.code, msg, refusal.data, refusal.code // 100)
@@ -89,7 +89,7 @@ def refuse(refusal: ApiError) -> Response:
 
 
 def translated(message: str) -> str:
-    """A message about a field, in the caller's language."""
+    """Translate a message about a field, or an error's detail, to the caller's language."""
     return gettext(message.text, **message.values) if isinstance(message, Message) else gettext(message)
 
 
@@ -116,7 +116,7 @@ def _unexpected(error: Exception) -> Response:
 
 
 def _refuse_while_draining() -> Response | None:
-    if draining().is_set() and request.path not in TOLD_TO_THE_END:
+    if draining().is_set() and request.path not in SERVED_WHILE_DRAINING:
         return refuse(ApiError(Code.SERVICE_UNAVAILABLE))
     return None
 
@@ -130,10 +130,10 @@ def _version(response: Response) -> Response:
 
 
 def prepared(app: Flask) -> Callable[[dict[str, Any], Any], list[bytes]]:
-    """The WSGI application for the server's own refusals, prepared here; the environ has the code."""
+    """Return the WSGI application for the server's own errors, whose code is in the environ; responses are prepared."""
 
     def made(code: int, name: str) -> tuple[str, list[tuple[str, str]], bytes]:
-        with app.test_request_context("/no-route"), force_locale(name):  # which no blueprint adds its headers to
+        with app.test_request_context("/no-route"), force_locale(name):  # so that no blueprint adds its headers
             response = app.process_response(refuse(ApiError(Code(code))))
             return response.status, list(response.headers), response.get_data()
 
@@ -151,7 +151,7 @@ def prepared(app: Flask) -> Callable[[dict[str, Any], Any], list[bytes]]:
 
 
 def init(app: Flask) -> None:
-    """Make every response of the app an envelope, errors included."""
+    """Register the error handlers and the common headers."""
     app.before_request(_refuse_while_draining)
     app.after_request(_version)
     app.register_error_handler(ApiError, refuse)

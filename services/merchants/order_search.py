@@ -1,7 +1,7 @@
-"""The merchants' list of orders, and what a search in it may cost.
+"""A merchant's list of orders, with limits for expensive searches.
 
-A search that the index can't help (`models/queries/search.py`) reads all orders of the merchant. It runs on any
-core, one at a time per merchant; one by fewer than three characters also has a rate of its own.
+A search that cannot use the index (`models/queries/search.py`) reads all orders of the merchant. It runs on any
+core, one at a time per merchant. Searches by fewer than three characters also have their own rate.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from services.platform.rate_limits import Rate
 
 _short = Part(lambda: Rate(current().settings.short_searches, seconds=1))
 _lock = threading.Lock()
-_reading: Part[set[int]] = Part(set)  # the ids of merchants one of whose searches reads all orders
+_reading: Part[set[int]] = Part(set)  # ids of merchants with a running search that reads all orders
 
 
 @contextmanager

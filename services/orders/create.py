@@ -1,4 +1,4 @@
-"""Create orders: committed with their nonce, history and hold before any channel is called."""
+"""Create orders. Each is committed with its nonce, history and hold before the channel is called."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from services.security.replay import Call
 
 @dataclass(frozen=True)
 class Placed:
-    """An order, and whether this request made it or a retry found it."""
+    """An order, and whether it was found by a retry."""
 
     order: Order
     replayed: bool = False
@@ -38,7 +38,7 @@ class Placed:
 
 @dataclass(frozen=True)
 class _New:
-    """An order to be inserted: its columns but for `seq` and times, and the code that a safe retry gets, if known.
+    """An order to insert: its columns except `seq` and times, and the code for a safe retry, if known.
 
     `config` is the encrypted config of its channel when the order was prepared.
     """
@@ -89,7 +89,7 @@ def _insert(placed: list[_New]) -> list[Order]:
     for new in placed:
         merchant = new.call.merchant.id
         seq, before = latest.get(merchant) or order_range.newest(merchant)
-        now = max(business_clock.now(), before)  # a clock that was set back changes no order of orders
+        now = max(business_clock.now(), before)  # keeps the order of creation if the clock was set back
         latest[merchant] = seq + 1, now
         rows.append({**new.columns, "seq": seq + 1, "createtime": now, "updatetime": now})
     ids = Order.add_all(rows)
@@ -103,7 +103,7 @@ def _insert(placed: list[_New]) -> list[Order]:
 
 
 def placed_before(call: Call) -> Placed | None:
-    """The order that an earlier request with the same Idempotency-Key made; looked up before anything is checked.
+    """Return the order of an earlier request with the same Idempotency-Key, before any other check.
 
     Raises:
         ApiError: as the first time, or INVALID_NONCE, IDEMPOTENCY_KEY_REUSED, REQUEST_IN_PROGRESS.
@@ -113,7 +113,7 @@ def placed_before(call: Call) -> Placed | None:
         return None
     if row.outcome not in (None, 1):
         raise ApiError(row.outcome, _cancelled(row.order) if row.order else None, replayed=True)
-    replay.record([(replace(call, idempotency_key=""), None, None)])  # the key is on record, this nonce is not
+    replay.record([(replace(call, idempotency_key=""), None, None)])  # the key is stored already, this nonce is not
     return Placed(row.order, replayed=True)
 
 

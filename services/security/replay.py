@@ -21,18 +21,18 @@ from services.platform import clock
 from services.security import signing
 
 WINDOW = 300  # seconds that a request's timestamp may differ from the server's clock
-GOOD_FOR = 2 * WINDOW + 60  # seconds after which no timestamp can bring a request back, however times were rounded
+GOOD_FOR = 2 * WINDOW + 60  # seconds after which no timestamp can make a nonce valid again, roundings included
 KEY_KEPT = 24 * 3600
-PURGE_STEP, PURGE_STEPS = 1_000, 20  # rows that a purge looks at in one transaction, and how many of those
+PURGE_STEP, PURGE_STEPS = 1_000, 20  # rows checked in one transaction, and transactions of one purge
 REUSED = N_("already used; send a new nonce with each request")
-RUNNING = 60  # seconds after which a first request that left no outcome is known to have died
+RUNNING = 60  # seconds after which a first request without an outcome counts as failed
 
 
 _spent = Statement(lambda v: Nonce.select(Nonce.createtime).where(Nonce.merchant == v.merchant, Nonce.nonce == v.nonce))
 
 
 class NonceMemory:
-    """The nonces of the last minutes, in two generations: remembered for one to two lifetimes.
+    """The nonces of the last minutes, in two generations, each kept for one to two lifetimes.
 
     Those of orders are in the database and need not be here, so orders use no memory. On Postgres all of them
     are there, for other hosts to see, and here only while their request runs.
@@ -45,7 +45,7 @@ class NonceMemory:
         self._turns_at = clock.steady() + GOOD_FOR
 
     def spend(self, merchant: int, nonce: str) -> bool:
-        """True the first time."""
+        """Remember a nonce; False if it was used before."""
         with self._lock:
             if clock.steady() >= self._turns_at:
                 self._before, self._now = self._now, set()
@@ -56,12 +56,12 @@ class NonceMemory:
             return True
 
     def holds(self, merchant: int, nonce: str) -> bool:
-        """Whether the nonce is remembered here."""
+        """Whether the nonce is in memory."""
         with self._lock:
             return (merchant, nonce) in self._now or (merchant, nonce) in self._before
 
     def release(self, nonces: list[tuple[int, str]]) -> None:
-        """Forget nonces that the database remembers now."""
+        """Forget nonces that are in the database now."""
         with self._lock:
             self._now.difference_update(nonces)
             self._before.difference_update(nonces)
@@ -72,7 +72,7 @@ memory = Part(NonceMemory)
 
 @dataclass(frozen=True)
 class Call:
-    """One authenticated request: whose it is, its nonce, and what makes it the same as another."""
+    """An authenticated request: its merchant, nonce, payload and Idempotency-Key."""
 
     merchant: Merchant
     nonce: str
@@ -86,7 +86,7 @@ class Call:
 
 
 def is_fresh(timestamp: int) -> bool:
-    """Whether it is within the window and, after the clock was set back, not from a time whose nonces were dropped."""
+    """Whether a timestamp is within the window and, after the clock was set back, its nonces are still known."""
     if abs(int(time.time()) - timestamp) > WINDOW:
         return False
     clock.seen().use()
@@ -94,22 +94,22 @@ def is_fresh(timestamp: int) -> bool:
 
 
 def spend_nonce(merchant: Merchant, nonce: str) -> None:
-    """Spend a nonce in memory, where all but those of orders are. Raises ApiError INVALID_NONCE."""
+    """Spend a nonce in memory. Raises ApiError INVALID_NONCE."""
     if not memory().spend(merchant.id, nonce):
         raise ApiError(Code.INVALID_NONCE, detail=REUSED)
 
 
 def refuse_order_nonce(merchant: Merchant, nonce: str) -> None:
-    """Refuse a nonce that an earlier order was created with. Raises ApiError INVALID_NONCE."""
+    """Refuse a nonce that an earlier order used. Raises ApiError INVALID_NONCE."""
     if memory().holds(merchant.id, nonce) and _spent.run(merchant=merchant.id, nonce=nonce).fetchone():
         raise ApiError(Code.INVALID_NONCE, detail=REUSED)
 
 
 def keep_nonce(merchant: Merchant, nonce: str) -> None:
-    """Spend the nonce of a request that made no order, for all hosts if there are several.
+    """Spend the nonce of a request that created no order, for all hosts if there are several.
 
     Raises:
-        ApiError: Code.INVALID_NONCE, an earlier order was created with it, or another host has seen it.
+        ApiError: Code.INVALID_NONCE, an earlier order or another host has used it.
     """
     if not database.is_shared:
         refuse_order_nonce(merchant, nonce)
@@ -123,8 +123,8 @@ def _owner(spent: tuple[int, str]) -> int:
 
 @grouped(_owner)
 def _keep(spent: list[tuple[int, str]]) -> list[bool]:
-    """Put nonces into the database; for each, whether it was not there."""
-    # If the machine fails now, they are lost like those in memory, so no caller waits for the disk.
+    """Store nonces in the database; return for each whether it is new."""
+    # No wait for the disk: a crash may lose these nonces, as it loses those in memory.
     database.execute_sql("SET LOCAL synchronous_commit = off")
     now = int(time.time())
     rows = [{"merchant": merchant, "nonce": nonce, "createtime": now} for merchant, nonce in sorted(spent)]
@@ -138,7 +138,7 @@ def earlier(call: Call) -> IdempotencyKey | None:
     """Return the record of an earlier request with this Idempotency-Key.
 
     Raises:
-        ApiError: Code.IDEMPOTENCY_KEY_REUSED, it had another payload; Code.REQUEST_IN_PROGRESS, it is still running.
+        ApiError: Code.IDEMPOTENCY_KEY_REUSED, its payload was different; Code.REQUEST_IN_PROGRESS.
     """
     if not call.idempotency_key:
         return None
@@ -152,7 +152,9 @@ def earlier(call: Call) -> IdempotencyKey | None:
     if row is not None:
         if row.payload_hash != call.payload_hash:
             raise ApiError(Code.IDEMPOTENCY_KEY_REUSED)
-        if row.outcome is None and abs(now - row.createtime) < RUNNING:  # else it died, or the clock was set back
+        if (
+            row.outcome is None and abs(now - row.createtime) < RUNNING
+        ):  # otherwise it failed, or the clock was set back
             raise ApiError(Code.REQUEST_IN_PROGRESS, retry_after=1)
     return row
 
@@ -162,10 +164,10 @@ def record(spent: list[tuple[Call, Order | None, int | None]]) -> None:
     """Store nonces and keys, in the transaction of their orders if there are any.
 
     Args:
-        spent: each call, its order (None if it was refused) and the code of its response, if known.
+        spent: each call, its order (None if refused) and the code of its response, if known.
 
     Raises:
-        ApiError: Code.INVALID_NONCE or Code.REQUEST_IN_PROGRESS, another request was quicker.
+        ApiError: Code.INVALID_NONCE or Code.REQUEST_IN_PROGRESS, a concurrent request was faster.
     """
     now = int(time.time())
     nonces = [(call.merchant.id, call.nonce) for call, _, _ in spent]
@@ -208,9 +210,9 @@ _reached = {Nonce: START, IdempotencyKey: START}
 
 
 def purge() -> None:
-    """Drop nonces that no timestamp can bring back, and keys past their day; nothing in the first minutes of a process.
+    """Delete expired nonces and keys; nothing in the first minutes of a process.
 
-    It goes through each table from where it stopped the last time, at most to the end.
+    It continues in each table where the last run stopped.
     """
     old = clock.seen().before(GOOD_FOR)
     if old is None:

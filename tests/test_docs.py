@@ -22,7 +22,6 @@ REFERENCE = ROOT / "docs" / "reference"
 CODE = re.compile(r"```.*?```", re.DOTALL)
 ZH = ROOT / "docs" / "zh"
 PLAIN = [page for page in PAGES if page.name != "CHANGELOG.md" and not page.is_relative_to(ZH)]
-LONG_YET = {"docs/sandbox.md"}
 IN_BOTH_LANGUAGES = (
     *("README", "quickstart", "integrating", "signing", "callbacks", "errors", "console"),
     *("drivers", "epay", "wechatpay", "alipay"),
@@ -116,8 +115,6 @@ def _sentences(text):
 @pytest.mark.parametrize("page", PLAIN, ids=lambda page: str(page.relative_to(ROOT)))
 def test_a_sentence_has_at_most_25_words(page):
     long = [sentence for sentence in _sentences(page.read_text("utf-8")) if len(sentence.split()) > 25]
-    if str(page.relative_to(ROOT)) in LONG_YET:
-        pytest.skip("not rewritten yet")
     assert long == []
 
 

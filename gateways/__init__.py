@@ -1,1 +1,1 @@
-"""Drivers, one file each, and their registry in `registry.py`: importing one driver does not import the others."""
+"""Drivers, one file each, and their registry in `registry.py`. Importing one driver does not import the others."""

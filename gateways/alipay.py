@@ -45,17 +45,17 @@ from gateways.config import (
     public_key,
     texts,
 )
-from gateways.signatures import holds, sign
+from gateways.signatures import is_signature, sign
 from gateways.statement import DEPOSIT, Layout
 from gateways.upstream import Upstream, printable, read_form, web_address
 
 GATEWAY = "https://openapi.alipay.com/gateway.do"
-APP = "alipays://platformapi/startapp?saId=10000007&qrcode="  # the app's own scanner, with what it is to have seen
+APP = "alipays://platformapi/startapp?saId=10000007&qrcode="  # opens the app as if its scanner had read the code
 DONE, FAILED = "10000", "40004"
 TRADES = {
     "WAIT_BUYER_PAY": State.OPEN,
     "TRADE_SUCCESS": State.PAID,
-    "TRADE_FINISHED": State.PAID,  # paid, and too long ago to be refunded
+    "TRADE_FINISHED": State.PAID,  # paid, too long ago for a refund
     "TRADE_CLOSED": State.FAILED,
 }
 TRANSFERS = {
@@ -65,16 +65,16 @@ TRANSFERS = {
     "DEALING": State.OPEN,
     "FAIL": State.FAILED,
     "CLOSED": State.FAILED,
-    "REFUND": State.FAILED,  # it was paid and came back
+    "REFUND": State.FAILED,  # paid and returned
 }
 TRANSFER = {"product_code": "TRANS_ACCOUNT_NO_PWD", "biz_scene": "DIRECT_TRANSFER"}
 USER_ID = re.compile(r"2088[0-9]{12}")
-# Answers to a new code that mean no; the others mean that Alipay is busy, or say nothing of this order.
+# Codes that refuse a new QR code; the others mean that Alipay is busy, or don't concern the order.
 REFUSALS = frozenset({"40001", "40002", "40003", "40004", "40006"})
-# Except for these: something failed there, or the order exists already.
+# Exceptions: an internal failure, or the order exists already.
 NO_REFUSALS = re.compile(r"(isp|aop)\..*|.*SYSTEM_ERROR|ACQ\.(TRADE_HAS_SUCCESS|TRADE_HAS_CLOSE|CONTEXT_INCONSISTENT)")
 NO_TRADE, NO_TRANSFER = "ACQ.TRADE_NOT_EXIST", "ORDER_NOT_EXIST"
-# A trade that no longer waits for its payer can't be closed: the next question says whether it was paid.
+# A trade in these states can't be closed; the next status check reports whether it was paid.
 NOT_WAITING = frozenset(
     f"ACQ.{name}"
     for name in (
@@ -86,7 +86,7 @@ NOT_WAITING = frozenset(
         "TRADE_HAS_CLOSE",
     )
 )
-# What no second try and no operator could change: this payee does not get this sum.
+# Permanent refusals: this payee can't receive this amount, and neither a retry nor an operator can change that.
 UNPAYABLE = frozenset(
     {
         "PAYEE_NOT_EXIST",
@@ -110,14 +110,14 @@ _decoder = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=str)
 
 
 class Certificate(Certificates):
-    """A certificate; files from the console may hold those of its issuers, too, after it."""
+    """A certificate; files from the console may also contain its issuers' certificates after it."""
 
     def _pem(self, text: str) -> str:
         return super()._pem("".join(_CERTIFICATE.findall(text)[:1]))
 
 
 class RootCertificates(Certificates):
-    """Alipay's file of roots; only those signed with RSA count, and some of the others can't even be parsed."""
+    """Alipay's root certificates. Only those signed with RSA count; some of the others can't be parsed."""
 
     refusal = N_("Is no file of Alipay's root certificates.")
 
@@ -139,7 +139,7 @@ def _readable(block: str) -> list[x509.Certificate]:
 class AlipayConfig(UpstreamConfig):
     """An application of Alipay's open platform, with Alipay's public key or with three certificates.
 
-    `seller_id`: the merchant's PID, whose notices are believed.
+    `seller_id`: the merchant's PID; notices for other sellers are rejected.
     """
 
     app_id = fields.String(
@@ -213,7 +213,7 @@ def _misfit(key: RSAPublicKey | None, ours: RSAPublicKey, is_ours: bool) -> str:
 
 
 def _certified(pem: str) -> RSAPublicKey | None:
-    """The RSA key in a certificate, if it holds one."""
+    """Return the RSA key of a certificate, or None if it has none."""
     try:
         key = certificates(pem)[0].public_key()
     except (ValueError, UnsupportedAlgorithm):
@@ -222,27 +222,27 @@ def _certified(pem: str) -> RSAPublicKey | None:
 
 
 def _verifying_key(config: Mapping[str, Any]) -> RSAPublicKey | None:
-    """The key that Alipay's signatures are verified by."""
+    """Return the key that verifies Alipay's signatures."""
     pem = config["alipay_public_key"]
     return public_key(pem) if pem else _certified(config["alipay_certificate"])
 
 
 def serial_numbers(pem: str) -> str:
-    """Alipay's ids of certificates: MD5 over the issuer and the number of each, joined by underscores."""
+    """Return Alipay's ids of certificates: the MD5 of each one's issuer and number, joined by underscores."""
     named = [f"{each.issuer.rfc4514_string()}{each.serial_number}" for each in certificates(pem)]
     return "_".join(hashlib.md5(name.encode(), usedforsecurity=False).hexdigest() for name in named)
 
 
 def joined(fields: Mapping[str, str]) -> str:
-    """The text to sign of a form: all fields by name, also empty ones, with values that are not URL-encoded."""
+    """Return the text to sign of a form: all fields sorted by name, including empty ones, not URL-encoded."""
     return "&".join(f"{name}={fields[name]}" for name in sorted(fields))
 
 
 def members(text: str) -> dict[str, tuple[Any, str]]:
-    """A JSON object's members: each value, and its text exactly as it stands there, which is what is signed.
+    """Return a JSON object's members: each value, and its exact text, which is what is signed.
 
     Raises:
-        ValueError: it is none.
+      ValueError: it is not a JSON object.
     """
     found: dict[str, tuple[Any, str]] = {}
     mark, at = _mark(text, 0, "{")
@@ -267,25 +267,25 @@ def _china(moment: datetime) -> str:
 
 
 def _why(answer: Mapping[str, Any]) -> str:
-    """The text and the codes of an error."""
+    """Return the text and the codes of an error."""
     codes = " ".join(str(answer[name]) for name in ("code", "sub_code") if answer.get(name))
     message = str(answer.get("sub_msg") or answer.get("msg") or "")
-    # A signature that does not hold is answered by what it was made of, and a payee stands in that.
+    # The response to an invalid signature repeats the signed text, which includes the payee.
     return f"{printable(message.partition('biz_content')[0])} ({printable(codes)})"
 
 
 def _failure(answer: Mapping[str, Any]) -> str:
-    """The reason for which Alipay refused the request, if it certainly did."""
+    """Return the code with which Alipay definitely refused the request; otherwise ""."""
     return str(answer.get("sub_code")) if answer["code"] == FAILED else ""
 
 
 def _trade(fields: Mapping[str, Any]) -> Report:
-    """Read the report on a deposit in a response or notice. Raises ValueError if it makes no sense."""
+    """Read the report on a deposit in a response or notice. Raises ValueError if it is invalid."""
     state, reference = TRADES.get(str(fields.get("trade_status"))), fields.get("trade_no")
     if state is None or not isinstance(reference, str) or not reference:
         raise ValueError(f"a trade of status {printable(fields.get('trade_status'))}")
     amount = money.fen(str(fields.get("total_amount")))
-    returned = money.fen(str(fields.get("refund_fee") or "0"))  # in notices, once some of it was refunded
+    returned = money.fen(str(fields.get("refund_fee") or "0"))  # in notices after a refund
     if state is State.PAID and 0 < returned < amount:
         return Report(state, amount - returned, printable(reference), returned=returned)
     closed = "closed at Alipay: it was not paid in time, or all of it was refunded"
@@ -293,7 +293,7 @@ def _trade(fields: Mapping[str, Any]) -> Report:
 
 
 class AlipayDriver(Driver):
-    """One application. Requests and answers are signed; errors may come unsigned, and then prove nothing."""
+    """One application. Requests and responses are signed; errors may be unsigned, and then prove nothing."""
 
     name = "alipay"
     title = N_("Alipay (OpenAPI)")
@@ -311,7 +311,7 @@ class AlipayDriver(Driver):
         paid=frozenset({"交易"}),
         failed=frozenset(),
         refunded=frozenset({"退款"}),
-        types=(DEPOSIT,),  # payouts stand in another statement
+        types=(DEPOSIT,),  # payouts are in another statement
     )
 
     def __init__(self, config: Mapping[str, Any]):
@@ -331,16 +331,16 @@ class AlipayDriver(Driver):
 
     @property
     def payout_methods(self) -> tuple[str, ...]:  # type: ignore[override]
-        """Alipay pays out for applications with certificates only."""
+        """The payout methods: Alipay pays out only for applications with certificates."""
         return self.methods if self._serials else ()
 
     def _genuine(self, text: str, signature: object) -> bool:
-        return self._alipay_key is not None and holds(self._alipay_key, text.encode(), signature)
+        return self._alipay_key is not None and is_signature(self._alipay_key, text.encode(), signature)
 
-    def _ask(
+    def _call(
         self, method: str, content: Mapping[str, Any], notify_url: str = "", unsigned_errors: bool = False
     ) -> dict[str, Any]:
-        """Alipay's answer, whose signature holds; or an error without one, where `unsigned_errors` are believed."""
+        """Return Alipay's response after verifying its signature; with `unsigned_errors` also an unsigned error."""
         common = {
             "app_id": self.config["app_id"],
             "method": method,
@@ -352,7 +352,7 @@ class AlipayDriver(Driver):
             **({"notify_url": notify_url} if notify_url else {}),
             **self._serials,
         }
-        # ASCII with escapes: no charset can be misread. It goes in the body, for addresses end up in logs.
+        # Escaped ASCII, which no charset can change. It is sent in the body, because addresses are written to logs.
         form = {"biz_content": json.dumps(content, separators=(",", ":"))}
         query = common | {"sign": sign(self._private_key, joined(common | form).encode())}
         reply = self._upstream.call("POST", self._path, query=query, form=form)
@@ -378,7 +378,7 @@ class AlipayDriver(Driver):
 
     @staticmethod
     def _done(answer: Mapping[str, Any], name: str, our_number: str) -> Mapping[str, Any]:
-        """A successful answer about the order with our number. Raises ChannelUnknown."""
+        """Return a successful response about the order with our number. Raises ChannelUnknown."""
         if answer["code"] != DONE:
             raise ChannelUnknown(_why(answer))
         if answer.get(name) != our_number:
@@ -392,30 +392,30 @@ class AlipayDriver(Driver):
             "subject": payment.subject,
             "time_expire": _china(datetime.fromtimestamp(payment.expires_at, CHINA)),
         }
-        # A false refusal loses nothing here: no payer has seen a code yet.
-        answer = self._ask("alipay.trade.precreate", content, payment.notify_url, unsigned_errors=True)
+        # A forged refusal is harmless here: no payer has seen a code yet.
+        answer = self._call("alipay.trade.precreate", content, payment.notify_url, unsigned_errors=True)
         if answer["code"] in REFUSALS and not NO_REFUSALS.fullmatch(str(answer.get("sub_code"))):
             raise ChannelRefused(_why(answer))
         code = web_address(str(self._done(answer, "out_trade_no", payment.order_no).get("qr_code")))
         return Opened(qr=code, scheme=APP + quote(code, safe=""))
 
     def query(self, payment: Payment) -> Report:
-        answer = self._ask("alipay.trade.query", {"out_trade_no": payment.order_no})
+        answer = self._call("alipay.trade.query", {"out_trade_no": payment.order_no})
         if _failure(answer) == NO_TRADE:
-            return Report(State.ABSENT)  # a trade begins when the payer scans the code
+            return Report(State.ABSENT)  # a trade is created when the payer scans the code
         try:
             return _trade(self._done(answer, "out_trade_no", payment.order_no))
         except ValueError as error:
             raise ChannelUnknown(printable(error)) from None
 
     def check(self, payments: Sequence[Payment]) -> list[Finding]:
-        """Keys and clock."""
+        """Check the keys and the clock."""
         return [*super().check(payments), self._upstream.clock()]
 
     def close(self, payment: Payment) -> bool:
-        answer = self._ask("alipay.trade.close", {"out_trade_no": payment.order_no})
+        answer = self._call("alipay.trade.close", {"out_trade_no": payment.order_no})
         if _failure(answer) == NO_TRADE:
-            return False  # the code was not scanned; it can't be closed, but ends at its time_expire
+            return False  # the code was not scanned; it can't be closed, but expires at its time_expire
         if _failure(answer) in NOT_WAITING:
             raise ChannelRefused(_why(answer))
         self._done(answer, "out_trade_no", payment.order_no)
@@ -447,13 +447,13 @@ class AlipayDriver(Driver):
                 "name": str(payout.account.get("real_name", "")),
             },
         }
-        answer = self._ask("alipay.fund.trans.uni.transfer", content)
+        answer = self._call("alipay.fund.trans.uni.transfer", content)
         if _failure(answer) in UNPAYABLE:
             raise ChannelRefused(_why(answer))
         return self._transfer(answer, payout)
 
     def query_payout(self, payout: Payout) -> Report:
-        answer = self._ask("alipay.fund.trans.common.query", {**TRANSFER, "out_biz_no": payout.order_no})
+        answer = self._call("alipay.fund.trans.common.query", {**TRANSFER, "out_biz_no": payout.order_no})
         if _failure(answer) == NO_TRANSFER:
             return Report(State.ABSENT)
         return self._transfer(answer, payout)
@@ -463,7 +463,7 @@ class AlipayDriver(Driver):
         state = TRANSFERS.get(str(done.get("status")))
         if state is None:
             raise ChannelUnknown(f"the channel gives status {printable(done.get('status'))}")
-        try:  # named by the answer to a question about money that is out, and by no other
+        try:  # only in responses to a status check of a sent payout
             amount = money.fen(str(done["trans_amount"])) if done.get("trans_amount") else payout.amount
         except ValueError as error:
             raise ChannelUnknown(printable(error)) from None

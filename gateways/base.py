@@ -1,7 +1,7 @@
-"""The interface of a driver: its calls, and the small values that they take and return.
+"""The interface of a driver: its calls, and the values that they take and return.
 
-A driver speaks one upstream's protocol. It never sees a row and never decides a status: it says
-what the channel reported, and the services decide what to do.
+A driver speaks one upstream's protocol. It never sees a row and never decides a status: it returns what the channel
+reported, and the services decide the effect.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from gateways.statement import Layout
 
 N_ = str  # marks a text for translation
 METHODS = ("wxpay", "alipay", "bank")
-CHINA = timezone(timedelta(hours=8))  # in which upstreams give dates
+CHINA = timezone(timedelta(hours=8))  # the time zone of dates in upstreams' messages
 
 
 class ChannelError(Exception):
-    """Something went wrong with a channel; the text says what and holds no secret."""
+    """A channel call failed; the text gives the reason and contains no secret."""
 
 
 class ChannelRefused(ChannelError):
-    """The channel said no, explicitly: nothing will come of this call."""
+    """The channel refused explicitly: the call has no effect."""
 
 
 class ChannelUnknown(ChannelError):
-    """No usable response (a timeout, garbage): it may have happened or not, and its status is checked again.
+    """No usable response (a timeout, garbage): the call may have succeeded, so its status is checked again.
 
-    `has_it`: what was answered shows that the channel has the payout, and not how it is.
+    `has_it`: the response shows that the channel has the payout, but not its status.
     """
 
     def __init__(self, text: str = "", has_it: bool = False):
@@ -41,27 +41,26 @@ class ChannelUnknown(ChannelError):
 
 
 class BadNotice(ChannelError):
-    """A notice that is not what the channel would have sent: it changes nothing."""
+    """A notice that the channel can't have sent: it has no effect."""
 
 
 class State(Enum):
     """A channel's report on one order."""
 
-    OPEN = "open"  # a deposit is not paid yet; a payout is under way
+    OPEN = "open"  # a deposit is not paid yet; a payout is in progress
     PAID = "paid"  # the money was sent
-    FAILED = "failed"  # it was not, and never will be
+    FAILED = "failed"  # it was not sent, and never will be
     ABSENT = "absent"  # the channel does not know the order
-    RETURNED = "returned"  # it was paid, and some or all of it went back: the channel does not say how much
-    ENDED = "ended"  # a deposit expired unpaid, or was paid and went back: the channel does not say which
+    RETURNED = "returned"  # it was paid, and some or all of it was refunded: the channel does not report how much
+    ENDED = "ended"  # a deposit expired unpaid, or was paid and refunded: the channel does not report which
 
 
 @dataclass(frozen=True)
 class Report:
-    """The channel's word on one order.
+    """The channel's report on one order.
 
-    `amount` is what the channel has of it now, in fen, and `returned` what it sent back, as far as it says; `reference`
-    is the channel's own number for the payment; `proven` is False for a mere claim (a payer's click, a
-    notice without a signature).
+    `amount` is the channel's present amount in fen, and `returned` what it sent back, if reported; `reference` is the
+    channel's own number for the payment; `proven` is False for a mere claim (a payer's click, an unsigned notice).
     """
 
     state: State
@@ -73,13 +72,13 @@ class Report:
 
     @property
     def is_unsized(self) -> bool:
-        """Whether the amount at the channel is unknown."""
+        """True if the amount at the channel is unknown."""
         return self.state in (State.RETURNED, State.ENDED) or (self.state is State.PAID and not self.amount)
 
 
 @dataclass(frozen=True)
 class Notice:
-    """A verified notice: which order it is about, and what it says."""
+    """A verified notice: the order's number and the report on it."""
 
     order_no: str
     report: Report
@@ -87,7 +86,7 @@ class Notice:
 
 @dataclass(frozen=True)
 class Incoming:
-    """A notice as it came in, untouched: `query` is the text after the question mark as it was sent."""
+    """A notice as received: `query` is the unparsed text after the question mark."""
 
     method: str
     query: bytes
@@ -105,10 +104,10 @@ class Payer:
 
 @dataclass(frozen=True)
 class Payment:
-    """A deposit, as a driver needs to know it. `amount` in fen, `expires_at` in Unix seconds.
+    """A deposit, as drivers need it. `amount` in fen, `expires_at` in Unix seconds.
 
-    `order_no` is the number that the channel knows it by: the order's, or that of a later attempt to pay it.
-    `payer` is known where the channel opens a payment once the page is viewed.
+    `order_no` is the number that the channel knows: the order's, or that of a later payment attempt.
+    `payer` is set if the channel opens a payment when the page is viewed.
     """
 
     order_no: str
@@ -123,9 +122,9 @@ class Payment:
 
 @dataclass(frozen=True)
 class Payout:
-    """A withdrawal, as a driver needs to know it. `amount` in fen; `account` is the receiving account.
+    """A withdrawal, as drivers need it. `amount` in fen; `account` is the payout account.
 
-    `number` is another name for the same payout, of 19 digits that begin with date and time: some upstreams want that.
+    `number` is a second name of the same payout, of 19 digits that begin with date and time, which some upstreams need.
     """
 
     order_no: str
@@ -137,9 +136,9 @@ class Payout:
 
 @dataclass(frozen=True)
 class Opened:
-    """What the payment page shows: a text for a QR code, an address, an app's link, lines to read.
+    """The content of the payment page: a text for a QR code, an address, an app's link, lines to read.
 
-    Where `fields` are given, the browser sends them to `redirect` as a form.
+    With `fields`, the browser sends them to `redirect` as a form.
     """
 
     qr: str = ""
@@ -153,7 +152,7 @@ class Opened:
 class Finding:
     """One result of a channel check: about the keys, a payment method or the clock.
 
-    `good` is None if unknown, or neither good nor bad. `text` is in English for translation.
+    `good` is None if unknown or neutral. `text` is in English for translation.
     """
 
     about: str
@@ -164,7 +163,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Acknowledgement:
-    """The answer that the upstream's protocol wants to a notice."""
+    """The response to a notice that the upstream's protocol requires."""
 
     body: str
     status: int = 200
@@ -172,55 +171,55 @@ class Acknowledgement:
 
 
 class Driver:
-    """Base of every driver; what it does not override, the channel can't do. Several threads use one at once."""
+    """Base class of drivers; the channel can't do what it does not override. Threads share an instance."""
 
     name: ClassVar[str]
-    # The name and a sentence on its use, for the choice of a driver; in English for translation.
+    # The name and a sentence on its use, for the choice of a provider; in English for translation.
     title: ClassVar[str] = ""
     about: ClassVar[str] = ""
     config_schema: ClassVar[type[Schema]] = Schema
-    # The payment methods that the upstream knows, and those of them that it pays out by.
+    # The payment methods that the upstream knows, and those that it pays out by.
     methods: ClassVar[tuple[str, ...]] = METHODS
     payout_methods: tuple[str, ...] = ()
-    # Seconds after a payout was handed over for which the upstream may not show it yet: ABSENT proves nothing then.
+    # Seconds after a payout request for which the upstream may not show the payout yet: ABSENT proves nothing then.
     shows_payouts_after: ClassVar[int] = 600
-    # The fields of its config that identify the account: open orders exist in that account only.
+    # The config fields that identify the account: open orders exist in that account only.
     account_fields: ClassVar[tuple[str, ...]] = ()
-    # An operator moves the money by hand: the channel can't be asked.
+    # An operator moves the money manually; the channel has no status check.
     by_hand: ClassVar[bool] = False
     simulated: ClassVar[bool] = False  # no real money moves
-    # What the payment page shows depends only on the payment and the config, so it is made when the page is viewed.
+    # The page content depends only on the payment and the config, so it is made when the page is viewed.
     opens_locally: bool = False
-    # What the upstream gives a payer depends on the browser.
+    # The upstream's content for a payer depends on the browser.
     depends_on_browser: ClassVar[bool] = False
-    # How the upstream's downloaded statement looks (gateways/statement.py).
+    # The format of the upstream's downloaded statement (gateways/statement.py).
     statement: ClassVar[Layout] = Layout()
 
     def __init__(self, config: Mapping[str, Any]):
-        """`config` is what `config_schema` loaded."""
+        """`config` is the output of `config_schema.load`."""
         self.config = config
 
     @classmethod
     def of(cls, config: Mapping[str, Any]) -> Driver:
-        """The driver for this config: of another class, where the config chooses between versions of a protocol."""
+        """Return the driver for this config; of another class if the config chooses between versions of a protocol."""
         return cls(config)
 
     @property
     def asks_again(self) -> bool:
-        """A notice only makes the service ask the upstream, whose answer is what is believed."""
+        """True if a notice only triggers a status check, and only the check's response counts."""
         return bool(self.config.get("ask_again", False))
 
     @property
     def opens_on_view(self) -> bool:
-        """A deposit is opened upstream when the payer views the page, and not when the order is created."""
+        """True if a deposit is opened upstream when the payer views the page, not when the order is created."""
         return bool(self.config.get("open_on_view", False)) and not self.opens_locally
 
     def open_payment(self, payment: Payment) -> Opened:
-        """Register a deposit upstream; the same order number again is the same deposit.
+        """Register a deposit upstream; repeating the order number refers to the same deposit.
 
         Raises:
-            ChannelRefused: nothing will come of it.
-            ChannelUnknown: no usable answer.
+          ChannelRefused: the deposit can't be opened.
+          ChannelUnknown: no usable response.
         """
         raise ChannelRefused(f"{self.name} takes no deposits")
 
@@ -229,21 +228,21 @@ class Driver:
         raise BadNotice(f"{self.name} sends no notices")
 
     def acknowledge(self, accepted: bool) -> Acknowledgement:
-        """The answer to a notice that was taken in, or was not."""
+        """Return the response to an accepted or rejected notice."""
         return Acknowledgement("success") if accepted else Acknowledgement("fail", 400)
 
     def query(self, payment: Payment) -> Report:
-        """Ask about a deposit. Raises ChannelUnknown."""
+        """Check the status of a deposit. Raises ChannelUnknown."""
         raise ChannelUnknown(f"{self.name} can't be asked about deposits")
 
     def check(self, payments: Sequence[Payment]) -> list[Finding]:
-        """Find out whether the channel can be used.
+        """Check whether the channel can be used.
 
         Args:
-            payments: deposits that were never made, one for each payment method of the channel.
+          payments: deposits that do not exist, one for each payment method of the channel.
 
         Raises:
-            ChannelUnknown: no usable answer, or our keys are not accepted.
+          ChannelUnknown: no usable response, or our keys are not accepted.
         """
         report = self.query(payments[0])
         if report.state not in (State.ABSENT, State.OPEN):
@@ -254,20 +253,20 @@ class Driver:
         """Close an unpaid deposit upstream; False if the upstream may still accept money for it.
 
         Raises:
-            ChannelRefused: it was paid.
-            ChannelUnknown: no usable answer.
+          ChannelRefused: it was paid.
+          ChannelUnknown: no usable response.
         """
         return False
 
     def pay_out(self, payout: Payout) -> Report:
-        """Hand a withdrawal over; the same order number again is the same payout.
+        """Request a payout; repeating the order number refers to the same payout.
 
         Raises:
-            ChannelRefused: nothing was or will be paid.
-            ChannelUnknown: no usable answer.
+          ChannelRefused: nothing was or will be paid.
+          ChannelUnknown: no usable response.
         """
         raise ChannelRefused(f"{self.name} pays nothing out")
 
     def query_payout(self, payout: Payout) -> Report:
-        """Ask about a withdrawal. Raises ChannelUnknown."""
+        """Check the status of a withdrawal. Raises ChannelUnknown."""
         raise ChannelUnknown(f"{self.name} can't be asked about withdrawals")

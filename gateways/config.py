@@ -1,4 +1,4 @@
-"""Fields that the configs of drivers share: addresses, proxies, keys. Each loads as a text that it would take again.
+"""Config fields that drivers share: addresses, proxies, keys. Each loads as a text that it accepts again.
 
 The texts of a field's form are part of the field: `metadata=texts(...)`.
 """
@@ -26,8 +26,8 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from marshmallow import Schema, ValidationError, fields, validate
 
-N_ = str  # marks a text for translation where it is shown
-LEAST_BITS = 1024  # what the oldest platforms still give out
+N_ = str  # marks a text for translation where it is displayed
+LEAST_BITS = 1024  # the key size that the oldest platforms still issue
 _PEM = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----(.*?)-----END \1-----", re.DOTALL)
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
@@ -36,31 +36,31 @@ def texts(label: str, hint: str = "", *, secret: bool = False, when: tuple[str, 
     """Return a field's texts as its metadata: its name and how to fill it in, in English for translation.
 
     Args:
-        secret: the value is never shown. Neither is that of a field without metadata.
-        when: `(name, value)` of the choice that it belongs to; the field is of no use with another.
+      secret: the value is never shown. A field without metadata is never shown either.
+      when: `(name, value)` of the choice to which the field belongs; it has no effect with other choices.
     """
     return {"label": label, "hint": hint, "secret": secret, "when": when}
 
 
 def is_secret(field: fields.Field[Any]) -> bool:
-    """Whether the value of this field of a config must never be shown."""
+    """Return whether the value of this config field must never be shown."""
     is_choice = isinstance(field, fields.Boolean) or choices(field)
     return bool(field.metadata.get("secret", not is_choice))
 
 
 def choices(field: fields.Field[Any]) -> list[str]:
-    """The values that a field accepts, if it is a choice."""
+    """Return the values that a choice field accepts; empty for other fields."""
     return [str(each) for check in field.validators if isinstance(check, validate.OneOf) for each in check.choices]
 
 
 def is_private(address: str) -> bool:
-    """Whether requests to this address are protected against reading and changing on the way."""
+    """Return whether requests to this address are protected against eavesdropping and tampering."""
     parts = urlsplit(address)
     return parts.scheme == "https" or parts.hostname in _LOOPBACK
 
 
 class Address(fields.String):
-    """The start of an upstream's addresses; `plain`: http is possible, too, and not to the machine itself only."""
+    """The base address of an upstream; `plain` also allows http to other machines."""
 
     def __init__(self, *, plain: bool = False, **named: Any):
         super().__init__(**named)
@@ -81,7 +81,7 @@ class Address(fields.String):
 
 
 class Proxy(fields.String):
-    """An HTTP proxy, called without TLS of its own, or an empty text for none."""
+    """An HTTP proxy that is reached without TLS, or an empty text for none."""
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **named: Any) -> str:
         text = super()._deserialize(value, attr, data, **named).strip()
@@ -124,12 +124,12 @@ def _rsa(key: Any, kind: type) -> Any:
 
 
 def private_key(text: str) -> RSAPrivateKey:
-    """The key in a text that `PrivateKey` loaded. Raises ValueError, TypeError, UnsupportedAlgorithm."""
+    """Return the key in a text that `PrivateKey` loaded. Raises ValueError, TypeError, UnsupportedAlgorithm."""
     return _rsa(load_der_private_key(_der(text), None), RSAPrivateKey)
 
 
 def public_key(text: str) -> RSAPublicKey:
-    """The key in a text that `PublicKey` loaded. Raises ValueError, UnsupportedAlgorithm."""
+    """Return the key in a text that `PublicKey` loaded. Raises ValueError, UnsupportedAlgorithm."""
     return _rsa(load_der_public_key(_der(text)), RSAPublicKey)
 
 
@@ -152,7 +152,7 @@ class PublicKey(Pasted):
 
 
 class Certificates(Pasted):
-    """One X.509 certificate as PEM, or several."""
+    """One or more X.509 certificates as PEM."""
 
     refusal = N_("Is no X.509 certificate in PEM.")
 
@@ -168,17 +168,17 @@ class Certificates(Pasted):
 
 
 def certificates(text: str) -> list[x509.Certificate]:
-    """The certificates in a text. Raises ValueError."""
+    """Return the certificates in a text. Raises ValueError."""
     return [x509.load_pem_x509_certificate(match[0].encode()) for match in _PEM.finditer(text)]
 
 
 def number(least: int, most: int) -> Callable[[str], Any]:
-    """A check for a merchant's or an application's number."""
+    """Return a validator for a merchant's or an application's number."""
     return validate.Regexp(rf"[0-9A-Za-z_-]{{{least},{most}}}\Z", error=N_("Must be the number from the console."))
 
 
 def ip_address(text: str) -> None:
-    """A check for an IP address. Raises ValidationError."""
+    """Validate an IP address. Raises ValidationError."""
     try:
         ipaddress.ip_address(text)
     except ValueError:
@@ -186,10 +186,10 @@ def ip_address(text: str) -> None:
 
 
 class UpstreamConfig(Schema):
-    """What the channel of a real upstream has besides its keys.
+    """Config fields of a real upstream other than its keys.
 
-    `proxy`: through which the upstream is called; `ask_again`: a notice is believed only once the upstream, asked,
-    says the same; `open_on_view`: a payment is opened when the payer views the page.
+    `proxy`: used for calls to the upstream; `ask_again`: a notice counts only once a status check confirms it;
+    `open_on_view`: a payment is opened when the payer views the page.
     """
 
     proxy = Proxy(

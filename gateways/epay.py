@@ -42,26 +42,26 @@ from gateways.config import (
     texts,
 )
 from gateways.epay_responses import (
-    about_order,
     answer_of,
-    asked_for,
-    in_its_words,
     knows_no_order,
     knows_no_payout,
     may_collect,
     may_pay_out,
-    not_known,
+    message_of,
+    no_response,
     opened,
+    order_response,
+    other_amount,
     refusal,
 )
-from gateways.signatures import holds, sign
+from gateways.signatures import is_signature, sign
 from gateways.statement import DEPOSIT, Layout
 from gateways.upstream import Reply, Upstream, app_link, is_for_a_code, printable, read_form, web_address
 
 KEYS = {"1": ("key",), "2": ("private_key", "platform_key")}
 DEPOSITS = {"0": State.OPEN, "1": State.PAID}
 REFUNDED, FROZEN = "2", "3"
-PAID_BY = ("endtime", "api_trade_no", "bill_trade_no", "buyer")  # a platform fills one of them once it is paid
+PAID_BY = ("endtime", "api_trade_no", "bill_trade_no", "buyer")  # a platform fills one of them once the order is paid
 WAITS_FOR_STAFF = "3"
 PAYOUTS = {"0": State.OPEN, "1": State.PAID, "2": State.FAILED, WAITS_FOR_STAFF: State.OPEN}
 CLOCKS_DIFFER = 300  # seconds
@@ -70,7 +70,7 @@ CLOCKS_DIFFER = 300  # seconds
 class EpayConfig(UpstreamConfig):
     """A merchant's account on an epay platform.
 
-    `redirect`: the payer is sent to the platform's own page, instead of seeing its QR code on ours.
+    `redirect`: send the payer to the platform's own page instead of showing its QR code on ours.
     """
 
     base_url = Address(
@@ -139,7 +139,7 @@ class EpayConfig(UpstreamConfig):
 
 
 def signed_text(fields: Mapping[str, Any]) -> str:
-    """What is signed: all that is filled, but for the signature, by name; values as they are, not URL-encoded."""
+    """Return the text to sign: all nonempty fields except the signature, sorted by name, not URL-encoded."""
     given = {name: str(value) for name, value in fields.items() if not isinstance(value, (dict, list, type(None)))}
     return "&".join(
         f"{name}={given[name]}" for name in sorted(given) if name not in ("sign", "sign_type") and given[name].strip()
@@ -147,12 +147,12 @@ def signed_text(fields: Mapping[str, Any]) -> str:
 
 
 def md5_signature(fields: Mapping[str, Any], key: str) -> str:
-    """Version 1's: lowercase hex."""
+    """Return version 1's signature in lowercase hex."""
     return hashlib.md5((signed_text(fields) + key).encode(), usedforsecurity=False).hexdigest()
 
 
 class EpayDriver(Driver):
-    """What both versions share; its config's `version` chooses between them."""
+    """The common part of both versions; the config's `version` chooses between them."""
 
     name = "epay"
     title = "epay (易支付)"
@@ -186,7 +186,7 @@ class EpayDriver(Driver):
 
     @property
     def opens_locally(self) -> bool:  # type: ignore[override]
-        """The link or form that leads to the platform's page is made here."""
+        """True if the link or form that leads to the platform's page is made here."""
         return bool(self.config["redirect"])
 
     @classmethod
@@ -211,28 +211,28 @@ class EpayDriver(Driver):
         }
 
     def _payer(self, payment: Payment) -> dict[str, str]:
-        """The payer's address as sent to the platform: that of the page view, or the one in the config."""
+        """Return the payer's address for the platform: that of the page view, or the one in the config."""
         if payment.payer is None:
             return {"clientip": self.config["clientip"], "device": self.config["device"]}
         device = "jump" if self.config["device"] == "jump" else payment.payer.browser
         return {"clientip": payment.payer.address or self.config["clientip"], "device": device}
 
     def check(self, payments: Sequence[Payment]) -> list[Finding]:
-        """Also what the merchant may do, and which payment methods are on: an unpaid order is made for each."""
+        """Also check the merchant's permissions and payment methods, by creating an unpaid order for each method."""
         found = [*super().check(payments), *self._rights()]
         found += [self._is_on(payment) for payment in payments]
         return [*found, self._upstream.clock(), self._version()]
 
     def _rights(self) -> list[Finding]:
-        """What the merchant may do at the platform."""
+        """Return findings on the merchant's permissions at the platform."""
         raise NotImplementedError
 
     def _version(self) -> Finding:
-        """Which version of the protocol the channel uses."""
+        """Return a finding on the protocol's version in use."""
         raise NotImplementedError
 
     def _is_on(self, payment: Payment) -> Finding:
-        """Whether a payment method can be used."""
+        """Return a finding on whether a payment method can be used."""
         if self.config["redirect"]:
             return Finding(payment.method, None, N_("not tried: the platform's own page shows it"))
         try:
@@ -247,10 +247,11 @@ class EpayDriver(Driver):
         )
 
     def _page(self, address: str) -> str:
-        """A page of the platform, as a browser on its site would open it. Raises ChannelUnknown.
+        """Resolve a page address of the platform as a browser on its site would. Raises ChannelUnknown.
 
-        Plugins of such platforms give addresses that begin with a slash: at the root of the host, even if the
-        platform itself is in a folder.
+        Plugins of such platforms return addresses that begin with a slash. They start at the root of the host, even if
+        the
+        platform is installed in a folder.
         """
         try:
             return web_address(urljoin(self.config["base_url"], address) if address.startswith("/") else address)
@@ -258,16 +259,16 @@ class EpayDriver(Driver):
             raise ChannelUnknown(f"it gave an address that can't be opened: {printable(address)}") from None
 
     def _opened(self, answer: Mapping[str, Any], payment: Payment, qr: Any, address: Any, link: Any) -> Opened:
-        """What a payment that the platform opened gives the payer: the text of a QR code, a page, an app's link.
+        """Return what to show to the payer: the text of a QR code, a page, an app's link.
 
-        Where the payer has to pay another sum than the order's, only the platform's page says so.
+        If the amount to pay differs from the order's, only the platform's page shows it.
 
         Raises:
-            ChannelRefused: nothing of it can be shown here.
-            ChannelUnknown: an address that can't be opened.
+          ChannelRefused: none of it can be shown here.
+          ChannelUnknown: an address that can't be opened.
         """
         page = self._page(str(address)) if address else ""
-        asked = asked_for(answer, payment.amount)
+        asked = other_amount(answer, payment.amount)
         if asked and not page:
             raise ChannelRefused(f"it asks the payer for {asked}: set redirect=true")
         if asked:
@@ -291,7 +292,7 @@ class EpayDriver(Driver):
         return Notice(fields.get("out_trade_no", ""), Report(State.PAID, amount, fields["trade_no"]))
 
     def _deposit(self, answer: Mapping[str, Any], payment: Payment) -> Report:
-        """What an answer says of a deposit, once it is sure to be about this one."""
+        """Return the report on a deposit, after checking that the response is about this deposit."""
         if str(answer.get("out_trade_no")) != payment.order_no or str(answer.get("pid")) != self.config["pid"]:
             raise ChannelUnknown("the answer is about another order")
         status, reference = str(answer.get("status")), printable(answer.get("trade_no", ""))
@@ -301,7 +302,7 @@ class EpayDriver(Driver):
         except ValueError as error:
             raise ChannelUnknown(printable(error)) from None
         if status == REFUNDED and not returned:
-            # Version 1 names the whole amount and no refund. On some platforms status 2 is an order that expired.
+            # Version 1 reports the whole amount and no refund. On some platforms status 2 is an expired order.
             was_paid = any(str(answer.get(name) or "").strip("0-: ") for name in PAID_BY)
             return Report(State.RETURNED if was_paid else State.ENDED, amount, reference)
         if status == REFUNDED and returned < amount:
@@ -332,13 +333,13 @@ class EpayV1(EpayDriver):
             return Opened(redirect=self._upstream.address("submit.php", self._signed(order)))
         answer = opened(self._upstream.post("mapi.php", self._signed(order | self._payer(payment))))
         if str(answer["code"]) != "1":
-            raise ChannelRefused(in_its_words(answer))
+            raise ChannelRefused(message_of(answer))
         return self._opened(answer, payment, *(answer.get(name) for name in ("qrcode", "payurl", "urlscheme")))
 
     def query(self, payment: Payment) -> Report:
         who = {"pid": self.config["pid"], "key": self.config["key"]}
         query = {"act": "order", **who, "out_trade_no": payment.order_no}
-        answer = about_order(self._upstream.get("api.php", query))
+        answer = order_response(self._upstream.get("api.php", query))
         if knows_no_order(answer, "1"):
             return Report(State.ABSENT)
         if str(answer.get("code")) != "1":
@@ -350,7 +351,7 @@ class EpayV1(EpayDriver):
             query = {"act": "query", "pid": self.config["pid"], "key": self.config["key"]}
             answer = answer_of(self._upstream.get("api.php", query))
         except ChannelUnknown as silence:
-            return [not_known("collect", silence)]
+            return [no_response("collect", silence)]
         return [may_collect(answer, "1", answer.get("active"))]
 
     def _version(self) -> Finding:
@@ -362,11 +363,11 @@ class EpayV1(EpayDriver):
 
 
 class EpayV2(EpayDriver):
-    """RSA: everything under api/, requests and answers signed; errors are not."""
+    """RSA: everything under api/. Requests and responses are signed; errors are not."""
 
     @property
     def payout_methods(self) -> tuple[str, ...]:  # type: ignore[override]
-        """Not over plain http: anybody on the way could say that a payout is not there."""
+        """The payout methods. None over plain http, where an attacker could report that a payout does not exist."""
         return METHODS if is_private(self.config["base_url"]) else ()
 
     def __init__(self, config: Mapping[str, Any]):
@@ -379,12 +380,12 @@ class EpayV2(EpayDriver):
         return {**stamped, "sign": sign(self._private_key, signed_text(stamped).encode()), "sign_type": "RSA"}
 
     def _genuine(self, fields: Mapping[str, Any]) -> bool:
-        return holds(self._platform_key, signed_text(fields).encode(), fields.get("sign", ""))
+        return is_signature(self._platform_key, signed_text(fields).encode(), fields.get("sign", ""))
 
-    def _ask(
+    def _call(
         self, path: str, fields: Mapping[str, str], read: Callable[[Reply], dict[str, Any]] = answer_of
     ) -> dict[str, Any]:
-        """A successful answer whose signature holds, or an error, which is believed as little as need be."""
+        """Return a successful response with a valid signature, or an error, which proves little without one."""
         answer = read(self._upstream.post(f"api/{path}", self._signed(fields)))
         if str(answer["code"]) == "0" and not (self._genuine(answer) and _is_fresh(answer)):
             raise ChannelUnknown("an answer whose signature doesn't hold")
@@ -392,16 +393,16 @@ class EpayV2(EpayDriver):
 
     def open_payment(self, payment: Payment) -> Opened:
         order = self._order(payment)
-        if self.config["redirect"]:  # not method=jump, which is refused where a security check is demanded
+        if self.config["redirect"]:  # not method=jump, which is refused if a security check is required
             return Opened(redirect=self._upstream.address("api/pay/submit"), fields=self._signed(order))
-        answer = self._ask("pay/create", order | {"method": "web"} | self._payer(payment), opened)
+        answer = self._call("pay/create", order | {"method": "web"} | self._payer(payment), opened)
         if str(answer["code"]) != "0":
-            raise ChannelRefused(in_its_words(answer))
+            raise ChannelRefused(message_of(answer))
         shown = {str(answer.get("pay_type")): answer.get("pay_info")}
         return self._opened(answer, payment, *(shown.get(kind) for kind in ("qrcode", "jump", "urlscheme")))
 
     def query(self, payment: Payment) -> Report:
-        answer = self._ask("pay/query", {"out_trade_no": payment.order_no}, about_order)
+        answer = self._call("pay/query", {"out_trade_no": payment.order_no}, order_response)
         if knows_no_order(answer, "2"):
             return Report(State.ABSENT)
         if str(answer["code"]) != "0":
@@ -409,9 +410,10 @@ class EpayV2(EpayDriver):
         return self._deposit(answer, payment)
 
     def close(self, payment: Payment) -> bool:
-        # Newer platforms only, not for all payment methods. The order was unpaid just now; its status is checked later.
+        # Only newer platforms support it, and not for all payment methods. The order was unpaid just now; its status is
+        # checked later.
         try:
-            return str(self._ask("pay/close", {"out_trade_no": payment.order_no})["code"]) == "0"
+            return str(self._call("pay/close", {"out_trade_no": payment.order_no})["code"]) == "0"
         except ChannelUnknown:
             return False
 
@@ -419,9 +421,9 @@ class EpayV2(EpayDriver):
         found = []
         for about, path in (("collect", "merchant/info"), ("pay_out", "transfer/balance")):
             try:
-                answer = self._ask(path, {})
+                answer = self._call(path, {})
             except ChannelUnknown as silence:
-                found.append(not_known(about, silence))
+                found.append(no_response(about, silence))
                 continue
             if about == "collect":
                 found.append(may_collect(answer, "0", answer.get("status"), answer.get("pay_status")))
@@ -441,27 +443,27 @@ class EpayV2(EpayDriver):
             "money": money.yuan(payout.amount),
             "out_biz_no": payout.number,
         }
-        answer = self._ask("transfer/submit", fields)
+        answer = self._call("transfer/submit", fields)
         if str(answer["code"]) != "0":
-            # Also the response to a payout that exists already: nothing here is known to be a failure.
+            # A payout that exists already gets this response too, so it does not prove a failure.
             raise ChannelUnknown(refusal(answer))
         return self._payout(answer, payout)
 
     def query_payout(self, payout: Payout) -> Report:
-        answer = self._ask("transfer/query", {"out_biz_no": payout.number})
+        answer = self._call("transfer/query", {"out_biz_no": payout.number})
         if knows_no_payout(answer):
-            # A platform takes a number of this form as its own, too, and some know a payout by that alone.
-            answer = self._ask("transfer/query", {"biz_no": payout.number})
+            # A platform also accepts a number of this form as its own; some find a payout only by that.
+            answer = self._call("transfer/query", {"biz_no": payout.number})
         if knows_no_payout(answer):
             return Report(State.ABSENT, detail=refusal(answer))
         if str(answer["code"]) != "0":
-            # Some look a payout up that waits for their staff at no bank at all, and fail: 支付通道不存在.
+            # Some look up a payout that awaits their staff's approval at no bank, and fail with 支付通道不存在.
             raise ChannelUnknown(refusal(answer), has_it=str(answer.get("out_biz_no")) == payout.number)
         return self._payout(answer, payout)
 
     def _payout(self, answer: Mapping[str, Any], payout: Payout) -> Report:
         state, reference = PAYOUTS.get(str(answer.get("status"))), answer.get("biz_no") or answer.get("orderid")
-        # Older platforms don't repeat the number; the answer is signed, and fresh.
+        # Older platforms don't repeat the number; the response is signed and fresh.
         if str(answer.get("out_biz_no") or payout.number) != payout.number:
             raise ChannelUnknown(f"the answer is about another payout than {payout.number}")
         if state is None:
@@ -474,7 +476,7 @@ class EpayV2(EpayDriver):
 
 
 def _detail(answer: Mapping[str, Any], state: State) -> str:
-    """Why a payout failed, or what it waits for: the platform's staff, or its receiver at an address."""
+    """Return why a payout failed, or what it waits for: the platform's staff, or confirmation by its receiver."""
     if state is State.FAILED:
         return printable(answer.get("errmsg") or "")
     if state is not State.OPEN:

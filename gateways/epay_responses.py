@@ -12,46 +12,47 @@ from gateways.base import N_, ChannelRefused, ChannelUnknown, Finding
 from gateways.upstream import Reply, printable
 
 NAMES_IT = ("trade_no", "out_trade_no", "biz_no", "out_biz_no")
-# Code -1 also means a wrong merchant number, a banned merchant, or a payment method that is not there. So the text
-# decides, and each text is about the order and nothing else. Codes -2 to -5 are about the account or the request.
+# Code -1 also means a wrong merchant number, a banned merchant, or an unknown payment method, so the text decides. Each
+# text is only about the order. Codes -2 to -5 are about the account or the request.
 NO_ORDER = re.compile(
     "(当前|该|此)?(商户|系统)?(订单|订单号|交易|交易号|记录)(不存在|未找到)|(查无|无|没有|未找到|找不到)(此|该)?订单"
     "|(the )?(order|trade)( no)?( was)?( not found| does not exist| doesn't exist)",
     re.IGNORECASE,
 )
-NO_ORDER_CODES = {"1": ("-1", "0"), "2": ("-1",)}  # by version: in version 2, 0 is success
-# Stricter, since a payout that is not there is handed over again: the text must name the payout itself.
+NO_ORDER_CODES = {"1": ("-1", "0"), "2": ("-1",)}  # by version; in version 2, 0 is success
+# Stricter, because an absent payout is sent again: the text must name the payout itself.
 NO_PAYOUT = re.compile("(当前|该|此)?(转账|付款|代付|打款|出款)(订单|订单号|交易号|单号|记录|交易)(不存在|未找到)")
-SUMS = ("money", "realmoney", "payment_amount")  # of a new payment: the order's, the payer's, the payer's at AliMPay
+# in a new payment: the order's amount, the payer's, the payer's at AliMPay
+SUMS = ("money", "realmoney", "payment_amount")
 END_OF_TEXT = "!！。. "
-LONGEST_PAGE = 6_000  # the platform's own has 3,000; the parser takes seconds for 20,000 that are hostile
+LONGEST_PAGE = 6_000  # the platform's own has 3,000; the parser takes seconds for a hostile one of 20,000
 ERROR_PAGE = "error-page"  # the id of its body
-# On such a page of the platform: it is down for everybody, and not about this order.
+# Texts of pages that mean that the whole platform is down; they don't concern the order.
 DOWN = re.compile("install|安装|升级|维护", re.IGNORECASE)
 
 
 def refusal(answer: Mapping[str, Any]) -> str:
-    """The platform's own words in an error."""
+    """Return the platform's message in an error, with its code."""
     return f"{printable(answer.get('msg', ''))} (code {printable(answer.get('code'))})"
 
 
-def in_its_words(answer: Mapping[str, Any]) -> str:
-    """The same without the code, as a payer may read it."""
+def message_of(answer: Mapping[str, Any]) -> str:
+    """Return the platform's message without the code, for the payer."""
     return printable(answer.get("msg") or "") or refusal(answer)
 
 
 def answer_of(reply: Reply) -> dict[str, Any]:
-    """The JSON object of a good reply, which says by its `code` how it went. Raises ChannelUnknown."""
+    """Return the JSON object of a response with status 200 and a `code`. Raises ChannelUnknown."""
     answer = reply.json()
     if reply.status != 200 or "code" not in answer:
         raise ChannelUnknown(f"status {reply.status}: {printable(answer.get('msg', 'no code in the answer'))}")
     return answer
 
 
-def asked_for(answer: Mapping[str, Any], fen: int) -> str:
-    """The amount to pay, if a new payment has another one than the order; otherwise "".
+def other_amount(answer: Mapping[str, Any], fen: int) -> str:
+    """Return the amount to pay if it differs from the order's; otherwise "".
 
-    Some platforms add a random part or their fee, and not all of them say so.
+    Some platforms add a random part or their fee, and not all of them report it.
     """
     for asked in filter(None, map(answer.get, SUMS)):
         try:
@@ -62,48 +63,49 @@ def asked_for(answer: Mapping[str, Any], fen: int) -> str:
     return ""
 
 
-def _says(answer: Mapping[str, Any], text: re.Pattern[str]) -> bool:
-    """Whether this is the whole message; one that names an order passes on a message of the platform's bank."""
+def _is_message(answer: Mapping[str, Any], text: re.Pattern[str]) -> bool:
+    """Return whether this is the whole message, and the platform's own: a bank's comes with the order's number."""
     named = any(answer.get(name) for name in NAMES_IT)
     return not named and bool(text.fullmatch(str(answer.get("msg")).strip().rstrip(END_OF_TEXT)))
 
 
 def knows_no_payout(answer: Mapping[str, Any]) -> bool:
-    """Whether a response with status 200 reports that the payout was never made."""
-    return str(answer.get("code")) == "-1" and _says(answer, NO_PAYOUT)
+    """Return whether a response with status 200 reports that the payout does not exist."""
+    return str(answer.get("code")) == "-1" and _is_message(answer, NO_PAYOUT)
 
 
 def knows_no_order(answer: Mapping[str, Any], version: str) -> bool:
-    """Whether the response reports that the deposit was never opened."""
-    return str(answer.get("code")) in NO_ORDER_CODES[version] and _says(answer, NO_ORDER)
+    """Return whether the response reports that the deposit was never opened."""
+    return str(answer.get("code")) in NO_ORDER_CODES[version] and _is_message(answer, NO_ORDER)
 
 
-def about_order(reply: Reply) -> dict[str, Any]:
-    """The answer to a question about an order; "not there" may have the status 404. Raises ChannelUnknown."""
-    if reply.status == 404 and _says(answer := reply.json(), NO_ORDER):
+def order_response(reply: Reply) -> dict[str, Any]:
+    """Return the response to a status check; "not found" may have the status 404. Raises ChannelUnknown."""
+    if reply.status == 404 and _is_message(answer := reply.json(), NO_ORDER):
         return {"code": "-1", "msg": answer["msg"]}
     return answer_of(reply)
 
 
 def opened(reply: Reply) -> dict[str, Any]:
-    """The answer to a request to open a payment.
+    """Return the response to a request to open a payment.
 
-    A page of the platform in the place of an answer is a refusal: the code of such platforms ends there, before any
-    payment can be shown. If one did exist and were paid, its notice, or the status checks of a cancelled
-    deposit, would open `late_payment`: no money is lost.
+    An error page instead of JSON is a refusal: the code of such platforms ends there, before any payment can be shown.
+    If
+    a payment did exist and were paid, its notice or the status checks of a cancelled deposit would open `late_payment`,
+    so no money is lost.
 
     Raises:
-        ChannelRefused: a page of the platform that says why; its text.
-        ChannelUnknown: anything else, such as a page of a proxy, or of a platform that is down.
+      ChannelRefused: an error page of the platform; with its text.
+      ChannelUnknown: anything else, such as a page of a proxy, or of a platform that is down.
     """
-    text = _platform_says(reply)
+    text = _error_page(reply)
     if text and not DOWN.search(text):
         raise ChannelRefused(printable(text))
     return answer_of(reply)
 
 
 class _Page(HTMLParser):
-    """The text of a platform's own error page, which is marked as one by its body's id."""
+    """The text of a platform's own error page, which is recognized by its body's id."""
 
     SILENT = ("style", "script", "title", "h3")
 
@@ -112,22 +114,22 @@ class _Page(HTMLParser):
         self.is_theirs, self.texts, self._silent = False, [""], 0
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Begin at the marked body."""
+        """Start at the marked body."""
         self.is_theirs = self.is_theirs or (tag == "body" and ("id", ERROR_PAGE) in attrs)
         self._silent += tag in self.SILENT
 
     def handle_endtag(self, tag: str) -> None:
-        """Go on after what is not text."""
+        """Continue after an element without readable text."""
         self._silent = max(self._silent - (tag in self.SILENT), 0)
 
     def handle_data(self, data: str) -> None:
-        """Keep what a person reads."""
+        """Collect readable text."""
         if self.is_theirs and not self._silent:
             self.texts.append(data)
 
 
-def _platform_says(reply: Reply) -> str:
-    """The text of a page of the platform with status 200; "" if the reply is anything else."""
+def _error_page(reply: Reply) -> str:
+    """Return the text of an error page of the platform with status 200; "" for any other response."""
     body = reply.body.decode(errors="replace").lstrip("\ufeff \r\n\t")
     if reply.status != 200 or not body.startswith("<") or ERROR_PAGE not in body or len(body) > LONGEST_PAGE:
         return ""
@@ -137,13 +139,16 @@ def _platform_says(reply: Reply) -> str:
     return " ".join(" ".join(page.texts).split())
 
 
-def not_known(about: str, silence: ChannelUnknown) -> Finding:
-    """A check that could not be made."""
+def no_response(about: str, silence: ChannelUnknown) -> Finding:
+    """Return a finding for a check without a usable response."""
     return Finding(about, None, N_("not known: %(why)s"), {"why": str(silence)})
 
 
 def may_collect(answer: Mapping[str, Any], success: str, *states: Any) -> Finding:
-    """Whether the merchant may take payments; each state is 1 if so, 2 while it is under review, 0 if not."""
+    """Return a finding on whether the merchant may accept payments.
+
+    Each state is 1 if allowed, 2 while it is under review, 0 if not.
+    """
     if str(answer["code"]) != success:
         return Finding("collect", None, N_("not known: %(why)s"), {"why": refusal(answer)})
     if None in states:
@@ -158,7 +163,7 @@ def may_collect(answer: Mapping[str, Any], success: str, *states: Any) -> Findin
 
 
 def may_pay_out(answer: Mapping[str, Any]) -> Finding:
-    """Whether the merchant may pay out. That it may not is no problem of a channel that takes deposits only."""
+    """Return a finding on payouts. For a channel that takes deposits only, a missing permission is not a problem."""
     if str(answer["code"]) != "0":
         return Finding("pay_out", None, N_("not open: %(why)s"), {"why": refusal(answer)})
     facts = {

@@ -1,4 +1,4 @@
-"""HTTP exchanges with a deadline for the whole and a limit of bytes; private addresses only if allowed."""
+"""HTTP exchanges with a deadline and a limit of bytes. Private addresses are called only if allowed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 
 from gateways.ip_addresses import is_public
 
-MOST = 32 * 1024  # bytes of one answer: its head, what stands before it, and the start of its body
+MOST = 32 * 1024  # bytes of one response: interim responses, its head, and the start of its body
 
 
 class _Meter(io.RawIOBase):
@@ -26,11 +26,11 @@ class _Meter(io.RawIOBase):
         self._carrier, self._left = carrier, MOST
 
     def readable(self) -> bool:
-        """Always."""
+        """Return True."""
         return True
 
     def readinto(self, buffer: Any) -> int | None:
-        """Raises OSError."""
+        """Read into a buffer. Raises OSError after MOST bytes."""
         if self._left <= 0:
             raise OSError(f"the answer goes on after {MOST} bytes")
         got: int | None = self._carrier.readinto(buffer)
@@ -44,7 +44,7 @@ class _Meter(io.RawIOBase):
 
 
 class _Metered:
-    """Stands in for the socket where the answer's reader is made."""
+    """Replaces the socket where the reader of the response is created."""
 
     def __init__(self, carrier: socket.socket):
         self._carrier = carrier
@@ -54,7 +54,8 @@ class _Metered:
 
 
 class MeteredResponse(HTTPResponse):
-    """Python's own reads interim answers and trailers for as long as they come, which keeps the processor busy."""
+    """A response with a limit of bytes: Python's own reads interim responses and trailers endlessly, which uses the
+    CPU."""
 
     def __init__(self, sock: socket.socket, *arguments: Any, **named: Any):
         super().__init__(_Metered(sock), *arguments, **named)  # type: ignore[arg-type]
@@ -66,7 +67,7 @@ _local = threading.local()
 
 
 class _Watchdog:
-    """One thread for all deadlines: a timer thread for each would cost more than the exchange that it guards."""
+    """One thread for all deadlines: a timer thread for each would cost more than the exchange itself."""
 
     TICK = 0.25
 
@@ -83,7 +84,7 @@ class _Watchdog:
                 try:
                     thread.start()
                     self._thread = thread
-                except RuntimeError as error:  # the next one that comes tries again, for all that are open
+                except RuntimeError as error:  # the next deadline tries again, for all of them
                     log.warning("Deadlines are not enforced for now: %s", error)
 
     def remove(self, deadline: Deadline) -> None:
@@ -109,7 +110,7 @@ _watchdog = _Watchdog()
 
 
 class Deadline:
-    """Cuts the connection of this thread's exchange after `seconds`, however slowly the other side drips."""
+    """Ends this thread's exchange after `seconds`, however slowly the other side sends."""
 
     def __init__(self, seconds: float):
         self.at = time.monotonic() + seconds
@@ -117,16 +118,17 @@ class Deadline:
         self._socket: socket.socket | None = None
 
     def watch(self, connection: Any) -> None:
-        """Cut this connection at the deadline; it releases its socket while the response is still read."""
+        """End this connection at the deadline; it releases its socket while the response is still being read."""
         self._connection, self._socket = connection, connection.sock
-        if time.monotonic() >= self.at:  # while it connected there was nothing to cut, and this is checked once
+        # there was no socket to shut down while it connected, and the watchdog checks only once
+        if time.monotonic() >= self.at:
             self.cut()
 
     def cut(self) -> None:
-        """End the exchange."""
+        """Shut the connection down."""
         carrier = self._socket or (self._connection and self._connection.sock)
         if carrier:
-            with contextlib.suppress(OSError):  # it has ended meanwhile
+            with contextlib.suppress(OSError):  # it has ended already
                 carrier.shutdown(socket.SHUT_RDWR)
 
     def __enter__(self) -> Deadline:
@@ -140,17 +142,17 @@ class Deadline:
 
 
 def deadline() -> Deadline | None:
-    """The deadline of this thread's exchange, if it has one."""
+    """Return the deadline of this thread's exchange, or None."""
     return getattr(_local, "deadline", None)
 
 
 def _connected(found: list[Any], give_up: float) -> socket.socket:
-    """A connection to one of the addresses that a name was found to have, made until `give_up` (monotonic).
+    """Connect to one of the resolved addresses, before `give_up` (monotonic time).
 
-    Each gets its share of the time that is left: one that is dead leaves some for the next.
+    Each address gets a share of the remaining time, so a dead one leaves some for the next.
 
     Raises:
-        OSError.
+      OSError.
     """
     failed = OSError("the name has no address")
     for others, (family, kind, protocol, _, address) in zip(reversed(range(len(found))), found, strict=True):
@@ -159,7 +161,7 @@ def _connected(found: list[Any], give_up: float) -> socket.socket:
             raise TimeoutError("timed out")
         carrier = None
         try:
-            carrier = socket.socket(family, kind, protocol)  # fails for IPv6 where a machine has none
+            carrier = socket.socket(family, kind, protocol)  # fails for IPv6 on machines without it
             carrier.settimeout(left / (others + 1))
             carrier.connect(address)
             return carrier
@@ -171,11 +173,11 @@ def _connected(found: list[Any], give_up: float) -> socket.socket:
 
 
 class AddressRefused(ValueError):
-    """The name leads to an address that the service does not call for others."""
+    """The name resolves to an address that the service must not call."""
 
 
 class Guarded:
-    """A connection of urllib3's that the thread's deadline knows of, and whose answers are metered.
+    """A urllib3 connection with the thread's deadline and a limit on the response.
 
     It calls public addresses only, unless private ones are allowed.
     """
@@ -186,12 +188,12 @@ class Guarded:
     def _new_conn(self: Any) -> socket.socket:
         """Connect, through the proxy if one is set. Raises OSError, ValueError for the name, or AddressRefused.
 
-        The name is looked up once, and what is checked is what is connected to: no later answer of a name server
-        counts. One address that is not public is enough to refuse the name.
+        The name is resolved once, and the checked addresses are the ones that are called, so a later response of a name
+        server has no effect. One address that is not public is enough to refuse the name.
         """
         limit, give_up = deadline(), time.monotonic() + self.timeout
         if limit:
-            limit.watch(self)  # a proxy's answer comes before there is any request
+            limit.watch(self)  # a proxy responds before any request is sent
             give_up = min(give_up, limit.at)
         # A proxy's IPv6 address still has its brackets.
         found = socket.getaddrinfo(self._dns_host.strip("[]"), self.port, type=socket.SOCK_STREAM)
@@ -201,11 +203,11 @@ class Guarded:
         carrier = _connected(found, give_up)
         for option in self.socket_options or ():
             carrier.setsockopt(*option)
-        carrier.settimeout(max(0.001, give_up - time.monotonic()))  # for the handshake of TLS
+        carrier.settimeout(max(0.001, give_up - time.monotonic()))  # for the TLS handshake
         return carrier
 
     def request(self, *arguments: Any, **named: Any) -> None:
-        """Send a request."""
+        """Send a request under the thread's deadline."""
         limit = deadline()
         if limit:
             limit.watch(self)
@@ -215,7 +217,7 @@ class Guarded:
 
 
 def pools(kind: type[Guarded], **facts: Any) -> dict[str, Any]:
-    """Pools of such connections by scheme, for `pool_classes_by_scheme` of a pool manager."""
+    """Return pools of such connections by scheme, for `pool_classes_by_scheme` of a pool manager."""
     made = {}
     for scheme, pool, connection in (
         ("http", HTTPConnectionPool, HTTPConnection),

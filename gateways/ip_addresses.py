@@ -1,4 +1,4 @@
-"""IP addresses: which the service may call, and which are one and the same."""
+"""IP addresses: which ones the service may call, and which notations are equal."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
 
-MAPPED = IPv6Network("::ffff:0:0/96")  # how an IPv4 address looks to a socket that takes both
-NAT64 = IPv6Network("64:ff9b::/96")  # how IPv4 looks from a network that has none: the way to the address in it
+MAPPED = IPv6Network("::ffff:0:0/96")  # IPv4 addresses on a socket that accepts both versions
+NAT64 = IPv6Network("64:ff9b::/96")  # IPv4 addresses from a network without IPv4
 GLOBAL_UNICAST = IPv6Network("2000::/3")
 
-# What IANA's registries of special purposes, and clouds, keep for others than servers in public. `ipaddress` has
-# lists of its own, which differ from one Python to the next.
+# Addresses that IANA's special-purpose registries and clouds reserve. `ipaddress` has lists of its own, which differ
+# between versions of Python.
 NOT_PUBLIC = tuple(
     ip_network(text)
     for text in (
         "0.0.0.0/8",  # this host
         "10.0.0.0/8",
-        "100.64.0.0/10",  # carriers' NAT, and metadata of a cloud
+        "100.64.0.0/10",  # carrier-grade NAT, and metadata of a cloud
         "127.0.0.0/8",
         "168.63.129.16/32",  # a cloud's host, from within its machines
         "169.254.0.0/16",  # link-local, and most clouds' metadata
@@ -35,14 +35,14 @@ NOT_PUBLIC = tuple(
         "240.0.0.0/4",  # reserved, and broadcast
         "2001::/23",  # protocols: Teredo, ORCHID, benchmarks
         "2001:db8::/32",  # documentation
-        "2002::/16",  # 6to4, whose relays decide where it leads
+        "2002::/16",  # 6to4, whose relays choose the destination
         "3fff::/20",  # documentation
     )
 )
 
 
 def address_of(text: str) -> Address | None:
-    """The address that a text is, without a zone; an IPv4 address that is written as IPv6 is that. None: it is none."""
+    """Parse an address, without its zone; an IPv4 address in IPv6 notation becomes IPv4. None for other texts."""
     try:
         address = ip_address(text.partition("%")[0])
     except ValueError:
@@ -51,7 +51,7 @@ def address_of(text: str) -> Address | None:
 
 
 def network_of(text: str) -> Network:
-    """The network, or single address, that a text is; IPv4 that is written as IPv6 is that. Raises ValueError."""
+    """Parse a network or a single address; IPv4 in IPv6 notation becomes IPv4. Raises ValueError."""
     network = ip_network(text)
     if isinstance(network, IPv6Network) and network.subnet_of(MAPPED):
         return IPv4Network((int(network.network_address) & 0xFFFFFFFF, network.prefixlen - MAPPED.prefixlen))
@@ -59,13 +59,13 @@ def network_of(text: str) -> Network:
 
 
 def is_within(text: str | None, networks: Iterable[Network]) -> bool:
-    """Whether a text is an IP address in one of the networks."""
+    """Return whether a text is an IP address in one of the networks."""
     address = address_of(text or "")
     return address is not None and any(address in network for network in networks)
 
 
 def is_public(text: str) -> bool:
-    """May the service call this address for others: is it one of a server in public?"""
+    """Return whether this is the address of a public server, which the service may call on behalf of others."""
     address = address_of(text)
     if address is None:
         return False

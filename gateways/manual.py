@@ -1,4 +1,4 @@
-"""The manual driver: the payer follows written instructions, and an operator confirms by hand."""
+"""The manual driver: the payer follows written instructions, and an operator confirms manually."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from marshmallow import Schema, fields, validate
 from gateways.base import METHODS, Driver, Opened, Payment, Payout, Report, State
 from gateways.config import N_, texts
 
-# What the cashier shows, in this order.
+# The payment page shows them in this order.
 LABELS = {"payee": N_("Payee"), "bank": N_("Bank"), "account": N_("Account number"), "note": N_("Note")}
 
 
@@ -27,7 +27,7 @@ class ManualConfig(Schema):
 
 
 class ManualDriver(Driver):
-    """No upstream: nothing is proven until an operator says so."""
+    """No upstream: only an operator's confirmation proves a payment."""
 
     name = "manual"
     title = N_("By hand")

@@ -1,4 +1,4 @@
-"""Yuan as texts, as upstreams write them, and integer fen."""
+"""Conversion between yuan as texts, which upstreams use, and integer fen."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ _YUAN = re.compile(r"[0-9]{1,13}(\.[0-9]{1,8})?", re.ASCII)
 
 
 def yuan(fen: int) -> str:
-    """12.50 for 1250."""
+    """Format fen as yuan: 12.50 for 1250."""
     return f"{fen // 100}.{fen % 100:02d}"
 
 
 def fen(text: str) -> int:
-    """1250 for 12.5, 12.50 and 12.5000. Raises ValueError: no amount, or not in whole fen."""
+    """Parse yuan: 1250 for 12.5, 12.50 and 12.5000. Raises ValueError if it is not an amount in whole fen."""
     if not _YUAN.fullmatch(text):
         raise ValueError(f"no amount in yuan: {text[:40]!r}")
     exact = Decimal(text) * 100

@@ -18,11 +18,11 @@ DRIVERS: dict[str, type[Driver]] = {
 
 
 def build(name: str, config: Mapping[str, Any]) -> Driver:
-    """The driver of that name, with its config.
+    """Return the driver of that name, with its config.
 
     Raises:
-        KeyError: no such driver.
-        marshmallow.ValidationError: the config lacks something; its messages name the fields.
+      KeyError: no such driver.
+      marshmallow.ValidationError: invalid config; its messages name the fields.
     """
     driver = DRIVERS[name]
     return driver.of(driver.config_schema().load(dict(config)))

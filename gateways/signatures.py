@@ -1,4 +1,4 @@
-"""RSA signatures as the upstreams make them: PKCS #1 v1.5 over SHA-256, in base64."""
+"""RSA signatures as the upstreams use them: PKCS #1 v1.5 over SHA-256, in base64."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from cryptography.hazmat.primitives.hashes import SHA256
 
 
 def sign(key: RSAPrivateKey, text: bytes) -> str:
-    """The signature of a text."""
+    """Return the signature of a text."""
     return b64encode(key.sign(text, PKCS1v15(), SHA256())).decode()
 
 
-def holds(key: RSAPublicKey, text: bytes, signature: object) -> bool:
-    """Whether this is the signature of the text by the owner of the key."""
+def is_signature(key: RSAPublicKey, text: bytes, signature: object) -> bool:
+    """Return whether the owner of the key made this signature of the text."""
     try:
         key.verify(b64decode(str(signature), validate=True), text, PKCS1v15(), SHA256())
-    except (InvalidSignature, ValueError):  # not base64 is a ValueError, too
+    except (InvalidSignature, ValueError):  # invalid base64 raises ValueError
         return False
     return True

@@ -1,22 +1,24 @@
-"""An upstream's downloaded statement: which of its columns says what."""
+"""The columns of an upstream's downloaded statement."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-DEPOSIT, PAYOUT = 1, 2  # as the order types of the interface
+DEPOSIT, PAYOUT = 1, 2  # the order types of the API
 
 
 @dataclass(frozen=True)
 class Layout:
-    """The names of a statement's columns; of several, the first one found counts.
+    """The names of a statement's columns; of several names, the first one found counts.
 
-    A status in `paid` means that the money moved, one in `failed` that it did not, one in `refunded` that it went
-    back, one in `frozen` that the upstream holds it back; without a column for it, each line is a payment. Times are
-    China's. Money is in yuan. `refund` is for upstreams whose refunds have lines of their own, with the amount in a
-    column of its own; `refunded_of` for those that write it on the line of the payment, which is then both: a payment,
-    and a refund of that, all of it if it is as much as `payer_paid`. With `created`, the statement is of the orders
-    placed in its days. `text` is a column whose commas are not quoted. `types` are the orders that it has at all.
+    A status in `paid` means that the money moved, in `failed` that it did not, in `refunded` that it was returned, in
+    `frozen` that the upstream withholds it. Without a status column, each line is a payment. Times are China's, money
+    is
+    in yuan. `refund` is for upstreams whose refunds have lines of their own, with the amount in a column of its own.
+    `refunded_of` is for those that write the refund on the line of the payment: the line is then both, and the refund
+    is
+    complete if it is as much as `payer_paid`. With `created`, the statement lists the orders placed in its days.
+    `text` is a column whose commas are not quoted. `types` are the order types that it lists.
     """
 
     number: tuple[str, ...] = ("order_no", "out_trade_no")

@@ -1,4 +1,5 @@
-"""HTTP to an upstream, by its own address and proxy: with an end to each call, and every failure an unknown outcome."""
+"""HTTP to an upstream, by its own address and proxy. Each call has a deadline, and every failure is an unknown
+outcome."""
 
 from __future__ import annotations
 
@@ -22,30 +23,30 @@ from runtime import current
 
 # Seconds: for a connection, for each read, and for one call as a whole.
 CONNECT, READ, WHOLE = 5.0, 10.0, 12.0
-CLOCKS_DIFFER = 60  # seconds that this machine's clock may be off an upstream's
+CLOCKS_DIFFER = 60  # seconds by which this machine's clock may differ from an upstream's
 USER_AGENT = f"merchant-orders/{settings.VERSION}"
 
 FORM = "application/x-www-form-urlencoded"
-# Schemes that a browser would not hand to an app, but run or show itself.
+# Schemes that a browser would run or show itself instead of opening an app.
 NO_APPS = ("", "about", "blob", "data", "file", "javascript", "vbscript", "view-source")
 
 
 def printable(text: object) -> str:
-    """An upstream's text for a line of history: printable, at most 200 characters."""
+    """Return an upstream's text for a line of history: printable, at most 200 characters."""
     shown = "".join(char if char.isprintable() else " " for char in str(text))
     return shown if len(shown) <= 200 else f"{shown[:200]}..."
 
 
 @dataclass(frozen=True)
 class Reply:
-    """An upstream's answer."""
+    """An upstream's response."""
 
     status: int
     headers: Mapping[str, str]
     body: bytes
 
     def json(self) -> dict[str, Any]:
-        """The JSON object that it is, with each number as the text that it was written as. Raises ChannelUnknown."""
+        """Return the response's JSON object, with each number as the text in the response. Raises ChannelUnknown."""
         try:
             value = json.loads(self.body, parse_int=str, parse_float=str, parse_constant=str)
         except (ValueError, RecursionError):
@@ -56,11 +57,11 @@ class Reply:
 
 
 class _ToChannel(Guarded):
-    """Operators enter the addresses of channels and proxies: private ones only where the settings allow them."""
+    """Operators enter the addresses of channels and proxies, so private ones need a setting."""
 
     @property
     def private_allowed(self) -> bool:  # type: ignore[override]
-        """Whether the settings allow them."""
+        """The setting `private_channels`."""
         return current().settings.private_channels_allowed
 
 
@@ -68,33 +69,33 @@ POOLS = pools(_ToChannel)
 
 
 class _Adapter(HTTPAdapter):
-    """requests' adapter: it keeps no cookies, follows no redirect, reads no .netrc and no variable for proxies."""
+    """requests' adapter: it keeps no cookies, follows no redirect, and ignores .netrc and the proxy variables."""
 
     def init_poolmanager(self, *arguments: Any, **named: Any) -> None:
-        """Make the pools."""
+        """Create the pools."""
         super().init_poolmanager(*arguments, **named)
         self.poolmanager.pool_classes_by_scheme = POOLS
 
     def proxy_manager_for(self, proxy: Any, **named: Any) -> Any:
-        """The pools behind a proxy."""
+        """Return the pools behind a proxy."""
         manager = super().proxy_manager_for(proxy, **named)
         manager.pool_classes_by_scheme = POOLS
         return manager
 
 
 class Upstream:
-    """One channel's upstream. Safe from several threads at once."""
+    """One channel's upstream. Safe for several threads."""
 
     def __init__(self, base: str, proxy: str = ""):
-        """`base`: where its addresses begin; `proxy`: through which it is called, or ""."""
+        """`base`: the beginning of its addresses; `proxy`: the proxy for its calls, or ""."""
         self._base = base.rstrip("/")
         self._host = urlsplit(base).hostname
         self._proxies = {"http": proxy, "https": proxy} if proxy else {}
         self._adapter = _Adapter(pool_connections=2, pool_maxsize=8)
-        self._date, self._heard = "", 0.0  # what it gave as the time in its last answer, and when that came
+        self._date, self._heard = "", 0.0  # the Date header of the last response, and when it was received
 
     def address(self, path: str, query: Mapping[str, str] | None = None) -> str:
-        """The full address of a path."""
+        """Return the full address of a path."""
         return f"{self._base}/{path.lstrip('/')}" + (f"?{urlencode(query)}" if query else "")
 
     def call(
@@ -107,11 +108,11 @@ class Upstream:
         body: bytes = b"",
         headers: Mapping[str, str] | None = None,
     ) -> Reply:
-        """One request and its whole answer, whatever its status.
+        """Send one request; return the whole response, whatever its status.
 
         Raises:
-            ChannelUnknown: no answer, or none in time, or the address is private and must not be called. Its text
-                names the host only: addresses may hold a key.
+          ChannelUnknown: no response, or none in time, or the address is private and must not be called. The text
+            names the host only, because addresses may contain a key.
         """
         all_headers = {"User-Agent": USER_AGENT, "Accept-Encoding": "identity", **(headers or {})}
         if form is not None:
@@ -127,18 +128,18 @@ class Upstream:
                 return Reply(answer.status_code, answer.headers, self._body(answer))
         except AddressRefused as refusal:
             raise ChannelUnknown(f"{self._host} was not called: {refusal}, and private_channels is off") from None
-        except (OSError, ValueError, HTTPError, HTTPException) as error:  # requests' own are OSErrors
+        except (OSError, ValueError, HTTPError, HTTPException) as error:  # those of requests are OSErrors
             raise ChannelUnknown(f"no answer from {self._host}: {type(error).__name__}") from None
 
     def _body(self, answer: requests.Response) -> bytes:
-        """It is taken as it comes: a few bytes that are packed may become any number. Raises ChannelUnknown."""
+        """Return the body. It must not be compressed: a few bytes could expand to any size. Raises ChannelUnknown."""
         encoding = answer.headers.get("Content-Encoding", "")
         if encoding.lower() not in ("", "identity"):
             raise ChannelUnknown(f"{self._host} answers in an encoding that was not asked for: {printable(encoding)}")
         return b"".join(answer.raw.stream(decode_content=False))
 
     def clock(self) -> Finding:
-        """How far this machine's clock is off the upstream's, by its last answer."""
+        """Return by how much this machine's clock differs from the upstream's, by its last response."""
         try:
             off = round(self._heard - parsedate_to_datetime(self._date).timestamp())
         except ValueError:
@@ -154,12 +155,12 @@ class Upstream:
         return self.call("GET", path, query=query)
 
     def post(self, path: str, form: Mapping[str, str]) -> Reply:
-        """POST of a form. Raises ChannelUnknown."""
+        """POST a form. Raises ChannelUnknown."""
         return self.call("POST", path, form=form)
 
 
 def read_form(raw: bytes) -> dict[str, str]:
-    """The fields of a form or a query string. Raises BadNotice: not UTF-8, or a name that comes twice."""
+    """Parse a form or a query string. Raises BadNotice if it is not UTF-8 or repeats a name."""
     try:
         pairs = parse_qsl(raw.decode(), keep_blank_values=True, errors="strict", max_num_fields=100)
     except ValueError:
@@ -171,12 +172,12 @@ def read_form(raw: bytes) -> dict[str, str]:
 
 
 def web_address(text: str) -> str:
-    """An address that a payer may be sent to. Raises ChannelUnknown."""
+    """Return an address that a payer may be sent to. Raises ChannelUnknown."""
     return _link(text, _scheme(text) in ("http", "https"))
 
 
 def app_link(text: str) -> str:
-    """A link that opens an app. Raises ChannelUnknown."""
+    """Return a link that opens an app. Raises ChannelUnknown."""
     return _link(text, _scheme(text) not in NO_APPS)
 
 
@@ -194,5 +195,5 @@ def _link(text: str, usable: bool) -> str:
 
 
 def is_for_a_code(text: str) -> bool:
-    """Whether a QR code can show this: text, not an image and not too long."""
+    """Return whether a QR code can show this: text, not an image and not too long."""
     return bool(text) and text.isprintable() and len(text.encode()) <= 1000 and not text.startswith("data:")

@@ -46,7 +46,7 @@ from gateways.config import (
     public_key,
     texts,
 )
-from gateways.signatures import holds, sign
+from gateways.signatures import is_signature, sign
 from gateways.statement import Layout
 from gateways.upstream import Reply, Upstream, printable
 
@@ -63,29 +63,29 @@ STATES = {
     "CLOSED": State.FAILED,
     "REVOKED": State.FAILED,
 }
-# Answers to a new payment after which it may be there, or be paid: they come to the second of two calls whose first
-# went unanswered; or try again later. All other codes are a no: with SIGN_ERROR, too, nothing was made, and each
-# deposit goes the same way until the operator has put keys or clock right.
+# Error codes of a new payment that leave its outcome open: they follow the second of two calls whose first had no
+# response, or ask to try again later. All other codes are refusals. That includes SIGN_ERROR: nothing was created, and
+# every deposit fails until the operator has corrected the keys or the clock.
 MAYBE_OPEN = frozenset(
     {"ORDERPAID", "ORDER_PAID", "OUT_TRADE_NO_USED", "SYSTEM_ERROR", "SYSTEMERROR", "BANK_ERROR", "BANKERROR"}
     | {"FREQUENCY_LIMITED", "FREQUENCY_LIMIT_EXCEED", "RATELIMIT_EXCEED", "RATELIMIT_EXCEEDED"}
 )
-SAME_NUMBER = "订单号重复"  # so INVALID_REQUEST may say what OUT_TRADE_NO_USED says
+SAME_NUMBER = "订单号重复"  # INVALID_REQUEST with this text means OUT_TRADE_NO_USED
 UNKNOWN_ORDER = ("ORDER_NOT_EXIST", "ORDERNOTEXIST")
 PAID_ALREADY = ("ORDERPAID", "ORDER_PAID")
 CLOSED_ALREADY = ("ORDER_CLOSED", "ORDERCLOSED")
 
 
 def _rsa_only(text: str) -> None:
-    """A check for certificates. Raises ValidationError."""
+    """Validate certificates. Raises ValidationError."""
     if not all(isinstance(each.public_key(), RSAPublicKey) for each in certificates(text)):
         raise ValidationError(N_("Holds a certificate without an RSA key."))
 
 
 class WechatpayConfig(UpstreamConfig):
-    """A merchant's account, and whom answers and notices are verified with.
+    """A merchant's account, and the keys that verify responses and notices.
 
-    That is WeChat Pay's public key with its id, or its platform certificates; while it changes over, both.
+    These are WeChat Pay's public key with its id, or its platform certificates; both during a change.
     """
 
     mchid = fields.String(
@@ -148,38 +148,38 @@ class WechatpayConfig(UpstreamConfig):
             raise ValidationError({name: [N_("Needed, unless there are platform_certificates.")] for name in pair})
 
 
-class _Said(Schema):
-    """WeChat Pay's messages, numbers as text; unknown fields are ignored."""
+class _Message(Schema):
+    """WeChat Pay's messages, with numbers as text; unknown fields are ignored."""
 
     class Meta:
         unknown = EXCLUDE
 
 
-class _Transaction(_Said):
+class _Transaction(_Message):
     mchid = fields.String(required=True)
     appid = fields.String(required=True)
     out_trade_no = fields.String(required=True)
     trade_state = fields.String(required=True, validate=validate.OneOf(STATES))
 
 
-class _Amount(_Said):
+class _Amount(_Message):
     total = fields.String(required=True, validate=validate.Regexp(r"[0-9]{1,12}\Z"))
     currency = fields.String(required=True, validate=validate.Equal("CNY"))
 
 
-class _Paid(_Said):
+class _Paid(_Message):
     transaction_id = fields.String(required=True, validate=number(1, 64))
     amount = fields.Nested(_Amount, required=True)
 
 
-class _Resource(_Said):
+class _Resource(_Message):
     algorithm = fields.String(required=True, validate=validate.Equal("AEAD_AES_256_GCM"))
     nonce = fields.String(required=True)
     ciphertext = fields.String(required=True)
     associated_data = fields.String(load_default="", allow_none=True)
 
 
-class _Event(_Said):
+class _Event(_Message):
     event_type = fields.String(required=True)
     resource = fields.Nested(_Resource, required=True)
 
@@ -188,7 +188,7 @@ _transaction, _paid, _event = _Transaction(), _Paid(), _Event()
 
 
 def _read(schema: Schema, text: bytes) -> dict[str, Any]:
-    """The JSON object that the schema takes. Raises ValueError, with a text that repeats nothing of it."""
+    """Return the JSON object that the schema accepts. Raises ValueError, whose text repeats none of the input."""
     try:
         found: dict[str, Any] = schema.loads(text, parse_int=str, parse_float=str, parse_constant=str)
     except (ValidationError, ValueError, RecursionError):
@@ -197,12 +197,12 @@ def _read(schema: Schema, text: bytes) -> dict[str, Any]:
 
 
 def _serial(text: str) -> str:
-    """A key's number, to compare: certificates count upwards, so that zeros in front mean nothing."""
+    """Normalize a key's number for comparison: certificates are numbered, so leading zeros have no meaning."""
     return text.upper().lstrip("0")
 
 
 def _keys(config: Mapping[str, Any]) -> dict[str, Any]:
-    """The keys to verify with, by number."""
+    """Return the keys to verify with, by number."""
     found = certificates(config["platform_certificates"])
     keys: dict[str, Any] = {_serial(f"{each.serial_number:X}"): each.public_key() for each in found}
     if config["public_key_id"]:
@@ -212,7 +212,7 @@ def _keys(config: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class _Answer:
-    """A genuine response; or an error, which is not signed: its `code`, and a `text` for the history."""
+    """A genuine response, or an unsigned error with its `code` and a `text` for the history."""
 
     reply: Reply
     code: str = ""
@@ -220,7 +220,7 @@ class _Answer:
 
 
 class WechatpayDriver(Driver):
-    """The merchant's key signs requests, WeChat Pay's signs answers and notices; these are encrypted, too."""
+    """The merchant's key signs requests, WeChat Pay's signs responses and notices. Notices are also encrypted."""
 
     name = "wechatpay"
     title = N_("WeChat Pay (API v3)")
@@ -262,24 +262,24 @@ class WechatpayDriver(Driver):
         return f"{SCHEME} " + ",".join(f'{name}="{value}"' for name, value in parts.items())
 
     def _verify(self, headers: Mapping[str, str], body: bytes) -> None:
-        """Raises ValueError, with a text that repeats nothing of it: it is not WeChat Pay's, or not of now."""
+        """Verify the signature and the time. Raises ValueError, whose text repeats none of the input."""
         names = ("Timestamp", "Nonce", "Serial", "Signature")
         stamp, nonce, serial, signature = (headers.get(f"Wechatpay-{name}", "") for name in names)
         key = self._keys.get(_serial(serial))
         if key is None:
             raise ValueError("signed with a key that is not in the config")
         text = f"{stamp}\n{nonce}\n".encode() + body + b"\n"
-        if not holds(key, text, signature):
+        if not is_signature(key, text, signature):
             raise ValueError("bad signature")
         if not re.fullmatch(r"[0-9]{1,12}", stamp) or abs(time.time() - int(stamp)) > CLOCKS_DIFFER:
             raise ValueError("signed at another time: it is old, or a clock is wrong")
 
     # --- calls
 
-    def _ask(
+    def _call(
         self, method: str, path: str, query: Mapping[str, str] | None = None, fields: Mapping[str, Any] | None = None
     ) -> _Answer:
-        """One call. Raises ChannelUnknown: neither a genuine answer nor an explicit error."""
+        """Make one call. Raises ChannelUnknown if the response is neither genuine nor an explicit error."""
         body = json.dumps(fields, ensure_ascii=False).encode() if fields else b""
         target = urlsplit(self._upstream.address(path, query))._replace(scheme="", netloc="").geturl()
         headers = {
@@ -287,7 +287,7 @@ class WechatpayDriver(Driver):
             "Accept": "application/json",
             "Content-Type": "application/json",
         }
-        if self.config["public_key_id"]:  # asks for answers that are signed with this key
+        if self.config["public_key_id"]:  # requests responses that are signed with this key
             headers["Wechatpay-Serial"] = self.config["public_key_id"]
         reply = self._upstream.call(method, path, query=query, body=body, headers=headers)
         is_error = not 200 <= reply.status < 300
@@ -304,12 +304,12 @@ class WechatpayDriver(Driver):
             "mchid": self.config["mchid"],
             "description": payment.subject,
             "out_trade_no": payment.order_no,
-            # To the second the same whenever it is called: else the same number would be another order.
+            # The same to the second in every call: with another time the same number would be another order.
             "time_expire": datetime.fromtimestamp(payment.expires_at, CHINA).isoformat(),
             "notify_url": payment.notify_url,
             "amount": {"total": payment.amount, "currency": "CNY"},
         }
-        answer = self._ask("POST", f"{TRANSACTIONS}/native", fields=order)
+        answer = self._call("POST", f"{TRANSACTIONS}/native", fields=order)
         if answer.code in MAYBE_OPEN or SAME_NUMBER in answer.text:
             raise ChannelUnknown(answer.text)
         if answer.code:
@@ -321,13 +321,13 @@ class WechatpayDriver(Driver):
 
     def query(self, payment: Payment) -> Report:
         path = f"{TRANSACTIONS}/out-trade-no/{payment.order_no}"
-        answer = self._ask("GET", path, query={"mchid": self.config["mchid"]})
+        answer = self._call("GET", path, query={"mchid": self.config["mchid"]})
         if answer.code in UNKNOWN_ORDER:
             return Report(State.ABSENT)
         if answer.code:
             raise ChannelUnknown(answer.text)
         try:
-            order_no, report = self._told(answer.reply.body)
+            order_no, report = self._read_report(answer.reply.body)
         except ValueError as error:
             raise ChannelUnknown(f"an answer that can't be used: {error}") from None
         if order_no != payment.order_no:
@@ -335,24 +335,24 @@ class WechatpayDriver(Driver):
         return report
 
     def check(self, payments: Sequence[Payment]) -> list[Finding]:
-        """Keys and clock."""
+        """Check the keys and the clock."""
         return [*super().check(payments), self._upstream.clock()]
 
     def close(self, payment: Payment) -> bool:
         path = f"{TRANSACTIONS}/out-trade-no/{payment.order_no}/close"
-        answer = self._ask("POST", path, fields={"mchid": self.config["mchid"]})
+        answer = self._call("POST", path, fields={"mchid": self.config["mchid"]})
         if answer.reply.status == 204 or answer.code in CLOSED_ALREADY:
             return True
         if answer.code in UNKNOWN_ORDER:
-            return False  # the call that makes it may be on its way still: it is worth asking later on
+            return False  # the request that creates it may still be in progress, so a later status check is needed
         if answer.code in PAID_ALREADY:
             raise ChannelRefused(answer.text)
         raise ChannelUnknown(answer.text or f"status {answer.reply.status}")
 
     # --- reports on a payment, in a notice or a response
 
-    def _told(self, text: bytes) -> tuple[str, Report]:
-        """The order's number and the report on it. Raises ValueError, with a text that repeats nothing of the input."""
+    def _read_report(self, text: bytes) -> tuple[str, Report]:
+        """Return the order's number and its report. Raises ValueError, whose text repeats none of the input."""
         found = _read(_transaction, text)
         if (found["mchid"], found["appid"]) != (self.config["mchid"], self.config["appid"]):
             raise ValueError("it is for another merchant or application")
@@ -363,7 +363,7 @@ class WechatpayDriver(Driver):
         return found["out_trade_no"], Report(state, int(paid["amount"]["total"]), paid["transaction_id"])
 
     def _decrypted(self, resource: Mapping[str, Any]) -> bytes:
-        """Raises ValueError, with a text that repeats nothing of it."""
+        """Decrypt a resource. Raises ValueError, whose text repeats none of it."""
         key = AESGCM(self.config["apiv3_key"].encode())
         try:
             nonce, ciphertext = resource["nonce"].encode(), b64decode(resource["ciphertext"], validate=True)
@@ -379,8 +379,8 @@ class WechatpayDriver(Driver):
             event = _read(_event, incoming.body)
             if event["event_type"] != "TRANSACTION.SUCCESS":
                 raise ValueError("it tells of no payment")
-            order_no, report = self._told(self._decrypted(event["resource"]))
-            if report.state not in (State.PAID, State.RETURNED):  # it is open or closed
+            order_no, report = self._read_report(self._decrypted(event["resource"]))
+            if report.state not in (State.PAID, State.RETURNED):  # open or closed
                 raise ValueError("it tells of no payment")
         except ValueError as error:
             raise BadNotice(str(error)) from None
@@ -394,7 +394,7 @@ class WechatpayDriver(Driver):
 
 
 def _error(reply: Reply) -> _Answer:
-    """An explicit error: a 4xx with a code. Raises ChannelUnknown: it is none, or may pass."""
+    """Return an explicit error: a 4xx with a code. Raises ChannelUnknown for temporary or other errors."""
     answer = reply.json()
     code = str(answer.get("code"))
     text = printable(f"{answer.get('message', '')} ({code})")

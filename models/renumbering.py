@@ -1,4 +1,4 @@
-"""Renumber orders by their time after some were inserted with a past time: seeded ones."""
+"""Renumber orders by their time after some were inserted with a past time, as seed data is."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _in_order() -> bool:
 
 @transaction
 def renumber() -> None:
-    """Renumber all orders by their time, after some were inserted with a past time."""
+    """Renumber all orders by their time."""
     if _in_order():
         return
     Order.update(seq=0 - Order.seq).execute()
@@ -33,7 +33,7 @@ def renumber() -> None:
         ) AS ranked WHERE id = row_id"""
     )
     OrderCount.delete().execute()
-    bucket = Order.seq / SQL(str(BUCKET))  # written out, so that both are seen to be the same
+    bucket = Order.seq / SQL(str(BUCKET))  # written out, so that the database sees that both are the same
     cell = (Order.merchant, Order.order_type, Order.status, bucket)
     counted = Order.select(*cell, fn.COUNT(Order.id)).group_by(*cell)
     OrderCount.insert_from(

@@ -1,4 +1,4 @@
-"""Making the tables, guarding the append-only ones, and bringing an older database up to date."""
+"""Create the tables, protect the append-only ones, and upgrade older databases."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ TABLES = [
     SecondFactor,
     RecoveryCode,
 ]
-# How a row is recognised that must neither change nor go, not even by REPLACE, which fires no DELETE trigger.
+# Conditions that find a row that must not change or be deleted, not even by REPLACE, which fires no DELETE trigger.
 APPEND_ONLY = {
     Posting: "id = NEW.id OR (order_id = NEW.order_id AND purpose = NEW.purpose)",
     Entry: "id = NEW.id OR (account_id = NEW.account_id AND number = NEW.number)",
@@ -69,13 +69,13 @@ BY_KEY = (
     Nonce,
     IdempotencyKey,
     OrderCount,
-)  # SQLite keeps their rows in their keys' order; Postgres has no such tables
+)  # SQLite keeps their rows in the order of their keys; Postgres has no such tables
 NUMBERED = [table for table in TABLES if isinstance(table._meta.primary_key, AutoField)]
 MIGRATIONS = Path(__file__).parent / "migrations"
 
 
 class WrongSchema(Exception):
-    """The database's schema is not the one this version works with."""
+    """The database's schema does not match this version."""
 
 
 def _runner() -> Runner:
@@ -83,7 +83,7 @@ def _runner() -> Runner:
 
 
 def has_tables() -> bool:
-    """Whether it is a database of this service and not empty."""
+    """Return whether the database has this service's tables."""
     return database.table_exists(Order._meta.table_name)
 
 
@@ -115,10 +115,10 @@ def _first_rows() -> None:
 
 
 def create(fill: Callable[[], None] = _first_rows) -> bool:
-    """Create the tables of an empty database and the guards of append-only ones; False if it has tables already.
+    """Create the tables of an empty database and the triggers of append-only ones; return False if it has tables.
 
     Args:
-        fill: inserts the initial rows, before triggers guard or count them.
+      fill: inserts the initial rows, before triggers protect or count them.
     """
     if has_tables():
         return False
@@ -138,12 +138,12 @@ def create(fill: Callable[[], None] = _first_rows) -> bool:
 
 
 def continue_ids() -> None:
-    """Have the next row of each table follow the last, or begin where a restore says."""
+    """Set the sequences so that each table's next id follows its last one, or the one that a restore stored."""
     if not database.is_shared:
-        return  # SQLite uses the highest id of the rows, and models/db/base.py the one of the restore
+        return  # SQLite uses the highest id of the rows; models/db/base.py handles restores
     for table in NUMBERED:
         name = f'"{table._meta.table_name}"'
-        least = first_ids().get(table._meta.table_name, 1) - 1  # below 1 there is none
+        least = first_ids().get(table._meta.table_name, 1) - 1  # there is no id below 1
         last = f"GREATEST(MAX(id), NULLIF({least}, 0))"
         database.execute_sql(
             f"SELECT setval(pg_get_serial_sequence('{name}', 'id'), {last}) FROM {name} HAVING {last} IS NOT NULL"
@@ -157,10 +157,10 @@ def migrate() -> list[str]:
 
 
 def missing() -> list[str]:
-    """The names of the steps that an older database lacks.
+    """Return the names of the steps that an older database lacks.
 
     Raises:
-        WrongSchema: it has a step that this version does not know.
+      WrongSchema: it has a step that this version does not know.
     """
     status = _runner().status()
     if any(migration.path is None for migration in status):
@@ -169,10 +169,10 @@ def missing() -> list[str]:
 
 
 def check() -> None:
-    """Refuse a database that is older or newer than this version.
+    """Raise if the database is older or newer than this version.
 
     Raises:
-        WrongSchema: with one line on what to do.
+      WrongSchema: with one line on what to do.
     """
     if missing():
         raise WrongSchema("the database is of an older version: back it up, then run `orders db migrate`")

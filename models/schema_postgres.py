@@ -1,14 +1,14 @@
-"""Triggers for Postgres that guard append-only tables, count orders and raise the setup version."""
+"""Postgres triggers that protect append-only tables, count orders and raise the setup version."""
 
 from models.tables.order_counts import BUCKET
 
-# A percent sign is written twice: the driver looks for places of values in every statement.
+# Percent signs are doubled: the driver reads single ones as placeholders.
 _GUARD = """CREATE FUNCTION refuse_change() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
     RAISE EXCEPTION '%% is append-only', TG_TABLE_NAME USING ERRCODE = 'integrity_constraint_violation';
 END $$"""
 _CELL = "merchant_id, order_type, status, bucket"
 _COUNT = f"""ON CONFLICT ({_CELL}) DO UPDATE SET count = tally.count + EXCLUDED.count"""
-# In one order, so that no two that count at the same time wait for each other.
+# In a fixed order, so that two transactions that count at the same time don't wait for each other.
 _COUNTED = f"""CREATE FUNCTION count_orders() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
     INSERT INTO tally ({_CELL}, count)
     SELECT merchant_id, order_type, status, seq / {BUCKET}, COUNT(*) FROM added GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4
@@ -29,7 +29,12 @@ END $$"""
 
 
 def statements(append_only: list[str], revised: list[str]) -> list[str]:
-    """The statements after the tables; given the names of append-only tables, and of those that move the revision."""
+    """Return the statements that follow the tables.
+
+    Args:
+      append_only: the names of append-only tables.
+      revised: the names of tables whose changes raise the setup version.
+    """
     guards = [
         f'CREATE TRIGGER {name}_{what} BEFORE {verbs} ON "{name}" FOR EACH {each} EXECUTE FUNCTION refuse_change()'
         for name in append_only

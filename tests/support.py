@@ -181,7 +181,7 @@ class Api:
         assert isinstance(driver, SandboxDriver)
         if order.is_buy and outcome == "late":
             due.expire(order)
-        books().tell(order_no, order.amount, outcome)
+        books().set_outcome(order_no, order.amount, outcome)
         for each in driver.notices(order_no) if order.is_buy else ():
             answer = self.send("POST", f"/addons/paychannel/notify/{order_no}", each.body, dict(each.headers))
         return answer

@@ -1,4 +1,4 @@
-"""The sandbox driver: speaks to the simulator as the other drivers speak to their upstreams."""
+"""The sandbox driver: calls the simulator as other drivers call their upstreams."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ PAYOUT_OUTCOMES = tuple(outcome for outcome in OUTCOMES if outcome != "duplicate
 
 
 class SandboxConfig(Schema):
-    """`open`: what becomes of new deposits; `payout`: what becomes of withdrawals nobody said anything about."""
+    """`open`: the outcome of new deposits; `payout`: the default outcome of withdrawals."""
 
     secret = fields.String(
         load_default=lambda: secrets.token_hex(16),
@@ -76,7 +76,7 @@ _notice = SandboxNotice()
 
 
 class SandboxDriver(Driver):
-    """Deposits are paid by a tester's click, withdrawals pay themselves out within seconds."""
+    """A tester's click pays a deposit; withdrawals are paid out automatically within seconds."""
 
     name = "sandbox"
     title = N_("Sandbox")
@@ -88,7 +88,7 @@ class SandboxDriver(Driver):
 
     @property
     def opens_locally(self) -> bool:  # type: ignore[override]
-        """Yes, unless it is to behave like an upstream that does not open a deposit."""
+        """True unless the config simulates an upstream that does not open deposits."""
         return bool(self.config["open"] == "accept")
 
     def open_payment(self, payment: Payment) -> Opened:
@@ -99,7 +99,7 @@ class SandboxDriver(Driver):
         return Opened(qr=payment.pay_url)
 
     def notices(self, order_no: str) -> list[Incoming]:
-        """The notices that the simulator sends for what it was told of a deposit."""
+        """Return the notices that the simulator sends for a deposit's outcome."""
         play = books().find(order_no)
         times = {"silent": 0, "timeout": 0, "duplicate": 2}
         if play is None:
@@ -118,9 +118,9 @@ class SandboxDriver(Driver):
         return Notice(said["order_no"], Report(State(said["state"]), said["amount"], said["reference"]))
 
     def _answer(self, play: Play) -> Report:
-        """What the simulator says when it is asked about an order with an outcome."""
+        """Return the simulator's response to a status check of an order with an outcome."""
         if play.outcome == "timeout" and play.asked < UNANSWERED:
-            books().count_question(play.order_no)
+            books().count_unanswered(play.order_no)
             raise ChannelUnknown("the sandbox did not answer")
         state = State.FAILED if play.outcome == "fail" else State.PAID
         return Report(state, play.reported_amount, f"SB{play.order_no}")
@@ -133,7 +133,7 @@ class SandboxDriver(Driver):
         return True
 
     def pay_out(self, payout: Payout) -> Report:
-        books().hand_in(payout.order_no, payout.amount, self.config["payout"])
+        books().request_payout(payout.order_no, payout.amount, self.config["payout"])
         return Report(State.OPEN)
 
     def query_payout(self, payout: Payout) -> Report:

@@ -1,7 +1,7 @@
-"""The sandbox's upstream: a made-up channel with books of its own, told by testers what to do.
+"""The sandbox's upstream: a simulated channel with records of its own, controlled by testers.
 
-Its books are a small SQLite file beside the service's database, as another company's would be
-elsewhere: they outlive a crash of the service and share no transaction with it.
+Its records are a small SQLite file next to the service's database, as a real upstream's would be elsewhere: they
+survive a crash of the service and share no transaction with it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ OUTCOMES = ("success", "fail", "silent", "duplicate", "late", "wrong_amount", "t
 SIGNATURE_HEADER = "X-Sandbox-Signature"
 PAYOUT_SECONDS = 2
 LATE_PAYOUT_SECONDS = 20
-UNANSWERED = 2  # questions that go unanswered after the outcome `timeout`
+UNANSWERED = 2  # status checks without a response after the outcome `timeout`
 
 _TABLES = (
     """CREATE TABLE IF NOT EXISTS play (
@@ -35,7 +35,7 @@ _TABLES = (
 
 @dataclass(frozen=True)
 class Play:
-    """What the simulator knows of one order: amount in fen, what it was told, when a payout was handed in."""
+    """The simulator's record of one order: amount in fen, chosen outcome, time of the payout request."""
 
     order_no: str
     amount: int
@@ -45,13 +45,13 @@ class Play:
 
     @property
     def reported_amount(self) -> int:
-        """The amount that the channel will name, in fen."""
+        """The amount that the channel reports, in fen."""
         return self.amount + 100 if self.outcome == "wrong_amount" else self.amount
 
 
 @dataclass(frozen=True)
 class Plan:
-    """An outcome that an order is to have at a Unix time."""
+    """An outcome that an order gets at a Unix time."""
 
     order_no: str
     outcome: str
@@ -59,7 +59,7 @@ class Plan:
 
 
 class Simulator:
-    """The books in the SQLite file `path`. Safe from several threads and processes."""
+    """The records in the SQLite file `path`. Safe for several threads and processes."""
 
     def __init__(self, path: Path):
         self.path = path
@@ -71,7 +71,7 @@ class Simulator:
         return connection
 
     def _rows(self, query: str, *values: object) -> list[tuple[Any, ...]]:
-        """Of books that are there; none where they are not begun."""
+        """Return rows, none if the file does not exist yet."""
         if not self.path.exists():
             return []
         with closing(self._connect()) as books:
@@ -82,12 +82,12 @@ class Simulator:
             books.execute(statement, values)
 
     def find(self, order_no: str) -> Play | None:
-        """What is in the books about an order."""
+        """Return the record of an order, or None."""
         rows = self._rows("SELECT * FROM play WHERE order_no = ?", order_no)
         return Play(*rows[0]) if rows else None
 
-    def tell(self, order_no: str, amount: int, outcome: str) -> None:
-        """From now on, this is the outcome for the order; `amount` in fen."""
+    def set_outcome(self, order_no: str, amount: int, outcome: str) -> None:
+        """Set the outcome of the order from now on; `amount` in fen."""
         self._write(
             "INSERT INTO play (order_no, amount, outcome) VALUES (?, ?, ?) ON CONFLICT (order_no) "
             "DO UPDATE SET outcome = excluded.outcome, amount = excluded.amount, asked = 0",
@@ -96,8 +96,8 @@ class Simulator:
             outcome,
         )
 
-    def hand_in(self, order_no: str, amount: int, outcome: str) -> None:
-        """Take a payout; again for the same order is the same payout, and what a tester said stands."""
+    def request_payout(self, order_no: str, amount: int, outcome: str) -> None:
+        """Accept a payout request; a repeated request is the same payout, and a tester's outcome is kept."""
         self._write(
             "INSERT INTO play (order_no, amount, outcome, payout_at) VALUES (?, ?, ?, ?) ON CONFLICT (order_no) "
             "DO UPDATE SET payout_at = COALESCE(payout_at, excluded.payout_at), amount = excluded.amount",
@@ -108,15 +108,15 @@ class Simulator:
         )
 
     def plan(self, order_no: str, outcome: str, at: int) -> None:
-        """At that Unix time, this is to be the outcome for the order; the last plan counts."""
+        """Plan an outcome for the order at a Unix time; the last plan counts."""
         self._write("INSERT OR REPLACE INTO later VALUES (?, ?, ?)", order_no, outcome, at)
 
     def planned(self) -> list[Plan]:
-        """What is planned, the soonest first."""
+        """Return all plans, the soonest first."""
         return [Plan(*row) for row in self._rows("SELECT order_no, outcome, at FROM later ORDER BY at, order_no")]
 
-    def take(self, plan: Plan) -> None:
-        """Strike a plan off, unless it was changed."""
+    def remove(self, plan: Plan) -> None:
+        """Remove a plan, unless it was changed."""
         self._write("DELETE FROM later WHERE (order_no, outcome, at) = (?, ?, ?)", plan.order_no, plan.outcome, plan.at)
 
     @property
@@ -125,17 +125,17 @@ class Simulator:
         rows = self._rows("SELECT ahead FROM clock")
         return int(rows[0][0]) if rows else 0
 
-    def keep_ahead(self, seconds: int) -> None:
-        """Remember that the demo's clock is so far ahead."""
+    def store_ahead(self, seconds: int) -> None:
+        """Store by how many seconds the demo's clock is ahead."""
         self._write("INSERT OR REPLACE INTO clock VALUES (1, ?)", seconds)
 
-    def count_question(self, order_no: str) -> None:
-        """One more question about the order went unanswered."""
+    def count_unanswered(self, order_no: str) -> None:
+        """Count one more status check of the order without a response."""
         self._write("UPDATE play SET asked = asked + 1 WHERE order_no = ?", order_no)
 
 
 def notice(play: Play, secret: str) -> tuple[bytes, str]:
-    """A notice's body and its signature."""
+    """Return a notice's body and its signature."""
     state = "failed" if play.outcome == "fail" else "paid"
     body = json.dumps(
         {"order_no": play.order_no, "state": state, "amount": play.reported_amount, "reference": f"SB{play.order_no}"}
@@ -144,10 +144,10 @@ def notice(play: Play, secret: str) -> tuple[bytes, str]:
 
 
 def sign(body: bytes, secret: str) -> str:
-    """Lowercase hex HMAC-SHA256."""
+    """Return the lowercase hex HMAC-SHA256."""
     return hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
 
 
 def books() -> Simulator:
-    """The upstream of all sandbox channels of this instance."""
+    """Return the upstream of all sandbox channels of this instance."""
     return Simulator(current().settings.instance / "sandbox.sqlite")

@@ -1,4 +1,4 @@
-"""The database handle, how its connections are set up, and the base of every table."""
+"""The database handle, its connections, and the base class of all tables."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def _of_current(name: str) -> Any:
 
 
 class _Database(DatabaseProxy):
-    """The database of the current runtime; what differs between SQLite and Postgres is in their classes."""
+    """The database of the current runtime. The differences between SQLite and Postgres are in their classes."""
 
     def __init__(self) -> None:
-        self._callbacks: list[Any] = []  # peewee calls these when a proxy is initialized, which this one never is
+        self._callbacks: list[Any] = []  # peewee calls these when a proxy is initialized; this one never is
 
     obj = property(lambda self: current().database)
-    # What every order uses is found at once: peewee's own way to it is an error that is caught, each time.
+    # Attributes that every order uses: peewee's proxy would find each by catching an AttributeError.
     advisory_lock, atomic, connection = _of_current("advisory_lock"), _of_current("atomic"), _of_current("connection")
     execute, execute_sql = _of_current("execute"), _of_current("execute_sql")
     in_transaction, is_shared = _of_current("in_transaction"), _of_current("is_shared")
@@ -48,7 +48,7 @@ def open_database(path: Path, busy_timeout: float = 5.0) -> None:
 
 
 def open_postgres(url: str, connections: int) -> None:
-    """Point every model at a Postgres database. Raises NoDriver, or DatabaseError: the address can't be read."""
+    """Point every model at a Postgres database. Raises NoDriver, or DatabaseError for an invalid address."""
     _use(Postgres(url, connections))
 
 
@@ -64,7 +64,7 @@ def constant(name: str, read: Callable[[], T]) -> T:
 
 
 def forget_constants() -> None:
-    """Read them again: another database is open, or this one was marked as restored."""
+    """Read constants again, after another database was opened or this one was marked as restored."""
     _constants().clear()
 
 
@@ -84,24 +84,24 @@ def _use(wanted: Any) -> None:
 
 
 class _Open:
-    """A value of a statement that is given each time it runs."""
+    """A placeholder for a value that is passed to each run of a statement."""
 
     def __init__(self, name: str):
         self.name = name
 
 
 class _OpenValues:
-    """`values.amount` stands for the value that `run(amount=...)` gives."""
+    """`values.amount` is a placeholder for the value that `run(amount=...)` passes."""
 
     def __getattr__(self, name: str) -> Value:
         return Value(_Open(name), converter=False)
 
 
 class Statement:
-    """A query of peewee's, compiled once: `Statement(lambda v: Order.select().where(Order.id == v.id))`.
+    """A peewee query that is compiled once: `Statement(lambda v: Order.select().where(Order.id == v.id))`.
 
-    peewee would write a query's SQL each time, which takes far longer than SQLite takes to run it.
-    Values that are given to `run` go to the database as they are: whole numbers, texts, None.
+    peewee would generate the SQL on each call, which takes far longer than SQLite needs to run it.
+    `run` passes values to the database unchanged: integers, strings, None.
     """
 
     def __init__(self, build: Callable[[Any], Any]):
@@ -111,7 +111,7 @@ class Statement:
         self._row: Any = None
 
     def _compile(self) -> tuple[str, Callable[[dict[str, Any]], list[Any]]]:
-        """Its SQL for the kind of database that is open, and what makes the parameters out of the values."""
+        """Return the SQL for the open kind of database, and a function that makes its parameters from the values."""
         kind = type(database.obj)
         if self._compiled and self._compiled_for is kind:
             return self._compiled
@@ -127,12 +127,12 @@ class Statement:
         return self._compiled
 
     def run(self, **values: Any) -> Any:
-        """Execute it; the database's cursor."""
+        """Execute the statement; return the database's cursor."""
         sql, bind = self._compile()
         return database.execute_sql(sql, bind(values))
 
     def run_all(self, many: list[dict[str, Any]]) -> Any:
-        """Execute an INSERT of one row for many, as one statement; the database's cursor."""
+        """Execute a one-row INSERT for many rows, as one statement; return the database's cursor."""
         sql, bind = self._compile()
         head, rest = sql.split(" VALUES ")
         row, *returning = rest.split(" RETURNING ")
@@ -141,19 +141,19 @@ class Statement:
         return database.execute_sql(whole, parameters)
 
     def all(self, **values: Any) -> list[Any]:
-        """Execute it; all rows, as named tuples of the selected columns."""
+        """Execute the statement; return all rows as named tuples of the selected columns."""
         cursor = self.run(**values)
         if self._row is None:
             self._row = namedtuple("Row", [column[0] for column in cursor.description])  # type: ignore[misc]
         return [self._row(*row) for row in cursor.fetchall()]
 
     def models(self, table: Any, **values: Any) -> list[Any]:
-        """Execute a query that selects whole rows; their objects."""
+        """Execute a query that selects whole rows; return them as objects of `table`."""
         names = [field.name for field in table._meta.sorted_fields]
         return [table(**dict(zip(names, row, strict=True))) for row in self.run(**values).fetchall()]
 
     def first(self, **values: Any) -> Any:
-        """Execute it; the first row as a named tuple, or None."""
+        """Execute the statement; return the first row as a named tuple, or None."""
         return next(iter(self.all(**values)), None)
 
 
@@ -168,7 +168,7 @@ def _insert(table: Any, *columns: str) -> Statement:
 
 
 def _ids(cursor: Any, count: int) -> list[int]:
-    """The ids of the rows that an INSERT made, in their order; of a table that has ids."""
+    """Return the ids of the rows that an INSERT created, in their order. Only for tables with ids."""
     if database.is_shared:
         return [row[0] for row in cursor.fetchall()] if cursor.description else []
     last: int = cursor.lastrowid
@@ -176,7 +176,7 @@ def _ids(cursor: Any, count: int) -> list[int]:
 
 
 def first_ids() -> dict[str, int]:
-    """By table, the id of the first row made after the last restore (models/tables/maintenance.py), if any."""
+    """Return the id of each table's first row after the last restore, if any (models/tables/maintenance.py)."""
 
     def read() -> dict[str, int]:
         newest = database.execute_sql("SELECT first_ids FROM restoration ORDER BY id DESC LIMIT 1").fetchone()
@@ -186,7 +186,10 @@ def first_ids() -> dict[str, int]:
 
 
 def _next_id(table: Any) -> int | None:
-    """The id of the next row if SQLite, which goes by the highest id, would give one from before a restore."""
+    """Return the id of the next row after a restore, or None if the database chooses it correctly.
+
+    SQLite continues after the highest id, which could reuse ids from before the restore.
+    """
     name = table._meta.table_name
     if database.is_shared or name not in (first := first_ids()):
         return None
@@ -195,7 +198,7 @@ def _next_id(table: Any) -> int | None:
 
 
 class Table(Model):
-    """Base of every table."""
+    """Base class of all tables."""
 
     class Meta:
         database = database
@@ -203,21 +206,21 @@ class Table(Model):
 
     @classmethod
     def add(cls: Any, **row: Any) -> int:
-        """Insert one row, compiled once for each set of columns; its id. Foreign keys are given as ids."""
+        """Insert one row and return its id. Foreign keys are passed as ids. Compiled once for each set of columns."""
         if (next_id := _next_id(cls)) is not None:
             row["id"] = next_id
         return next(iter(_ids(_insert(cls, *row).run(**row), 1)), 0)
 
     @classmethod
     def insert(cls: Any, __data: Any = None, **row: Any) -> Any:
-        """peewee's INSERT of one row, which `create` uses, too."""
+        """Insert one row as peewee does; `create` calls this too."""
         if (next_id := _next_id(cls)) is not None:
             row["id"] = next_id
         return super().insert(__data, **row)
 
     @classmethod
     def add_all(cls: Any, rows: list[dict[str, Any]]) -> list[int]:
-        """Insert rows that have the same columns, by one statement; their ids, where the table has any."""
+        """Insert rows with the same columns by one statement; return their ids, if the table has ids."""
         if (next_id := _next_id(cls)) is not None:
             rows = [{**row, "id": next_id + at} for at, row in enumerate(rows)]
         return _ids(_insert(cls, *rows[0]).run_all(rows), len(rows))
@@ -228,7 +231,7 @@ class Fen(BigIntegerField):
 
 
 class BasisPoints(BigIntegerField):
-    """A rate in integer hundredths of a percent."""
+    """A rate in integer basis points (hundredths of a percent)."""
 
 
 class Timestamp(BigIntegerField):

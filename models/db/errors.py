@@ -1,4 +1,4 @@
-"""The meaning of database and disk errors: a table by the database's name for the error."""
+"""The meaning of database and disk errors: tables by the database's error names."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ N_ = str  # marks a text for translation where it is shown
 
 @dataclass(frozen=True)
 class Fault:
-    """Why nothing can be stored (or read) now: a word for machines, a text for the operator.
+    """The reason why nothing can be stored or read: a code for machines and a text for the operator.
 
     `retry_after`: seconds after which a caller may try again.
     """
@@ -34,7 +34,7 @@ DAMAGED = Fault("damaged", N_("the database file is damaged: restore a backup"),
 HANGING = Fault("hanging", N_("a write to the database does not come to an end"), 5)
 AWAY = Fault("unreachable", N_("Postgres can't be reached, is restarting, or has no connection left"), 2)
 
-# By how the extended name begins; the first that fits counts.
+# By the beginning of the extended error name; the first match counts.
 SQLITE = {
     "SQLITE_BUSY": LOCKED,
     "SQLITE_LOCKED": LOCKED,
@@ -47,7 +47,7 @@ SQLITE = {
     "SQLITE_CORRUPT": DAMAGED,
     "SQLITE_NOTADB": DAMAGED,
 }
-# By how the SQLSTATE begins; the first that fits counts.
+# By the beginning of the SQLSTATE; the first match counts.
 POSTGRES = {
     "08": AWAY,
     "57014": LOCKED,  # a statement took too long
@@ -74,7 +74,7 @@ def _named(names: dict[str, Fault], name: str) -> Fault | None:
 
 
 def fault_of(error: BaseException) -> Fault | None:
-    """The fault behind an error of peewee, of the database's driver, or of the system; None if it is another error."""
+    """Return the fault behind an error of peewee, the database driver or the system; None for any other error."""
     if isinstance(error, LockTimeout):
         return LOCKED
     state = sqlstate(error)
@@ -83,12 +83,12 @@ def fault_of(error: BaseException) -> Fault | None:
             return AWAY if isinstance(error, (OperationalError, InterfaceError)) else None
         return _named(POSTGRES, state)
     while isinstance(error, PeeweeException) and hasattr(error, "orig"):
-        error = error.orig  # the driver's own; one that comes of connecting is wrapped twice
+        error = error.orig  # the driver's own error; errors while connecting are wrapped twice
     name = getattr(error, "sqlite_errorname", None)
     known = _named(SQLITE, name) if name else None
     return known or (SYSTEM.get(error.errno or 0) if isinstance(error, OSError) else None)
 
 
 def first_line(error: Exception) -> str:
-    """The database's message without the row, whose values Postgres adds in further lines."""
+    """Return the database's message without the row, whose values Postgres adds in further lines."""
     return str(error).partition("\n")[0]

@@ -1,4 +1,4 @@
-"""How the entries of an account chain: the hash of each one covers the hash of the one before it."""
+"""The hash chain of an account's entries: each entry's hash covers the hash of the previous entry."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, NamedTuple
 
-# `repr` for what only a stranger's hand can have written: it has a hash then, though a wrong one.
+# `repr` handles values that only an outsider can have written. Their entry then has a hash, though a wrong one.
 _canonical = json.JSONEncoder(separators=(",", ":"), default=repr).encode
 
 
 class Facts(NamedTuple):
-    """The posting of an entry, as hashed: it gives the amount its meaning."""
+    """The facts of an entry's posting that its hash covers."""
 
     posting: int
     order_no: str | None
@@ -24,7 +24,8 @@ class Facts(NamedTuple):
 
 @dataclass(slots=True)
 class Chain:
-    """The newest end of an account's chain: `number` entries from 1 on, `head` the hash of the last; "" where none."""
+    """The end of an account's chain: `number` is the count of entries, `head` the hash of the last ("" if there is
+    none)."""
 
     kind: str
     owner: int
@@ -32,11 +33,12 @@ class Chain:
     head: str = ""
 
     def append(self, amount: int, facts: Facts) -> dict[str, Any]:
-        """Lengthen it by an entry of `amount` fen: that entry's `number` and `hash`.
+        """Append an entry of `amount` fen; return its `number` and `hash`.
 
-        The hash is the SHA-256, in hex, of a JSON array without spaces and in ASCII: the hash before, the
-        account's kind and owner, the number, the amount, and the posting's facts. To change that is to chain
-        every entry of every database again.
+        The hash is the SHA-256, in hex, of a JSON array in ASCII without spaces: the previous hash, the account's kind
+        and
+        owner, the number, the amount, and the posting's facts. Changing this format requires rehashing every entry of
+        every database.
         """
         self.number += 1
         linked = _canonical([self.head, self.kind, self.owner, self.number, amount, *facts])

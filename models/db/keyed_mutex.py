@@ -1,4 +1,4 @@
-"""A mutex per key for work that Postgres serializes anyway: waiting threads hold no connection."""
+"""A mutex for each key, for work that Postgres serializes: waiting threads use no connection."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from models.db.base import database
 from models.db.postgres import LONGEST_WAIT
 from runtime import Part
 
-MOST_IN_LINE = 32  # of one party; each keeps a thread from all others
+MOST_IN_LINE = 32  # waiting threads of one party; each one is missing to the other parties
 
 
 class _Turn:
@@ -24,18 +24,18 @@ _turns: Part[dict[int, _Turn]] = Part(dict)
 
 
 class LockTimeout(OperationalError):
-    """The turn did not come in time."""
+    """The lock was not available in time."""
 
 
 @contextmanager
 def exclusive(party: int) -> Iterator[None]:
-    """Be the only one of this process and party; on SQLite all wait for the writer.
+    """Lock out this process's other threads of the same party. Does nothing on SQLite, which has one writer.
 
     Args:
-        party: a merchant's id.
+      party: a merchant's id.
 
     Raises:
-        NoTurn: after LONGEST_WAIT, or at once where MOST_IN_LINE are in line.
+      LockTimeout: after LONGEST_WAIT, or immediately if MOST_IN_LINE threads are waiting.
     """
     if not database.is_shared:
         yield

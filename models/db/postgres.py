@@ -1,4 +1,4 @@
-"""Postgres in SQLite's place: a few connections that all threads borrow from, and the meaning of its errors."""
+"""Postgres: connections that all threads share, and the meaning of its errors."""
 
 from __future__ import annotations
 
@@ -22,21 +22,22 @@ try:
     from psycopg.types.string import StrDumperUnknown
 
     class _Text(StrDumperUnknown):
-        """A text whose NUL characters become U+FFFD, as Postgres holds none: another server's answer may have some."""
+        """Text whose NUL characters become U+FFFD, because Postgres can't store them. Upstream responses may contain
+        some."""
 
         def dump(self, obj: str) -> Any:
             return super().dump(obj.replace("\0", "\ufffd"))
 
-except ImportError:  # only who uses Postgres needs it
+except ImportError:  # needed for Postgres only
     psycopg = None  # type: ignore[assignment]
 
-# An unescaped @ or / in a password would make its rest a host or database name, which messages repeat.
+# An unescaped @ or / in a password would make its rest a host or database name, which error messages repeat.
 _ADDRESS = re.compile(r"postgres(ql)?://([^/@]*@)?[^@]*")
-# What the address may say otherwise. Times of the server in ms, of the driver in seconds.
+# Defaults, which the address can override. The server's times are in ms, the driver's in seconds.
 CONNECTING = {
     "application_name": "merchant-orders",
     "connect_timeout": 5,
-    "target_session_attrs": "read-write",  # of several hosts, the one that is no standby
+    "target_session_attrs": "read-write",  # of several hosts, the one that is not a standby
     "keepalives_idle": 15,
     "keepalives_interval": 5,
     "keepalives_count": 3,
@@ -44,17 +45,17 @@ CONNECTING = {
 }
 SESSION = {
     "statement_timeout": 20_000,
-    "lock_timeout": 5_000,  # as long as SQLite waits for its lock
-    "idle_in_transaction_session_timeout": 30_000,  # of a host that vanished, so that its locks go
+    "lock_timeout": 5_000,  # the same as SQLite's busy timeout
+    "idle_in_transaction_session_timeout": 30_000,  # releases the locks of a host that disappeared
     "client_min_messages": "warning",
     "jit": "off",
 }
-LONGEST_WAIT = 5.0  # seconds for a connection that others have
-HURRIED_WAIT = 100  # ms for a lock, in work for many
+LONGEST_WAIT = 5.0  # seconds until a connection in use by others becomes free
+HURRIED_WAIT = 100  # ms for a lock, in work that other callers wait for
 
-# SQLSTATEs of a transaction that came in another's way.
+# SQLSTATEs of conflicts with another transaction.
 OVERTAKEN = ("40001", "40P01")
-# How the SQLSTATEs begin by which a server that goes on refuses a COMMIT: nothing is stored then.
+# Beginnings of the SQLSTATEs by which a running server refuses a COMMIT: nothing is stored.
 REFUSED_COMMIT = ("40", "53", "55", "57014")
 
 
@@ -63,13 +64,13 @@ class NoDriver(Exception):
 
 
 class CommitLost(OperationalError):
-    """The connection was lost during COMMIT, so the transaction may be stored or not."""
+    """The connection was lost during COMMIT: the transaction may or may not be stored."""
 
 
 def sqlstate(error: BaseException) -> str | None:
-    """The SQLSTATE behind an error of peewee; empty if it has none, None if it is not from Postgres."""
+    """Return the SQLSTATE of a peewee error; "" if it has none, None if it is not from Postgres."""
     cause: Any = error
-    while hasattr(cause, "orig"):  # one that came while connecting is wrapped twice
+    while hasattr(cause, "orig"):  # errors while connecting are wrapped twice
         cause = cause.orig
     if psycopg is None or not isinstance(cause, psycopg.Error):
         return None
@@ -77,29 +78,28 @@ def sqlstate(error: BaseException) -> str | None:
 
 
 def is_overtaken(error: BaseException) -> bool:
-    """Whether the transaction conflicted with another one, so that a retry helps."""
+    """Return whether the transaction conflicted with another one, so that a retry helps."""
     return sqlstate(error) in OVERTAKEN
 
 
 class Postgres(PostgresqlDatabase):
-    """A thread has a connection while its transaction, or a single statement, lasts; there are never more than given.
+    """A limited number of connections. A thread has one for the duration of its transaction or single statement.
 
-    A connection that the server has closed is noticed when it is next taken, so that a restart breaks only what
-    was under way.
+    Each connection is checked when a thread takes it, so a restart of the server affects only running work.
     """
 
-    # Whole numbers have 64 bits, and texts sort by their bytes, as on SQLite.
+    # Integers have 64 bits and texts sort by their bytes, as on SQLite.
     field_types = {**PostgresqlDatabase.field_types, "INT": "BIGINT", "AUTO": "BIGSERIAL", "TEXT": 'TEXT COLLATE "C"'}
     is_shared = True
 
     def __init__(self, url: str, connections: int):
-        """Raises NoDriver, or DatabaseError where the address can't be read."""
+        """Raises NoDriver, or DatabaseError for an invalid address."""
         if psycopg is None:
             raise NoDriver("the driver of Postgres is missing: run `make postgres`")
         super().__init__(None, prefer_psycopg3=True)
-        # What peewee guards by it is the thread's own, and here a thread may wait for another's connection.
+        # peewee's lock protects state that each thread has separately here. With it, threads would wait for each other.
         self._lock = nullcontext()
-        # A place is an idle connection, or None if the thread that takes it has to connect. Waiting threads get one in
+        # A place is an idle connection, or None if the thread that takes it must connect. Waiting threads get places in
         # order: with a semaphore, busy threads overtook them until LONGEST_WAIT was over.
         self._places: list[Any | None] = [None] * connections
         self._waiting: deque[SimpleQueue[Any | None]] = deque()
@@ -108,7 +108,7 @@ class Postgres(PostgresqlDatabase):
             given = conninfo_to_dict(url) if _ADDRESS.fullmatch(url) else None
         except (psycopg.Error, ValueError):
             given = None
-        if given is None:  # without the driver's words: they quote it
+        if given is None:  # without the driver's message, which quotes the address
             raise DatabaseError(
                 "the address can't be read: it must look like postgresql://user:password@host/database, with "
                 "@, / and % in the password written as %40, %2F and %25"
@@ -126,7 +126,7 @@ class Postgres(PostgresqlDatabase):
                     return idle
                 idle.close()
             connection = psycopg.connect(self._conninfo, autocommit=True)
-            connection.adapters.register_loader("numeric", IntLoader)  # sums: there are no fractions here
+            connection.adapters.register_loader("numeric", IntLoader)  # for sums, which are integers here
             connection.adapters.register_dumper(str, _Text)
             return connection
         except BaseException:
@@ -136,7 +136,7 @@ class Postgres(PostgresqlDatabase):
     def _close(self, connection: Any) -> None:
         if connection.pgconn.transaction_status == TransactionStatus.IDLE:
             self._give_place(connection)
-        else:  # lost, or left in the middle of something
+        else:  # lost, or left inside a transaction
             connection.close()
             self._give_place(None)
 
@@ -154,7 +154,7 @@ class Postgres(PostgresqlDatabase):
                 if given in self._waiting:
                     self._waiting.remove(given)
                     raise psycopg.OperationalError(f"no connection was free for {LONGEST_WAIT:g} seconds") from None
-            return given.get()  # given just after the time was up
+            return given.get()  # assigned just after the timeout
 
     def _give_place(self, idle: Any | None) -> None:
         with self._places_lock:
@@ -171,7 +171,7 @@ class Postgres(PostgresqlDatabase):
             connection.close()
 
     def execute_sql(self, sql: str, params: Any = None) -> Any:
-        """Run a statement; its rows are here before the connection goes back."""
+        """Run a statement. Its rows are fetched before the connection is returned."""
         if not self._state.closed:
             return super().execute_sql(sql, params)
         try:
@@ -180,7 +180,7 @@ class Postgres(PostgresqlDatabase):
             self.close()
 
     def begin(self, isolation_level: str | None = None) -> None:
-        """Begin on a connection that the thread keeps until the end."""
+        """Begin a transaction on a connection that the thread keeps until its end."""
         try:
             super().begin(isolation_level)
         except BaseException:
@@ -188,10 +188,10 @@ class Postgres(PostgresqlDatabase):
             raise
 
     def commit(self) -> None:
-        """Commit, or raise; Postgres itself would answer a COMMIT after an error by a silent rollback.
+        """Commit, or raise. Postgres itself would respond to a COMMIT after an error with a silent rollback.
 
         Raises:
-            CommitLost: the connection was lost meanwhile.
+          CommitLost: the connection was lost during the COMMIT.
         """
         if self._state.conn.pgconn.transaction_status == TransactionStatus.INERROR:
             raise DatabaseError("the transaction had failed before")
@@ -204,7 +204,7 @@ class Postgres(PostgresqlDatabase):
         self.close()
 
     def rollback(self) -> None:
-        """Roll back; where the connection is lost, the server has done so."""
+        """Roll back. If the connection is lost, the server has rolled back already."""
         try:
             with suppress(OperationalError, InterfaceError):
                 super().rollback()
@@ -212,39 +212,39 @@ class Postgres(PostgresqlDatabase):
             self.close()
 
     def snapshot(self) -> Any:
-        """A transaction that sees all tables as of one moment, and may take its time."""
+        """Return a transaction that sees all tables as of one moment and has no time limits."""
         return _Snapshot(self)
 
     def take_time(self) -> None:
-        """Let this transaction last, and pause between its statements, as long as it needs."""
+        """Remove the time limits of this transaction and of the pauses between its statements."""
         for limit in ("statement_timeout", "idle_in_transaction_session_timeout"):
             self.execute_sql(f"SET LOCAL {limit} = 0")
 
     def hurry(self) -> None:
-        """Have this transaction wait for no lock for long."""
+        """Set a short lock timeout for this transaction."""
         self.execute_sql(f"SET LOCAL lock_timeout = {HURRIED_WAIT}")
 
     def for_update(self, rows: Any, *, skip_locked: bool = False, alone: bool = False) -> Any:
-        """The query, with its rows locked until the transaction ends.
+        """Return the query with its rows locked until the transaction ends.
 
         Args:
-            skip_locked: leave out rows that another transaction has locked.
-            alone: wait until no other transaction relies on them (`relied_on`), and prevent it from then on.
+          skip_locked: leave out rows that another transaction has locked.
+          alone: wait until no other transaction relies on them (`relied_on`), and prevent it from then on.
         """
         return rows.for_update("FOR UPDATE" if alone else "FOR NO KEY UPDATE", skip_locked=skip_locked)
 
     def relied_on(self, rows: Any) -> Any:
-        """The query, with a shared lock on its rows until the transaction ends."""
+        """Return the query with a shared lock on its rows until the transaction ends."""
         return rows.for_update("FOR KEY SHARE")
 
     def advisory_lock(self, what: str, *ids: int) -> None:
         """Lock this name (each of `ids` separately) until the transaction ends; wait while another one has it."""
-        keys = sorted(each % 2**31 for each in ids) or [0]  # in one order, so that no two wait for each other
+        keys = sorted(each % 2**31 for each in ids) or [0]  # sorted, so that no two transactions wait for each other
         locks = "SELECT pg_advisory_xact_lock(%s, each) FROM unnest(%s::integer[]) AS each"
         self.execute_sql(locks, (lock_key(what), keys))
 
     def copy_in(self, table: str, columns: list[str], rows: Iterable[Any]) -> None:
-        """Put many rows into a table, in the caller's transaction."""
+        """Insert many rows into a table, in the caller's transaction."""
         names = ", ".join(f'"{name}"' for name in columns)
         with __exception_wrapper__, self.cursor().copy(f'COPY "{table}" ({names}) FROM STDIN') as target:
             for row in rows:
@@ -252,7 +252,7 @@ class Postgres(PostgresqlDatabase):
 
 
 def lock_key(what: str) -> int:
-    """The number that Postgres knows a lock by."""
+    """Return the number of an advisory lock."""
     return crc32(what.encode()) & 0x7FFFFFFF
 
 
@@ -270,7 +270,7 @@ class _Snapshot:
 
 
 def _is_alive(connection: Any) -> bool:
-    """An idle connection has something to read only if the server has closed it."""
+    """Return whether the server still has the connection open; an idle one is readable only after it was closed."""
     if connection.closed:
         return False
     poll = select.poll()

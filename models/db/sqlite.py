@@ -1,4 +1,4 @@
-"""SQLite: how its connections are set up, and a file that is held to."""
+"""SQLite: the setup of its connections, and detection of a replaced database file."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from peewee import SqliteDatabase, __exception_wrapper__
 
 PRAGMAS = {
     "journal_mode": "wal",
-    "synchronous": "full",  # a committed order survives a power cut
+    "synchronous": "full",  # committed orders survive a power cut
     "foreign_keys": 1,
-    "cache_size": -256,  # KiB for each of the many threads that read; what another connection writes empties it anyway
+    "cache_size": -256,  # KiB for each of the many reading threads; writes by other connections clear it anyway
 }
 
 
 def _gone(text: str) -> sqlite3.OperationalError:
     error = sqlite3.OperationalError(text)
-    error.sqlite_errorname = "SQLITE_READONLY_DBMOVED"  # what SQLite calls it, where it looks
+    error.sqlite_errorname = "SQLITE_READONLY_DBMOVED"  # SQLite's own code for this, in the cases that it detects
     return error
 
 
 def make(file: Path) -> None:
-    """Make the file if it is missing. Raises DatabaseError if its log exists without it, or OSError.
+    """Create the file if it is missing. Raises DatabaseError if its log exists without it, or OSError.
 
-    SQLite deletes a log that it finds beside an empty file, with all that is only in the log; and a service whose
-    file was moved for a moment still writes to it.
+    SQLite deletes a log next to an empty file, and with it the orders that are only in the log. A service whose file
+    was moved for a moment still writes to that log.
     """
     log = Path(f"{file}-wal")
     is_empty = not file.exists() or not file.stat().st_size
@@ -39,21 +39,21 @@ def make(file: Path) -> None:
 
 
 class Sqlite(SqliteDatabase):
-    """One file, which this host's processes write to in turn; of no name until `init`.
+    """One file, to which the processes of this host write in turn. It has no name until `init`.
 
-    SQLite itself would go on writing to one that was deleted, and make a new one for the next connection.
+    SQLite itself would continue to write to a deleted file and create a new one for the next connection.
     """
 
-    is_shared = False  # may processes of other hosts write to it, at the same time?
+    is_shared = False  # whether processes on other hosts may write to it at the same time
     _file: tuple[int, int] | None = None
 
     def __init__(self) -> None:
-        # IMMEDIATE takes the write lock at BEGIN: with a deferred BEGIN two readers that both turn
-        # writers fail at once with "database is locked", whatever the busy timeout.
+        # IMMEDIATE takes the write lock at BEGIN. With a deferred BEGIN, two readers that both start to write fail
+        # immediately with "database is locked", whatever the busy timeout.
         super().__init__(None, lock_type="IMMEDIATE", pragmas=PRAGMAS)
 
     def init(self, database: Any, **named: Any) -> None:
-        """Work with another file from here on."""
+        """Switch to another file."""
         self._file = None
         super().init(database, pragmas=PRAGMAS, **named)
 
@@ -70,7 +70,7 @@ class Sqlite(SqliteDatabase):
 
     def _connect(self) -> sqlite3.Connection:
         self._hold_to_file()
-        # By `mode=rw` it must be there: else SQLite makes a new one in the very moment in which it is moved.
+        # With `mode=rw` the file must exist: otherwise SQLite would create a new one while it is being moved.
         there = f"{Path(self.database).absolute().as_uri()}?mode=rw"
         options = {"timeout": self._timeout, "isolation_level": None} | self.connect_params
         connection = sqlite3.connect(there, uri=True, **options)
@@ -83,27 +83,28 @@ class Sqlite(SqliteDatabase):
         return connection
 
     def begin(self, lock_type: str | None = None) -> None:
-        """Begin a transaction, unless the file is gone."""
+        """Begin a transaction; raise if the file was moved or replaced."""
         with __exception_wrapper__:
             self._hold_to_file()
         super().begin(lock_type)
 
     def rollback(self) -> None:
-        """Roll back, unless SQLite has done so already (a full disk, say): the original error is the one to report."""
+        """Roll back, unless SQLite has done so already (on a full disk, for example). The original error is then
+        reported."""
         if self.connection().in_transaction:
             super().rollback()
 
     def snapshot(self) -> AbstractContextManager[Any]:
-        """A transaction that sees all tables as of one moment; it takes no write lock."""
+        """Return a transaction that sees all tables as of one moment, without a write lock."""
         return self.atomic("DEFERRED")
 
     def for_update(self, rows: Any, *, skip_locked: bool = False, alone: bool = False) -> Any:
-        """The query as it is: a transaction that writes is alone."""
+        """Return the query unchanged: only one transaction writes at a time."""
         return rows
 
     def relied_on(self, rows: Any) -> Any:
-        """The query as it is: a transaction that writes is alone."""
+        """Return the query unchanged: only one transaction writes at a time."""
         return rows
 
     def advisory_lock(self, what: str, *ids: int) -> None:
-        """Nothing: a transaction that writes is alone."""
+        """Do nothing: only one transaction writes at a time."""

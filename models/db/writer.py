@@ -1,11 +1,11 @@
 """Transactions: one thread writes, and commits waiting work together.
 
-SQLite lets one connection write at a time, and every commit waits for the disk. If each thread wrote on its own, they
-would sleep on each other's locks and each wait for its own disk sync. Here they queue: the writer takes all waiting
-work, does it in one transaction, with a savepoint for each kind, and commits once. The writer does not sleep to make a
-group larger: a group is the work that arrived during the last commit, and that of threads that are ready to run.
+SQLite lets one connection write at a time, and every commit waits for the disk. If each thread wrote separately, they
+would wait for each other's locks and each for its own disk sync. Here they queue: the writer takes all waiting work,
+does it in one transaction with a savepoint for each kind, and commits once. The writer does not sleep to make a group
+larger. A group is the work that arrived during the last commit, and that of threads that are ready to run.
 
-On Postgres, connections write at the same time: each transaction has its own connection, and only work that is cheaper
+On Postgres, connections write at the same time. Each transaction has its own connection, and only work that is cheaper
 for many items at once (`grouped`) is queued here.
 """
 
@@ -32,16 +32,16 @@ from runtime import Part, current
 
 log = logging.getLogger(__name__)
 
-# Of the writer's connection. Together they make createOrder 1.12x as fast at 32 connections, on a disk.
+# For the writer's connection. Together they make createOrder 1.12 times as fast at 32 connections, on a disk.
 PRAGMAS = {
     "cache_size": -2_000,  # KiB: about all inner pages of the indexes, even of five million orders
     "temp_store": "memory",  # the rollback data of savepoints
-    "wal_autocheckpoint": 8_000,  # pages that move from the log into the file at once: many orders change the same ones
+    "wal_autocheckpoint": 8_000,  # pages that move from the log into the file at once
 }
 LARGEST_GROUP = 64  # so that no caller waits more than a few milliseconds for others' work
-TRIES = 5  # of a transaction that conflicts with another connection's
+TRIES = 5  # attempts of a transaction that conflicts with another connection's
 
-# Gives up the core and Python's lock to threads that are ready to run; `os.sched_yield` keeps the lock in Python 3.11.
+# Yields the core and Python's lock to threads that are ready to run; `os.sched_yield` keeps the lock in Python 3.11.
 _let_others_run = ctypes.CDLL(None).sched_yield
 
 Work = Callable[[list[Any]], list[Any]]
@@ -105,7 +105,7 @@ class _Writer:
     def _start(self) -> None:
         if self._thread is None:
             thread = threading.Thread(target=current().bound(self._run), name="writer", daemon=True)
-            thread.start()  # if the system refuses it, the next caller tries again, for all that wait
+            thread.start()  # if the system refuses it, the next caller starts it for all waiting items
             self._thread = thread
 
     def _run(self) -> None:
@@ -125,9 +125,10 @@ class _Writer:
         database.close()
 
     def _let_queue_grow(self) -> None:
-        """Let threads that are about to write put their work into the queue too, until none does.
+        """Yield to threads that are about to write until none adds work to the queue.
 
-        They share the commit: createOrder is 1.2x as fast at 32 connections. If no thread is ready to run, this takes
+        They share the commit: createOrder is 1.2 times as fast at 32 connections. If no thread is ready to run, this
+        takes
         no time.
         """
         before = -1
@@ -152,7 +153,7 @@ def _commit(group: list[_Waiting]) -> None:
             except BaseException as error:
                 failed = error  # not the error of rolling back a transaction that SQLite has ended already
                 raise
-    except BaseException as error:  # it could not begin or be committed: nothing of it is stored
+    except BaseException as error:  # it could not begin or be committed, so nothing is stored
         failed, then = failed or error, []
     _follow(then)
     for waiting in group:
@@ -179,7 +180,7 @@ def _do(together: list[_Waiting]) -> list[Callable[[], None]]:
         results = together[0].work([waiting.item for waiting in together])
     except BaseException as error:
         if not connection.in_transaction:
-            raise  # SQLite has rolled back the whole transaction (a full disk, say), so the group has failed
+            raise  # SQLite has rolled back the whole transaction (full disk, for example), so the group has failed
         connection.execute("ROLLBACK TO work")
         connection.execute("RELEASE work")
         if len(together) == 1:
@@ -195,8 +196,9 @@ def _do(together: list[_Waiting]) -> list[Callable[[], None]]:
 def _commit_shared(group: list[_Waiting]) -> None:
     """Do a group's work on Postgres, in one transaction for each kind. If one fails, each caller repeats its own item.
 
-    This includes waiting for a lock that one item needs, so that the others do not wait for it. It excludes a lost
-    connection: the work may be on disk, and each caller would take its own for another's.
+    Lock contention counts as a failure, so that one locked row does not delay the group. A lost connection does not:
+    the
+    work may be on disk, and callers that repeat it would take their own rows for another's.
     """
     alike: dict[Work, list[_Waiting]] = {}
     for waiting in group:
@@ -221,11 +223,11 @@ def _hurried(work: Work, items: list[Any]) -> list[Any]:
 
 
 class _DoItAlone(Exception):
-    """An item of the group failed."""
+    """The group failed; the caller must repeat its item in its own transaction."""
 
 
 def _by_itself(function: Callable[..., T], *arguments: Any, **named: Any) -> T:
-    """Call the function in this thread's own transaction; again, from the start, after a conflict with another one."""
+    """Call the function in this thread's own transaction; repeat it after a conflict with another transaction."""
     rows = [each for each in (*arguments, *named.values()) if isinstance(each, Table)]
     before = [dict(row.__data__) for row in rows]
     for left in reversed(range(TRIES)):

@@ -1,8 +1,8 @@
-"""From 0.1.0 to 0.2.0: orders are numbered by their time and counted; a change to merchants or channels shows."""
+"""From 0.1.0 to 0.2.0: orders are numbered by time and counted; a version number tracks merchants and channels."""
 
 from typing import Any
 
-# A table of its own takes the place of "order": ADD COLUMN would leave a DEFAULT behind, and rewrite each row as well.
+# A new table replaces "order": ADD COLUMN would leave a DEFAULT behind and rewrite each row as well.
 NUMBERED = """CREATE TABLE "numbered" ("id" INTEGER NOT NULL PRIMARY KEY,
     "order_no" TEXT NOT NULL,
     "merchant_id" INTEGER NOT NULL,
@@ -76,7 +76,7 @@ COUNTS = (
         AND status = OLD.status AND bucket = OLD.seq / 8192;
     {ONE_MORE} END""",
 )
-# The service fills the index itself, from the first order on.
+# The service itself fills the index, from the first order on.
 SEARCH = (
     """CREATE VIRTUAL TABLE order_search USING fts5(
     merchant_order_no, content='', columnsize=0, detail='none', tokenize='trigram')""",
@@ -102,6 +102,6 @@ FOUND = (
 
 
 def up(migrator: Any, database: Any) -> None:
-    """Apply it; the runner's transaction holds it all."""
+    """Apply the step, in the runner's transaction."""
     for statement in (*ORDERS, *COUNTS, *SEARCH, *REVISION, *FOUND):
         database.execute_sql(statement)

@@ -1,4 +1,4 @@
-"""After 0.3.0: the entries of each account are numbered and chain by hash (models/db/hash_chain.py)."""
+"""After 0.3.0: number the entries of each account and chain them by hash (models/db/hash_chain.py)."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from models.db.hash_chain import Chain, Facts
 
 BATCH = 10_000
 
-# Tables of their own take the places of both: ADD COLUMN would leave a DEFAULT behind.
+# New tables replace both: ADD COLUMN would leave a DEFAULT behind.
 NEW_TABLES = (
     """CREATE TABLE "chained_entry" ("id" INTEGER NOT NULL PRIMARY KEY,
     "posting_id" INTEGER NOT NULL,
@@ -30,7 +30,7 @@ NEXT = """SELECT entry.id, posting_id, entry.account_id, entry.amount, order_no,
     WHERE entry.id > ? ORDER BY entry.id LIMIT ?"""
 REFUSE = "BEGIN SELECT RAISE(ABORT, 'entry is append-only'); END"
 THERE = 'EXISTS (SELECT 1 FROM "entry" WHERE id = NEW.id OR (account_id = NEW.account_id AND number = NEW.number))'
-# The runner has switched foreign keys off: each table finds the other's new one under the old name.
+# The runner has switched foreign keys off: each table finds the other's replacement under the old name.
 IN_PLACE = (
     'DROP TABLE "entry"',
     'ALTER TABLE "chained_entry" RENAME TO "entry"',
@@ -63,7 +63,7 @@ def _chain(connection: Any) -> None:
 
 
 def up(migrator: Any, database: Any) -> None:
-    """Apply it; the runner's transaction holds it all."""
+    """Apply the step, in the runner's transaction."""
     for statement in (*NEW_TABLES, ACCOUNTS):
         database.execute_sql(statement)
     _chain(database.connection())

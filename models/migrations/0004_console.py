@@ -1,4 +1,4 @@
-"""After 0.3.0: accounts of the console, its audit log, and the runs of the ledger's verification."""
+"""After 0.3.0: the console's operators, its audit log, and the runs of the ledger integrity check."""
 
 from typing import Any
 
@@ -41,6 +41,6 @@ GUARDS = (
 
 
 def up(migrator: Any, database: Any) -> None:
-    """Apply it; the runner's transaction holds it all."""
+    """Apply the step, in the runner's transaction."""
     for statement in (*TABLES, *GUARDS):
         database.execute_sql(statement)

@@ -1,8 +1,8 @@
-"""After 0.3.0: reasons as codes with arguments, the amount received, and how much of an exception's money went back."""
+"""After 0.3.0: reasons as codes with arguments, the amount received, and the returned part of an exception's money."""
 
 from typing import Any
 
-# May be empty, and are the last of their tables: no row is rewritten.
+# Nullable, and the last columns of their tables, so that no row is rewritten.
 COLUMNS = {
     "order": {"received_amount": "{int}", "left_alone_until": "{int}"},
     "history": {"code": "TEXT", "args": "TEXT"},
@@ -17,7 +17,7 @@ INDEXES = (
 
 
 def up(migrator: Any, database: Any) -> None:
-    """Apply it, on SQLite and on Postgres; the runner's transaction holds it all."""
+    """Apply the step on SQLite and on Postgres, in the runner's transaction."""
     whole = "BIGINT" if type(database).__name__ == "Postgres" else "INTEGER"
     for table, columns in COLUMNS.items():
         for name, kind in columns.items():

@@ -1,14 +1,14 @@
-"""After 0.3.0: `webhook-id` is derived from a key, several callbacks of a type per order; restores are on record."""
+"""After 0.3.0: `webhook-id` derived from a key, several callbacks of a type for one order, and a record of restores."""
 
 import secrets
 from typing import Any
 
-# The types of columns on SQLite and on Postgres.
+# The column types on SQLite and on Postgres.
 SQLITE = {"id": "INTEGER NOT NULL PRIMARY KEY", "text": "TEXT", "int": "INTEGER"}
 POSTGRES = {"id": "BIGSERIAL NOT NULL PRIMARY KEY", "text": 'TEXT COLLATE "C"', "int": "BIGINT"}
 STATEMENTS = (
     'CREATE TABLE "webhook_key" ("id" {id}, "key" {text} NOT NULL)',
-    # `orders db restore` has made it already in a restored backup of an older version.
+    # In a restored backup of an older version, `orders db restore` has created this table already.
     """CREATE TABLE IF NOT EXISTS "restoration" ("id" {id},
     "at" {int} NOT NULL,
     "first_ids" {text} NOT NULL,
@@ -29,7 +29,7 @@ STATEMENTS = (
 
 
 def up(migrator: Any, database: Any) -> None:
-    """Apply it; the runner's transaction holds it all."""
+    """Apply the step, in the runner's transaction."""
     types = POSTGRES if database.is_shared else SQLITE
     for statement in STATEMENTS:
         database.execute_sql(statement.format(**types))

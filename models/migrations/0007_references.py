@@ -1,4 +1,4 @@
-"""After 0.3.0: orders and exceptions are found by the number of their payment."""
+"""After 0.3.0: indexes to find orders and exceptions by their payment's number."""
 
 from typing import Any
 
@@ -10,6 +10,6 @@ INDEXES = (
 
 
 def up(migrator: Any, database: Any) -> None:
-    """Apply it; the runner's transaction holds it all."""
+    """Apply the step, in the runner's transaction."""
     for statement in INDEXES:
         database.execute_sql(statement)

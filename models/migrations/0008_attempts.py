@@ -1,8 +1,8 @@
-"""After 0.3.0: attempts to pay a deposit, of channels that open a payment when the page is viewed."""
+"""After 0.3.0: attempts to pay a deposit, for channels that open a payment when the page is viewed."""
 
 from typing import Any
 
-# The types of columns on SQLite and on Postgres.
+# The column types on SQLite and on Postgres.
 SQLITE = {"id": "INTEGER NOT NULL PRIMARY KEY", "text": "TEXT", "int": "INTEGER", "count": "INTEGER"}
 POSTGRES = {"id": "BIGSERIAL NOT NULL PRIMARY KEY", "text": 'TEXT COLLATE "C"', "int": "BIGINT", "count": "INTEGER"}
 STATEMENTS = (
@@ -19,7 +19,7 @@ STATEMENTS = (
 
 
 def up(migrator: Any, database: Any) -> None:
-    """Apply it; the runner's transaction holds it all."""
+    """Apply the step, in the runner's transaction."""
     types = POSTGRES if database.is_shared else SQLITE
     for statement in STATEMENTS:
         database.execute_sql(statement.format(**types))

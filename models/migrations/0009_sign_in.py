@@ -2,7 +2,7 @@
 
 from typing import Any
 
-# The types of columns on SQLite and on Postgres.
+# The column types on SQLite and on Postgres.
 SQLITE = {"id": "INTEGER NOT NULL PRIMARY KEY", "text": "TEXT", "int": "INTEGER"}
 POSTGRES = {"id": "BIGSERIAL NOT NULL PRIMARY KEY", "text": 'TEXT COLLATE "C"', "int": "BIGINT"}
 STATEMENTS = (
@@ -21,7 +21,7 @@ STATEMENTS = (
 
 
 def up(migrator: Any, database: Any) -> None:
-    """Apply it; the runner's transaction holds it all."""
+    """Apply the step, in the runner's transaction."""
     types = POSTGRES if database.is_shared else SQLITE
     for statement in STATEMENTS:
         database.execute_sql(statement.format(**types))

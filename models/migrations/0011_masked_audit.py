@@ -1,4 +1,4 @@
-"""After 0.3.0: what was mistyped, and may be a password or a key, is masked in the audit log."""
+"""After 0.3.0: mask mistyped values in the audit log, which may be passwords or keys."""
 
 import re
 from collections.abc import Callable
@@ -37,20 +37,20 @@ def _change(name: str, shown: Callable[[str], str], values: str) -> str:
 
 
 def _masked(detail: str) -> str:
-    """An entry's detail with what may be a password or key replaced by ***."""
+    """Return an entry's detail with possible passwords and keys replaced by ***."""
     detail = REFUSED.sub("not done: ***", QUOTED.sub(r"\1", detail))
     detail = URL.sub(lambda found: _change("callback_url", _shown, found[1]), detail)
     return NETWORKS.sub(lambda found: _change("allowed_addresses", _networks, found[1]), detail)
 
 
 def masked(about: str, key: str, detail: str) -> tuple[str, str]:
-    """An entry's key and detail, as they are recorded now."""
+    """Return an entry's key and detail as they are recorded now."""
     is_name = about not in ("merchant", "operator") or NAME.fullmatch(key)
     return key if is_name else "***", _masked(detail)
 
 
 def up(migrator: Any, database: Any) -> None:
-    """Apply it; the runner's transaction holds it all."""
+    """Apply the step, in the runner's transaction."""
     shared = bool(database.is_shared)
     mark = "%s" if shared else "?"
     for statement in OPEN[shared]:

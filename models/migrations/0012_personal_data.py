@@ -1,8 +1,8 @@
-"""After 0.3.0: how far the erasure of personal data has come."""
+"""After 0.3.0: the progress of erasing personal data."""
 
 from typing import Any
 
-# The types of columns on SQLite and on Postgres.
+# The column types on SQLite and on Postgres.
 SQLITE = {"id": "INTEGER NOT NULL PRIMARY KEY", "int": "INTEGER"}
 POSTGRES = {"id": "BIGSERIAL NOT NULL PRIMARY KEY", "int": "BIGINT"}
 STATEMENTS = (
@@ -17,7 +17,7 @@ STATEMENTS = (
 
 
 def up(migrator: Any, database: Any) -> None:
-    """Apply it; the runner's transaction holds it all."""
+    """Apply the step, in the runner's transaction."""
     types = POSTGRES if database.is_shared else SQLITE
     for statement in STATEMENTS:
         database.execute_sql(statement.format(**types))

@@ -1,4 +1,4 @@
-"""After 0.3.0: sentences become codes with arguments; an exception names the line of history that opened it."""
+"""After 0.3.0: store reasons as codes with arguments, and the history line that opened each exception."""
 
 import json
 from collections import defaultdict
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 BATCH = 10_000
-# The sentences that releases up to 0.3.0 wrote, by actor. Everything else is text that a person or a channel wrote.
+# The sentences that releases up to 0.3.0 wrote, by actor. All other text was written by an operator or a channel.
 STEPS = {
     "merchant: created": "created",
     "seed: seeded": "seeded",
@@ -93,12 +93,15 @@ IN_PLACE = {
 
 
 def _cause(kind: str, detail: str) -> Coded:
-    """Why an exception was opened: a code and its arguments."""
+    """Return why an exception was opened, as a code and its arguments."""
     return ("no_answer", {"text": detail}) if kind == SILENCE else CAUSES.get(detail, ("text", {"text": detail}))
 
 
 def _reason(line: tuple[int, str, str], exceptions: Iterable[dict[str, Any]]) -> Coded:
-    """Why a line of history was written; an exception of its order that it opened gets its id."""
+    """Return why a history line was written, as a code and its arguments.
+
+    An exception of the order that the line opened gets the line's id.
+    """
     number, who, why = line
     for each in exceptions:
         told = why.removeprefix(f"exception {each['kind']}: ")
@@ -120,7 +123,7 @@ def _stored(args: dict[str, str]) -> str | None:
 
 
 def _convert(run: Callable[..., Any]) -> None:
-    """Give every row of both tables its code, and every exception its line."""
+    """Write a code into every row of both tables, and the history line into every exception."""
     cases = [value for case in STEPS.items() for value in case]
     run(
         f"UPDATE history SET code = CASE who || ': ' || why {'WHEN ? THEN ? ' * len(STEPS)}END WHERE code IS NULL",
@@ -145,7 +148,7 @@ def _convert(run: Callable[..., Any]) -> None:
 
 
 def _link(run: Callable[..., Any]) -> None:
-    """Move the id that a line with a code has of its exception into the exception."""
+    """Move an exception's id from its history line's code into the exception."""
     for number, text in run("SELECT id, args FROM history WHERE args LIKE ?", '%"opened":%').fetchall():
         args = json.loads(text)
         if exception := args.pop("opened", None):
@@ -155,7 +158,7 @@ def _link(run: Callable[..., Any]) -> None:
 
 
 def up(migrator: Any, database: Any) -> None:
-    """Apply it, on SQLite and on Postgres; the runner's transaction holds it all."""
+    """Apply the step on SQLite and on Postgres, in the runner's transaction."""
     shared = bool(database.is_shared)
 
     def run(sql: str, *values: object) -> Any:

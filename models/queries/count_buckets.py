@@ -1,7 +1,7 @@
 """Pages of a merchant's orders of some types and statuses, found by the counts per bucket.
 
-The counts say how many there are and in which bucket a page begins. A bucket is of orders that are
-neighbours in time (models/tables/order_counts.py); only in those that a range of time cuts are rows counted.
+The counts give the total and the bucket in which a page begins. A bucket contains orders that are neighbours in time
+(models/tables/order_counts.py). Rows are counted only in the buckets that a time range cuts.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ def _in_buckets(cells: Cells, v: Any) -> Any:
 
 @cache
 def _total(cells: Cells) -> Statement:
-    """How many of these cells are in those buckets."""
+    """The query for the number of orders of these cells in those buckets."""
     total = fn.COALESCE(fn.SUM(OrderCount.count), 0)
     return Statement(lambda v: OrderCount.select(total).where(_in_buckets(cells, v)))
 
 
 @cache
 def _counts(cells: Cells) -> Statement:
-    """How many of these cells are in each of those buckets, the highest first."""
+    """The query for the number of orders of these cells in each of those buckets, the highest first."""
     return Statement(
         lambda v: (
             OrderCount.select(OrderCount.bucket, fn.SUM(OrderCount.count))
@@ -45,7 +45,7 @@ def _counts(cells: Cells) -> Statement:
 
 @cache
 def _count(cells: Cells) -> Statement:
-    """How many of these cells there are from `low` to `high`; a bucket at most, so that counting is quick."""
+    """The query for the number of orders of these cells from `low` to `high`, which are at most one bucket."""
     return Statement(
         lambda v: Order.select(fn.COUNT(Order.seq)).where(
             Order.merchant == v.merchant, of_cells(Order, cells), Order.seq.between(v.low, v.high)
@@ -55,7 +55,7 @@ def _count(cells: Cells) -> Statement:
 
 @cache
 def _cells_below(cells: Cells) -> Statement:
-    """Orders of these cells from `high` down: an ordered walk through the index for each cell, merged."""
+    """The query for the orders of these cells from `high` down: an ordered index scan for each cell, merged."""
 
     def build(v: Any) -> Any:
         walks = [
@@ -86,7 +86,7 @@ def in_buckets(span: OrderRange, cells: Cells, top: int, skip: int, limit: int) 
 
 
 def _tallied(span: OrderRange, cells: Cells, first: int, last: int) -> int:
-    """How many there are in the part of these buckets that lies in the span."""
+    """Return the number of orders in the part of these buckets that is in the span."""
     total = _total(cells).run(merchant=span.merchant, low=first, high=last).fetchone()[0]
     for edge in _cut(span) & {first, last}:
         low, high = max(span.low, edge * BUCKET), min(span.high, edge * BUCKET + BUCKET - 1)
@@ -96,7 +96,7 @@ def _tallied(span: OrderRange, cells: Cells, first: int, last: int) -> int:
 
 
 def _start(span: OrderRange, cells: Cells, skip: int) -> tuple[int, int]:
-    """Where to begin so as to skip so many: at which `seq`, and how many are left to skip from there."""
+    """Return the `seq` to start from in order to skip so many orders, and how many are left to skip from there."""
     last = span.high // BUCKET
     top = _tallied(span, cells, last, last)
     if skip < top:
@@ -110,7 +110,7 @@ def _start(span: OrderRange, cells: Cells, skip: int) -> tuple[int, int]:
 
 
 def _cut(span: OrderRange) -> set[int]:
-    """The buckets of which a span holds only a part, so that their counts say too much."""
+    """Return the buckets that are only partly in the span, so that their counts are too high."""
     cut = set()
     if span.low > 1 and span.low % BUCKET:
         cut.add(span.low // BUCKET)

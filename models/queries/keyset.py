@@ -1,8 +1,8 @@
-"""Walking through rows in an order that indexes keep: pages from where the last one ended, and everything in turn.
+"""Keyset pagination: pages that start where the last one ended, and iteration over all rows.
 
-What is wanted may lie along several lines (each merchant's orders, each account's entries), which are walked side by
-side and merged. What no index serves is looked for along the way, a stretch at a time, so that a page may end where
-enough was looked through.
+Rows may come from several lines (each merchant's orders, each account's entries), which are read in parallel and
+merged. A condition that no index serves is checked row by row, in stretches, so a page may end early once it has
+checked enough rows.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from models.db.base import LARGEST_ID
 
 Key = tuple[int, ...]
 
-FIRST, MOST = 51, 1_000  # rows that one statement reads along a line: at first, later on
-FIRST_STRETCH, LONGEST_STRETCH = 1_000, 20_000  # rows that one statement looks through for a condition
-LOOKS_THROUGH = 200_000  # rows for a page, and what the last stretches add
+FIRST, MOST = 51, 1_000  # rows that one statement reads along a line: at first, later
+FIRST_STRETCH, LONGEST_STRETCH = 1_000, 20_000  # rows that one statement checks for a condition
+LOOKS_THROUGH = 200_000  # rows checked for a page, apart from the rest of the last stretches
 
 
 @dataclass(frozen=True)
 class Line:
-    """Rows of `table` as an index has them.
+    """Rows of `table` in the order of an index.
 
     Args:
-        part: conditions that are the beginning of an index; none for the table itself. None may be about the position:
-            of two bounds on the same side a database might use the wrong one.
-        position: the columns by which the rows stand in the index.
-        key: the columns by which lines are merged; they rise with the position, and the last is the row's id.
-        above, below: positions between which the rows stand, themselves not included; None for no bound.
-        condition: what else is wanted of a row, and no index serves.
+      part: conditions on the first columns of the index; empty for the table itself. None of them may be about the
+        position: of two bounds on the same side a database might use the wrong one.
+      position: the columns that order the rows in the index.
+      key: the columns by which lines are merged; they rise with the position, and the last is the row's id.
+      above, below: exclusive bounds of the position; None for no bound.
+      condition: a further condition, which no index serves.
     """
 
     table: Any
@@ -46,7 +46,7 @@ class Line:
     condition: Any = None
 
     def query(self, newer: bool, *also: Any) -> Any:
-        """Key and position of the rows, from one end or the other."""
+        """The query for key and position of the rows, from one end or the other."""
         columns = [each.alias(f"c{at}") for at, each in enumerate((*self.key, *self.position))]
         wanted = [*self.part, *_bounds(self.position, self.above, self.below), *also]
         rows = self.table.select(*columns)
@@ -56,17 +56,17 @@ class Line:
         )
 
     def split(self, row: tuple[int, ...]) -> tuple[Key, Key]:
-        """A row of the query as key and position."""
+        """Split a row of the query into key and position."""
         return row[: len(self.key)], row[len(self.key) :]
 
     def beyond(self, position: Key, newer: bool) -> Line:
-        """The rest after a position."""
+        """Return the rest of the line after a position."""
         return replace(self, above=position) if newer else replace(self, below=position)
 
 
 @dataclass(frozen=True)
 class Step:
-    """A row that was found, or how far a line was looked through."""
+    """A row that was found, or how far a line was searched."""
 
     key: Key
     looked: int = 0
@@ -74,7 +74,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Page:
-    """The ids of some rows in the order of the walk, and whether there may be more; `reached` where looking ended."""
+    """The ids of some rows in reading order, and whether there may be more; `reached` is where the search stopped."""
 
     ids: list[int] = field(default_factory=list)
     more: bool = False
@@ -101,13 +101,13 @@ def _read(line: Line, newer: bool, size: int) -> tuple[list[Step], Line | None]:
 
 
 def _end(line: Line, newer: bool) -> Key:
-    """An explicit end, even if there is no bound: a database plans a range differently from all rows."""
+    """Return an explicit end, even without a bound: databases plan a range differently from all rows."""
     given = line.below if newer else line.above
     return given or (LARGEST_ID if newer else 0,) * len(line.position)
 
 
 def _look_through(line: Line, newer: bool, size: int) -> tuple[list[Step], Line | None]:
-    """The rows of a stretch that fulfil the condition, and a step at its end."""
+    """Return the rows of a stretch that fulfil the condition, a step at its end, and the rest of the line."""
     edge = line.query(newer).limit(1).offset(size - 1).tuples().first()
     key, position = line.split(edge) if edge else ((), None)
     end = _end(line, newer) if position is None else (*position[:-1], position[-1] + (1 if newer else -1))
@@ -135,7 +135,7 @@ def _merged(lines: list[Line], newer: bool) -> Iterator[Step]:
 
 
 def page(lines: list[Line], limit: int, newer: bool = False) -> Page:
-    """The first rows of some lines: the newest, or (`newer`) the oldest, of what lies between their bounds."""
+    """Return the first rows of some lines, the newest or (`newer`) the oldest, between their bounds."""
     ids: list[int] = []
     looked = 0
     for step in _merged(lines, newer):
@@ -151,7 +151,7 @@ def page(lines: list[Line], limit: int, newer: bool = False) -> Page:
 
 
 def every(lines: list[Line], at_once: int) -> Iterator[list[int]]:
-    """The ids of all rows, newest first, some at a time; nothing is held open in between."""
+    """Yield the ids of all rows, newest first, in batches; no cursor stays open between them."""
     found = (step.key[-1] for step in _merged(lines, newer=False) if not step.looked)
     while ids := list(islice(found, at_once)):
         yield ids

@@ -1,8 +1,8 @@
 """Pages of a merchant's orders, newest first, with their total: by arithmetic and counts, not by reading rows.
 
-A page, or a range of time, is a range of numbers (models/queries/order_range.py); with a filter on type or status
-the counts per bucket say where it is (models/queries/count_buckets.py). Only a part of the merchant's own number that
-is in many orders, or shorter than three characters, makes it read on (models/queries/search.py).
+A page, or a range of time, is a range of numbers (models/queries/order_range.py). With a filter on type or status, the
+counts per bucket locate it (models/queries/count_buckets.py). Only a search for a part of the merchant's own number
+that matches many orders, or is shorter than three characters, reads more rows (models/queries/search.py).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from models.tables.order import STATUSES, TYPES, Order
 
 @dataclass(frozen=True)
 class Page:
-    """Some orders, newest first, and how many there are in all."""
+    """Some orders, newest first, and the total."""
 
     orders: list[Any]
     total: int
@@ -46,7 +46,7 @@ def _by(name: str) -> Statement:
 
 
 def oldest(merchant: int, name: str, value: Any) -> Any:
-    """A merchant's oldest order whose column `name` is `value`, or None."""
+    """Return a merchant's oldest order whose column `name` is `value`, or None."""
     return _by(name).first(merchant=merchant, value=value)
 
 

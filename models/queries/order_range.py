@@ -1,7 +1,7 @@
-"""Which of a merchant's orders are meant: a range of their numbers, and types and statuses within it.
+"""The selected orders of a merchant: a range of their numbers, with types and statuses.
 
-A merchant's orders are numbered without a gap in the order of time (`Order.seq`), so a range of time
-is a range of numbers.
+A merchant's orders are numbered without a gap in the order of time (`Order.seq`), so a range of time is a range of
+numbers.
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ from typing import Any
 from models.db.base import Statement
 from models.tables.order import STATUSES, TYPES, Order
 
-Cells = tuple[tuple[int, ...], tuple[str, ...]]  # order types and statuses, each of the ones with each of the others
+Cells = tuple[tuple[int, ...], tuple[str, ...]]  # order types and statuses; each combination is a cell
 EVERY_CELL: Cells = (TYPES, STATUSES)
 
 
 @dataclass(frozen=True)
 class OrderRange:
-    """A merchant's orders whose `seq` is from `low` to `high`, both included, of those up to `newest`."""
+    """A merchant's orders whose `seq` is from `low` to `high`, both included; `newest` is the merchant's highest
+    `seq`."""
 
     merchant: int
     low: int
@@ -45,17 +46,17 @@ def _by_ids(count: int) -> Statement:
 
 
 def newest(merchant: int) -> tuple[int, int]:
-    """The `seq` and `createtime` of a merchant's newest order; zeros if it has none."""
+    """Return the `seq` and `createtime` of a merchant's newest order; zeros if it has none."""
     return _newest.run(merchant=merchant).fetchone() or (0, 0)
 
 
 def between(merchant: int, since: int | None, until: int | None) -> OrderRange:
-    """A merchant's orders of a range of Unix time, both ends included; empty where `low` is above `high`."""
+    """Return a merchant's orders of a range of Unix time, both ends included; empty if `low` is above `high`."""
 
     def time_of(seq: int) -> int:
         return int(_time.run(merchant=merchant, seq=seq).fetchone()[0])
 
-    # An index of times would find a range in two steps instead of some forty, and cost each order a write.
+    # An index of times would find a range in two steps instead of about forty, and cost each order a write.
     last, _ = newest(merchant)
     numbers = range(1, last + 1)
     low = 1 if since is None else 1 + bisect_left(numbers, since, key=time_of)
@@ -70,7 +71,7 @@ def of_cells(table: Any, cells: Cells) -> Any:
 
 
 def rows(ids: list[int]) -> list[Any]:
-    """The orders of these ids, newest first."""
+    """Return the orders with these ids, newest first."""
     if not ids:
         return []
     found = _by_ids(len(ids)).all(**{f"id{at}": order_id for at, order_id in enumerate(ids)})

@@ -1,7 +1,7 @@
-"""Finding orders by a part of the merchant's own number: a trigram index that is filled after the fact.
+"""Search for orders by a part of the merchant's own number: a trigram index that is filled in the background.
 
-Indexing a number costs a third of what an order costs, so no order waits for it: `index_more` follows
-behind, and what it has not reached yet (the tail) is looked through row by row.
+Indexing a number costs a third of what an order costs, so no order waits for it. `index_more` fills the index later;
+the orders that it has not reached yet (the tail) are searched row by row.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from models.queries.order_range import EVERY_CELL, Cells, OrderRange, of_cells
 from models.tables.order import Order
 
 LEAST = 3  # characters that a trigram index needs
-AT_ONCE = 250  # orders, so that one step holds up others for milliseconds
-LONGEST = 0.9  # seconds that one run of the job takes at most, so that it holds up no end of the service
-RARE = 2_000  # orders named by the index, up to which each of them is looked at
-MOMENT = 50  # ms that orders on their way are waited for
+AT_ONCE = 250  # orders, so that one step delays others by milliseconds only
+LONGEST = 0.9  # seconds that one run of the job takes at most, so that it does not delay the end of the service
+RARE = 2_000  # candidates from the index, up to which each of them is checked
+MOMENT = 50  # ms to wait for orders that are being committed
 MOST_TRIGRAMS = 32  # the rest of a long text is compared, not looked up
-SOUGHT, SAMPLE = 3, 100  # trigrams that are looked up, the rarest among so many orders
+SOUGHT, SAMPLE = 3, 100  # trigrams that are looked up: the rarest in a sample of so many orders
 
 
 Ids = tuple[list[int], int]
@@ -34,15 +34,15 @@ ReadAll = Callable[[Callable[[], Ids]], Ids]
 
 
 def at_once(read: Callable[[], Ids]) -> Ids:
-    """Read all orders here and now."""
+    """Run a query that reads all orders, immediately."""
     return read()
 
 
 @dataclass(frozen=True)
 class _Index:
-    """How a database keeps the index: what makes it, adds orders to it, and finds those that a text may be part of.
+    """How a kind of database keeps the index: statements to create it, add orders, and find candidates for a text.
 
-    It names candidates, which are compared with the text itself.
+    The candidates are then compared with the text.
     """
 
     create: tuple[str, ...]
@@ -59,8 +59,8 @@ _SQLITE = _Index(
     SELECT id, merchant_order_no FROM "order" WHERE id > ? AND id <= ? AND merchant_order_no <> ''""",
     find="SELECT rowid FROM order_search WHERE order_search MATCH ? LIMIT ?",
 )
-# A host that takes an id may commit after one that took a later id. `_settled` waits until no such order is on
-# its way, for which each INSERT shows itself.
+# One host's order may commit after another host's order with a higher id. `_settled` waits until no such order is
+# uncommitted; for that, each INSERT takes a shared lock.
 _LOCK = lock_key("orders")
 _POSTGRES = _Index(
     create=(
@@ -86,12 +86,12 @@ def _index() -> _Index:
 
 
 def create() -> tuple[str, ...]:
-    """The statements that make the index, empty."""
+    """Return the statements that create the empty index."""
     return _index().create
 
 
 class SearchProgress(Table):
-    """One row: the last order that is in the index."""
+    """One row: the id of the last order in the index."""
 
     order_id = IntegerField()
 
@@ -100,20 +100,20 @@ _reached = Statement(lambda v: SearchProgress.select(SearchProgress.order_id))
 
 
 def _indexed() -> int:
-    """The id of the last order in the index; all up to it are there."""
+    """Return the id of the last order in the index; all orders up to it are indexed."""
     return int(_reached.run().fetchone()[0])
 
 
 @transaction
 def _last_settled() -> int:
-    # Orders that come meanwhile wait behind this one: where one hangs on its way, no other is held up by it.
+    # New orders wait for this lock, so it times out after MOMENT: one order that hangs must not delay the others.
     database.execute_sql(f"SET LOCAL lock_timeout = {MOMENT}")
     database.advisory_lock("orders")
     return Order.select(fn.MAX(Order.id)).scalar() or 0
 
 
 def _settled() -> int:
-    """The id of the last order that no order on its way can precede any more; of none, where one takes long."""
+    """Return the id up to which no order is uncommitted; 0 if an uncommitted one takes too long."""
     try:
         return _last_settled()
     except OperationalError as error:
@@ -123,7 +123,7 @@ def _settled() -> int:
 
 
 def index_more(most: int) -> int:
-    """Put up to `most` more orders into the index; how many it took. Nothing where another host is at it."""
+    """Add up to `most` more orders to the index; return their number. 0 if another host is indexing."""
     if not Order.select().where(Order.id > _indexed()).exists():
         return 0
     return _add(most, _settled() if database.is_shared else LARGEST_ID)
@@ -144,7 +144,7 @@ def _add(most: int, until: int) -> int:
 
 
 def index_all() -> None:
-    """Fill an empty index with all orders, in the caller's transaction; no orders may be created meanwhile."""
+    """Fill an empty index with all orders, in the caller's transaction. No orders may be created meanwhile."""
     last = Order.select(fn.MAX(Order.id)).scalar() or 0
     database.execute_sql(_index().add, (0, last))
     SearchProgress.update(order_id=last).execute()
@@ -161,10 +161,10 @@ def catch_up() -> None:
 
 
 def _rarest(text: str) -> list[str]:
-    """The trigrams of a text that are in the fewest orders, of a sample spread over all of them.
+    """Return the trigrams of a text that are the rarest in a sample of all orders.
 
-    SQLite reads the list of each trigram that it is given, and that of a prefix which all numbers share is as long as
-    the table.
+    SQLite reads the whole list of each given trigram, and the list of a prefix that all numbers share is as long as the
+    table.
     """
     trigrams = dict.fromkeys(text[start : start + LEAST] for start in range(len(text) - LEAST + 1))
     if len(trigrams) <= SOUGHT:
@@ -176,7 +176,7 @@ def _rarest(text: str) -> list[str]:
 
 
 def _ids(ids: list[int]) -> SQL:
-    """Ids as they are in SQL: passing each as a parameter takes longer than to look it up."""
+    """Return ids as SQL: passing each as a parameter takes longer than the lookup."""
     return SQL(f"({','.join(map(str, ids))})")
 
 
@@ -185,9 +185,9 @@ def _phrases(trigrams: list[str]) -> str:
 
 
 def _candidates(text: str) -> list[int] | None:
-    """The ids of indexed orders whose number may contain `text`; None where the index can't help.
+    """Return the ids of indexed orders whose number may contain `text`.
 
-    It can't where the text is too short, or where more than `RARE` would be named.
+    Returns None if the text is too short or has more than `RARE` candidates.
     """
     if len(text) < LEAST:
         return None
@@ -198,9 +198,9 @@ def _candidates(text: str) -> list[int] | None:
 
 
 def named(text: str) -> tuple[list[int], int] | None:
-    """Look a text up in the index: the ids of all merchants' orders that may contain it, and the last indexed id.
+    """Return the ids of all merchants' orders that may contain the text, and the last indexed id.
 
-    None if it can't help.
+    Returns None if the index can't help.
     """
     reached = _indexed()
     ids = _candidates(text)
@@ -210,9 +210,9 @@ def named(text: str) -> tuple[list[int], int] | None:
 def containing(
     text: str, span: OrderRange, cells: Cells, top: int, skip: int, limit: int, read_all: ReadAll
 ) -> tuple[list[int], int]:
-    """The ids of a page of orders whose number contains `text`, newest first, and how many there are in all.
+    """Return the ids of a page of orders whose number contains `text`, newest first, and the total.
 
-    They are those that the index names, and those in the tail that it has not reached.
+    They are checked candidates from the index, and matches in the tail that is not indexed yet.
 
     Args:
         top: the highest `seq` of the page.
@@ -224,7 +224,7 @@ def containing(
         found = Order.select(Order.id).where(*_wanted(text, span, cells, Order.merchant, Order.seq))
         newest_first = found.where(Order.seq <= top).order_by(Order.seq.desc()).limit(limit).offset(skip)
         return read_all(lambda: ([row[0] for row in newest_first.tuples()], found.count()))
-    # The sums keep the database from walking through the merchant's orders instead of going to the few named.
+    # The sums keep the database from scanning the merchant's orders instead of fetching the few candidates.
     wanted = _wanted(text, span, cells, Order.merchant + 0, Order.seq + 0)
     named = Order.select(Order.seq, Order.id).where(*wanted, Order.id.in_(_ids(ids)))
     tail = Order.select(Order.seq, Order.id).where(*wanted, Order.id > reached)

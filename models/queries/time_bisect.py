@@ -1,4 +1,4 @@
-"""Find a moment among orders and ledger entries by bisection, without an index of times."""
+"""Find a time among orders and ledger entries by bisection, without an index of times."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from models.db.base import Statement, database
 from models.tables.ledger import Entry, Posting
 
-APART = 3_600  # seconds that entries may be out of order by, for hosts' clocks differ
+APART = 3_600  # seconds by which entries may be out of order, because hosts' clocks differ
 _SAMPLES = 64
 
 # Each merchant's orders are numbered without a gap in the order of time (`Order.seq`), and of id within a second.
@@ -27,7 +27,7 @@ _HALVED = f"""WITH RECURSIVE steps (merchant_id, low, high) AS (
 
 
 def first_from(createtime: int, order_id: int = 0) -> dict[int, int]:
-    """By merchant: the `seq` of its first order from a moment on, or its last one plus one if there is none.
+    """Return, by merchant, the `seq` of its first order from a time on; its last `seq` plus one if there is none.
 
     Orders of the same second follow each other by id.
     """
@@ -42,7 +42,7 @@ _numbered = Statement(lambda v: Entry.select(Entry.id).where(Entry.account == v.
 
 
 def _are_in_order(last: int) -> bool:
-    """Whether the times of entries rise with their ids; seeded entries may have past times."""
+    """Return whether the times of entries rise with their ids, by a sample; seeded entries may have past times."""
     evenly = {last * at // _SAMPLES for at in range(1, _SAMPLES)}
     ends = {2**power for power in range(last.bit_length())}
     ids = sorted(evenly | ends | {last - each for each in ends} | {last})
@@ -56,7 +56,7 @@ def _are_in_order(last: int) -> bool:
 
 
 def entries_between(since: int | None, until: int | None) -> tuple[int | None, int | None]:
-    """Ids, themselves not included, between which all entries of a range of Unix time lie; None for no bound."""
+    """Return exclusive bounds of the ids of all entries in a range of Unix time; None for no bound."""
     newest = _newest_entry.run().fetchone()
     if newest is None or (since is None and until is None) or not _are_in_order(newest[0]):
         return None, None
@@ -71,9 +71,9 @@ def entries_between(since: int | None, until: int | None) -> tuple[int | None, i
 
 
 def number_from(account: Any, entry: int) -> int:
-    """The number of an account's first entry that is no older than the one of this id; one more than its last if none.
+    """Return the number of an account's first entry from this id on; one more than its last if there is none.
 
-    An account's entries come one after the other, so their ids rise with their numbers.
+    An account's entries are created one after the other, so their ids rise with their numbers.
     """
 
     def id_of(number: int) -> int:

@@ -10,7 +10,7 @@ from models.db.base import BasisPoints, Fen, Table, Timestamp
 from models.tables.merchant import Merchant
 
 CATEGORIES = ("gateway_a", "gateway_b", "gateway_c")
-LARGEST_AMOUNT = 100_000_000  # fen: what a channel takes unless it says otherwise
+LARGEST_AMOUNT = 100_000_000  # fen: the default maximum of a channel
 PAY_METHODS = ("wxpay", "alipay", "bank")
 
 
@@ -38,17 +38,17 @@ class Channel(Table):
 
     @property
     def pay_methods(self) -> list[str]:
-        """The payment methods that this channel takes, in the contract's order."""
+        """The payment methods of this channel, in the contract's order."""
         return self.pay_method.split(",")
 
     @classmethod
     def linked_to(cls, merchant: Merchant) -> Any:
-        """The channels that this merchant may use, by id."""
+        """Return the channels that this merchant may use, by id."""
         return cls.select().join(ChannelLink).where(ChannelLink.merchant == merchant, cls.enabled).order_by(cls.id)
 
 
 class ChannelLink(Table):
-    """This merchant may use this channel."""
+    """A merchant's permission to use a channel."""
 
     merchant = ForeignKeyField(Merchant)
     channel = ForeignKeyField(Channel)

@@ -1,4 +1,4 @@
-"""The double-entry ledger: accounts with their balances, postings, and entries that nothing can change."""
+"""The double-entry ledger: accounts with balances, postings, and immutable entries."""
 
 from typing import Any
 
@@ -14,8 +14,8 @@ AVAILABLE, HELD, FEES, COMMISSION, CLEARING = ("available", "held", "fees", "com
 class LedgerAccount(Table):
     """One account and its balance in fen.
 
-    `owner` is the merchant's id for available and held, the channel's for clearing, 0 for the
-    operator's fees and commission. Positive is what the operator owes the owner (or has earned).
+    `owner` is the merchant's id for available and held, the channel's for clearing, 0 for the operator's fees and
+    commission. A positive balance is what the operator owes the owner (or has earned).
     `entries` counts its entries, `head` is the hash of the newest ("" if it has none).
     """
 
@@ -31,12 +31,12 @@ class LedgerAccount(Table):
 
     @classmethod
     def balance_of(cls, kind: str, owner: int) -> int:
-        """The balance in fen."""
+        """Return the balance in fen."""
         return cls.get(cls.kind == kind, cls.owner == owner).balance
 
 
 class Posting(Table):
-    """Entries that belong together and sum to zero; at most one per order and purpose."""
+    """Entries that belong together and sum to zero; at most one posting for each order and purpose."""
 
     order = ForeignKeyField(Order, null=True, index=False)
     purpose = TextField()
@@ -49,7 +49,7 @@ class Posting(Table):
 
 
 class Entry(Table):
-    """One line of a posting, in fen: the `number`th of its account, chained to the one before (chain.py)."""
+    """One line of a posting, in fen: entry `number` of its account, chained to the previous one (hash_chain.py)."""
 
     posting = ForeignKeyField(Posting)
     account = ForeignKeyField(LedgerAccount, index=False)
@@ -78,11 +78,11 @@ _set_head = Statement(lambda v: LedgerAccount.update(head=v.head).where(LedgerAc
 
 
 def add_entry(kind: str, owner: int, fen: int, facts: Facts) -> bool:
-    """Add `fen` to a balance, and the entry that says so to its chain; in the caller's transaction.
+    """Add `fen` to a balance and append its entry to the account's chain, in the caller's transaction.
 
-    Returns False, and writes nothing, where that would overdraw the account.
+    Returns False, and writes nothing, if that would overdraw the account.
     """
-    # The first update locks the account's row for this transaction, so that no other appends to its chain meanwhile.
+    # The first update locks the account's row for this transaction, so no other one appends to its chain meanwhile.
     moved = _move[kind in (AVAILABLE, HELD)].run(kind=kind, owner=owner, fen=fen).fetchone()
     if moved is None:
         return False

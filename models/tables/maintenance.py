@@ -1,4 +1,4 @@
-"""The runs of the ledger's verification, and what each found."""
+"""Runs of the ledger integrity check, restores, and the progress of erasing personal data."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ HOLDS, OFF, FAILED = ("holds", "off", "failed")
 
 
 class Verification(Table):
-    """One run. `beat` is its last sign of life; `outcome` is null while it runs, `failed` where it came to no end.
+    """One run. `beat` is its last heartbeat; `outcome` is null while it runs, and `failed` if it did not finish.
 
-    `found` is a JSON object of those checks that found something to be off: `{check: [lines]}`.
+    `found` is a JSON object of the failures, by check: `{check: [lines]}`.
     """
 
     who = TextField()
@@ -33,7 +33,8 @@ class Verification(Table):
 
 
 class Restoration(Table):
-    """One restore. `first_ids` is a JSON object: by table, the id of the first row made after it (models/db/base.py).
+    """One restore. `first_ids` is a JSON object: by table, the id of the first row created after it
+    (models/db/base.py).
 
     Payouts and the expiry of manual deposits are paused until `resumed`.
     """
@@ -47,13 +48,13 @@ _paused = Statement(lambda v: Restoration.select(Restoration.at).where(Restorati
 
 
 def newest() -> int | None:
-    """When the database was restored last, as Unix time."""
+    """Return the Unix time of the last restore, or None."""
     at: int | None = Restoration.select(fn.MAX(Restoration.at)).scalar()
     return at
 
 
 def paused_since() -> int | None:
-    """When the database was restored, as Unix time, if sending has not been resumed since; otherwise None."""
+    """Return the Unix time of the last restore if sending has not been resumed since; otherwise None."""
     row = _paused.run().fetchone()
     return int(row[0]) if row else None
 

@@ -28,5 +28,5 @@ class Merchant(Table):
 
     @classmethod
     def any_demo(cls) -> bool:
-        """Whether the database has the demo merchants."""
+        """Return whether the database has the demo merchants."""
         return bool(cls.select().where(cls.demo).exists())

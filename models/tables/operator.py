@@ -1,4 +1,4 @@
-"""Operators of the console: their accounts, and the log of what they did there."""
+"""Operators of the console: accounts, sessions, second factors, and the audit log."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Session(Table):
 class AuditEntry(Table):
     """An action in the console, performed or refused. Append-only.
 
-    `who` is the operator's name, `about` and `key` say what it was done to: `order` and its number.
+    `who` is the operator's name; `about` and `key` identify the object, such as `order` and its number.
     """
 
     who = TextField()
@@ -58,7 +58,7 @@ AuditEntry.add_index(AuditEntry.about, AuditEntry.key, AuditEntry.id, name="audi
 
 
 class SecondFactor(Table):
-    """One account's app. `secret` is encrypted; `timecode` is that of the last code that was used (RFC 6238)."""
+    """An operator's authenticator app. `secret` is encrypted; `timecode` is that of the last code used (RFC 6238)."""
 
     operator = ForeignKeyField(Operator, unique=True)
     secret = TextField()
@@ -67,7 +67,7 @@ class SecondFactor(Table):
 
 
 class RecoveryCode(Table):
-    """A recovery code that was not used yet. `key` is its SHA-256."""
+    """An unused recovery code. `key` is its SHA-256."""
 
     operator = ForeignKeyField(Operator, index=False)
     key = TextField()
@@ -77,9 +77,9 @@ RecoveryCode.add_index(RecoveryCode.operator, RecoveryCode.key, name="recovery_c
 
 
 class PayoutRequest(Table):
-    """One request: what `who` wants to do to a withdrawal, `given` with it as JSON.
+    """A request to act on a withdrawal: `who` made it, `given` is its parameters as JSON.
 
-    It is void once the order's status is another one than `status`.
+    It is void once the order's status is no longer `status`.
     """
 
     order = ForeignKeyField(Order, index=False)
@@ -91,7 +91,7 @@ class PayoutRequest(Table):
 
     @property
     def asked(self) -> dict[str, str]:
-        """Its parameters, by name."""
+        """The parameters, by name."""
         return dict(json.loads(self.given))
 
 

@@ -1,4 +1,4 @@
-"""Orders, the transitions that are legal, their history, and the exceptions an operator must see."""
+"""Orders, their legal transitions, their history, and the exceptions that need an operator."""
 
 from __future__ import annotations
 
@@ -31,14 +31,16 @@ TRANSITIONS: dict[int, dict[str, set[str]]] = {
 class Order(Table):
     """One buy or sell order. Amounts in fen, rates in basis points, as stored when it was created.
 
-    `seq` counts a merchant's orders from 1, without a gap, in the order of `createtime`: any page of
-    them, and any range of time, is found by counting (models/queries/order_range.py).
-    `expires_at` is when an unpaid deposit expires; of a withdrawal, until when its channel may not show yet what it
-    was handed last.
-    `left_alone_until` is set on a withdrawal that an operator wants to reject: it is not handed over before then.
-    `due_at` is when the service must next act on it (check its status, expire it, pay it out,
-    complete it), null if there is nothing to do; `asks` counts those acts in the present status.
-    `received_amount` is what the payer sent, null if it is the order's amount.
+    `seq` counts a merchant's orders from 1, without a gap, in the order of `createtime`: any page of them, and any
+    range
+    of time, is found by counting (models/queries/order_range.py).
+    `expires_at` is when an unpaid deposit expires. For a withdrawal it is the time until which its channel may not show
+    the last payout request yet.
+    `left_alone_until` is set on a withdrawal that an operator wants to reject: it is not sent to the channel before
+    then.
+    `due_at` is when the service must next act on the order (check its status, expire it, pay it out, complete it), null
+    if no act is due; `asks` counts those acts in the present status.
+    `received_amount` is the amount that the payer sent, null if it is the order's amount.
     """
 
     order_no = TextField(unique=True)
@@ -77,18 +79,18 @@ class Order(Table):
 
     @property
     def is_buy(self) -> bool:
-        """A deposit? Otherwise it is a withdrawal."""
+        """True for a deposit, False for a withdrawal."""
         return self.order_type == BUY
 
     @classmethod
     def for_update(cls, order_id: int) -> Order:
-        """The order as it is now, and stays until the caller's transaction ends."""
+        """Lock the order until the caller's transaction ends; return it as it is now."""
         return database.for_update(cls.select().where(cls.id == order_id)).get()
 
     def advance(self, new: str, **facts: Any) -> bool:
         """Move to `new` and store `facts`, in one conditional UPDATE.
 
-        Returns False, and changes nothing, where the step is not legal or the order has moved on.
+        Returns False, and changes nothing, if the transition is illegal or the order has changed.
         """
         if new not in TRANSITIONS[self.order_type].get(self.status, ()):
             return False
@@ -100,7 +102,7 @@ class Order(Table):
         return True
 
     def claim(self, until: int, **facts: Any) -> bool:
-        """Take the act that is due, until `until`, with these columns; False if another worker has it."""
+        """Claim the act that is due, until `until`, and store these columns; False if another worker has it."""
         taken = (
             Order.update(due_at=until, asks=Order.asks + 1, **facts)
             .where(
@@ -113,12 +115,13 @@ class Order(Table):
         return taken == 1
 
     def begin_to_hand_over(self, now: int, until: int, shown_from: int | None) -> bool:
-        """Keep the claimed act until `until` to hand the withdrawal over, in one conditional UPDATE.
+        """Extend the claim until `until` to send the payout to the channel, in one conditional UPDATE.
 
         Args:
-            shown_from: Unix time until which the channel may not show it; None if it shows it at once.
+          shown_from: Unix time until which the channel may not show it; None if it shows it immediately.
 
-        Returns: False if the order has moved on, is left alone, or the channel may not show the last hand-over yet.
+        Returns: False if the order has changed, must be left alone, or the channel may not show the last payout request
+        yet.
         """
         mine = (Order.id == self.id) & (Order.status == self.status) & (Order.due_at == self.due_at)
         passed = [column.is_null() | (column <= now) for column in (Order.left_alone_until, Order.expires_at)]
@@ -130,7 +133,8 @@ class Order(Table):
 
     @transaction
     def put_off(self, due_at: int | None) -> None:
-        """Act again at `due_at` (never where None), unless the order or its due time has moved since it was read."""
+        """Set the next act to `due_at` (None for never), unless the order or its due time has changed since it was
+        read."""
         unmoved = (Order.id == self.id) & (Order.status == self.status) & (Order.due_at == self.due_at)
         Order.update(due_at=due_at).where(unmoved).execute()
 
@@ -181,17 +185,19 @@ REVERSED = "reversed"
 UNKNOWN_OUTCOME = "unknown_outcome"
 # Money that the channel received and that the rules did not credit.
 MONEY_IN = (WRONG_AMOUNT, LATE_PAYMENT, PAID_TWICE, AMOUNT_CORRECTED, SHARED_REFERENCE)
-# Payouts that the channel has, or had, and that do not fit the books.
+# Payouts that the channel has, or had, and that do not match the ledger.
 AT_CHANNEL = (PAYOUT_CONFLICT, PAYOUT_IN_PROGRESS, PAYOUT_MISSING)
 
 
 class PaymentException(Table):
-    """A difference between channel and books that the rules can't settle; open until `resolution` is set.
+    """A difference between channel and ledger that the rules can't settle; open until `resolution` is set.
 
-    `amount` is what it is about, in fen, 0 if the channel did not say: the money received, or for `reversed` what went
-    back. `returned` is what the channel has since sent back of that money. `reference` is the channel's own number for
-    the payment. The cause is `code` with `args` (services/orders/reasons.py). `history` is the line that opened it,
-    null where an upgrade from before 0.4.0 did not find it.
+    `amount` in fen is the money received, or for `reversed` the money returned; 0 if the channel did not report it.
+    `returned` is the part that the channel has since sent back. `reference` is the channel's own number for the
+    payment.
+    The cause is `code` with `args` (services/orders/reasons.py). `history` is the line that opened it, null if an
+    upgrade
+    from before 0.4.0 did not find it.
     """
 
     order = ForeignKeyField(Order)
@@ -209,7 +215,7 @@ class PaymentException(Table):
 
     @property
     def is_open(self) -> bool:
-        """Whether it is not resolved yet."""
+        """True until it is resolved."""
         return self.resolution is None
 
     def resolve(self, resolution: str, who: str) -> bool:
@@ -228,7 +234,7 @@ class PaymentException(Table):
 
 _is_open = PaymentException.resolution.is_null()
 PaymentException.add_index(PaymentException.index(PaymentException.createtime, where=_is_open, name="exception_open"))
-# The same money is in one open exception of a kind, whatever the order's status was when it was reported again.
+# The same money is in one open exception of a kind, whatever the order's status was at the repeated report.
 PaymentException.add_index(
     PaymentException.index(
         *(PaymentException.order, PaymentException.reference, PaymentException.kind),
@@ -247,10 +253,10 @@ PaymentException.add_index(
 
 
 class Attempt(Table):
-    """One attempt, of a channel that opens a payment when the page is viewed; `count` is from 1 for each order.
+    """One attempt, for a channel that opens a payment when the page is viewed; `count` starts at 1 for each order.
 
-    `opened` is what the payer is shown, as JSON, and `refusal` the channel's words; both are empty until it answers.
-    `triedtime` is when it was asked last.
+    `opened` is what the payer sees, as JSON, and `refusal` the channel's message; both are empty until it responds.
+    `triedtime` is the time of the last request.
     """
 
     order = ForeignKeyField(Order, index=False)

@@ -1,4 +1,4 @@
-"""Counts of orders that the database keeps itself, so that no total is ever counted row by row."""
+"""Counts of orders that database triggers maintain, so that no total is counted row by row."""
 
 from peewee import CompositeKey, ForeignKeyField, IntegerField, TextField
 
@@ -9,9 +9,9 @@ BUCKET = 8192  # orders of one merchant, neighbours in time, that are counted to
 
 
 class OrderCount(Table):
-    """How many of a merchant's orders `bucket * BUCKET <= seq < (bucket + 1) * BUCKET` are of one type and status.
+    """The number of a merchant's orders of one type and status with `bucket * BUCKET <= seq < (bucket + 1) * BUCKET`.
 
-    Triggers keep it in the transaction of the order itself (models/schema.py).
+    Triggers update it in the transaction of the order (models/schema.py).
     """
 
     merchant = ForeignKeyField(Merchant, index=False)

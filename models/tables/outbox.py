@@ -1,4 +1,4 @@
-"""The callback outbox: what merchants must hear, and every attempt to tell them."""
+"""The callback outbox: events for merchants, and all attempts to deliver them."""
 
 from peewee import Check, ForeignKeyField, IntegerField, TextField
 
@@ -10,10 +10,10 @@ WAITING, DELIVERED, DEAD = CALLBACK_STATES = ("pending", "delivered", "dead")
 
 
 class Callback(Table):
-    """One event for one merchant. `body` is sent byte for byte; `webhook_id` is the same on every try.
+    """One event for one merchant. `body` is sent byte for byte; `webhook_id` is the same on every attempt.
 
     The same event of the same order always has the same `webhook_id`, also in a database restored from a backup.
-    `due_at` is when to try next, null once it is delivered or dead.
+    `due_at` is the time of the next attempt, null once it is delivered or has failed.
     """
 
     webhook_id = TextField(unique=True)
@@ -31,7 +31,7 @@ class Callback(Table):
         constraints = [Check("(state = 'pending') = (due_at IS NOT NULL)")]
 
     def claim(self, until: int) -> bool:
-        """Take it for one attempt, until `until`; False where another worker was quicker."""
+        """Claim it for one attempt, until `until`; False if another worker was quicker."""
         taken: bool = _claim.run(until=until, row=self.id, due_at=self.due_at).rowcount == 1
         if taken:
             self.due_at = until  # type: ignore[assignment]
@@ -60,7 +60,7 @@ def webhook_key() -> bytes:
 
 
 class CallbackAttempt(Table):
-    """One attempt: its time, HTTP status (null without a response), duration, the first KiB of the response."""
+    """One attempt: its time, HTTP status (null without a response), duration, and the first KiB of the response."""
 
     callback = ForeignKeyField(Callback)
     at = Timestamp()

@@ -1,4 +1,4 @@
-"""Payout accounts: where withdrawals are paid to. A correction is a new row."""
+"""Payout accounts of merchants. A correction is a new row."""
 
 from typing import Any
 
@@ -25,11 +25,11 @@ class PayoutAccount(Table):
 
     @classmethod
     def of(cls, merchant: Merchant) -> Any:
-        """The account on file that gateway_b and gateway_c withdrawals go to: the newest, or None."""
+        """Return the newest account on file, to which gateway_b and gateway_c withdrawals are paid, or None."""
         return cls.select().where(cls.merchant == merchant, cls.on_file).order_by(cls.id.desc()).first()
 
 
-# Only those on file are ever looked for by their merchant; a gateway_a withdrawal brings one of its own.
+# Only accounts on file are searched by merchant; each gateway_a withdrawal has an account of its own.
 PayoutAccount.add_index(
     PayoutAccount.index(
         PayoutAccount.merchant, PayoutAccount.id, where=PayoutAccount.on_file, name="receiving_account_on_file"

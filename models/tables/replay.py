@@ -1,4 +1,4 @@
-"""Replay protection: spent nonces and idempotency keys."""
+"""Replay protection: used nonces and idempotency keys."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class Nonce(Table):
 
 
 class IdempotencyKey(Table):
-    """An Idempotency-Key, the hash of the payload it came with, and the order it made, if any.
+    """An Idempotency-Key, the hash of its payload, and the order that it created, if any.
 
-    `outcome` is the code that the first request was answered with; null while it runs.
+    `outcome` is the code of the first request's response; null while it runs.
     """
 
     merchant = ForeignKeyField(Merchant, index=False)
@@ -40,14 +40,14 @@ class IdempotencyKey(Table):
         primary_key = CompositeKey("merchant", "key")
 
 
-START, END = (0, ""), (LARGEST_ID, "")  # before and after every key of both
+START, END = (0, ""), (LARGEST_ID, "")  # before and after every key of both tables
 
 
 def drop_old(table: Any, until: int, after: tuple[int, str], most: int) -> tuple[int, str]:
-    """Drop what is of `until` or older among the `most` rows whose keys follow `after`.
+    """Delete the expired rows (from `until` or earlier) among the `most` rows whose keys follow `after`.
 
-    Rows lie in the order of their keys, so those that are looked at lie together. An index of their times
-    would cost each order a write, and name the old ones in an order in which each lies somewhere else.
+    Rows are stored in the order of their keys, so this reads neighbouring rows. An index of their times would cost each
+    order a write, and list expired rows that are stored far apart.
 
     Returns: the key of the last row that was checked; END after the last one.
     """

@@ -1,4 +1,4 @@
-"""A number that moves whenever anything about merchants and channels does, whichever process changed it."""
+"""A number that rises with every change of merchants and channels, in any process."""
 
 from peewee import IntegerField
 
@@ -9,7 +9,7 @@ from models.tables.merchant import Merchant
 
 
 class SetupVersion(Table):
-    """One row, moved by triggers."""
+    """One row, raised by triggers."""
 
     number = IntegerField()
 
@@ -29,10 +29,10 @@ _number = Statement(lambda v: SetupVersion.select(SetupVersion.number))
 
 @transaction
 def raise_version() -> None:
-    """Write the number as it is: shows whether anything can be written."""
+    """Write the unchanged number, to find out whether the database can be written."""
     SetupVersion.update(number=SetupVersion.number).execute()
 
 
 def current_version() -> int:
-    """The number as it is now."""
+    """Return the current number."""
     return _number.run().fetchone()[0]

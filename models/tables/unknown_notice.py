@@ -25,7 +25,7 @@ class UnknownNotice(Table):
 
     @classmethod
     def keep(cls, **notice: Any) -> bool:
-        """Store one, in the caller's transaction; False if it is stored already."""
+        """Store a notice, in the caller's transaction; False if it is stored already."""
         if not cls.insert(**notice).on_conflict_ignore().as_rowcount().execute():
             return False
         too_old = cls.select(cls.id).order_by(cls.id.desc()).offset(KEPT).limit(1).scalar()
@@ -35,7 +35,7 @@ class UnknownNotice(Table):
 
     @classmethod
     def still_unknown(cls) -> Any:
-        """Those whose order is not in the database now, newest first."""
+        """Return the notices whose order is still not in the database, newest first."""
         known = fn.EXISTS(Order.select(Order.id).where(Order.order_no == cls.order_no))
         return cls.select().where(~known).order_by(cls.id.desc())
 

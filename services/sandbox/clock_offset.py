@@ -34,5 +34,5 @@ def _is_demos() -> bool:
 
 def keep(seconds: int) -> None:
     """Set the offset, and keep it."""
-    books().keep_ahead(seconds)
+    books().store_ahead(seconds)
     business_clock.put_ahead(seconds)

@@ -26,7 +26,7 @@ def play(order: Order, driver: SandboxDriver, outcome: str) -> None:
         raise ValueError(outcome)
     if order.is_buy and outcome == "late":
         due.expire(order)
-    books().tell(order.order_no, order.amount, outcome)
+    books().set_outcome(order.order_no, order.amount, outcome)
     if order.is_buy:
         for incoming in driver.notices(order.order_no):
             settle.take_notice(order, incoming)
@@ -69,7 +69,7 @@ def play_planned() -> None:
             play(order, driver, each.outcome)  # before it is struck off, so that nobody takes it for done
         else:
             log.warning("order %s, which was to be %s, is not the sandbox's", each.order_no, each.outcome)
-        books().take(each)
+        books().remove(each)
 
 
 def sandbox_driver(order: Order) -> SandboxDriver | None:

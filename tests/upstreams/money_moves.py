@@ -151,13 +151,13 @@ class SandboxMoves(Moves):
         return {"secret": "a-secret-of-a-test"}
 
     def pay(self, order_no: str, fen: int) -> None:
-        simulator.books().tell(order_no, fen, "success")
+        simulator.books().set_outcome(order_no, fen, "success")
 
     def give_back(self, order_no: str, fen: int, left: int) -> None:
-        simulator.books().tell(order_no, left or fen, "success" if left else "fail")
+        simulator.books().set_outcome(order_no, left or fen, "success" if left else "fail")
 
     def fail(self, order_no: str) -> None:
-        simulator.books().tell(order_no, 1, "fail")
+        simulator.books().set_outcome(order_no, 1, "fail")
 
     def notice(self, order_no: str) -> Sent:
         play = simulator.books().find(order_no)

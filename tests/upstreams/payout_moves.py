@@ -24,7 +24,7 @@ class SandboxPayouts:
 
     def take(self, order_no: str) -> None:
         """The channel has the payout now, however it heard of it."""
-        simulator.books().hand_in(order_no, Order.get(Order.order_no == order_no).amount, "silent")
+        simulator.books().request_payout(order_no, Order.get(Order.order_no == order_no).amount, "silent")
 
     def has(self, order_no: str) -> bool:
         """Does the channel have it?"""
@@ -34,7 +34,7 @@ class SandboxPayouts:
     def end(self, order_no: str, paid: bool) -> None:
         """It is paid out, or it failed or bounced."""
         amount = Order.get(Order.order_no == order_no).amount
-        simulator.books().tell(order_no, amount, "success" if paid else "fail")
+        simulator.books().set_outcome(order_no, amount, "success" if paid else "fail")
 
     def fail(self, *faults: str) -> None:
         """What is wrong with the next calls."""

@@ -55,7 +55,7 @@ def certificate() -> str:
     return made.public_bytes(serialization.Encoding.PEM).decode()
 
 
-def holds(public: str, text: bytes, signature: str) -> bool:
+def is_signature(public: str, text: bytes, signature: str) -> bool:
     """The platform's reading of a signature, apart from the driver's."""
     return PKCS1_v1_5.new(imported(public)).verify(SHA256.new(text), b64decode(signature)) is True
 
@@ -117,7 +117,7 @@ class WechatPay(Loopback):
         target = f"{asked.path}?{asked.query}" if asked.query else asked.path
         text = "\n".join([request.method, target, given["timestamp"], given["nonce"], ""]).encode()
         fresh = abs(time.time() - int(given["timestamp"])) <= 300
-        return fresh and holds(self.merchant_public, text + request.get_data() + b"\n", given["signature"])
+        return fresh and is_signature(self.merchant_public, text + request.get_data() + b"\n", given["signature"])
 
     # --- the protocol
 

@@ -242,7 +242,7 @@ def members(text: str) -> dict[str, tuple[Any, str]]:
     """Return a JSON object's members: each value, and its exact text, which is what is signed.
 
     Raises:
-      ValueError: it is not a JSON object.
+        ValueError: it is not a JSON object.
     """
     found: dict[str, tuple[Any, str]] = {}
     mark, at = _mark(text, 0, "{")

@@ -218,8 +218,8 @@ class Driver:
         """Register a deposit upstream; repeating the order number refers to the same deposit.
 
         Raises:
-          ChannelRefused: the deposit can't be opened.
-          ChannelUnknown: no usable response.
+            ChannelRefused: the deposit can't be opened.
+            ChannelUnknown: no usable response.
         """
         raise ChannelRefused(f"{self.name} takes no deposits")
 
@@ -239,10 +239,10 @@ class Driver:
         """Check whether the channel can be used.
 
         Args:
-          payments: deposits that do not exist, one for each payment method of the channel.
+            payments: deposits that do not exist, one for each payment method of the channel.
 
         Raises:
-          ChannelUnknown: no usable response, or our keys are not accepted.
+            ChannelUnknown: no usable response, or our keys are not accepted.
         """
         report = self.query(payments[0])
         if report.state not in (State.ABSENT, State.OPEN):
@@ -253,8 +253,8 @@ class Driver:
         """Close an unpaid deposit upstream; False if the upstream may still accept money for it.
 
         Raises:
-          ChannelRefused: it was paid.
-          ChannelUnknown: no usable response.
+            ChannelRefused: it was paid.
+            ChannelUnknown: no usable response.
         """
         return False
 
@@ -262,8 +262,8 @@ class Driver:
         """Request a payout; repeating the order number refers to the same payout.
 
         Raises:
-          ChannelRefused: nothing was or will be paid.
-          ChannelUnknown: no usable response.
+            ChannelRefused: nothing was or will be paid.
+            ChannelUnknown: no usable response.
         """
         raise ChannelRefused(f"{self.name} pays nothing out")
 

@@ -36,8 +36,8 @@ def texts(label: str, hint: str = "", *, secret: bool = False, when: tuple[str, 
     """Return a field's texts as its metadata: its name and how to fill it in, in English for translation.
 
     Args:
-      secret: the value is never shown. A field without metadata is never shown either.
-      when: `(name, value)` of the choice to which the field belongs; it has no effect with other choices.
+        secret: the value is never shown. A field without metadata is never shown either.
+        when: `(name, value)` of the choice to which the field belongs; it has no effect with other choices.
     """
     return {"label": label, "hint": hint, "secret": secret, "when": when}
 

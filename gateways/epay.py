@@ -264,8 +264,8 @@ class EpayDriver(Driver):
         If the amount to pay differs from the order's, only the platform's page shows it.
 
         Raises:
-          ChannelRefused: none of it can be shown here.
-          ChannelUnknown: an address that can't be opened.
+            ChannelRefused: none of it can be shown here.
+            ChannelUnknown: an address that can't be opened.
         """
         page = self._page(str(address)) if address else ""
         asked = other_amount(answer, payment.amount)

@@ -95,8 +95,8 @@ def opened(reply: Reply) -> dict[str, Any]:
     so no money is lost.
 
     Raises:
-      ChannelRefused: an error page of the platform; with its text.
-      ChannelUnknown: anything else, such as a page of a proxy, or of a platform that is down.
+        ChannelRefused: an error page of the platform; with its text.
+        ChannelUnknown: anything else, such as a page of a proxy, or of a platform that is down.
     """
     text = _error_page(reply)
     if text and not DOWN.search(text):

@@ -152,7 +152,7 @@ def _connected(found: list[Any], give_up: float) -> socket.socket:
     Each address gets a share of the remaining time, so a dead one leaves some for the next.
 
     Raises:
-      OSError.
+        OSError.
     """
     failed = OSError("the name has no address")
     for others, (family, kind, protocol, _, address) in zip(reversed(range(len(found))), found, strict=True):

@@ -21,8 +21,7 @@ def build(name: str, config: Mapping[str, Any]) -> Driver:
     """Return the driver of that name, with its config.
 
     Raises:
-      KeyError: no such driver.
-      marshmallow.ValidationError: invalid config; its messages name the fields.
+        KeyError: no such driver. marshmallow.ValidationError: invalid config; its messages name the fields.
     """
     driver = DRIVERS[name]
     return driver.of(driver.config_schema().load(dict(config)))

@@ -111,7 +111,7 @@ class Upstream:
         """Send one request; return the whole response, whatever its status.
 
         Raises:
-          ChannelUnknown: no response, or none in time, or the address is private and must not be called. The text
+            ChannelUnknown: no response, or none in time, or the address is private and must not be called. The text
             names the host only, because addresses may contain a key.
         """
         all_headers = {"User-Agent": USER_AGENT, "Accept-Encoding": "identity", **(headers or {})}

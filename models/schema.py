@@ -118,7 +118,7 @@ def create(fill: Callable[[], None] = _first_rows) -> bool:
     """Create the tables of an empty database and the triggers of append-only ones; return False if it has tables.
 
     Args:
-      fill: inserts the initial rows, before triggers protect or count them.
+        fill: inserts the initial rows, before triggers protect or count them.
     """
     if has_tables():
         return False
@@ -160,7 +160,7 @@ def missing() -> list[str]:
     """Return the names of the steps that an older database lacks.
 
     Raises:
-      WrongSchema: it has a step that this version does not know.
+        WrongSchema: it has a step that this version does not know.
     """
     status = _runner().status()
     if any(migration.path is None for migration in status):
@@ -172,7 +172,7 @@ def check() -> None:
     """Raise if the database is older or newer than this version.
 
     Raises:
-      WrongSchema: with one line on what to do.
+        WrongSchema: with one line on what to do.
     """
     if missing():
         raise WrongSchema("the database is of an older version: back it up, then run `orders db migrate`")

@@ -32,8 +32,8 @@ def statements(append_only: list[str], revised: list[str]) -> list[str]:
     """Return the statements that follow the tables.
 
     Args:
-      append_only: the names of append-only tables.
-      revised: the names of tables whose changes raise the setup version.
+        append_only: the names of append-only tables.
+        revised: the names of tables whose changes raise the setup version.
     """
     guards = [
         f'CREATE TRIGGER {name}_{what} BEFORE {verbs} ON "{name}" FOR EACH {each} EXECUTE FUNCTION refuse_change()'

@@ -123,7 +123,7 @@ class _Looked(Collector):
         with self._lock:
             if clock.steady() - self._at >= FRESH:
                 try:
-                    self._known = None if storage_health.trial() else _of_database()
+                    self._known = None if storage_health.write_fault() else _of_database()
                 except (DatabaseError, sqlite3.Error, OSError) as error:
                     storage_health.report(error)
                     self._known = None

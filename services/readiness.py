@@ -16,7 +16,7 @@ MOST_OFF = 60  # seconds between this machine's clock and Postgres's
 
 
 def _database() -> str:
-    fault = storage_health.trial()
+    fault = storage_health.write_fault()
     return fault.word if fault else ""
 
 
@@ -38,7 +38,7 @@ def _clock() -> str:
     now = int(time.time())
     if clock.seen().is_lost(now, replay.WINDOW + 1, replay.GOOD_FOR):
         return "it was set back: nonces of this time are forgotten"
-    if not database.is_shared or storage_health.trial():
+    if not database.is_shared or storage_health.write_fault():
         return ""
     try:
         (theirs,) = database.execute_sql("SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) AS bigint)").fetchone()

@@ -290,8 +290,8 @@ def test_an_order_that_hangs_on_its_way_holds_up_the_search_index_and_no_other_o
 def test_a_host_whose_own_disk_is_full_is_well_for_the_database_is_elsewhere(postgres_url, tmp_path, monkeypatch):
     monkeypatch.setattr(storage_health, "LEAST_FREE", 2**80)
     create_app(Settings(instance=tmp_path, database_url=postgres_url, vault_key=KEY))
-    storage_health._trial()._run()
-    assert storage_health.trial() is None
+    storage_health._write_probe()._run()
+    assert storage_health.write_fault() is None
     database.close_all()
 
 

@@ -16,7 +16,7 @@ health = Blueprint("health", __name__)
 @health.get("/healthz")
 def healthz() -> Response:
     """200 once requests can be answered; 50300 and a word while the database can't be read or written."""
-    fault = storage_health.trial()
+    fault = storage_health.write_fault()
     if fault is not None:
         raise ApiError(Code.SERVICE_UNAVAILABLE, detail=fault.word, retry_after=fault.retry_after)
     return ok({"version": settings.VERSION})

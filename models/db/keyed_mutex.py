@@ -32,10 +32,10 @@ def exclusive(party: int) -> Iterator[None]:
     """Lock out this process's other threads of the same party. Does nothing on SQLite, which has one writer.
 
     Args:
-      party: a merchant's id.
+        party: a merchant's id.
 
     Raises:
-      LockTimeout: after LONGEST_WAIT, or immediately if MOST_IN_LINE threads are waiting.
+        LockTimeout: after LONGEST_WAIT, or immediately if MOST_IN_LINE threads are waiting.
     """
     if not database.is_shared:
         yield

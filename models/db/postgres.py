@@ -191,7 +191,7 @@ class Postgres(PostgresqlDatabase):
         """Commit, or raise. Postgres itself would respond to a COMMIT after an error with a silent rollback.
 
         Raises:
-          CommitLost: the connection was lost during the COMMIT.
+            CommitLost: the connection was lost during the COMMIT.
         """
         if self._state.conn.pgconn.transaction_status == TransactionStatus.INERROR:
             raise DatabaseError("the transaction had failed before")
@@ -228,8 +228,8 @@ class Postgres(PostgresqlDatabase):
         """Return the query with its rows locked until the transaction ends.
 
         Args:
-          skip_locked: leave out rows that another transaction has locked.
-          alone: wait until no other transaction relies on them (`relied_on`), and prevent it from then on.
+            skip_locked: leave out rows that another transaction has locked.
+            alone: wait until no other transaction relies on them (`relied_on`), and prevent it from then on.
         """
         return rows.for_update("FOR UPDATE" if alone else "FOR NO KEY UPDATE", skip_locked=skip_locked)
 

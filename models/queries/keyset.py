@@ -29,12 +29,12 @@ class Line:
     """Rows of `table` in the order of an index.
 
     Args:
-      part: conditions on the first columns of the index; empty for the table itself. None of them may be about the
+        part: conditions on the first columns of the index; empty for the table itself. None of them may be about the
         position: of two bounds on the same side a database might use the wrong one.
-      position: the columns that order the rows in the index.
-      key: the columns by which lines are merged; they rise with the position, and the last is the row's id.
-      above, below: exclusive bounds of the position; None for no bound.
-      condition: a further condition, which no index serves.
+        position: the columns that order the rows in the index.
+        key: the columns by which lines are merged; they rise with the position, and the last is the row's id.
+        above, below: exclusive bounds of the position; None for no bound.
+        condition: a further condition, which no index serves.
     """
 
     table: Any

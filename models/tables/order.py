@@ -118,7 +118,7 @@ class Order(Table):
         """Extend the claim until `until` to send the payout to the channel, in one conditional UPDATE.
 
         Args:
-          shown_from: Unix time until which the channel may not show it; None if it shows it immediately.
+            shown_from: Unix time until which the channel may not show it; None if it shows it immediately.
 
         Returns: False if the order has changed, must be left alone, or the channel may not show the last payout request
         yet.

@@ -1,4 +1,4 @@
-"""After a restore: row ids continue further up, and payouts and the expiry of manual deposits wait for an operator."""
+"""After a restore: skip row ids that may have been used, and pause payouts and the expiry of manual deposits."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from services.security import audit, sessions
 
 log = logging.getLogger(__name__)
 
-AHEAD = 1_000_003  # by how much ids continue above the highest known: more than what can be lost
+AHEAD = 1_000_003  # how far ids continue above the highest known: more rows than can have been lost
 HERE = audit.HERE
 PAUSED = "payouts and the expiry of manual deposits are paused until `orders db resume`"
 NEXT_STEPS = """\
@@ -37,17 +37,17 @@ Ids = Mapping[str, int]
 
 
 def highest_ids(first_row: Callable[[str], Any]) -> Ids:
-    """By table, the highest id that a database has given, as far as it can be read.
+    """Return the highest id of each table, as far as the tables can be read.
 
     Args:
-        first_row: runs a query on it and returns the first row.
+        first_row: runs a query on the database and returns the first row.
     """
     found: dict[str, int] = {}
     for table in schema.NUMBERED:
         name = table._meta.table_name
         with suppress(sqlite3.Error, DatabaseError):
             found[name] = first_row(f'SELECT COALESCE(MAX(id), 0) FROM "{name}"')[0]
-    with suppress(sqlite3.Error, DatabaseError, TypeError):  # no such table, or nothing in it
+    with suppress(sqlite3.Error, DatabaseError, TypeError):  # no such table, or it is empty
         reserved = json.loads(first_row("SELECT first_ids FROM restoration ORDER BY id DESC LIMIT 1")[0])
         found |= {name: max(found.get(name, 0), first - 1) for name, first in reserved.items()}
     return found
@@ -58,7 +58,7 @@ def mark(replaced: Ids | None = None) -> None:
     """Record in the open database that it was restored from a backup.
 
     Args:
-        replaced: the highest ids of the database in whose place it is.
+        replaced: the highest ids of the replaced database.
     """
     known = highest_ids(lambda query: database.execute_sql(query).fetchone())
     both = [known, replaced or {}]
@@ -66,15 +66,15 @@ def mark(replaced: Ids | None = None) -> None:
     Restoration.add(at=business_clock.now(), first_ids=json.dumps(first))
     forget_constants()
     schema.continue_ids()
-    if AuditEntry.table_exists():  # not in a backup of a release up to 0.3.0
+    if AuditEntry.table_exists():  # missing in backups of releases up to 0.3.0
         audit.record(HERE, "restore", "database")
-    if Session.table_exists():  # not in a backup of a release up to 0.3.0
+    if Session.table_exists():  # missing in backups of releases up to 0.3.0
         sessions.forget()
 
 
 @transaction
 def resume() -> None:
-    """Let payouts and the expiry of manual deposits go on. Raises OperatorError: they are not paused."""
+    """Resume payouts and the expiry of manual deposits. Raises OperatorError if they are not paused."""
     paused = Restoration.resumed.is_null()
     if not Restoration.update(resumed=business_clock.now()).where(paused).execute():
         raise OperatorError("nothing is paused: payouts and the expiry of manual deposits go on already")
@@ -82,11 +82,11 @@ def resume() -> None:
 
 
 def is_paused() -> bool:
-    """Whether payouts and the expiry of manual deposits are paused until an operator resumes them."""
+    """Return whether payouts and the expiry of manual deposits are paused until an operator resumes them."""
     return paused_since() is not None
 
 
 def warn() -> None:
-    """Log that something is paused, if it is."""
+    """Log a warning if something is paused."""
     if is_paused():
         log.warning("The database was restored from a backup: %s", PAUSED)

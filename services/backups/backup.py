@@ -15,20 +15,20 @@ from services.errors import OperatorError
 from services.platform import files
 
 PAGES_A_STEP = 1024
-STEPS_OF_A_CHECK = 1_000_000  # of SQLite's machine, a few milliseconds, until it asks whether it is to go on
+STEPS_OF_A_CHECK = 1_000_000  # steps of SQLite's virtual machine, a few milliseconds, between calls of `progress`
 
 Progress = Callable[[int, int], None]
 
 
 def backup(target: Path, progress: Progress = lambda done, total: None) -> None:
-    """Copy the database into the new file `target`, checked and on the disk before it gets its name.
+    """Copy the database into the new file `target`, which gets its name once it is checked and on disk.
 
     Args:
-        progress: called with the pages done and the pages in all; what it raises ends the copy.
+        progress: called with the copied and the total number of pages; an exception in it ends the copy.
 
     Raises:
-        OperatorError: the target exists, can't be written or has no room, or the copy fails its
-            check; or the database is empty, so that it can hardly be the one that is meant.
+        OperatorError: the target exists, can't be written or has no room; the copy fails its check; or the database is
+        empty, so it is probably the wrong one.
         WrongSchema: the database was written by a newer version.
     """
     if database.is_shared:
@@ -53,7 +53,7 @@ def backup(target: Path, progress: Progress = lambda done, total: None) -> None:
 
 
 def leave_room(source: Path, folder: Path) -> None:
-    """Refuse a copy that could fill the disk, which stops the service where that shares it. Raises OperatorError."""
+    """Refuse a copy that could fill the disk, which would stop a service on the same disk. Raises OperatorError."""
     log = Path(f"{source}-wal")
     size = source.stat().st_size + (log.stat().st_size if log.exists() else 0)
     free = shutil.disk_usage(folder).free
@@ -62,9 +62,9 @@ def leave_room(source: Path, folder: Path) -> None:
 
 
 def copy_database(opened: sqlite3.Connection, copy: Path, progress: Progress = lambda done, total: None) -> None:
-    """Copy an opened database, which is closed then, into the empty file `copy`, which becomes a single file."""
+    """Copy an open database into the empty file `copy`, a single file without a log, and close it."""
     with closing(opened) as source, closing(sqlite3.connect(copy)) as made:
-        # One view of it all: else each write of the service would start the copy over.
+        # A single read transaction: otherwise each write of the service would restart the copy.
         source.execute("BEGIN")
         source.execute("SELECT 1 FROM sqlite_master").fetchone()
         source.backup(made, pages=PAGES_A_STEP, progress=lambda _, left, total: progress(total - left, total))
@@ -79,7 +79,7 @@ def check(copy: Path, progress: Progress = lambda done, total: None) -> None:
         try:
             progress(1, 1)
         except Exception as error:
-            stopped.append(error)  # SQLite would say no more than that it was interrupted
+            stopped.append(error)  # SQLite would only report that it was interrupted
         return bool(stopped)
 
     with closing(sqlite3.connect(copy)) as made:

@@ -1,4 +1,4 @@
-"""Moving to Postgres: every row of the SQLite file into an empty database, all or nothing, then compared."""
+"""Copy to Postgres: every row of the SQLite file into an empty database, in one transaction, then compared."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from services.platform import instance_lock
 
 
 def _sums(table: Any, length: str = "LENGTH") -> str:
-    """A query for how many rows there are, and for each column the sum of its numbers or of its texts' lengths."""
+    """A query for the number of rows, and for each column the sum of its numbers or of its texts' lengths."""
     measures = ["COUNT(*)"]
     for field in table._meta.sorted_fields:
         if isinstance(field, (AutoField, IntegerField)) or hasattr(field, "rel_field"):
@@ -51,8 +51,8 @@ def _copy(source: sqlite3.Connection, table: Any) -> None:
 
 
 def _compare(source: sqlite3.Connection, table: Any) -> int:
-    """The number of rows. Raises OperatorError where the two sides differ."""
-    # SQLite's own LENGTH ends at a NUL, which has become U+FFFD.
+    """Return the number of rows. Raises OperatorError if the two databases differ."""
+    # SQLite's own LENGTH stops at a NUL, which has become U+FFFD in Postgres.
     source.create_function("characters", 1, lambda text: None if text is None else len(text), deterministic=True)
     before = list(source.execute(_sums(table, "CHARACTERS")).fetchone())
     after = list(database.execute_sql(_sums(table)).fetchone())
@@ -62,22 +62,22 @@ def _compare(source: sqlite3.Connection, table: Any) -> int:
 
 
 def copy(url: str, connections: int, progress: Callable[[str, int], None] = lambda name, rows: None) -> None:
-    """Copy the SQLite database that is open into an empty Postgres database, in one transaction of it.
+    """Copy the open SQLite database into an empty Postgres database, in one transaction.
 
-    The number of rows, the sums of each column and the books are compared before it is committed.
+    The number of rows, the sums of each column and the ledger are compared before the commit.
 
     Args:
         progress: called with each table and the number of its rows.
 
     Raises:
-        OperatorError: the target is not empty or can't be reached, the service runs, another process writes to the
-            source, or the two differ; nothing is left in the target then.
+        OperatorError: the target is not empty or can't be reached, the service is running, another process writes to
+        the source, or the two differ. The target is then empty.
     """
     if database.is_shared:
         raise OperatorError("the service is on Postgres already (database_url)")
     file = Path(database.database)
     try:
-        # A service that only happens to write nothing now would go on with the file afterwards.
+        # Also refuse if the service is running but idle: it would continue to use the file afterwards.
         with instance_lock.locked(file.resolve().parent), _frozen(file) as source:
             try:
                 open_postgres(url, connections)

@@ -1,4 +1,4 @@
-"""A backup in the place of the database: checked first, and nothing that was there is lost."""
+"""Replace the database by a backup, which is checked first; the replaced database is kept."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from services.security import key_rotation, vault
 from settings import Settings
 
 HEADER = b"SQLite format 3\0"
-LOGS = ("-wal", "-journal")  # what SQLite has to read before a database that was not closed
+LOGS = ("-wal", "-journal")  # files that belong to a database that was not closed
 
 
 @dataclass(frozen=True)
 class Restored:
-    """What a restored database holds, and where the one is that was there before."""
+    """The contents of a restored database, and the path of the replaced one."""
 
     orders: int
     newest: int | None
@@ -40,14 +40,14 @@ Step = Callable[[str], None]
 
 
 def restore(backup: Path, chosen: Settings, *, verified: bool = True, step: Step = lambda doing: None) -> Restored:
-    """Put a backup in the place of the instance's database, at once or not at all.
+    """Replace the instance's database by a backup, atomically.
 
     Args:
-        verified: refuse a backup whose books don't verify.
-        step: called with what is done next.
+        verified: refuse a backup whose ledger fails the integrity check.
+        step: called with a description of each step before it starts.
 
     Raises:
-        OperatorError: the service runs, or the backup is damaged, is none of this service, or can't be copied.
+        OperatorError: the service is running, or the backup is damaged, belongs to another program, or can't be copied.
         WrongSchema: it was written by a newer version.
         VaultLocked: the key does not decrypt its secrets.
     """
@@ -71,32 +71,32 @@ def _replace(backup: Path, target: Path, chosen: Settings, verified: bool, step:
         step("checking the file")
         check(copy)
         with _open(copy, chosen):
-            orders, newest, missing = _looked_over(chosen, verified, step)
+            orders, newest, missing = _checked(chosen, verified, step)
             with database.atomic():
-                # In a backup of an older version the table is missing; the step that makes it then leaves it as it is.
+                # A backup of an older version lacks this table; the migration that creates it skips an existing one.
                 database.create_tables([Restoration], safe=True)
                 after_restore.mark(_highest_ids(target))
-        files.fsync(copy)  # now, since it takes its time: a command that opens the database from here on is in the way
-        kept = _put_aside(target)
+        files.fsync(copy)  # before the swap, because it is slow: commands must not open the database during the swap
+        kept = _keep(target)
         files.replace(copy, target)
     return Restored(orders, newest, missing, kept)
 
 
 def _opened(backup: Path) -> sqlite3.Connection:
-    """Open the backup read-only; if it has no log file, none is created."""
+    """Open the backup read-only, without creating a log file if it has none."""
     alone = not any(Path(f"{backup}{ending}").exists() for ending in LOGS)
     return sqlite3.connect(f"{backup.resolve().as_uri()}?{'immutable=1' if alone else 'mode=ro'}", uri=True)
 
 
-def _looked_over(chosen: Settings, verified: bool, step: Step) -> tuple[int, int | None, list[str]]:
-    """How many orders the open database has, when the newest was made, and the steps that its schema lacks."""
+def _checked(chosen: Settings, verified: bool, step: Step) -> tuple[int, int | None, list[str]]:
+    """Check the open database; return its number of orders, the newest one's time, and its missing migrations."""
     if not schema.has_tables():
         raise OperatorError("the file is no database of this service")
     missing = schema.missing()
     vault.open_vault(chosen.vault_key, chosen.instance / "vault.key", create=False)
     for name in key_rotation.check(vault.key_ring()):
         step(f"opening {name}")
-    # The books of an older version are verified once they are migrated.
+    # The ledger of an older version is checked once it is migrated.
     for name, off in integrity.verify() if verified and not missing else ():
         step(name)
         if off:
@@ -106,7 +106,7 @@ def _looked_over(chosen: Settings, verified: bool, step: Step) -> tuple[int, int
 
 
 def _highest_ids(present: Path) -> after_restore.Ids:
-    """By table, the highest id in the database that will be replaced; without tables that can't be read."""
+    """Return the highest id of each table in the database that will be replaced; {} if it can't be read."""
     if not present.exists():
         return {}
     try:
@@ -118,7 +118,7 @@ def _highest_ids(present: Path) -> after_restore.Ids:
 
 @contextmanager
 def _open(copy: Path, chosen: Settings) -> Iterator[None]:
-    """The copy is the database that is open meanwhile."""
+    """Make the copy the open database for the duration of the block."""
     open_database(copy)
     try:
         yield
@@ -127,14 +127,14 @@ def _open(copy: Path, chosen: Settings) -> Iterator[None]:
         open_database(chosen.database)
 
 
-def _put_aside(present: Path) -> Path | None:
-    """Keep the present database under another name, too, with what belongs to it; that name."""
+def _keep(present: Path) -> Path | None:
+    """Keep the present database and its log under another name; return that name, or None if there is no database."""
     kept = present.with_name(f"before-restore-{files.moment()}{present.suffix}")
     if was_there := present.exists():
         _close_log(present)
         files.link(present, kept)
-    # SQLite would take an old log file for that of the new file.
-    Path(f"{present}-shm").unlink(missing_ok=True)  # says where in the log things are; SQLite makes it again
+    # SQLite would apply an old log file to the new file.
+    Path(f"{present}-shm").unlink(missing_ok=True)  # an index of the log, which SQLite creates again
     for ending in LOGS:
         old = Path(f"{present}{ending}")
         if old.exists() and old.stat().st_size:
@@ -146,10 +146,10 @@ def _put_aside(present: Path) -> Path | None:
 
 
 def _close_log(present: Path) -> None:
-    """Bring what is in its log into the file, which is whole then; a damaged one stays as it is, with its log."""
+    """Write the log into the file, so that the file is complete; a damaged one stays as it is, with its log."""
     with present.open("rb") as file:
         if file.read(len(HEADER)) != HEADER:
-            return  # SQLite would delete the log of what it takes for no database
+            return  # SQLite would delete the log of a file that is not a database
     try:
         with closing(sqlite3.connect(present)) as opened:
             (mode,) = opened.execute("PRAGMA journal_mode=DELETE").fetchone()

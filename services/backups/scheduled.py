@@ -1,4 +1,4 @@
-"""Scheduled backups: when they are made and how many are kept."""
+"""Scheduled backups: their times and the number to keep."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from settings import Settings
 
 log = logging.getLogger(__name__)
 
-PREFIX = "scheduled-"  # only files with this name and a time are counted, or ever deleted
+PREFIX = "scheduled-"  # only files with this name and a time are counted or deleted
 TIME = "%Y%m%dT%H%M%SZ"
 NAME = re.compile(PREFIX + r"(\d{8}T\d{6}Z)\.sqlite", re.ASCII)
 
@@ -29,15 +29,15 @@ _failed = Part(threading.Event)
 
 
 class Stopping(Exception):
-    """The service is about to end."""
+    """The service is stopping."""
 
 
 def run(chosen: Settings, stopping: threading.Event) -> None:
-    """Make a backup if one is due, then delete the oldest ones; failures are logged and tried again."""
+    """Make a backup if one is due, then delete the oldest ones. Failures are logged and tried again."""
     folder, now = chosen.backups, datetime.now(UTC)
     try:
         if folder.parent == chosen.instance:
-            folder.mkdir(mode=0o700, exist_ok=True)  # another place may be a disk that is not mounted just now
+            folder.mkdir(mode=0o700, exist_ok=True)  # any other missing folder may be on a disk that is not mounted
         if _due(chosen, now) and Merchant.select().exists():
             _make(folder / f"{PREFIX}{now.strftime(TIME)}.sqlite", stopping)
             _retain(chosen, now)
@@ -50,7 +50,7 @@ def run(chosen: Settings, stopping: threading.Event) -> None:
 
 
 def has_failed() -> bool:
-    """Whether the last scheduled backup, or the check whether one is due, failed."""
+    """Return whether the last scheduled backup, or the check whether one is due, failed."""
     return _failed().is_set()
 
 
@@ -65,17 +65,17 @@ def _make(target: Path, stopping: threading.Event) -> None:
 
 
 def _made(folder: Path, now: datetime) -> list[tuple[datetime, Path]]:
-    """The scheduled backups by time, oldest first; one that claims to be of the future is not counted."""
+    """Return the scheduled backups by time, oldest first, without those with a time in the future."""
     found = []
     for path in folder.iterdir():
         if (match := NAME.fullmatch(path.name)) and path.is_file():
-            with suppress(ValueError):  # not a time, so not ours
+            with suppress(ValueError):  # the rest of the name is not a time, so it is not a scheduled backup
                 found.append((datetime.strptime(match[1], TIME).replace(tzinfo=UTC), path))
     return sorted((at, path) for at, path in found if at <= now)
 
 
 def newest(chosen: Settings) -> float | None:
-    """When the newest scheduled backup was started, in Unix time; None if there is none or the time is unknown."""
+    """Return the start of the newest scheduled backup in Unix time; None if there is none or the time is unknown."""
     try:
         made = _made(chosen.backups, datetime.now(UTC))
     except OSError:

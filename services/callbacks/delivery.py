@@ -36,7 +36,7 @@ from models.tables.merchant import Merchant
 from models.tables.outbox import DEAD, DELIVERED, WAITING, Callback, CallbackAttempt
 from runtime import current
 from services.callbacks import http
-from services.platform.worker_pool import Standing, WorkerPool, claim
+from services.platform.worker_pool import Health, WorkerPool, claim
 from services.security import vault
 from services.security.signing import sign_webhook
 
@@ -72,7 +72,7 @@ def sweep(pool: WorkerPool) -> int:
         now = business_clock.now()
         merchants = pool.take_announced() or [row.id for row in _merchants_due.all(now=now)]
         if unseen := pool.unseen(merchants):
-            pool.learn(dict(standings_on_record(unseen)))
+            pool.learn(dict(stored_health(unseen)))
         due = pool.choose(merchants, partial(_due_callbacks, now))
         claimed = claim(due, now + LEASE)
         for callback in claimed:
@@ -202,7 +202,7 @@ def _last_waiting() -> Any:
 AT_ONCE = 500  # merchants in one statement
 
 
-def standings_on_record(merchant_ids: list[int]) -> Iterator[tuple[int, Standing]]:
+def stored_health(merchant_ids: list[int]) -> Iterator[tuple[int, Health]]:
     """Return, for each merchant, how its newest callback that was tried ended; a new process knows no more."""
     for start in range(0, len(merchant_ids), AT_ONCE):
         some = Merchant.id.in_(merchant_ids[start : start + AT_ONCE])
@@ -210,7 +210,7 @@ def standings_on_record(merchant_ids: list[int]) -> Iterator[tuple[int, Standing
         for merchant_id, delivered, *failures in rows.tuples():
             failed = max((at for at in failures if at is not None), default=None)
             if delivered is None and failed is None:
-                yield merchant_id, Standing.UNKNOWN
+                yield merchant_id, Health.UNKNOWN
             else:
                 is_good = delivered is not None and (failed is None or delivered >= failed)
-                yield merchant_id, Standing.GOOD if is_good else Standing.FAILING
+                yield merchant_id, Health.GOOD if is_good else Health.FAILING

@@ -185,8 +185,8 @@ def set_channel(
         mark: `edit_conflicts.version_of` the channel when it was shown; a later change is not overwritten.
 
     Raises:
-        OperatorError: a value can't be used, the present account has open orders, or someone changed
-            the channel meanwhile.
+        OperatorError: a value can't be used, the present account has open orders, or someone changed the channel
+            meanwhile.
     """
     channel = edit_conflicts.check_version(channel, mark)
     if facts.get("enabled") and sandbox_guard.is_barred(channel):

@@ -46,7 +46,7 @@ def rate(sums: Sum, least: int = ENOUGH) -> float | None:
 
 
 def _storage() -> Iterator[Finding]:
-    fault = storage_health.trial()
+    fault = storage_health.write_fault()
     if fault is not None:
         yield Finding(URGENT, "storage", {"fault": fault})
 

@@ -1,4 +1,4 @@
-"""Money: postings that sum to zero, and the balances they move (in fen)."""
+"""Postings that sum to zero, and the balances that they move (in fen)."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from services.security import sandbox_guard
 
 
 def open_accounts(*accounts: Account) -> None:
-    """Make the accounts that are not there yet, with nothing in them."""
+    """Create the accounts that do not exist yet, with a balance of zero."""
     for kind, owner in accounts:
         LedgerAccount.insert(kind=kind, owner=owner).on_conflict_ignore().execute()
 
 
-REPEATED = 600  # seconds in which the same adjustment is taken for a form that was sent twice
+REPEATED = 600  # seconds in which a repeated adjustment counts as a form that was sent twice
 
 
 @transaction
@@ -40,7 +40,7 @@ def post(
     """Write one posting and move the balances.
 
     Args:
-        purpose: unique per order, so that the same money can't move twice.
+        purpose: unique for each order, so that the same money can't move twice.
         lines: fen by account; zeros are dropped and the rest must sum to zero.
 
     Raises:
@@ -52,20 +52,20 @@ def post(
     createtime = at or business_clock.now()
     posting = Posting.add(order=order and order.id, purpose=purpose, who=who, memo=memo, createtime=createtime)
     facts = Facts(posting, order and order.order_no, purpose, who, memo, createtime)
-    # In one order everywhere, so that no two writers wait for each other; what all merchants share comes last.
+    # All writers lock accounts in the same order, so that no two wait for each other; shared accounts come last.
     for (kind, owner), fen in sorted(lines.items(), key=lambda line: (line[0][0] not in (AVAILABLE, HELD), line[0])):
         if fen and not add_entry(kind, owner, fen, facts):
             raise ApiError(Code.INSUFFICIENT_BALANCE)
 
 
 def numbered(order: Order, purpose: str) -> str:
-    """A purpose that can repeat, with the number of its next posting: `hold_again 1`, then `hold_again 2`."""
+    """Return a repeatable purpose with the number of its next posting: `hold_again 1`, then `hold_again 2`."""
     earlier = Posting.select().where(Posting.order == order, Posting.purpose.startswith(f"{purpose} ")).count()
     return f"{purpose} {earlier + 1}"
 
 
 def balances() -> dict[str, dict[str, int]]:
-    """Each merchant's balances: `{merchant key: {"available": fen, "held": fen}}`."""
+    """Return each merchant's balances: `{merchant key: {"available": fen, "held": fen}}`."""
     rows = (
         Merchant.select(Merchant.key, LedgerAccount.kind, LedgerAccount.balance)
         .join(LedgerAccount, on=((LedgerAccount.owner == Merchant.id) & LedgerAccount.kind.in_([AVAILABLE, HELD])))
@@ -79,12 +79,12 @@ def balances() -> dict[str, dict[str, int]]:
 
 
 def balances_of(merchant: Merchant) -> dict[str, int]:
-    """One merchant's balances in fen: `{"available": fen, "held": fen}`."""
+    """Return one merchant's balances in fen: `{"available": fen, "held": fen}`."""
     return {kind: LedgerAccount.balance_of(kind, merchant.id) for kind in (AVAILABLE, HELD)}
 
 
 def operator_balances() -> dict[str, int]:
-    """The operator's own balances in fen: fees, commission, and clearing by channel id."""
+    """Return the operator's own balances in fen: fees, commission, and clearing by channel id."""
     rows = LedgerAccount.select().where(LedgerAccount.kind.not_in([AVAILABLE, HELD])).order_by(LedgerAccount.id)
     return {row.kind if row.owner == OPERATOR else f"{row.kind} {row.owner}": row.balance for row in rows}
 
@@ -101,16 +101,16 @@ def adjust(
     once: bool = False,
     newest: int | None = None,
 ) -> None:
-    """Add to (or, where negative, take from) a merchant's available balance by hand.
+    """Adjust a merchant's available balance manually; a negative amount is deducted.
 
-    The other side is the channel's clearing account where the money went through one, else the operator's fees.
+    The other side is the channel's clearing account if the money went through a channel, otherwise the operator's fees.
 
     Args:
         once: refuse what the same `who` has just done for the same reason.
         newest: the `newest_adjustment` that was shown; refuse if there is a newer one.
 
     Raises:
-        OperatorError: nothing to adjust, no reason, the balance does not cover it, or it was made already.
+        OperatorError: nothing to adjust, no reason, an insufficient balance, or a repeated adjustment.
     """
     if channel and sandbox_guard.is_barred(channel):
         raise OperatorError(sandbox_guard.DEMO_ONLY, "channel")
@@ -134,13 +134,13 @@ def _not_covered(merchant: Merchant) -> OperatorError:
 
 
 def check_cover(merchant: Merchant, fen: int) -> None:
-    """Would an adjustment of `fen` be possible now? Raises OperatorError."""
+    """Raise OperatorError if the balance does not cover an adjustment of `fen`."""
     if balances_of(merchant)["available"] + fen < 0:
         raise _not_covered(merchant)
 
 
 def _adjustments(merchant: Merchant) -> Any:
-    # The unique index on order and purpose finds those that are of no order.
+    # The unique index on order and purpose finds postings without an order.
     return (
         Posting.select(Posting.id)
         .join(Entry)
@@ -151,12 +151,12 @@ def _adjustments(merchant: Merchant) -> Any:
 
 
 def newest_adjustment(merchant: Merchant) -> int:
-    """The id of the posting that last adjusted this merchant's balance by hand; 0 for none."""
+    """Return the id of the posting that last adjusted this merchant's balance manually; 0 for none."""
     return _adjustments(merchant).order_by(Posting.id.desc()).limit(1).scalar() or 0
 
 
 def check_newest(merchant: Merchant, newest: int) -> None:
-    """Was nothing adjusted since this was the newest? Raises OperatorError."""
+    """Raise OperatorError if there is a newer adjustment than `newest`."""
     if newest != newest_adjustment(merchant):
         raise OperatorError(N_("this balance was adjusted meanwhile: look whether it was this very adjustment"))
 
@@ -171,9 +171,9 @@ def _check_not_made(merchant: Merchant, fen: int, reason: str, who: str) -> None
 
 @dataclass(frozen=True)
 class Sheet:
-    """All balances in fen: `merchants` and `channels` are (row, balance) pairs, a merchant's with both of its own.
+    """All balances in fen: `merchants` and `channels` are (row, balance) pairs; a merchant has two balances.
 
-    A clearing balance is negative where the channel owes the operator.
+    A negative clearing balance is receivable from the channel.
     """
 
     merchants: list[tuple[Merchant, int, int]]
@@ -183,22 +183,22 @@ class Sheet:
 
     @property
     def available(self) -> int:
-        """Available to merchants."""
+        """The sum available to merchants."""
         return sum(fen for _, fen, _ in self.merchants)
 
     @property
     def held(self) -> int:
-        """What their open withdrawals hold."""
+        """The sum reserved for open withdrawals."""
         return sum(fen for _, _, fen in self.merchants)
 
     @property
     def clearing(self) -> int:
-        """What lies with all channels together."""
+        """The sum of all clearing balances."""
         return sum(fen for _, fen in self.channels)
 
 
 def sheet() -> Sheet:
-    """All balances as they are now."""
+    """Return all present balances."""
     rows = LedgerAccount.select(LedgerAccount.kind, LedgerAccount.owner, LedgerAccount.balance).tuples()
     balance = {(kind, owner): fen for kind, owner, fen in rows}
     merchants = Merchant.select(Merchant.id, Merchant.key, Merchant.name).order_by(Merchant.key)

@@ -9,7 +9,7 @@ from models.tables.merchant import Merchant
 
 
 def apply_rate(fen: int, basis_points: int) -> int:
-    """`basis_points` of `fen`, rounded half up (away from zero for a rebate)."""
+    """Return `basis_points` of `fen`, rounded half up (away from zero for a rebate)."""
     product = fen * abs(basis_points)
     rounded = (product + 5_000) // 10_000
     return rounded if basis_points >= 0 else -rounded
@@ -31,13 +31,13 @@ class Quote:
 
 
 def quote_buy(amount: int, merchant: Merchant) -> Quote:
-    """A deposit: the merchant is credited the amount less the service fee."""
+    """Quote a deposit: the merchant is credited the amount less the service fee."""
     fee = apply_rate(amount, merchant.buy_rate)
     return Quote(amount, merchant.buy_rate, fee, amount - fee, deposit_amount=amount)
 
 
 def quote_sell(amount: int, merchant: Merchant, channel: Channel) -> Quote:
-    """A withdrawal: the merchant pays the amount, the service fee and the channel's surcharge."""
+    """Quote a withdrawal: the merchant pays the amount, the service fee and the channel fee."""
     fee = apply_rate(amount, merchant.sell_rate)
     surcharge = apply_rate(amount, channel.passage_rate)
     return Quote(

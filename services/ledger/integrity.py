@@ -1,4 +1,4 @@
-"""The proof that the books hold: everything is recomputed from the entries, and every entry from its chain."""
+"""Ledger integrity check: recompute every balance from the entries and verify each account's hash chain."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from models.tables.order import BUY, CANCELLED, COMPLETED, SELL, Order
 from services.errors import N_, OperatorError
 from services.ledger.postings import HOLD_AGAIN, RELEASE_AGAIN, SPEND_AGAIN, Account
 
-Heads = dict[Account, tuple[int, str]]  # by account: how many entries, the hash of the newest
+Heads = dict[Account, tuple[int, str]]  # by account: the number of entries and the hash of the newest
 Found = Iterator[str]
 Check = Callable[[], Found]
 
 ENTRIES_AT_ONCE = 5_000
-LINES = 100  # that a check lists; the others it counts
+LINES = 100  # failures that a check lists; it counts the others
 
 _next_entries = Statement(
     lambda v: (
@@ -41,7 +41,7 @@ _next_entries = Statement(
 
 
 def _entries() -> Iterator[tuple[Any, ...]]:
-    """All entries in the order in which they were written, with the facts of their postings."""
+    """Yield all entries in the order in which they were written, with the facts of their postings."""
     last = -LARGEST_ID - 1
     while rows := _next_entries.run(last=last).fetchall():
         yield from rows
@@ -54,12 +54,12 @@ def _broken_chains() -> Found:
     for _, account, number, written, amount, *facts in _entries():
         chain = chains.get(account)
         if chain is None:
-            continue  # the check for entries without an account names it
+            continue  # the check for entries without an account reports it
         if number != chain.number + 1:
             yield f"account {chain.kind} {chain.owner}: entry {number} comes after entry {chain.number}"
         elif chain.append(amount, Facts(*facts))["hash"] != written:
             yield f"account {chain.kind} {chain.owner}: entry {number} or its posting {facts[0]} was changed"
-        # Go on from the stored value, so that one wrong entry is reported once; an edited value may be text, too.
+        # Continue from the stored value, so that one wrong entry is reported once; an edited value may be text, too.
         chain.number, chain.head = number if isinstance(number, int) else chain.number + 1, written
     for account in accounts:
         chain = chains[account.id]
@@ -70,13 +70,13 @@ def _broken_chains() -> Found:
 
 
 def heads() -> Heads:
-    """The length and last hash of each account's chain; keep them where the database's owner can't change them."""
+    """Return the length and last hash of each account's chain. Store them out of reach of the database's users."""
     rows = LedgerAccount.select().order_by(LedgerAccount.id)
     return {(row.kind, row.owner): (row.entries, row.head) for row in rows}
 
 
 def head_rows() -> list[dict[str, Any]]:
-    """The heads as `read_heads` reads them from JSON."""
+    """Return the heads in the form that `read_heads` reads from JSON."""
     return [
         {"kind": kind, "owner": owner, "entries": entries, "head": head}
         for (kind, owner), (entries, head) in heads().items()
@@ -84,7 +84,7 @@ def head_rows() -> list[dict[str, Any]]:
 
 
 def read_heads(file: IO[str]) -> Heads:
-    """Heads that `orders ledger checkpoints --json` wrote. Raises OperatorError where the file holds none."""
+    """Read heads that `orders ledger checkpoints --json` wrote. Raises OperatorError if the file contains none."""
     try:
         kept = {(str(row["kind"]), int(row["owner"])): (int(row["entries"]), row["head"]) for row in json.load(file)}
     except (ValueError, TypeError, KeyError):
@@ -94,7 +94,7 @@ def read_heads(file: IO[str]) -> Heads:
     return kept
 
 
-def _not_as_kept(kept: Heads) -> Found:
+def _changed_since(kept: Heads) -> Found:
     for (kind, owner), (number, head) in kept.items():
         account = LedgerAccount.get_or_none(LedgerAccount.kind == kind, LedgerAccount.owner == owner)
         if account is None:
@@ -155,7 +155,7 @@ def _wrong_balances() -> Found:
         yield f"account {kind} {owner} is negative: {balance} fen"
 
 
-# What each posting of an order does to its own merchant's account: purpose, kind, fen.
+# What each posting of an order moves on its own merchant's account: purpose, kind, fen.
 _everything = Order.merchant_actual_amount + Order.deposit_amount
 MOVES = (
     ("credit", AVAILABLE, Order.merchant_actual_amount),
@@ -176,7 +176,7 @@ def _moved_otherwise(purpose: str, kind: str, expected: Any) -> Statement:
             .join(Order)
             .join(LedgerAccount, JOIN.LEFT_OUTER, on=own)
             .join(Entry, JOIN.LEFT_OUTER, on=((Entry.posting == Posting.id) & (Entry.account == LedgerAccount.id)))
-            # And those that can repeat, such as `hold_again 1`: they move the same.
+            # Repeatable purposes, such as `hold_again 1`, move the same amounts.
             .where(Posting.purpose.startswith(purpose))
             .group_by(Posting.id, Order.id)
             .having(_total != expected)
@@ -194,7 +194,7 @@ def _wrong_moves() -> Found:
 
 
 def _orders_off(ending: str, order_type: int, purpose: str, status: str) -> Check:
-    """The check for orders where exactly one of 'is in this status' and 'has this posting' is true."""
+    """Return a check for orders of which exactly one is true: they have this status, or they have this posting."""
     has = Posting.id.is_null(False)
     statement = Statement(
         lambda v: (
@@ -212,7 +212,7 @@ def _orders_off(ending: str, order_type: int, purpose: str, status: str) -> Chec
 
 
 def _by_merchant(*conditions: Any) -> Statement:
-    """The amounts held by withdrawals that match the condition, by merchant."""
+    """A query for the reserved amounts of withdrawals that match the conditions, by merchant."""
     held = fn.SUM(Order.merchant_actual_amount + Order.deposit_amount)
     return Statement(
         lambda v: (
@@ -222,7 +222,7 @@ def _by_merchant(*conditions: Any) -> Statement:
 
 
 def _posted(*purposes: str) -> Any:
-    """How many postings of an order have one of these purposes, whatever their numbers."""
+    """A query for the number of an order's postings with one of these repeatable purposes."""
     alike = reduce(or_, (Posting.purpose.startswith(f"{purpose} ") for purpose in purposes))
     return Posting.select(fn.COUNT(Posting.id)).where(Posting.order == Order.id, alike)
 
@@ -257,18 +257,18 @@ CHECKS: dict[str, Check] = {
 
 
 def checks(kept: Heads | None = None) -> dict[str, Check]:
-    """All checks by their names; with heads that were kept, one more."""
-    return CHECKS | ({"entries go back to the heads that were kept": lambda: _not_as_kept(kept)} if kept else {})
+    """Return all checks by name, and one more if stored heads are given."""
+    return CHECKS | ({"entries go back to the heads that were kept": lambda: _changed_since(kept)} if kept else {})
 
 
 def verify(kept: Heads | None = None) -> Iterator[tuple[str, list[str]]]:
-    """Recompute everything from the entries: each check's name and what it found to be off."""
+    """Recompute everything from the entries; yield each check's name and its failures."""
     with database.snapshot():
         for name, check in checks(kept).items():
-            yield name, _told(check)
+            yield name, _lines_of(check)
 
 
-def _told(check: Check) -> list[str]:
+def _lines_of(check: Check) -> list[str]:
     lines: list[str] = []
     more = 0
     for line in check():

@@ -1,7 +1,7 @@
-"""`python -m services.ledger.integrity_process`: the proof of the books in a process of its own.
+"""`python -m services.ledger.integrity_process`: the ledger integrity check in a process of its own.
 
-Hashing every entry is Python's own work for a second per 100,000: in the service it would keep all threads waiting.
-Standard input says where the database is; each check's name and what it found is a line of JSON.
+Hashing takes a second of Python's time per 100,000 entries, during which all threads of the service would wait.
+Standard input names the database. Each check's name and its failures are a line of JSON on standard output.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from settings import Settings
 
 
 def main() -> None:
-    """Verify, at the system's leisure."""
+    """Run the check at low priority."""
     with suppress(OSError):
         os.nice(10)
     given = json.loads(sys.stdin.readline())

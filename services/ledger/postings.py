@@ -7,15 +7,15 @@ from models.tables.order import Order
 
 OPERATOR = 0
 
-# Events of a withdrawal that had ended and whose money the channel still has, or no longer has.
+# Events of a withdrawal that had ended, after the channel reports that it has, or no longer has, its money.
 HOLD_AGAIN, SPEND_AGAIN, RELEASE_AGAIN = "hold_again", "spend_again", "release_again"
 
-Account = tuple[str, int]  # kind, owner: the merchant's id, the channel's, or 0 for the operator
+Account = tuple[str, int]  # kind and owner: the merchant's id, the channel's, or 0 for the operator
 Lines = dict[Account, int]
 
 
 def credit(order: Order) -> Lines:
-    """A deposit is credited."""
+    """Credit a deposit."""
     return {
         (AVAILABLE, order.merchant_id): order.merchant_actual_amount,
         (FEES, OPERATOR): order.service_amount,
@@ -24,18 +24,18 @@ def credit(order: Order) -> Lines:
 
 
 def hold(order: Order) -> Lines:
-    """A withdrawal is placed: all that it may cost, and the security deposit, are set aside."""
+    """Place a withdrawal: reserve its full cost and the security deposit."""
     held = order.merchant_actual_amount + order.deposit_amount
     return {(AVAILABLE, order.merchant_id): -held, (HELD, order.merchant_id): held}
 
 
 def release(order: Order) -> Lines:
-    """A withdrawal is cancelled: all that was set aside comes back."""
+    """Cancel a withdrawal: return the whole reserve."""
     return _reversed(hold(order))
 
 
 def spend(order: Order) -> Lines:
-    """A withdrawal is paid out: the hold is spent, and the security deposit comes back."""
+    """Pay out a withdrawal: spend the reserve, and return the security deposit."""
     return _cost(order) | {
         (HELD, order.merchant_id): -(order.merchant_actual_amount + order.deposit_amount),
         (AVAILABLE, order.merchant_id): order.deposit_amount,
@@ -43,20 +43,20 @@ def spend(order: Order) -> Lines:
 
 
 def give_back(order: Order) -> Lines:
-    """A withdrawal that was paid out bounced: all that it took comes back, fees too."""
+    """Reverse a withdrawal whose payout bounced: return its full cost, including fees."""
     return _reversed(_cost(order)) | {(AVAILABLE, order.merchant_id): order.merchant_actual_amount}
 
 
 def late_spend(order: Order) -> Lines:
-    """A cancelled withdrawal was paid out after all: deduct it from the merchant's balance."""
+    """Deduct a cancelled withdrawal that was paid out after all."""
     return _cost(order) | {(AVAILABLE, order.merchant_id): -order.merchant_actual_amount}
 
 
 def _cost(order: Order) -> Lines:
-    """The destination of a withdrawal's money."""
+    """Return the destination of a withdrawal's money."""
     return {
         (FEES, OPERATOR): order.service_amount,
-        # What the channel keeps or takes: the money paid out, its surcharge and its commission.
+        # The channel receives the money to pay out, the channel fee and the channel cost.
         (CLEARING, order.channel_id): order.amount + order.passage_amount + order.channel_amount,
         (COMMISSION, OPERATOR): -order.channel_amount,
     }

@@ -25,16 +25,16 @@ from settings import Settings
 log = logging.getLogger(__name__)
 
 KEPT = 100  # runs
-BEAT = 5  # seconds from one sign of life to the next
-SILENCE = 60  # seconds without one after which a run counts as killed
+BEAT = 5  # seconds between heartbeats
+SILENCE = 60  # seconds without a heartbeat after which a run counts as killed
 STOPPED = "the service stopped"
-AGAIN = 3_600  # seconds after a run that came to no end
+AGAIN = 3_600  # seconds after a run that did not finish
 HOUR = 3_600
-LONG, LONG_BY_HAND = 2, 7 * 24 * HOUR  # times `verify_every`, or seconds if that is 0
+LONG, LONG_UNSCHEDULED = 2, 7 * 24 * HOUR  # times `verify_every`, or seconds if that is 0
 
 
-class GivenUp(Exception):
-    """The proof came to no end; the text says why."""
+class CheckAborted(Exception):
+    """The integrity check did not finish; the text gives the reason."""
 
 
 def _alive() -> Any:
@@ -43,30 +43,30 @@ def _alive() -> Any:
 
 
 def running() -> Verification | None:
-    """The run that is under way, in whichever process; not one that was killed."""
+    """Return the running check of any process, or None; a killed one does not count."""
     return Verification.select().where(_alive()).order_by(Verification.id.desc()).first()
 
 
 def state(run: Verification) -> str:
-    """How it stands: running, holds, off, failed, or killed: of that one nothing was heard any more."""
+    """Return a run's state: running, holds, off, failed, or killed if its heartbeats stopped."""
     silent = abs(int(time.time()) - run.beat) > SILENCE
     return str(run.outcome or ("killed" if silent else "running"))
 
 
 def last() -> Verification | None:
-    """The newest run that came to an end and says how the books are."""
+    """Return the newest run with a result, or None."""
     ended = Verification.select().where(Verification.outcome.in_([HOLDS, OFF]))
     return ended.order_by(Verification.id.desc()).first()
 
 
 def recent(limit: int = KEPT) -> list[Verification]:
-    """The newest runs first."""
+    """Return the newest runs, newest first."""
     return list(Verification.select().order_by(Verification.id.desc()).limit(limit))
 
 
 def overdue(every: int) -> bool:
-    """Whether the last integrity check is too old. `every` is the setting, in hours."""
-    limit = int(time.time()) - (LONG * every * HOUR or LONG_BY_HAND)
+    """Return whether the last integrity check is too old. `every` is the setting, in hours."""
+    limit = int(time.time()) - (LONG * every * HOUR or LONG_UNSCHEDULED)
     newest = last()
     if newest is not None:
         return bool(newest.started < limit)
@@ -82,7 +82,7 @@ def _add(who: str, **facts: Any) -> Verification:
 
 @transaction
 def _begin(who: str) -> Verification:
-    """Raises OperatorError if one is running."""
+    """Record the start of a run. Raises OperatorError if one is running."""
     database.advisory_lock("verification")
     if running() is not None:
         raise OperatorError(N_("the ledger is being verified just now"))
@@ -106,12 +106,12 @@ def _end(run: Verification, outcome: str, found: dict[str, list[str]], seconds: 
 
 
 def record(who: str, found: dict[str, list[str]], seconds: float) -> None:
-    """Put down a run that was made elsewhere, and what it found, by check."""
+    """Record a finished run and its failures, by check."""
     _end(_add(who), OFF if any(found.values()) else HOLDS, found, seconds)
 
 
 class _Runs:
-    """The runs of this process: the proof in a process of its own, and a thread that waits for it."""
+    """The runs of this process: each check in a process of its own, and a thread that waits for it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -120,7 +120,7 @@ class _Runs:
         self._thread: threading.Thread | None = None
 
     def start(self, run: Verification) -> None:
-        """See to a run that was begun, in a thread of its own."""
+        """Start a recorded run in a thread of its own."""
         with self._lock:
             self._thread = threading.Thread(
                 target=current().bound(self._run), args=[run], name="verification", daemon=True
@@ -129,25 +129,25 @@ class _Runs:
 
     def _run(self, run: Verification) -> None:
         try:
-            storage_health.surviving(self.see_to)(run)
+            storage_health.surviving(self.wait_for)(run)
         finally:
             database.close()
 
-    def see_to(self, run: Verification) -> None:
-        """Wait for its end, and put that down."""
+    def wait_for(self, run: Verification) -> None:
+        """Wait for the end of a run, and record it."""
         began = time.monotonic()
         try:
-            found = self._proven(run)
+            found = self._result_of(run)
             _end(run, OFF if any(found.values()) else HOLDS, found, time.monotonic() - began)
-        except (GivenUp, OSError) as error:
+        except (CheckAborted, OSError) as error:
             _end(run, FAILED, {"the verification came to no end": [str(error)]}, time.monotonic() - began)
 
-    def _proven(self, run: Verification) -> dict[str, list[str]]:
+    def _result_of(self, run: Verification) -> dict[str, list[str]]:
         child = self._child_of(current().settings)
         try:
             while True:
                 try:
-                    said, complaint = child.communicate(timeout=BEAT)
+                    output, errors = child.communicate(timeout=BEAT)
                     break
                 except subprocess.TimeoutExpired:
                     _beat(run)
@@ -155,16 +155,16 @@ class _Runs:
             child.kill()
             self._child = None
         if child.returncode:
-            lines = complaint.strip().splitlines() or [f"it ended with status {child.returncode}"]
-            raise GivenUp(STOPPED if self._stopping else lines[-1])
-        return dict(json.loads(line) for line in said.splitlines())
+            lines = errors.strip().splitlines() or [f"it ended with status {child.returncode}"]
+            raise CheckAborted(STOPPED if self._stopping else lines[-1])
+        return dict(json.loads(line) for line in output.splitlines())
 
     def _child_of(self, chosen: Settings) -> subprocess.Popen[str]:
         command = [sys.executable, "-m", "services.ledger.integrity_process"]
         pipe = subprocess.PIPE
         with self._lock:
             if self._stopping:
-                raise GivenUp(STOPPED)
+                raise CheckAborted(STOPPED)
             child = cpu_affinity.do(
                 lambda: subprocess.Popen(
                     command, cwd=settings.ROOT, stdin=pipe, stdout=pipe, stderr=pipe, encoding="utf-8"
@@ -177,7 +177,7 @@ class _Runs:
         return child
 
     def stop(self) -> None:
-        """Give up what is under way, and wait until that is put down."""
+        """Stop the running check, and wait until that is recorded."""
         with self._lock:
             self._stopping = True
             child, thread = self._child, self._thread
@@ -191,7 +191,7 @@ _runs = Part(_Runs)
 
 
 def stop() -> None:
-    """Give up what is under way, and wait until that is put down."""
+    """Stop the running check, and wait until that is recorded."""
     _runs().stop()
 
 
@@ -209,11 +209,11 @@ def _is_due(every: int) -> bool:
 
 
 def run_if_due(chosen: Settings) -> None:
-    """The job: verify where the last time is `verify_every` hours ago, and wait for the end."""
+    """Run the check if the last one is `verify_every` hours ago, and wait for its end."""
     if not _is_due(chosen.verify_every):
         return
     try:
         run = _begin("service")
     except OperatorError:  # another process was first, or a run was killed a moment ago
         return
-    _runs().see_to(run)
+    _runs().wait_for(run)

@@ -203,8 +203,8 @@ def add_account(
     """Put a receiving account on file; withdrawals go to the newest one.
 
     Args:
-        after: the id of the newest one that was seen, 0 for none: refuse the same once more, and anything once there
-            is a newer one, so that a form that is sent again brings back no account that was replaced.
+        after: the id of the newest one that was seen, 0 for none: refuse the same once more, and anything once there is
+            a newer one, so that a form that is sent again brings back no account that was replaced.
 
     Raises:
         OperatorError: a value can't be used, or that.

@@ -270,7 +270,7 @@ def hand_over(order: Order) -> tuple[Report, Reason]:
 @transaction
 def _begins_to_hand_over(order: Order, shown_after: int) -> bool:
     """Claim the order again, since the next call may pay; store until when its channel may not show it."""
-    if not clock.seen().is_heeded():
+    if not clock.seen().is_handled():
         return False  # the clock was set just now: `keep_promises` comes first
     now = business_clock.now()
     return order.begin_to_hand_over(now, now + LEASE, now + shown_after if shown_after else None)

@@ -1,4 +1,4 @@
 """The basics of a service process: clock, storage health, files, rate limits, logs, workers, counters.
 
-It knows nothing of orders and imports no other package of services.
+This package does not know orders and imports no other package of services.
 """

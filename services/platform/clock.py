@@ -1,7 +1,7 @@
-"""The machine's clock as this process has seen it: when it jumps, nothing is forgotten too soon or waits too long.
+"""Changes of the machine's clock during this process, so that a jump neither forgets nonces early nor delays work.
 
-Records and signatures have the machine's time, right or wrong. Durations are measured by
-a clock that never jumps (`steady`), which knows no date.
+Records and signatures have the machine's time, right or wrong. Durations are measured by a clock that never jumps
+(`steady`), which has no date.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from services.platform import storage_health
 
 log = logging.getLogger(__name__)
 
-JUMP = 2  # seconds that the clock may be off from where it should be before that is a jump
-LOOK_SECONDS = 1
+JUMP = 2  # seconds by which the clock may be off before that counts as a jump
+CHECK_SECONDS = 1
 
 
 def steady() -> float:
-    """Seconds that no one sets."""
+    """Return monotonic seconds, which clock changes do not affect."""
     return time.monotonic()
 
 
 @dataclass
-class _Stretch:
-    """A time in which the clock did not jump: by the steady clock from `began` to `ended`; `offset` to the clock."""
+class _Period:
+    """A period without a jump, from `began` to `ended` by the steady clock; `offset` is its difference to the clock."""
 
     began: float
     offset: float
     ended: float = math.inf
-    used: bool = False  # were nonces spent in it?
+    used: bool = False  # whether nonces were used in it
 
 
 class Clock:
@@ -43,67 +43,68 @@ class Clock:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         now = steady()
-        self._stretches = [_Stretch(now, time.time() - now)]
+        self._periods = [_Period(now, time.time() - now)]
         self.set_backs = 0
-        self.heeded: float | None = None  # changes up to this `moved` have been handled; None: there is no watch
+        # the value of `moved` up to which changes have been handled; None without a watch
+        self.handled: float | None = None
 
     @property
     def moved(self) -> float:
-        """Seconds by which the clock was set since it was created: ahead, less back."""
-        return self._stretches[-1].offset - self._stretches[0].offset
+        """Seconds by which the clock was set since this object was created: ahead, less back."""
+        return self._periods[-1].offset - self._periods[0].offset
 
-    def is_heeded(self) -> bool:
-        """Whether every clock change has been handled, if there is a watch."""
-        self.look()
-        return self.heeded in (None, self.moved)
+    def is_handled(self) -> bool:
+        """Return whether every clock change has been handled, or there is no watch."""
+        self.check()
+        return self.handled in (None, self.moved)
 
-    def look(self) -> None:
-        """Notice a jump."""
-        if abs(time.time() - steady() - self._stretches[-1].offset) > JUMP:
+    def check(self) -> None:
+        """Detect a jump."""
+        if abs(time.time() - steady() - self._periods[-1].offset) > JUMP:
             with self._lock:
                 self._jumped()
 
     def _jumped(self) -> None:
-        now, last = steady(), self._stretches[-1]
+        now, last = steady(), self._periods[-1]
         offset = time.time() - now
         if abs(offset - last.offset) <= JUMP:
-            return  # another thread saw it first
+            return  # another thread detected it first
         last.ended = now
-        self._stretches.append(_Stretch(now, offset))
+        self._periods.append(_Period(now, offset))
         jump = offset - last.offset
         if jump < 0:
             self.set_backs += 1
         log.warning("the clock was set %s by %.0f seconds", "back" if jump < 0 else "ahead", abs(jump))
 
     def use(self) -> None:
-        """Nonces are spent now."""
-        self.look()
-        self._stretches[-1].used = True
+        """Record that nonces are used now."""
+        self.check()
+        self._periods[-1].used = True
 
     def before(self, seconds: float) -> int | None:
-        """The time such that what is dated then or earlier was dated at least `seconds` ago, whatever the clock did.
+        """Return the Unix time such that all older records were dated at least `seconds` ago, whatever the clock did.
 
-        None: this process has not been there for so long, and can't know.
+        Returns None if this process has not run for so long.
         """
-        self.look()
+        self.check()
         then = steady() - seconds
-        if self._stretches[0].began > then:
+        if self._periods[0].began > then:
             return None
-        return math.floor(then + min(each.offset for each in self._stretches if each.ended > then))
+        return math.floor(then + min(each.offset for each in self._periods if each.ended > then))
 
     def is_lost(self, timestamp: int, window: float, kept: float) -> bool:
-        """May nonces of requests of this time, that came before a jump, be forgotten by now?
+        """Return whether nonces of requests with this timestamp, from before a jump, may be forgotten already.
 
         Args:
-            window: seconds that a request's timestamp may have been off.
-            kept: seconds that a nonce is remembered at least.
+            window: seconds by which a request's timestamp may have been off.
+            kept: seconds that a nonce is kept at least.
         """
-        if len(self._stretches) == 1:
+        if len(self._periods) == 1:
             return False
         then = steady() - kept
         return any(
             each.began + each.offset - window <= timestamp <= min(each.ended, then) + each.offset + window
-            for each in self._stretches[:-1]
+            for each in self._periods[:-1]
             if each.used and each.began <= then
         )
 
@@ -112,7 +113,7 @@ seen = Part(Clock)
 
 
 class Watch(threading.Thread):
-    """Looks at the clock each second; when it was set, calls `then` until it does not fail. And at the start.
+    """Checks the clock each second. At the start and after a change it calls `then` until that succeeds.
 
     `then` gets the seconds by which the clock was set ahead since the last call; negative if it was set back.
     """
@@ -122,17 +123,17 @@ class Watch(threading.Thread):
         self._then, self._ended = then, threading.Event()
 
     def _watch(self) -> None:
-        seen().look()
+        seen().check()
         done: tuple[float, int] | None = None
         began = seen().moved
         while not self._ended.is_set():
-            seen().look()
+            seen().check()
             if (now := (seen().moved, seen().set_backs)) != done and self._succeeds(
                 now[0] - (done[0] if done else began)
             ):
-                done, seen().heeded = now, now[0]
-            self._ended.wait(LOOK_SECONDS)
-        seen().heeded = None
+                done, seen().handled = now, now[0]
+            self._ended.wait(CHECK_SECONDS)
+        seen().handled = None
 
     def _succeeds(self, ahead: float) -> bool:
         try:
@@ -144,6 +145,6 @@ class Watch(threading.Thread):
         return True
 
     def stop(self) -> None:
-        """Look no more."""
+        """Stop the watch."""
         self._ended.set()
         self.join()

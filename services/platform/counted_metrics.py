@@ -1,4 +1,4 @@
-"""Counters of requests and calls to channels, for Prometheus (services/metrics.py adds what the database knows)."""
+"""Counters of requests and calls to channels, for Prometheus (services/metrics.py adds those from the database)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disa
 import settings
 from runtime import Part
 
-disable_created_metrics()  # one more, unused series for each counter and histogram
+disable_created_metrics()  # they would add an unused series for each counter and histogram
 
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
@@ -39,7 +39,8 @@ class Counters:
         )
         build = Gauge("orders_build_info", "the service's version", ("version",), registry=self.registry)
         build.labels(settings.VERSION).set(1)
-        self._counters: dict[tuple[str, int, int], Any] = {}  # looked up once: labels() costs as much as all the rest
+        # looked up once, because labels() costs as much as the rest of the count
+        self._counters: dict[tuple[str, int, int], Any] = {}
         self._histograms: dict[str, Any] = {}
 
     def answered(self, endpoint: str, status: int, code: int, seconds: float) -> None:

@@ -1,4 +1,4 @@
-"""Processor cores: the service stays on one, and long work leaves it."""
+"""Processor cores: the service stays on one, and long work runs on the others."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-_all: set[int] = set()  # the cores that the process had; empty while it uses any
+_all: set[int] = set()  # the cores that the process had; empty while it uses all of them
 
 
 def stay_on_one(port: int) -> None:
-    """Keep this thread, and those it starts, on one core.
+    """Keep this thread, and those that it starts, on one core.
 
-    Python runs one thread at a time anyway, and handing over to a thread on another core is slow. The port chooses the
-    core, so that services on neighbouring ports have different ones.
+    Python runs one thread at a time anyway, and switching to a thread on another core is slow. The port chooses the
+    core,
+    so services on neighbouring ports have different ones.
     """
     if not hasattr(os, "sched_setaffinity"):
         return

@@ -18,12 +18,12 @@ UNFINISHED = ".unfinished"
 
 
 def moment() -> str:
-    """Now, in UTC, for the name of a file that no other one is to have."""
+    """Return the present UTC time, for a unique file name."""
     return f"{datetime.now(UTC):%Y%m%dT%H%M%S.%fZ}"
 
 
 def fsync(path: Path) -> None:
-    """Have what is in a file, or the names in a folder, survive a power cut. Raises OSError."""
+    """Make a file's content, or the names in a folder, survive a power cut. Raises OSError."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -32,7 +32,7 @@ def fsync(path: Path) -> None:
 
 
 def give_to_owner_of(like: Path, path: Path) -> None:
-    """If root acts for the service's user, give the file to that user."""
+    """Give the file to the owner of `like`, if root acts for the service's user."""
     if os.geteuid() == 0:
         owner = like.stat()
         os.chown(path, owner.st_uid, owner.st_gid)
@@ -40,7 +40,7 @@ def give_to_owner_of(like: Path, path: Path) -> None:
 
 @contextmanager
 def unfinished(target: Path) -> Iterator[Path]:
-    """An empty file beside `target`, mode 600, with the folder's owner; what still has this name at the end goes."""
+    """Yield an empty file next to `target`, mode 600, with the folder's owner; delete it at the end if not renamed."""
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=UNFINISHED)
     os.close(handle)
     path = Path(name)
@@ -53,7 +53,7 @@ def unfinished(target: Path) -> Iterator[Path]:
 
 def sweep(folder: Path, name: str = "*") -> None:
     """Delete abandoned unfinished files for a target of this name (or pattern)."""
-    for path in folder.glob(f".{name}.*{UNFINISHED}*"):  # with SQLite's files for it
+    for path in folder.glob(f".{name}.*{UNFINISHED}*"):  # includes SQLite's additional files
         path.unlink(missing_ok=True)
 
 
@@ -71,7 +71,7 @@ def link(path: Path, target: Path) -> None:
         os.link(path, target)
     except FileExistsError:
         raise
-    except OSError:  # a file system without links: nearly as good
+    except OSError:  # a file system without links: the name is checked, then the file renamed
         if target.exists():
             raise FileExistsError(f"{target} is there already") from None
         path.rename(target)
@@ -85,7 +85,7 @@ def replace(path: Path, target: Path) -> None:
 
 
 def write(target: Path, text: str, put: Callable[[Path, Path], None]) -> None:
-    """Write a whole file, readable by its owner only, that `finish` or `replace` puts in place. Raises OSError."""
+    """Write a whole file, readable by its owner only; `put` is `finish` or `replace`. Raises OSError."""
     with unfinished(target) as path:
         path.write_text(text, "utf-8")
         if put is replace:
@@ -96,7 +96,8 @@ def write(target: Path, text: str, put: Callable[[Path, Path], None]) -> None:
 
 log = logging.getLogger(__name__)
 
-OTHERS = stat.S_IRWXO | stat.S_IWGRP  # what makes a file wide: a group may read one, as secrets are often mounted
+# permissions that others must not have; a group may read, because secrets are often mounted so
+OTHERS = stat.S_IRWXO | stat.S_IWGRP
 
 
 def _wide(path: Path) -> bool:
@@ -104,7 +105,7 @@ def _wide(path: Path) -> bool:
 
 
 def _narrow(path: Path) -> bool:
-    """Take a file from all but its owner; False if it belongs to another user, or is on a read-only disk."""
+    """Restrict a file to its owner; False if it belongs to another user, or is on a read-only disk."""
     try:
         path.chmod(stat.S_IMODE(path.stat().st_mode) & stat.S_IRWXU)
     except OSError:
@@ -113,10 +114,10 @@ def _narrow(path: Path) -> bool:
 
 
 def secure(chosen: Settings) -> None:
-    """Narrow the instance folder and its files, and warn if other users could read them until now.
+    """Restrict the instance folder and its files, and warn if other users could read them until now.
 
     Raises:
-        OperatorError: a key or config.toml is wide and cannot be narrowed.
+        OperatorError: a key or config.toml is readable by others and can't be restricted.
     """
     folder, data = chosen.instance, chosen.database
     secrets = [path for path in (*sorted(folder.glob("vault.key*")), folder / "config.toml") if _wide(path)]

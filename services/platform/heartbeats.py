@@ -1,4 +1,4 @@
-"""When each of the service's own jobs last ran to its end: one that hangs or died is seen."""
+"""The last completed run of each of the service's jobs, so that a job that hangs or died is detected."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from typing import Any
 from runtime import Part
 from services.platform import clock
 
-SHORT, LONG = 120, 6 * 3_600  # seconds without an end after which a job counts as dead
+SHORT, LONG = 120, 6 * 3_600  # seconds without a completed run after which a job counts as late
 
-# By job: when it ended by the steady clock (the start counts as an end), and after how long it counts as dead.
+# By job: the steady time of the last completed run (the start counts as one), and the limit after which it is late.
 _jobs: Part[dict[str, tuple[float, int]]] = Part(dict)
 
 
 def forget() -> None:
-    """No job runs."""
+    """Clear all heartbeats."""
     _jobs().clear()
 
 
 def beating(name: str, job: Callable[..., Any], limit: int = SHORT) -> Callable[..., Any]:
-    """The job, whose ends without an error are put down under its name."""
+    """Return the job with a heartbeat under its name after each run without an error."""
     _jobs()[name] = clock.steady(), limit
 
     @wraps(job)
@@ -35,12 +35,12 @@ def beating(name: str, job: Callable[..., Any], limit: int = SHORT) -> Callable[
 
 
 def ages() -> dict[str, float]:
-    """Seconds since each job's last end without an error, by name; empty where no jobs were started."""
+    """Return the seconds since each job's last run without an error, by name; empty if no jobs were started."""
     now = clock.steady()
     return {name: now - ended for name, (ended, _) in list(_jobs().items())}
 
 
 def late() -> list[str]:
-    """The jobs of which too long nothing was heard."""
+    """Return the names of late jobs."""
     now = clock.steady()
     return [name for name, (ended, limit) in list(_jobs().items()) if now - ended > limit]

@@ -15,12 +15,12 @@ NAME = "service.lock"
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Be the one process that serves the database in this folder, or works on it as if none did.
+    """Lock the folder's database against the service and other commands that need exclusive use.
 
-    The file stays when the lock is released: removing it could remove another process's lock.
+    The file remains after the lock is released: removing it could remove another process's lock.
 
     Raises:
-        OperatorError: another process is; or there can be no such file.
+        OperatorError: another process has the lock, or the file can't be created.
     """
     try:
         handle = os.open(folder / NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -45,10 +45,10 @@ def _take(handle: int, folder: Path) -> None:
     except OSError as error:  # a file system without locks
         raise OperatorError(f"{folder / NAME} can't be locked: {error.strerror}") from None
     try:
-        if os.geteuid() == 0:  # else the service's own user could not open it later
+        if os.geteuid() == 0:  # otherwise the service's own user could not open it later
             owner = folder.stat()
             os.fchown(handle, owner.st_uid, owner.st_gid)
         os.ftruncate(handle, 0)
         os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
-    except OSError:  # the process id is only for people: on a full disk the lock is held without it
+    except OSError:  # the process id is only informative, so on a full disk the lock is held without it
         return

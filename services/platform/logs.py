@@ -1,4 +1,4 @@
-"""How the log looks: a line a record, as text or as JSON, with the id of the request that it is about."""
+"""Log format: one line for each record, as text or JSON, with the request id."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _numbers = itertools.count(1)
 
 
 def of(given: str | None) -> str:
-    """The id that a caller or a proxy sent, if it is safe in a log; otherwise a new one."""
+    """Return the id from a caller or a proxy if it is safe in a log; otherwise a new one."""
     if given and SANE.fullmatch(given):
         return given
     return f"{_prefix}-{next(_numbers):x}"
@@ -33,34 +33,34 @@ def of(given: str | None) -> str:
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _QUIET = {
     "apscheduler": logging.ERROR,
-    "peewee.migrations": logging.WARNING,  # the command says it
-    "urllib3": logging.ERROR,  # up to WARNING it tells addresses with their query
+    "peewee.migrations": logging.WARNING,  # the command reports it itself
+    "urllib3": logging.ERROR,  # up to WARNING it logs addresses with their query
 }
 
 
 def _escaped(text: str) -> str:
-    """The text in one line: what it holds of control characters is shown, not done."""
+    """Return the text in one line, with control characters escaped."""
     return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
 
 
 class _Text(logging.Formatter):
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802
-        """One line, whatever is in it."""
+        """Format a record as one line, whatever its content."""
         request_id = current.get()
         return _escaped(super().formatMessage(record)) + (f" [{request_id}]" if request_id else "")
 
     def formatException(self, ei: Any) -> str:  # noqa: N802
-        """A traceback, each line of it set in, so that none can pass for a record."""
+        """Format a traceback with each line indented, so that none looks like a record."""
         return "\n".join("  " + _escaped(line) for line in super().formatException(ei).split("\n"))
 
 
 class _Json(JsonFormatter):
     def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:  # noqa: N802
-        """ISO 8601 in UTC, to the millisecond."""
+        """Format the time as ISO 8601 in UTC, to the millisecond."""
         return datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
     def add_fields(self, log_data: dict[str, Any], record: logging.LogRecord, message_dict: dict[str, Any]) -> None:
-        """The record's own fields, and the request's id if it has one."""
+        """Add the record's own fields, and the request's id if it has one."""
         super().add_fields(log_data, record, message_dict)
         if request_id := current.get():
             log_data["request_id"] = request_id
@@ -74,7 +74,7 @@ def _formatter(kind: str) -> logging.Formatter:
 
 
 def begin(chosen: Settings) -> None:
-    """Log to standard error from now on, unless the process has a log already."""
+    """Start logging to standard error, unless the process has a log already."""
     handler = logging.StreamHandler()
     handler.setFormatter(_formatter(chosen.log_format))
     logging.basicConfig(level=chosen.log_level, handlers=[handler])

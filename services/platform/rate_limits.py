@@ -15,10 +15,10 @@ REMEMBERED = 50_000
 
 
 class Rate:
-    """At most `most` hits in `seconds` by each of many.
+    """A limit of `most` hits in `seconds` for each caller.
 
-    The hits of the window before count by the part of it that still lies within `seconds`. Two
-    windows are kept, so what is remembered is bounded by who came lately, and by `REMEMBERED` in each.
+    The hits of the previous window count by the share of it that is still within `seconds`. Two windows are kept, so
+    memory is bounded by the recent callers, and by `REMEMBERED` in each window.
     """
 
     def __init__(self, most: int, seconds: int):
@@ -36,12 +36,12 @@ class Rate:
         return self._now.get(who, 0) + self._before.get(who, 0) * (1 - part)
 
     def is_reached(self, who: str) -> bool:
-        """Would one more hit be too many?"""
+        """Return whether one more hit would exceed the limit."""
         with self._lock:
             return self._count(who) + 1 > self._most
 
     def hit(self, who: str) -> bool:
-        """Count one more; False, and not counted, where it would be too many."""
+        """Count one more hit. Return False, without counting it, if it would exceed the limit."""
         with self._lock:
             if self._count(who) + 1 > self._most:
                 return False
@@ -51,18 +51,18 @@ class Rate:
             return True
 
     def take_back(self, who: str) -> None:
-        """A hit turned out to be none."""
+        """Undo one hit."""
         with self._lock:
             if self._now.get(who):
                 self._now[who] -= 1
 
     def retry_after(self, who: str) -> int:
-        """Whole seconds until one more hit is allowed, without hits in between."""
+        """Return the whole seconds until one more hit is allowed, without hits in between."""
         with self._lock:
             self._count(who)
             gone = time.time() / self._seconds % 1
             now, before = self._now.get(who, 0), self._before.get(who, 0)
-        if now + 1 > self._most:  # not in this window: in the next, this one counts as the one before
+        if now + 1 > self._most:  # not in this window; in the next one, this window counts as the previous one
             now, before, gone = 0, now, gone - 1
         needed = 1 - (self._most - now - 1) / before if before else 0
         return max(1, math.floor((needed - gone) * self._seconds) + 1)
@@ -72,18 +72,18 @@ log = logging.getLogger(__name__)
 
 REMEDY = "set trusted_proxies to the number of proxies in front, or one caller's refused requests can block all others"
 
-NEAR = tuple(  # where a proxy of one's own is: this machine, a container's host, the local network
+NEAR = tuple(  # where an operator's own proxy can be: this machine, a container's host, the local network
     ip_network(text) for text in ("127.0.0.0/8", "::1/128", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7")
 )
 
-_forwarded = Part(threading.Event)  # a request came through a proxy that is not counted
+_forwarded = Part(threading.Event)  # a request came through a proxy that `proxies` does not count
 
 
 def notice(address: str) -> None:
-    """Take note of a request with X-Forwarded-For, and warn in the log once.
+    """Record a request with X-Forwarded-For, and log a warning once.
 
     Args:
-        address: where it comes from. Anybody may send the header; only one from a near address suggests a proxy.
+        address: the sender's. Anybody may send the header; only a near address suggests a proxy.
     """
     if current().settings.trusted_proxies or _forwarded().is_set():
         return
@@ -93,7 +93,7 @@ def notice(address: str) -> None:
 
 
 def warning() -> str:
-    """One sentence with the cause and the remedy; empty if nothing suggests a proxy that is not counted."""
+    """Return a sentence with the cause and the remedy; empty if nothing suggests an uncounted proxy."""
     chosen = current().settings
     if chosen.trusted_proxies:
         return ""

@@ -1,4 +1,4 @@
-"""Background jobs at intervals: APScheduler, a heartbeat for each job, and going on after database errors."""
+"""Background jobs at intervals: APScheduler with a heartbeat for each job, which continue after database errors."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ class Job:
     """A job and its interval.
 
     Args:
-        seconds: from one run to the next.
+        seconds: the interval between runs.
         limit: seconds without a completed run after which the job counts as late.
         at_once: whether the first run is at the start, and not after the first interval.
-        instances: how many runs there may be at once. APScheduler skips one more, so a job that is woken needs several:
-            one that runs, one that waits for it, and those that are just ending.
-        wanted: whether the settings ask for it.
+        instances: the maximum of simultaneous runs. APScheduler skips one more, so a job that is woken needs several:
+        one that runs, one that waits for it, and those that are just ending.
+        wanted: returns whether the settings enable the job.
     """
 
     name: str
@@ -50,7 +50,7 @@ class Scheduler:
         )
 
     def start(self, jobs: Iterable[Job]) -> None:
-        """Start the jobs that are wanted."""
+        """Start the enabled jobs."""
         for job in jobs:
             if job.wanted:
                 run = current().bound(storage_health.surviving(heartbeats.beating(job.name, job.run, job.limit)))
@@ -71,8 +71,8 @@ class Scheduler:
         self.wake(*(job.id for job in self._scheduler.get_jobs()))
 
     def stop(self) -> None:
-        """Start no more runs, and wait for those under way."""
+        """Start no more runs, and wait for running ones."""
         heartbeats.forget()
-        # To wait here would hold a lock that `wake` needs, while a run may wait for the writer, which calls `wake`.
+        # Waiting here would hold a lock that `wake` needs, while a run may wait for the writer, which calls `wake`.
         self._scheduler.shutdown(wait=False)
         self._threads.shutdown()

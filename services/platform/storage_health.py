@@ -1,4 +1,4 @@
-"""Whether the database can be read and written now: said in the log, by `/healthz`, and to callers."""
+"""Whether the database can be read and written, for the log, `/healthz` and callers."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ from runtime import Part, current
 
 log = logging.getLogger(__name__)
 
-LOG_SECONDS = 10  # a line about one fault at most so often: a full disk must not be filled with lines about it
-LEAST_FREE = 512 * 1024  # bytes, as many as some dozens of orders take
-FRESH = 2  # seconds that a trial write counts
+LOG_SECONDS = 10  # at most one line about a fault in this time, so that the log does not fill a full disk
+LEAST_FREE = 512 * 1024  # bytes: the space of a few dozen orders
+FRESH = 2  # seconds for which a write probe counts
 PATIENCE = 0.2  # seconds that a caller waits for a write probe to end
-HANGS = 10.0  # seconds after which a trial that does not end is a fault of its own
+HANGS = 10.0  # seconds after which an unfinished write probe is a fault itself
 
-_said: Part[dict[Fault, float]] = Part(dict)
+_logged: Part[dict[Fault, float]] = Part(dict)
 
 
 def report(error: BaseException) -> Fault | None:
-    """The fault behind an error, logged at intervals; None if it is another error."""
+    """Return the fault behind an error, logged at intervals; None if it is another error."""
     fault = fault_of(error)
-    if fault is not None and time.monotonic() - _said().get(fault, -LOG_SECONDS) >= LOG_SECONDS:
-        _said()[fault] = time.monotonic()
+    if fault is not None and time.monotonic() - _logged().get(fault, -LOG_SECONDS) >= LOG_SECONDS:
+        _logged()[fault] = time.monotonic()
         log.error("%s (%s)", fault.text, error)
     return fault
 
 
 def surviving(job: Callable[..., Any]) -> Callable[..., Any]:
-    """The job, which gives up until its next turn where the database can't be used."""
+    """Return the job, whose runs end early if the database can't be used."""
 
     @wraps(job)
     def run(*arguments: Any) -> Any:
@@ -55,19 +55,20 @@ def surviving(job: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def free(folder: Path) -> int:
-    """Bytes that may still be written to the disk of a folder. Raises OSError."""
+    """Return the free bytes on the disk of a folder. Raises OSError."""
     disk = os.statvfs(folder)
     return disk.f_bavail * disk.f_frsize
 
 
 def _need_room() -> None:
-    """Raise OSError where the disk has hardly any room left: a write as small as a trial's may still find some."""
+    """Raise OSError if the disk is almost full, when a probe's small write could still succeed."""
     if free(current().settings.instance) < LEAST_FREE:
         raise OSError(errno.ENOSPC, f"less than {LEAST_FREE} bytes free")
 
 
-class _Trial:
-    """A look and a small write in a thread of its own: the health is the database's, telling it waits for nothing."""
+class _WriteProbe:
+    """A read and a small write in a thread of its own, so that a slow database does not delay the report of its
+    health."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -77,11 +78,11 @@ class _Trial:
         self._thread: threading.Thread | None = None
 
     def __call__(self) -> Fault | None:
-        """The fault that prevents writing, if any, by the last write probe."""
+        """Return the fault that prevents writing, if any, by the last write probe."""
         with self._lock:
             running = self._thread is not None and self._thread.is_alive()
             if not running and time.monotonic() - self._at >= FRESH:
-                self._thread = threading.Thread(target=current().bound(self._run), name="trial", daemon=True)
+                self._thread = threading.Thread(target=current().bound(self._run), name="write-probe", daemon=True)
                 self._thread.start()
                 self._began = time.monotonic()
         if (thread := self._thread) is not None:
@@ -106,9 +107,9 @@ class _Trial:
             database.close()
 
 
-_trial = Part(_Trial)
+_write_probe = Part(_WriteProbe)
 
 
-def trial() -> Fault | None:
-    """Return what keeps the database from being written, if anything, by the last trial that has ended."""
-    return _trial()()
+def write_fault() -> Fault | None:
+    """Return the fault that prevents writing to the database, if any, by the last completed write probe."""
+    return _write_probe()()

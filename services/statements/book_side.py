@@ -1,4 +1,4 @@
-"""The books' side of a statement: the orders of its lines, and all orders with postings on its days."""
+"""Our side of a statement: the orders of its lines, and all orders whose money moved on its days."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from services.orders.positions import COMPLETE, CREDIT, PAID_OUT
 from services.statements.line_orders import COLUMNS, chunks, orders_of
 from services.statements.parse import Line
 
-EDGE = 600  # seconds by which the clocks of an upstream and of this service may say different days
+EDGE = 600  # seconds by which the clocks of an upstream and this service may differ about the day
 BOOKED = {BUY: (CONFIRMED, COMPLETED), SELL: (PAID, COMPLETED)}
 
 
@@ -39,8 +39,9 @@ BOOKED = {BUY: (CONFIRMED, COMPLETED), SELL: (PAID, COMPLETED)}
 class Days:
     """The days of a statement: from `since` until before `until`, in Unix seconds.
 
-    It has the payments that were made in them or, `by_creation`, the orders that were placed in them. At the channel an
-    order may be placed later than here, but not once it is expired.
+    It lists the payments of these days or, `by_creation`, the orders placed in them. The channel may place an order
+    later
+    than this service, but not after it expires.
     """
 
     since: int
@@ -48,32 +49,32 @@ class Days:
     by_creation: bool = False
 
     def moment(self, order: Order, at: int) -> int:
-        """By when it is decided whether the statement has what happened to the order at that time."""
+        """Return the time that decides whether the statement lists an event of the order at that time."""
         return int(order.createtime) if self.by_creation else at
 
     def have(self, order: Order, at: int) -> bool:
-        """Whether that time is within these days."""
+        """Return whether an event of the order at that time is within these days."""
         return self.since <= self.moment(order, at) < self.until
 
     def neighbour(self, order: Order, at: int) -> int:
-        """-1 or 1 where it may stand in the statement of the day before or after, else 0."""
+        """Return -1 or 1 if the event may be in the statement of the day before or after, otherwise 0."""
         moment = self.moment(order, at)
         late = current().settings.buy_expiry if self.by_creation else 0
         return -1 if moment < self.since + EDGE else 1 if moment >= self.until - EDGE - late else 0
 
     def around(self, at: Any) -> Any:
-        """The condition for rows of these days, with their margins, by a column with a time."""
+        """The condition for rows of these days and their margins, by a column with a time."""
         column = Order.createtime if self.by_creation else at
         return (column >= self.since - EDGE) & (column < self.until + EDGE)
 
 
 @dataclass
 class Record:
-    """An order, its exceptions, and when its money moved here, if that was in the statement's days or at their edge.
+    """An order, its exceptions, and the time that its money moved here, if within or near the statement's days.
 
-    Money that an operator completed the order with moved when the channel told of it. `moved_elsewhen` is when it
-    moved, if that was on other days and a line belongs to the order. `postings` is what a withdrawal's left on its
-    merchant's accounts, by kind, in fen.
+    If an operator completed the order with money from an exception, that is the time of the channel's report.
+    `moved_elsewhen` is the time if it was on other days and a line belongs to the order. `postings` are the sums of a
+    withdrawal's postings on its merchant's accounts, by kind, in fen.
     """
 
     order: Order
@@ -84,37 +85,39 @@ class Record:
 
     @property
     def is_booked(self) -> bool:
-        """Whether the order's money is in the books, or about to be."""
+        """True if the ledger has the order's money, or is about to."""
         return self.order.status in BOOKED[self.order.order_type]
 
     @property
     def was_taken_back(self) -> bool:
-        """Whether the channel confirmed the deposit and refunded it before it was credited."""
+        """True if the channel confirmed the deposit and refunded it before it was credited."""
         moved = self.moved_at or self.moved_elsewhen
         return bool(self.order.is_buy and self.order.status == CANCELLED and moved)
 
     @property
     def may_have_moved(self) -> bool:
-        """Whether it is booked, or a deposit that the channel may have refunded."""
+        """True if it is booked, or is a deposit that the channel may have refunded."""
         return self.is_booked or bool(self.order.is_buy and self.order.status == CANCELLED)
 
     @property
     def is_counted(self) -> bool:
-        """Whether its money was posted; for a cancelled withdrawal, after all."""
+        """True if its money was posted; for a cancelled withdrawal, if it was deducted later."""
         return self.order.is_buy or self.order.status != CANCELLED or self.left_on(AVAILABLE, HELD) < 0
 
     def left_on(self, *kinds: str) -> int:
-        """The sum of the postings on accounts of these kinds, in fen."""
+        """Return the sum of the postings on accounts of these kinds, in fen."""
         return sum(self.postings.get(kind, 0) for kind in kinds)
 
 
 @dataclass
 class Recorded:
-    """`by_line` has the record of each line that belongs to an order of the channel, `elsewhere` the channel of others.
+    """`by_line` has the record of each line for an order of the channel, `elsewhere` the channel of other lines.
 
-    `within` are the records of orders, with lines or without, whose money moved in the statement's days, in the order
-    of that, and of those of which the channel told other money in these days that an operator credited, or that money
-    went back, which is not settled. `sums` is all that moved then: `in`, `out` and `fees`, in fen.
+    `within` are the records of orders, with or without lines, whose money moved in the statement's days, by time. It
+    also
+    has those with other money, reported in these days, that an operator credited, or that was returned and is
+    unresolved.
+    `sums` is all money that moved then: `in`, `out` and `fees`, in fen.
     """
 
     by_line: dict[int, Record]
@@ -124,18 +127,18 @@ class Recorded:
 
 
 def fee_of(order: Order, amount: int, fee_rate: int | None) -> int | None:
-    """The channel's expected fee on this amount, in fen: a rate of deposits, the stored fee of withdrawals."""
+    """Return the channel's expected fee on this amount, in fen: a rate of deposits, the stored fee of withdrawals."""
     if not order.is_buy:
         return order.channel_amount
     return None if fee_rate is None else apply_rate(amount, fee_rate)
 
 
 def recorded(channel: Channel, lines: list[Line], days: Days, types: Collection[int], fee_rate: int | None) -> Recorded:
-    """Read the books as of one moment, without a lock against writing.
+    """Read the orders and the ledger as of one moment, without a write lock.
 
     Args:
-        days: of the statement.
-        types: of orders that the statement has at all; no others are missed.
+        days: the days of the statement.
+        types: the order types that the statement lists; others are not reported as missing.
         fee_rate: the share of deposits that the channel keeps, in basis points.
     """
     with database.snapshot():
@@ -145,15 +148,15 @@ def recorded(channel: Channel, lines: list[Line], days: Days, types: Collection[
             {at: records[order.id] for at, order in orders.items() if order.channel_id == channel.id},
             {at: order.channel_id for at, order in orders.items() if order.channel_id != channel.id},
         )
-        moved, told = _of_days(channel, days, types)
+        moved, reported = _of_days(channel, days, types)
         for order, at in moved:
             if order.id in records or (days.have(order, at) and order.order_type in types):
                 records.setdefault(order.id, Record(order)).moved_at = at
-        for order, at in told:
+        for order, at in reported:
             if days.have(order, at):
                 records.setdefault(order.id, Record(order))
         _complete(records)
-        inside = dict.fromkeys(order.id for order, at in moved + told if days.have(order, at))
+        inside = dict.fromkeys(order.id for order, at in moved + reported if days.have(order, at))
         found.within = [records[row] for row in inside if row in records]
         for record in found.within:
             if record.moved_at is not None and days.have(record.order, record.moved_at) and record.is_counted:
@@ -165,15 +168,15 @@ def recorded(channel: Channel, lines: list[Line], days: Days, types: Collection[
 def _of_days(
     channel: Channel, days: Days, types: Collection[int]
 ) -> tuple[list[tuple[Order, int]], list[tuple[Order, int]]]:
-    """The orders whose money moved then, and those of which the channel told other things then; with when."""
+    """Return the orders whose money moved then, and those with other reports then; each with the time."""
     moved = [(order, order.moved_at) for order in _moved(Order.channel == channel, days.around(History.at))]
-    told = list(_told(channel, days, types))
-    moved += [(order, order.told_at) for order in told if order.ended in (COMPLETE, PAID_OUT)]
-    return moved, [(order, order.told_at) for order in told if order.ended in (CREDIT, None)]
+    reported = list(_reported(channel, days, types))
+    moved += [(order, order.reported_at) for order in reported if order.ended in (COMPLETE, PAID_OUT)]
+    return moved, [(order, order.reported_at) for order in reported if order.ended in (CREDIT, None)]
 
 
 def _complete(records: dict[int, Record]) -> None:
-    """Read what else there is of these orders: exceptions, when the money moved, and withdrawals' postings."""
+    """Read the exceptions of these orders, the times that their money moved, and withdrawals' postings."""
     for chunk in chunks(records):
         exceptions = PaymentException.select().where(PaymentException.order.in_(chunk))
         for exception in exceptions.order_by(PaymentException.id):
@@ -191,7 +194,7 @@ def _complete(records: dict[int, Record]) -> None:
 
 
 def _posted(rows: list[int]) -> Iterator[Any]:
-    """The sums of these orders' postings on accounts of their merchants, by `kind`: `total`, in fen."""
+    """Yield the sums of these orders' postings on accounts of their merchants, by `kind`: `total`, in fen."""
     entries = Order.select(Order.id, LedgerAccount.kind.alias("kind"), fn.SUM(Entry.amount).alias("total"))
     entries = entries.join(Posting, on=(Posting.order == Order.id)).join(Entry, on=(Entry.posting == Posting.id))
     entries = entries.join(LedgerAccount, on=(Entry.account == LedgerAccount.id))
@@ -200,8 +203,8 @@ def _posted(rows: list[int]) -> Iterator[Any]:
 
 
 def _moved(*conditions: Any) -> Iterator[Any]:
-    """The orders of which these hold and whose money moved here, each with `moved_at`."""
-    # Money that an operator completed an order with moved before: `_told` has it.
+    """Yield the matching orders whose money moved here, each with `moved_at`."""
+    # Money with which an operator completed an order moved before that step: `_reported` has it.
     step = ((Order.order_type == BUY) & (History.after == CONFIRMED) & Order.received_amount.is_null()) | (
         (Order.order_type == SELL) & (History.after == PAID)
     )
@@ -210,19 +213,19 @@ def _moved(*conditions: Any) -> Iterator[Any]:
     yield from moves.objects().iterator()
 
 
-def _told(channel: Channel, days: Days, types: Collection[int]) -> Iterator[Any]:
-    """The channel's orders of which it told something meanwhile that counts here without a step of the order.
+def _reported(channel: Channel, days: Days, types: Collection[int]) -> Iterator[Any]:
+    """Yield the channel's orders with a report in this time that counts here without a step of the order.
 
-    Money that an operator credited or completed the order with, a cancelled withdrawal's that is out after all, or what
-    went back if nobody has settled that. In the order of that, each with when it told so (`told_at`) and how the
-    exception ended (`ended`).
+    Reports of money that an operator credited or completed the order with, of a cancelled withdrawal that was paid out
+    after all, and of unresolved returns. In the order of the reports, each with its time (`reported_at`) and the
+    exception's resolution (`ended`).
     """
     kind, ended = PaymentException.kind, PaymentException.resolution
-    by_hand = kind.in_(MONEY_IN) & ended.in_((CREDIT, COMPLETE))
+    manual = kind.in_(MONEY_IN) & ended.in_((CREDIT, COMPLETE))
     out = kind.in_(AT_CHANNEL) & ended.in_((COMPLETE, PAID_OUT))
-    counts = by_hand | (out & (Order.status == CANCELLED)) | ((kind == REVERSED) & ended.is_null())
+    counts = manual | (out & (Order.status == CANCELLED)) | ((kind == REVERSED) & ended.is_null())
     meanwhile = days.around(PaymentException.createtime)
-    columns = (PaymentException.createtime.alias("told_at"), ended.alias("ended"))
-    told = Order.select(*COLUMNS, *columns).join(PaymentException, on=(PaymentException.order == Order.id))
-    told = told.where(Order.channel == channel, Order.order_type.in_(list(types)), counts, meanwhile)
-    yield from told.order_by(PaymentException.createtime, PaymentException.id).objects().iterator()
+    columns = (PaymentException.createtime.alias("reported_at"), ended.alias("ended"))
+    reported = Order.select(*COLUMNS, *columns).join(PaymentException, on=(PaymentException.order == Order.id))
+    reported = reported.where(Order.channel == channel, Order.order_type.in_(list(types)), counts, meanwhile)
+    yield from reported.order_by(PaymentException.createtime, PaymentException.id).objects().iterator()

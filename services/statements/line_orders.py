@@ -1,4 +1,4 @@
-"""Which order each line of a statement belongs to."""
+"""The order of each line of a statement."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from models.tables.order import SELL, Order
 from services.channels.order_numbers import order_no_of, payout_number
 from services.statements.parse import Line
 
-AT_ONCE = 1_000  # values that one query names
+AT_ONCE = 1_000  # values that one query can name
 COLUMNS = (
     *(Order.id, Order.order_no, Order.merchant, Order.channel, Order.order_type, Order.status, Order.amount),
     *(Order.received_amount, Order.channel_amount, Order.channel_reference, Order.createtime),
@@ -23,14 +23,14 @@ _PAYOUT = re.compile(r"[0-9]{19}", re.ASCII)
 
 
 def chunks(values: Iterable[Any]) -> Iterator[list[Any]]:
-    """The values in lists that one query can name."""
+    """Yield the values in lists that one query can name."""
     rest = iter(values)
     while chunk := list(islice(rest, AT_ONCE)):
         yield chunk
 
 
 def orders_of(channel: Channel, lines: list[Line]) -> dict[int, Order]:
-    """The orders of lines, by line: by the order number, by a payout's other number, by the channel's reference.
+    """Return the orders of lines, by line: by the order number, a payout's second number, or the channel's reference.
 
     The number of a deposit's second attempt counts as the order's.
     """
@@ -57,7 +57,7 @@ def _named(column: Any, values: Iterable[str], *conditions: Any) -> Iterator[Ord
 
 
 def _payouts(channel: Channel, numbers: set[str]) -> dict[str, Order]:
-    """The withdrawals that have these other numbers, by them."""
+    """Return the withdrawals with these second numbers, by number."""
     times = [time for number in numbers if (time := _payout_time(number)) is not None]
     if not times:
         return {}
@@ -68,7 +68,7 @@ def _payouts(channel: Channel, numbers: set[str]) -> dict[str, Order]:
 
 
 def _payout_time(number: str) -> int | None:
-    """When the withdrawal was placed that has this other number; None where no withdrawal can have it."""
+    """Return the creation time of the withdrawal with this second number; None if it is not such a number."""
     if not _PAYOUT.fullmatch(number):
         return None
     try:

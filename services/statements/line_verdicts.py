@@ -1,4 +1,4 @@
-"""The verdict on a statement's lines about one payment, by the table of verdicts."""
+"""The verdict on the statement lines of one payment, by the table of verdicts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from services.statements.parse import FAILED
 
 
 def agrees(payment: Payment) -> bool:
-    """Whether the lines about this payment agree with the books, as a report of their sum would."""
+    """Return whether the lines of this payment agree with the ledger, as a report of their sum would."""
     gross, back = gross_of(payment), sum(abs(line.amount) for line in payment.back)
     if payment.received and back > gross:
         return False
@@ -24,51 +24,51 @@ def agrees(payment: Payment) -> bool:
 
 
 def gross_of(payment: Payment) -> int:
-    """The total amount in fen. A payment without a line is in another statement, with its recorded amount."""
+    """Return the total amount in fen. A payment without a line is in another statement, with its recorded amount."""
     return sum(abs(line.amount) for line in payment.paid) if payment.paid else payment.received
 
 
 def _verdict(payment: Payment, position: Position, gross: int, back: int) -> Verdict:
-    """The verdict on a report of the sum of these lines."""
+    """Return the verdict on a report of the sum of these lines."""
     order = payment.record.order
     if any(line.state == FAILED for line in payment.back):
         back = gross
     if not order.is_buy and not back and gross == payment.received and _bounced(payment):
-        back = gross  # in another statement
+        back = gross  # the return is in another statement
     left = gross - back
     report = Report(State.PAID, left, payment.reference) if left > 0 else Report(State.FAILED)
     if not order.is_buy:
         return TABLE[position.books][positions.proof_of_withdrawal(order, report, position)]
     if any(not each.amount and each.kind in MONEY_IN for each in position.exceptions):
-        return NONE  # of unknown size
+        return NONE  # the amount is unknown
     return TABLE[position.books][positions.proof_of_deposit(order, report, position)]
 
 
 def _calls_for_nothing(position: Position, verdict: Verdict) -> bool:
-    """Whether the verdict moves no money; cancelling an order without a payment moves none."""
+    """Return whether the verdict moves no money; cancelling an order without a payment moves none."""
     if verdict.exception == CLOSE and not position.open:
         verdict = verdict._replace(exception="")
     return verdict == NONE or (position.books is Books.AWAITED and verdict == Verdict(CANCELLED))
 
 
 def is_booked(payment: Payment) -> bool:
-    """Whether the books have the order's money."""
+    """Return whether the ledger has the order's money."""
     if payment.record.order.is_buy:
         return payment.record.is_booked
     return payment.position.books in (Books.SPENT, Books.SPENT_TWICE)
 
 
 def _bounced(payment: Payment) -> bool:
-    """Whether the books have the return of this payout."""
+    """Return whether the return of this payout is recorded."""
     ends = {(REVERSED, CREDIT), (PAYOUT_CONFLICT, BOUNCED)}
     about = payment.record.exceptions if payment.is_own else payment.position.exceptions
     return any((each.kind, each.resolution) in ends for each in about)
 
 
 def _of_statement(payment: Payment, gross: int) -> Position:
-    """The position with the amounts that the channel has if only this statement's lines are looked at.
+    """Return the position with the amounts of the channel according to this statement's lines alone.
 
-    What went back, or may have, can be in another day's statement. `gross` is what its lines received, in fen.
+    A certain or possible refund can be in another day's statement. `gross` is the amount received by its lines, in fen.
     """
     position = payment.position
     if not payment.record.order.is_buy:

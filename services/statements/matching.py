@@ -1,4 +1,4 @@
-"""Which payment on record each line of a statement is about, and where the books have that payment."""
+"""The recorded payment of each statement line, and that payment's position in the ledger."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from services.orders.positions import CANCEL, COMPLETE, CREDIT, PAID_OUT, Positi
 from services.statements.book_side import EDGE, Record
 from services.statements.parse import FAILED, PAID, REFUNDED, Line
 
-NEW = "\0"  # the number of a payment that is not on record: no payment has it
+NEW = "\0"  # the number of a payment that is not recorded: no payment has it
 
 
 @dataclass
 class Payment:
-    """One payment of a deposit, or one payout of a withdrawal, and the lines about it. In fen.
+    """One payment of a deposit, or one payout of a withdrawal, with its lines. Amounts in fen.
 
-    `received` is what the channel received or paid out in all, as far as the books know: 0 if it is not on record.
-    `paid` are lines by which the money moved, `back` those by which it went back, or never went.
+    `received` is the recorded total that the channel received or paid out: 0 if the payment is not recorded.
+    `paid` are lines of money that moved, `back` those of money that was returned or never moved.
     """
 
     record: Record
@@ -34,46 +34,46 @@ class Payment:
 
     @property
     def least(self) -> int:
-        """The amount that the channel must have."""
+        """The minimum amount that the channel must have."""
         return max(self.position.least, 0)
 
     @property
     def expected_back(self) -> int:
-        """How much may still go back without a difference to the books."""
+        """The amount that may still be returned without a difference to the ledger."""
         return self.received - self.least - sum(abs(line.amount) for line in self.back)
 
     @property
-    def told(self) -> PaymentException | None:
-        """The exception by which it was credited, or the order completed."""
+    def exception(self) -> PaymentException | None:
+        """The exception by which it was credited, or by which the order was completed."""
         money = (each for each in self.position.exceptions if each.kind in MONEY_IN)
         return next((each for each in money if each.resolution in (CREDIT, COMPLETE)), None)
 
 
 def payments_of(record: Record, lines: list[Line]) -> list[Payment]:
-    """The payments of an order, those on record first, with the lines of a statement about them."""
+    """Return the payments of an order with their statement lines, recorded payments first."""
     found = list(_known(record))
-    _match_paid(record, [line for line in lines if went(record, line) == PAID], found)
-    back = [line for line in lines if went(record, line) == REFUNDED]
+    _match_paid(record, [line for line in lines if meaning_of(record, line) == PAID], found)
+    back = [line for line in lines if meaning_of(record, line) == REFUNDED]
     for line in back:
         _refunded(record, line, found).back.append(line)
-    failed = [line for line in lines if went(record, line) == FAILED]
+    failed = [line for line in lines if meaning_of(record, line) == FAILED]
     if failed and not back and not any(payment.paid for payment in found):
         _failed(record, failed[0], found)
     return found
 
 
-def went(record: Record, line: Line) -> str:
-    """The meaning of a line; without a status, a negative amount is a refund of a deposit."""
+def meaning_of(record: Record, line: Line) -> str:
+    """Return the meaning of a line; without a status, a negative amount is a refund of a deposit."""
     return REFUNDED if line.state == PAID and line.amount < 0 and record.order.is_buy else line.state
 
 
 def day_of(at: int) -> date:
-    """The day in China."""
+    """Return the day in China."""
     return datetime.fromtimestamp(at, CHINA).date()
 
 
 def is_of_another_day(payment: Payment, line: Line) -> bool:
-    """Whether the order's money was booked on another day than this line's and has no matching number."""
+    """Return whether the order's money was booked on another day than this line's and has another number."""
     moved, known = payment.record.moved_elsewhen, line.reference and line.reference == payment.reference
     if known or not payment.is_own or moved is None or line.time is None:
         return False
@@ -81,7 +81,7 @@ def is_of_another_day(payment: Payment, line: Line) -> bool:
 
 
 def _known(record: Record) -> Iterator[Payment]:
-    """The payments on record, the order's own first."""
+    """Yield the recorded payments, the order's own first."""
     order = record.order
     if not order.is_buy:
         yield from _payouts(record)
@@ -97,7 +97,8 @@ def _known(record: Record) -> Iterator[Payment]:
 
 
 def _payouts(record: Record) -> Iterator[Payment]:
-    """The payouts on record. One that an operator declared as not sent is not: the statement may prove otherwise."""
+    """Yield the recorded payouts, without those that an operator declared as not sent, which the statement may
+    disprove."""
     order = record.order
     conflicts = [each for each in record.exceptions if each.kind == PAYOUT_CONFLICT and each.resolution != CANCEL]
     own = [order.channel_reference] if record.is_booked or order.channel_reference else []
@@ -109,7 +110,7 @@ def _payouts(record: Record) -> Iterator[Payment]:
 
 
 def _position(record: Record, reference: str) -> Position:
-    """The state in the books of the payment with this number."""
+    """Return the position in the ledger of the payment with this number."""
     if record.order.is_buy:
         return positions.of_deposit(record.order, reference, record.exceptions)
     kept = [each for each in record.exceptions if (each.kind, each.resolution) != (PAYOUT_CONFLICT, CANCEL)]
@@ -121,10 +122,10 @@ def _new(record: Record, line: Line) -> Payment:
 
 
 def _match_paid(record: Record, paid: list[Line], found: list[Payment]) -> None:
-    """Each payment takes what it fits best on record: by the channel's number, the day, then the amount."""
+    """Give each paid line to the best recorded payment: by the channel's number, the day, then the amount."""
     references = {payment.reference for payment in found}
     named = {line.reference for line in paid}
-    # Money of other days under another number is not what these lines tell of.
+    # These lines are not about money of other days under another number.
     elsewhen = record.moved_at is None and "" not in {record.order.channel_reference, *named}
     free = [each for each in found if not (each.is_own and elsewhen and each.reference not in named)]
     for line in sorted(paid, key=lambda line: line.reference not in references):
@@ -139,7 +140,7 @@ def _match_paid(record: Record, paid: list[Line], found: list[Payment]) -> None:
 
 
 def _refunded(record: Record, line: Line, found: list[Payment]) -> Payment:
-    """The payment of which this went back: by the channel's number, the amount, or else the order's own."""
+    """Return the payment that this line refunds: by the channel's number, the amount, or otherwise the order's own."""
 
     def fit(payment: Payment) -> tuple[bool, ...]:
         numbers = {payment.reference, *(each.reference for each in payment.paid)} - {""}
@@ -154,9 +155,9 @@ def _refunded(record: Record, line: Line, found: list[Payment]) -> Payment:
 
 
 def _failed(record: Record, line: Line, found: list[Payment]) -> None:
-    """A line that says that no money moved is about the payment with its number, or else about the order's own.
+    """Give a line without moved money to the payment with its number, or otherwise to the order's own.
 
-    A deposit's payment with another number is another attempt: the unpaid one says nothing of it.
+    A deposit's payment with another number is another attempt, about which the unpaid one proves nothing.
     """
     numbered = bool(line.reference) and record.order.is_buy
     about = [each for each in found if line.reference and each.reference == line.reference]

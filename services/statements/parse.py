@@ -1,4 +1,4 @@
-"""A channel's downloaded statement: its bytes become lines, or one sentence that says what can't be read."""
+"""Parse a channel's downloaded statement into lines, or report in one sentence why it can't be read."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ COLUMNS = (
     "text",
 )
 ENCODINGS = ("utf-8-sig", "gb18030")
-# What surrounds values so that spreadsheets leave long numbers alone.
+# Characters that surround values so that spreadsheets do not shorten long numbers.
 PADDING = " \t\u3000\xa0`'=\""
 SUMMARY = ("总", "合计", "汇总", "小计")
 NO_TEXT = {
@@ -36,16 +36,17 @@ _AMOUNT = re.compile(r"([+-]?)([0-9]+|[0-9]{1,3}(?:,[0-9]{3})+)(\.[0-9]{1,8})?",
 _TIME = re.compile(r"(\d{4})[-/](\d{1,2})[-/](\d{1,2})(?:[ T]+(\d{1,2}):(\d{2})(?::(\d{2}))?)?", re.ASCII)
 _SHORTENED = re.compile(r"[0-9](\.[0-9]+)?E\+[0-9]+", re.ASCII | re.IGNORECASE)
 
-Row = tuple[int, list[str]]  # the line of the file that it ends on, its values
+Row = tuple[int, list[str]]  # the file's line on which the row ends, and the row's values
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of a statement. Money in fen: the amount with the sign that it has in the file, the fee without one.
+    """One line of a statement. Money in fen: the amount with its sign in the file, the fee without a sign.
 
-    `fee` is None if the file has no column for it, `time` and `created` (Unix seconds) if there is none on this
-    line. A line that is a payment and its refund is given as two. `is_frozen`: the channel holds the money back;
-    `is_unsized`: some of it went back, and the line does not say how much.
+    `fee` is None if the file has no column for it, `time` and `created` (Unix seconds) if this line has none. A line
+    that
+    is a payment and its refund becomes two. `is_frozen`: the channel withholds the money; `is_unsized`: part of it was
+    returned, and the line does not show how much.
     """
 
     at: int
@@ -61,7 +62,7 @@ class Line:
 
 
 def overridden(layout: Layout, given: dict[str, list[str]]) -> Layout:
-    """The layout with other names in the place of its own. Raises OperatorError: it has no such field."""
+    """Return the layout with some names replaced. Raises OperatorError for an unknown field."""
     kinds = {field.name: type(getattr(layout, field.name)) for field in fields(layout) if field.name != "types"}
     if unknown := set(given) - set(kinds):
         raise OperatorError(f"no column {', '.join(sorted(unknown))}: there are {', '.join(kinds)}")
@@ -69,13 +70,13 @@ def overridden(layout: Layout, given: dict[str, list[str]]) -> Layout:
 
 
 def read(raw: bytes, layout: Layout, needed: Collection[str] = ()) -> list[Line]:
-    """The lines of a statement (docs/reconciling.md).
+    """Return the lines of a statement (docs/reconciling.md).
 
     Args:
-        needed: columns that must be there, besides `number` and `amount`.
+        needed: required columns, in addition to `number` and `amount`.
 
     Raises:
-        OperatorError: it can't be read; it names the line and the column.
+        OperatorError: it can't be read; the text names the line and the column.
     """
     if len(raw) > MOST_BYTES:
         raise OperatorError("the statement is larger than 64 MiB: compare fewer days at once")
@@ -105,7 +106,7 @@ def _rows(text: str) -> Iterator[Row]:
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     try:
         for cells in reader:
-            if all(cell.startswith("`") for cell in cells[:2]):  # each value begins so, and may hold commas
+            if all(cell.startswith("`") for cell in cells[:2]):  # each value begins with it, and may contain commas
                 cells = re.split(r",\s*`", ",".join(cells))
             yield reader.line_num, [cell.strip(PADDING) for cell in cells]
     except csv.Error as error:
@@ -123,7 +124,7 @@ def _header(rows: Iterator[Row], layout: Layout) -> list[str]:
 
 
 def _data(rows: Iterator[Row], header: list[str], number: int) -> Iterator[Row]:
-    """The rows between the header and what sums them up."""
+    """Yield the rows between the header and the totals."""
     for at, cells in rows:
         first = cells[0] if cells else ""
         if first.startswith("#") or (first.startswith(SUMMARY) and _sums_up(cells, header, number)):
@@ -133,12 +134,12 @@ def _data(rows: Iterator[Row], header: list[str], number: int) -> Iterator[Row]:
 
 
 def _sums_up(cells: list[str], header: list[str], number: int) -> bool:
-    """Whether the line is not about an order, which would have a number."""
+    """Return whether the line is not about an order, which would have a number."""
     return len(cells) != len(header) or not cells[number] or not cells[number].isascii()
 
 
 class _Reader:
-    """Makes lines of rows whose columns are known."""
+    """Makes lines from rows whose columns are known."""
 
     def __init__(self, layout: Layout, header: list[str], names: dict[str, str]):
         self._names = names
@@ -159,7 +160,7 @@ class _Reader:
         }
 
     def lines(self, at: int, cells: list[str]) -> Iterator[Line]:
-        """Read one line: a payment, a refund, or both. Raises OperatorError, naming the line and the column."""
+        """Yield a row's lines: a payment, a refund, or both. Raises OperatorError, naming the line and the column."""
         more = len(cells) - self._width
         if "text" in self._places and more > 0:
             text = self._places["text"]
@@ -186,7 +187,7 @@ class _Reader:
             yield replace(line, state=REFUNDED, amount=line.amount if back >= whole else back, fee=0)
 
     def _value(self, name: str, at: int, cells: list[str]) -> Any:
-        """The value in a column; None if the file does not have it."""
+        """Return the value in a column; None if the file does not have it."""
         if name not in self._places:
             return None
         try:
@@ -228,7 +229,7 @@ def _fen_if_any(text: str) -> int:
 
 
 def _fee(text: str) -> int:
-    """Without its sign, for upstreams differ in that; nothing is 0. Some give more digits than fen: rounded half up."""
+    """Parse a fee without its sign, which differs between upstreams. Empty is 0; fractions of a fen round half up."""
     return int((Decimal(_split(text or "0")[1]) * 100).quantize(Decimal(1), ROUND_HALF_UP))
 
 

@@ -1,4 +1,4 @@
-"""A channel's statement against the orders: where the two differ, and how (docs/reconciling.md)."""
+"""Compare a channel's statement with the orders, and list the differences (docs/reconciling.md)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from services.orders.positions import COMPLETE, CREDIT
 from services.orders.verdicts import Books
 from services.statements.book_side import Days, Record, Recorded, fee_of, recorded
 from services.statements.line_verdicts import agrees, gross_of, is_booked
-from services.statements.matching import Payment, day_of, is_of_another_day, payments_of, went
+from services.statements.matching import Payment, day_of, is_of_another_day, meaning_of, payments_of
 from services.statements.parse import FAILED, PAID, REFUNDED, Line
 
 MISSING_HERE, MISSING_THERE, AMOUNT, STATUS, FEE = ("missing_here", "missing_there", "amount", "status", "fee")
@@ -24,9 +24,9 @@ IS_FROZEN = "the channel holds the money back: ask its staff why, and until when
 IS_UNSIZED = "some of it went back there, and the statement does not say how much; here nothing did"
 NOT_BOOKED = "the money moved there and is not booked here"
 MONEY = (*MONEY_IN, PAYOUT_CONFLICT)
-# Where the books count the money, of an order of any status.
+# Positions in which the ledger counts the money, for an order of any status.
 BOOKED = (Books.TO_CREDIT, Books.CREDITED, Books.SENT_BACK, Books.SPENT, Books.SPENT_TWICE)
-# What the money is here, if it is not booked.
+# The state of money here that is not booked.
 HERE = {
     **dict.fromkeys((Books.QUESTIONED, Books.OPEN), "in an open exception"),
     **dict.fromkeys((Books.IN_FLIGHT, Books.HELD_AGAIN), "held"),
@@ -35,7 +35,7 @@ HERE = {
 
 @dataclass(frozen=True)
 class Difference:
-    """One thing that the statement and the orders say differently; `here` and `there` in texts, by what they are."""
+    """One difference between the statement and the orders; `here` and `there` are texts by kind of fact."""
 
     kind: str
     order_no: str
@@ -62,8 +62,8 @@ def compare(
     """Compare a statement's lines with the channel's orders; nothing is changed.
 
     Args:
-        days: of the statement.
-        types: of orders that the statement has at all.
+        days: the days of the statement.
+        types: the order types that the statement lists.
         fee_rate: the channel's contractual fee on deposits, in basis points; None to skip the comparison.
     """
     here = recorded(channel, lines, days, types, fee_rate)
@@ -78,7 +78,7 @@ def compare(
         differences += _judged(payment, fee_rate)
     differences.sort(key=lambda difference: difference.line or 0)
     for payment in chain.from_iterable(payments[record.order.id] for record in here.within):
-        differences += _not_there(payment, days)
+        differences += _missing_there(payment, days)
     return Comparison(
         len({line.at for line in lines}),
         len(here.by_line),
@@ -87,7 +87,7 @@ def compare(
     )
 
 
-def _said(line: Line) -> dict[str, str]:
+def _in_statement(line: Line) -> dict[str, str]:
     return {"status": line.state, "amount": hundredths(line.amount)}
 
 
@@ -97,7 +97,7 @@ def _on_record(payment: Payment) -> dict[str, str]:
 
 
 def _difference(kind: str, payment: Payment, line: Line, detail: str) -> Difference:
-    here, there = _on_record(payment), _said(line)
+    here, there = _on_record(payment), _in_statement(line)
     detail = _with_exceptions(payment.record, detail)
     return Difference(kind, payment.record.order.order_no, line.reference, line.at, here, there, detail)
 
@@ -110,11 +110,11 @@ def _with_exceptions(record: Record, *details: str) -> str:
 
 def _unknown(line: Line, elsewhere: int | None) -> Difference:
     detail = f"an order of channel {elsewhere}" if elsewhere else "" if line.number else "no order number"
-    return Difference(MISSING_HERE, line.number, line.reference, line.at, {}, _said(line), detail)
+    return Difference(MISSING_HERE, line.number, line.reference, line.at, {}, _in_statement(line), detail)
 
 
-def _not_there(payment: Payment, days: Days) -> Iterator[Difference]:
-    """Money of these days that the channel must have, and that no line is about."""
+def _missing_there(payment: Payment, days: Days) -> Iterator[Difference]:
+    """Report money of these days that the channel must have, without a line."""
     if payment.paid or payment.back:
         return
     record, (what, at) = payment.record, _moved(payment)
@@ -129,21 +129,21 @@ def _not_there(payment: Payment, days: Days) -> Iterator[Difference]:
 
 
 def _moved(payment: Payment) -> tuple[str, int]:
-    """The event that should have a line, in words, and its time; 0 if there was none."""
+    """Return the event that should have a line, in words, and its time; 0 if there was none."""
     for each in payment.position.open:
         if each.kind == REVERSED:
             return "reported here as reversed", int(each.createtime)
-    books, told = payment.position.books, payment.told
+    books, exception = payment.position.books, payment.exception
     if not (payment.least if payment.record.order.is_buy else books in (Books.SPENT, Books.SPENT_TWICE)):
         return "", 0
-    if told is not None and (not payment.is_own or told.resolution == COMPLETE):
-        way = "credited as" if told.resolution == CREDIT else "completed with"
-        return f"{way} {told.kind}; told of here", int(told.createtime)
+    if exception is not None and (not payment.is_own or exception.resolution == COMPLETE):
+        way = "credited as" if exception.resolution == CREDIT else "completed with"
+        return f"{way} {exception.kind}; told of here", int(exception.createtime)
     return "moved here", (payment.is_own and payment.record.moved_at) or 0
 
 
 def _judged(payment: Payment, fee_rate: int | None) -> Iterator[Difference]:
-    """The differences between the lines about one payment and the books."""
+    """Yield the differences between the lines of one payment and the ledger."""
     for line in payment.paid:
         expected = fee_of(payment.record.order, abs(line.amount), fee_rate)
         if line.fee is not None and expected is not None and line.fee != expected:
@@ -153,7 +153,7 @@ def _judged(payment: Payment, fee_rate: int | None) -> Iterator[Difference]:
         booked = day_of(payment.record.moved_elsewhen or 0)
         yield _difference(AMOUNT, payment, line, f"paid more than once, or booked on another day: {booked}")
         payment.paid.remove(line)
-    differs = list(_against(payment)) if payment.paid or payment.back else []
+    differs = list(_difference_of_sums(payment)) if payment.paid or payment.back else []
     yield from differs
     for line in payment.paid:
         if line.is_frozen:
@@ -162,8 +162,8 @@ def _judged(payment: Payment, fee_rate: int | None) -> Iterator[Difference]:
             yield _difference(STATUS, payment, line, IS_UNSIZED)
 
 
-def _against(payment: Payment) -> Iterator[Difference]:
-    """The difference of amount or status, if there is one."""
+def _difference_of_sums(payment: Payment) -> Iterator[Difference]:
+    """Yield the difference of amount or status, if there is one."""
     record, position = payment.record, payment.position
     paid, last = payment.paid[-1:], [*payment.paid, *payment.back][-1]
     if agrees(payment):
@@ -184,23 +184,24 @@ def _against(payment: Payment) -> Iterator[Difference]:
 
 
 def _knows_of_refund(payment: Payment) -> bool:
-    """Whether the books have a certain or possible refund of this payment."""
+    """Return whether a certain or possible refund of this payment is recorded."""
     return payment.least < payment.received or any(each.kind == REVERSED for each in payment.position.exceptions)
 
 
 def _open(payment: Payment) -> str:
-    """The open point about a payment whose amount matches the books; "" if there is none."""
+    """Return the open point of a payment whose amount matches the ledger; "" if there is none."""
     if any(each.kind == REVERSED or not each.amount for each in payment.position.open):
         return "the exception about what went back is open"
     return NOT_BOOKED if payment.position.open and payment.paid and not is_booked(payment) else ""
 
 
 def _sums(lines: list[Line], here: Recorded) -> dict[str, int]:
-    """Received and paid-out amounts less refunds, and fees, in fen; `unknown`: on lines without an order here."""
+    """Return the received and paid-out amounts less refunds, and fees, in fen; `unknown` is for lines without an
+    order."""
     sums = dict.fromkeys(("in", "out", "fees", "unknown"), 0)
     for line in lines:
         record = here.by_line.get(line.at)
-        sign = {PAID: 1, REFUNDED: -1, FAILED: 0}[went(record, line) if record else line.state]
+        sign = {PAID: 1, REFUNDED: -1, FAILED: 0}[meaning_of(record, line) if record else line.state]
         if record is None:
             sums["unknown"] += line.amount if sign == 1 else sign * abs(line.amount)
         else:

@@ -185,7 +185,7 @@ def _watched(then):
     watch = clock.Watch(then)
     watch.start()
     try:
-        until(lambda: clock.seen().heeded is not None)
+        until(lambda: clock.seen().handled is not None)
         yield
     finally:
         watch.stop()
@@ -220,7 +220,7 @@ def test_a_service_that_runs_keeps_its_promise_when_the_clock_is_set_ahead(promi
     time_machine.move_to(beginning)
     stop = job_table.start(current().settings)
     try:
-        until(lambda: clock.seen().heeded is not None)
+        until(lambda: clock.seen().handled is not None)
         time_machine.shift(2 * HOUR)
         until(lambda: kept() > told)
         wake(promised)

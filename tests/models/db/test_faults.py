@@ -63,7 +63,7 @@ FAULTS = pytest.mark.parametrize(("broken", "fault"), [(full, FULL), (read_only,
 
 @pytest.fixture(autouse=True)
 def _nothing_said_before(monkeypatch):
-    storage_health._said.forget()
+    storage_health._logged.forget()
     monkeypatch.setattr(storage_health, "FRESH", 0)
 
 

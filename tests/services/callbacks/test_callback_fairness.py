@@ -13,7 +13,7 @@ from models.tables.merchant import Merchant
 from models.tables.order import Order
 from models.tables.outbox import Callback
 from services.callbacks import delivery
-from services.platform.worker_pool import Standing, WorkerPool
+from services.platform.worker_pool import Health, WorkerPool
 from tests.support import Api, CrashedPool, InlinePool, Receiver, completed, free_port, until
 
 pytestmark = pytest.mark.usefixtures("slow")  # most of it waits
@@ -280,9 +280,9 @@ def test_how_a_merchants_callbacks_went_is_on_record_for_the_next_start(api, oth
     other_shop.answers(500)
     due.callbacks()
     ids = {key: Merchant.get(Merchant.key == key).id for key in ("demo", "other")}
-    standings = dict(delivery.standings_on_record([*ids.values()]))
-    assert standings == {ids["demo"]: Standing.GOOD, ids["other"]: Standing.FAILING}
+    health_by_tenant = dict(delivery.stored_health([*ids.values()]))
+    assert health_by_tenant == {ids["demo"]: Health.GOOD, ids["other"]: Health.FAILING}
     other_shop.answers(200)
     ahead(60)
     due.callbacks()
-    assert dict(delivery.standings_on_record([ids["other"]])) == {ids["other"]: Standing.GOOD}
+    assert dict(delivery.stored_health([ids["other"]])) == {ids["other"]: Health.GOOD}

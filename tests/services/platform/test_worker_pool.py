@@ -8,7 +8,7 @@ import pytest
 
 from models.db.base import database
 from services.callbacks import delivery
-from services.platform.worker_pool import Standing, WorkerPool
+from services.platform.worker_pool import Health, WorkerPool
 from tests.support import completed, until
 
 WORKERS = 8
@@ -80,14 +80,14 @@ def test_failing_tenants_get_half_of_the_workers_and_unknown_ones_a_quarter_more
 
 
 def test_a_tenant_that_responds_finds_workers_whatever_the_others_do(tenants):
-    tenants.pool.learn({GOOD: Standing.GOOD})
+    tenants.pool.learn({GOOD: Health.GOOD})
     tenants.fail(*range(20))
     tenants.sweep(*range(40))
     assert tenants.sweep(*range(40), GOOD) == [GOOD] * (WORKERS // 4)
 
 
 def test_a_good_tenant_has_a_quarter_of_the_workers_and_any_other_has_one(tenants):
-    tenants.pool.learn({GOOD: Standing.GOOD})
+    tenants.pool.learn({GOOD: Health.GOOD})
     assert tenants.sweep(GOOD) == [GOOD] * (WORKERS // 4)
     assert tenants.sweep(GOOD) == []
     assert tenants.sweep(NEW) == [NEW]
@@ -95,7 +95,7 @@ def test_a_good_tenant_has_a_quarter_of_the_workers_and_any_other_has_one(tenant
 
 
 def test_one_failure_costs_a_tenant_its_share_and_one_success_restores_it(tenants):
-    tenants.pool.learn({GOOD: Standing.GOOD})
+    tenants.pool.learn({GOOD: Health.GOOD})
     tenants.sweep(GOOD)
     tenants.end(GOOD, succeeded=False)
     assert tenants.sweep(GOOD) == [GOOD]
@@ -104,12 +104,12 @@ def test_one_failure_costs_a_tenant_its_share_and_one_success_restores_it(tenant
 
 
 def test_work_under_way_counts_for_the_standing_that_its_tenant_has_now(tenants):
-    tenants.pool.learn(dict.fromkeys(range(4), Standing.GOOD))
+    tenants.pool.learn(dict.fromkeys(range(4), Health.GOOD))
     assert len(tenants.sweep(*range(4))) == WORKERS
-    tenants.pool._standings.update(dict.fromkeys(range(4), Standing.FAILING))
+    tenants.pool._health_by_tenant.update(dict.fromkeys(range(4), Health.FAILING))
     tenants.end(0, 1, succeeded=False)
     assert tenants.sweep(5, 6, 7) == [7, 6]  # the failing ones have the other four workers
-    tenants.pool.learn({GOOD: Standing.GOOD})
+    tenants.pool.learn({GOOD: Health.GOOD})
     assert tenants.sweep(GOOD) == [GOOD] * 2
 
 
@@ -123,7 +123,7 @@ def test_of_unknown_tenants_the_newest_comes_first(tenants):
 
 
 def test_one_sweep_starts_little_for_tenants_that_may_fail_at_once(tenants):
-    tenants.pool.learn({GOOD: Standing.GOOD})
+    tenants.pool.learn({GOOD: Health.GOOD})
     assert len(tenants.pool.choose(range(20), lambda tenant, limit: [tenant])) == WORKERS // 4
     assert GOOD in tenants.pool.choose([*range(20), GOOD], lambda tenant, limit: [tenant])
 
@@ -137,7 +137,7 @@ def test_few_workers_are_for_everybody(tenants, workers):
 def test_a_tenant_that_waits_has_its_turn_though_others_always_have_more_to_do():
     woken, told, over = threading.Event(), threading.Event(), threading.Event()
     pool = WorkerPool(WORKERS, "test", wake=woken.set)
-    pool.learn(dict.fromkeys(range(20), Standing.GOOD))
+    pool.learn(dict.fromkeys(range(20), Health.GOOD))
 
     def work(tenant):
         time.sleep(0.002)

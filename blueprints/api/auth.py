@@ -69,7 +69,7 @@ def _authenticate(endpoint: str, body: dict[str, Any], query: dict[str, Any], in
         raise ApiError(Code.UNKNOWN_API_KEY, detail="" if auth["api_key"] else _MISSING)
     merchant = known.merchant
     text = signing.string_to_sign(endpoint, body, query)
-    if not signing.holds(auth["signature"], vault.valid_secrets(merchant, "secret"), text):
+    if not signing.is_valid(auth["signature"], vault.valid_secrets(merchant, "secret"), text):
         raise _bad_signature(merchant, text, auth["signature"])
     stamp = auth["timestamp"]
     if not _TIMESTAMP.fullmatch(stamp) or not replay.is_fresh(int(stamp)):

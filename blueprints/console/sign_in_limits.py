@@ -89,7 +89,7 @@ def check_password(operator: Operator, password: str) -> None:
     """
     take_back = count_try(f"account {operator.name}")
     try:
-        is_correct = operators.password_holds(operator, password)
+        is_correct = operators.is_password(operator, password)
     except ApiError:
         take_back()
         raise

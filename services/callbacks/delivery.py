@@ -44,9 +44,9 @@ log = logging.getLogger(__name__)
 
 RETRY_SECONDS = (5, 300, 1_800, 7_200, 18_000, 36_000, 36_000)  # seconds after the first to the seventh failed attempt
 TIMEOUT = 10.0
-LEASE = 25  # seconds that one attempt may take; a claim lapses then, and the callback is due again
-CLOCK_SKEW = 5  # seconds that the clocks of hosts may differ
-SLOW = 2.0  # seconds after which a delivery counts as a failure when workers are shared out
+LEASE = 25  # seconds that one attempt may take; then its claim expires, and the callback is due again
+CLOCK_SKEW = 5  # seconds by which hosts' clocks may differ
+SLOW = 2.0  # seconds after which a delivery counts as a failure for the worker pool
 KEPT = 1024  # bytes of a response that are stored
 GONE = 410
 
@@ -67,7 +67,7 @@ _due_of = Statement(
 
 
 def sweep(pool: WorkerPool) -> int:
-    """Start an attempt for each due callback that the pool has a worker for; return how many were started."""
+    """Start an attempt for each due callback that the pool has a worker for; return the number of attempts."""
     with pool.sweeping:
         now = business_clock.now()
         merchants = pool.take_announced() or [row.id for row in _merchants_due.all(now=now)]
@@ -81,7 +81,7 @@ def sweep(pool: WorkerPool) -> int:
 
 
 def _due_callbacks(now: int, merchant_id: int, limit: int) -> list[Callback]:
-    """Return a merchant's due callbacks, oldest first, each with its merchant: a worker reads nothing."""
+    """Return a merchant's due callbacks with their merchant, oldest first, so that workers read nothing."""
     callbacks = _due_of.models(Callback, merchant=merchant_id, now=now, limit=limit)
     if callbacks:
         (merchant,) = _merchant_of.models(Merchant, merchant=merchant_id)
@@ -91,7 +91,7 @@ def _due_callbacks(now: int, merchant_id: int, limit: int) -> list[Callback]:
 
 
 def deliver(callback: Callback) -> bool:
-    """Send a claimed callback once and record the attempt; return whether it was delivered, and promptly."""
+    """Send a claimed callback once and record the attempt; return whether it was delivered quickly."""
     at, started = business_clock.now(), time.monotonic()
     status, answer = send(callback.merchant, callback.webhook_id, callback.body)
     took = time.monotonic() - started
@@ -101,7 +101,7 @@ def deliver(callback: Callback) -> bool:
 
 
 def _state_after(callback: Callback, status: int | None, delivered: bool) -> dict[str, Any]:
-    """Return the columns of a callback that follow from an attempt."""
+    """Return the columns of a callback after an attempt."""
     now, attempts = business_clock.now(), callback.attempts + 1
     columns = {"attempts": attempts, "updatetime": now, "due_at": None}
     if delivered:
@@ -123,18 +123,18 @@ _outcome = Statement(
 def _record(
     callback: Callback, columns: dict[str, Any], at: int, status: int | None, milliseconds: int, answer: str
 ) -> None:
-    """Store an attempt, and its outcome unless the claim lapsed or the callback was redelivered meanwhile."""
+    """Store an attempt, and its outcome unless the claim expired or the callback was redelivered meanwhile."""
     CallbackAttempt.add(callback=callback.id, at=at, status=status, milliseconds=milliseconds, answer=answer)
     _outcome.run(row=callback.id, claimed=callback.due_at, before=callback.attempts, **columns)
 
 
 def address_of(merchant: Merchant) -> str:
-    """The merchant's callback URL, or "". A path alone is an address of this service: the demo inbox."""
+    """Return the merchant's callback URL, or "". A path alone is an address of this service: the demo inbox."""
     return urljoin(current().settings.public_url, merchant.callback_url) if merchant.callback_url else ""
 
 
 def headers_of(webhook_id: str, timestamp: str, signature: str) -> dict[str, str]:
-    """The headers that a callback is sent with at that time."""
+    """Return the headers of a callback sent at that time."""
     return {
         "Content-Type": "application/json",
         "webhook-id": webhook_id,
@@ -157,7 +157,7 @@ def send(merchant: Merchant, webhook_id: str, body: str) -> tuple[int | None, st
             http.post(url, body.encode(), headers, timeout=TIMEOUT, private_allowed=private_allowed) as answer,
         ):
             return answer.status_code, _start_of(answer)
-    except (OSError, ValueError, HTTPError, HTTPException) as error:  # requests' own are OSErrors
+    except (OSError, ValueError, HTTPError, HTTPException) as error:  # those of requests are OSErrors
         return None, f"{type(error).__name__}: {error}"[:KEPT]
 
 
@@ -170,7 +170,7 @@ def _start_of(answer: requests.Response) -> str:
     return start.decode("utf-8", "replace")
 
 
-# By the number of attempts: how long a callback may wait at most, claimed or put off.
+# By the number of attempts: the longest time that a callback may wait, claimed or between attempts.
 _LONGEST = Case(
     Callback.attempts, [(tries, max(LEASE, ceil(pause * 1.1))) for tries, pause in enumerate(RETRY_SECONDS, 1)], LEASE
 )
@@ -178,9 +178,9 @@ _LONGEST = Case(
 
 @transaction
 def release() -> int:
-    """Make callbacks due that wait longer than they can have been put off, as the clock was set back; return how many.
+    """Make callbacks due that wait longer than a retry can, because the clock was set back; return their number.
 
-    The clock of another host that is sending may be a little ahead, so CLOCK_SKEW is allowed for.
+    CLOCK_SKEW allows for a sending host whose clock is slightly ahead.
     """
     now = business_clock.now()
     stuck: int = Callback.update(due_at=now).where(Callback.due_at > now + _LONGEST + CLOCK_SKEW).execute()
@@ -193,7 +193,7 @@ def _newest(state: str) -> Any:
 
 
 def _last_waiting() -> Any:
-    """Select when the callback was created that is due last, if it was tried: a put-off one is due after new ones."""
+    """A query for the creation time of the tried callback that is due last; retries are due after new callbacks."""
     created = Case(None, [(Callback.attempts > 0, Callback.createtime)])
     waiting = Callback.select(created).where(Callback.merchant == Merchant.id, Callback.due_at > 0)
     return waiting.order_by(Callback.due_at.desc()).limit(1)
@@ -203,7 +203,7 @@ AT_ONCE = 500  # merchants in one statement
 
 
 def stored_health(merchant_ids: list[int]) -> Iterator[tuple[int, Health]]:
-    """Return, for each merchant, how its newest callback that was tried ended; a new process knows no more."""
+    """Yield each merchant's health by the outcome of its last attempts, for a new process."""
     for start in range(0, len(merchant_ids), AT_ONCE):
         some = Merchant.id.in_(merchant_ids[start : start + AT_ONCE])
         rows = Merchant.select(Merchant.id, _newest(DELIVERED), _newest(DEAD), _last_waiting()).where(some)

@@ -1,4 +1,4 @@
-"""HTTP that goes out to addresses others chose: no redirects, no proxies, no private targets, and an end to each."""
+"""HTTP to addresses that merchants choose: no redirects, proxies or private targets, and a deadline for each call."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ POOLS = {private_allowed: pools(Guarded, private_allowed=private_allowed) for pr
 
 
 def _adapter(private_allowed: bool) -> HTTPAdapter:
-    """This thread's adapter, with the connections that it keeps open."""
+    """Return this thread's adapter, with its open connections."""
     kept = _local.__dict__.setdefault("adapters", {})
     if private_allowed not in kept:
         kept[private_allowed] = HTTPAdapter(pool_connections=4, pool_maxsize=1)  # each of many threads has its own
@@ -29,17 +29,18 @@ def _adapter(private_allowed: bool) -> HTTPAdapter:
 
 
 def post(url: str, body: bytes, headers: dict[str, str], *, timeout: float, private_allowed: bool) -> requests.Response:
-    """POST to an address, and its answer with the body still to be read.
+    """POST to an address; return the response with an unread body.
 
-    An adapter alone keeps no cookies, follows no redirect, reads no .netrc and asks no proxy; a session around
-    it would double the cost of a call.
+    An adapter alone keeps no cookies, follows no redirect and ignores .netrc and proxies; a session around it would
+    double
+    the cost of a call.
 
     Args:
         timeout: seconds for connecting and for each read.
-        private_allowed: else only public addresses are called (gateways/ip_addresses.py).
+        private_allowed: otherwise only public addresses are called (gateways/ip_addresses.py).
 
     Raises:
-        AddressRefused, requests.RequestException, ValueError: no answer, or no usable address.
+        AddressRefused, requests.RequestException, ValueError: no response, or no usable address.
     """
     request = requests.Request("POST", url, {**headers, "User-Agent": USER_AGENT}, data=body).prepare()
     if urlsplit(str(request.url)).scheme.lower() not in POOLS[private_allowed]:

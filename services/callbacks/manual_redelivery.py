@@ -1,4 +1,4 @@
-"""Redelivery that an operator asks for: failed or delivered callbacks become due again, from the first attempt."""
+"""Redelivery by an operator: failed or delivered callbacks become due again, from the first attempt."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def why_not_redeliver(callback: Callback) -> str:
 
 
 def redeliver(webhook_id: str) -> int:
-    """Make one callback due again. Raises OperatorError: there is none, or nowhere to send it to."""
+    """Make one callback due again. Raises OperatorError if it does not exist or its merchant has no callback URL."""
     callback = Callback.get_or_none(Callback.webhook_id == webhook_id)
     if callback is not None and (why := why_not_redeliver(callback)):
         raise OperatorError(why)
@@ -28,7 +28,7 @@ def redeliver(webhook_id: str) -> int:
 
 
 def redeliver_of(order: Order) -> int:
-    """Make all callbacks of an order due again; how many. Raises OperatorError: none, or nowhere to send them to."""
+    """Make all callbacks of an order due again; return their number. Raises OperatorError if none can be sent."""
     for callback in Callback.select().where(Callback.order == order).limit(1):
         if why := why_not_redeliver(callback):
             raise OperatorError(why)
@@ -36,7 +36,7 @@ def redeliver_of(order: Order) -> int:
 
 
 def redeliver_all(merchant: Merchant, state: str | None, since: int | None, until: int | None) -> int:
-    """Make a merchant's callbacks due again: those in a state, made in a range of Unix time; how many.
+    """Make a merchant's callbacks due again, by state and range of creation time; return their number.
 
     Raises:
         OperatorError: there are none.

@@ -22,7 +22,7 @@ _listeners: Part[list[Callable[[int], None]]] = Part(list)
 
 
 def when_enqueued(listener: Callable[[int], None] | None) -> None:
-    """Call this with the merchant's id once a callback is committed; None: call nothing."""
+    """Register a function to call with the merchant's id once a callback is committed; None removes it."""
     _listeners()[:] = [listener] if listener else []
 
 
@@ -32,22 +32,22 @@ def _tell(merchant_id: int) -> None:
 
 
 def new_webhook_id() -> str:
-    """A random id, for a test callback."""
+    """Return a random id, for a test callback."""
     return f"msg_{secrets.token_hex(16)}"
 
 
 def webhook_id_of(order_no: str, event: str, about: int | None = None) -> str:
-    """The id of one event of an order: always the same, so that a database restored from a backup repeats it.
+    """Return the id of one event of an order. It is always the same, so a database restored from a backup repeats it.
 
     Args:
-        about: the id of the exception that the event is about, if it can happen several times per order.
+        about: the id of the event's exception, if the event can happen several times for an order.
     """
     event_name = "\n".join([order_no, event] if about is None else [order_no, event, str(about)])
     return f"msg_{hmac.digest(webhook_key(), event_name.encode(), 'sha256').hex()[:32]}"
 
 
 def body_of(event: str, at: int, data: dict[str, Any]) -> str:
-    """A callback's body, byte for byte as it is signed and sent."""
+    """Return a callback's body, byte for byte as it is signed and sent."""
     timestamp = business_clock.rfc3339(at)
     return json.dumps({"type": event, "timestamp": timestamp, "data": data}, ensure_ascii=False, separators=(",", ":"))
 
@@ -56,13 +56,13 @@ _same = Statement(lambda v: Callback.select(Callback.id).where(Callback.webhook_
 
 
 def enqueue(order: Order, event: str = "", about: int | None = None) -> None:
-    """Write the callback for an event of the order if its merchant subscribed to it; in the caller's transaction.
+    """Write the callback for an event of the order if its merchant subscribed to it, in the caller's transaction.
 
-    If this very event is in the outbox already, that callback stays and no other is written.
+    If the outbox has this event already, nothing is written.
 
     Args:
         event: such as `order.credited`; the order's present status by default.
-        about: the id of the exception that the event is about.
+        about: the id of the event's exception.
     """
     merchant = cache.by_id(order.merchant_id).merchant
     event = event or f"order.{order.status}"
@@ -79,7 +79,7 @@ def enqueue(order: Order, event: str = "", about: int | None = None) -> None:
         order=order.id,
         type=event,
         body=body_of(event, now, order_view.of(order)),
-        # With nowhere to go it waits for `orders callback redeliver`.
+        # Without a callback URL it waits for `orders callback redeliver`.
         state=WAITING if merchant.callback_url else DEAD,
         due_at=now if merchant.callback_url else None,
         createtime=now,

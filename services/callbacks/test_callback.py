@@ -13,9 +13,9 @@ from services.callbacks import delivery, outbox
 from services.errors import N_, OperatorError
 
 TYPE = "test"
-ORDER_NO = "0" * 24  # which no order can have: they begin with a date
+ORDER_NO = "0" * 24  # impossible for an order, whose number begins with a date
 
-# What went wrong, by the name of the error that the attempt ended in.
+# The problem, by the name of the error that ended the attempt.
 ERRORS = {
     "AddressRefused": N_(
         "The address leads into a private network, which the service does not call. "
@@ -28,7 +28,7 @@ ERRORS = {
 }
 LATE = N_("The server did not answer within 10 seconds.")
 NO_ANSWER = N_("There was no usable answer.")
-# And by its status; the hundreds stand for all others of theirs.
+# The problem by HTTP status; the hundreds are for all their other statuses.
 STATUSES = {
     300: N_("The server sends the caller elsewhere. Redirects are not followed: enter the address that it leads to."),
     400: N_("The server refuses the callback: look into its log."),
@@ -52,7 +52,7 @@ class Outcome:
 
     @property
     def delivered(self) -> bool:
-        """Would a real one count as delivered?"""
+        """True if a real callback would count as delivered."""
         return self.status is not None and 200 <= self.status < 300
 
     @property
@@ -67,7 +67,7 @@ class Outcome:
 
 
 def _body(now: int) -> str:
-    """An order that never was, as the queries would give it."""
+    """Return an example order in the format of the queries."""
     example = Order(
         order_no=ORDER_NO,
         merchant_order_no="TEST",
@@ -84,7 +84,7 @@ def _body(now: int) -> str:
 
 
 def callback(merchant: Merchant) -> Outcome:
-    """Send a test callback, as real ones are sent, in ten seconds at most. Raises OperatorError: no callback URL."""
+    """Send a test callback like a real one, in at most ten seconds. Raises OperatorError without a callback URL."""
     if not merchant.callback_url:
         raise OperatorError(N_("%(key)s has no callback URL"), key=merchant.key)
     webhook_id, started = outbox.new_webhook_id(), time.monotonic()

@@ -1,4 +1,4 @@
-"""How many requests may wait for channels' upstreams, so that slow ones do not hold all threads."""
+"""Limits on the requests that wait for channels' upstreams, so that slow ones do not occupy all threads."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from gateways.base import ChannelUnknown
 from runtime import Part, current
 
-SHARE, SHARE_OF_ALL = 4, 2  # of the threads that answer requests, a channel may have one in four, all of them half
+# a channel may occupy a quarter of the threads that serve requests, all channels half of them
+SHARE, SHARE_OF_ALL = 4, 2
 
 _lock = threading.Lock()
 _waiting: Part[Counter[int]] = Part(Counter)
@@ -18,7 +19,7 @@ _waiting: Part[Counter[int]] = Part(Counter)
 
 @contextmanager
 def channel_slot(channel: int) -> Iterator[None]:
-    """This request waits for the channel meanwhile. Raises ChannelUnknown: too many do already."""
+    """Count this request as waiting for the channel. Raises ChannelUnknown if too many wait already."""
     threads = current().settings.threads
     most, most_of_all = max(1, threads // SHARE), max(1, threads // SHARE_OF_ALL)
     with _lock:

@@ -1,4 +1,4 @@
-"""The driver behind a channel, and the values that are handed to it."""
+"""The driver of a channel, and the values that it gets."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _built = Part(lambda: lru_cache(maxsize=256)(_build))
 
 
 def driver_of(channel: Channel) -> Driver:
-    """The channel's driver; made once for each state of its config."""
+    """Return the channel's driver; one instance for each version of its config."""
     if sandbox_guard.is_barred(channel):
         return sandbox_guard.NoSandbox({})
     return _built()(channel.driver, channel.config)
@@ -49,16 +49,17 @@ _config = Statement(lambda v: database.relied_on(Channel.select(Channel.config).
 def lock_account(channel_id: int) -> str:
     """Lock the channel's config against changes until the caller's transaction ends; return it encrypted.
 
-    An order that gets under way calls it first. So a change of the account either sees the order and is refused, or is
-    seen by the order.
+    Every act that sends an order to the channel calls this first. A change of the account then either sees the order
+    and
+    is refused, or the act sees the change.
     """
     return _config.run(channel=channel_id).fetchone()[0]
 
 
 def call_driver(call: Callable[[Any], Any], about: Payment | Payout) -> Any:
-    """One call of a driver, outside any transaction; what the driver did not foresee is an unknown outcome, too."""
+    """Call a driver, outside any transaction. Any error that the driver did not foresee is an unknown outcome, too."""
     try:
-        said = call(about)
+        result = call(about)
     except ChannelError as error:
         _count(call, "refused" if isinstance(error, ChannelRefused) else "unknown")
         raise
@@ -67,7 +68,7 @@ def call_driver(call: Callable[[Any], Any], about: Payment | Payout) -> Any:
         log.exception("a driver failed on order %s", about.order_no)
         raise ChannelUnknown(f"the driver failed: {type(error).__name__}") from error
     _count(call, "answered")
-    return said
+    return result
 
 
 def _count(call: Callable[[Any], Any], result: str) -> None:
@@ -76,10 +77,10 @@ def _count(call: Callable[[Any], Any], result: str) -> None:
 
 
 def linked_channel(merchant: Merchant, channel_id: int) -> Channel:
-    """A channel that this merchant may use.
+    """Return a channel that this merchant may use.
 
     Raises:
-        ApiError: Code.CHANNEL_NOT_FOUND, it is not there, not enabled or not the merchant's: never distinguishable.
+        ApiError: Code.CHANNEL_NOT_FOUND, whether it does not exist, is disabled or is not the merchant's.
     """
     channel = cache.by_id(merchant.id).channels.get(channel_id)
     if channel is None:
@@ -88,12 +89,12 @@ def linked_channel(merchant: Merchant, channel_id: int) -> Channel:
 
 
 def pay_url(order_no: str) -> str:
-    """The cashier's address for an order."""
+    """Return the payment page's address for an order."""
     return f"{current().settings.public_url}/addons/paychannel/pay/index?order_no={order_no}"
 
 
 def payment_of(order: Order) -> Payment:
-    """A deposit as its driver needs to know it."""
+    """Return a deposit in the form that drivers need."""
     return Payment(
         order_no=order.order_no,
         amount=order.amount,
@@ -106,11 +107,11 @@ def payment_of(order: Order) -> Payment:
 
 
 def payout_of(order: Order) -> Payout:
-    """A withdrawal as its driver needs to know it."""
+    """Return a withdrawal in the form that drivers need."""
     return Payout(order.order_no, payout_number(order), order.amount, order.payment_method, account_details(order))
 
 
 def account_details(order: Order) -> dict[str, Any]:
-    """The receiving account of a withdrawal, opened; with empty values once it was erased."""
+    """Return the decrypted payout account of a withdrawal; with empty values once it was erased."""
     sealed = order.account.details
     return json.loads(vault.decrypt(sealed)) if sealed else dict.fromkeys(ACCOUNT_FIELDS, "")

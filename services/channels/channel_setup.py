@@ -1,4 +1,4 @@
-"""Setting up channels: their facts, their drivers' config, and a try of both."""
+"""Channel setup: columns, drivers' configs, and a check of both."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ UNDER_WAY = N_("orders are under way at the present account: another one would k
 
 
 def check(channel: Channel) -> list[Finding]:
-    """Find out whether a channel can be used: what its upstream says of our keys, and of more where the driver can ask.
+    """Check whether a channel can be used: whether its upstream accepts our keys, and more if the driver can check it.
 
     Raises:
-        OperatorError: it gave no usable answer; the text says why.
+        OperatorError: no usable response; the text gives the reason.
     """
     driver, payments = driver_of(channel), _never_made(channel)
     if driver.by_hand:
@@ -51,7 +51,7 @@ def check(channel: Channel) -> list[Finding]:
 
 
 def _never_made(channel: Channel) -> list[Payment]:
-    """A deposit of the channel's least amount for each of its payment methods, under a number that no order has."""
+    """Return deposits with unused numbers: the channel's minimum amount, once for each payment method."""
     expires_at = business_clock.now() + current().settings.buy_expiry
     facts = {"amount": channel.min_amount, "expires_at": expires_at}
     methods = channel.pay_method.split(",")
@@ -59,12 +59,12 @@ def _never_made(channel: Channel) -> list[Payment]:
 
 
 def every() -> list[Channel]:
-    """All channels, the oldest first."""
+    """Return all channels, the oldest first."""
     return list(Channel.select().order_by(Channel.id))
 
 
 def find_channel(channel_id: int) -> Channel:
-    """The channel with this id. Raises OperatorError."""
+    """Return the channel with this id. Raises OperatorError."""
     channel = Channel.get_or_none(Channel.id == channel_id) if channel_id <= LARGEST_ID else None
     if channel is None:
         raise OperatorError(f"no channel {channel_id}")
@@ -72,31 +72,31 @@ def find_channel(channel_id: int) -> Channel:
 
 
 def drivers() -> list[str]:
-    """The names of the drivers that a channel can be added with: the sandbox in demo mode only."""
+    """Return the names of the drivers for new channels; the sandbox in demo mode only."""
     return [name for name in registry.DRIVERS if not sandbox_guard.is_barred(Channel(driver=name))]
 
 
 def config_of(channel: Channel) -> dict[str, Any]:
-    """What is in a channel's config now, opened."""
+    """Return a channel's present config, decrypted."""
     return json.loads(vault.decrypt(channel.config))
 
 
 def wrong_config(driver: str, config: dict[str, Any]) -> dict[str, list[str]]:
-    """What a driver's schema says against a config: `{"config.FIELD": [messages]}`."""
+    """Return the errors of a config by its driver's schema: `{"config.FIELD": [messages]}`."""
     return {
         f"config.{name}": [str(text) for text in texts]
         for name, texts in registry.DRIVERS[driver].config_schema().validate(config).items()
     }
 
 
-def _sealed_config(driver: str, config: dict[str, Any]) -> str:
-    """A driver's config, checked by its schema and sealed. Raises OperatorError, naming the fields."""
+def _encrypted_config(driver: str, config: dict[str, Any]) -> str:
+    """Validate a driver's config by its schema; return it encrypted. Raises OperatorError, naming the fields."""
     try:
         loaded = registry.DRIVERS[driver].config_schema().load(config)
     except ValidationError:
         wrong = wrong_config(driver, config)
-        said = [f"{name.removeprefix('config.')}: {' '.join(texts).rstrip('.')}" for name, texts in wrong.items()]
-        raise OperatorError(f"config: {'; '.join(said)}", wrong) from None
+        errors = [f"{name.removeprefix('config.')}: {' '.join(texts).rstrip('.')}" for name, texts in wrong.items()]
+        raise OperatorError(f"config: {'; '.join(errors)}", wrong) from None
     return vault.encrypt(json.dumps(loaded, ensure_ascii=False))
 
 
@@ -130,14 +130,14 @@ def add_channel(
     """Add a channel with its clearing account.
 
     Args:
-        config: what the driver needs; checked by its schema.
-        merchants: the ids of those that may use it.
-        new_name: no other channel may have this name, so that a form that was sent twice makes one.
-        pay_method: some of wxpay, alipay, bank, joined by commas; None for all that the driver knows.
+        config: the driver's config; validated by its schema.
+        merchants: the ids of the merchants that may use it.
+        new_name: refuse a name that another channel has, so that a form that was sent twice adds one channel.
+        pay_method: some of wxpay, alipay, bank, joined by commas; None for all that the driver supports.
         facts: columns of Channel; amounts in fen, rates in basis points.
 
     Raises:
-        OperatorError: a value can't be used; it names the field.
+        OperatorError: invalid value; it names the field.
     """
     if category not in CATEGORIES:
         raise OperatorError(f"categories are {', '.join(CATEGORIES)}")
@@ -152,7 +152,7 @@ def add_channel(
             driver=driver,
             name=name,
             pay_method=_pay_method(pay_method, driver),
-            config=_sealed_config(driver, config),
+            config=_encrypted_config(driver, config),
             **{"createtime": now, "updatetime": now} | facts,
         )
     )
@@ -177,16 +177,15 @@ def set_channel(
     mark: str | None = None,
     **facts: Any,
 ) -> None:
-    """Change columns of a channel; `config` is laid over what is there.
+    """Change columns of a channel; `config` is merged into the present one.
 
     Args:
-        same_account: what says whose account it is may change: the new values name the same one.
-        merchants: the ids of those that may use it; None: as it is.
+        same_account: the fields that identify the account may change, because the new values name the same account.
+        merchants: the ids of the merchants that may use it; None for no change.
         mark: `edit_conflicts.version_of` the channel when it was shown; a later change is not overwritten.
 
     Raises:
-        OperatorError: a value can't be used, the present account has open orders, or someone changed the channel
-            meanwhile.
+        OperatorError: invalid value, open orders in the present account, or someone changed the channel meanwhile.
     """
     channel = edit_conflicts.check_version(channel, mark)
     if facts.get("enabled") and sandbox_guard.is_barred(channel):
@@ -195,7 +194,7 @@ def set_channel(
         present = config_of(channel)
         if not same_account:
             _check_account(channel, present, config)
-        facts["config"] = _sealed_config(channel.driver, present | config)
+        facts["config"] = _encrypted_config(channel.driver, present | config)
     if "pay_method" in facts:
         facts["pay_method"] = _pay_method(facts["pay_method"], channel.driver)
     _check_range(facts.get("min_amount", channel.min_amount), facts.get("max_amount", channel.max_amount))
@@ -207,14 +206,16 @@ def set_channel(
 
 
 def _check_account(channel: Channel, present: dict[str, Any], config: dict[str, Any]) -> None:
-    """Another account would know nothing of what the present one has: it would be paid out twice, or never found."""
+    """Refuse to change the account while the present one has open orders.
+
+    The other account would not know them, so payouts would be sent twice and deposits never found.
+    """
     names = registry.DRIVERS[channel.driver].account_fields
     changed = [name for name in names if name in config and str(config[name]) != str(present.get(name))]
     if not changed:
         return
-    database.for_update(
-        Channel.select().where(Channel.id == channel.id), alone=True
-    ).get()  # orders rely on it (keep_account)
+    # `lock_account` makes new orders wait for this row.
+    database.for_update(Channel.select().where(Channel.id == channel.id), alone=True).get()
     if Order.select().where(Order.channel == channel, Order.due_at.is_null(False)).exists():
         raise OperatorError(
             f"orders are under way at the account of the present {changed[0]}: add another channel, or say "

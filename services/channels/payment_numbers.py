@@ -1,4 +1,4 @@
-"""Numbers of payments, as banks and channels give them: one number names one transfer."""
+"""Banks' and channels' numbers of payments: one number identifies one transfer."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from peewee import SQL
 from models.db.base import database
 from models.tables.order import Order, PaymentException
 
-_NONE = SQL("''")  # written out, so that both databases see that the partial indexes fit
+_NONE = SQL("''")  # written out, so that both databases can use the partial indexes
 
 
 def is_on_record(order: Order, reference: str) -> bool:
-    """Is this number on record for the order itself, with its payment or with an exception?"""
+    """Return whether this number is recorded for the order, with its payment or with an exception."""
     if order.channel_reference == reference:
         return True
     mine = (PaymentException.order == order, PaymentException.reference == reference)
@@ -21,12 +21,11 @@ def is_on_record(order: Order, reference: str) -> bool:
 
 
 def first_with(order: Order, reference: str) -> Order | None:
-    """Return the oldest other order of the same channel that this number is on record for, in the caller's transaction.
+    """Return the oldest other order of the channel with this number, or None. Call it in a transaction.
 
-    Deposits and withdrawals count alike. Until the transaction ends, no other one gets an answer about the same
-    number. Hold the order first (`Order.held`), so that no two transactions wait for each other.
-
-    Returns: None if there is none, or the number is empty.
+    Deposits and withdrawals both count. Until the transaction ends, other transactions wait with the same number. Lock
+    the
+    order first (`Order.for_update`), so that no two transactions wait for each other.
     """
     if not reference:
         return None

@@ -20,9 +20,9 @@ from services.platform.rate_limits import Rate
 log = logging.getLogger(__name__)
 
 ORDER_NO = re.compile(r"[0-9]{24}")
-PER_ADDRESS, TOGETHER = 30, 300  # that are verified in a minute: each costs a signature check per channel
+PER_ADDRESS, TOGETHER = 30, 300  # notices to verify in a minute: each costs a signature check per channel
 VERIFIED, REFUSED, LIMITED = "verified", "refused", "limited"
-RECENT = 30 * 86_400  # seconds for which one needs attention
+RECENT = 30 * 86_400  # seconds for which a notice needs attention
 
 _rates = Part(lambda: (Rate(PER_ADDRESS, seconds=60), Rate(TOGETHER, seconds=60)))
 
@@ -30,8 +30,8 @@ _rates = Part(lambda: (Rate(PER_ADDRESS, seconds=60), Rate(TOGETHER, seconds=60)
 def take(order_no: str, incoming: Incoming, address: str) -> None:
     """Verify a notice about an unknown order with the keys of the enabled channels; store it if it is genuine.
 
-    The response is always a failure: a channel then repeats the notice, and it counts once a newer
-    database is back.
+    The response is always a failure: the channel then repeats the notice, which counts once a newer database is
+    restored.
 
     Args:
         address: the sender's, by `rate_limits.caller`.
@@ -54,7 +54,7 @@ def _taken(order_no: str, incoming: Incoming, address: str) -> str:
 
 
 def _verified(channel: Channel, order_no: str, incoming: Incoming) -> Report | None:
-    """Return the notice's report, if this channel's upstream sent it about this order."""
+    """Return the notice's report if this channel's upstream sent it about this order, otherwise None."""
     try:
         notice = driver_of(channel).read_notice(incoming)
     except BadNotice:
@@ -64,8 +64,8 @@ def _verified(channel: Channel, order_no: str, incoming: Incoming) -> Report | N
 
 @transaction
 def _store(channel: Channel, order_no: str, report: Report) -> None:
-    said = {"state": report.state.value, "amount": report.amount, "reference": report.reference}
-    if UnknownNotice.keep(channel=channel, order_no=order_no, at=business_clock.now(), **said):
+    report_facts = {"state": report.state.value, "amount": report.amount, "reference": report.reference}
+    if UnknownNotice.keep(channel=channel, order_no=order_no, at=business_clock.now(), **report_facts):
         log.warning(
             "Verified notice for unknown order %s from channel %d: %s, %s yuan, reference %s (orders order unknown)",
             *(order_no, channel.id, report.state.value, hundredths(report.amount), report.reference),
@@ -73,11 +73,11 @@ def _store(channel: Channel, order_no: str, report: Report) -> None:
 
 
 def listed(limit: int) -> list[UnknownNotice]:
-    """The newest of those whose order is still unknown."""
+    """Return the newest notices whose order is still unknown."""
     return list(UnknownNotice.still_unknown().limit(limit))
 
 
 def recent() -> int:
-    """How many of the last 30 days are still unknown."""
+    """Return the number of notices of the last 30 days whose order is still unknown."""
     since = business_clock.now() - RECENT
     return UnknownNotice.still_unknown().where(UnknownNotice.at >= since).count()

@@ -1,7 +1,7 @@
-"""Merchants with their channels, cached and read again after a change.
+"""A cache of merchants with their channels, which is read again after a change.
 
-Reading a merchant and its channels from the database takes as long as the rest of createOrder.
-A change in this process (`forget`) counts at once, one by another process within FRESH.
+Reading a merchant and its channels from the database takes as long as the rest of createOrder. A change in this
+process (`forget`) takes effect immediately, one by another process within FRESH.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from models.tables.setup_version import current_version
 from runtime import Part
 from services.security import sandbox_guard
 
-FRESH = 0.02  # seconds until the database is checked again for a change
+FRESH = 0.02  # seconds between checks of the database for changes
 
 
 @dataclass(frozen=True)
 class Known:
-    """A merchant with what every request needs of it. The rows are shared and must not be changed.
+    """A merchant with the data that every request needs. The rows are shared and must not be changed.
 
     `sandbox_money`: outside demo mode, a sandbox channel credited money that was not reversed.
     """
@@ -35,7 +35,7 @@ class Known:
 
 
 class _Directory:
-    """The rows that were read at this setup version."""
+    """The rows that were read at one setup version."""
 
     def __init__(self, number: int = -1) -> None:
         self.revision = number
@@ -43,7 +43,7 @@ class _Directory:
         self.known: dict[Any, Known] = {}
 
 
-# The list's one item is replaced as a whole, so that readers see one state of it.
+# The list's one item is replaced as a whole, so that readers see a consistent state.
 _newest = Part(lambda: [_Directory()])
 
 
@@ -58,7 +58,7 @@ def _up_to_date() -> dict[Any, Known]:
 
 
 def forget() -> None:
-    """Empty the cache: something changed in this process, or another database was opened."""
+    """Clear the cache after a change in this process, or after another database was opened."""
     _newest()[0] = _Directory()
 
 
@@ -80,12 +80,12 @@ def _find(name: Any, condition: Callable[[], Any]) -> Known | None:
 
 
 def by_key(key: str) -> Known | None:
-    """The enabled merchant with this API key, or None."""
+    """Return the enabled merchant with this API key, or None."""
     return _find(key, lambda: (Merchant.key == key) & Merchant.enabled)
 
 
 def by_id(merchant_id: int) -> Known:
-    """The merchant with this id."""
+    """Return the merchant with this id."""
     found = _find(merchant_id, lambda: Merchant.id == merchant_id)
-    assert found is not None  # the database lets no merchant go that has orders
+    assert found is not None  # the database refuses to delete merchants with orders
     return found

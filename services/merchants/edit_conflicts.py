@@ -1,4 +1,4 @@
-"""Detects edit conflicts: a form has a hash of the row it showed, and is refused if the row changed since."""
+"""Edit conflicts: a form contains a hash of the row that it showed, and is refused if the row has changed since."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from services.merchants import links
 
 
 def version_of(row: Any) -> str:
-    """A text that changes with anything of a merchant or channel, or with its links, and tells nothing of it."""
+    """Return a hash that changes with any value of a merchant or channel, or with its links."""
     linked = links.channels_of(row) if isinstance(row, Merchant) else links.merchants_of(row)
     return sha256(repr((sorted(row.__data__.items()), linked)).encode()).hexdigest()[:16]
 
 
 def check_version(row: Any, mark: str | None) -> Any:
-    """The row as it is now, held until the caller's transaction ends.
+    """Return the row as it is now, locked until the caller's transaction ends.
 
     Args:
-        mark: of what was seen of it; None: whatever it is now.
+        mark: `version_of` the row that was shown; None to skip the check.
 
     Raises:
-        OperatorError: it, or what it is linked to, was changed since.
+        OperatorError: the row or its links have changed since.
     """
     table = type(row)
     now = database.for_update(table.select().where(table.id == row.id)).get()

@@ -1,4 +1,4 @@
-"""Which merchants may use which channels."""
+"""The channels that merchants may use."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def link(channel: Channel, merchant: Merchant) -> None:
 
 @transaction
 def unlink(channel: Channel, merchant: Merchant) -> None:
-    """Take a channel from a merchant; orders that are on their way go on. Raises OperatorError."""
+    """Unlink a channel from a merchant; existing orders continue. Raises OperatorError if it is not linked."""
     after_commit(cache.forget)
     own = (ChannelLink.channel == channel) & (ChannelLink.merchant == merchant)
     if not ChannelLink.delete().where(own).execute():
@@ -28,26 +28,26 @@ def unlink(channel: Channel, merchant: Merchant) -> None:
 
 
 def channels_of(merchant: Merchant) -> list[int]:
-    """The ids of the channels that a merchant may use, disabled ones, too."""
+    """Return the ids of the channels that a merchant may use, including disabled ones."""
     links = ChannelLink.select(ChannelLink.channel).where(ChannelLink.merchant == merchant)
     return sorted(channel for (channel,) in links.tuples())
 
 
 def merchants_of(channel: Channel) -> list[int]:
-    """The ids of the merchants that may use a channel."""
+    """Return the ids of the merchants that may use a channel."""
     links = ChannelLink.select(ChannelLink.merchant).where(ChannelLink.channel == channel)
     return sorted(merchant for (merchant,) in links.tuples())
 
 
 @transaction
 def set_channels(merchant: Merchant, wanted: Iterable[int]) -> None:
-    """Let a merchant use the channels with these ids, and no others."""
+    """Let a merchant use exactly the channels with these ids."""
     _replace(channels_of(merchant), wanted, lambda channel: {"merchant": merchant.id, "channel": channel})
 
 
 @transaction
 def set_merchants(channel: Channel, wanted: Iterable[int]) -> None:
-    """Let the merchants with these ids use a channel, and no others."""
+    """Let exactly the merchants with these ids use a channel."""
     _replace(merchants_of(channel), wanted, lambda merchant: {"merchant": merchant, "channel": channel.id})
 
 

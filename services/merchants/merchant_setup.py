@@ -1,4 +1,4 @@
-"""Setting up merchants: their secrets, where their callbacks go, their receiving accounts."""
+"""Merchant setup: secrets, callback settings, and payout accounts."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ RESULTS = ("completed", "cancelled")
 EVENTS = ("paid", "confirmed", "credited", "refunded", *RESULTS)
 CARD_NUMBER = re.compile(r"[A-Za-z0-9@._-]{6,40}")
 MERCHANT_KEY = re.compile(r"[A-Za-z0-9_.-]{1,64}")
-NO_KEYS = {"new", ".", ".."}  # which could not stand in an address of the console
+NO_KEYS = {"new", ".", ".."}  # keys that would not work in an address of the console
 
 
 def new_callback_secret() -> str:
-    """`whsec_` and 32 random bytes in base64."""
+    """Return `whsec_` and 32 random bytes in base64."""
     return WEBHOOK_PREFIX + base64.b64encode(secrets.token_bytes(32)).decode()
 
 
 def find_merchant(key: str) -> Merchant:
-    """The merchant with this API key. Raises OperatorError."""
+    """Return the merchant with this API key. Raises OperatorError."""
     merchant = Merchant.get_or_none(Merchant.key == key)
     if merchant is None:
         raise OperatorError(f"no merchant {key}")
@@ -49,12 +49,12 @@ def find_merchant(key: str) -> Merchant:
 
 
 def merchants(key: str | None = None) -> list[Merchant]:
-    """The merchant with this API key, or all where None. Raises OperatorError."""
+    """Return the merchant with this API key in a list, or all merchants for None. Raises OperatorError."""
     return [find_merchant(key)] if key else list(Merchant.select().order_by(Merchant.id))
 
 
 def _callback_url(url: str) -> str:
-    """Empty, an http(s) address, or a path on this service."""
+    """Validate a callback URL: empty, an http(s) address, or a path on this service."""
     if not url or re.fullmatch(r"/[^/\s]\S*", url):
         return url
     try:
@@ -63,8 +63,8 @@ def _callback_url(url: str) -> str:
     except ValueError:
         usable = False
     if not usable:
-        said = N_("a callback URL is an address like https://shop.example/paid")
-        raise OperatorError(said, "callback_url")  # without what was typed: it may have a password
+        message = N_("a callback URL is an address like https://shop.example/paid")
+        raise OperatorError(message, "callback_url")  # without the value, which may contain a password
     return url
 
 
@@ -83,11 +83,11 @@ def _address(text: str) -> str:
     try:
         return str(network_of(text))
     except ValueError:
-        said = N_("%(given)s is no IP address, and no network like 10.0.0.0/8")
-        raise OperatorError(said, "allowed_addresses", given=masking.networks(text)) from None
+        message = N_("%(given)s is no IP address, and no network like 10.0.0.0/8")
+        raise OperatorError(message, "allowed_addresses", given=masking.networks(text)) from None
 
 
-# How an operator's text becomes a column's value.
+# Conversions of an operator's text to a column's value.
 MERCHANT_FIELDS = {"callback_url": _callback_url, "events": _events, "allowed_addresses": _addresses}
 
 
@@ -103,23 +103,23 @@ def add_merchant(
 
     Args:
         key: the API key: 1 to 64 letters, digits, `_`, `.`, `-`.
-        secret: the API secret; made where empty.
+        secret: the API secret; generated if empty.
         channels: the ids of the channels that it may use.
         facts: columns of Merchant; rates in basis points.
 
     Returns: the merchant and its API secret.
 
     Raises:
-        OperatorError: the key is taken, or a value can't be used.
+        OperatorError: the key is taken, or invalid value.
     """
     if not MERCHANT_KEY.fullmatch(key) or key in NO_KEYS:
-        said = N_("a merchant's key has 1 to 64 letters, digits, _ . or -, and is not new, . or ..")
-        raise OperatorError(said, "key")
+        message = N_("a merchant's key has 1 to 64 letters, digits, _ . or -, and is not new, . or ..")
+        raise OperatorError(message, "key")
     secret = secret or secrets.token_urlsafe(32)
     now = business_clock.now()
     facts = {"createtime": now, "updatetime": now} | _merchant_facts(facts)
     try:
-        with database.atomic():  # what fails on Postgres takes the whole transaction with it
+        with database.atomic():  # on Postgres, a failed statement ends the whole transaction
             merchant = Merchant.create(
                 key=key,
                 name=name,
@@ -143,11 +143,11 @@ def set_merchant(
     """Change columns of a merchant.
 
     Args:
-        channels: the ids of all that it may use; None: as it is.
+        channels: the ids of all channels that it may use; None for no change.
         mark: `edit_conflicts.version_of` the merchant when it was shown; a later change is not overwritten.
 
     Raises:
-        OperatorError: a value can't be used, or someone changed the merchant meanwhile.
+        OperatorError: invalid value, or someone changed the merchant meanwhile.
     """
     edit_conflicts.check_version(merchant, mark)
     after_commit(cache.forget)
@@ -159,7 +159,7 @@ def set_merchant(
 
 
 def version_of(merchant: Merchant, *, callback: bool) -> str:
-    """A text that changes with the API secret (or callback secret), and tells nothing of it."""
+    """Return a hash that changes with the API secret (or callback secret)."""
     return sha256((merchant.callback_secret if callback else merchant.secret).encode()).hexdigest()[:16]
 
 
@@ -168,12 +168,12 @@ def rotate(merchant: Merchant, *, callback: bool, keep_hours: int, mark: str | N
     """Give a merchant a new API secret (or callback secret); the old one stays valid for `keep_hours`.
 
     Args:
-        mark: `mark_of` the secret to replace, so that a form that is sent twice replaces it once.
+        mark: `version_of` the secret to replace, so that a form that is sent twice replaces it once.
 
     Returns: the new secret.
 
     Raises:
-        OperatorError: that one is replaced already.
+        OperatorError: that secret was replaced already.
     """
     merchant = database.for_update(Merchant.select().where(Merchant.id == merchant.id)).get()
     if mark is not None and mark != version_of(merchant, callback=callback):
@@ -200,14 +200,14 @@ def add_account(
     createtime: int | None = None,
     after: int | None = None,
 ) -> PayoutAccount:
-    """Put a receiving account on file; withdrawals go to the newest one.
+    """Add a payout account; withdrawals are paid to the newest one.
 
     Args:
-        after: the id of the newest one that was seen, 0 for none: refuse the same once more, and anything once there is
-            a newer one, so that a form that is sent again brings back no account that was replaced.
+        after: the id of the newest account that was shown, 0 for none. A repeated form and a form older than the newest
+            account are refused, so that a replaced account does not return.
 
     Raises:
-        OperatorError: a value can't be used, or that.
+        OperatorError: invalid value, or a repeated or outdated form.
     """
     wrong = {} if real_name.strip() else {"real_name": [N_("a receiving account needs its holder's name")]}
     if not CARD_NUMBER.fullmatch(card_number):
@@ -235,7 +235,7 @@ def _check_newest(merchant: Merchant, details: dict[str, str], seen: int) -> Non
 
 
 def accounts_on_file(merchants: list[Merchant]) -> list[PayoutAccount]:
-    """The receiving accounts on file of these merchants."""
+    """Return the payout accounts on file of these merchants."""
     on_file = PayoutAccount.select().where(PayoutAccount.on_file)
     return [
         row for each in merchants for row in on_file.where(PayoutAccount.merchant == each).order_by(PayoutAccount.id)

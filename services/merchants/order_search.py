@@ -37,7 +37,7 @@ def _only_one(merchant: Merchant) -> Iterator[None]:
 
 
 def page(merchant: Merchant, query: dict[str, Any]) -> order_page.Page:
-    """One page of a merchant's orders, by the loaded fields of `orderQueryList`.
+    """Return one page of a merchant's orders, by the loaded fields of `orderQueryList`.
 
     Raises:
         ApiError: Code.ORDER_NOT_FOUND, `before` is not an order of the merchant; Code.TOO_MANY_REQUESTS, too many short

@@ -167,7 +167,7 @@ def _wrong(headers: dict[str, str], body: str, kind: str, order_no: str) -> str:
     if not merchants:
         return UNKNOWN
     secrets = [secret for merchant in merchants for secret in vault.valid_secrets(merchant, "callback_secret")]
-    return GOOD if signing.webhook_holds(signature, secrets, webhook_id, int(stamp), body) else FORGED
+    return GOOD if signing.is_valid_webhook(signature, secrets, webhook_id, int(stamp), body) else FORGED
 
 
 def _whose(kind: str, order_no: str) -> list[Merchant]:

@@ -1,5 +1,4 @@
 """Request signatures and replay protection, encryption at rest, masking, and operators' accounts.
 
-`vault` and `masking` are used everywhere, the rest by requests, the console
-and commands.
+All packages use `vault` and `masking`; requests, the console and commands use the rest.
 """

@@ -1,4 +1,4 @@
-"""The audit log: who did what in the console. It is written before the thing is done, so nothing is done unwritten."""
+"""The audit log of the console. An entry is written before the action, so that no action is unrecorded."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Actor:
 
     @property
     def who(self) -> str:
-        """As it stands in an order's history and in the ledger."""
+        """The actor's name in an order's history and in the ledger."""
         return f"operator {self.name}"
 
 
@@ -38,17 +38,17 @@ def changes(
     after: Mapping[str, str],
     masks: Mapping[str, Callable[[str], str]] = MappingProxyType({}),
 ) -> str:
-    """The changes by a form, for an entry's detail: `name: Shop -> New shop; enabled: yes -> no`.
+    """Return a form's changes for an entry's detail: `name: Shop -> New shop; enabled: yes -> no`.
 
     Args:
-        masks: by name, what makes of a value what may be read by everybody.
+        masks: by name, the function that masks a value.
     """
 
-    def told(name: str, value: str) -> str:
+    def shown(name: str, value: str) -> str:
         return masks.get(name, str)(value) or "-"
 
     return "; ".join(
-        f"{name}: {told(name, before.get(name, ''))} -> {told(name, value)}"
+        f"{name}: {shown(name, before.get(name, ''))} -> {shown(name, value)}"
         for name, value in after.items()
         if before.get(name, "") != value
     )
@@ -56,9 +56,9 @@ def changes(
 
 @transaction
 def record(actor: Actor, action: str, about: str = "", key: str = "", detail: str = "") -> None:
-    """Write one entry; `about` and `key` say what it is about, such as `order` and its number."""
+    """Write one entry; `about` and `key` identify the object, such as `order` and its number."""
     if about in ("merchant", "operator"):
-        key = masking.name(key)  # it is recorded before it is refused
+        key = masking.name(key)  # a mistyped name may be a password, and it is recorded before it is rejected
     AuditEntry.add(
         **{"who": actor.name, "action": action, "about": about, "key": key},
         **{"detail": detail, "address": actor.address, "at": business_clock.now()},
@@ -66,12 +66,12 @@ def record(actor: Actor, action: str, about: str = "", key: str = "", detail: st
 
 
 def act(actor: Actor, action: str, about: str, key: str, do: Callable[[], T], detail: str = "") -> T:
-    """Write down what is about to be done, and do it; where it could not be done, a second entry says so.
+    """Record an action and perform it; if it fails, record that in a second entry.
 
-    It runs outside any transaction: `do` may ask a channel.
+    It runs outside any transaction, because `do` may call a channel.
 
     Raises:
-        OperatorError, or whatever `do` raises.
+        OperatorError, or any error of `do`.
     """
     record(actor, action, about, key, detail)
     try:

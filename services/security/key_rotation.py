@@ -25,7 +25,7 @@ from services.platform import files
 from services.security import vault
 from services.security.vault import Ring, VaultLocked
 
-# Where the service can't answer anybody without it comes first.
+# Columns that requests need come first.
 COLUMNS = (
     Merchant.secret,
     Merchant.previous_secret,
@@ -40,12 +40,12 @@ STEP = 200
 
 
 def name_of(column: Any) -> str:
-    """`merchant.secret`."""
+    """Return the column's name, such as `merchant.secret`."""
     return f"{column.model._meta.table_name}.{column.column_name}"
 
 
 def batches(column: Any) -> Iterator[list[tuple[int, str]]]:
-    """All encrypted values of a column, as (row's id, token), in steps by the rows' ids."""
+    """Yield all encrypted values of a column, as (row's id, token), in batches by the rows' ids."""
     row, last = column.model.id, 0
     while step := list(
         column.model.select(row, column).where(row > last, column != "").order_by(row).limit(STEP).tuples()
@@ -58,7 +58,7 @@ def check(ring: Ring) -> Iterator[str]:
     """Decrypt everything; yield the name of each column first.
 
     Raises:
-        VaultLocked: something does not open with the keys of this ring.
+        VaultLocked: a value can't be decrypted with the keys of this ring.
     """
     for column in COLUMNS:
         if not column.model.table_exists():  # a backup of an older release
@@ -79,20 +79,20 @@ IN_FLIGHT = 60  # seconds after which values in memory, encrypted with an old ke
 
 
 def rotate(folder: Path, *, keep_old: bool = False, wait: float = IN_FLIGHT, only_host: bool = False) -> Iterator[str]:
-    """Add a new key to the key file, encrypt everything with it, then drop the old keys; yield each step in words.
+    """Add a new key to the key file, encrypt everything with it, then remove the old keys; yield each step in words.
 
-    It may be interrupted at any point: everything can be decrypted with the keys that are in the
-    file then, and the next call goes on. Keys that come from a setting are left alone; the first of them
-    is the new one.
+    It may be interrupted at any point: the keys in the file can then decrypt everything, and the next call continues.
+    Keys from a setting are not changed; the first of them is the new one.
 
     Args:
         folder: the instance folder.
-        wait: seconds until what the service has under way is done; 0 where no service runs.
-        only_host: no service of another host works with the database.
+        wait: seconds until work in progress in the service is done; 0 if no service is running.
+        only_host: no service of another host uses the database.
 
     Raises:
-        OperatorError: another rotation is at work, or other hosts could not open what a new key in this file seals.
-        VaultLocked: something in the database opens with none of the keys; none was dropped.
+        OperatorError: another rotation is running, or other hosts could not decrypt values encrypted with a new key in
+            this file.
+        VaultLocked: a value in the database can't be decrypted with any key; no key was removed.
     """
     with _alone(folder):
         ring = vault.key_ring()
@@ -105,7 +105,7 @@ def rotate(folder: Path, *, keep_old: bool = False, wait: float = IN_FLIGHT, onl
 
 
 def _in_setting(ring: Ring) -> Iterator[str]:
-    yield from _seal_all(ring)
+    yield from _encrypt_all(ring)
     if others := len(ring.keys) - 1:
         yield f"all is sealed with the first key of vault_key; the {others} after it can go"
     else:
@@ -117,14 +117,14 @@ def _in_file(ring: Ring, file: Path, keep_old: bool, wait: float) -> Iterator[st
         _write(file, [Fernet.generate_key().decode(), *ring.keys])
         ring = vault.key_ring()
         yield f"{file} has a new key: copy the file to a safe place"
-    yield from _seal_all(ring)
+    yield from _encrypt_all(ring)
     if keep_old:
         yield f"all is sealed with the new key; {file} keeps the old ones, too"
         return
     if wait:
         yield f"waiting {wait:.0f} seconds for what the service has under way"
         time.sleep(wait)
-        yield from _seal_all(ring)
+        yield from _encrypt_all(ring)
     yield from _drop_old(ring, file)
 
 
@@ -142,11 +142,11 @@ def _alone(folder: Path) -> Iterator[None]:
 
 
 def _write(file: Path, keys: list[str]) -> None:
-    files.write(file.resolve(), "\n".join(keys) + "\n", files.replace)  # where a link leads
+    files.write(file.resolve(), "\n".join(keys) + "\n", files.replace)  # the target of a link
 
 
 def _begun(ring: Ring) -> bool:
-    """Whether an earlier rotation added the first key but did not finish."""
+    """Return whether an earlier rotation added the first key but did not finish."""
     first = Ring(ring.keys[0])
     return len(ring.keys) > 1 and any(
         not _opens(first, token) for column in COLUMNS for step in batches(column) for _, token in step
@@ -161,7 +161,7 @@ def _opens(ring: Ring, token: str) -> bool:
     return True
 
 
-def _seal_all(ring: Ring) -> Iterator[str]:
+def _encrypt_all(ring: Ring) -> Iterator[str]:
     """Rotate all columns until a pass finds nothing that another key than the first has encrypted."""
     first = Ring(ring.keys[0])
     found = -1
@@ -172,14 +172,14 @@ def _seal_all(ring: Ring) -> Iterator[str]:
             for step in batches(column):
                 old = [(row, token) for row, token in step if not _opens(first, token)]
                 if old:
-                    _store(column, [(row, token, _resealed(ring, column, row, token)) for row, token in old])
+                    _store(column, [(row, token, _encrypted_again(ring, column, row, token)) for row, token in old])
                 changed += len(old)
             if changed:
                 yield f"{name_of(column)}: {changed} sealed with the new key"
             found += changed
 
 
-def _resealed(ring: Ring, column: Any, row: int, token: str) -> str:
+def _encrypted_again(ring: Ring, column: Any, row: int, token: str) -> str:
     try:
         return ring.rotate(token)
     except InvalidToken:
@@ -194,7 +194,7 @@ def _update(column: Any) -> Statement:
 
 @transaction
 def _store(column: Any, changes: list[tuple[int, str, str]]) -> None:
-    """Little at a time, since the service writes meanwhile; what it has changed since stays, for the next walk."""
+    """Store a small batch, because the service writes meanwhile; values that changed are left for the next pass."""
     for row, old, new in changes:
         _update(column).run(row=row, old=old, new=new)
 

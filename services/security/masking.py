@@ -1,4 +1,4 @@
-"""What may be seen of sensitive values: of each field only what the table allows, of an unknown one nothing."""
+"""Masking of sensitive values: a table defines the visible part of each field; unknown fields are hidden."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from models.tables.payout_account import PayoutAccount
 from services.security import vault
 
 HIDDEN = "***"
-_ODD = re.compile(r"[\s@;'\"\\]|//")  # in a path: the address is not what its author meant
+_ODD = re.compile(r"[\s@;'\"\\]|//")  # in a path: the address is mistyped
 _NAME = re.compile(r"[A-Za-z0-9_.@-]{0,64}")
 _NETWORK = re.compile(r"[0-9A-Fa-f.:/\s]{0,64}")
 SHOWN_AT_THE_END = 4
@@ -23,7 +23,7 @@ def _first(text: str) -> str:
 
 
 def ending(text: str) -> str:
-    """The last four characters, of a short one at most half."""
+    """Return the last four characters; at most half of a short text."""
     shown = min(SHOWN_AT_THE_END, len(text) // 2)
     return "*" * (len(text) - shown) + text[len(text) - shown :]
 
@@ -54,7 +54,7 @@ FIELDS: dict[str, Callable[[str], str]] = {
 
 
 def masked(values: dict[str, Any]) -> dict[str, str]:
-    """Values by field, each as far as it may be seen; empty ones stay empty."""
+    """Return the masked values by field; empty ones stay empty."""
     return {
         name: "" if not value else FIELDS[name](str(value)) if name in FIELDS else HIDDEN
         for name, value in values.items()
@@ -65,7 +65,7 @@ _QUOTABLE = {name.rpartition(".")[2] for name, mask in FIELDS.items() if mask is
 
 
 def without(text: str, details: Mapping[str, Any]) -> str:
-    """A channel's words without what it quotes of a receiving account: `details` as `ReceivingAccount` has them."""
+    """Remove the details of a payout account from a channel's message; `details` as in `ReceivingAccount`."""
     for name, value in details.items():
         if isinstance(value, dict):
             text = without(text, value)
@@ -75,16 +75,16 @@ def without(text: str, details: Mapping[str, Any]) -> str:
 
 
 def account(row: PayoutAccount) -> dict[str, str]:
-    """A receiving account on file: bank, sub_bank, card_number, real_name; empty once they were erased."""
+    """Return a masked payout account: bank, sub_bank, card_number, real_name; empty once they were erased."""
     details = json.loads(vault.decrypt(row.details)) if row.details else {}
     return masked({name: details.get(name, "") for name in ("bank", "sub_bank", "card_number", "real_name")})
 
 
 def address(url: str) -> str:
-    """A web address without the values that a key may be among: in its query, and before its host.
+    """Return a web address without the values that may contain a key: in its query, and before its host.
 
-    Of a text that is no http(s) address and no path, such as a mistyped one, nothing is shown: where its password is,
-    nobody can tell.
+    A text that is not an http(s) address or a path, such as a mistyped one, is hidden, because any part of it may be a
+    password.
     """
     try:
         parts = urlsplit(url)
@@ -101,12 +101,12 @@ def address(url: str) -> str:
 
 
 def name(text: str) -> str:
-    """The name of a merchant or an operator; of a text that can be no such name, such as a mistyped one, nothing."""
+    """Return the name of a merchant or an operator; hide a text that can't be such a name, such as a mistyped one."""
     return text if _NAME.fullmatch(text) else HIDDEN
 
 
 def networks(text: str) -> str:
-    """Addresses and networks with commas, also mistyped ones; of a part that has other letters, nothing."""
+    """Return addresses and networks with commas, also mistyped ones; hide parts that contain other letters."""
     return ",".join(part if _NETWORK.fullmatch(part.strip()) else HIDDEN for part in text.split(","))
 
 
@@ -114,5 +114,5 @@ _VALUE = re.compile(r"(?<=[?&])([^=&\s]+)=[^&\s)'\"]+")
 
 
 def error(text: str) -> str:
-    """What a failed call said, without the values in the query of the address that it names."""
+    """Return the message of a failed call without the query values of an address in it."""
     return _VALUE.sub(rf"\1={HIDDEN}", text)

@@ -1,4 +1,4 @@
-"""Accounts of the console: passwords, roles, and what ends their sessions."""
+"""Operators' accounts in the console: passwords, roles, and the end of their sessions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def add(name: str, password: str, role: str = OPERATOR) -> Operator:
 
 
 def seed(name: str, password: str, role: str, at: int) -> Operator:
-    """Add an account whose password may be as weak as the demo's, which is published. Raises OperatorError."""
+    """Add an account with a weak password, such as the demo's, which is published. Raises OperatorError."""
     if not NAME.fullmatch(name):
         raise OperatorError(N_("an operator's name has 1 to 64 letters, digits, _ . @ or -"), "name")
     if role not in ROLES:
@@ -41,7 +41,7 @@ def _insert(name: str, hashed: str, role: str, now: int) -> Operator:
 
 
 def find(name: str) -> Operator:
-    """The account of this name. Raises OperatorError."""
+    """Return the account of this name. Raises OperatorError."""
     found = Operator.get_or_none(Operator.name == name)
     if found is None:
         raise OperatorError(f"no operator {name}")
@@ -49,7 +49,7 @@ def find(name: str) -> Operator:
 
 
 def every() -> list[Operator]:
-    """All accounts, by name."""
+    """Return all accounts, by name."""
     return list(Operator.select().order_by(Operator.name))
 
 
@@ -61,11 +61,12 @@ def set_password(operator: Operator, password: str) -> None:
 
 @transaction
 def change(operator: Operator, *, role: str | None = None, enabled: bool | None = None, by: str | None = None) -> None:
-    """Change an account's role, or switch it off or on; either ends its sessions.
+    """Change an account's role, or disable or enable it; either ends its sessions.
 
     Args:
-        by: the account that wants it: it can't shut itself out, nor leave nobody who may act. None: the command line,
-            which can always make another account.
+        by: the account that requests it. It can't lock itself out or remove the last enabled operator. None: the
+            command
+            line, which can always add an account.
 
     Raises:
         OperatorError
@@ -101,24 +102,24 @@ def _change(operator: Operator, **facts: object) -> None:
         setattr(operator, name, value)
 
 
-def password_holds(operator: Operator, password: str) -> bool:
-    """Is this the account's password? Raises ApiError TOO_MANY_REQUESTS: too many wait for the hash of theirs."""
-    return passwords.holds(operator.password, password, known=True)
+def is_password(operator: Operator, password: str) -> bool:
+    """Return whether this is the account's password. Raises ApiError TOO_MANY_REQUESTS if too many hashes wait."""
+    return passwords.is_correct(operator.password, password, known=True)
 
 
 def sign_in(name: str, password: str, *, known: bool = False) -> Operator | None:
-    """The account with this name and password; None, after as long, if there is none or it is disabled.
+    """Return the account with this name and password, or None if there is none or it is disabled.
 
-    A password that was stored with a cheaper method is stored again.
+    The refusal takes as long as a success. A password that was hashed with a cheaper method is hashed again.
 
     Args:
         known: from a device on which the account has signed in before.
 
     Raises:
-        ApiError: Code.TOO_MANY_REQUESTS, too many wait for the hash of theirs.
+        ApiError: Code.TOO_MANY_REQUESTS, too many hashes wait.
     """
     found = Operator.get_or_none(Operator.name == name)
-    if not passwords.holds(found and found.password, password, known=known) or not found.enabled:
+    if not passwords.is_correct(found and found.password, password, known=known) or not found.enabled:
         return None
     if passwords.is_weaker(found.password):
         _store_again(found, passwords.hashed(password))
@@ -133,9 +134,9 @@ def _store_again(operator: Operator, stored: str) -> None:
 
 
 def mark(name: str) -> str:
-    """What a device remembers of an account; empty if there is no such account.
+    """Return the hash that a device stores of an account; empty if there is no such account.
 
-    It changes with the password, and once a second factor is set up: a sign-in before that took the password only.
+    It changes with the password, and when a second factor is set up: an earlier sign-in required the password only.
     """
     query = Operator.select(Operator.password, SecondFactor.createtime).left_outer_join(SecondFactor)
     for password, since in query.where(Operator.name == name).tuples():

@@ -1,6 +1,6 @@
-"""Passwords of operators: which are strong enough, and hashing them one at a time.
+"""Passwords of operators: their required strength, and hashing them one at a time.
 
-A hash takes 128 MB and some 0.4 s of a core, so parallel sign-ins could take all memory and every request thread.
+A hash takes 128 MB and about 0.4 s of a core, so parallel sign-ins could take all memory and every request thread.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ T = TypeVar("T")
 
 METHOD = "scrypt:131072:8:1"
 SHORTEST, LONGEST = 10, 200  # characters
-JUDGED = 40  # characters that are judged; more make no password weaker
+JUDGED = 40  # characters that are rated; more do not weaken a password
 STRONG = 3  # of zxcvbn's scores 0 to 4: more than 10^8 guesses
-# Parts of common passwords that zxcvbn's English lists lack or take for rare.
+# Parts of common passwords that zxcvbn's English lists lack or rate as rare.
 COMMON = ("woaini", "woaiwojia", "5201314", "1314520", "1314", "520", "admin", "administrator", "console", "operator")
-MOST_WAITING = 4  # callers whose password is hashed or waits for that, of strangers and of others
+MOST_WAITING = 4  # callers that hash or wait to hash, separately for unknown and known devices
 
 _hashing = threading.Lock()
 _queues = {known: threading.BoundedSemaphore(MOST_WAITING) for known in (False, True)}
 
 
 def _alone(work: Callable[[], T], known: bool) -> T:
-    """Run `work` on any core once the hashes of others are done, unless too many wait already.
+    """Run `work` on any core once earlier hashes are done, unless too many wait already.
 
     Args:
-        known: the caller has a queue that strangers do not fill.
+        known: the caller uses the queue of known devices, which strangers can't fill.
 
     Raises:
         ApiError: TOO_MANY_REQUESTS.
@@ -52,15 +52,15 @@ def _alone(work: Callable[[], T], known: bool) -> T:
 def check_strength(password: str, name: str) -> None:
     """Raise OperatorError if a password is too short, too long, common, or like the account's name."""
     if not SHORTEST <= len(password) <= LONGEST:
-        said = N_("a password has %(least)s to %(most)s characters")
-        raise OperatorError(said, "password", least=str(SHORTEST), most=str(LONGEST))
+        message = N_("a password has %(least)s to %(most)s characters")
+        raise OperatorError(message, "password", least=str(SHORTEST), most=str(LONGEST))
     if zxcvbn(password[:JUDGED], user_inputs=[name, *COMMON])["score"] < STRONG:
-        said = N_("this password is easy to guess: use a longer one, such as four words that do not belong together")
-        raise OperatorError(said, "password")
+        message = N_("this password is easy to guess: use a longer one, such as four words that do not belong together")
+        raise OperatorError(message, "password")
 
 
 def hashed(password: str) -> str:
-    """What is stored of a password."""
+    """Return the hash to store for a password."""
     return _alone(lambda: generate_password_hash(password, METHOD), known=True)
 
 
@@ -69,8 +69,8 @@ def _of_nobody() -> str:
     return generate_password_hash(secrets.token_hex(16), METHOD)
 
 
-def holds(stored: str | None, password: str, *, known: bool) -> bool:
-    """Compare a password with what is stored; with None, or an older hash that it does not fit, it takes as long.
+def is_correct(stored: str | None, password: str, *, known: bool) -> bool:
+    """Compare a password with a stored hash, in the same time for None and for a wrong password with an older hash.
 
     Args:
         known: the caller has been here before (see `_alone`).
@@ -83,7 +83,7 @@ def holds(stored: str | None, password: str, *, known: bool) -> bool:
     def compare() -> bool:
         if stored is not None and check_password_hash(stored, given):
             return True
-        if stored is None or is_weaker(stored):  # otherwise the time would say which names there are
+        if stored is None or is_weaker(stored):  # otherwise the time would reveal which names exist
             check_password_hash(_of_nobody(), given)
         return False
 
@@ -91,5 +91,5 @@ def holds(stored: str | None, password: str, *, known: bool) -> bool:
 
 
 def is_weaker(stored: str) -> bool:
-    """Was this stored with an older, cheaper method?"""
+    """Return whether this was hashed with an older, cheaper method."""
     return not stored.startswith(f"{METHOD}$")

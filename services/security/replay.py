@@ -34,8 +34,8 @@ _spent = Statement(lambda v: Nonce.select(Nonce.createtime).where(Nonce.merchant
 class NonceMemory:
     """The nonces of the last minutes, in two generations, each kept for one to two lifetimes.
 
-    Those of orders are in the database and need not be here, so orders use no memory. On Postgres all of them
-    are there, for other hosts to see, and here only while their request runs.
+    Nonces of orders are in the database and not needed here, so orders use no memory. On Postgres all nonces are in the
+    database, for other hosts to see, and here only while their request runs.
     """
 
     def __init__(self) -> None:
@@ -113,7 +113,7 @@ def keep_nonce(merchant: Merchant, nonce: str) -> None:
     """
     if not database.is_shared:
         refuse_order_nonce(merchant, nonce)
-    elif memory().holds(merchant.id, nonce) and not _keep((merchant.id, nonce)):
+    elif memory().has(merchant.id, nonce) and not _keep((merchant.id, nonce)):
         raise ApiError(Code.INVALID_NONCE, detail=REUSED)
 
 
@@ -135,7 +135,7 @@ def _keep(spent: list[tuple[int, str]]) -> list[bool]:
 
 
 def earlier(call: Call) -> IdempotencyKey | None:
-    """Return the record of an earlier request with this Idempotency-Key.
+    """Return the record of an earlier request with this Idempotency-Key, or None.
 
     Raises:
         ApiError: Code.IDEMPOTENCY_KEY_REUSED, its payload was different; Code.REQUEST_IN_PROGRESS.
@@ -199,7 +199,7 @@ def _record_key(call: Call, order: Order | None, outcome: int | None, now: int) 
 
 @transaction
 def finish(call: Call, outcome: int) -> None:
-    """Store the code of the response to the first request."""
+    """Store the code of the first request's response."""
     if call.idempotency_key:
         IdempotencyKey.update(outcome=outcome).where(
             IdempotencyKey.merchant == call.merchant, IdempotencyKey.key == call.idempotency_key

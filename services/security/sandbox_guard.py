@@ -1,7 +1,7 @@
-"""Sandbox channels outside demo mode: none takes anything, and money that one credited cannot be withdrawn.
+"""Sandbox channels outside demo mode: they accept nothing, and money that one credited cannot be withdrawn.
 
 Anyone with the address of a payment page can have a sandbox channel report a payment. Outside demo mode no money of
-a sandbox channel is real, so what it posted must be reversed (services/sandbox/removal.py).
+a sandbox channel is real, so its postings must be reversed (services/sandbox/removal.py).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from services.errors import N_, OperatorError
 
 log = logging.getLogger(__name__)
 
-REMOVED = "sandbox_removal"  # the purpose of a posting that reverses what sandbox channels posted
+REMOVED = "sandbox_removal"  # the purpose of a posting that reverses those of sandbox channels
 DEMO_ONLY = N_("the sandbox exists in demo mode only: choose another provider")
 NOT_REAL = N_(
     "the merchant %(key)s has money from a sandbox channel, which is not real: "
@@ -36,25 +36,25 @@ WITHHELD = N_("part of it is test money from a sandbox channel, which the operat
 
 
 class NoSandbox(Driver):
-    """Takes the place of the sandbox driver outside demo mode: it takes no deposits, payouts, notices or queries."""
+    """Replaces the sandbox driver outside demo mode: it accepts no deposits, payouts, notices or status checks."""
 
     name = SandboxDriver.name
 
 
 def is_barred(channel: Channel) -> bool:
-    """Is it a sandbox channel outside demo mode?"""
+    """Return whether this is a sandbox channel outside demo mode."""
     return channel.driver == SandboxDriver.name and not current().settings.demo
 
 
 def channels() -> list[Channel]:
-    """The sandbox channels, by id, if this is not demo mode."""
+    """Return the sandbox channels, by id; none in demo mode."""
     if current().settings.demo:
         return []
     return list(Channel.select().where(Channel.driver == SandboxDriver.name).order_by(Channel.id))
 
 
 def warning() -> str:
-    """One line that names the sandbox channels, whose money is in the books, and the remedy; "" without any."""
+    """Return one line that names the sandbox channels with money in the ledger, and the remedy; "" without any."""
     found = channels()
     if not found:
         return ""
@@ -66,7 +66,7 @@ def warning() -> str:
 
 @transaction
 def disable() -> None:
-    """Disable the sandbox channels outside demo mode, and log which they are and what to do."""
+    """Disable the sandbox channels outside demo mode, and log their names and the remedy."""
     ids = [channel.id for channel in channels() if channel.enabled]
     if ids:
         Channel.update(enabled=False, updatetime=business_clock.now()).where(Channel.id.in_(ids)).execute()
@@ -75,12 +75,12 @@ def disable() -> None:
 
 
 def net(merchant_id: int, ids: list[int]) -> dict[tuple[str, int], int]:
-    """What sandbox channels and their removal changed on each account together with this merchant, in fen.
+    """Return by account the net change by sandbox channels and their removal, in fen, for this merchant's orders.
 
-    An order without an entry on a channel's clearing account has only held money and returned it.
+    An order without an entry on a channel's clearing account has only reserved money and returned it.
 
     Args:
-        ids: of the sandbox channels.
+        ids: the ids of the sandbox channels.
     """
     own = Entry.alias()
     theirs = fn.EXISTS(own.select(own.id).where(own.posting == Posting.id, own.account.in_(_accounts(merchant_id))))
@@ -110,7 +110,7 @@ def _accounts(merchant_id: int) -> list[int]:
 
 
 def _through(ids: list[int]) -> Any:
-    """The postings with an entry on the clearing account of one of these channels."""
+    """A query for the postings with an entry on the clearing account of one of these channels."""
     clearing = LedgerAccount.select(LedgerAccount.id).where(
         LedgerAccount.kind == CLEARING, LedgerAccount.owner.in_(ids)
     )
@@ -119,14 +119,14 @@ def _through(ids: list[int]) -> Any:
 
 
 def _holding(ids: list[int]) -> Any:
-    """The merchants with open withdrawals on these channels, along the index of a merchant's orders by status."""
+    """A query for the merchants with open withdrawals on these channels, by the index of orders by status."""
     every = Order.merchant.in_(Merchant.select(Merchant.id))
     is_open = (Order.order_type == SELL) & Order.status.in_((PENDING, CONFIRMED)) & Order.channel.in_(ids)
     return Order.select(Order.merchant).where(every, is_open)
 
 
 def has_money(merchant_id: int) -> bool:
-    """Does the merchant have postings of a sandbox channel outside demo mode that were not reversed?
+    """Return whether the merchant has postings of a sandbox channel outside demo mode that were not reversed.
 
     One query if there is no sandbox channel. services/merchants/cache.py keeps the result for each merchant.
     """
@@ -137,18 +137,18 @@ def has_money(merchant_id: int) -> bool:
 
 
 def withholds(order: Order) -> bool:
-    """Is it a withdrawal whose merchant has such money?"""
+    """Return whether this is a withdrawal of a merchant with such money."""
     return not order.is_buy and has_money(order.merchant_id)
 
 
 def refuse_payout(order: Order) -> None:
-    """Raise OperatorError if it is a withdrawal whose merchant has such money."""
+    """Raise OperatorError if this is a withdrawal of a merchant with such money."""
     if withholds(order):
         raise OperatorError(NOT_REAL, key=order.merchant.key)
 
 
 def with_money() -> list[Merchant]:
-    """All such merchants, by id."""
+    """Return all merchants with such money, by id."""
     ids = [channel.id for channel in channels()]
     if not ids:
         return []

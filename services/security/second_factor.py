@@ -17,7 +17,7 @@ from runtime import current
 from services.errors import N_, OperatorError
 from services.security import operators, sessions, vault
 
-WINDOW = 1  # steps of 30 s that a phone's clock may differ
+WINDOW = 1  # steps of 30 s by which a phone's clock may differ
 RECOVERY_CODES = 10
 _DIGITS = 20  # of a recovery code: 66 bits, so its plain hash cannot be guessed
 _APP_CODE = re.compile(r"[0-9]{6}", re.ASCII)
@@ -26,43 +26,43 @@ INCORRECT = N_("The code is incorrect or was used before. Wait for the next one.
 
 
 def new_secret() -> str:
-    """A secret for an app, in base32."""
+    """Return a new secret for an app, in base32."""
     return pyotp.random_base32()
 
 
 def address(secret: str, name: str) -> str:
-    """What the QR code for an app says: an otpauth:// address with the secret."""
+    """Return the content of an app's QR code: an otpauth:// address with the secret."""
     issuer = f"Merchant orders ({urlsplit(current().settings.public_url).hostname})"
     return pyotp.TOTP(secret).provisioning_uri(name=name, issuer_name=issuer)
 
 
 def of(operator: Operator) -> SecondFactor | None:
-    """The account's app, if it has one."""
+    """Return the account's second factor, or None."""
     return SecondFactor.get_or_none(SecondFactor.operator == operator.id)
 
 
 def of_all() -> set[int]:
-    """The ids of the accounts that have a second factor."""
+    """Return the ids of the accounts that have a second factor."""
     return {row.operator_id for row in SecondFactor.select(SecondFactor.operator)}
 
 
 def is_required() -> bool:
-    """Return whether every account must have one (`second_factor_required`)."""
+    """Return whether every account must have a second factor (`second_factor_required`)."""
     return current().settings.second_factor_required
 
 
 def is_missing(operator: Operator) -> bool:
-    """Return whether the account must set one up before it can do anything else."""
+    """Return whether the account must set up a second factor before it can do anything else."""
     return is_required() and of(operator) is None
 
 
 def recovery_codes_left(operator: Operator) -> int:
-    """How many recovery codes were not used yet."""
+    """Return the number of unused recovery codes."""
     return int(RecoveryCode.select().where(RecoveryCode.operator == operator.id).count())
 
 
 def _timecode(secret: str, code: str) -> int:
-    """The 30 s to which an app's code belongs. Raises OperatorError."""
+    """Return the 30 s step of an app's code. Raises OperatorError."""
     try:
         if _APP_CODE.fullmatch(code):
             return pyotp.TOTP(secret).verify_and_get_timecode(code, valid_window=WINDOW)
@@ -81,17 +81,17 @@ def _hashed(code: str) -> str:
 
 @transaction
 def set_up(operator: Operator, secret: str, typed: str, session_id: int) -> list[str]:
-    """Store the secret of an app once it has shown a code; the account's other sessions end.
+    """Store an app's secret once a code proves it; the account's other sessions end.
 
     Returns:
         the recovery codes, which are stored as hashes only.
 
     Raises:
-        OperatorError: the code is not of this secret, the account has a second factor, or it has been changed since
+        OperatorError: the code does not match the secret, the account has a second factor, or it has been changed since
             `operator` was read.
     """
     timecode = _timecode(secret, _plain(typed))
-    # Locks the row, and voids a sign-in that has found no second factor but has not begun its session.
+    # Lock the row. A sign-in that found no second factor but has not started its session becomes invalid.
     same = (Operator.id == operator.id) & (Operator.session == operator.session)
     if not Operator.update(session=secrets.token_hex(16)).where(same).execute():
         raise OperatorError(N_("This account has just been changed. Sign in again."))
@@ -105,8 +105,8 @@ def set_up(operator: Operator, secret: str, typed: str, session_id: int) -> list
 
 @transaction
 def renew_codes(operator: Operator) -> list[str]:
-    """Replace all recovery codes; the new ones. Raises OperatorError: the account has no second factor."""
-    # Locks the row: on Postgres, the codes of a renewal at the same time would stay valid beside these.
+    """Replace all recovery codes; return the new ones. Raises OperatorError if the account has no second factor."""
+    # Lock the row: otherwise, on Postgres, the codes of a concurrent renewal would also stay valid.
     same = SecondFactor.update(timecode=SecondFactor.timecode).where(SecondFactor.operator == operator.id)
     if not same.execute():
         raise OperatorError(NONE)
@@ -155,7 +155,7 @@ def _use_recovery_code(operator: Operator, code: str) -> None:
 
 @transaction
 def remove(operator: Operator) -> None:
-    """Remove the account's second factor and recovery codes. Raises OperatorError: it has none."""
+    """Remove the account's second factor and recovery codes. Raises OperatorError if it has none."""
     RecoveryCode.delete().where(RecoveryCode.operator == operator.id).execute()
     if not SecondFactor.delete().where(SecondFactor.operator == operator.id).execute():
         raise OperatorError(NONE)
@@ -163,6 +163,6 @@ def remove(operator: Operator) -> None:
 
 @transaction
 def reset(operator: Operator) -> None:
-    """Remove the second factor after a device was lost, and end all sessions. Raises OperatorError: there is none."""
+    """Remove the second factor after a device was lost, and end all sessions. Raises OperatorError if there is none."""
     remove(operator)
     operators.end_sessions(operator)

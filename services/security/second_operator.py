@@ -1,4 +1,4 @@
-"""Payouts above an amount take effect only once a second operator approves them (`second_operator_above`)."""
+"""Payouts above an amount need the approval of a second operator (`second_operator_above`)."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ ALONE = "from the command line, without a second operator"
 
 
 def is_above(fen: int) -> bool:
-    """Whether a payout of this amount needs two operators."""
+    """Return whether a payout of this amount in fen needs two operators."""
     return 0 < current().settings.second_operator_above < fen
 
 
 def is_needed(order: Order, amount: int | None = None) -> bool:
-    """Whether the payout of this order, or of this amount in fen, needs two operators."""
+    """Return whether the payout of this order, or of this amount in fen, needs two operators."""
     return not order.is_buy and (is_above(order.amount) or is_above(amount or 0))
 
 
 def waiting(order: Order) -> PayoutRequest | None:
-    """The request that another operator must approve, unless it is void."""
+    """Return the valid request that another operator must approve, or None."""
     return PayoutRequest.get_or_none(PayoutRequest.order == order.id, PayoutRequest.status == order.status)
 
 
 @transaction
 def request(order: Order, action: str, given: dict[str, str], who: str) -> PayoutRequest:
-    """Record that an operator wants to do `action`; nothing is paid. Raises OperatorError: there is a request."""
+    """Record an operator's request for `action`; nothing is paid. Raises OperatorError if there is a request."""
     order = Order.for_update(order.id)
     earlier = waiting(order)
     if earlier is not None:
         raise OperatorError(N_("%(who)s has requested this already: another operator must approve it"), who=earlier.who)
-    PayoutRequest.delete().where(PayoutRequest.order == order.id).execute()  # a void one
+    PayoutRequest.delete().where(PayoutRequest.order == order.id).execute()  # only void requests remain
     facts = {"status": order.status, "who": who, "at": business_clock.now()}
     return PayoutRequest.create(order=order.id, action=action, given=json.dumps(given), **facts)
 
@@ -57,13 +57,13 @@ def _take(order: Order, request_id: int) -> PayoutRequest:
 
 @transaction
 def approve(order: Order, request_id: int, who: str, carry_out: Callable[[str, dict[str, str]], T]) -> T:
-    """Consume a request and carry it out, in one transaction.
+    """Delete a request and perform its action, in one transaction.
 
     Args:
-        carry_out: takes the action and what was given with it; makes no call to a channel.
+        carry_out: takes the action and its parameters; it must not call a channel.
 
     Raises:
-        OperatorError: `who` made the request, it is void, or the act's own reason.
+        OperatorError: `who` made the request, it is void, or the action is refused.
     """
     row = _take(order, request_id)
     if row.who == who:
@@ -73,13 +73,13 @@ def approve(order: Order, request_id: int, who: str, carry_out: Callable[[str, d
 
 @transaction
 def withdraw(order: Order, request_id: int) -> None:
-    """Delete a request; nothing is paid. Raises OperatorError: it is void or gone."""
+    """Delete a request; nothing is paid. Raises OperatorError if it is void or does not exist."""
     _take(order, request_id)
 
 
 @transaction
 def alone(order: Order, verb: str, act: Callable[[], T], amount: int | None = None) -> T:
-    """Carry out an act of the command line, which needs no second operator, and record that it had none."""
+    """Perform an action of the command line, which needs no second operator, and record that."""
     if is_needed(order, amount):
         PayoutRequest.delete().where(PayoutRequest.order == order.id).execute()
         audit.record(audit.HERE, verb, "order", order.order_no, ALONE)

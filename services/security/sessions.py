@@ -14,12 +14,12 @@ from models.tables.operator import Operator, Session
 from services.platform import storage_health
 
 IDLE_SECONDS = 3_600  # without a request, until a session ends
-LONGEST_SECONDS = 12 * 3_600  # until it ends in any case
+LONGEST_SECONDS = 12 * 3_600  # until a session ends in any case
 CONFIRMED_SECONDS = 300  # for which a confirmation is valid
 SEEN_EVERY = 60  # seconds between two writes of the time of the last request
 MOST_OF_BROWSER = 200  # characters
 
-# Times are those of the system clock: the demo's clock, which can be moved, does not end sessions.
+# Times are the system clock's: moving the demo's clock does not end sessions.
 
 
 def _now() -> int:
@@ -36,14 +36,14 @@ def _hashed(token: str) -> str:
 
 @transaction
 def begin(operator: Operator, address: str, browser: str) -> str | None:
-    """Start a session of an account that has just proven who it is, and delete those that have expired.
+    """Start a session of an account after its sign-in, and delete expired ones.
 
     Returns:
         the token for the cookie; the database has only its hash. None if the account's sessions were ended since
         `operator` was read, for instance by a new password.
     """
     now = _now()
-    # Locks the row, so that a change of the account either comes before and is seen, or ends this session, too.
+    # Lock the row, so that a change of the account either happens before and is seen, or ends this session, too.
     same = (Operator.id == operator.id) & (Operator.session == operator.session) & Operator.enabled
     if not Operator.update(session=Operator.session).where(same).execute():
         return None
@@ -59,7 +59,7 @@ def begin(operator: Operator, address: str, browser: str) -> str | None:
 
 
 def find(token: str) -> Session | None:
-    """The session of this token with its account, if it has not ended and the account is enabled."""
+    """Return the session of this token with its account, or None if it has ended or the account is disabled."""
     now = _now()
     query = Session.select(Session, Operator).join(Operator)
     found: Session | None = query.where(Session.key == _hashed(token), _valid(now), Operator.enabled).first()
@@ -69,7 +69,7 @@ def find(token: str) -> Session | None:
 
 
 def _note_seen(session: Session, now: int) -> None:
-    """Store the time of a request; on a full disk, the pages can still be read."""
+    """Store the time of a request. A write error is logged only, so that pages can be read on a full disk."""
     try:
         _see(session, now)
     except DatabaseError as error:
@@ -83,14 +83,14 @@ def _see(session: Session, now: int) -> None:
 
 
 def of(operator: Operator) -> list[Session]:
-    """The sessions of an account, the one used last first."""
+    """Return the sessions of an account, the one used last first."""
     own = Session.select().where(Session.operator == operator, _valid(_now()))
     return list(own.order_by(Session.seentime.desc(), Session.id))
 
 
 @transaction
 def end(operator: Operator, session_id: int) -> bool:
-    """End one session of this account; False if it has none of this id."""
+    """End one session of this account; return False if there is none with this id."""
     return bool(Session.delete().where(Session.operator == operator, Session.id == session_id).execute())
 
 
@@ -102,7 +102,7 @@ def end_all(operator: Operator, but: int = 0) -> None:
 
 @transaction
 def forget() -> None:
-    """End the sessions of all accounts, for instance those that a backup brings back."""
+    """End the sessions of all accounts, for instance those from a backup."""
     Session.delete().execute()
 
 

@@ -1,4 +1,4 @@
-"""Signatures: the string that a request is signed over, and Standard Webhooks for callbacks."""
+"""Signatures: the string to sign of requests, and Standard Webhooks for callbacks."""
 
 from __future__ import annotations
 
@@ -26,31 +26,31 @@ def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
 
 
 def string_to_sign(endpoint: str, *sources: dict[str, Any]) -> str:
-    """The text that `signature` covers.
+    """Return the text that `signature` covers.
 
     Args:
         endpoint: the last part of the path, such as `createOrder`.
-        sources: the JSON body and the query parameters, numbers as the text that was sent.
+        sources: the JSON body and the query parameters, with numbers as the text in the request.
     """
     leaves = [leaf for source in sources for leaf in _leaves(source) if leaf[0] != "signature"]
-    # Code points sort as UTF-8 bytes do. Of two with one path the body's stays first, so they can't change places.
+    # Code points sort as UTF-8 bytes do. The sort is stable, so of two values with one path the body's stays first.
     leaves.sort(key=itemgetter(0))
     return "\n".join([endpoint, *(f"{path}={value}" for path, value in leaves)])
 
 
 def sign(secret: str, text: str) -> str:
-    """Lowercase hex HMAC-SHA256 of `text` under the API secret."""
+    """Return the lowercase hex HMAC-SHA256 of `text` under the API secret."""
     return hmac.digest(secret.encode(), text.encode(), "sha256").hex()
 
 
-def holds(signature: str, secrets: Iterable[str], text: str) -> bool:
-    """Whether `signature` is that of `text` under one of the secrets, compared in constant time."""
+def is_valid(signature: str, secrets: Iterable[str], text: str) -> bool:
+    """Return whether `signature` is that of `text` under one of the secrets; compares in constant time."""
     given = signature.encode()
     return any(hmac.compare_digest(sign(secret, text).encode(), given) for secret in secrets)
 
 
 def sign_webhook(secrets: Iterable[str], webhook_id: str, timestamp: int, body: str) -> str:
-    """The `webhook-signature` header: one `v1,` signature for each valid secret, joined by a space."""
+    """Return the `webhook-signature` header: one `v1,` signature for each valid secret, joined by spaces."""
     content = f"{webhook_id}.{timestamp}.{body}".encode()
 
     def one(secret: str) -> str:
@@ -60,7 +60,7 @@ def sign_webhook(secrets: Iterable[str], webhook_id: str, timestamp: int, body: 
     return " ".join(one(secret) for secret in secrets)
 
 
-def webhook_holds(header: str, secrets: Iterable[str], webhook_id: str, timestamp: int, body: str) -> bool:
-    """Whether one of the signatures in the header matches one of the secrets."""
+def is_valid_webhook(header: str, secrets: Iterable[str], webhook_id: str, timestamp: int, body: str) -> bool:
+    """Return whether one of the signatures in the header matches one of the secrets."""
     expected = sign_webhook(secrets, webhook_id, timestamp, body).split()
     return any(hmac.compare_digest(own.encode(), given.encode()) for own in expected for given in header.split())

@@ -23,7 +23,7 @@ class VaultLocked(Exception):
 
 
 class Ring:
-    """Keys, newest first: the first one encrypts, any decrypts; and their file, if they are in one."""
+    """Keys, newest first, and their file, if any. The first key encrypts, all decrypt."""
 
     def __init__(self, text: str, file: Path | None = None, stamp: tuple[int, ...] | None = None):
         """`text`: keys separated by commas or lines. Raises ValueError if there is none or an invalid one."""
@@ -32,8 +32,8 @@ class Ring:
 
     @classmethod
     def read(cls, file: Path) -> Ring:
-        """The keys in a file. Raises OSError, ValueError."""
-        stamp = _stamp(file)  # before it is read: a change in between is seen the next time
+        """Read the keys in a file. Raises OSError, ValueError."""
+        stamp = _stamp(file)  # before the file is read, so that a change in between is seen the next time
         return cls(file.read_text("ascii"), file, stamp)
 
     def encrypt(self, text: str) -> str:
@@ -53,7 +53,7 @@ _ring: Part[list[Ring]] = Part(list)
 
 
 def _stamp(file: Path) -> tuple[int, ...] | None:
-    """What identifies the file's present content, to detect a change; None if there is no file."""
+    """Return a stamp of the file's present content, to detect changes; None if there is no file."""
     try:
         seen = file.stat()
     except OSError:
@@ -62,13 +62,13 @@ def _stamp(file: Path) -> tuple[int, ...] | None:
 
 
 def key_ring() -> Ring:
-    """The ring, read again where its file has changed: `orders vault rotate` does that while the service runs."""
+    """Return the ring, read again after `orders vault rotate` changed its file while the service runs."""
     ring = _ring()[0]
     if ring.file is not None and ring.stamp != (stamp := _stamp(ring.file)):
         try:
             ring = Ring.read(ring.file)
         except (OSError, ValueError) as error:
-            # The keys in memory still decrypt the whole database, and they are in no other place now.
+            # The keys in memory still decrypt the whole database, and no copy of them exists elsewhere.
             log.error("%s can't be used, put the right one back: %s", ring.file, error)
             ring.stamp = stamp
         _ring()[0] = ring
@@ -76,13 +76,13 @@ def key_ring() -> Ring:
 
 
 def open_vault(keys: str, path: Path, *, create: bool) -> None:
-    """Use `keys` (newest first, joined by commas or lines), or the key file `path` where empty.
+    """Use `keys` (newest first, separated by commas or lines), or the key file `path` if they are empty.
 
     Args:
         create: nothing was encrypted yet, so a missing file may be created.
 
     Raises:
-        VaultLocked: the keys are no Fernet keys, or the file can't be read.
+        VaultLocked: the keys are not Fernet keys, or the file can't be read.
     """
     try:
         if create and not keys and not path.exists():
@@ -123,12 +123,12 @@ _opened = Part(lambda: lru_cache(maxsize=4096)(_open))
 
 
 def same(token: str, other: str) -> bool:
-    """Whether two tokens have the same text, also after a key rotation. Raises VaultLocked."""
+    """Return whether two tokens have the same text, also after a key rotation. Raises VaultLocked."""
     return token == other or decrypt(token) == decrypt(other)
 
 
 def valid_secrets(merchant: Merchant, column: str) -> list[str]:
-    """The secrets in `column` that are valid now, newest first: two while the merchant rotates."""
+    """Return the valid secrets in `column`, newest first: two during a rotation."""
     sealed = [getattr(merchant, column)]
     previous, until = getattr(merchant, f"previous_{column}"), getattr(merchant, f"previous_{column}_until")
     if previous and until > business_clock.now():

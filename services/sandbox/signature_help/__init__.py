@@ -158,7 +158,7 @@ _UNKNOWN = Said(
 
 def _judged(plain: Explanation, received: Received, keys: Keys, theirs: str | None) -> Explanation:
     able = bool(keys.api and plain.given)
-    if able and signing.holds(plain.given, keys.api, plain.text):
+    if able and signing.is_valid(plain.given, keys.api, plain.text):
         return replace(plain, holds=True, verdict=_HOLDS, their_text=_as_signed(theirs, plain.text))
     if theirs is not None:
         told = _by_text(plain, received, keys if able else Keys(), theirs)
@@ -178,9 +178,9 @@ def _by_text(plain: Explanation, received: Received, keys: Keys, theirs: str) ->
     checks, made = plain.checks, None
     if keys.api:
         bare = theirs.removesuffix("\n")
-        theirs = bare if signing.holds(plain.given, keys.api, bare) else theirs
+        theirs = bare if signing.is_valid(plain.given, keys.api, bare) else theirs
         made = finding.of_signing(received, keys, plain.given, theirs)
-        if signing.holds(plain.given, keys.api, theirs):
+        if signing.is_valid(plain.given, keys.api, theirs):
             checks = (*checks, _OF_THIS_TEXT)
         elif made is None and theirs != plain.text:
             checks = (*checks, _NOT_OF_IT)

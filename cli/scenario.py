@@ -22,7 +22,7 @@ from cli.output import AnySchema
 from runtime import current
 from schemas.sandbox.scenario import WrongScenario, load
 from services.errors import OperatorError
-from services.sandbox.scenarios import Demo, Failed, Run, told
+from services.sandbox.scenarios import Demo, Failed, Run, summary_of
 
 START_SECONDS = 60
 STOP_SECONDS = 40
@@ -63,11 +63,11 @@ def _carry_out(demo: Demo, steps: list[dict[str, Any]]) -> None:
         try:
             run.carry_out(step)
         except Failed as failure:
-            click.echo(f"{number:>4}  FAILED  {told(step)}")
+            click.echo(f"{number:>4}  FAILED  {summary_of(step)}")
             click.echo(f"      expected  {failure.expected}")
             click.echo(f"      actual    {failure.seen}")
             raise click.exceptions.Exit(1) from None
-        click.echo(f"{number:>4}  ok      {told(step)}")
+        click.echo(f"{number:>4}  ok      {summary_of(step)}")
 
 
 @contextmanager
@@ -77,13 +77,13 @@ def _calling_back(demo: Demo, callback_url: str | None) -> Iterator[Demo]:
         yield demo
         return
     try:
-        before = demo.done("POST", "/sandbox/merchant", data={"callback_url": callback_url})["before"]
+        before = demo.data_of("POST", "/sandbox/merchant", data={"callback_url": callback_url})["before"]
     except Failed as failure:
         raise OperatorError(str(failure)) from None
     try:
         yield demo
     finally:
-        demo.done("POST", "/sandbox/merchant", data={"callback_url": before})
+        demo.data_of("POST", "/sandbox/merchant", data={"callback_url": before})
 
 
 def _free_port() -> int:
@@ -123,7 +123,7 @@ def _wait_for(demo: Demo, process: subprocess.Popen[bytes], log: Path) -> None:
     deadline = time.monotonic() + START_SECONDS
     while True:
         try:
-            demo.done("GET", "/sandbox/clock")
+            demo.data_of("GET", "/sandbox/clock")
             return
         except Failed:
             if process.poll() is not None or time.monotonic() > deadline:
@@ -141,7 +141,7 @@ def record(file: Path, url: str | None) -> None:
         raise OperatorError(f"{file} already exists: specify a new file")
     demo = Demo(url or current().settings.public_url)
     try:
-        recorded = demo.ask("GET", "/sandbox/scenario")
+        recorded = demo.request("GET", "/sandbox/scenario")
     except Failed as failure:
         raise OperatorError(str(failure)) from None
     if not recorded.get("steps"):

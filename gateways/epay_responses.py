@@ -22,7 +22,7 @@ NO_ORDER = re.compile(
 NO_ORDER_CODES = {"1": ("-1", "0"), "2": ("-1",)}  # by version; in version 2, 0 is success
 # Stricter, because an absent payout is sent again: the text must name the payout itself.
 NO_PAYOUT = re.compile("(当前|该|此)?(转账|付款|代付|打款|出款)(订单|订单号|交易号|单号|记录|交易)(不存在|未找到)")
-# in a new payment: the order's amount, the payer's, the payer's at AliMPay
+# In a new payment: the order's amount, the payer's, the payer's at AliMPay.
 SUMS = ("money", "realmoney", "payment_amount")
 END_OF_TEXT = "!！。. "
 LONGEST_PAGE = 6_000  # the platform's own has 3,000; the parser takes seconds for a hostile one of 20,000

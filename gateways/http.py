@@ -120,7 +120,7 @@ class Deadline:
     def watch(self, connection: Any) -> None:
         """End this connection at the deadline; it releases its socket while the response is still being read."""
         self._connection, self._socket = connection, connection.sock
-        # there was no socket to shut down while it connected, and the watchdog checks only once
+        # There was no socket to shut down while it connected, and the watchdog checks only once.
         if time.monotonic() >= self.at:
             self.cut()
 

@@ -114,11 +114,11 @@ class ApiError(Exception):
 
 
 class OperatorError(Exception):
-    """An operator's action that is not possible; the text says why.
+    """An operator's action that is not possible; the text gives the reason.
 
-    `wrong` is `{field: [messages]}` for a form to show beside its fields, or the field that the text itself is about;
-    `config.NAME` is a field of a driver's config. `values` fill the `%(name)s` of the text and the messages, which are
-    translated without them.
+    `wrong` is `{field: [messages]}` for display next to the fields of a form, or the name of the field that the text
+    itself is about; `config.NAME` is a field of a driver's config. `values` fill the `%(name)s` of the text and the
+    messages, which are translated without them.
     """
 
     def __init__(self, text: str, wrong: dict[str, list[str]] | str = "", /, **values: str):

@@ -1,4 +1,4 @@
-"""The table of background jobs: what the service does without being asked, and how often."""
+"""The table of background jobs and their intervals."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _jobs(chosen: Settings, senders: WorkerPool, askers: WorkerPool, stopping: t
 
 
 def start(chosen: Settings) -> Callable[[], None]:
-    """Start the jobs; return a call that stops them and waits for what is under way."""
+    """Start the jobs; return a function that stops them and waits for running ones."""
     scheduler, stopping = Scheduler(), threading.Event()
     senders = WorkerPool(chosen.callback_workers, "callback", partial(scheduler.wake, "callbacks"))
     askers = WorkerPool(chosen.channel_workers, "channel", partial(scheduler.wake, "orders"))

@@ -1,4 +1,4 @@
-"""Metrics for Prometheus that are read from the database and the machine; the others: platform/counted_metrics.py."""
+"""Prometheus metrics from the database and the machine. The counted ones are in platform/counted_metrics.py."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from services.platform.counted_metrics import counters
 
 log = logging.getLogger(__name__)
 
-FRESH = 5.0  # seconds for which what was read from the database is as good as new
-RECENT = 7 * 86_400  # seconds for which a callback that was given up counts
+FRESH = 5.0  # seconds for which values from the database are reused
+RECENT = 7 * 86_400  # seconds for which a failed callback counts
 TYPE_NAMES = dict(zip(TYPES, ("buy", "sell"), strict=True))
 
 Rows = list[tuple[tuple[str, ...], float]]  # label values and value
@@ -109,14 +109,14 @@ def _of_machine() -> Iterator[Family]:
 
 
 class _Looked(Collector):
-    """The metrics that are read from the database for each scrape; those that can't be read are left out."""
+    """Metrics that are read from the database for each scrape, without those that can't be read."""
 
     def __init__(self) -> None:
         self._lock, self._at = threading.Lock(), -FRESH
         self._known: list[Family] | None = None
 
     def describe(self) -> Iterable[Any]:
-        """Nothing ahead: to look would ask the database."""
+        """Describe nothing in advance, because that would query the database."""
         return []
 
     def _read(self) -> list[Family] | None:
@@ -131,7 +131,7 @@ class _Looked(Collector):
             return self._known
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """All of it, at most FRESH seconds old."""
+        """Return all metrics, at most FRESH seconds old."""
         known = self._read()
         up: Family = ("orders_database_up", "can the database be read and written?", (), [((), known is not None)])
         for name, meaning, labels, rows in [up, *(known or []), *_of_machine()]:

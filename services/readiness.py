@@ -1,4 +1,4 @@
-"""Whether requests should be sent here now: a table of checks, each of which says what is wrong, or nothing."""
+"""Readiness of this service for requests: a table of checks, each of which returns a fault or ""."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from runtime import current
 from services.platform import clock, heartbeats, rate_limits, storage_health
 from services.security import replay
 
-LEAST_FREE = 16 * 1024 * 1024  # bytes: some minutes of orders
+LEAST_FREE = 16 * 1024 * 1024  # bytes: the space for some minutes of orders
 MOST_OFF = 60  # seconds between this machine's clock and Postgres's
 
 
@@ -44,7 +44,7 @@ def _clock() -> str:
         (theirs,) = database.execute_sql("SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) AS bigint)").fetchone()
     except DatabaseError as error:
         storage_health.report(error)
-        return ""  # it is the database that is not well
+        return ""  # the fault is the database's, which another check reports
     off = time.time() - float(theirs)
     return f"{off:+.0f} seconds off the database's" if abs(off) > MOST_OFF else ""
 
@@ -52,15 +52,15 @@ def _clock() -> str:
 CHECKS = {"database": _database, "scheduler": _scheduler, "disk": _disk, "clock": _clock}
 
 
-# What does not keep requests from being served.
+# Problems with which requests can still be served.
 WARNINGS = {"proxy": rate_limits.warning}
 
 
 def check() -> dict[str, str]:
-    """The fault by check, or ""."""
+    """Return the fault of each check, or ""."""
     return {name: find() for name, find in CHECKS.items()}
 
 
 def warnings() -> dict[str, str]:
-    """The setting to change by check, or ""."""
+    """Return, by check, a sentence on the setting to change, or ""."""
     return {name: find() for name, find in WARNINGS.items()}

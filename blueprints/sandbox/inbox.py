@@ -58,7 +58,7 @@ def receive() -> Response:
     """Take a callback in and keep it to be looked at."""
     headers = {name.lower(): value for name, value in request.headers.items()}
     try:
-        behaviour = inbox().take(headers, request.get_data())
+        behaviour = inbox().receive(headers, request.get_data())
     except ValueError:  # Malformed is one
         raise ValidationError({"body": [N_("Must be a callback.")]}) from None
     return _answered(behaviour)

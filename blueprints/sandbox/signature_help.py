@@ -16,7 +16,7 @@ from runtime import current
 from schemas.messages import N_, Message
 from services.sandbox import demo, rejected_signatures, signature_help, simulator
 from services.sandbox.rejected_signatures import Unsigned
-from services.sandbox.signature_help import Explanation, Said
+from services.sandbox.signature_help import Explanation, Sentence
 from services.sandbox.signature_help.received import ENDPOINTS, WHY_LEFT_OUT
 from services.sandbox.signature_help.recipe import Keys
 from services.sandbox.signature_help.texts import STATES, name_of, visible
@@ -50,8 +50,8 @@ def _keys(api_key: str) -> Keys:
     return signature_help.keys_of(merchant) if merchant else Keys()
 
 
-def _said(said: Said) -> str:
-    return gettext(said.text, **said.values)
+def _translated(sentence: Sentence) -> str:
+    return gettext(sentence.text, **sentence.values)
 
 
 def _pasted(text: str) -> str | None:
@@ -90,10 +90,10 @@ def _page(form: Form, told: Explanation | None, shown: Unsigned | None = None, l
         told=told,
         shown=shown,
         lost=lost,
-        lately=rejected_signatures.lately(),
+        lately=rejected_signatures.recent(),
         endpoints=ENDPOINTS,
         merchants=[merchant.key for merchant in simulator.merchants()],
-        said=_said,
+        said=_translated,
         translated=translated,
         char=partial(name_of, translated=gettext),
         visible=visible,
@@ -105,7 +105,7 @@ def _page(form: Form, told: Explanation | None, shown: Unsigned | None = None, l
 @sandbox.get("/sign")
 def signature_page() -> str:
     """The newest request that was refused, or that with the number `refused`, explained; and a form for any other."""
-    lately = rejected_signatures.lately()
+    lately = rejected_signatures.recent()
     wanted = request.args.get("refused", "")
     shown = next((one for one in lately if not wanted or str(one.number) == wanted), None)
     if shown is None:

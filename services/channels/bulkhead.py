@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from gateways.base import ChannelUnknown
 from runtime import Part, current
 
-# a channel may occupy a quarter of the threads that serve requests, all channels half of them
+# A channel may occupy a quarter of the threads that serve requests, all channels half of them.
 SHARE, SHARE_OF_ALL = 4, 2
 
 _lock = threading.Lock()

@@ -1,4 +1,4 @@
-"""Attempts to pay a deposit: opened, asked about and closed at its channel, each under a number of its own.
+"""Attempts to pay a deposit: opened, checked and closed at its channel, each under a number of its own.
 
 A channel that opens a payment when the page is viewed has a row for each attempt. Any other has one attempt, without
 a row, under the order's own number.
@@ -20,30 +20,30 @@ from services.orders import lifecycle, positions
 from services.orders.reasons import Why, because
 
 MOST = 5  # attempts of one order
-ANSWERS_IN = 20  # seconds after which an attempt without an answer is tried again
+ANSWERS_IN = 20  # seconds after which an attempt without a response is tried again
 
 
 def all_of(order: Order) -> list[Attempt]:
-    """The attempts of an order that have rows, the oldest first."""
+    """Return the attempts of an order that have rows, the oldest first."""
     return list(Attempt.select().where(Attempt.order == order).order_by(Attempt.count))
 
 
 def payments_of(order: Order) -> list[Payment]:
-    """The deposit as its channel knows it, once for each attempt; a restored database may lack some of them."""
+    """Return the deposit in its driver's form, once for each attempt; a restored database may lack some attempts."""
     made = MOST if _may_lack_some(order) else len(all_of(order)) or 1
     return [_payment(order, count) for count in range(1, made + 1)]
 
 
 def are_several(order: Order) -> bool:
-    """May the channel know more than one attempt? Then a notice of one is only a reason to ask about all of them.
+    """Return whether the channel may know more than one attempt. A notice of one then only triggers a check of all.
 
-    A refund of an attempt that is not in the books is not recorded, so a notice sent before it would look new.
+    The refund of an attempt that is not recorded here is not stored, so an older notice of it would seem to be new.
     """
     return len(payments_of(order)) > 1
 
 
 def _may_lack_some(order: Order) -> bool:
-    """Whether the order is older than a restore: attempts made after the backup may be missing."""
+    """Return whether the order is older than a restore: attempts made after the backup may be missing."""
     if not driver_of(order.channel).opens_on_view:
         return False
     restored = maintenance.newest()
@@ -62,7 +62,7 @@ def reports_of(order: Order) -> list[Report]:
     """Return the channel's reports on a deposit: one, or one for each payment if there were several attempts.
 
     Raises:
-        ChannelUnknown: no usable answer about one of them, and no money for another.
+        ChannelUnknown: no usable response about one of them, and no money for another.
     """
     driver, reports, silent = driver_of(order.channel), [], None
     for payment in payments_of(order):
@@ -75,11 +75,11 @@ def reports_of(order: Order) -> list[Report]:
     booked = _booked(order)
     money = [each for each in reports if each.state in (State.PAID, State.RETURNED) or each.reference in booked]
     if silent and money:
-        return money  # an attempt that nothing is known of doesn't keep back what another one received
+        return money  # an attempt without a response does not delay the money of another one
     if silent:
         raise silent
     others = sorted((each for each in reports if each not in money), key=lambda each: _HOPE.index(each.state))
-    # An attempt without money says nothing about another one. An attempt that is in no report does not exist any more.
+    # An attempt without money proves nothing about another one. An attempt in no report no longer exists.
     missing = booked - {each.reference for each in money}
     return money + [replace(others[0], reference=each) for each in missing if others] or others[:1]
 
@@ -88,18 +88,18 @@ _HOPE = (State.OPEN, State.ABSENT, State.ENDED, State.FAILED)
 
 
 def _booked(order: Order) -> set[str]:
-    """The channel's numbers of the payments that are on record."""
+    """Return the channel's numbers of the recorded payments."""
     money = [each for each in positions.exceptions_of(order) if each.kind in MONEY_IN]
     there = {each.reference for each in money if each.resolution != positions.RETURNED}
     return (there | {order.channel_reference}) - {""}
 
 
 def close(order: Order) -> bool:
-    """Close an unpaid deposit at its channel; False if the channel may still accept money for an attempt.
+    """Close an unpaid deposit at its channel; return False if the channel may still accept money for an attempt.
 
     Raises:
-        ChannelRefused: one was paid.
-        ChannelUnknown: no usable answer.
+        ChannelRefused: an attempt was paid.
+        ChannelUnknown: no usable response.
     """
     driver = driver_of(order.channel)
     closed = [call_driver(driver.close, payment) for payment in payments_of(order)]
@@ -119,7 +119,7 @@ class Shown:
 
     @property
     def is_ready(self) -> bool:
-        """Whether there is anything to show."""
+        """True if there is anything to show."""
         return self.opened is not None or bool(self.refusal) or not self.may_open
 
 
@@ -174,7 +174,7 @@ def open_for(order: Order, payer: Payer, again: bool = False) -> None:
 
 @transaction
 def _begun(order_id: int, payer: Payer, again: bool) -> Attempt | None:
-    """The attempt to be opened now; None if there is nothing to do."""
+    """Return the attempt to open now, or None."""
     order, now = Order.for_update(order_id), business_clock.now()
     attempts = all_of(order)
     if order.status != PENDING or now >= (order.expires_at or 0):
@@ -192,13 +192,13 @@ def _begun(order_id: int, payer: Payer, again: bool) -> Attempt | None:
 
 def _tried_again(attempt: Attempt, now: int) -> bool:
     if 0 <= now - attempt.triedtime < ANSWERS_IN:
-        return False  # another request is at it
+        return False  # another request is opening it
     Attempt.update(triedtime=now).where(Attempt.id == attempt.id).execute()
     return True
 
 
 def _is_paid(order: Order, attempt: Attempt, driver: Driver) -> bool:
-    """Close earlier attempts where the channel can; True if one of them is paid: the sweep then asks about it now."""
+    """Close earlier attempts if the channel can. Return True if one is paid; the sweep then checks the status now."""
     before = [each for each in all_of(order) if each.count < attempt.count and not each.refusal]
     for payment in [_payment(order, each.count) for each in before]:
         is_paid = call_driver(driver.query, payment).state in (State.PAID, State.RETURNED)

@@ -1,4 +1,4 @@
-"""Claims: deposits that a payer says were paid, and how they end if the money never comes."""
+"""Claims: deposits that payers report as paid, and their end if the money is never received."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TAKE_UP_SECONDS = 300
 
 
 def _money_in(*about: Any) -> Any:
-    """Open exceptions about money that came in."""
+    """A condition for open exceptions about received money."""
     open_ones = (PaymentException.resolution.is_null(), PaymentException.kind.in_(MONEY_IN))
     return PaymentException.select(PaymentException.id, PaymentException.order, PaymentException.kind).where(
         *open_ones, *about
@@ -30,20 +30,20 @@ def _money_in(*about: Any) -> Any:
 
 
 def ends_at(order: Order) -> int | None:
-    """Unix time at which a claim is cancelled unless the money came; None if it is no claim, or does not expire."""
+    """Return the Unix time at which an unconfirmed claim is cancelled; None if it is not a claim or does not expire."""
     expiry = current().settings.claim_expiry
     return order.updatetime + expiry if order.status == PAID and expiry else None
 
 
 def is_over(order: Order, now: int) -> bool:
-    """Whether the claim was not confirmed within `claim_expiry`."""
+    """Return whether the claim was not confirmed within `claim_expiry`."""
     end = ends_at(order)
     return end is not None and now >= end
 
 
 @transaction
 def take_up() -> int:
-    """Make claims due that are over but not due soon, such as those from before the setting; return how many."""
+    """Make overdue claims due that are not due soon, such as those from before the setting; return their number."""
     now, expiry = business_clock.now(), current().settings.claim_expiry
     # By merchant, so that an index finds them.
     claims = (Order.merchant.in_(Merchant.select(Merchant.id)), Order.order_type == BUY, Order.status == PAID)
@@ -66,10 +66,11 @@ def why_not_dismiss(order: Order) -> str:
 
 
 def dismiss(order: Order, reason: str = "", who: str = "operator") -> None:
-    """Cancel a claimed deposit whose payment was not received. A channel that can be queried is queried first.
+    """Cancel a claimed deposit whose payment was not received, after a status check if the channel supports it.
 
     Raises:
-        OperatorError: it is not a claim, money came in for it, or the channel reports it as paid or gives no answer.
+        OperatorError: it is not a claim, money was received for it, or the channel reports it as paid or does not
+            respond.
     """
     if against := why_not_dismiss(order):
         raise OperatorError(against)
@@ -80,10 +81,10 @@ def dismiss(order: Order, reason: str = "", who: str = "operator") -> None:
 
 
 def _unpaid_at_channel(order: Order) -> int:
-    """When to ask for late money again, once the channel said that it is unpaid and was to close it.
+    """Check that the deposit is unpaid and close it at the channel; return when to check for late money.
 
     Raises:
-        OperatorError: it is paid there, which counts, or there is no usable answer.
+        OperatorError: it is paid, which is then settled, or there is no usable response.
     """
     try:
         with channel_slot(order.channel_id):

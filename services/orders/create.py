@@ -118,12 +118,12 @@ def placed_before(call: Call) -> Placed | None:
 
 
 def _cancelled(order: Order) -> dict[str, str]:
-    """The `data` of CHANNEL_FAILED."""
+    """Return the `data` of CHANNEL_FAILED."""
     return {"order_no": order.order_no}
 
 
 def place_buy(call: Call, channel: Channel, wanted: dict[str, Any]) -> Placed:
-    """Place a deposit and open it at the channel, unless that is done when the page is viewed (docs/orders.md).
+    """Create a deposit and open it at the channel, unless that happens when the page is viewed (docs/orders.md).
 
     Args:
         wanted: the loaded fields; `cny_amount` in fen.
@@ -153,7 +153,7 @@ def place_buy(call: Call, channel: Channel, wanted: dict[str, Any]) -> Placed:
 
 
 def _open(call: Call, order: Order, driver: Driver) -> None:
-    """Open a committed deposit at its channel and keep the response. Raises ApiError CHANNEL_FAILED."""
+    """Open a committed deposit at its channel and store the response. Raises ApiError CHANNEL_FAILED."""
     try:
         with channel_slot(order.channel_id):
             opened = call_driver(driver.open_payment, payment_of(order))
@@ -189,7 +189,7 @@ def open_again(order: Order) -> bool:
     """Open a pending deposit whose first call to the channel had no response or was never made; False for any other.
 
     Raises:
-        ChannelUnknown: no usable answer, or a refusal, which may mean that it is open already, or paid.
+        ChannelUnknown: no usable response, or a refusal, which may mean that it is open already, or paid.
     """
     driver = driver_of(order.channel)
     if order.opened or driver.opens_locally or driver.opens_on_view or order.status != PENDING:
@@ -203,10 +203,10 @@ def open_again(order: Order) -> bool:
 
 
 def _account(call: Call, wanted: dict[str, Any]) -> PayoutAccount:
-    """The payout account: the card that was sent (gateway_a) or the account on file.
+    """Return the payout account: the card in the request (gateway_a) or the account on file.
 
     Raises:
-        ApiError: Code.NO_PAYOUT_ACCOUNT, there is none on file.
+        ApiError: Code.NO_PAYOUT_ACCOUNT, there is no account on file.
     """
     if "gatewaya_card_info" not in wanted:
         account = PayoutAccount.of(call.merchant)
@@ -231,7 +231,7 @@ def _account(call: Call, wanted: dict[str, Any]) -> PayoutAccount:
 
 
 def place_sell(call: Call, channel: Channel, wanted: dict[str, Any]) -> Placed:
-    """Place a withdrawal and hold its amount, fees and deposit from the balance (docs/orders.md).
+    """Create a withdrawal and reserve its amount, fees and deposit (docs/orders.md).
 
     Args:
         wanted: the loaded fields; `cny_amount` in fen.
@@ -246,7 +246,7 @@ def place_sell(call: Call, channel: Channel, wanted: dict[str, Any]) -> Placed:
             return Placed(_hold(call, channel, wanted))
     except ApiError as refusal:
         if refusal.code in (Code.INSUFFICIENT_BALANCE, Code.NO_PAYOUT_ACCOUNT):
-            # The order was rolled back with its transaction; the nonce and the response for retries are kept.
+            # The order was rolled back with its transaction; the nonce and the response for retries are stored.
             replay.record([(call, None, refusal.code)])
         raise
 
@@ -263,7 +263,7 @@ def _hold(call: Call, channel: Channel, wanted: dict[str, Any]) -> Order:
 
 
 def personal_data(order: Order) -> dict[str, Any]:
-    """An order's personal data, decrypted for an operator: the customer's name, the payout account."""
+    """Return an order's personal data, decrypted for an operator: the customer's name, the payout account."""
     if order.is_buy:
         return {"customer_name": vault.decrypt(order.customer_name) if order.customer_name else ""}
     details = account_details(order)

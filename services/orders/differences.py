@@ -1,4 +1,4 @@
-"""Exceptions about a deposit's money: a report opens, changes or closes them by its difference to the books."""
+"""Exceptions about a deposit's money: a report opens, changes or closes them by its difference to the ledger."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def record(order: Order, what: str, report: Report, reference: str, position: Po
     """
     if what == CLOSE:
         end = CORRECTED if report.state is State.PAID else RETURNED
-        # Where money was credited, `reversed` stays open until an operator has taken it back.
+        # If money was credited, `reversed` stays open until an operator has deducted it.
         ended = [each for each in position.open if each.kind in MONEY_IN or position.books is Books.TO_CREDIT]
         closed = [each for each in ended if close_exception(each, end, who)]
         for each in closed:
@@ -51,12 +51,12 @@ def record(order: Order, what: str, report: Report, reference: str, position: Po
     same = [each for each in money if what in (ADJUST, each.kind)]
     if same:
         return change(same[0], same[0].amount + off, report, who)
-    returned = report.returned if report.returned and not position.most else None  # of this very money
+    returned = report.returned if report.returned and not position.most else None  # the refund of this payment
     return raise_exception(order, what, _cause(order, what, off, position, reference), off, reference, returned)
 
 
 def _less(order: Order, fen: int, report: Report, reference: str, position: Position, who: str) -> bool:
-    """The channel has so much less than the books: open exceptions are reduced first, the rest is reversed."""
+    """Record that the channel has `fen` less than the ledger: reduce open exceptions first, and reverse the rest."""
     changed = False
     for each in position.open:
         if each.kind in MONEY_IN:
@@ -94,7 +94,7 @@ def change(exception: PaymentException, amount: int, report: Report, who: str) -
 
 
 def shared(order: Order, reference: str) -> Reason:
-    """The channel's number is on record for another order."""
+    """Return the reason that the channel's number is recorded for another order."""
     first = payment_numbers.first_with(order, reference)
     return because(Why.SHARED_REFERENCE, reference=reference, order_no=first.order_no if first else "")
 

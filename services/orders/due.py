@@ -48,14 +48,14 @@ _due_of = Statement(
 
 
 def _pause(asks: int, first: int = 1) -> int:
-    """Seconds until the next question: growing, bounded."""
+    """Return the seconds until the next status check: growing, with an upper limit."""
     return min(first * 2 ** min(asks, 20), LONGEST_PAUSE)
 
 
 def sweep(pool: WorkerPool) -> int:
-    """Start the act of each due order that the pool has a worker for; return how many were started."""
+    """Start the act of each due order that the pool has a worker for; return the number of started acts."""
     with pool.sweeping:
-        pool.take_announced()  # all channels are looked at each time: they are few
+        pool.take_announced()  # channels are few, so each sweep checks all of them
         now = business_clock.now()
         channels = {channel.id: channel for channel in _channels_due.models(Channel, now=now)}
         due = pool.choose(channels, partial(_due_orders, now))
@@ -75,14 +75,14 @@ def _due_orders(now: int, channel_id: int, limit: int) -> list[Order]:
 
 @transaction
 def release(ahead: int = 0) -> int:
-    """Make orders due soon whose pause is longer than any can be, as the clock was set back; return how many.
+    """Make orders due soon whose pause is longer than any can be, because the clock was set back; return their number.
 
-    Not at once, for a worker may be at it. Expiry and delayed settlement are dates and stay what they are.
+    Not immediately, because a worker may have claimed them. Dates of expiry and delayed settlement are not changed.
 
     Args:
         ahead: seconds by which the clock was set ahead instead.
     """
-    payouts.keep_promises(ahead)
+    payouts.adjust_to_clock(ahead)
     now = business_clock.now()
     deposits = (Order.order_type == BUY) & ((Order.status == CONFIRMED) | (Order.due_at == Order.expires_at))
     dated = deposits | Order.status.in_((CANCELLED, COMPLETED))
@@ -92,7 +92,7 @@ def release(ahead: int = 0) -> int:
 
 
 def advance(order: Order) -> bool:
-    """Do what is due for a claimed order; False if its channel gave no usable response."""
+    """Do what is due for a claimed order; return False if its channel gave no usable response."""
     status = order.status
     if sandbox_guard.is_barred(order.channel):
         order.put_off(None)
@@ -103,7 +103,7 @@ def advance(order: Order) -> bool:
         lifecycle.outcome_unknown(order, str(silence), ask_again=business_clock.now() + _pause(order.asks))
         return False
     if order.status == status:
-        order.put_off(next_act)  # changes nothing where the act moved the order's row
+        order.put_off(next_act)  # has no effect if the act changed the order
     return True
 
 
@@ -141,8 +141,8 @@ def _expire(order: Order, now: int) -> None:
     settle.cancel_unpaid(order, None if closed or driver.by_hand else now + LATE[0], why)
 
 
-def _said_of(order: Order) -> list[Report]:
-    """The channel's word on an order, on each payment of it. Raises ChannelUnknown."""
+def _reports_of(order: Order) -> list[Report]:
+    """Return the channel's report on each payment of an order. Raises ChannelUnknown."""
     if order.is_buy:
         return attempts.reports_of(order)
     return [positions.call_for_payout(driver_of(order.channel).query_payout, order)]
@@ -155,16 +155,16 @@ def why_not_ask(order: Order) -> str:
 
 
 def ask_now(order: Order, who: str = "an operator") -> list[Report]:
-    """Ask the channel about an order, whatever its state, and do what its word calls for; that word on each payment.
+    """Check an order's status at the channel, whatever its state, and apply the reports; return them.
 
     Raises:
-        OperatorError: it works by hand, or gave no usable answer.
+        OperatorError: the channel is manual, or gave no usable response.
     """
     if why := why_not_ask(order):
         raise OperatorError(why)
     try:
         with channel_slot(order.channel_id):
-            reports = _said_of(order)
+            reports = _reports_of(order)
     except ChannelUnknown as silence:
         raise OperatorError(N_("no usable answer: %(why)s"), why=str(silence)) from silence
     settle.apply_reports(order, reports, because(Why.CHANNEL_ASKED_BY, who=who))
@@ -172,22 +172,22 @@ def ask_now(order: Order, who: str = "an operator") -> list[Report]:
 
 
 def _is_in_progress(order: Order) -> bool:
-    """Whether a withdrawal that ended here is still in progress at its channel; its status is checked until it ends."""
+    """Return whether an ended withdrawal is still in progress at its channel, so that checks continue until it ends."""
     open_ones = [each.kind for each in positions.exceptions_of(order) if each.is_open]
     return PAYOUT_IN_PROGRESS in open_ones or positions.is_held_again(order)
 
 
-def _ask_about_ended(order: Order) -> int | None:
+def _check_ended(order: Order) -> int | None:
     """Check whether an order that its channel could not close, or did not have, was carried out after all."""
     now = business_clock.now()
     passed = now - order.updatetime
     try:
-        reports = _said_of(order)
+        reports = _reports_of(order)
     except ChannelUnknown as silence:
         log.info("order %s, which is %s, was asked about: %s", order.order_no, order.status, silence)
         if passed < SILENT_FOR or _is_in_progress(order):
             return now + LATE[1]
-        _give_up(order, str(silence))
+        _stop_checking(order, str(silence))
         return None
     settle.apply_reports(order, reports)
     if _is_in_progress(order):
@@ -196,7 +196,7 @@ def _ask_about_ended(order: Order) -> int | None:
 
 
 @transaction
-def _give_up(order: Order, detail: str) -> None:
+def _stop_checking(order: Order, detail: str) -> None:
     """Open an exception: status checks have ended, and the order's outcome is unknown."""
     lifecycle.raise_silence(Order.for_update(order.id), because(Why.SILENT_AT_END, text=detail))
 
@@ -215,13 +215,13 @@ def _expires_now(order: Order) -> bool:
 
 @transaction
 def _complete_deposit(order: Order) -> None:
-    if Order.for_update(order.id).due_at == order.due_at:  # else its channel took its word back meanwhile
+    if Order.for_update(order.id).due_at == order.due_at:  # otherwise its channel withdrew its report meanwhile
         settle.complete_deposit(order, because(Why.SETTLEMENT_DELAY_OVER))
 
 
-def _accept_by_rule(order: Order) -> None:
+def _auto_approve(order: Order) -> None:
     withheld = cache.by_id(order.merchant_id).sandbox_money or second_operator.is_needed(order)
-    if order.amount <= order.channel.auto_accept_max and not withheld:  # else the rule changed since
+    if order.amount <= order.channel.auto_accept_max and not withheld:  # otherwise the limit changed since
         payouts.accept(order, "service", because(Why.ACCEPTED_BY_RULE))
 
 
@@ -238,9 +238,9 @@ ACTS = {
     (BUY, PENDING): _ask_about_deposit,
     (BUY, PAID): _ask_about_deposit,
     (BUY, CONFIRMED): _complete_deposit,
-    (BUY, CANCELLED): _ask_about_ended,
-    (SELL, PENDING): _accept_by_rule,
+    (BUY, CANCELLED): _check_ended,
+    (SELL, PENDING): _auto_approve,
     (SELL, CONFIRMED): _pay_out,
-    (SELL, CANCELLED): _ask_about_ended,
-    (SELL, COMPLETED): _ask_about_ended,
+    (SELL, CANCELLED): _check_ended,
+    (SELL, COMPLETED): _check_ended,
 }

@@ -1,4 +1,4 @@
-"""Exceptions and the rules for resolving them: which decisions are possible, what each moves, and carrying one out."""
+"""Exceptions and the rules that resolve them: possible decisions, the money that each moves, and performing one."""
 
 from __future__ import annotations
 
@@ -55,11 +55,11 @@ def _no_objection(order: Order, exception: PaymentException) -> str:
 
 @dataclass(frozen=True)
 class ResolutionRule:
-    """One way to settle an exception.
+    """One way to resolve an exception.
 
-    `case` names what it does, `lines` what it moves (fen by account), `against` what else may speak against it
-    ("" where nothing does), `act` does it inside the transaction in which the exception is closed. `statuses` are
-    those of a deposit, or where the books have a withdrawal's money.
+    `case` is its name, `lines` are its postings (fen by account), `against` returns a further reason against it or "",
+    and `act` performs it in the transaction that closes the exception. `statuses` are those of a deposit, or positions
+    of a withdrawal's money.
     """
 
     resolution: str
@@ -71,13 +71,13 @@ class ResolutionRule:
     against: Callable[[Order, PaymentException], str] = _no_objection
 
     def fits(self, order: Order, exception: PaymentException) -> bool:
-        """Whether the rule applies to an exception of this kind and order."""
+        """Return whether the rule applies to an exception of this kind and order."""
         place = order.status if order.is_buy else positions.place_of(order)
         return exception.kind in self.kinds and place in self.statuses
 
 
 def _credit_lines(order: Order, exception: PaymentException) -> Lines:
-    """Credit the received amount at the order's own rate."""
+    """Return the postings that credit the received amount at the order's own rate."""
     fee = fees.apply_rate(exception.amount, order.service_rate)
     return {
         (AVAILABLE, order.merchant_id): exception.amount - fee,
@@ -98,7 +98,7 @@ def _credit(order: Order, exception: PaymentException, who: str) -> None:
 
 
 def _close_unpaid(order: Order, exception: PaymentException, who: str) -> None:
-    """An order that was not paid in full ends as cancelled."""
+    """Cancel an order that was not paid in full."""
     lifecycle.transition(order, CANCELLED, who, because(Why.WRONG_AMOUNT_ENDED))
 
 
@@ -108,7 +108,7 @@ def _credit_and_close(order: Order, exception: PaymentException, who: str) -> No
 
 
 def completed(order: Order, exception: PaymentException) -> Order:
-    """The deposit as it will be once it is completed with this money; nothing is stored."""
+    """Return the deposit as it will be once it is completed with this money; nothing is stored."""
     fee = fees.apply_rate(exception.amount, order.service_rate)
     ended = copy(order)
     ended.__data__ = {**order.__data__, "status": COMPLETED, "updatetime": business_clock.now()}
@@ -164,7 +164,7 @@ def _release_again(order: Order, exception: PaymentException, who: str) -> None:
 
 
 def _cannot_pay_after_all(order: Order, exception: PaymentException) -> str:
-    """The reason, if any, not to deduct a cancelled withdrawal that was sent after all from the merchant's balance."""
+    """Return the reason not to deduct a cancelled withdrawal that was paid after all from the balance, or ""."""
     if exception.amount != order.amount:
         return "not the order's amount went out: correct the balance by ledger adjust, and --cancel"
     if LedgerAccount.balance_of(AVAILABLE, order.merchant_id) < order.merchant_actual_amount:
@@ -190,14 +190,14 @@ def _of_order(lines: Callable[[Order], Lines]) -> Callable[[Order, PaymentExcept
 
 
 def _leave(order: Order, exception: PaymentException, who: str) -> None:
-    """Nothing moves."""
+    """Do nothing."""
 
 
 _BOUNCED, _SILENT, _QUESTIONED = (REVERSED,), (UNKNOWN_OUTCOME,), (WRONG_AMOUNT, SHARED_REFERENCE)
 _ENDED = tuple(status for status in STATUSES if status != CONFIRMED)
 _WAITING, _WHOLE = (PENDING, PAID), tuple(kind for kind in MONEY_IN if kind != AMOUNT_CORRECTED)
 _HOLD_SPENT, _HOLD_RETURNED = _of_order(postings.spend), _of_order(postings.release)
-# By whether the order is a deposit. Of each resolution, the first that fits counts.
+# By whether the order is a deposit. For each resolution, the first matching rule counts.
 RULES: dict[bool, tuple[ResolutionRule, ...]] = {
     True: (
         ResolutionRule(
@@ -234,7 +234,7 @@ RULES: dict[bool, tuple[ResolutionRule, ...]] = {
         ResolutionRule(CREDIT, "give back", _BOUNCED, (Books.SPENT,), _give_back, _of_order(postings.give_back)),
     ),
 }
-# Why none fits.
+# Reasons why no rule matches.
 _UNFIT = {
     (True, CREDIT): "no money came in: there is nothing to credit",
     (True, REFUND): "a confirmed deposit can't be cancelled, and where no money came in there is none to send back: "
@@ -253,7 +253,7 @@ def _fitting(order: Order, exception: PaymentException, resolution: str) -> Reso
 
 
 def find(order: Order, exception: PaymentException, resolution: str) -> ResolutionRule:
-    """The way to settle this exception by this resolution. Raises OperatorError: there is none, and why."""
+    """Return the rule for this exception and resolution. Raises OperatorError with the reason if none matches."""
     known = dict.fromkeys(way.resolution for way in RULES[order.is_buy])
     if resolution not in known:
         raise OperatorError(f"an exception of this order is settled by {' or '.join(known)}, not by {resolution}")
@@ -270,25 +270,25 @@ def find(order: Order, exception: PaymentException, resolution: str) -> Resoluti
 
 
 def callback_of(way: ResolutionRule, order: Order, exception: PaymentException) -> str:
-    """The body of the callback that completing the order sends; "" for other ways."""
+    """Return the body of the callback that completing the order sends; "" for other resolutions."""
     if way.case != COMPLETE_ORDER:
         return ""
     return outbox.body_of("order.completed", business_clock.now(), order_view.of(completed(order, exception)))
 
 
 def possible(order: Order, exception: PaymentException) -> list[ResolutionRule]:
-    """All ways in which this exception can be settled now."""
+    """Return all rules that can resolve this exception now."""
     if sandbox_guard.is_barred(order.channel):
         return []
     fitting = [way for name in RESOLUTIONS if (way := _fitting(order, exception, name))]
     return [way for way in fitting if not way.against(order, exception)]
 
 
-EVENTS = {CREDIT: "order.credited", REFUND: "order.refunded"}  # the events that merchants may subscribe to
+EVENTS = {CREDIT: "order.credited", REFUND: "order.refunded"}  # optional events of merchants
 
 
 def open_exceptions(order: Order) -> list[PaymentException]:
-    """The order's open exceptions that an operator can settle, oldest first; silence is settled by an answer."""
+    """Return the order's open exceptions that an operator can resolve, oldest first; a response resolves `silence`."""
     return list(
         PaymentException.select()
         .where(
@@ -301,7 +301,8 @@ def open_exceptions(order: Order) -> list[PaymentException]:
 
 
 def _long_silence(order: Order) -> list[PaymentException]:
-    """The channel has not answered about the order for so long that a person may decide, who looked there."""
+    """Return exceptions about a channel's silence that lasted so long that an operator may decide after checking
+    there."""
     return list(
         PaymentException.select().where(
             PaymentException.order == order,
@@ -313,7 +314,7 @@ def _long_silence(order: Order) -> list[PaymentException]:
 
 
 def settleable(order: Order) -> list[PaymentException]:
-    """The exceptions that an operator can settle now: the open ones, else a silence of a day."""
+    """Return the exceptions that an operator can resolve now: the open ones, or otherwise a silence of a day."""
     return open_exceptions(order) or _long_silence(order)
 
 
@@ -324,16 +325,16 @@ def resolve(
     exception_id: int | None = None,
     amount: int | None = None,
 ) -> PaymentException:
-    """Settle one open exception of an order by one of `positions.RESOLUTIONS`, in one transaction.
+    """Resolve one open exception of an order by one of `positions.RESOLUTIONS`, in one transaction.
 
     If the channel may have a withdrawal, its status is checked first, outside any transaction (`payouts`).
 
     Args:
-        amount: what the exception was about when it was read, in fen; None: whatever it is about now.
+        amount: the exception's amount when it was read, in fen; None to accept any amount.
 
     Raises:
-        OperatorError: there is none, there are several and none is named, it can't be resolved that way, or it was
-            corrected, or the order moved on, since it was read; or what the channel reports speaks against it.
+        OperatorError: there is no exception, there are several and none is named, it can't be resolved that way, it or
+            the order changed since it was read, or the channel's report contradicts the decision.
     """
     exception = _named(order, exception_id, amount)
     find(order, exception, resolution)
@@ -361,7 +362,7 @@ def _resolve(order: Order, resolution: str, who: str, seen: PaymentException) ->
 
 
 def _named(order: Order, exception_id: int | None, amount: int | None) -> PaymentException:
-    """The open exception with this id, or the only one; with this amount, if one is given."""
+    """Return the open exception with this id, or the only one; with this amount, if one is given."""
     found = [exception for exception in settleable(order) if exception_id in (None, exception.id)]
     if not found:
         raise OperatorError(N_("the order has no such open exception (one of silence only after a day)"))

@@ -14,7 +14,7 @@ from services.orders.reasons import Reason, Why, because
 
 log = logging.getLogger(__name__)
 
-ANSWERED = "answered"  # how an exception about a channel's silence ends
+ANSWERED = "answered"  # the resolution of an exception about a channel's silence
 
 
 def begin(orders: list[Order], who: str, why: Reason) -> None:
@@ -25,13 +25,13 @@ def begin(orders: list[Order], who: str, why: Reason) -> None:
 
 
 def transition(order: Order, new: str, who: str, why: Reason, **facts: Any) -> bool:
-    """Move the order to `new`; runs in the caller's transaction (docs/orders.md).
+    """Move the order to `new` in the caller's transaction (docs/orders.md).
 
     Args:
         who: merchant, payer, channel, service or operator.
         facts: columns that are stored with the step.
 
-    Returns: False, with nothing changed, if the step is not legal or the order has moved on.
+    Returns: False, with nothing changed, if the transition is illegal or the order has changed.
     """
     if not database.in_transaction():
         raise RuntimeError("a step of an order belongs into a transaction")
@@ -44,7 +44,7 @@ def transition(order: Order, new: str, who: str, why: Reason, **facts: Any) -> b
 
 
 def note(order: Order, who: str, why: Reason) -> int:
-    """Write a line of history that moves nothing; its id."""
+    """Write a line of history without a step; return its id."""
     status = order.status
     return History.add(order=order.id, before=status, after=status, who=who, at=business_clock.now(), **why.columns)
 
@@ -71,9 +71,9 @@ def raise_exception(
     """Open an exception for an operator, with its line of history.
 
     Args:
-        amount: what it is about, in fen; 0 if that is not known.
+        amount: its money, in fen; 0 if unknown.
         reference: the channel's number for the payment.
-        returned: what the channel sent back of it before, in fen.
+        returned: the part that the channel sent back before, in fen.
 
     Returns: False, with nothing changed, if one of this kind is open for this money.
     """
@@ -89,7 +89,7 @@ def raise_exception(
 
 
 def close_exception(exception: PaymentException, resolution: str, who: str) -> bool:
-    """Close an exception that a channel's report has settled, with its line of history; False if it was closed."""
+    """Close an exception that a channel's report has resolved, with its line of history; False if it was closed."""
     if not exception.resolve(resolution, who):
         return False
     note(exception.order, who, settled(exception, resolution))
@@ -97,15 +97,15 @@ def close_exception(exception: PaymentException, resolution: str, who: str) -> b
 
 
 def settled(exception: PaymentException, resolution: str) -> Reason:
-    """Why a line of history says that an exception is settled."""
+    """Return the reason for a history line about a resolved exception."""
     return because(Why.EXCEPTION_SETTLED, kind=exception.kind, exception=str(exception.id), resolution=resolution)
 
 
 @transaction
 def outcome_unknown(order: Order, detail: str, ask_again: int) -> None:
-    """Make the channel's silence visible until it answers, and ask it again at `ask_again`.
+    """Record that the channel does not respond, and check the status again at `ask_again`.
 
-    Does nothing if the order moved on meanwhile, or waits for an operator: an answer did that.
+    Does nothing if the order changed meanwhile or waits for an operator, because the channel responded then.
     """
     now = Order.for_update(order.id)
     if now.status != order.status or (now.due_at is None and order.due_at is not None):
@@ -115,7 +115,7 @@ def outcome_unknown(order: Order, detail: str, ask_again: int) -> None:
 
 
 def raise_silence(order: Order, cause: Reason) -> None:
-    """Open an exception about the channel's silence, or the earlier one again; in the caller's transaction."""
+    """Open an exception about the channel's silence, or reopen an earlier one, in the caller's transaction."""
     silence = (PaymentException.order == order) & (PaymentException.kind == UNKNOWN_OUTCOME)
     earlier = PaymentException.select().where(silence).order_by(PaymentException.id.desc()).first()
     if earlier is None:
@@ -123,12 +123,12 @@ def raise_silence(order: Order, cause: Reason) -> None:
         return
     again: dict[str, Any] = {"resolution": None, "resolved_by": None, "resolvedtime": None}
     if earlier.resolution is not None:
-        again["createtime"] = business_clock.now()  # after an answer it begins again
+        again["createtime"] = business_clock.now()  # after a response, the silence starts again
     PaymentException.update(**again, **cause.columns).where(PaymentException.id == earlier.id).execute()
 
 
 def outcome_known(order: Order) -> None:
-    """Close the open exception about the channel's silence: it answered."""
+    """Close the open exception about the channel's silence after its response."""
     for exception in PaymentException.select().where(
         PaymentException.order == order,
         PaymentException.kind == UNKNOWN_OUTCOME,

@@ -32,9 +32,9 @@ from services.orders.reasons import Reason, Why, because, own_words
 from services.platform import clock
 from services.security import sandbox_guard
 
-LONG = 86_400  # seconds of silence after which a person may decide
-LEFT_ALONE = 3_600  # seconds for which a withdrawal that an operator wants to reject is not handed over
-# What the channel must report, so that an operator may end the withdrawal as not paid out, or as paid out.
+LONG = 86_400  # seconds of silence after which an operator may decide
+LEFT_ALONE = 3_600  # seconds for which a withdrawal that an operator wants to reject is not sent to the channel
+# The channel's reports that allow an operator to end the withdrawal as not paid out, or as paid out.
 NOT_OUT, OUT = (State.ABSENT, State.FAILED), (State.PAID,)
 _OTHERWISE = {
     State.ABSENT: N_("the channel does not have it"),
@@ -50,7 +50,7 @@ MISSING = N_(
 
 
 def may_be(order: Order, exception: PaymentException | None = None) -> bool:
-    """May a channel that can be asked have this withdrawal, given an exception about it?"""
+    """Return whether a channel with status checks may have this withdrawal, given an exception about it."""
     if order.is_buy or driver_of(order.channel).by_hand:
         return False
     in_progress = exception is not None and exception.kind == PAYOUT_IN_PROGRESS
@@ -61,14 +61,15 @@ def check(order: Order, wanted: tuple[State, ...], exception: PaymentException |
     """Claim the withdrawal and check its status at the channel; `order` is the claimed row.
 
     Args:
-        wanted: what the channel must report.
-        exception: what the operator decides. A day after it was opened, the operator may decide without an answer.
+        wanted: the reports that allow the operator's decision.
+        exception: the exception to resolve. A day after it was opened, the operator may decide without a response.
 
     Raises:
-        OperatorError: the service is at it, the channel may not show it yet, gives no answer or another one.
+        OperatorError: a worker has claimed it, or the channel may not show it yet, does not respond, or reports
+            otherwise.
     """
     now, shown_from, due_at = business_clock.now(), order.expires_at or 0, order.due_at
-    # A worker has claimed it for at most LEASE; a longer pause means that none works on it.
+    # A worker claims it for at most LEASE, so after a longer time no worker has it.
     if due_at is not None and now < due_at <= now + LEASE:
         raise OperatorError(N_("this can't be done while the service is at it: repeat this in a minute"))
     until, too_soon = max(now, shown_from) + LEFT_ALONE, now < shown_from
@@ -81,7 +82,7 @@ def check(order: Order, wanted: tuple[State, ...], exception: PaymentException |
             "now: repeat this between %(at)s and an hour later"
         )
         raise OperatorError(text, at=f"{at:%H:%M:%S}")
-    again = now if due_at is not None else None  # an order that awaits an operator still does
+    again = now if due_at is not None else None  # an order that awaits an operator continues to do so
     try:
         with channel_slot(order.channel_id):
             report = positions.call_for_payout(driver_of(order.channel).query_payout, order)
@@ -92,10 +93,11 @@ def check(order: Order, wanted: tuple[State, ...], exception: PaymentException |
         raise OperatorError(N_("the channel can't say whether it has it: %(why)s"), why=str(silence)) from silence
     is_missing = report.state is State.ABSENT and positions.was_shown(order)
     if is_missing and exception is not None and exception.kind in settle.OPEN_ENDED:
-        return  # the operator has looked there
+        return  # the operator has checked it at the channel
     if is_missing or report.state not in wanted:
         order.put_off(again)
-        settle.apply_report(order, report, "channel", settle.ASKED)  # it counts, whatever the operator wanted
+        # The report is applied, whatever the operator wanted.
+        settle.apply_report(order, report, "channel", settle.ASKED)
         raise OperatorError(MISSING if is_missing else _OTHERWISE[report.state])
 
 
@@ -105,7 +107,7 @@ def _claimed(order: Order, until: int, **facts: int) -> bool:
 
 
 def is_as_checked(now: Order, order: Order) -> bool:
-    """Whether the order is unchanged since it was claimed."""
+    """Return whether the order is unchanged since it was claimed."""
     return (now.status, now.due_at, now.asks) == (order.status, order.due_at, order.asks)
 
 
@@ -141,10 +143,10 @@ def why_not_mark_paid(order: Order) -> str:
 
 @transaction
 def accept(order: Order, who: str = "operator", why: Reason = ACCEPTED) -> None:
-    """Accept a pending withdrawal; the service hands it to the channel at its next sweep.
+    """Approve a pending withdrawal; the next sweep sends it to the channel.
 
     Raises:
-        OperatorError: it is no withdrawal, or not pending.
+        OperatorError: it is not a withdrawal, or not pending.
     """
     _unless(why_not_accept(order))
     sandbox_guard.refuse_payout(order)
@@ -159,13 +161,13 @@ def _unless(why: str) -> None:
 
 
 def reject(order: Order, reason: str, who: str = "operator") -> None:
-    """Reject a withdrawal and return what it held: a pending one, or an accepted one that the channel does not have.
+    """Reject a withdrawal and return its reserve: a pending one, or an approved one that the channel does not have.
 
-    If the channel supports status checks, one is made, with the order kept from the sweep meanwhile. Checks go on
-    afterwards: a payout that was sent after all becomes an exception.
+    If the channel supports status checks, one is made first, while the sweep is kept away from the order. Checks
+    continue afterwards: a payout that was sent after all becomes an exception.
 
     Raises:
-        OperatorError: it is no withdrawal, or its money may be on the way.
+        OperatorError: it is not a withdrawal, or its money may have been sent.
     """
     _unless(why_not_reject(order))
     if not reason.strip():
@@ -182,7 +184,7 @@ def _cancelled(order: Order, who: str, reason: str, ask_again: int | None) -> bo
     if not is_as_checked(Order.for_update(order.id), order):
         return False
     if ask_again is not None:
-        lifecycle.outcome_known(order)  # the channel answered just now
+        lifecycle.outcome_known(order)  # the channel responded just now
     return settle.cancel_withdrawal(order, who, own_words(reason), due_at=ask_again)
 
 
@@ -190,18 +192,19 @@ def _cancelled(order: Order, who: str, reason: str, ask_again: int | None) -> bo
 def mark_paid(
     order: Order, *, amount: int | None = None, reference: str = "", who: str = "operator", shared: bool = False
 ) -> bool:
-    """An operator saw the money come (deposit) or sent it (withdrawal), on a channel that works by hand.
+    """Record an operator's confirmation that money was received (deposit) or sent (withdrawal) on a manual channel.
 
     Args:
         amount: received or sent, in fen; None means the order's amount.
-        reference: the number of the transfer at the bank or wallet; blanks around it do not count.
-        shared: the transfer is known to be for other orders, too.
+        reference: the bank's or wallet's number of the transfer; surrounding blanks are removed.
+        shared: the transfer also covers other orders.
 
-    Returns: False where this was on record already.
+    Returns: False if this was recorded already.
 
     Raises:
-        OperatorError: the channel speaks for itself, the withdrawal is not accepted yet, or the reference is on record
-            for another order of the channel; or the merchant of a withdrawal has money of a sandbox channel.
+        OperatorError: the channel is not manual, the withdrawal is not approved yet, the reference is recorded for
+            another
+            order of the channel, or the merchant of a withdrawal has money of a sandbox channel.
     """
     order, reference = Order.for_update(order.id), reference.strip()
     _unless(why_not_mark_paid(order))
@@ -226,14 +229,14 @@ def _counts_once(order: Order, reference: str) -> None:
 
 
 def _is_other_money(order: Order, amount: int) -> bool:
-    """Whether money without a reference is recorded, of which this is neither a repeat nor a correction."""
+    """Return whether money without a reference is recorded that this neither repeats nor corrects."""
     if earlier := _without_number(order):
         return earlier[-1].resolution is not None or amount not in (earlier[-1].amount, order.amount)
     return order.status in (CONFIRMED, COMPLETED) and not order.channel_reference and amount != order.amount
 
 
 def _without_number(order: Order) -> list[PaymentException]:
-    """The money on record for a deposit that has no number."""
+    """Return the recorded money of a deposit that has no reference."""
     ended = (positions.CORRECTED, positions.RETURNED)
     money = [each for each in positions.exceptions_of(order) if each.kind in MONEY_IN and not each.reference]
     return [each for each in money if each.resolution not in ended]
@@ -242,57 +245,62 @@ def _without_number(order: Order) -> list[PaymentException]:
 def hand_over(order: Order) -> tuple[Report, Reason]:
     """Send an approved withdrawal through its channel, or check its status; outside any transaction.
 
-    Returns: what the channel reports, and the reason for its line of history.
+    Returns: the channel's report, and the reason for its line of history.
 
     Raises:
-        ChannelUnknown: no usable answer.
+        ChannelUnknown: no usable response.
     """
     driver = driver_of(order.channel)
     paused = not driver.by_hand and paused_since() is not None
     is_known = positions.was_shown(order)
-    # After a restore it may have been handed over already, although its row does not say so.
+    # After a restore it may have been sent already, although its row does not show it.
     asks_first = order.asks > 1 or paused or is_known
     report = positions.call_for_payout(driver.query_payout, order) if asks_first else Report(State.ABSENT)
     if is_known or report.state is not State.ABSENT:
-        return report, settle.ASKED  # what the channel had once is not handed over again: an operator looks there
+        # A payout that the channel had before is not sent again: an operator checks it there.
+        return report, settle.ASKED
     if paused or cache.by_id(order.merchant_id).sandbox_money:
         return Report(State.OPEN, proven=False), settle.ASKED
-    if not _begins_to_hand_over(order, driver.shows_payouts_after):
-        # It is left alone, what was handed over last may still be on its way, or another worker has it.
+    if not _extends_claim(order, driver.shows_payouts_after):
+        # It is left alone, its last payout request may still be in progress, or another worker has it.
         return Report(State.OPEN, proven=False), settle.ASKED
     try:
-        # The same order number again is the same payout upstream, so a crash here pays nothing twice.
+        # Repeating the order number refers to the same payout upstream, so a crash here pays nothing twice.
         return positions.call_for_payout(driver.pay_out, order), settle.ASKED
     except ChannelRefused as refusal:
         return Report(State.FAILED), because(Why.REFUSED, text=str(refusal))
 
 
 @transaction
-def _begins_to_hand_over(order: Order, shown_after: int) -> bool:
-    """Claim the order again, since the next call may pay; store until when its channel may not show it."""
+def _extends_claim(order: Order, shown_after: int) -> bool:
+    """Extend the claim, since the next call may pay; store the time until which the channel may not show it."""
     if not clock.seen().is_handled():
-        return False  # the clock was set just now: `keep_promises` comes first
+        return False  # the clock was set just now: `adjust_to_clock` must adjust the times first
     now = business_clock.now()
     return order.begin_to_hand_over(now, now + LEASE, now + shown_after if shown_after else None)
 
 
 @transaction
-def keep_promises(ahead: int = 0) -> None:
-    """Adjust the times until which withdrawals are left alone, or not shown by their channel, to a clock that was set.
+def adjust_to_clock(ahead: int = 0) -> None:
+    """Adjust, after a clock change, the times until which withdrawals are left alone or not shown by their channel.
 
-    A clock that was set back, or was wrong before a restart, leaves times that are too far ahead: they are cut to
-    the longest that can have been promised, counted from now.
+    A clock that was set back, or was wrong before a restart, leaves times that are too far ahead: they are shortened to
+    the longest possible time from now.
 
     Args:
         ahead: seconds by which the clock was set ahead; times that had not passed before are moved by as much.
     """
     now = business_clock.now()
     # By merchant, so that an index finds them.
-    under_way = (Order.merchant.in_(Merchant.select(Merchant.id)), Order.order_type == SELL, Order.status == CONFIRMED)
+    open_payouts = (
+        Order.merchant.in_(Merchant.select(Merchant.id)),
+        Order.order_type == SELL,
+        Order.status == CONFIRMED,
+    )
     for column, longest in (
         (Order.expires_at, LONGEST_UNSEEN),
         (Order.left_alone_until, LONGEST_UNSEEN + LEFT_ALONE),
     ):
         if ahead:
-            Order.update({column: column + ahead}).where(*under_way, column > now - ahead).execute()
-        Order.update({column: now + longest}).where(*under_way, column > now + longest).execute()
+            Order.update({column: column + ahead}).where(*open_payouts, column > now - ahead).execute()
+        Order.update({column: now + longest}).where(*open_payouts, column > now + longest).execute()

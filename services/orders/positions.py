@@ -1,4 +1,4 @@
-"""The state of an order's money in the books: the input of the table of verdicts."""
+"""The state of an order's money in the ledger: the input of the table of verdicts."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ from services.orders.reasons import Why, because, reason_of
 from services.orders.verdicts import Books, Proof
 from services.security import masking
 
-MOST_SHOWN = 5  # lines of history, each with other words
+MOST_SHOWN = 5  # lines of history, each with a different message
 
 
 def call_for_payout(verb: Callable[[Payout], Report], order: Order) -> Report:
-    """Call the channel for a payout, and remember an unusable answer that shows that it has it.
+    """Call the channel for a payout, and record an unusable response that shows that the channel has it.
 
-    What the channel quotes of the receiving account is masked: history keeps its words, and cannot be changed.
+    The payout account in the channel's message is masked, because history stores the message and is append-only.
 
     Raises:
         ChannelError.
@@ -57,18 +57,18 @@ def call_for_payout(verb: Callable[[Payout], Report], order: Order) -> Report:
 
 @transaction
 def note_shown(order: Order, reference: str, detail: str) -> bool:
-    """Note that the channel has the payout; True if this is new.
+    """Record that the channel has the payout; return True if this is new.
 
     Args:
         reference: the channel's number for it, or "".
-        detail: what the channel said of it, or "".
+        detail: the channel's message about it, or "".
     """
     text = ", ".join(filter(None, (reference, detail))) or "-"
     return lifecycle.note_once(order, "channel", because(Why.PAYOUT_SHOWN, text=text, reference=reference), MOST_SHOWN)
 
 
 def shown_reference(order: Order) -> str | None:
-    """The channel's number for a payout that it has shown, "" if it named none; None if it never showed one."""
+    """Return the channel's number for a payout that it has shown, "" without a number; None if it never showed one."""
     mine = (History.order == order, History.code == Why.PAYOUT_SHOWN)
     lines = History.select().where(*mine).order_by(History.id.desc())
     numbers = [str(reason_of(line).args["reference"]) for line in lines]
@@ -76,20 +76,20 @@ def shown_reference(order: Order) -> str | None:
 
 
 def was_shown(order: Order) -> bool:
-    """Whether the channel has ever shown this payout."""
+    """Return whether the channel has ever shown this payout."""
     return shown_reference(order) is not None
 
 
-# How exceptions end. The first four are what an operator decides, the others what the channel proves.
+# The ends of exceptions. An operator decides the first four, the channel's reports prove the others.
 CREDIT, REFUND, COMPLETE, CANCEL = RESOLUTIONS = ("credit", "refund", "complete", "cancel")
 CORRECTED, RETURNED, PAID_OUT, FAILED = ("corrected", "returned", "paid_out", "failed")
 
 
 @dataclass(frozen=True)
 class Position:
-    """The state of one payment in the books, and the limits of its amount at the channel, in fen.
+    """The state of one payment in the ledger, and the limits of its amount at the channel, in fen.
 
-    They differ by what was or may have been sent back. `exceptions` are those about it.
+    The limits differ by refunds that were made or are possible. `exceptions` are those about the payment.
     """
 
     books: Books
@@ -99,23 +99,23 @@ class Position:
 
     @property
     def open(self) -> list[PaymentException]:
-        """The open ones."""
+        """The open exceptions."""
         return [each for each in self.exceptions if each.is_open]
 
     @property
     def is_unsized(self) -> bool:
-        """Whether an exception about a refund of unknown amount is open, or was settled without an amount."""
+        """True if an exception about a refund of unknown amount is open, or was resolved without an amount."""
         unknown = [each for each in self.exceptions if each.code == Why.RETURNED_UNKNOWN]
         return any(each.is_open or not each.amount for each in unknown)
 
 
 def exceptions_of(order: Order) -> list[PaymentException]:
-    """All exceptions of an order, oldest first."""
+    """Return all exceptions of an order, oldest first."""
     return list(PaymentException.select().where(PaymentException.order == order).order_by(PaymentException.id))
 
 
 def references_of(order: Order, report: Report, exceptions: list[PaymentException]) -> list[str]:
-    """The channel's numbers of the payments of a deposit that a report is about: the one that it names, or all."""
+    """Return the channel's numbers of the deposit's payments that a report is about: the one that it names, or all."""
     money = [each for each in exceptions if each.kind in MONEY_IN]
     if report.state in (State.PAID, State.RETURNED, State.ENDED) or (
         report.reference and report.reference in {order.channel_reference, *(each.reference for each in money)}
@@ -127,12 +127,12 @@ def references_of(order: Order, report: Report, exceptions: list[PaymentExceptio
 
 
 def credited_by_hand(exceptions: list[PaymentException]) -> bool:
-    """Whether an operator has credited money of this deposit."""
+    """Return whether an operator has credited money of this deposit."""
     return any(each.kind in MONEY_IN and each.resolution == CREDIT for each in exceptions)
 
 
 def of_deposit(order: Order, reference: str, exceptions: list[PaymentException]) -> Position:
-    """The position of the payment that the channel has under this number."""
+    """Return the position of the deposit's payment with this number of the channel."""
     about = [each for each in exceptions if each.reference == reference and each.kind in (*MONEY_IN, REVERSED)]
     money = [each for each in about if each.kind in MONEY_IN]
     is_own = order.status in (CONFIRMED, COMPLETED) and order.channel_reference == reference
@@ -142,7 +142,7 @@ def of_deposit(order: Order, reference: str, exceptions: list[PaymentException])
     least += sum(int(each.amount) for each in money if each.resolution in (None, CREDIT))
     sent = sum(each.amount for each in money if each.resolution == REFUND)
     known = sum(each.returned for each in money if each.is_open and each.returned)
-    unknown = any(not each.amount and not each.is_open for each in went_back)  # an open one gets its amount yet
+    unknown = any(not each.amount and not each.is_open for each in went_back)  # an open exception will get its amount
     gone = least if unknown else sum(each.amount for each in went_back)
     waits = order.status in (PENDING, PAID) and not credited_by_hand(exceptions)
     if is_own:
@@ -161,10 +161,10 @@ def of_deposit(order: Order, reference: str, exceptions: list[PaymentException])
 
 
 def is_gone(order: Order, report: Report, exceptions: list[PaymentException]) -> bool:
-    """Whether the books have the whole payment, and a later refund of some or all of it."""
+    """Return whether a full payment is recorded here, and a later refund of some or all of it."""
     about = [each for each in exceptions if each.reference == report.reference]
     if order.status == CANCELLED and order.channel_reference == report.reference:
-        return report.amount <= order.received  # it went back before it was credited
+        return report.amount <= order.received  # it was returned before it was credited
     if any(each.code == Why.RETURNED_UNKNOWN for each in about):
         return True
     if not any(each.kind == REVERSED or each.returned or each.resolution in (REFUND, RETURNED) for each in about):
@@ -173,7 +173,7 @@ def is_gone(order: Order, report: Report, exceptions: list[PaymentException]) ->
 
 
 def received(order: Order, reference: str, exceptions: list[PaymentException]) -> int:
-    """The total received under this number by the books, in fen, before refunds."""
+    """Return the total recorded as received under this number, in fen, before refunds."""
     money = [each for each in exceptions if each.reference == reference and each.kind in MONEY_IN]
     is_own = order.status in (CONFIRMED, COMPLETED) and order.channel_reference == reference
     counted = [each.amount for each in money if each.resolution in (None, CREDIT, REFUND, RETURNED)]
@@ -182,7 +182,7 @@ def received(order: Order, reference: str, exceptions: list[PaymentException]) -
 
 
 def proof_of_deposit(order: Order, report: Report, position: Position) -> Proof:
-    """The proof in a report on this payment, given its state in the books."""
+    """Return the proof in a report on this payment, given its position."""
     if not report.proven:
         return Proof.CLAIMED
     if report.is_unsized:
@@ -203,7 +203,7 @@ def proof_of_deposit(order: Order, report: Report, position: Position) -> Proof:
 
 
 def moved(order: Order, *kinds: str) -> int:
-    """The sum of the order's postings on these accounts of its merchant, in fen."""
+    """Return the sum of the order's postings on these accounts of its merchant, in fen."""
     total = (
         Entry.select(fn.COALESCE(fn.SUM(Entry.amount), 0))
         .join(Posting)
@@ -215,27 +215,27 @@ def moved(order: Order, *kinds: str) -> int:
 
 
 def place_of(order: Order) -> Books:
-    """The state of a withdrawal's money in the books, regardless of exceptions."""
+    """Return the state of a withdrawal's money in the ledger, regardless of exceptions."""
     return of_payout(order, "", [], partial(moved, order)).books
 
 
 def is_held_again(order: Order) -> bool:
-    """Whether a cancelled withdrawal is held again because it is in progress at the channel."""
+    """Return whether a cancelled withdrawal's money is reserved again because the channel is paying it out."""
     return not order.is_buy and order.status in (CANCELLED, COMPLETED) and place_of(order) is Books.HELD_AGAIN
 
 
 def of_withdrawal(order: Order, report: Report, exceptions: list[PaymentException]) -> Position:
-    """The position of a withdrawal's money, as its ledger entries say."""
+    """Return the position of a withdrawal's money by its ledger entries."""
     return of_payout(order, report.reference, exceptions, partial(moved, order))
 
 
 def of_payout(
     order: Order, reference: str, exceptions: list[PaymentException], left_on: Callable[..., int]
 ) -> Position:
-    """The same for the payout that the channel has under this number.
+    """Return the position of the payout with this number of the channel.
 
     Args:
-        left_on: what the order's postings left on accounts of these kinds, in fen, as `moved` says.
+        left_on: returns the sum of the order's postings on accounts of these kinds, in fen, as `moved` does.
     """
     about = [each for each in exceptions if each.reference == reference]
     doubled = [each for each in about if each.kind == PAYOUT_CONFLICT and each.is_open]
@@ -251,7 +251,7 @@ def of_payout(
 
 
 def proof_of_withdrawal(order: Order, report: Report, position: Position) -> Proof:
-    """The proof in a report, given the state of the money in the books."""
+    """Return the proof in a report, given the position of the money."""
     if report.is_unsized:
         return Proof.AS_BOOKED if position.is_unsized else Proof.UNKNOWN
     if report.state is State.FAILED:
@@ -272,7 +272,7 @@ def proof_of_withdrawal(order: Order, report: Report, position: Position) -> Pro
 
 
 def _proof_of_absence(order: Order, position: Position) -> Proof:
-    """The proof in a report that a payout is unknown: if the channel has shown it before, it must not be sent again."""
+    """Return the proof in a report that a payout is unknown: one that the channel has shown must not be sent again."""
     ended = [each.resolution for each in position.exceptions if each.kind == PAYOUT_MISSING]
     if position.books is Books.SPENT and COMPLETE in ended:
         return Proof.AS_BOOKED
@@ -282,7 +282,7 @@ def _proof_of_absence(order: Order, position: Position) -> Proof:
 
 
 def _is_on_record(order: Order, report: Report, position: Position) -> bool:
-    """Whether this payout is recorded: as the order's own, or in an exception that is open or was resolved so."""
+    """Return whether this payout is recorded: as the order's own, or in an open or accordingly resolved exception."""
     spent = position.books in (Books.SPENT, Books.SPENT_TWICE)
     if spent and (report.reference, report.amount) == (order.channel_reference, order.amount):
         return True

@@ -1,4 +1,4 @@
-"""Why something happened to an order: codes with arguments, as history and exceptions store them, and their texts."""
+"""Reasons of an order's events: codes with arguments, as history and exceptions store them, and their texts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from services.errors import N_
 
 
 class Why(StrEnum):
-    """Every code with its text in English. In the arguments, whole numbers are fen."""
+    """All codes with their text in English. In the arguments, integers are fen."""
 
     template: str
 
@@ -47,12 +47,12 @@ class Why(StrEnum):
     SANDBOX_REMOVED = "sandbox_removed", N_("the sandbox was removed: no real money")
     RETURNED_BEFORE_CREDIT = "returned_before_credit", N_("all money was returned before it was credited")
     TEXT = "text", "%(text)s"
-    # What an operator decided
+    # Decisions of an operator
     EXCEPTION_SETTLED = "exception_settled", N_("exception %(kind)s: %(resolution)s")
     WRONG_AMOUNT_ENDED = "wrong_amount_ended", N_("paid an amount that does not match")
     FOUND_PAID = "found_paid", N_("found to be paid after all")
     COMPLETED_BY_OPERATOR = "completed_by_operator", N_("completed by an operator with %(amount)s received")
-    # What opens an exception
+    # Causes that open an exception
     PAID_OTHER_AMOUNT = "paid_other_amount", N_("paid an amount that does not match")
     PAID_AFTER_END = "paid_after_end", N_("paid after it was cancelled")
     PAID_AGAIN = "paid_again", N_("paid once more, under another number")
@@ -74,7 +74,7 @@ class Why(StrEnum):
     NO_ANSWER = "no_answer", "%(text)s"
     SILENT_AT_END = "silent_at_end", N_("no answer for a week, the service no longer asks: %(text)s")
     SHARED_REFERENCE = "shared_reference", N_("the channel's number %(reference)s is on record for order %(order_no)s")
-    # What changes one
+    # Causes that change an exception
     EXCEPTION_CORRECTED = (
         "exception_corrected",
         N_("exception %(kind)s: %(amount)s under the same number, not %(before)s"),
@@ -103,10 +103,10 @@ class Reason:
         return {"code": self.code.value, "args": args}
 
     def text(self, template: str = "", called: Callable[[str, str], str] = lambda name, value: value) -> str:
-        """The sentence in English, or in the language of a translated template.
+        """Return the sentence in English, or in the language of a translated template.
 
         Args:
-            called: what the reader calls a value, by the argument's name and the value.
+            called: returns the displayed form of a value, by the argument's name and the value.
         """
         shown = {
             name: hundredths(value) if isinstance(value, int) else called(name, value)
@@ -116,15 +116,15 @@ class Reason:
 
 
 def because(code: Why, **args: str | int) -> Reason:
-    """A reason in short."""
+    """Return a reason of this code."""
     return Reason(code, args)
 
 
 def own_words(text: str) -> Reason:
-    """A text that the service did not write: an operator's reason, or a channel's message."""
+    """Return a reason whose text the service did not write: an operator's reason, or a channel's message."""
     return because(Why.TEXT, text=text)
 
 
 def reason_of(row: History | PaymentException) -> Reason:
-    """The reason that a line of history or an exception stores."""
+    """Return the reason that a line of history or an exception stores."""
     return Reason(Why(row.code), json.loads(row.args or "{}"))

@@ -43,7 +43,7 @@ from services.orders.verdicts import (
 )
 
 DAY = 86_400
-MOST_REFUSED = 10  # such lines in an order's history: anybody can send anything there
+MOST_REFUSED = 10  # such lines in an order's history, because anybody can send notices
 ASKED = because(Why.CHANNEL_ASKED)
 
 
@@ -51,10 +51,10 @@ ASKED = because(Why.CHANNEL_ASKED)
 def apply_report(order: Order, report: Report, who: str, why: Reason) -> bool:
     """Apply a channel's or an operator's report on an order, in one transaction.
 
-    A report that was heard before, or that agrees with the books, changes nothing.
+    A repeated report, or one that agrees with the ledger, changes nothing.
 
     Args:
-        report: what was reported; `amount` in fen.
+        report: `amount` in fen.
         who: channel, payer or operator; it is in the history with `why`.
 
     Returns: True if anything changed.
@@ -63,38 +63,40 @@ def apply_report(order: Order, report: Report, who: str, why: Reason) -> bool:
     if report.proven:
         lifecycle.outcome_known(order)
     if report.state in (State.OPEN, State.ABSENT, State.ENDED) and order.status != asked_about:
-        return False  # it moved on since the channel was asked: the answer is out of date
+        return False  # the order changed since the status check: the report is outdated
     why = own_words(report.detail) if report.detail else why
     return (_settle_deposit if order.is_buy else _settle_withdrawal)(order, report, who, why)
 
 
 def apply_reports(order: Order, reports: list[Report], why: Reason = ASKED) -> bool:
-    """Settle what the channel, asked about an order, reports; True if anything changed."""
+    """Apply the reports of a status check on an order; return True if anything changed."""
     changed = [apply_report(order, report, "channel", why) for report in reports]
     return any(changed)
 
 
 def take_notice(order: Order, incoming: Incoming) -> bool:
-    """Verify a notice over its raw bytes and settle what it reports; True if anything changed.
+    """Verify a notice over its raw bytes and apply its report; return True if anything changed.
 
     Raises:
-        BadNotice: it is not what the order's channel would have sent.
+        BadNotice: the order's channel can't have sent it.
     """
     driver = driver_of(order.channel)
     notice = driver.read_notice(incoming)
     if order_no_of(notice.order_no) != order.order_no:
         raise BadNotice("it is about another order")
     if order.is_buy and (driver.asks_again or attempts.are_several(order) or _may_be_old(order, notice.report)):
-        return _ask_soon(order) if order.status in (PENDING, CANCELLED) else _ask_at_once(order)
+        return _check_soon(order) if order.status in (PENDING, CANCELLED) else _check_now(order)
     if order.is_buy and notice.report.state is State.OPEN:
-        return False  # it says nothing new, and may be older than what is known
+        return False  # it contains nothing new, and may be older than the recorded state
     return apply_report(order, notice.report, "channel", because(Why.NOTICE))
 
 
 def _may_be_old(order: Order, report: Report) -> bool:
-    """Would a notice credit money that went back since, or bring it up? It stays valid for ever, the money does not.
+    """Return whether a notice may be outdated: it would credit, or report, money that was returned since.
 
-    The payer's return address carries what some channels sign in a notice, so anyone who paid can send it again.
+    A notice stays valid forever. With some channels the payer's return address contains the signed parts of a notice,
+    so
+    every payer can send it again.
     """
     exceptions = positions.exceptions_of(order)
     if report.state is not State.PAID or not positions.is_gone(order, report, exceptions):
@@ -106,15 +108,15 @@ def _may_be_old(order: Order, report: Report) -> bool:
 
 
 @transaction
-def _ask_soon(order: Order) -> bool:
-    """A notice suggests a change: the status is checked at the next sweep, whenever it was last checked."""
+def _check_soon(order: Order) -> bool:
+    """Check the status at the next sweep, because a notice suggests a change."""
     order = Order.for_update(order.id)
     order.put_off(business_clock.now())
     return lifecycle.note_once(order, "channel", because(Why.ASK_AFTER_NOTICE))
 
 
-def _ask_at_once(order: Order) -> bool:
-    """The same where no sweep looks at the order any more. Raises BadNotice: no answer, the notice may come again."""
+def _check_now(order: Order) -> bool:
+    """Check the status now, because no sweep checks this order any more. Raises BadNotice without a response."""
     try:
         with channel_slot(order.channel_id):
             reports = attempts.reports_of(order)
@@ -124,9 +126,9 @@ def _ask_at_once(order: Order) -> bool:
 
 
 def note_refused_notice(order: Order, reason: str) -> None:
-    """Write into the order's history that a notice was not genuine; each reason once, and not many."""
+    """Record in the order's history that a notice was not genuine; each reason once, and a limited number."""
     why = because(Why.NOTICE_REFUSED, text=reason)
-    if lifecycle.is_new(order, why, MOST_REFUSED):  # else anybody could keep the writer busy
+    if lifecycle.is_new(order, why, MOST_REFUSED):  # otherwise anybody could keep the writer busy
         _note_refused(order, why)
 
 
@@ -136,7 +138,7 @@ def _note_refused(order: Order, why: Reason) -> None:
 
 
 def _unless_shared(order: Order, proof: Proof, report: Report, who: str) -> Proof:
-    """A channel's number identifies one payment: if another order has it, nothing is credited or deducted."""
+    """Return SHARED if another order has the channel's number: one payment is neither credited nor deducted twice."""
     if proof is Proof.AS_ORDERED and who == "channel" and payment_numbers.first_with(order, report.reference):
         return Proof.SHARED
     return proof
@@ -146,11 +148,11 @@ def _unless_shared(order: Order, proof: Proof, report: Report, who: str) -> Proo
 
 
 def _settle_deposit(order: Order, report: Report, who: str, why: Reason) -> bool:
-    """Judge the payment that a report names, or all that are on record if it says that there is none."""
+    """Apply a report to the payment that it names, or to all recorded payments if it reports that there is none."""
     changed, exceptions = False, positions.exceptions_of(order)
     for reference in positions.references_of(order, report, exceptions):
         again = True
-        while again:  # once what is open is closed, what was credited under the same number is judged
+        while again:  # after the open exceptions are closed, check the money credited under the same number
             position = positions.of_deposit(order, reference, exceptions)
             proof = positions.proof_of_deposit(order, report, position)
             verdict = TABLE[position.books][_unless_shared(order, proof, report, who)]
@@ -165,7 +167,7 @@ def _deposit(
 ) -> bool:
     """Apply the verdict on one payment; True if anything changed."""
     if report.state is State.FAILED and report.returned and position.books in (Books.AWAITED, Books.LATE):
-        Order.update(channel_reference=reference).where(Order.id == order.id).execute()  # its notice may still come
+        Order.update(channel_reference=reference).where(Order.id == order.id).execute()  # its notice may arrive later
     if verdict == NONE:
         return False
     what = verdict.exception
@@ -178,7 +180,7 @@ def _deposit(
     if verdict.status == CONFIRMED:
         return _confirm(order, reference, who, why)
     if position.books in (Books.AWAITED, Books.QUESTIONED, Books.TO_CREDIT):
-        order.put_off(None)  # an operator's turn: it must not expire or be credited meanwhile
+        order.put_off(None)  # until an operator decides, it must not expire or be credited
     return changed
 
 
@@ -203,7 +205,8 @@ def complete_deposit(order: Order, why: Reason, who: str = "service", **facts: o
 
 @transaction
 def cancel_unpaid(order: Order, ask_again: int | None, why: Reason, who: str = "service") -> bool:
-    """Cancel a deposit that its channel says is unpaid; False if it moved on, or money for it is in question.
+    """Cancel a deposit that is unpaid at its channel; False if it changed meanwhile, or has an open exception about
+    money.
 
     Args:
         ask_again: when to check for late money, if the channel may still accept it.
@@ -234,7 +237,7 @@ def _settle_withdrawal(order: Order, report: Report, who: str, why: Reason) -> b
         return noted
     changed = _withdrawal_exception(order, verdict.exception, proof, report, position, who)
     if changed and position.books is Books.SPENT_TWICE and verdict.exception == CLOSE:
-        return _settle_withdrawal(order, report, who, why) or changed  # was it about the first payout, too?
+        return _settle_withdrawal(order, report, who, why) or changed  # the report may also be about the first payout
     if verdict.status == COMPLETED:
         return complete_withdrawal(order, who, why, report.reference)
     if verdict.status == CANCELLED:
@@ -242,7 +245,7 @@ def _settle_withdrawal(order: Order, report: Report, who: str, why: Reason) -> b
     if verdict.posting:
         changed |= _post_again(order, verdict.posting, report, who)
     if verdict.exception in OPEN_ENDED:
-        order.put_off(business_clock.now() + LATE[1])  # its status is checked until there is a final result
+        order.put_off(business_clock.now() + LATE[1])  # the status is checked until there is a final result
         return changed
     if order.status != CANCELLED:
         order.put_off(None)
@@ -250,7 +253,7 @@ def _settle_withdrawal(order: Order, report: Report, who: str, why: Reason) -> b
 
 
 def _remember(order: Order, report: Report, who: str) -> bool:
-    """Note that the channel has the payout, if the report is its own; True if this is new."""
+    """Record that the channel has the payout, if the report is its own; True if this is new."""
     if who != "channel" or not report.proven or driver_of(order.channel).by_hand:
         return False
     return positions.note_shown(order, report.reference, report.detail)
@@ -261,7 +264,7 @@ def _withdrawal_exception(order: Order, what: str, proof: Proof, report: Report,
     every = [each for each in positions.exceptions_of(order) if each.is_open]
     if what == CLOSE:
         end = PAID_OUT if proof is Proof.AS_ORDERED else FAILED
-        whole = proof is Proof.GONE and position.books is not Books.SPENT_TWICE  # nothing at all is out
+        whole = proof is Proof.GONE and position.books is not Books.SPENT_TWICE  # no payout remains at the channel
         about = [each for each in every if whole or each in position.open or each.kind in OPEN_ENDED]
         closed = [close_exception(each, end, who) for each in about if each.kind in AT_CHANNEL]
         return any(closed)
@@ -301,7 +304,7 @@ OPEN_ENDED = (PAYOUT_IN_PROGRESS, PAYOUT_MISSING)  # the status is checked until
 
 
 def _post_again(order: Order, posting: str, report: Report, who: str) -> bool:
-    """Hold, spend or release the money of a cancelled withdrawal that its channel has after all."""
+    """Reserve, spend or release the money of a cancelled withdrawal that its channel has after all."""
     lines, note = AGAIN[posting]
     try:
         with database.atomic():
@@ -322,7 +325,7 @@ AGAIN = {
 
 
 def complete_withdrawal(order: Order, who: str, why: Reason, reference: str) -> bool:
-    """Spend the hold of a withdrawal whose money is out, and return the deposit; in the caller's transaction."""
+    """Complete a paid-out withdrawal: spend the reserve and return the deposit, in the caller's transaction."""
     if not (
         transition(order, PAID, who, why, channel_reference=reference)
         and transition(order, COMPLETED, "service", because(Why.SETTLED))
@@ -333,7 +336,7 @@ def complete_withdrawal(order: Order, who: str, why: Reason, reference: str) -> 
 
 
 def cancel_withdrawal(order: Order, who: str, why: Reason, **facts: object) -> bool:
-    """Cancel a withdrawal and return all that it held; in the caller's transaction. `facts` are stored with it."""
+    """Cancel a withdrawal and return its whole reserve, in the caller's transaction. `facts` are stored with it."""
     if not transition(order, CANCELLED, who, why, **facts):
         return False
     accounts.post("release", postings.release(order), who=who, order=order)

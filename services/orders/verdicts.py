@@ -1,7 +1,7 @@
 """The effect of a channel's report: one table from the order's state and the report's proof to the action.
 
-Each combination has a verdict. Notices, queries, scheduled queries and operators' reports are settled by it, and
-`orders reconcile` compares by it. Another kind of order, such as an outgoing refund, adds rows.
+Each combination has a verdict. Notices, status checks and operators' reports are applied by it, and `orders
+reconcile` compares by it. Another kind of order, such as an outgoing refund, adds rows.
 """
 
 from __future__ import annotations
@@ -28,41 +28,41 @@ from services.ledger.postings import HOLD_AGAIN, RELEASE_AGAIN, SPEND_AGAIN
 
 
 class Books(Enum):
-    """The state in the books of one payment of a deposit, or of a withdrawal's money."""
+    """The state in the ledger of one payment of a deposit, or of a withdrawal's money."""
 
     # Deposits
-    AWAITED = auto()  # not on record, and the order waits for it
+    AWAITED = auto()  # not recorded, and the order waits for it
     QUESTIONED = auto()  # in an open exception, and the order waits for its amount
-    LATE = auto()  # not on record, and the order is cancelled
-    ANOTHER = auto()  # not on record, and the order has other money
-    OPEN = auto()  # in an open exception of an order that waits for nothing
+    LATE = auto()  # not recorded, and the order is cancelled
+    ANOTHER = auto()  # not recorded, and the order has other money
+    OPEN = auto()  # in an open exception of an order that waits for no payment
     TO_CREDIT = auto()  # the order's own, confirmed and not credited yet
     CREDITED = auto()  # credited, with its order or by an exception
-    SENT_BACK = auto()  # an operator sent it back
+    SENT_BACK = auto()  # returned by an operator
     # Withdrawals
-    HELD = auto()  # held, and not accepted yet
-    IN_FLIGHT = auto()  # held, and the channel may have it
+    HELD = auto()  # reserved, and not approved yet
+    IN_FLIGHT = auto()  # reserved, and the channel may have it
     SPENT = auto()  # paid out
-    SPENT_TWICE = auto()  # paid out, and once more under the number in question: an open exception
-    FREE = auto()  # back in the merchant's balance
-    HELD_AGAIN = auto()  # it had ended, and is held again because the channel has it
+    SPENT_TWICE = auto()  # paid out, and again under the number in question: an open exception
+    FREE = auto()  # returned to the merchant's balance
+    HELD_AGAIN = auto()  # it had ended, and is reserved again because the channel has it
 
 
 class Proof(Enum):
-    """A report, compared with the books."""
+    """A report, compared with the ledger."""
 
     CLAIMED = auto()  # reported as paid, without proof
     AS_ORDERED = auto()  # paid, the order's amount
-    SHARED = auto()  # the same, under a number that is on record for another order of the channel
-    AS_BOOKED = auto()  # what is on record
+    SHARED = auto()  # the same, under a number that is recorded for another order of the channel
+    AS_BOOKED = auto()  # the recorded amount
     MORE = auto()
     LESS = auto()
-    UNKNOWN = auto()  # some or all of it was refunded, of unknown amount
+    UNKNOWN = auto()  # some or all of it was refunded, amount unknown
     ENDED = auto()  # expired unpaid, or some or all of it was refunded: unknown which
-    GONE = auto()  # nothing is there: it failed, or all of it went back
+    GONE = auto()  # no money: it failed, or all of it was returned
     UNDER_WAY = auto()  # a deposit is not paid yet, a payout is in progress
     ABSENT = auto()  # the channel does not know the order
-    MISSING = auto()  # the same of a payout that the channel has shown before
+    MISSING = auto()  # the channel does not know a payout that it has shown before
 
 
 class Verdict(NamedTuple):
@@ -74,7 +74,7 @@ class Verdict(NamedTuple):
 
 
 NONE = Verdict()
-ADJUST, CLOSE = "adjust", "close"  # what happens to the open exception about this money
+ADJUST, CLOSE = "adjust", "close"  # effects on the open exception about this money
 SPEND, RELEASE = "spend", "release"
 
 
@@ -92,7 +92,7 @@ def _row(
     absent: Verdict | None = None,
     missing: Verdict | None = None,
 ) -> dict[Proof, Verdict]:
-    """One row: `paid` for any amount that has no verdict of its own."""
+    """Return one row of the table. `paid` is for any amount without a verdict of its own."""
     absent = under_way if absent is None else absent
     return {
         Proof.CLAIMED: claimed,

@@ -45,7 +45,7 @@ class Clock:
         now = steady()
         self._periods = [_Period(now, time.time() - now)]
         self.set_backs = 0
-        # the value of `moved` up to which changes have been handled; None without a watch
+        # The value of `moved` up to which changes have been handled; None without a watch.
         self.handled: float | None = None
 
     @property

@@ -39,7 +39,7 @@ class Counters:
         )
         build = Gauge("orders_build_info", "the service's version", ("version",), registry=self.registry)
         build.labels(settings.VERSION).set(1)
-        # looked up once, because labels() costs as much as the rest of the count
+        # Looked up once, because labels() costs as much as the rest of the count.
         self._counters: dict[tuple[str, int, int], Any] = {}
         self._histograms: dict[str, Any] = {}
 

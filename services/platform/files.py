@@ -96,7 +96,7 @@ def write(target: Path, text: str, put: Callable[[Path, Path], None]) -> None:
 
 log = logging.getLogger(__name__)
 
-# permissions that others must not have; a group may read, because secrets are often mounted so
+# Permissions that others must not have; a group may read, because secrets are often mounted so.
 OTHERS = stat.S_IRWXO | stat.S_IWGRP
 
 

@@ -52,18 +52,18 @@ class Sweeps:
     pools: tuple[WorkerPool, ...]
 
     def is_idle(self) -> bool:
-        """Return whether nothing is due and no work is under way; otherwise run the jobs now."""
+        """Return whether nothing is due and no work is in progress; otherwise run the jobs now."""
         with ExitStack() as no_sweep_begins:
             for pool in self.pools:
                 no_sweep_begins.enter_context(pool.sweeping)
-            # In this order: work that ends just now may have made more due.
+            # In this order: work that has just finished may have made more due.
             is_idle = all(pool.is_idle() for pool in self.pools) and not _is_anything_due()
         if not is_idle:
             self.hurry()
         return is_idle
 
     def wait(self, give_up: float) -> bool:
-        """Wait until nothing is due, to `give_up` (monotonic) at the longest; return whether that was reached."""
+        """Wait until nothing is due, at most until `give_up` (monotonic); return whether that was reached."""
         while not self.is_idle():
             if time.monotonic() > give_up:
                 return False

@@ -1,4 +1,4 @@
-"""The demo merchant's server: takes callbacks in, checks them, and answers as a tester chose."""
+"""The demo merchant's server: receives callbacks, verifies them, and responds as a tester chose."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from services.security import signing, vault
 
 KEPT = 100
 FRESH = 300  # seconds, as Standard Webhooks has it
-SLOW = 12  # seconds that an answer takes which is to come too late
-LONG_HEAD = 40 * 1024  # bytes: more than the service reads of an answer
+SLOW = 12  # seconds that a late response takes
+LONG_HEAD = 40 * 1024  # bytes: more than the service reads of a response
 TIMESTAMP = re.compile(r"[0-9]{1,12}")
 HEADERS = ("webhook-id", "webhook-timestamp", "webhook-signature")
 
@@ -36,9 +36,9 @@ FORGED = N_("No signature in webhook-signature fits the merchant's callback secr
 
 @dataclass(frozen=True)
 class Behaviour:
-    """What the inbox answers: a name of schemas.sandbox.ANSWERS; `times` more callbacks, or until it is changed.
+    """The inbox's response: a name of schemas.sandbox.ANSWERS; for `times` more callbacks, or until it is changed.
 
-    `seconds` is how long `slow` takes, and what `429` and `503` ask for in Retry-After.
+    `seconds` is the duration of `slow`, and the Retry-After of `429` and `503`.
     """
 
     answer: str = "200"
@@ -48,7 +48,7 @@ class Behaviour:
 
 @dataclass(frozen=True)
 class Arrival:
-    """One callback as it came: `received` in the demo's time, `why` it does not verify, `attempt` among those kept."""
+    """One received callback: `received` in the demo's time, `why` verification failed, `attempt` among those kept."""
 
     number: int
     received: int
@@ -63,59 +63,59 @@ class Arrival:
 
     @property
     def verified(self) -> bool:
-        """Does its signature hold?"""
+        """True if its signature is valid."""
         return not self.why
 
     @property
     def at(self) -> str:
-        """When it came, RFC 3339."""
+        """The time of receipt, RFC 3339."""
         return business_clock.rfc3339(self.received)
 
     @property
     def pretty(self) -> str:
-        """The body, a line a field."""
+        """The body with one line for each field."""
         return json.dumps(json.loads(self.body), ensure_ascii=False, indent=2)
 
     def for_scripts(self) -> dict[str, Any]:
-        """The same as JSON has it."""
+        """Return the same as JSON values."""
         return asdict(self) | {"verified": self.verified, "body": json.loads(self.body)}
 
 
 class Inbox:
-    """The last callbacks, newest first, in memory, and what the next is answered with."""
+    """The last callbacks, newest first, in memory, and the response to the next one."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._arrivals: deque[Arrival] = deque(maxlen=KEPT)
-        self.behaviour = Behaviour()  # what the next callback is answered with
+        self.behaviour = Behaviour()  # the response to the next callback
         self._count = 0
 
     def clear(self) -> None:
-        """Forget what came; what is answered stays."""
+        """Delete the received callbacks; the chosen response stays."""
         with self._lock:
             self._arrivals.clear()
 
     def behave(self, behaviour: Behaviour) -> None:
-        """Answer like this from now on."""
+        """Set the response to the next callbacks."""
         with self._lock:
             self.behaviour = behaviour
 
-    def take(self, headers: dict[str, str], body: bytes) -> Behaviour:
-        """Take a callback in; what to answer.
+    def receive(self, headers: dict[str, str], body: bytes) -> Behaviour:
+        """Store a callback; return the response to it.
 
         Args:
-            headers: all of them, by their names in lower case.
+            headers: all of them, by lower-case name.
 
         Raises:
-            ValueError: it is no callback.
+            ValueError: the body is not a callback.
         """
         event = parse(body)
-        json.loads(body)  # Python's own reading refuses more: numbers too long for it
+        json.loads(body)  # Python's own parser rejects more, such as very long numbers
         try:
             kind, order_no = str(event["type"]), str(event["data"]["order_no"])
         except (KeyError, TypeError):
             raise ValueError("no callback") from None
-        why, webhook_id = _wrong(headers, body.decode(), kind, order_no), headers.get("webhook-id", "")
+        why, webhook_id = _fault_of(headers, body.decode(), kind, order_no), headers.get("webhook-id", "")
         with self._lock:
             behaviour = self._next()
             self._count += 1
@@ -144,18 +144,18 @@ class Inbox:
         return now
 
     def arrivals(self, order_no: str = "", webhook_id: str = "") -> list[Arrival]:
-        """What came, newest first: of one order, or all tries of one callback."""
+        """Return the received callbacks, newest first, of one order or of one callback's attempts."""
         with self._lock:
             found = list(self._arrivals)
         return [each for each in found if order_no in ("", each.order_no) and webhook_id in ("", each.webhook_id)]
 
     def find(self, number: int) -> Arrival | None:
-        """One of them."""
+        """Return the callback with this number, or None."""
         return next((each for each in self.arrivals() if each.number == number), None)
 
 
-def _wrong(headers: dict[str, str], body: str, kind: str, order_no: str) -> str:
-    """Why a receiver must not believe it; GOOD where it may."""
+def _fault_of(headers: dict[str, str], body: str, kind: str, order_no: str) -> str:
+    """Return the reason not to trust a callback; GOOD if it is genuine."""
     webhook_id, stamp, signature = (headers.get(name, "") for name in HEADERS)
     if not (webhook_id and stamp and signature):
         return MISSING
@@ -163,15 +163,15 @@ def _wrong(headers: dict[str, str], body: str, kind: str, order_no: str) -> str:
         return NO_TIME
     if abs(time.time() - int(stamp)) > FRESH:
         return STALE
-    merchants = _whose(kind, order_no)
+    merchants = _possible_signers(kind, order_no)
     if not merchants:
         return UNKNOWN
     secrets = [secret for merchant in merchants for secret in vault.valid_secrets(merchant, "callback_secret")]
     return GOOD if signing.is_valid_webhook(signature, secrets, webhook_id, int(stamp), body) else FORGED
 
 
-def _whose(kind: str, order_no: str) -> list[Merchant]:
-    """Whose secret may have signed it: the order's merchant; any, where it is a test of an order that never was."""
+def _possible_signers(kind: str, order_no: str) -> list[Merchant]:
+    """Return the merchants whose secret may sign it: the order's, or all for a test callback."""
     if kind == test_callback.TYPE:
         return list(Merchant.select())
     order = Order.get_or_none(Order.order_no == order_no)

@@ -1,4 +1,4 @@
-"""What was done in the demo, kept so that it can be done again: a scenario of steps, with what became of the orders."""
+"""Records the actions in the demo as a scenario of steps, with the resulting states of the orders."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from schemas.signature_fields import AUTH
 from services.console import timeline
 from services.errors import Code
 
-MOST = 1_000  # steps; what comes after them is not kept
-LEAST_PAUSE = 2  # seconds between two steps that are worth a step of their own
+MOST = 1_000  # steps; later ones are not recorded
+LEAST_PAUSE = 2  # seconds between two steps that become a step of their own
 KEPT_ANSWERS = (
     1,
     Code.CHANNEL_NOT_FOUND,
@@ -23,12 +23,12 @@ KEPT_ANSWERS = (
     Code.NO_PAYOUT_ACCOUNT,
     Code.INVALID_FIELDS,
     Code.CHANNEL_FAILED,
-)  # to a createOrder, which say something about the order that was wanted
+)  # responses to createOrder that depend on the requested order
 
 
 @dataclass(frozen=True)
 class _Step:
-    """What was done, with which order, and when in the demo's time."""
+    """An action, its order, and its time on the demo's clock."""
 
     facts: dict[str, Any]
     order_no: str
@@ -39,29 +39,29 @@ _steps: Part[list[_Step]] = Part(list)
 
 
 def begin() -> None:
-    """Forget what was done so far."""
+    """Delete the recorded steps."""
     _steps().clear()
 
 
 def count() -> int:
-    """How many steps were kept."""
+    """Return the number of recorded steps."""
     return len(_steps())
 
 
 def note(facts: dict[str, Any], order_no: str = "") -> None:
-    """Keep a step, as scenarios have it but for the order's name."""
+    """Record a step in the format of scenarios, without the order's name."""
     if len(_steps()) < MOST:
         _steps().append(_Step(facts, order_no, business_clock.now()))
 
 
 def keeps(answer: dict[str, Any]) -> bool:
-    """Whether a createOrder with this response is kept: its body has been parsed, and is not too large or too deep."""
+    """Return whether a createOrder with this response is recorded: its body was parsed within the limits."""
     return answer["code"] in KEPT_ANSWERS and len(_steps()) < MOST
 
 
 def note_created(body: bytes, answer: dict[str, Any]) -> None:
-    """Keep a createOrder with what was answered; null is as good as absent."""
-    with suppress(ValueError):  # It is strict JSON, but Python's own reading refuses numbers too long for it.
+    """Record a createOrder and its response; null is the same as absent."""
+    with suppress(ValueError):  # It is strict JSON, but Python's own parser rejects very long numbers.
         sent = json.loads(body)
         facts = {"do": "create", "merchant": sent.pop("api_key")}
         facts["fields"] = {name: value for name, value in sent.items() if name not in AUTH and value is not None}
@@ -72,7 +72,7 @@ def note_created(body: bytes, answer: dict[str, Any]) -> None:
 
 
 def seen_of(order: Order) -> dict[str, Any]:
-    """An order's status, the kinds of its open exceptions, and its callbacks by type: id, state and attempts."""
+    """Return an order's status, the kinds of its open exceptions, and its callbacks by type: id, state and attempts."""
     whole = timeline.order_timeline(order)
     return {
         "order_no": order.order_no,
@@ -86,7 +86,7 @@ def seen_of(order: Order) -> dict[str, Any]:
 
 
 def scenario() -> dict[str, Any]:
-    """All that was kept, as `orders scenario run` reads it; the time between steps is a move of the clock."""
+    """Return all recorded steps as `orders scenario run` reads them; the time between steps becomes a clock step."""
     kept = list(_steps())
     names: dict[str, str] = {}
     steps: list[dict[str, Any]] = []

@@ -1,4 +1,4 @@
-"""Demo mode's memory of the last requests that were refused for their signature, for their senders to look into."""
+"""Demo mode's memory of the last requests with a rejected signature, for their senders to inspect."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ KEPT = 20
 
 @dataclass(frozen=True)
 class Unsigned:
-    """One request of a demo merchant with a bad signature, as it came. `at`: Unix time, `path` of the address."""
+    """One request of a demo merchant with a bad signature, as received. `at`: Unix time, `path` of the address."""
 
     number: int
     at: int
@@ -34,7 +34,7 @@ _lock = threading.Lock()
 
 
 def keep(api_key: str, path: str, query: str, body: bytes) -> int:
-    """Remember one; its number."""
+    """Store a request; return its number."""
     with _lock:
         kept = _kept()
         number = kept[0].number + 1 if kept else 1
@@ -42,7 +42,7 @@ def keep(api_key: str, path: str, query: str, body: bytes) -> int:
     return number
 
 
-def lately() -> list[Unsigned]:
-    """Those that are remembered, newest first."""
+def recent() -> list[Unsigned]:
+    """Return the stored requests, newest first."""
     with _lock:
         return list(_kept())

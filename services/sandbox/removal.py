@@ -1,4 +1,4 @@
-"""Reverse what sandbox channels posted for a merchant (`orders ledger remove-sandbox`), in one transaction."""
+"""Reverse the postings of sandbox channels for a merchant (`orders ledger remove-sandbox`), in one transaction."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ WHY = because(Why.SANDBOX_REMOVED)
 
 @dataclass(frozen=True)
 class Removal:
-    """What a removal posts: fen by account. `orders` were cancelled; `loss` is what the balance did not cover."""
+    """The effect of a removal: fen by account. `orders` were cancelled; `loss` is what the balance did not cover."""
 
     key: str
     lines: Lines
@@ -34,7 +34,7 @@ class Removal:
 
 
 class _Tried(Exception):
-    """Ends the transaction of a dry run; nothing of it remains."""
+    """Rolls back the transaction of a dry run."""
 
     def __init__(self, removal: Removal):
         super().__init__()
@@ -42,14 +42,14 @@ class _Tried(Exception):
 
 
 def affected(merchant: Merchant | None) -> list[Merchant]:
-    """The merchants to reverse something for: all of them, or at most this one. Raises OperatorError in demo mode."""
+    """Return the merchants with something to reverse: all, or at most this one. Raises OperatorError in demo mode."""
     if not sandbox_guard.channels():
         raise OperatorError("nothing to remove: there is no sandbox channel, or this is demo mode")
     return [row for row in sandbox_guard.with_money() if merchant is None or row == merchant]
 
 
 def preview(merchant: Merchant) -> Removal:
-    """What `remove` would do; changes nothing."""
+    """Return the effect of `remove`; changes nothing."""
     try:
         return remove(merchant, book_loss=True, only_try=True)
     except _Tried as tried:
@@ -60,7 +60,7 @@ def preview(merchant: Merchant) -> Removal:
 def remove(merchant: Merchant, *, book_loss: bool = False, only_try: bool = False) -> Removal:
     """Cancel a merchant's open sandbox orders and reverse the net effect of sandbox channels on every account.
 
-    Running it again finds nothing left and posts nothing. The balance never becomes negative: what was spent already
+    A second run finds nothing left and posts nothing. The balance never becomes negative: money that was already spent
     is charged to the operator's fees.
 
     Args:
@@ -98,7 +98,7 @@ def remove(merchant: Merchant, *, book_loss: bool = False, only_try: bool = Fals
 
 
 def _record(merchant: Merchant, removal: Removal) -> None:
-    # Moves the revision, so that each service reads the merchant again.
+    # This raises the setup version, so that each service reads the merchant again.
     Merchant.update(updatetime=business_clock.now()).where(Merchant.id == merchant.id).execute()
     after_commit(cache.forget)
     taken = hundredths(removal.lines.get((AVAILABLE, merchant.id), 0))
@@ -107,7 +107,10 @@ def _record(merchant: Merchant, removal: Removal) -> None:
 
 
 def _end(merchant: Merchant, ids: list[int]) -> int:
-    """Cancel the merchant's open orders on these channels, return their holds and close their exceptions; how many."""
+    """Cancel the merchant's open orders on these channels, return their reserves and close their exceptions.
+
+    Returns: the number of orders.
+    """
     own = (Order.merchant == merchant, Order.channel.in_(ids))
     is_open = Order.order_type.in_((1, 2)) & Order.status.in_((PENDING, PAID, CONFIRMED))
     open_orders = list(Order.select().where(*own, is_open).order_by(Order.id))

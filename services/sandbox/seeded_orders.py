@@ -31,7 +31,7 @@ SEED = 20_260_101
 CHUNK = 1_000
 ROWS_A_STATEMENT = 500
 
-# The states an order passes on its way to each that it may be in, and how often that is.
+# The statuses that lead to each final one, and their frequency.
 _BUY = {
     (PENDING,): 5,
     (PENDING, PAID): 2,
@@ -51,7 +51,7 @@ BUY_PATHS, SELL_PATHS = (tuple(_BUY), tuple(_BUY.values())), (tuple(_SELL), tupl
 
 
 def _own_number(number: int) -> str:
-    """What the merchant calls the `number`th order of the sequence."""
+    """Return the merchant's own number of the `number`th order of the sequence."""
     return f"SEED-{number:07d}"
 
 
@@ -61,10 +61,10 @@ def _offset(number: int) -> int:
 
 
 def _beginning(seeded: dict[str, int]) -> int:
-    """Return the beginning of the ten months, in Unix time: they end now, or when earlier runs had them end.
+    """Return the Unix time of the beginning of the ten months, which end now, or at the end that earlier runs chose.
 
     Args:
-        seeded: the creation time of each order that earlier runs made, by its number.
+        seeded: the creation time of each order that earlier runs created, by its number.
     """
     hour = business_clock.now() // 3600 * 3600
     earlier = [at - _offset(int(number[5:])) for number, at in seeded.items() if re.fullmatch(r"SEED-[0-9]{7}", number)]
@@ -98,7 +98,7 @@ def _order(number: int, beginning: int, merchants: list[Merchant], channels: dic
 
 
 def _money(order: Any) -> Iterator[tuple[str, postings.Lines]]:
-    """The postings of an order that came this far: purpose, and fen by account."""
+    """Yield the postings of an order with these statuses: purpose, and fen by account."""
     if order.order_type == BUY:
         if order.status == COMPLETED:
             yield "credit", postings.credit(order)
@@ -111,7 +111,7 @@ def _money(order: Any) -> Iterator[tuple[str, postings.Lines]]:
 
 
 class _Batch:
-    """Rows of a few thousand orders, inserted together; ids are counted here, for one transaction holds it all."""
+    """Rows of a few thousand orders, inserted together; ids are counted here, because one transaction inserts all."""
 
     TABLES = (Order, History, Posting, Entry)
 
@@ -136,7 +136,7 @@ class _Batch:
         return row_id
 
     def add(self, order: dict[str, Any]) -> None:
-        """An order with its history and postings."""
+        """Add an order with its history and postings."""
         merchant, path = order["merchant"], order.pop("path")
         order["seq"] = self.last[merchant] = self.last.get(merchant) or order_range.newest(merchant)[0] + 1
         self.last[merchant] += 1
@@ -162,7 +162,7 @@ class _Batch:
         self.totals[account] = self.totals.get(account, 0) + fen
 
     def insert(self) -> None:
-        """Insert the rows, and move the accounts by what the entries say."""
+        """Insert the rows, and move the account balances by the entries."""
         for table, rows in self.rows.items():
             for start in range(0, len(rows), ROWS_A_STATEMENT):
                 table.add_all(rows[start : start + ROWS_A_STATEMENT])
@@ -186,7 +186,7 @@ def _insert(
 
 
 def seed_orders(count: int, progress: Callable[[int], None] = lambda done: None) -> int:
-    """Insert those of the first `count` orders of the sequence that are missing, and return how many.
+    """Insert the missing ones of the first `count` orders of the sequence; return their number.
 
     Args:
         progress: called with the number of orders inserted since the last call.

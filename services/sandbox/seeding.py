@@ -55,9 +55,9 @@ ACCOUNT: dict[str, Any] = {
 
 @transaction
 def seed_operators() -> None:
-    """Make the demo accounts of the console, where it has none."""
+    """Create the console's demo accounts if it has none."""
     database.advisory_lock("seeding")
-    # Hashing the passwords takes half a second in the transaction, but only in a database that is new.
+    # Hashing the passwords takes half a second in the transaction, but only in a new database.
     if not Operator.select().exists():
         for name, password, role in OPERATORS:
             operators.seed(name, password, role, at=START)
@@ -65,10 +65,10 @@ def seed_operators() -> None:
 
 @transaction
 def seed_base() -> bool:
-    """Make the demo merchants and channels in an empty database; False where they are there.
+    """Create the demo merchants and channels in an empty database; return False if they exist.
 
     Raises:
-        OperatorError: the database holds real merchants.
+        OperatorError: the database has real merchants.
     """
     database.advisory_lock("seeding")
     if Merchant.any_demo():

@@ -1,4 +1,4 @@
-"""Playing the payer and the upstream in the sandbox: what a tester chose becomes notices."""
+"""Play the payer and the upstream in the sandbox: a tester's choice becomes notices."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ log = logging.getLogger(__name__)
 
 
 def play(order: Order, driver: SandboxDriver, outcome: str) -> None:
-    """Let the simulator do `outcome` (one of OUTCOMES) with an order.
+    """Let the simulator perform `outcome` (one of OUTCOMES) for an order.
 
-    A deposit is paid, or not, at once, and the notices for that are taken in; `late` lets the
-    order expire first. A withdrawal is only told what to become once it is handed in.
+    A deposit is paid, or not, immediately, and its notices are processed; `late` lets the order expire first. A
+    withdrawal gets the outcome once its payout is requested.
     """
     if outcome not in OUTCOMES:
         raise ValueError(outcome)
@@ -33,46 +33,46 @@ def play(order: Order, driver: SandboxDriver, outcome: str) -> None:
 
 
 def channels() -> list[Channel]:
-    """The sandbox channels, by id."""
+    """Return the sandbox channels, by id."""
     return list(Channel.select().where(Channel.driver == SandboxDriver.name).order_by(Channel.id))
 
 
 def merchants() -> list[Merchant]:
-    """The demo's merchants, by id."""
+    """Return the demo's merchants, by id."""
     return list(Merchant.select().where(Merchant.demo).order_by(Merchant.id))
 
 
 def open_orders(limit: int) -> list[Order]:
-    """The newest orders on sandbox channels that are under way."""
+    """Return the newest open orders on sandbox channels."""
     under_way = Order.status.in_((PENDING, PAID, CONFIRMED))
     return list(Order.select().where(under_way, Order.channel.in_(channels())).order_by(Order.id.desc()).limit(limit))
 
 
 def plan(order: Order, outcome: str, seconds: int) -> None:
-    """Have the simulator do `outcome` once so many seconds have passed on the demo's clock."""
+    """Plan an outcome for so many seconds from now on the demo's clock."""
     books().plan(order.order_no, outcome, business_clock.now() + seconds)
 
 
 def planned() -> list[Plan]:
-    """What it is to do later, the soonest first."""
+    """Return the planned outcomes, the soonest first."""
     return books().planned()
 
 
 def play_planned() -> None:
-    """Do what is due of that."""
+    """Perform the planned outcomes that are due."""
     for each in planned():
         if each.at > business_clock.now():
             break
         order = Order.get_or_none(Order.order_no == each.order_no)
         driver = sandbox_driver(order) if order else None
         if order and driver:
-            play(order, driver, each.outcome)  # before it is struck off, so that nobody takes it for done
+            play(order, driver, each.outcome)  # before the plan is removed, so that it does not count as done too early
         else:
             log.warning("order %s, which was to be %s, is not the sandbox's", each.order_no, each.outcome)
         books().remove(each)
 
 
 def sandbox_driver(order: Order) -> SandboxDriver | None:
-    """The driver of an order on a sandbox channel, None on any other."""
+    """Return the driver of an order on a sandbox channel, or None."""
     driver = driver_of(order.channel)
     return driver if isinstance(driver, SandboxDriver) else None

@@ -1,4 +1,4 @@
-"""Why a signature does not hold: the string to sign line by line, and the mistake that gives what came instead."""
+"""Explains a rejected signature: the string to sign line by line, and the mistake that produces the received one."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ NO_KEYS = Keys()
 
 
 @dataclass(frozen=True)
-class Said:
-    """A sentence with `%(name)s` in it, and what stands there: apart, so that it can be said in another language."""
+class Sentence:
+    """A sentence with `%(name)s` in it, and the values for that, separate so that the sentence can be translated."""
 
     text: str
     good: bool = True
@@ -39,12 +39,12 @@ class Said:
 
 @dataclass(frozen=True)
 class Explanation:
-    """What there is to say of one request.
+    """The explanation of one request.
 
-    `refused` says why it is refused before its signature is looked at; then the rest is empty. `lines` are the lines
-    of `text`, the first of them with no leaf. `signature` is the right one, where it may be shown. `holds` is None
-    where there is nothing to compare. `mistakes` together give exactly what came, and `their_text` is then what was
-    signed. `checks` say what else the service would look at.
+    `refused` is the reason why it is refused before its signature is verified; then the rest is empty. `lines` are the
+    lines of `text`, the first of them without a leaf. `signature` is the right one, if it may be shown. `holds` is None
+    without anything to compare. `mistakes` together produce exactly the received signature or text, and `their_text` is
+    then the signed text. `checks` are the results of the service's other checks.
     """
 
     endpoint: str = ""
@@ -55,21 +55,21 @@ class Explanation:
     signature: str = ""
     given: str = ""
     holds: bool | None = None
-    verdict: Said = Said("")
+    verdict: Sentence = Sentence("")
     mistakes: tuple[Mistake, ...] = ()
     their_text: str | None = None
     rows: tuple[Row, ...] = ()
     first: FirstDifference | None = None
-    checks: tuple[Said, ...] = ()
+    checks: tuple[Sentence, ...] = ()
 
     @property
     def is_right(self) -> bool:
-        """Was nothing found to be wrong with the signature?"""
+        """True if no mistake was found in the signature."""
         return not self.refused and self.holds is not False and self.their_text in (None, self.text)
 
 
 def keys_of(merchant: Merchant) -> Keys:
-    """A stored merchant's secrets."""
+    """Return a stored merchant's secrets."""
     valid = vault.valid_secrets(merchant, "secret")
     previous = [vault.decrypt(merchant.previous_secret)] if merchant.previous_secret else []
     return Keys(
@@ -81,7 +81,7 @@ def keys_of(merchant: Merchant) -> Keys:
 
 
 def _are_known(keys: Keys) -> bool:
-    """Whether the caller sent the secrets, or they are those of a demo merchant, which are in the documentation."""
+    """Return whether the caller sent the secrets, or they are those of a demo merchant, which are published."""
     return not keys.api_key or set(keys.api) <= {merchant["secret"] for merchant in seeding.MERCHANTS}
 
 
@@ -100,11 +100,11 @@ def explain(
     The right signature is returned only to callers who know the secret, since it would be valid in a request.
 
     Args:
-        path: of the address.
-        keys: the secrets; without them no signature is looked at.
+        path: the path of the address.
+        keys: the secrets; without them no signature is verified.
         theirs: the text that the integrator's code signs.
-        signature: theirs; None: that in the request.
-        now: the Unix time by which the timestamp is judged.
+        signature: theirs; None for the one in the request.
+        now: the Unix time with which the timestamp is compared.
     """
     try:
         received = read(path, body, query)
@@ -129,25 +129,25 @@ def _lines(received: Received) -> tuple[tuple[str, Leaf | None], ...]:
     return ((received.endpoint, None), *((f"{leaf.path}={leaf.text}", leaf) for leaf in counted))
 
 
-# --- which mistake
+# --- the mistake
 
-_REFUSED = Said(N_("This request is refused before its signature is looked at."), False)
-_NOTHING = Said(N_("This is the text that the server signs."))
-_NO_SIGNATURE = Said(N_("The request carries no signature."))
-_HOLDS = Said(N_("The signature holds."))
-_SAME_TEXT = Said(N_("Your text is the server's, character by character."))
-_SAME_BUT = Said(
+_REFUSED = Sentence(N_("This request is refused before its signature is looked at."), False)
+_NOTHING = Sentence(N_("This is the text that the server signs."))
+_NO_SIGNATURE = Sentence(N_("The request carries no signature."))
+_HOLDS = Sentence(N_("The signature holds."))
+_SAME_TEXT = Sentence(N_("Your text is the server's, character by character."))
+_SAME_BUT = Sentence(
     N_("Your text is the server's, but the signature is not of it: the secret is another, or the bytes are."), False
 )
-_FOUND = Said(N_("This signature is what you get if"), False)
-_FOUND_TEXT = Said(N_("This text is what you get if"), False)
-_TEXT_DIFFERS = Said(N_("The texts differ; each line says how."), False)
-_OF_THIS_TEXT = Said(N_("The signature that came is that of your text."))
-_NOT_OF_IT = Said(
+_FOUND = Sentence(N_("This signature is what you get if"), False)
+_FOUND_TEXT = Sentence(N_("This text is what you get if"), False)
+_TEXT_DIFFERS = Sentence(N_("The texts differ; each line says how."), False)
+_OF_THIS_TEXT = Sentence(N_("The signature that came is that of your text."))
+_NOT_OF_IT = Sentence(
     N_("The signature that came is not that of your text: the secret is another, too, or it is of another request."),
     False,
 )
-_UNKNOWN = Said(
+_UNKNOWN = Sentence(
     N_(
         "No known mistake gives this signature. Compare the text that your code signs with the server's: "
         "the first line that differs is the mistake. If none differs, the secret does."
@@ -161,8 +161,8 @@ def _judged(plain: Explanation, received: Received, keys: Keys, theirs: str | No
     if able and signing.is_valid(plain.given, keys.api, plain.text):
         return replace(plain, holds=True, verdict=_HOLDS, their_text=_as_signed(theirs, plain.text))
     if theirs is not None:
-        told = _by_text(plain, received, keys if able else Keys(), theirs)
-        return replace(told, holds=False if able else None)
+        judged = _by_text(plain, received, keys if able else Keys(), theirs)
+        return replace(judged, holds=False if able else None)
     if not able:
         return replace(plain, verdict=_NOTHING if plain.given else _NO_SIGNATURE)
     mistakes, text = finding.by_signature(received, keys, plain.given)
@@ -170,7 +170,7 @@ def _judged(plain: Explanation, received: Received, keys: Keys, theirs: str | No
 
 
 def _as_signed(theirs: str | None, signed: str) -> str | None:
-    """Their text, without a newline that only an editor or a terminal has put at its end."""
+    """Return their text without a newline that only an editor or a terminal added at its end."""
     return signed if theirs is not None and theirs.removesuffix("\n") == signed else theirs
 
 
@@ -194,7 +194,7 @@ def _by_text(plain: Explanation, received: Received, keys: Keys, theirs: str) ->
 
 
 def _compared(judged: Explanation, received: Received) -> Explanation:
-    """With the rows of the two texts, where they differ."""
+    """Add the rows of the two texts if they differ."""
     theirs = judged.their_text
     if theirs is None or theirs == judged.text:
         return judged
@@ -202,37 +202,39 @@ def _compared(judged: Explanation, received: Received) -> Explanation:
     return replace(judged, rows=tuple(rows), first=comparing.first_difference(judged.text, theirs))
 
 
-# --- what else is looked at
+# --- other checks
 
 
-def _checks(received: Received, given: str, keys: Keys, now: float) -> Iterator[Said]:
+def _checks(received: Received, given: str, keys: Keys, now: float) -> Iterator[Sentence]:
     in_query = {leaf.path for leaf in received.leaves if leaf.place != BODY}
     for name in AUTH:
         if not received.auth(name) and not (name == "signature" and given):
-            yield Said(_IN_QUERY if name in in_query else _MISSING, False, {"name": name})
+            yield Sentence(_IN_QUERY if name in in_query else _MISSING, False, {"name": name})
     if keys.api_key and received.auth("api_key") not in ("", keys.api_key):
-        yield Said(N_("the secret used is that of the api_key %(key)s, not of this one"), False, {"key": keys.api_key})
+        yield Sentence(
+            N_("the secret used is that of the api_key %(key)s, not of this one"), False, {"key": keys.api_key}
+        )
     if stamp := received.auth("timestamp"):
         yield _time_check(stamp, now)
     if (nonce := received.auth("nonce")) and not re.fullmatch(NONCE, nonce):
-        yield Said(N_("nonce must be a text of 8 to 64 of A-Z a-z 0-9 _ . -"), False)
+        yield Sentence(N_("nonce must be a text of 8 to 64 of A-Z a-z 0-9 _ . -"), False)
     if given and not re.fullmatch("[0-9a-f]{64}", given):
-        yield Said(N_("signature must be 64 lowercase hex digits"), False)
+        yield Sentence(N_("signature must be 64 lowercase hex digits"), False)
 
 
 _MISSING = N_("%(name)s is missing, or is no text")
 _IN_QUERY = N_("%(name)s stands in the query string: this endpoint takes it from the body only")
 
 
-def _time_check(stamp: str, now: float) -> Said:
+def _time_check(stamp: str, now: float) -> Sentence:
     if not re.fullmatch("[0-9]+", stamp):
-        return Said(N_("timestamp must be a whole number of seconds"), False)
+        return Sentence(N_("timestamp must be a whole number of seconds"), False)
     if len(stamp) > 12:
-        return Said(N_("timestamp is in milliseconds: it must be in seconds"), False)
+        return Sentence(N_("timestamp is in milliseconds: it must be in seconds"), False)
     behind = int(now) - int(stamp)
     text, is_good = N_("timestamp is %(seconds)s s off the server's clock: good"), True
     if abs(behind) > WINDOW:
         late = N_("timestamp is %(seconds)s s behind the server's clock: at most 300 are allowed")
         early = N_("timestamp is %(seconds)s s ahead of the server's clock: at most 300 are allowed")
         text, is_good = late if behind > 0 else early, False
-    return Said(text, is_good, {"seconds": abs(behind)})
+    return Sentence(text, is_good, {"seconds": abs(behind)})

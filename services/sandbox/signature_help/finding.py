@@ -1,4 +1,4 @@
-"""Which known mistake, or which two, give the text or the signature that came; and which gives a single line."""
+"""Finds the known mistake, or the pair of them, that produces the received text, signature, or a single line."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ from services.sandbox.signature_help.received import Received
 from services.sandbox.signature_help.recipe import Keys, Recipe
 from services.sandbox.signature_help.texts import Row
 
-# A request has some ten values, a withdrawal some thirty. To try all on thousands would take seconds.
-MOST_VALUES = 500  # of a request on which mistakes are tried
-MOST_IN_PAIRS, LONGEST_IN_PAIRS = 60, 8192  # values and characters of one on which they are tried two at a time
-MOST_ROWS = 300  # above it no single line is looked into
+# A request has about ten values, a withdrawal about thirty. Trying all mistakes on thousands would take seconds.
+MOST_VALUES = 500  # the largest request on which mistakes are tried
+# The largest request on which pairs of mistakes are tried: values and characters.
+MOST_IN_PAIRS, LONGEST_IN_PAIRS = 60, 8192
+MOST_ROWS = 300  # the largest text whose single lines are analyzed
 
-Alone = tuple[Mistake, Callable[..., Any], str]  # a mistake, the way it is made, and the text that it gives
+Alone = tuple[Mistake, Callable[..., Any], str]  # a mistake, the function that makes it, and the resulting text
 
 
 def _alone(received: Received) -> Iterator[Alone]:
-    """Each way to make each mistake, but for those that change nothing of this request's."""
+    """Yield each way to make each mistake, except those that change nothing in this request."""
     if len(received.leaves) > MOST_VALUES:
         return
     right = Recipe().text(received)
@@ -39,7 +40,7 @@ def _in_text(received: Received) -> list[Alone]:
 
 
 def _tried(received: Received, alone: list[Alone]) -> Iterator[tuple[tuple[Mistake, ...], Recipe, str]]:
-    """Each mistake alone, then two at a time, with the text that they give."""
+    """Yield each mistake alone, then each pair, with the resulting text."""
     for mistake, way, text in alone:
         yield (mistake,), Recipe(**{mistake.step: way}), text
     if len(received.leaves) > MOST_IN_PAIRS or sum(len(leaf.text) for leaf in received.leaves) > LONGEST_IN_PAIRS:
@@ -51,13 +52,13 @@ def _tried(received: Received, alone: list[Alone]) -> Iterator[tuple[tuple[Mista
 
 
 def by_text(received: Received, theirs: str) -> tuple[Mistake, ...]:
-    """The mistakes that together give exactly this text; none where none do."""
+    """Return the mistakes that together produce exactly this text; () if there are none."""
     tried = _tried(received, _in_text(received))
     return next((mistakes for mistakes, _, text in tried if text == theirs), ())
 
 
 def by_signature(received: Received, keys: Keys, given: str) -> tuple[tuple[Mistake, ...], str | None]:
-    """The mistakes that together give exactly this signature, and the text that they give; none where none do."""
+    """Return the mistakes that together produce exactly this signature, and their text; () if there are none."""
     for mistakes, recipe, text in _tried(received, list(_alone(received))):
         if _is_among(given, recipe.signatures(received, text, keys)):
             return mistakes, text
@@ -65,7 +66,7 @@ def by_signature(received: Received, keys: Keys, given: str) -> tuple[tuple[Mist
 
 
 def of_signing(received: Received, keys: Keys, given: str, theirs: str) -> Mistake | None:
-    """The mistake by which this text was made into this signature."""
+    """Return the mistake that turned this text into this signature, or None."""
     for mistake, way, _ in _alone(received):
         if not mistake.in_text and _is_among(given, Recipe(**{mistake.step: way}).signatures(received, theirs, keys)):
             return mistake
@@ -78,7 +79,7 @@ def _is_among(given: str, signatures: Iterable[str]) -> bool:
 
 
 def with_mistakes(rows: list[Row], received: Received) -> list[Row]:
-    """The rows of two texts, each with the mistake that alone makes its difference."""
+    """Return the rows of two texts, each with the mistake that alone causes its difference."""
     if len(rows) > MOST_ROWS:
         return rows
     made = [(mistake, text.split("\n")) for mistake, _, text in _in_text(received)]
@@ -88,7 +89,7 @@ def with_mistakes(rows: list[Row], received: Received) -> list[Row]:
 
 
 def _order(theirs: list[str], tried: list[tuple[Mistake, list[str], list[str]]]) -> Mistake | None:
-    """The mistake that puts the lines into this order, whatever else is wrong with them."""
+    """Return the mistake that puts the lines into this order, regardless of other mistakes in them."""
     for mistake, _, paths in tried:
         if mistake.step == "order" and [p for p in paths if p in theirs] == [p for p in theirs if p in paths]:
             return mistake

@@ -1,7 +1,7 @@
-"""The known mistakes in making a signature, each with its cure and with the ways to make it.
+"""The known mistakes in signing, each with its remedy and the ways to make it.
 
-A mistake replaces one step of `Recipe`. So each can be tried on a request, alone and in pairs, until one gives the
-text or the signature that came.
+A mistake replaces one step of `Recipe`, so each can be tried on a request, alone and in pairs, until one produces the
+received text or signature.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ class Mistake:
 
     @property
     def in_text(self) -> bool:
-        """Does it change the string to sign?"""
+        """True if it changes the string to sign."""
         return self.step not in ("key", "digest")
 
 
 def _mistake(name: str, what: str, cure: str, **replaced: Sequence[Callable[..., Any]]) -> Mistake:
-    """A mistake; the one keyword is the step of `Recipe` that its ways replace."""
+    """Return a mistake; the one keyword is the step of `Recipe` that its ways replace."""
     ((step, ways),) = replaced.items()
     return Mistake(name, step, what, cure, ways)
 

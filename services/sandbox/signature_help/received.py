@@ -1,4 +1,4 @@
-"""A request as it was received: each value in it, where it stands, and whether it counts for the signature."""
+"""A received request: each value, its position, and whether the signature covers it."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from schemas.strict_json import parse, parse_query
 from services.errors import N_
 
 ENDPOINTS = ("createOrder", "orderQueryDetail", "orderQueryList", "getPayChannels")
-AUTH_IN_QUERY = ("getPayChannels",)  # where the four parameters may stand in the query string, too
-Name = Callable[[str, str | int], str]  # the path of a value from that of the object or array around it, and its key
+AUTH_IN_QUERY = ("getPayChannels",)  # endpoints that accept the four auth parameters in the query string, too
+# The path of a value from that of the object or array that contains it, and its key.
+Name = Callable[[str, str | int], str]
 BODY, QUERY = N_("body"), N_("query string")
 WHY_LEFT_OUT = {
     "signature": N_("the signature itself"),
@@ -25,7 +26,7 @@ WHY_LEFT_OUT = {
 
 @dataclass(frozen=True)
 class Leaf:
-    """A value that is no object and no array. `raw`: the text in the query string before it was decoded."""
+    """A value that is not an object or array. `raw`: the text in the query string before decoding."""
 
     path: str
     value: Any
@@ -41,7 +42,7 @@ class Leaf:
 
     @property
     def left_out(self) -> str:
-        """Why it does not count, one of WHY_LEFT_OUT; empty where it does."""
+        """The reason why the signature does not cover it, one of WHY_LEFT_OUT; empty if it does."""
         if self.path == "signature":
             return "signature"
         return "null" if self.value is None else "" if self.text else "empty"
@@ -49,7 +50,7 @@ class Leaf:
 
 @dataclass(frozen=True)
 class Received:
-    """A request that could be read. `path` is the whole path of its address."""
+    """A valid request. `path` is the whole path of its address."""
 
     endpoint: str
     path: str
@@ -59,7 +60,7 @@ class Received:
     leaves: tuple[Leaf, ...]
 
     def auth(self, name: str) -> str:
-        """One of the four auth fields as the service finds it; empty where it does not."""
+        """Return one of the four auth fields as the service reads it; empty if it is missing."""
         sent = self.query | self.body if self.endpoint in AUTH_IN_QUERY else self.body
         value = sent.get(name)
         return value if isinstance(value, str) else ""
@@ -70,7 +71,7 @@ def _dotted(path: str, key: str | int) -> str:
 
 
 def leaves(value: Any, place: str, name: Name = _dotted, path: str = "") -> Iterator[Leaf]:
-    """The values in a value; `name` makes the path of what is nested."""
+    """Yield the values within a value; `name` makes the paths of nested ones."""
     if isinstance(value, (dict, list)):
         for key, item in value.items() if isinstance(value, dict) else enumerate(value):
             yield from leaves(item, place, name, name(path, key) if path else str(key))
@@ -79,14 +80,14 @@ def leaves(value: Any, place: str, name: Name = _dotted, path: str = "") -> Iter
 
 
 def read(path: str, body: bytes, query: str) -> Received:
-    """What the service reads.
+    """Parse a request as the service does.
 
     Args:
-        path: of the address.
+        path: the path of the address.
         query: the query string, as it was sent.
 
     Raises:
-        Malformed: the request is refused before its signature is looked at (40000).
+        Malformed: the request is refused before its signature is verified (40000).
     """
     endpoint = path.rsplit("/", 1)[-1]
     fields = parse(body) if body or endpoint not in AUTH_IN_QUERY else {}

@@ -1,4 +1,4 @@
-"""How a signature is made, in steps that can each be replaced; the defaults are the rule (docs/signing.md)."""
+"""The steps of signing, each of which can be replaced; the defaults are the rule (docs/signing.md)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Pairs = list[tuple[str, str]]  # path, text
 
 @dataclass(frozen=True)
 class Keys:
-    """A merchant's secrets: valid ones, newest first; the callbacks'; those that have ended.
+    """A merchant's secrets: valid ones, newest first; callback secrets; expired ones.
 
     `api_key` is "" if the caller brought the secret.
     """
@@ -46,10 +46,10 @@ class Recipe:
     digest: Callable[[bytes, str], str] = in_hex
 
     def text(self, received: Received) -> str:
-        """The string to sign."""
+        """Return the string to sign."""
         pairs = self.order([(leaf.path, self.value(leaf)) for leaf in self.fields(received)])
         return self.join(received, [*self.first(received), *(f"{path}={text}" for path, text in pairs)])
 
     def signatures(self, received: Received, text: str, keys: Keys) -> list[str]:
-        """The signatures of a text, one for each secret."""
+        """Return the signatures of a text, one for each secret."""
         return [self.digest(key, text) for key in self.key(keys, received)]

@@ -1,4 +1,4 @@
-"""Two strings to sign beside each other: which lines differ, where the first one does, and in which characters."""
+"""Two strings to sign side by side: the lines that differ, and the first different character."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STATES = {
     EXTRA: N_("only in yours"),
     MOVED: N_("at another place in yours"),
 }
-# Characters that do not show, or look like another.
+# Characters that are invisible, or look like another one.
 NAMES = {
     "\n": N_("a newline, where the line ends"),
     "\r": N_("a carriage return"),
@@ -34,9 +34,9 @@ NAMES = {
 
 @dataclass(frozen=True)
 class Row:
-    """A line of the server's text, of the other one, or of both under one name. Numbers count from 1, None: nowhere.
+    """A line of the server's text, of the other text, or of both under one name. Numbers start at 1; None for no line.
 
-    `mistake` is the one that alone makes this line, if one does.
+    `mistake` is the one that alone produces this line, if any.
     """
 
     state: str
@@ -50,7 +50,7 @@ class Row:
 
 @dataclass(frozen=True)
 class FirstDifference:
-    """Where two texts part: line and column count from 1; `ours` and `theirs` are the characters there, or ""."""
+    """The first difference of two texts: line and column start at 1; `ours` and `theirs` are the characters, or ""."""
 
     line: int
     column: int
@@ -59,7 +59,7 @@ class FirstDifference:
 
 
 def name_of(char: str, translated: Callable[[str], str] = str) -> str:
-    """What a character is called: a text of NAMES, translated, or itself with its Unicode name if it is not ASCII."""
+    """Return a character's name: from NAMES, translated, or the character with its Unicode name if not ASCII."""
     if char in NAMES:
         return translated(NAMES[char])
     shown = f"'{char}'" if char.isprintable() else ""
@@ -67,7 +67,7 @@ def name_of(char: str, translated: Callable[[str], str] = str) -> str:
 
 
 def visible(line: str) -> str:
-    """A line with every character to be seen: spaces around its value as ␣, what does not print as an escape."""
+    """Make all characters of a line visible: spaces around its value as ␣, unprintable ones as escapes."""
     path, equals, value = line.partition("=") if "=" in line else ("", "", line)
     kept = value.lstrip(" ")
     before, inner = len(value) - len(kept), kept.rstrip(" ")
@@ -76,7 +76,7 @@ def visible(line: str) -> str:
 
 
 def first_difference(ours: str, theirs: str) -> FirstDifference | None:
-    """None where they are the same."""
+    """Return the first difference of two texts, or None."""
     if ours == theirs:
         return None
     shortest = min(len(ours), len(theirs))
@@ -87,12 +87,12 @@ def first_difference(ours: str, theirs: str) -> FirstDifference | None:
 
 
 def paths(lines: list[str]) -> list[str]:
-    """What each line is called: line 1, which has no value, is called ""."""
+    """Return the name of each line; line 1, which has no value, has the name ""."""
     return ["" if not at and "=" not in line else line.partition("=")[0] for at, line in enumerate(lines)]
 
 
 def rows(ours: str, theirs: str) -> list[Row]:
-    """Both texts line by line, in the order of ours; what is only in theirs stands where it would be."""
+    """Return both texts line by line in the order of ours; lines of theirs only are where they would be in ours."""
     mine, yours = ours.split("\n"), theirs.split("\n")
     names, their_names = paths(mine), paths(yours)
     found: list[Row] = []
@@ -108,7 +108,7 @@ def rows(ours: str, theirs: str) -> list[Row]:
 
 
 def _with_moved(found: list[Row]) -> list[Row]:
-    """One row for what stands under one name at two places."""
+    """Merge the rows of one name at two positions."""
     elsewhere = {row.path: row for row in found if row.state == EXTRA}
     merged = []
     for row in found:

@@ -1,4 +1,4 @@
-"""The known ways to do a step of signing otherwise than the rule says; how values are written is in wrong_values."""
+"""Known deviations from the steps of signing; those of writing values are in wrong_values."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from services.security.signing import WEBHOOK_PREFIX
 
 Fields = Callable[[Received], list[Leaf]]
 
-# --- which values
+# --- the selection of values
 
 
 def _with_blanks(null: str | None, empty: bool) -> Fields:
-    """With what is null as this text, or without it; with what is empty, or without it."""
+    """Write null values as this text, or leave them out; keep or leave out empty ones."""
     kept = {"": True, "null": null is not None, "empty": empty, "signature": False}
     return lambda received: [
         Leaf(leaf.path, null, leaf.place) if leaf.left_out == "null" else leaf
@@ -47,7 +47,7 @@ def _without_the_three(received: Received) -> list[Leaf]:
 
 
 def _without(number: int) -> Fields:
-    """Without the value that comes at this place, if there are so many."""
+    """Leave out the value at this position, if there are so many."""
 
     def step(received: Received) -> list[Leaf]:
         fields = counted(received)
@@ -60,7 +60,7 @@ def _without(number: int) -> Fields:
 BLANKS = [_with_blanks(null, empty) for null, empty in product(("", "null", "None", None), (True, False))]
 LEFT_OUT = [_without_the_three, *map(_without, range(64))]
 
-# --- in which order
+# --- the order
 
 
 def _by(key: Callable[[tuple[str, str]], Any]) -> Callable[[Pairs], Pairs]:
@@ -74,7 +74,7 @@ UNSORTED: tuple[Callable[[Pairs], Pairs], ...] = (
 SORTED_OTHERWISE = (
     _by(lambda pair: f"{pair[0]}={pair[1]}"),
     _by(lambda pair: pair[0].casefold()),
-    # As `localeCompare` and `sort` in most languages do it: signs count little, lower case comes first.
+    # The order of `localeCompare` and `sort` in most languages: punctuation counts little, lower case is first.
     _by(lambda pair: (pair[0].casefold().replace("_", "").replace(".", ""), pair[0].swapcase())),
     _by(lambda pair: pair[0].split(".")),
     _by(lambda pair: [part.zfill(6) if part.isdigit() else part for part in pair[0].split(".")]),
@@ -98,7 +98,7 @@ def upper_camel_case(received: Received) -> list[str]:
 PATHS = [_first(form) for form in ("/{name}", "{path}", "{bare}", "POST {path}", "POST {name}", "POST\n{path}")]
 OTHER_ENDPOINTS = [*map(_first, ENDPOINTS), lower_case, upper_camel_case]
 
-# --- all of it
+# --- the whole text
 
 
 def joined(separator: str, end: str = "") -> Callable[[Received, list[str]], str]:
@@ -127,7 +127,7 @@ def callback_secret(keys: Keys, received: Received) -> list[bytes]:
 
 
 def misread(keys: Keys, received: Received) -> Iterator[bytes]:
-    """With something around it, or decoded as what it is not: hex, or base64 of either kind."""
+    """Add characters around the secret, or decode it wrongly: as hex, or as either kind of base64."""
     for secret in keys.api:
         yield from (form.format(secret).encode() for form in ("{}\n", "{}\r\n", " {}", "{} ", '"{}"', "'{}'"))
         for decode in (bytes.fromhex, base64.b64decode, base64.urlsafe_b64decode):

@@ -1,4 +1,4 @@
-"""The known ways to write a value, or nested values, otherwise than the rule for signing says."""
+"""Known deviations from the rule for writing values and nested values."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Write = Callable[[Leaf], str]
 
 
 def _only(fits: Callable[[Leaf], Any], write: Write) -> Write:
-    """Write the values that fit this way, and the others as the rule says."""
+    """Write the matching values this way, and the others by the rule."""
     return lambda leaf: write(leaf) if fits(leaf) else leaf.text
 
 
@@ -24,7 +24,7 @@ def _only(fits: Callable[[Leaf], Any], write: Write) -> Write:
 
 
 def _is_number(leaf: Leaf) -> bool:
-    """Is it a number that a float holds, and none that must be whole, such as a timestamp?"""
+    """Return whether a float can hold the number and it may have decimals, unlike a timestamp."""
     if len(leaf.text) > 15 or not re.fullmatch(r"-?\d+(\.\d+)?([eE][+-]?\d+)?", leaf.text):
         return False
     return isinstance(leaf.value, Literal) or "." in leaf.text or leaf.path.endswith("amount")
@@ -105,7 +105,7 @@ def _is_nested(value: Any) -> bool:
 
 
 def _marked(value: Any) -> Any:
-    """A value with its numbers as texts that nothing else is like: what was read has no control characters."""
+    """Return a value with its numbers as unique texts, marked by control characters, which requests can't contain."""
     if isinstance(value, dict):
         return {name: _marked(item) for name, item in value.items()}
     if isinstance(value, list):
@@ -114,11 +114,11 @@ def _marked(value: Any) -> Any:
 
 
 def dumped(value: Any, **how: Any) -> str:
-    """A value that was read with its numbers kept as text, as JSON with those very numbers; `how` is for json.dumps."""
+    """Return a value as JSON with exactly the numbers in the request; `how` is for json.dumps."""
     return re.sub(r'"\\u0000(.*?)\\u0000"', r"\1", json.dumps(_marked(value), **how))
 
 
-# Without spaces, and as Python does it.
+# Without spaces, and in Python's default format.
 JSON_FORMS = [
     {"separators": separators, "ensure_ascii": ascii_only}
     for separators, ascii_only in product(((",", ":"), None), (False, True))
@@ -134,7 +134,7 @@ _NAMES: tuple[Name, ...] = (
 
 
 def _with_body(of_body: Callable[[dict[str, Any]], Iterable[Leaf]]) -> Callable[[Received], list[Leaf]]:
-    """Take the body's values this way, and those of the query string as the rule says."""
+    """Select the body's values this way, and those of the query string by the rule."""
 
     def step(received: Received) -> list[Leaf]:
         in_query = (leaf for leaf in received.leaves if leaf.place == QUERY)

@@ -31,7 +31,7 @@ class Service(Flask):
     """A Flask application of synchronous functions."""
 
     def ensure_sync(self, func: Callable[..., Any]) -> Callable[..., Any]:
-        """Return the function as it is: Flask would check several for each request, whether they are asynchronous."""
+        """Return the function unchanged: Flask would check on each request whether it is asynchronous."""
         return func
 
 
@@ -49,11 +49,11 @@ def _open(runtime: Runtime) -> None:
         sqlite.make(chosen.database)
         open_database(chosen.database)
     schema.create()
-    lacking = schema.missing()  # nothing more is asked of a database that a newer version wrote
+    lacking = schema.missing()  # a database of a newer version is not queried further
     sealed = Merchant.select(Merchant.secret).limit(1).scalar() or Channel.select(Channel.config).limit(1).scalar()
     vault.open_vault(chosen.vault_key, chosen.instance / "vault.key", create=sealed is None)
     if sealed is not None:
-        vault.decrypt(sealed)  # the right key?
+        vault.decrypt(sealed)  # raises if the key is wrong
     clock_offset.recall(knows_demo=not lacking)
     if not lacking and sealed is not None and cli.is_all_that_runs(sys.argv):
         demo = Merchant.any_demo()
@@ -61,9 +61,9 @@ def _open(runtime: Runtime) -> None:
 
 
 def begin(chosen: settings.Settings | None = None) -> Runtime:
-    """Make and enter a runtime with these settings, or those of the environment, and open its database.
+    """Create and enter a runtime with these settings, or those of the environment, and open its database.
 
-    A setting, key or database that can't be used ends the process with one line and status 2.
+    An invalid setting, key or database ends the process with one line and status 2.
     """
     with ends_in_one_line():
         runtime = Runtime(chosen or settings.load())
@@ -75,7 +75,7 @@ def begin(chosen: settings.Settings | None = None) -> Runtime:
 
 
 def build(runtime: Runtime) -> Flask:
-    """Make the WSGI application of a runtime; starts nothing. For a command it is one that serves nothing."""
+    """Create the WSGI application of a runtime; starts nothing. For a command, it serves nothing."""
     chosen = runtime.settings
     app = Service(
         __name__, instance_path=str(chosen.instance), template_folder="blueprints/templates", static_folder=None
@@ -90,7 +90,7 @@ def build(runtime: Runtime) -> Flask:
 
 
 def create_app(chosen: settings.Settings | None = None) -> Flask:
-    """Make the WSGI application with a runtime of its own."""
+    """Create the WSGI application with a runtime of its own."""
     return build(begin(chosen))
 
 

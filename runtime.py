@@ -1,4 +1,4 @@
-"""The state of one application: its settings, its open database and what its modules keep in memory.
+"""The state of one application: its settings, its open database and the in-memory state of its modules.
 
 `create_app` makes a Runtime and keeps it in `app.extensions["runtime"]`. `current()` is the one that this thread works
 for: each request, job and command enters its application's. A module declares its state as a `Part`, which each
@@ -34,7 +34,7 @@ class Runtime:
         self.database: Any = None
         self.ahead = 0
         self.parts: dict[Part[Any], Any] = {}
-        self.making = threading.RLock()  # held while a part is made
+        self.making = threading.RLock()  # locked while a part is made
         Runtime._newest = self
 
     def enter(self) -> None:

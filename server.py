@@ -1,7 +1,7 @@
 """The HTTP server: granian reads and writes HTTP, threads of this process run a WSGI application.
 
 granian's embedded server calls the bridge as an ASGI application: ASGI's `send` waits for a slow reader, RSGI's keeps
-everything it is given in memory. What the server refuses itself is answered by a second WSGI application, `plain`.
+all data in memory. A second WSGI application, `plain`, makes the responses of the server itself.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ log = logging.getLogger(__name__)
 
 LOOK_UP_SECONDS = 0.2
 DRAIN_SECONDS = 30
-LAST_SECONDS = 5  # for connections to be closed once all responses are sent
+LAST_SECONDS = 5  # for connections to close once all responses are sent
 BACKLOG = 1024
 MOST_CONNECTIONS = 4096
-SPARE_FILES = 1024  # open files that connections leave for everything else
+SPARE_FILES = 1024  # open files that are not available to connections
 HEAD_SECONDS = 20  # for a request's head; an idle connection is closed after the same time
 HEAD_BYTES = 16 * 1024
 BODY_SECONDS = 10  # for a whole body
-MOST_READ = 8 * 1024 * 1024  # bytes of a body that is too large; after that the connection is closed
-LONGEST_WAIT = 10  # seconds in the queue; by then the client has probably given up
-UNREAD_SECONDS = 20  # until a client that does not read a streamed response is given up
+MOST_READ = 8 * 1024 * 1024  # bytes of an oversized body that are read; then the connection is closed
+LONGEST_WAIT = 10  # seconds in the queue, after which the client has probably timed out
+UNREAD_SECONDS = 20  # seconds after which a client that does not read a streamed response is disconnected
 
-# What `plain` finds in its environ: the code, and the monotonic time at which the request began.
+# Keys in the environ of `plain`: the code, and the monotonic time at which the request began.
 REFUSED, SINCE = "server.refused", "server.since"
 
-NO_ANSWER = 444  # status with which the application has the connection closed in the middle of the response
+NO_ANSWER = 444  # a status that makes the server close the connection in the middle of the response
 
 Application = Callable[..., Iterable[bytes]]  # WSGI
 Receive = Callable[[], Awaitable[dict[str, Any]]]
@@ -68,7 +68,7 @@ _SAME_FOR_ALL = {
 
 
 class _Lost(Exception):
-    """The client went away or does not read."""
+    """The client disconnected or does not read."""
 
 
 def until_asked() -> threading.Event:
@@ -81,7 +81,7 @@ def until_asked() -> threading.Event:
 
 @lru_cache(maxsize=512)
 def _key(name: bytes) -> str:
-    """The name that a header has in WSGI.
+    """Return a header's name in WSGI.
 
     Empty if it has an underscore: in WSGI it would look like a header with a hyphen, which proxies are trusted to set.
     """
@@ -92,7 +92,7 @@ def _key(name: bytes) -> str:
 
 
 def _environ(scope: dict[str, Any]) -> dict[str, Any]:
-    """The request without its body, as WSGI has it."""
+    """Return the WSGI environ of a request without its body."""
     environ = _SAME_FOR_ALL | {
         "REQUEST_METHOD": scope["method"],
         "PATH_INFO": scope["path"].encode().decode("latin-1"),
@@ -110,12 +110,12 @@ def _environ(scope: dict[str, Any]) -> dict[str, Any]:
 
 
 def _address(host: str, port: int) -> str:
-    """The IP address to listen on.
+    """Return the IP address to listen on.
 
-    granian shares a port with other processes, so this checks that nothing else listens on it.
+    granian shares a port with other processes, so this checks that no other process listens on it.
 
     Raises:
-        OSError: nothing can listen there.
+        OSError: the address is not available.
     """
     try:
         family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
@@ -128,7 +128,7 @@ def _address(host: str, port: int) -> str:
 
 
 def _most_connections() -> int:
-    """How many connections may be open, after raising the process's limit of open files as far as allowed."""
+    """Return the maximum of open connections, after raising the process's limit of open files as far as allowed."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     with suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
@@ -142,7 +142,7 @@ class _Pool:
 
     def __init__(self, threads: int, waiting: int):
         self.threads, self.places = threads, threads + waiting
-        self.taken = 0  # requests that run or wait; only the event loop changes it
+        self.taken = 0  # running or waiting requests; only the event loop changes it
         self._queue: SimpleQueue[tuple[asyncio.Future[Any], Callable[[], Any]]] = SimpleQueue()
         self._started = 0
 
@@ -153,7 +153,7 @@ class _Pool:
         try:
             if self._started < min(self.taken, self.threads):
                 self._start()
-            # In an empty context: Flask would take the app context of the command `serve` for the request's own.
+            # In an empty context: Flask would use the app context of the command `serve` for the request.
             self._queue.put((future, partial(Context().run, work)))
             return await future
         finally:
@@ -163,13 +163,13 @@ class _Pool:
         try:
             threading.Thread(target=self._work, name="request", daemon=True).start()
             self._started += 1
-        except RuntimeError:  # the system allows no more: those that run take turns
+        except RuntimeError:  # the system allows no more threads, so the running ones take turns
             if not self._started:
                 raise
 
     def _work(self) -> None:
         while True:
-            _resolve_with(*self._queue.get())  # a call, so that nothing of the request is kept until the next
+            _resolve_with(*self._queue.get())  # a call, so that no data of the request is kept until the next
 
 
 def _resolve_with(future: asyncio.Future[Any], work: Callable[[], Any]) -> None:
@@ -191,7 +191,7 @@ def _called(application: Application, environ: dict[str, Any]) -> tuple[int, lis
 
 
 def is_local(address: str) -> bool:
-    """Whether a client's address is this machine's own."""
+    """Return whether a client's address is this machine's own."""
     return address == "::1" or address.startswith(("127.", "::ffff:127."))
 
 
@@ -203,7 +203,7 @@ class _Exchange:
         self._loop = asyncio.get_running_loop()
         self._since = time.monotonic()  # when the request began; later, when its body was complete
         self._body = b""
-        self.gone: asyncio.Task[None] | None = None  # while a response is streamed: ends when its client goes away
+        self.gone: asyncio.Task[None] | None = None  # while a response is streamed: ends when its client disconnects
 
     async def read(self, limit: int) -> Response | None:
         """Read the body without holding a thread; return a refusal if it is too large, too slow or incomplete."""
@@ -253,24 +253,24 @@ class _Exchange:
                 return self._stream(status, headers, parts)
         except _Lost:
             return None
-        except BaseException:  # nothing else would report it
+        except BaseException:  # no other code would report it
             log.exception("%s %r failed", self.scope["method"], self.scope["path"])
             return None if self.gone else self.refuse(50000)
 
     def _stream(self, status: int, headers: list[tuple[str, str]], parts: Iterable[bytes]) -> Response | None:
-        """Send a response of unknown length as it is made. Raises _Lost."""
+        """Send a response of unknown length while it is generated. Raises _Lost."""
         rest = (part for part in parts if part)
         first = next(rest, b"")
         if not first or status in (204, 304) or self.scope["method"] == "HEAD":
             return status, headers, b""
         self._wait_for(self._begin, status, headers)
         for part in chain([first], rest):
-            self._wait_for(self._pass_on, bytes(part))  # TypeError for text, which granian would drop
+            self._wait_for(self._pass_on, bytes(part))  # raises TypeError for text, which granian would drop
         self._wait_for(self._end)
         return None
 
     def _wait_for(self, step: Callable[..., Any], *arguments: Any) -> None:
-        """Have the event loop do a step. Raises _Lost."""
+        """Run a step in the event loop and wait for it. Raises _Lost."""
         if self._server.ended:
             raise _Lost
         try:
@@ -319,8 +319,9 @@ def _nothing(environ: dict[str, Any], start_response: Callable[..., Any]) -> lis
 class Server:
     """An HTTP/1.1 server in one process, with an event loop and a pool of threads.
 
-    A request gets a thread once its body is complete, so slow senders delay no other request. If the queue is full, the
-    request is refused (50300).
+    A request gets a thread once its body is complete, so slow senders do not delay other requests. If the queue is
+    full,
+    the request is refused (50300).
     """
 
     def __init__(
@@ -339,12 +340,12 @@ class Server:
         """Args:
             threads: requests that run at once; `waiting` more wait for a thread.
             body_limit: bytes.
-            plain: gives the responses that the server makes itself, by the code in its environ.
-            probe: a path that this machine can always request: it has a thread of its own.
-            drain: called in a thread once the end was asked for, while requests are still answered.
+            plain: makes the server's own responses, by the code in its environ.
+            probe: a path that this machine can always request, because it has a thread of its own.
+            drain: called in a thread once the server is asked to stop, while requests are still served.
 
         Raises:
-            OSError: the address can't be listened on.
+            OSError: the address is not available.
         """
         self.application, self.plain = application, plain
         self._address, self._port = _address(host, port), port
@@ -359,19 +360,19 @@ class Server:
         return min(taken, threads), max(taken - threads, 0)
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
-        """Answer a request. This is what granian calls, by ASGI."""
+        """Respond to a request; granian calls this by ASGI."""
         exchange = _Exchange(self, scope, receive, send)
         self._in_flight += 1
         try:
             response = await exchange.read(self._limit) or await self._answer(exchange)
             if response:
                 await exchange.respond(*response)
-        except Exception:  # granian would only answer it with 500
+        except Exception:  # otherwise granian would only respond with 500
             log.exception("%s %r failed", scope["method"], scope["path"])
             raise
         finally:
             self._in_flight -= 1
-        if exchange.gone:  # the response broke off: ended by the server, it would look complete
+        if exchange.gone:  # an interrupted response, which would look complete if the server ended it
             await exchange.gone
 
     async def _answer(self, exchange: _Exchange) -> Response | None:
@@ -383,12 +384,12 @@ class Server:
         return exchange.refuse(50300)
 
     def run(self, asked: threading.Event) -> bool:
-        """Answer requests until `asked` is set, then finish what is in flight.
+        """Serve until `asked` is set, then finish the requests in progress.
 
         Returns:
-            Whether everything was finished in time, and every response read.
+            Whether all requests were finished in time, and all responses read.
         """
-        # libuv would start a thread of the kernel for reading files, which this loop never does.
+        # Otherwise libuv would start a kernel thread for reading files, which this loop never does.
         os.environ.setdefault("UV_USE_IO_URING", "0")
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             return runner.run(self._run(asked))
@@ -409,7 +410,7 @@ class Server:
         serving = asyncio.create_task(server.serve())
         while not asked.is_set() and not serving.done():
             await asyncio.sleep(LOOK_UP_SECONDS)
-        # The jobs end while requests are answered: a callback under way may be on its way to this very server.
+        # The jobs end while requests are served, because a callback in progress may be sent to this server.
         jobs = threading.Thread(target=self._drain, name="drain", daemon=True)
         jobs.start()
         give_up = time.monotonic() + DRAIN_SECONDS
@@ -419,5 +420,5 @@ class Server:
         self.ended = True
         server.stop()
         if (await asyncio.wait({serving}, timeout=LAST_SECONDS))[0]:
-            serving.result()  # raises what ended granian
+            serving.result()  # raises granian's error, if any
         return done and serving.done()

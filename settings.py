@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parent
 
 
 class WrongSetting(Exception):
-    """A setting that can't be used; the text is one line that names it."""
+    """An invalid setting; the text is one line that names it."""
 
 
 def _flag(text: str) -> bool:
@@ -40,7 +40,7 @@ def _whole(low: int, high: int) -> Callable[[str], int]:
 
 
 def _yuan(text: str) -> int:
-    """An amount in yuan, with at most two decimals, as fen."""
+    """Parse an amount in yuan, with at most two decimals, as fen."""
     if not re.fullmatch(r"[0-9]{1,10}(\.[0-9]{1,2})?", text, re.ASCII):
         raise ValueError("must be an amount in yuan such as 50000 or 50000.00")
     return int(Decimal(text) * 100)
@@ -94,7 +94,8 @@ def _setting(default: Any, read: Callable[[str], Any], meaning: str) -> Any:
 
 @dataclass(frozen=True)
 class Settings:
-    """All settings of one process. The environment wins over `config.toml`, which wins over the default."""
+    """All settings of one process. The environment has priority over `config.toml`, which has priority over the
+    default."""
 
     instance: Path = _setting(
         ROOT / "instance",
@@ -183,12 +184,12 @@ class Settings:
 
     @property
     def private_channels_allowed(self) -> bool:
-        """May channels and their proxies be at loopback and private addresses?"""
+        """True if channels and their proxies may have loopback and private addresses."""
         return self.demo or self.private_channels
 
     @property
     def private_callbacks_allowed(self) -> bool:
-        """May callbacks go to loopback and private addresses?"""
+        """True if callbacks may go to loopback and private addresses."""
         return self.demo or self.private_callbacks
 
 
@@ -197,12 +198,12 @@ def _read(name: str, source: str, text: str) -> Any:
     try:
         return reader(text)
     except (ValueError, RuntimeError) as error:
-        # Without the value: it may be another setting's, with a password, and this ends up in a log.
+        # Without the value: it may be another setting's password, and this message is logged.
         raise WrongSetting(f"{source}: {error}") from None
 
 
 def _config_file(path: Path) -> dict[str, str]:
-    """The texts in config.toml by setting name; a name that is no setting is refused."""
+    """Return the texts in config.toml by setting name; unknown names are refused."""
     try:
         table = tomllib.loads(path.read_text("utf-8"))
     except FileNotFoundError:
@@ -223,12 +224,12 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
     """Read all settings.
 
     Raises:
-        WrongSetting: a value that can't be used, in the environment or in config.toml.
+        WrongSetting: an invalid value, in the environment or in config.toml.
     """
     names = [f.name for f in fields(Settings)]
     given = {name: environ[PREFIX + name.upper()] for name in names if environ.get(PREFIX + name.upper(), "") != ""}
     for variable in environ:
-        # Only a warning: an orchestrator may set variables of its own that begin alike.
+        # Only a warning, because an orchestrator may set its own variables with this prefix.
         if variable.startswith(PREFIX) and variable[len(PREFIX) :].lower() not in names:
             near = difflib.get_close_matches(variable[len(PREFIX) :].lower(), names, 1)
             hint = f", did you mean {PREFIX}{near[0].upper()}?" if near else ""

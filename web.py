@@ -50,14 +50,14 @@ BODY_LIMIT = 64 * 1024
 
 
 def _logged(application: Any, chosen: settings.Settings, kind: type[Logged] = Logged) -> Any:
-    """The WSGI application with the request log, and the caller's address as the trusted proxies report it."""
+    """Return the WSGI application with the request log, and the caller's address as trusted proxies report it."""
     seen = kind(application, chosen.access_log)
     hops = chosen.trusted_proxies
     return ProxyFix(seen, x_for=hops, x_proto=hops) if hops else seen
 
 
 def _entering(app: Flask, application: Any) -> Any:
-    """The WSGI application, each of whose requests works for the application's runtime."""
+    """Return the WSGI application, whose requests enter the application's runtime."""
 
     def enter(environ: Any, start_response: Any) -> Any:
         app.extensions["runtime"].enter()
@@ -67,7 +67,7 @@ def _entering(app: Flask, application: Any) -> Any:
 
 
 def register(app: Flask, api_prefix: str, demo: bool = True) -> None:
-    """Put all that is served into an application, but for the console; the sandbox only in demo mode."""
+    """Register all blueprints except the console; the sandbox in demo mode only."""
     app.register_blueprint(merchant_api, url_prefix=api_prefix + str(merchant_api.url_prefix))
     for blueprint in (regions, pages, notices, health, metrics.blueprint, docs, guide_pages):
         app.register_blueprint(blueprint)
@@ -76,10 +76,10 @@ def register(app: Flask, api_prefix: str, demo: bool = True) -> None:
 
 
 def init(app: Flask, chosen: settings.Settings) -> None:
-    """Have an application serve everything, the console too."""
-    app.url_map.merge_slashes = False  # an address that is nearly right is unknown, not a redirect
+    """Make an application serve everything, including the console."""
+    app.url_map.merge_slashes = False  # addresses with extra slashes are unknown, not redirects
     app.config["MAX_CONTENT_LENGTH"] = BODY_LIMIT
-    app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False  # it would be an answer without an envelope
+    app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False  # such a response would have no envelope
     app.config["BABEL_TRANSLATION_DIRECTORIES"] = str(settings.ROOT / "blueprints" / "translations")
     Babel(app, default_locale=chosen.language, locale_selector=envelope.language)
     served = rate_limits.ValidHosts(Mounted(app.wsgi_app), refusing=app.wsgi_app)
@@ -90,7 +90,7 @@ def init(app: Flask, chosen: settings.Settings) -> None:
     app.wsgi_app = _entering(app, app.wsgi_app)  # type: ignore[method-assign]
 
 
-def _say(text: str, chosen: settings.Settings) -> None:
+def _print(text: str, chosen: settings.Settings) -> None:
     """Print a line for the operator on standard error, or log it if the log is JSON."""
     if chosen.log_format == "json":
         log.info(text)
@@ -99,10 +99,10 @@ def _say(text: str, chosen: settings.Settings) -> None:
 
 
 def _serve_until_asked(app: Flask, chosen: settings.Settings, asked: threading.Event) -> None:
-    """Answer requests until `asked` is set, then finish what is in flight.
+    """Serve until `asked` is set, then finish the requests in progress.
 
     Raises:
-        OperatorError: the address can't be listened on.
+        OperatorError: the address is not available.
     """
     envelope.draining().clear()
     stopped: list[Callable[[], None]] = []
@@ -133,17 +133,18 @@ def _serve_until_asked(app: Flask, chosen: settings.Settings, asked: threading.E
         click.echo(demo.banner(chosen.public_url, chosen.api_prefix))
     if chosen.demo and (warning := demo.exposed(chosen.host)):
         log.warning(warning)
-    _say(f"serving on {chosen.local_url}" + (f", as {chosen.site_url}" if chosen.site_url else ""), chosen)
-    # The objects made so far live on. To search them for garbage would delay all requests by some 50 ms each time.
+    _print(f"serving on {chosen.local_url}" + (f", as {chosen.site_url}" if chosen.site_url else ""), chosen)
+    # The objects created so far are permanent. Searching them for garbage would delay all requests by about 50 ms each
+    # time.
     gc.collect()
     gc.freeze()
-    if server.run(asked):  # otherwise the callers of waiting writes are gone
+    if server.run(asked):  # otherwise the callers of waiting writes have ended
         writer.stop()
-    _say("stopped", chosen)
+    _print("stopped", chosen)
 
 
 def _seed_or_refuse(chosen: settings.Settings) -> None:
-    """Seed the demo's merchants in demo mode; refuse a database that has them otherwise. Raises OperatorError."""
+    """Seed the demo's merchants in demo mode; otherwise refuse a database that has them. Raises OperatorError."""
     if chosen.demo:
         seeding.seed_base()
         seeding.seed_operators()
@@ -158,7 +159,7 @@ def serve() -> None:
     """Run the service until Ctrl-C or SIGTERM."""
     asked = until_asked()  # before anything is begun that would have to be ended
     chosen = current().settings
-    # Postgres is made for several services.
+    # Postgres supports several services.
     alone = nullcontext() if database.is_shared else instance_lock.locked(chosen.database.resolve().parent)
     with ends_in_one_line(), alone:
         schema.check()

@@ -1,4 +1,4 @@
-"""The provinces, cities and districts of China, read once from regions.json; `regions_data.make` remakes the file."""
+"""The provinces, cities and districts of China, read once from regions.json, which `regions_data.make` creates."""
 
 import json
 from pathlib import Path
@@ -32,22 +32,22 @@ _CODES_INSIDE = {province["val"]: _codes_inside(province) for province in _TREE.
 
 
 def tree() -> dict[str, Province]:
-    """The whole set, shaped as `regionData` answers it. It is shared by all callers: read it, do not change it."""
+    """Return the whole set in the shape of `regionData`'s response. All callers share it, so do not change it."""
     return _TREE
 
 
 def provinces() -> list[Place]:
-    """All provinces, in the order of their codes, as are cities and districts."""
+    """Return all provinces, in the order of their codes; cities and districts have the same order."""
     return [Place(name=name, code=province["val"]) for name, province in _TREE.items()]
 
 
 def cities(province_name: str) -> list[Place]:
-    """The cities of a province; KeyError where its name is not listed exactly so."""
+    """Return the cities of a province. Raises KeyError for an unknown name."""
     return [Place(name=name, code=city["val"]) for name, city in _TREE[province_name]["items"].items()]
 
 
 def districts(province_name: str, city_name: str) -> list[Place]:
-    """The districts of a city; KeyError where the province, or this city in it, is not listed exactly so."""
+    """Return the districts of a city. Raises KeyError for an unknown province, or a city that is not in it."""
     city = _TREE[province_name]["items"][city_name]
     return [Place(name=name, code=code) for name, code in city["items"].items()]
 
@@ -57,5 +57,5 @@ def province_exists(code: str) -> bool:
 
 
 def is_inside(area_code: str, province_code: str) -> bool:
-    """Whether `area_code` is a city or a district of that province; False too where the province is unknown."""
+    """Return whether `area_code` is a city or a district of that province; False for an unknown province."""
     return area_code in _CODES_INSIDE.get(province_code, frozenset())

@@ -13,9 +13,9 @@ N_ = str  # marks a text for translation
 YUAN, FEN, PERCENT, POINTS = N_("yuan"), N_("fen"), N_("percent"), N_("basis points")
 SECONDS, UNIX, PIECES = N_("seconds"), N_("Unix seconds"), N_("pieces")
 
-# What a value that goes out is bounded by, as JSON Schema: by its unit, unless its row says otherwise.
+# The range of a response's values as JSON Schema: by unit, unless the field's row has its own.
 RANGES: dict[str, dict[str, Any]] = {
-    YUAN: {"x-range": ["0.01", f"{MOST_FEN // 100}.00"]},  # which JSON Schema has no word for in a text
+    YUAN: {"x-range": ["0.01", f"{MOST_FEN // 100}.00"]},  # JSON Schema has no keyword for a range of texts
     PERCENT: {"x-range": ["0.00", "100.00"]},
     FEN: {"minimum": 0, "maximum": 3 * MOST_FEN},
     POINTS: {"minimum": 0, "maximum": 10_000},
@@ -36,18 +36,18 @@ class Meaning:
 
     def words(self) -> dict[str, Any]:
         """The field's description in the OpenAPI document, in addition to its type."""
-        said: dict[str, Any] = {"description": self.text}
+        words: dict[str, Any] = {"description": self.text}
         if self.unit:
-            said["x-unit"] = self.unit
+            words["x-unit"] = self.unit
         if self.example is not None:
-            said["examples"] = [self.example]
+            words["examples"] = [self.example]
         if self.codes:
-            said["x-error-codes"] = [*self.codes]
-        return said
+            words["x-error-codes"] = [*self.codes]
+        return words
 
 
 def _in(text: str, example: Any = None, *codes: int, unit: str = "", instead: tuple[int, ...] = ()) -> Meaning:
-    """A request's field: a bad value is 42200, or one of `codes`, or (if no schema checks it) one of `instead`."""
+    """Describe a request's field: a bad value is 42200, or one of `codes` (or of `instead` if no schema checks it)."""
     return Meaning(text, example, instead or (42200, *codes), unit)
 
 
@@ -65,7 +65,7 @@ _OWN_NO = N_(
 )
 _PAYER_NO = N_("Order number from `pay_url`.")
 
-# By `Class.field`, where a class also stands for those that inherit from it, or by the name alone.
+# By `Class.field`, where a class also applies to its subclasses, or by the name alone.
 MEANINGS: dict[str, Meaning] = {
     # --- the four that sign a request
     "api_key": _in("The merchant's API key.", "demo", instead=(40101,)),
@@ -298,6 +298,6 @@ MEANINGS: dict[str, Meaning] = {
 
 
 def meaning_of(name: str, *owners: str) -> Meaning:
-    """The row of a field of one of these owners, nearest first, else of any. Raises KeyError: it has none."""
+    """Return the row of a field of one of these owners, nearest first, or of any. Raises KeyError if it has none."""
     keys = [*(f"{owner}.{name}" for owner in owners), name]
     return MEANINGS[next((key for key in keys if key in MEANINGS), name)]

@@ -28,7 +28,7 @@ class Text(fields.Field[Any]):
 
 
 def _integer(value: Any) -> Decimal | None:
-    """The integer that a JSON number or a text of digits is, None for anything else. JSON Schema takes 68.0 as one."""
+    """Return the integer in a JSON number or a text of digits, or None. As in JSON Schema, 68.0 is an integer."""
     if isinstance(value, Literal):
         number = Decimal(value) if len(value) <= 40 and _NUMBER.fullmatch(value) else None
         return number if number is not None and number == number.to_integral_value() else None
@@ -52,7 +52,7 @@ class Whole(fields.Field[Any]):
 
 
 class Yuan(fields.Field[Any]):
-    """A JSON number, or a text written like one: yuan with at most two decimals. Loads as integer fen."""
+    """A JSON number, or a text with the same format: yuan with at most two decimals. Loads as integer fen."""
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> int:
         if not isinstance(value, str) or len(value) > 40 or not _NUMBER.fullmatch(value):
@@ -61,7 +61,7 @@ class Yuan(fields.Field[Any]):
 
     @staticmethod
     def fen(text: str) -> int:
-        """Integer fen of a decimal text. Raises ValidationError."""
+        """Return the integer fen of a decimal text. Raises ValidationError."""
         amount = Decimal(text)
         if amount <= 0:
             raise ValidationError(N_("Must be greater than 0."))
@@ -122,7 +122,7 @@ class Request(Schema):
 
 
 class MaxLength(validate.Length):
-    """At most so many characters."""
+    """A limit on the number of characters."""
 
     def __init__(self, most: int):
         super().__init__(max=most)
@@ -142,5 +142,5 @@ NOT_BLANK = validate.Regexp(r".*\S", error=N_("Must not be blank."))
 
 
 def filled(most: int) -> list[validate.Validator]:
-    """A required text: not blank, at most `most` characters."""
+    """Validators of a required text: not blank, at most `most` characters."""
     return [MaxLength(most), NOT_BLANK]

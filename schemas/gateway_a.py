@@ -1,4 +1,4 @@
-"""The additional fields of a gateway_a withdrawal: the person and the settlement card (docs/orders.md)."""
+"""The additional fields of a gateway_a withdrawal: personal data and the settlement card (docs/orders.md)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class PersonalData(Request):
 
     @validates_schema(skip_on_field_errors=False, pass_original=True)
     def end_of_a_dated_certificate(self, data: dict[str, Any], sent: dict[str, Any], **kwargs: Any) -> None:
-        """A certificate that is not long-term valid says when it ends."""
+        """Require the end date of a certificate that is not valid permanently."""
         end = data.get("cert_end_date")
         if data.get("cert_validity_type") == DATED and not sent.get("cert_end_date"):
             raise ValidationError(N_("Required when cert_validity_type is 0."), "cert_end_date")
@@ -59,7 +59,7 @@ class CardInfo(Request):
 
     @validates_schema(skip_on_field_errors=False)
     def place_is_known(self, data: dict[str, Any], **kwargs: Any) -> None:
-        """The province is in the region data, and the area is a city or district inside it."""
+        """Require a province in the region data, and a city or district in it as the area."""
         province, area = data.get("prov_id"), data.get("area_id")
         if province is not None and not regions_data.province_exists(province):
             raise ValidationError(N_("Must be a province code from provinceList."), "prov_id")
@@ -68,7 +68,7 @@ class CardInfo(Request):
 
 
 class GatewayAFields(Request):
-    """The two objects, for a sell order's schema to take in."""
+    """The two objects, for the schema of a withdrawal to inherit."""
 
     gatewaya_personal_data = fields.Nested(PersonalData, required=True)
     gatewaya_card_info = fields.Nested(CardInfo, required=True)

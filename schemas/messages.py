@@ -14,7 +14,7 @@ MARSHMALLOW = (MISSING, UNKNOWN, N_("Invalid input type."), N_("Not a valid emai
 
 
 def flat(messages: Any, path: str = "") -> dict[str, list[str]]:
-    """marshmallow's nested messages by dotted path, as in signing; those about a whole body are under an empty path."""
+    """Return marshmallow's nested messages by dotted path, as in signing; those about a whole body have the path ""."""
     if not isinstance(messages, dict):
         return {path: messages}
     found: dict[str, list[str]] = {}
@@ -25,13 +25,13 @@ def flat(messages: Any, path: str = "") -> dict[str, list[str]]:
 
 
 class Message(str):
-    """An English message with values in it; `text % values` in another language is the same message."""
+    """An English message with values; `text % values` in another language is the same message."""
 
     text: str
     values: dict[str, Any]
 
     def __new__(cls, text: str, /, **values: Any) -> Message:
-        """Put the values into the text."""
+        """Insert the values into the text."""
         made = super().__new__(cls, text % values)
         made.text, made.values = text, values
         return made

@@ -99,7 +99,7 @@ def _unknown(path: str, schema: Schema) -> str:
 
 
 def _errors(error: ValidationError, schema: Schema) -> dict[str, list[str]]:
-    """The messages by dotted path."""
+    """Return the messages by dotted path."""
     return {
         path: [_unknown(path, schema)] if messages == [UNKNOWN] else messages
         for path, messages in flat(error.messages).items()
@@ -133,7 +133,7 @@ def load_new_order(
         payout_methods: the payment methods by which its driver can pay out.
 
     Raises:
-        ValidationError: every field that fails, by dotted path.
+        ValidationError: all invalid fields, by dotted path.
     """
     schema = _schema(payload, channel)
     try:

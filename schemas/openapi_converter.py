@@ -30,7 +30,7 @@ TYPES = {Text: "string", Whole: "integer", Yuan: "number", DecimalText: "string"
 FIRST_PAGE = {"anyOf": [{"enum": [1, "", None]}, {"type": "string", "pattern": "^0*1$"}]}
 EMPTY = ["", None]  # what an optional field may have and still count as absent
 
-# Rules between the fields of a schema. They use `not`, which code generators leave alone: from `oneOf` or `anyOf` a
+# Rules between the fields of a schema. They use `not`, which code generators ignore: from `oneOf` or `anyOf` a
 # generator makes a union of types, and loses the object's own fields.
 RULES: dict[type[Schema], dict[str, Any]] = {
     PersonalData: {"not": {"properties": {"cert_validity_type": {"const": DATED}, "cert_end_date": {"enum": EMPTY}}}},
@@ -55,12 +55,12 @@ def _text_pattern(field: Text) -> str:
 
 
 def _digits(low: int, high: int) -> str:
-    """The pattern of an integer as a text: exact for the ranges in `RANGES`, by the number of digits for others."""
+    """Return the pattern of an integer as text: exact for the ranges in `RANGES`, otherwise by the number of digits."""
     return RANGES.get((low, high)) or f"^0*[{low}-9][0-9]{{0,{len(str(high)) - 1}}}$"
 
 
 def _kind(self: OpenAPIConverter, field: fields.Field[Any], *, ret: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
-    """A field's constraints in addition to its type: plain bounds, texts of numbers, no control characters."""
+    """Return a field's constraints in addition to its type: plain bounds, texts of numbers, no control characters."""
     if isinstance(field, Whole):
         if field.low == field.high:  # distinguishes the alternatives of one body
             del ret["type"]
@@ -82,7 +82,7 @@ def _kind(self: OpenAPIConverter, field: fields.Field[Any], *, ret: dict[str, An
 
 
 def _or_absent(shape: dict[str, Any]) -> dict[str, Any]:
-    """An optional field of a body: null and "" count as absent. Its default is in its description only.
+    """Allow null and "" in an optional field of a body, which count as absent. Only its description has its default.
 
     Generators make a field with `default` a required one.
     """
@@ -100,7 +100,7 @@ def _or_absent(shape: dict[str, Any]) -> dict[str, Any]:
 
 
 def _in_words(schema: Schema, name: str, shape: dict[str, Any]) -> dict[str, Any]:
-    """A field with what it means; one that goes out, within the bounds that its meaning has."""
+    """Add a field's meaning; a field of a response also gets the bounds of its meaning."""
     meaning = meaning_of(name, *(owner.__name__ for owner in type(schema).__mro__))
     return meaning.words() | shape | (meaning.bounds if isinstance(schema, View) else {})
 
@@ -109,12 +109,12 @@ class Converter(OpenAPIConverter):
     """Schemas as objects: responses are complete, requests may leave optional fields empty."""
 
     def schema2jsonschema(self, schema: Any) -> dict[str, Any]:
-        """One schema's object, with the rules between its fields."""
+        """Return one schema's object, with the rules between its fields."""
         shape = super().schema2jsonschema(schema)  # type: ignore[no-untyped-call]
         properties = shape["properties"]
         shape["description"] = (inspect.getdoc(type(schema)) or "").split("\n")[0]
         if isinstance(schema, View):
-            del shape["additionalProperties"]  # a later version may say more
+            del shape["additionalProperties"]  # a later version may add fields
             shape["required"] = list(properties)
             shape["properties"] = {
                 name: {key: value for key, value in each.items() if key not in ("readOnly", "default")}
@@ -136,7 +136,7 @@ class OpenApiPlugin(MarshmallowPlugin):
     Converter = Converter
 
     def init_spec(self, spec: Any) -> None:
-        """Teach the converter that belongs to the document."""
+        """Use the project's converter for the document."""
         super().init_spec(spec)
         assert self.converter is not None
         for kind, name in TYPES.items():

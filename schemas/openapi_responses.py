@@ -1,4 +1,4 @@
-"""The whole `data` of each response, as the OpenAPI document shows it: the views with what is added to them."""
+"""The whole `data` of each response for the OpenAPI document: the views and the fields that are added to them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from schemas.views import BuyOrderView, ChannelView, OrderView, SellOrderView, V
 
 
 class CreatedBuyOrder(BuyOrderView):
-    """A deposit that was created."""
+    """A new deposit."""
 
     order_type = fields.Integer(validate=validate.OneOf([BUY]))
     payment_method = fields.String(allow_none=True)
@@ -32,7 +32,7 @@ class AccountWithText(Account):
 
 
 class CreatedSellOrder(SellOrderView):
-    """A withdrawal that was created."""
+    """A new withdrawal."""
 
     order_type = fields.Integer(validate=validate.OneOf([SELL]))
     payment_method_snapshot = fields.Nested(Account)
@@ -93,7 +93,7 @@ class PaymentState(View):
 
 
 class Health(View):
-    """The response to a supervisor."""
+    """The response to a process supervisor."""
 
     version = fields.String()
 
@@ -109,7 +109,7 @@ class Readiness(View):
 
 
 class NoticeRefused(View):
-    """A driver's response to a notice that it refuses, if its upstream expects JSON."""
+    """A driver's response to a rejected notice, if its upstream expects JSON."""
 
     code = fields.String()
     message = fields.String()

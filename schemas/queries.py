@@ -24,7 +24,7 @@ class OrderDetailQuery(Request):
 
     @validates_schema
     def one_is_there(self, data: dict[str, Any], **kwargs: Any) -> None:
-        """At least one must be sent."""
+        """Require at least one."""
         if not data:
             raise ValidationError({name: [N_("One of id, order_no, merchant_order_no is required.")] for name in BY})
 

@@ -4,12 +4,12 @@ from schemas.fields import Request, Text
 
 
 class CityQuery(Request):
-    """Which province's cities."""
+    """The province whose cities are requested."""
 
     province = Text(required=True)
 
 
 class DistrictQuery(CityQuery):
-    """Which city's districts."""
+    """The city whose districts are requested."""
 
     city = Text(required=True)

@@ -28,5 +28,5 @@ OptionalAuth.__doc__ = "The four signing parameters, here or in the query string
 
 
 def signed(schema: type[Schema]) -> type[Schema]:
-    """The schema with the four parameters beside its own fields."""
+    """Return the schema with the four parameters in addition to its own fields."""
     return schema.from_dict(auth_fields(required=True), name=f"Signed{schema.__name__}")

@@ -1,4 +1,4 @@
-"""The JSON that callers may send: strict, bounded, with numbers kept as they were sent."""
+"""The JSON of requests: strict, bounded, with numbers kept as text."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ class Malformed(ValueError):
 
 
 class Literal(str):
-    """A JSON number, as the text that was sent."""
+    """A JSON number, as the text in the request."""
 
 
 class _Constant(str):
-    """NaN or an infinity."""
+    """NaN or an infinity, which are refused."""
 
 
 class _Pairs(list[tuple[str, Any]]):
-    """The names and values of an object, as they were sent."""
+    """The names and values of an object, including repeated names."""
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -52,7 +52,7 @@ _lenient = json.JSONDecoder(parse_int=Literal, parse_float=Literal, parse_consta
 
 
 def _is_signable(value: Any, depth: int = 1) -> bool:
-    """Whether it has no control characters or lone surrogates, and is not nested deeper than five."""
+    """Return whether it has no control characters or lone surrogates, and at most five levels of nesting."""
     if isinstance(value, str):
         return not _UNSIGNABLE.search(value)
     if isinstance(value, (dict, list)):
@@ -71,7 +71,7 @@ def _path(parent: str, name: str | int) -> str:
 
 
 def _fault(value: Any, path: str = "", depth: int = 1) -> Malformed | None:
-    """The first fault in a value of `_lenient`."""
+    """Return the first fault in a value of `_lenient`."""
     if isinstance(value, _Constant):
         return Malformed(N_("%(path)s: %(name)s is not a JSON value"), path=path, name=str(value))
     if isinstance(value, str):
@@ -112,10 +112,10 @@ def _refused(text: str) -> Malformed:
 
 
 def parse(body: bytes) -> dict[str, Any]:
-    """The JSON object in `body`, numbers as `Literal`.
+    """Return the JSON object in `body`, with numbers as `Literal`.
 
     Raises:
-        Malformed: no UTF-8, no JSON object, a name twice, control characters, too deep.
+        Malformed: not UTF-8, not a JSON object, a repeated name, control characters, too deep.
     """
     try:
         text = body.decode()
@@ -131,7 +131,7 @@ def parse(body: bytes) -> dict[str, Any]:
 
 
 def parse_query(pairs: list[tuple[str, str]]) -> dict[str, Any]:
-    """The parameters of a query string, held to the same rules.
+    """Return the parameters of a query string, by the same rules.
 
     Raises:
         Malformed: as `parse`.

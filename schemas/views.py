@@ -18,7 +18,7 @@ PAY_METHOD_TEXTS = {"wxpay": N_("WeChat Pay"), "alipay": N_("Alipay"), "bank": N
 
 
 def hundredths(value: int) -> str:
-    """A count of hundredths (fen, basis points) as decimal text in whole units: 10000 -> "100.00"."""
+    """Format hundredths (fen, basis points) as decimal text in whole units: 10000 -> "100.00"."""
     return f"{'-' if value < 0 else ''}{abs(value) // 100}.{abs(value) % 100:02d}"
 
 
@@ -30,7 +30,7 @@ class DecimalText(fields.Field[Any]):
 
 
 class View(Schema):
-    """An object of a response. `of` is `dump` for rows whose values have their fields' types already."""
+    """An object of a response. `of` replaces `dump` for rows whose values have their fields' types already."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -115,12 +115,12 @@ _buy_view, _sell_view, _channel_view = BuyOrderView(), SellOrderView(), ChannelV
 
 
 def buy_view(order: Any, pay_url: str) -> dict[str, Any]:
-    """The response to a deposit's creation."""
+    """Return the response to a deposit's creation."""
     return _buy_view.of(order) | {"pay_url": pay_url}
 
 
 def sell_view(order: Any, account: dict[str, Any]) -> dict[str, Any]:
-    """The response to a withdrawal's creation; `account` is the decrypted details of the payout account."""
+    """Return the response to a withdrawal's creation; `account` is the decrypted details of the payout account."""
     snapshot = {name: account[name] for name in ("bank", "sub_bank", "card_number", "real_name")}
     full_info = " ".join(part for part in snapshot.values() if part)
     return _sell_view.of(order) | {
@@ -130,7 +130,7 @@ def sell_view(order: Any, account: dict[str, Any]) -> dict[str, Any]:
 
 
 def channel_view(channel: Any, translate: Callable[[str], str]) -> dict[str, Any]:
-    """An element of the channel list, its display texts in the caller's language."""
+    """Return an element of the channel list, its display texts in the caller's language."""
     methods = [translate(PAY_METHOD_TEXTS[method]) for method in channel.pay_methods]
     return _channel_view.of(channel) | {
         "category_text": translate(CATEGORY_TEXTS[channel.category]),

@@ -10,7 +10,7 @@ from peewee import InterfaceError, OperationalError, PeeweeException
 from models.db.keyed_mutex import LockTimeout
 from models.db.postgres import sqlstate
 
-N_ = str  # marks a text for translation where it is shown
+N_ = str  # marks a text for translation
 
 
 @dataclass(frozen=True)

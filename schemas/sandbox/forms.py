@@ -1,4 +1,4 @@
-"""What the sandbox's forms take (docs/sandbox.md)."""
+"""The sandbox's forms (docs/sandbox.md)."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ OPEN = ("accept", "refuse", "timeout")
 
 
 class Form(Schema):
-    """A form's fields; one that is left empty counts as missing."""
+    """A form's fields; an empty one counts as missing."""
 
     class Meta:
         unknown = EXCLUDE
 
     @pre_load
     def without_empty(self, data: Any, **kwargs: Any) -> Any:
-        """Browsers send what was not filled in as an empty text."""
+        """Remove empty texts, which browsers send for empty fields."""
         return {name: value for name, value in data.items() if value != ""}
 
 
 class FailureForm(Form):
-    """What the inbox answers from now on, or the next `times`; `seconds` for `slow` and Retry-After."""
+    """The inbox's response from now on, or to the next `times` callbacks; `seconds` for `slow` and Retry-After."""
 
     answer = Text(required=True, validate=OneOf(ANSWERS))
     times = Whole(1, 10_000)
@@ -45,13 +45,13 @@ class ClockForm(Form):
 
     @validates_schema
     def one_of_both(self, data: dict[str, Any], **kwargs: Any) -> None:
-        """Never both, never none."""
+        """Require exactly one of the two."""
         if len(data) != 1:
             raise ValidationError({"seconds": [N_("One of seconds, to is required.")]})
 
 
 class PlayForm(Form):
-    """An outcome for an order, at once or after so many seconds."""
+    """An outcome for an order, immediately or after so many seconds."""
 
     order_no = Text(load_default="")
     outcome = Text(required=True, validate=OneOf(OUTCOMES))
@@ -59,7 +59,7 @@ class PlayForm(Form):
 
 
 class ChannelForm(Form):
-    """How a sandbox channel behaves."""
+    """The behaviour of a sandbox channel."""
 
     channel = Whole(1, 2**63 - 1, required=True)
     open = Text(validate=OneOf(OPEN))
@@ -67,7 +67,7 @@ class ChannelForm(Form):
 
 
 class MerchantForm(Form):
-    """A merchant's callback address; the inbox if it is left empty."""
+    """A merchant's callback address; empty for the inbox."""
 
     key = Text(load_default="demo")
     callback_url = Text(load_default="/sandbox/inbox")

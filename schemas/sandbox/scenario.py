@@ -1,4 +1,4 @@
-"""Scenarios: files of steps that `orders scenario run` carries out (docs/sandbox.md)."""
+"""Scenarios: files of steps that `orders scenario run` performs (docs/sandbox.md)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MOST_STEPS = 2_000
 
 
 class WrongScenario(Exception):
-    """A scenario that can't be run; `lines` say what is wrong, each with the step's number."""
+    """An invalid scenario; `lines` are the errors, each with the step's number."""
 
     def __init__(self, lines: list[str]):
         super().__init__("\n".join(lines))
@@ -33,7 +33,7 @@ def _whole(low: int, high: int, **more: Any) -> fields.Integer:
 
 
 class Step(Schema):
-    """What all steps have: `do` is the kind; `note` is for people."""
+    """The common fields of all steps: `do` is the kind; `note` is for people."""
 
     do = fields.String(required=True)
     note = fields.String()
@@ -55,7 +55,7 @@ def _can_be_signed(given: dict[str, Any]) -> None:
 
 
 class Create(Step):
-    """createOrder with these fields, signed as the merchant; `code` is the answer that is expected.
+    """createOrder with these fields, signed as the merchant; `code` is the expected code of the response.
 
     An order that should be refused has no name that a later step could use.
     """
@@ -67,18 +67,18 @@ class Create(Step):
 
 
 class Pay(OfOrder):
-    """What the simulator does with it; `after` so many seconds."""
+    """The simulator's outcome for the order; `after` so many seconds."""
 
     outcome = fields.String(required=True, validate=validate.OneOf(OUTCOMES))
     after = _whole(0, YEAR)
 
 
 class Accept(OfOrder):
-    """The operator accepts a withdrawal."""
+    """The operator approves a withdrawal."""
 
 
 class InboxStep(Step):
-    """What the inbox answers from now on, or the next `times`."""
+    """The inbox's response from now on, or to the next `times` callbacks."""
 
     answer = fields.String(required=True, validate=validate.OneOf(ANSWERS))
     times = _whole(1, 10_000)
@@ -86,7 +86,7 @@ class InboxStep(Step):
 
 
 class ChannelStep(Step):
-    """How a sandbox channel behaves from now on."""
+    """The behaviour of a sandbox channel from now on."""
 
     channel = _whole(1, 2**63 - 1, required=True)
     open = fields.String(validate=validate.OneOf(OPEN))
@@ -101,27 +101,27 @@ class ClockStep(Step):
 
     @validates_schema
     def one_of_both(self, data: dict[str, Any], **kwargs: Any) -> None:
-        """Never both, never none."""
+        """Require exactly one of the two."""
         if ("seconds" in data) == ("to" in data):
             raise ValidationError("One of seconds, to is required.")
 
 
 class CallbackSeen(Schema):
-    """How a callback fared."""
+    """The expected state of a callback."""
 
     state = fields.String(validate=validate.OneOf(CALLBACK_STATES))
     attempts = _whole(0, 1_000)
 
 
 class Balance(Schema):
-    """Changes since the scenario began, in yuan with two decimals."""
+    """Changes since the start of the scenario, in yuan with two decimals."""
 
     available = fields.String(validate=validate.Regexp(r"^-?[0-9]+\.[0-9]{2}$"))
     held = fields.String(validate=validate.Regexp(r"^-?[0-9]+\.[0-9]{2}$"))
 
 
 class Expect(Step):
-    """What must be so within `within` seconds: of an order, of a merchant's balance, or of both."""
+    """The expected facts within `within` seconds: of an order, of a merchant's balance, or of both."""
 
     order = fields.String()
     status = fields.String(validate=validate.OneOf(STATUSES))
@@ -133,7 +133,7 @@ class Expect(Step):
 
     @validates_schema
     def says_something(self, data: dict[str, Any], **kwargs: Any) -> None:
-        """An order's facts need an order, and there must be something to expect."""
+        """Require an order for an order's facts, and at least one expectation."""
         of_order = {"status", "exceptions", "callbacks"} & set(data)
         if of_order and "order" not in data:
             raise ValidationError({"order": ["Missing data for required field."]})
@@ -142,7 +142,7 @@ class Expect(Step):
 
 
 class Get(Step):
-    """GET an address of the merchant's own; within `within` seconds it must answer so."""
+    """GET an address of the merchant's own until the response is as expected, for at most `within` seconds."""
 
     url = fields.String(required=True, validate=validate.Regexp("^https?://"))
     status = _whole(100, 599, load_default=200)
@@ -163,7 +163,7 @@ STEPS: dict[str, type[Step]] = {
 
 
 class Scenario(Schema):
-    """The file: a name, what it is about, and the steps."""
+    """The file: a name, a description, and the steps."""
 
     name = fields.String(required=True)
     about = fields.String()
@@ -171,7 +171,7 @@ class Scenario(Schema):
 
 
 def _lines(messages: Any, path: str) -> list[str]:
-    """marshmallow's messages, a line each."""
+    """Return marshmallow's messages, one for each line."""
     if isinstance(messages, dict):
         return [
             line
@@ -182,7 +182,7 @@ def _lines(messages: Any, path: str) -> list[str]:
 
 
 def load(text: str) -> dict[str, Any]:
-    """A scenario of a file's text: `name` and `steps`, each checked. Raises WrongScenario."""
+    """Parse a scenario: `name` and `steps`, each validated. Raises WrongScenario."""
     try:
         whole = Scenario().load(json.loads(text))
     except ValidationError as error:
@@ -201,7 +201,7 @@ def load(text: str) -> dict[str, Any]:
 
 
 def _step(given: dict[str, Any], known: set[str]) -> dict[str, Any]:
-    """One step, loaded; `known` are the names of orders so far."""
+    """Return one loaded step; `known` are the names of orders so far."""
     kind = given.get("do")
     if not isinstance(kind, str) or kind not in STEPS:
         raise ValidationError({"do": [f"Must be one of: {', '.join(STEPS)}."]})

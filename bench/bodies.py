@@ -19,14 +19,14 @@ NEW_ORDER = BUY | {"merchant_order_no": f"B-{NUMBER}"}
 
 
 def _template(endpoint: str, fields: dict[str, Any], key: str) -> tuple[str, str]:
-    """The text to sign and the start of the body, both with placeholders. Fields are not nested."""
+    """Return the text to sign and the start of the body, both with placeholders. Fields are not nested."""
     sent = {**fields, "api_key": key, "timestamp": int(time.time()), "nonce": NONCE}
     text = "\n".join([endpoint, *(f"{name}={sent[name]}" for name in sorted(sent))])
     return text, json.dumps(sent)[:-1]
 
 
 def signed(endpoint: str, count: int, kinds: Sequence[dict[str, Any]] = ({},), key: str = "demo") -> Iterator[str]:
-    """`count` bodies for the endpoint, with each of the `kinds` of fields in turn."""
+    """Yield `count` bodies for the endpoint, with each of the `kinds` of fields in turn."""
     templates = itertools.cycle([_template(endpoint, fields, key) for fields in kinds])
     secret, run = SECRETS[key].encode(), secrets.token_hex(4)
     for number, (text, body) in zip(range(count), templates, strict=False):
@@ -38,17 +38,17 @@ def signed(endpoint: str, count: int, kinds: Sequence[dict[str, Any]] = ({},), k
 
 
 def buys(count: int, channel: int = 2, key: str = "demo") -> Iterator[str]:
-    """`count` deposits for `createOrder`, each with its own `merchant_order_no`."""
+    """Yield `count` deposits for `createOrder`, each with its own `merchant_order_no`."""
     return signed("createOrder", count, [NEW_ORDER | {"paychannel_id": channel}], key)
 
 
 def sells(count: int) -> Iterator[str]:
-    """`count` withdrawals for `createOrder`, to the merchant's payout account on file."""
+    """Yield `count` withdrawals for `createOrder`, to the merchant's payout account on file."""
     return signed("createOrder", count, [SELL | {"merchant_order_no": f"B-{NUMBER}"}])
 
 
 def request(method: str, path: str, body: str = "", media: str = "application/json", **headers: str) -> str:
-    """A complete HTTP request; `X_Forwarded_For="..."` adds a header."""
+    """Return a complete HTTP request; `X_Forwarded_For="..."` adds a header."""
     sent = {"Host": "bench", **{name.replace("_", "-"): value for name, value in headers.items()}}
     if body:
         sent |= {"Content-Type": media, "Content-Length": str(len(body))}
@@ -57,5 +57,5 @@ def request(method: str, path: str, body: str = "", media: str = "application/js
 
 
 def posts(path: str, texts: Iterable[str]) -> Iterator[str]:
-    """A complete request for each body."""
+    """Yield a complete request for each body."""
     return (request("POST", path, text) for text in texts)

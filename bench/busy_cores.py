@@ -18,7 +18,7 @@ CONNECTIONS = 8
 
 
 def _loop(core: int, seconds: float) -> None:
-    """Keep a core busy for so long."""
+    """Keep a core busy for this number of seconds."""
     os.sched_setaffinity(0, {core})
     end = time.monotonic() + seconds
     while time.monotonic() < end:
@@ -27,7 +27,7 @@ def _loop(core: int, seconds: float) -> None:
 
 @contextmanager
 def _busy(cores: set[int], seconds: float) -> Iterator[None]:
-    """Keep the cores busy until the block ends, and no longer than so many seconds."""
+    """Keep the cores busy until the block ends, at most for this number of seconds."""
     commands = [[sys.executable, "-m", "bench.busy_cores", str(core), str(seconds)] for core in cores]
     loops = [subprocess.Popen(command, cwd=ROOT) for command in commands]
     try:

@@ -17,8 +17,8 @@ from bench.notices import report_paid, settle_newest
 from bench.processes import Process, Service, receiver
 
 MERCHANTS = ("demo", "other")
-DELAY = 0.02  # seconds that the merchants' server takes
-DUE, DUE_QUICK = 2000, 400  # callbacks that are due at once, of all merchants together
+DELAY = 0.02  # seconds until the merchants' server responds
+DUE, DUE_QUICK = 2000, 400  # callbacks that are due immediately, of all merchants together
 ONE_BY_ONE = 100
 PAYMENTS, PAYMENTS_QUICK = 30, 4
 LIMIT_MS = 50
@@ -38,12 +38,13 @@ def _complete_orders(bench: Bench, instance: Path, count: int) -> None:
 
 
 def _seen(server: Process) -> list[tuple[float, str]]:
-    """The callbacks that the receiver got: moment and webhook-id."""
+    """Return the callbacks that the receiver got: time and webhook-id."""
     return server.http.get(f"{server.url}/seen", timeout=60).json()
 
 
 def _redelivered(service: Service, server: Process, count: int) -> float:
-    """Make all callbacks due and wait for them: callbacks a second from the first to the last. Raises Failed."""
+    """Make all callbacks due and wait for them; return the callbacks a second from the first to the last. Raises
+    Failed."""
     server.http.delete(f"{server.url}/seen", timeout=60)
     for key in MERCHANTS:
         service.flask("callback", "redeliver", "--merchant", key)
@@ -60,7 +61,7 @@ def _redelivered(service: Service, server: Process, count: int) -> float:
 
 
 def _one_by_one(server: Process, database: Path) -> float:
-    """Callbacks a second of a plain loop that posts one, commits its delivery and goes on."""
+    """Return the callbacks a second of a plain loop: post one, commit its delivery, continue with the next."""
     with closing(sqlite3.connect(database, isolation_level=None)) as file:
         file.execute("PRAGMA journal_mode = WAL")
         file.execute("PRAGMA synchronous = FULL")

@@ -39,7 +39,7 @@ class Compared:
 class Bench:
     """One run: `small`, `large` and `huge` are the numbers of orders in the files compared.
 
-    `quick` is a run that only tries the harness. `folder` keeps files from run to run.
+    `quick` is a run that only tries the harness. `folder` keeps files between runs.
     """
 
     quick: bool
@@ -67,7 +67,7 @@ class Bench:
         return replace(found, conditions=self._conditions or watch.read())
 
     def once(self, measure: Callable[[Bench], T]) -> T:
-        """Measure what several rows share once; if it fails, each of the rows fails."""
+        """Measure a value that several rows share once; if it fails, each of the rows fails."""
         if measure not in self._known:
             watch = Watch()
             try:
@@ -80,7 +80,7 @@ class Bench:
         return known
 
     def in_turn(self, **things: Callable[[], T]) -> dict[str, list[T]]:
-        """Measure each thing once a round, in reverse order every other round."""
+        """Measure each value once a round, in reverse order every other round."""
         results: dict[str, list[T]] = {name: [] for name in things}
         for number in range(self.rounds):
             for name in list(things)[:: -1 if number % 2 else 1]:
@@ -88,14 +88,14 @@ class Bench:
         return results
 
     def load(self, url: str, connections: int, make_bodies: Any = None, seconds: float = 0, **headers: str) -> Load:
-        """A run of wrk for this run's time; `make_bodies` gets a sufficient number, each is posted once."""
+        """Run wrk for this run's time; `make_bodies` gets a sufficient number, and each body is posted once."""
         seconds = seconds or self.seconds
         path = urlsplit(url).path
         prepared = bodies.posts(path, make_bodies(round(12_000 * seconds))) if make_bodies else None
         return load.run(url, connections, seconds, prepared, self.work, headers)
 
     def seeded(self, orders: int) -> Path:
-        """The folder of a service in which the merchant `demo` has so many orders; callers must not change it."""
+        """Return the folder of a service whose merchant `demo` has `orders` orders; callers must not change it."""
         return order_files.seeded(self.folder, orders, self.say)
 
     def copy(self, orders: int) -> Path:
@@ -104,5 +104,5 @@ class Bench:
 
 
 def spent(*loads: Load) -> tuple[str, ...]:
-    """A note if a run of wrk used up the prepared bodies before its time was over."""
+    """Return a note if a run of wrk used up the prepared bodies before its time was over."""
     return ("the prepared bodies were used up before the time was over",) if any(one.spent for one in loads) else ()

@@ -30,7 +30,7 @@ def _create(bench: Bench, service: Service, connections: int) -> Load:
 
 
 def _raw(bench: Bench, number: int) -> float:
-    """Raw transactions a second, into a copy of the service's own file; in a separate process."""
+    """Return the raw transactions a second, into a copy of the service's own file, in a separate process."""
     folder = copied(bench.work / "template", bench.work / f"raw-{number}")
     command = [sys.executable, "-m", "bench.raw_orders", str(bench.work / "template.json")]
     command += [str(folder / "orders.sqlite"), str(bench.seconds)]

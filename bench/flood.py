@@ -22,18 +22,18 @@ from bench.load import Failed
 from bench.processes import ROOT
 
 MOST_CONNECTIONS = 1500
-PATIENCE = 30  # seconds for the last responses
+PATIENCE = 30  # seconds to wait for the last responses
 
 
 class Connection:
-    """Carries one request after the other."""
+    """A connection that sends one request after the other."""
 
     def __init__(self, port: int):
         self.socket = socket.create_connection(("127.0.0.1", port), PATIENCE)
         self.due, self._received = 0.0, b""
 
     def send(self, request: bytes, due: float) -> None:
-        """Send a request that was due at this moment."""
+        """Send a request that was due at this time."""
         self.due, self._received = due, b""
         self.socket.sendall(request)
 
@@ -52,7 +52,7 @@ class Connection:
 
 
 class Flood:
-    """Sends each request when it is due, over a free connection. Latency counts from the moment it was due."""
+    """Sends each request when it is due, over a free connection. Latency counts from the due time."""
 
     def __init__(self, port: int, requests: list[bytes], rate: float):
         self._port, self._requests, self._rate = port, requests, rate
@@ -128,12 +128,12 @@ def start(port: int, requests: Iterable[str], rate: float, seconds: float, file:
 
 
 def outcome(process: subprocess.Popen[str]) -> dict[str, Any]:
-    """Wait for the process and return what it has measured.
+    """Wait for the process and return its measurement.
 
     Returns: `seconds` of sending, `statuses` (responses by status), and `p50` and `p99` in ms by status.
 
     Raises:
-        Failed: it did not work.
+        Failed: the process failed.
     """
     out, errors = process.communicate()
     if process.returncode:

@@ -45,19 +45,20 @@ def run(
     folder: Path | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> Load:
-    """Have wrk send requests over a number of connections.
+    """Let wrk send requests over a number of connections.
 
     Args:
-        url: what is fetched, or the server that receives the requests.
-        seconds: whole ones, at least 1.
+        url: the address to request, or the server that receives the requests.
+        seconds: an integer, at least 1.
         requests: complete HTTP requests (`bodies.request`), each sent once; None sends GETs of `url`.
-        folder: where the file of requests is written; required with requests.
-        headers: of the GETs.
+        folder: the folder for the file of requests; required with requests.
+        headers: headers of the GETs.
 
     Raises:
-        Failed: a response was not a success, or wrk did not work.
+        Failed: a response was not a success, or wrk failed.
     """
-    # One thread of wrk sends several times what one process of Python serves, and leaves it the other core.
+    # One thread of wrk sends several times the requests that one process of Python serves, and leaves it the other
+    # core.
     command = [wrk(), "-t1", f"-c{connections}", f"-d{max(1, round(seconds))}", f"--timeout={TIMEOUT}", f"-s{SCRIPT}"]
     command += [part for name, value in (headers or {}).items() for part in ("-H", f"{name}: {value}")]
     command.append(url)
@@ -83,7 +84,7 @@ def wrk() -> str:
 
 
 def read(url: str, done: subprocess.CompletedProcess[str]) -> Load:
-    """The outcome that load.lua has printed. Raises Failed."""
+    """Return the outcome that load.lua has printed. Raises Failed."""
     lines = [line for line in done.stdout.splitlines() if line.startswith("bench: ")]
     if not lines:
         raise Failed(f"wrk on {url}: {(done.stderr or done.stdout).strip()[-400:]}")

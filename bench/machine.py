@@ -38,7 +38,7 @@ def _processor_seconds() -> tuple[float, float]:
 
 
 class Watch:
-    """Observes the machine from its creation on. Children that still run count as other processes."""
+    """Observes the machine from its creation on. Running children count as other processes."""
 
     def __init__(self) -> None:
         self._began, self._before = time.monotonic(), _processor_seconds()

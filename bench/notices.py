@@ -1,4 +1,4 @@
-"""Notices of the sandbox's upstream that report orders as paid, and how many a second are settled."""
+"""Notices of the sandbox's upstream that report orders as paid, and the number settled in a second."""
 
 from __future__ import annotations
 

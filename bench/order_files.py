@@ -27,7 +27,7 @@ def _stamp() -> str:
 
 
 def seeded(kept: Path, orders: int, say: Callable[[str], None]) -> Path:
-    """The folder of a service in which `demo` has at least so many orders, read into the page cache."""
+    """Return the folder of a service in which `demo` has at least this number of orders, read into the page cache."""
     folder, stamp = kept / str(orders), _stamp()
     mark = folder / "stamp"
     if not mark.exists() or mark.read_text() != stamp:
@@ -37,7 +37,7 @@ def seeded(kept: Path, orders: int, say: Callable[[str], None]) -> Path:
         say(f"seeding {wanted:,} orders")
         service = Service(folder)
         service.flask("seed", "--orders", str(wanted))
-        with service:  # which may have to fill an index
+        with service:  # its start may fill an index
             service.rest()
         with closing(sqlite3.connect(folder / "orders.sqlite")) as file:
             file.execute("PRAGMA wal_checkpoint(TRUNCATE)")

@@ -1,4 +1,4 @@
-"""A merchant's latency, and the memory used, while another caller sends requests that cost much or are refused."""
+"""A merchant's latency, and the memory used, while another caller sends expensive or refused requests."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from bench.processes import Service
 
 RATE = 50  # orders a second of the merchant whose latency is measured
 MERCHANT, CHANNEL = "other", 2
-ADDRESS = "203.0.113.7"  # of the other caller, as the proxy in front reports it
-LEAD = 1.0  # seconds of the other caller's requests before anything is measured
-MOST_MEMORY = 160.0  # MiB more than when it is quiet
+ADDRESS = "203.0.113.7"  # of the other caller, as reported by the proxy
+LEAD = 1.0  # seconds of the other caller's requests before the measurement
+MOST_MEMORY = 160.0  # MiB more than without an attack
 FORM = "application/x-www-form-urlencoded"
 
 
@@ -56,7 +56,7 @@ def _bad_signatures(service: Service) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Attack:
-    """Requests that another caller sends, and how many a second."""
+    """The requests of another caller, and their number in a second."""
 
     requests: Callable[[Service], Iterator[str]]
     rate: int
@@ -81,7 +81,7 @@ class _Rounds:
 
 
 def _orders(bench: Bench, service: Service) -> tuple[float, float]:
-    """Have the merchant place orders: p99 in ms, and the largest memory meanwhile in MiB. Raises Failed."""
+    """Let the merchant create orders; return p99 in ms and the largest memory meanwhile in MiB. Raises Failed."""
     orders = bodies.buys(round(RATE * bench.seconds), CHANNEL, MERCHANT)
     placed = bodies.posts("/merchant/createOrder", orders)
     running, most = flood.start(service.port, placed, RATE, bench.seconds, bench.work / "orders.txt"), 0.0

@@ -42,7 +42,8 @@ class _Flooded:
 
 
 def _flood(bench: Bench, service: Service, rate: float) -> dict[str, Any]:
-    """So many orders a second for this run's time. Raises Failed if one got neither an order nor a refusal."""
+    """Send this number of orders a second for this run's time. Raises Failed if one got neither an order nor a
+    refusal."""
     orders = bodies.posts("/merchant/createOrder", bodies.buys(round(rate * bench.seconds)))
     found = flood.outcome(flood.start(service.port, orders, rate, bench.seconds, bench.work / "flood.txt"))
     if set(found["statuses"]) - {"200", "503", "unsent"}:

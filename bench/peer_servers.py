@@ -1,4 +1,4 @@
-"""Other services to compare with: their pinned packages, how they start, and what they store."""
+"""Other services to compare with: pinned packages, start commands and stored data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`python -m bench --peers`: this service's create and list against peers that are installed for it, in turn."""
+"""`python -m bench --peers`: this service's create and list against peers that are installed for the comparison."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from bench.processes import Service
 CONNECTIONS = 8
 OURS = "service"
 CALLS = {"create": "createOrder", "list": "orderQueryList"}
-# Has wrk post a fixed body of any media type; load.lua still prints the outcome.
+# Lets wrk post a fixed body of any media type; load.lua still prints the outcome.
 POSTING = "wrk.method, wrk.body = 'POST', {body}\nwrk.headers['Content-Type'] = '{media_type}'\ndofile({script})\n"
 
 
@@ -34,7 +34,7 @@ class Measured:
 
 
 def _post(bench: Bench, server: PeerServer, seconds: float) -> Load:
-    """A run of wrk that repeats one body: unlike the service, no peer requires a new one each time."""
+    """Run wrk with one repeated body: unlike the service, no peer requires a new body each time."""
     peer, script = server.peer, bench.work / "posting.lua"
     quoted = {"body": json.dumps(peer.body), "script": json.dumps(str(load.SCRIPT))}
     script.write_text(POSTING.format(media_type=peer.media_type, **quoted))
@@ -96,7 +96,7 @@ def _started(bench: Bench, running: ExitStack, found: dict[str, Measured]) -> di
 
 
 def _compared(peer: Peer, call: str, found: dict[str, Measured]) -> Compared | str:
-    """Figures of the service and a peer for one call, or the reason why there are none."""
+    """Return the figures of the service and a peer for one call, or the reason for their absence."""
     ours, theirs = found[OURS], found[peer.name]
     if call in ours.missing:
         raise Failed(f"{CALLS[call]}: {ours.missing[call]}")

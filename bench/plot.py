@@ -100,7 +100,7 @@ def _axes(scale: Scale) -> list[str]:
 
 def _spread(wanted: list[float]) -> list[float]:
     """Positions for labels, as close as possible to the wanted ones (ascending), with a gap between neighbours."""
-    groups: list[list[float]] = []  # of touching neighbours: where each wants the first of its group
+    groups: list[list[float]] = []  # of touching neighbours: the wanted positions of each one's first label
     for number, place in enumerate(wanted):
         groups.append([place - number * GAP])
         while len(groups) > 1 and fmean(groups[-2]) > fmean(groups[-1]):

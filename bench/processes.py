@@ -92,7 +92,7 @@ class Process:
         self.stop()
 
     def rest(self, patience: float = 1800) -> None:
-        """Wait until it has used hardly any processor time for three seconds. Raises Failed."""
+        """Wait until it has used almost no processor time for three seconds. Raises Failed."""
         assert self.child
         give_up, calm = time.monotonic() + patience, 0
         while calm < 3:

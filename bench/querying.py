@@ -19,7 +19,7 @@ from settings import Settings
 REGIONS = "/addons/paychannel/channel.gatewaya/regionData"
 LIMIT = 20
 DEEP_PAGE = 5000
-FROM = 1_767_196_800 + 100 * 86_400  # a hundred days into what is seeded
+FROM = 1_767_196_800 + 100 * 86_400  # a hundred days after the start of the seeded orders
 NINETY_DAYS = {"start_time": FROM, "end_time": FROM + 90 * 86_400}
 
 
@@ -30,7 +30,7 @@ def median_latency(bench: Bench, service: Service, endpoint: str, kinds: Sequenc
 
 
 def lists(service: Service) -> dict[str, dict[str, Any]]:
-    """orderQueryList's pages and filters that are measured."""
+    """Return the measured pages and filters of orderQueryList."""
     pages = -(-service.call("orderQueryList", {})["total"] // LIMIT)
     return {
         "first": {},

@@ -37,7 +37,7 @@ def contents(database: Path) -> Rows:
 
 
 def learn(database: Path, before: Rows, merchant_order_no: str) -> dict[str, Any]:
-    """The rows of the order that was created after `before`.
+    """Return the rows of the order that was created after `before`.
 
     Changed rows are left out, which can only make the yardstick faster.
 
@@ -80,7 +80,7 @@ def _insert(name: str, columns: list[str]) -> str:
 
 
 def _parents_first(file: sqlite3.Connection, added: Rows) -> list[str]:
-    """The tables, each after those that its foreign keys point at."""
+    """Return the tables, each after those that its foreign keys refer to."""
     waiting = {
         name: {row[2] for row in file.execute(f'PRAGMA foreign_key_list("{name}")')} & set(added) - {name}
         for name in added
@@ -123,7 +123,7 @@ def _renewed(text: str) -> Callable[[int], str]:
 
 
 def _column(name: str, value: Any, row: dict[str, Any], template: dict[str, Any]) -> tuple[str, Any]:
-    """How a column is filled: another row's id, a new text, a time, the next number, or the same value."""
+    """Return how a column is filled: another row's id, a new text, a time, the next number, or the same value."""
     parent = row["parents"].get(name)
     for other in template["rows"]:
         if other["table"] == parent and other["columns"].get(other["id"]) == value:
@@ -138,7 +138,7 @@ def _column(name: str, value: Any, row: dict[str, Any], template: dict[str, Any]
 
 
 def write(template: dict[str, Any], database: Path, seconds: float) -> tuple[int, float]:
-    """Write orders for so long. Returns their number and the seconds."""
+    """Write orders for this number of seconds; return their number and the seconds."""
     makers = {text: _renewed(text) for text in template["fresh"]}
     plan = []
     for row in template["rows"]:

@@ -1,6 +1,6 @@
 """A merchant's server that responds after a delay: `python -m bench.receiver PORT SECONDS`.
 
-POST records a request; GET /seen returns [moment, webhook-id] of each, by the machine's monotonic
+POST records a request; GET /seen returns [time, webhook-id] of each, by the machine's monotonic
 clock; DELETE clears the list.
 """
 

@@ -30,7 +30,7 @@ def _verdict(row: Row, found: Compared | str) -> str:
         return "ERROR"
     if row.target is None:
         return ""
-    return "met" if row.holds(found.ratio) else "MISSED"
+    return "met" if row.meets_target(found.ratio) else "MISSED"
 
 
 def line(row: Row, found: Compared | str, bench: Bench) -> str:

@@ -38,15 +38,15 @@ class Row:
     measure: Callable[[Bench], Compared]
     at_least: bool = True
 
-    def holds(self, ratio: float) -> bool:
-        """Whether the ratio meets the target."""
+    def meets_target(self, ratio: float) -> bool:
+        """Return whether the ratio meets the target."""
         return self.target is None or (ratio >= self.target if self.at_least else ratio <= self.target)
 
     def spread(self, found: Compared) -> float:
-        """The difference between the rounds of one side, relative to their median; the larger of the two sides.
+        """Return the difference between the rounds of one side, relative to their median; the larger of the two sides.
 
-        If the target is an upper limit that is above the median, the difference is relative to the limit: how
-        much a small fraction of the limit varies says nothing about the row.
+        If the target is an upper limit that is above the median, the difference is relative to the limit: variations
+        of a small fraction of the limit do not matter for the row.
         """
         yardstick = statistics.median(found.yardstick)
         limit = 0.0 if self.at_least or self.target is None else self.target * yardstick

@@ -10,7 +10,7 @@ SECONDS = 0.5
 
 
 class SlowDriver(Driver):
-    """Opens every deposit after half a second; none is paid."""
+    """Opens every deposit after half a second; no deposit is paid."""
 
     name = "slow"
     opens_locally = False

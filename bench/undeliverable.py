@@ -36,7 +36,7 @@ CALLBACKS = """
 
 
 def _replace_backlog(instance: Path, backlog: int, merchants: int, url: str) -> None:
-    """Replace the backlog by so many due callbacks of so many merchants with this address."""
+    """Replace the backlog by this number of due callbacks, divided among merchants with this address."""
     with closing(sqlite3.connect(instance / "orders.sqlite", timeout=60)) as file, file:
         names = [row[1] for row in file.execute("PRAGMA table_info(merchant)")]
         others = ", ".join(name for name in names if name not in ("id", "key", "callback_url"))

@@ -1,4 +1,4 @@
-"""Use every interface of the service, for tests that examine everything it does."""
+"""Use every interface of the service, for tests that examine all its actions."""
 
 import itertools
 import json
@@ -22,7 +22,7 @@ def key(text):
 
 
 def create_orders_of_all_kinds(api):
-    """Without a key, with one, and again with it."""
+    """Create orders without a key, with a key, and with the same key again."""
     for number in (0, 1, 1):
         keys = [number and key(f"key-{number}-{kind}") for kind in range(4)]
         api.buy(headers=keys[0], customer_name="张三")
@@ -31,7 +31,7 @@ def create_orders_of_all_kinds(api):
 
 
 def be_refused(api, other, flask):
-    """All that createOrder refuses."""
+    """Send the createOrder requests that are refused for each reason."""
     assert [api.sell("900000.00", headers=header).code for header in (None, key("poor"), key("poor"))] == [40901] * 3
     assert (other.sell().code, other.sell(headers=key("none")).code) == (40903, 40903)
     assert (api.buy(headers=key("poor")).code, api.buy("0").code, api.buy(channel=4).code) == (42201, 42200, 40403)
@@ -46,7 +46,7 @@ def be_refused(api, other, flask):
 
 
 def open_all_pages(api, http):
-    """The queries for one order, the cashier, the notices, the sandbox, and what needs no order."""
+    """Open the queries for one order, the payment page, the notices, the sandbox, and endpoints without an order."""
     mine, by_hand = (api.buy(channel=channel, merchant_order_no="mine").data["order_no"] for channel in (2, 3))
     for by in ({"order_no": mine}, {"id": 5}, {"merchant_order_no": "mine"}):
         assert api.detail(**by).code == 1
@@ -68,11 +68,11 @@ def open_all_pages(api, http):
     pages = ("/sandbox/inbox", "/sandbox/sign", "/healthz", "/openapi.json", "/docs", "/metrics")
     for path in (*(f"{REGIONS}/{each}" for each in regions), *pages):
         assert http("GET", path).status == 200
-    assert http("GET", "/readyz").status == 503  # none of its jobs runs here
+    assert http("GET", "/readyz").status == 503  # this test runs no jobs
 
 
 def use_the_simulator(api, http):
-    """Use every endpoint of the demo's simulator; they read all orders under way."""
+    """Use every endpoint of the demo's simulator; they read all open orders."""
     order_no = api.sell("3.00").data["order_no"]
     event = json.dumps({"type": "order.completed", "data": {"order_no": order_no}}).encode()
     assert http("POST", "/sandbox/inbox", event).status == 200
@@ -93,7 +93,7 @@ def use_the_simulator(api, http):
 
 
 def list_by_every_filter(api, texts=(None,)):
-    """Pages for every combination of filters."""
+    """List pages for every combination of filters."""
     orders = api.listed(limit=100).data["list"]
     since, until = orders[80]["createtime"], orders[20]["createtime"]
     for status, order_type, start, end, text, page in itertools.product(
@@ -110,7 +110,7 @@ def _combined(*options):
 
 
 def give_every_command(run, api, flask_json):
-    """Every command of the operator, with what there is to list, by `run(*arguments)`."""
+    """Run every command of the operator by `run(*arguments)`, with data to list."""
     deposits = [api.buy(channel=3).data["order_no"] for _ in range(2)]
     withdrawals = [api.sell("5.00", channel=3).data["order_no"] for _ in range(2)]
     done, claimed = completed(api), api.buy(channel=3).data["order_no"]
@@ -194,7 +194,8 @@ PLACES = ("before=100", "after=100", "after=0")
 
 
 def look_through_all_lists(client):
-    """Every list of the console with each filter, each two of them, and a range of time; pages of all kinds, files."""
+    """Open every list of the console with each filter, each pair of filters and a time range; pages of all kinds,
+    files."""
     token = re.search(r'name="csrf_token"[^>]*value="([^"]+)"', client.get("/console/login").text)[1]
     form = {"csrf_token": token, "name": "demo", "password": "demo-password"}
     assert client.post("/console/login", data=form).status_code == 302

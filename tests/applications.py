@@ -1,4 +1,4 @@
-"""Applications that serve one test after the other: building one takes longer than most tests."""
+"""Applications that several tests share in turn, because building one takes longer than most tests."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _built: dict[Any, Flask] = {}
 
 
 def with_settings(chosen: Settings) -> Flask:
-    """The application with these settings, built when they are first asked for, on their instance and database."""
+    """Return the application with these settings, built at its first use, on their instance and database."""
     disconnect()
     runtime = app.begin(chosen)
     built_for = (replace(chosen, instance=Path("/"), database_url=""), *vault.key_ring().keys)

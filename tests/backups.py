@@ -1,4 +1,4 @@
-"""Backups of an instance, and a restore as an operator would do it."""
+"""Backups of an instance, and their restore as an operator would do it."""
 
 from pathlib import Path
 
@@ -23,7 +23,7 @@ class Backup:
         applications.with_settings(databases.settings_of(self.instance))
 
     def restore(self) -> str:
-        """Put it in the place of the instance's database; what the command said."""
+        """Replace the instance's database by the backup; return the command's output."""
         databases.disconnect()
         if postgres.IN_USE:
             databases._place(self.instance, self.name)

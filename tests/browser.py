@@ -1,4 +1,4 @@
-"""A person with a real browser: headless Chromium, in two sizes."""
+"""A user with a real browser: headless Chromium, in two sizes."""
 
 import shutil
 from pathlib import Path
@@ -28,7 +28,7 @@ PHONE, DESKTOP = (390, 844, True), (1280, 800, False)
 
 
 def chromium(folder: Path) -> Chrome:
-    """A browser that keeps what it keeps in this folder."""
+    """Return a browser with its profile in this folder."""
     options = ChromeOptions()
     options.binary_location = CHROMIUM
     for flag in (*FLAGS, f"--user-data-dir={folder}"):
@@ -38,7 +38,7 @@ def chromium(folder: Path) -> Chrome:
 
 
 class Person:
-    """Somebody who sits at it."""
+    """A user of the browser."""
 
     def __init__(self, chrome):
         self.chrome = chrome
@@ -58,13 +58,13 @@ class Person:
         return self.chrome.find_element(By.CSS_SELECTOR, css)
 
     def waits_for(self, condition, seconds=20):
-        """What `condition` returns, once it is true, whether or not the page is replaced while it looks."""
+        """Return the result of `condition` once it is true, even if the page is replaced meanwhile."""
 
         def looks(_):
             try:
                 return condition()
             except WebDriverException as error:
-                # ChromeDriver 156 reports some elements of a page that is gone as an unknown error.
+                # ChromeDriver 156 reports some elements of a replaced page as an unknown error.
                 if "does not belong to the document" in str(error.msg):
                     raise StaleElementReferenceException(error.msg) from error
                 raise
@@ -81,5 +81,5 @@ class Person:
         return self.chrome.execute_script("return document.documentElement.scrollWidth > innerWidth")
 
     def complaints(self):
-        """What the console says: errors, refused loads, violations of the policy."""
+        """Return the messages in the browser's console: errors, refused loads, policy violations."""
         return [entry["message"] for entry in self.chrome.get_log("browser") if entry["level"] in ("WARNING", "SEVERE")]

@@ -37,7 +37,7 @@ METHOD, CHEAP = passwords.METHOD, "scrypt:1024:8:1"  # of production, and of the
 
 
 def pytest_configure() -> None:
-    """Before anything is written."""
+    """Prepare before any file is written."""
     scratch.use_memory()
     tiers.begin()
     passwords.METHOD = CHEAP  # a hundred times as fast
@@ -80,7 +80,7 @@ def any_database() -> None:
 
 @pytest.fixture
 def demo() -> None:
-    """Has a test that uses it, directly or through another fixture, run in demo mode on the demo content."""
+    """Runs a test that uses it, directly or through another fixture, in demo mode on the demo content."""
 
 
 @pytest.fixture(scope="session")
@@ -96,7 +96,7 @@ def seeded_demo(any_database: None, tmp_path_factory: pytest.TempPathFactory) ->
 
 @pytest.fixture(scope="session")
 def seeded(seeded_demo: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An instance folder for production mode, to be copied: merchants and channels as the demo's, with our driver."""
+    """An instance folder for production mode, to be copied: the demo's merchants and channels, with our driver."""
     folder = databases.copied(seeded_demo, tmp_path_factory.mktemp("seeded") / "instance")
     begin(databases.settings_of(folder))
     Merchant.update(demo=False).execute()
@@ -131,7 +131,7 @@ def settings_of_app() -> dict[str, Any]:
 
 @pytest.fixture
 def app(in_demo: bool, instance: Path, settings_of_app: dict[str, Any]) -> Iterator[Any]:
-    """The application on the seeded content; its jobs run only where a test asks for it (`due`)."""
+    """The application on the seeded content; its jobs run only if a test requests it (`due`)."""
     yield applications.with_settings(databases.settings_of(instance, **{"demo": in_demo} | settings_of_app))
     database.close()
 
@@ -156,7 +156,7 @@ def other(http: Any) -> Api:
 
 @pytest.fixture
 def due(app: Any) -> Any:
-    """Call it to do all that is due now: orders (`due.orders()`), callbacks (`due.callbacks()`), or both."""
+    """Do all work that is due now: orders (`due.orders()`), callbacks (`due.callbacks()`), or both."""
 
     class Due:
         def orders(self, **interruption: Any) -> int:
@@ -173,7 +173,7 @@ def due(app: Any) -> Any:
 
 @pytest.fixture
 def ahead(time_machine: Any) -> Any:
-    """`ahead(60)` sets the clock a minute ahead; it goes on ticking."""
+    """`ahead(60)` sets the clock a minute ahead; it continues to tick."""
     time_machine.move_to(datetime.now(UTC))
     return time_machine.shift
 
@@ -203,7 +203,8 @@ def refuses(flask: Any) -> Any:
 
     def run(*arguments: str) -> str:
         result = flask(*arguments, fails=True)
-        assert isinstance(result.exception, SystemExit), repr(result.exception)  # anything else is a traceback
+        # Other exceptions would be printed as a traceback.
+        assert isinstance(result.exception, SystemExit), repr(result.exception)
         return result.stderr
 
     return run
@@ -222,7 +223,7 @@ def balances(app: Any) -> Any:
 
 @pytest.fixture
 def clock(time_machine: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """`clock(seconds)`: it is noon, when a window of any rate begins, and that much later; time stands still."""
+    """`clock(seconds)` sets the time after noon, when a window of any rate begins; the clock does not tick."""
     began = time.monotonic()
 
     def at(seconds: float) -> None:
@@ -235,13 +236,13 @@ def clock(time_machine: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 @pytest.fixture
 def story(flask_json: Any) -> Any:
-    """`story(order_no)`: all that `order show` says of it."""
+    """`story(order_no)`: the output of `order show`."""
     return lambda order_no: flask_json("order", "show", order_no)
 
 
 @pytest.fixture
 def steps(story: Any) -> Any:
-    """`steps(order_no)`: its moves, each as (who, from, to); each has its reason."""
+    """`steps(order_no)`: an order's steps, each as (who, from, to); each has a reason."""
 
     def moves(order_no: str) -> list[tuple[str, str, str]]:
         lines = [line for line in story(order_no)["history"] if line["from"] != line["to"]]
@@ -259,7 +260,7 @@ def exceptions(flask_json: Any) -> Any:
 
 @pytest.fixture
 def later(ahead: Any, due: Any) -> Any:
-    """`later(60, 3)`: three times, set the clock a minute ahead and do what is due for orders by then."""
+    """`later(60, 3)`: three times, set the clock a minute ahead and process the orders that are due."""
 
     def pass_time(seconds: float, times: int = 1) -> None:
         for _ in range(times):
@@ -271,13 +272,13 @@ def later(ahead: Any, due: Any) -> Any:
 
 @pytest.fixture
 def world(api: Api, http: Any, flask: Any, flask_json: Any, later: Any) -> SimpleNamespace:
-    """What a walk of an order needs (`tests/services/walks.py`)."""
+    """The fixtures for walks of an order (`tests/services/walks.py`)."""
     return SimpleNamespace(api=api, http=http, flask=flask, flask_json=flask_json, later=later)
 
 
 @pytest.fixture
 def rows(app: Any) -> Any:
-    """`rows()` is all that is in the database now, by table."""
+    """`rows()`: the present content of the database, by table."""
 
     def select(table: Any) -> str:
         columns = ", ".join(f'"{field.column_name}"' for field in table._meta.sorted_fields)
@@ -289,13 +290,13 @@ def rows(app: Any) -> Any:
 
 @pytest.fixture
 def kept(rows: Any) -> Any:
-    """`kept()`: `rows()`; on Postgres without the nonces, of which each request leaves one there."""
+    """`kept()`: `rows()`; on Postgres without the nonces, because each request stores one there."""
     return lambda: {name: found for name, found in rows().items() if not (postgres.IN_USE and name == "Nonce")}
 
 
 @pytest.fixture
 def nothing_changes(rows: Any) -> Iterator[None]:
-    """The test must leave the database as it found it, but for the record of nonces and keys that were used."""
+    """Check that the test leaves the database unchanged, except for used nonces and keys."""
 
     def business() -> Any:
         return {name: found for name, found in rows().items() if name not in ("Nonce", "IdempotencyKey")}
@@ -322,9 +323,9 @@ def _chrome(slow: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[An
 
 @pytest.fixture
 def chrome(_chrome: Any) -> Iterator[Any]:
-    """One browser for all tests that need one; none finds the page of another."""
+    """One browser for all tests that need one; no test sees another one's page."""
     yield _chrome
-    _chrome.get("about:blank")  # a page that stays open asks its service, which may be gone, on and on
+    _chrome.get("about:blank")  # an open page would continue to send requests to a stopped service
 
 
 @pytest.fixture(scope="session")
@@ -342,20 +343,20 @@ def web_server(_web_server: HTTPServer) -> Iterator[HTTPServer]:
 
 @pytest.fixture
 def receiver(web_server: HTTPServer) -> Receiver:
-    """The HTTP server of the merchant `demo`; nobody has told the service its address."""
+    """The HTTP server of the merchant `demo`, whose address the service does not know."""
     return Receiver(web_server, "/demo", seeding.CALLBACK_SECRETS["demo"])
 
 
 @pytest.fixture
 def shop(receiver: Receiver, flask: Any) -> Receiver:
-    """The HTTP server of the merchant `demo`, where its callbacks go."""
+    """The HTTP server of the merchant `demo`, which receives its callbacks."""
     flask("merchant", "set", "demo", "--callback-url", receiver.url)
     return receiver
 
 
 @pytest.fixture
 def other_shop(web_server: HTTPServer, flask: Any) -> Receiver:
-    """The HTTP server of the merchant `other`, where its callbacks go."""
+    """The HTTP server of the merchant `other`, which receives its callbacks."""
     receiver = Receiver(web_server, "/other", seeding.CALLBACK_SECRETS["other"])
     flask("merchant", "set", "other", "--callback-url", receiver.url)
     return receiver
@@ -363,7 +364,7 @@ def other_shop(web_server: HTTPServer, flask: Any) -> Receiver:
 
 @pytest.fixture(autouse=True)
 def _the_contract_holds() -> Iterator[None]:
-    """After every test, each answer and callback of it must have been as the OpenAPI document says."""
+    """Check after every test that each response and callback matched the OpenAPI document."""
     contract.drift.clear()
     yield
     assert contract.drift == []
@@ -371,7 +372,7 @@ def _the_contract_holds() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _the_ledger_holds(request: pytest.FixtureRequest, _database_goes: None) -> Iterator[None]:
-    """After every test that used the application, the ledger must verify."""
+    """Check the ledger's integrity after every test that used the application."""
     yield
     if "app" in request.fixturenames and "breaks_the_ledger" not in request.keywords:
         off = {name: found for name, found in integrity.verify() if found}

@@ -1,4 +1,4 @@
-"""The OpenAPI document as a judge: each answer and each callback of the test suite is held against it."""
+"""Compares each response and callback of the test suite with the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ FRAMING = {  # the headers of HTTP itself
     "transfer-encoding",
 }
 
-drift: list[str] = []  # what did not fit since the test began
+drift: list[str] = []  # the differences since the test began
 
 
 def closed(part: Any) -> Any:
-    """A copy of the document in which nothing that goes out may have more than what is named."""
+    """A copy of the document in which responses can have no fields other than the named ones."""
     if isinstance(part, list):
         return [closed(each) for each in part]
     if not isinstance(part, dict):
@@ -46,7 +46,7 @@ def closed(part: Any) -> Any:
 
 @cache
 def _application() -> Flask:
-    """All that is served, without a database."""
+    """The application with everything that is served, without a database."""
     app = Flask("contract", static_folder=None)
     app.url_map.merge_slashes = False
     register(app, "")
@@ -60,7 +60,7 @@ def _whole() -> dict[str, Any]:
 
 @cache
 def _answers() -> dict[str, dict[str, Any]]:
-    """What each operation can answer, by its name; by an empty one, what is answered elsewhere."""
+    """The responses of each operation, by its name; "" for responses outside any operation."""
     whole = _whole()
     found = {each["operationId"]: each["responses"] for path in whole["paths"].values() for each in path.values()}
     anywhere = {status: found["health"][status] for status in ("400", "408", "413", "429", "500", "503")}
@@ -84,7 +84,7 @@ def _header_of(name: str) -> jsonschema_rs.Draft202012Validator:
 def _faults(validator: jsonschema_rs.Draft202012Validator, value: Any, where: str) -> list[str]:
     if validator.is_valid(value):
         return []
-    found = validator.iter_errors(value)  # an object that is described twice has each error twice
+    found = validator.iter_errors(value)  # an object that is described twice reports each error twice
     return [*dict.fromkeys(f"{where}{'.'.join(map(str, each.instance_path))}: {each.message}" for each in found)]
 
 
@@ -115,7 +115,7 @@ def _body_faults(name: str, status: str, media: str, body: bytes) -> list[str]:
 
 
 def _operation(method: str, path: str, routes: Map) -> str | None:
-    """Its name; empty where there is none; None where the document leaves it out."""
+    """The operation's name; "" if there is none; None if the document leaves it out."""
     adapter = routes.bind("localhost")
     try:
         route, _ = adapter.match(path, method)
@@ -130,7 +130,7 @@ def _operation(method: str, path: str, routes: Map) -> str | None:
 def faults_of_answer(
     method: str, path: str, status: int, headers: Mapping[str, str], body: bytes, routes: Map | None = None
 ) -> list[str]:
-    """What of an answer is not as the document says; nothing where all is."""
+    """Return the differences between a response and the document."""
     name = _operation(method, path.partition("?")[0], routes or _application().url_map)
     if name is None:
         return []
@@ -155,7 +155,7 @@ def _event_headers(kind: str) -> dict[str, jsonschema_rs.Draft202012Validator]:
 
 
 def faults_of_callback(headers: Mapping[str, str], body: bytes) -> list[str]:
-    """What of a callback is not as the document says; nothing where all is."""
+    """Return the differences between a callback and the document."""
     event = json.loads(body)
     kind = event.get("type")
     if kind not in _whole()["webhooks"]:
@@ -170,26 +170,26 @@ def faults_of_callback(headers: Mapping[str, str], body: bytes) -> list[str]:
 def hold_answer(
     method: str, path: str, status: int, headers: Mapping[str, str], body: bytes, routes: Map | None = None
 ) -> None:
-    """Hold an answer against the document: what is wrong fails the test at its end, whichever thread this is in."""
+    """Compare a response with the document; a difference fails the test at its end, in any thread."""
     if path == PREFIX or path.startswith(f"{PREFIX}/"):
-        return  # the console is no part of the interface
+        return  # the console is not part of the API
     for fault in faults_of_answer(method, path, status, headers, body, routes):
         drift.append(f"{method} {path} answered {status} {body[:300]!r}: {fault}")
 
 
 def hold_callback(headers: Mapping[str, str], body: bytes) -> None:
-    """Hold a callback against the document, likewise."""
+    """Compare a callback with the document; a difference fails the test at its end."""
     drift.extend(f"callback {body[:300]!r}: {fault}" for fault in faults_of_callback(headers, body))
 
 
 class CheckedClient(FlaskClient):
-    """Flask's test client; all that it is answered is held against the document."""
+    """Flask's test client; all its responses are compared with the document."""
 
     def open(self, *args: Any, **kwargs: Any) -> Any:
         answer = super().open(*args, **kwargs)
         environ = answer.request.environ
         path = environ["SCRIPT_NAME"] + environ["PATH_INFO"]
-        if not path.startswith(f"{PREFIX}/"):  # which may send its answers in pieces
+        if not path.startswith(f"{PREFIX}/"):  # the others may be sent in pieces
             body = gzip.decompress(answer.data) if "gzip" in answer.headers.get("Content-Encoding", "") else answer.data
             routes = self.application.url_map
             hold_answer(answer.request.method, path, answer.status_code, answer.headers, body, routes)

@@ -1,4 +1,4 @@
-"""Which database a test's instance folder has: its own SQLite file, or one of Postgres (`TEST_DATABASE=postgres`)."""
+"""The database of a test's instance folder: its own SQLite file, or one on Postgres (`TEST_DATABASE=postgres`)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from settings import Settings
 from tests import postgres, tiers
 
 CONFIG = "config.toml"
-ERRORS = (sqlite3.Error, psycopg.Error)  # what a connection of one's own raises
+ERRORS = (sqlite3.Error, psycopg.Error)  # errors of a separate connection
 
 
 def _url(folder: Path) -> str:
@@ -29,7 +29,7 @@ def _url(folder: Path) -> str:
 
 
 def _place(folder: Path, template: str) -> str:
-    """Give a folder a new database of Postgres, a copy of another; its address."""
+    """Give a folder a new Postgres database, a copy of another one; return its address."""
     url = postgres.cluster().url(postgres.cluster().create(template))
     folder.mkdir(parents=True, exist_ok=True)
     config = folder / CONFIG
@@ -44,7 +44,7 @@ def _name(url: str) -> str:
 
 
 def url_of(folder: Path) -> str:
-    """The address of the folder's database, made empty where there is none; empty where the tests run on SQLite."""
+    """The address of the folder's database, created empty if missing; "" if the tests run on SQLite."""
     assert tiers.has_database, "a test that has a database uses the fixture `any_database`, or one that uses it"
     if not postgres.IN_USE:
         return ""
@@ -58,7 +58,7 @@ def settings_of(folder: Path, **more: Any) -> Settings:
 
 
 def copied(seeded: Path, folder: Path) -> Path:
-    """A copy of an instance that nobody uses, in a new folder."""
+    """Copy an unused instance into a new folder."""
     shutil.copytree(seeded, folder)
     if postgres.IN_USE:
         _place(folder, _name(_url(seeded)))
@@ -66,22 +66,22 @@ def copied(seeded: Path, folder: Path) -> Path:
 
 
 def remove(folder: Path) -> None:
-    """The folder's database goes, if Postgres has it."""
+    """Delete the folder's database on Postgres."""
     if postgres.IN_USE and _url(folder):
         if database.is_shared:
-            disconnect()  # Postgres looks each 100 ms whether those that it had to end are gone
+            disconnect()  # Postgres checks only each 100 ms whether terminated connections have ended
         postgres.cluster().drop(_name(_url(folder)))
 
 
 def disconnect() -> None:
-    """Have no connection to the database that this process uses, if it has one."""
+    """Close this process's connections to the database."""
     if Runtime._newest is not None:
         writer.stop()
         close_database()
 
 
 def close() -> None:
-    """`disconnect`, after everything is in the SQLite file itself, which can be copied then."""
+    """Close as `disconnect` does, after everything is in the SQLite file itself, which can then be copied."""
     writer.stop()
     if not database.is_shared:
         database.execute_sql("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -89,13 +89,13 @@ def close() -> None:
 
 
 class Raw:
-    """A connection of one's own, as a stranger's hand would open it; each statement counts at once."""
+    """A separate connection, as an outsider would open; each statement is committed immediately."""
 
     def __init__(self, connection: Any):
         self._connection = connection
 
     def execute(self, sql: str, values: Any = ()) -> Any:
-        """A statement, its values written as `?` or `:name`; the cursor."""
+        """Execute a statement, its values written as `?` or `:name`; return the cursor."""
         if isinstance(self._connection, psycopg.Connection):
             sql = re.sub(r"(?<!:):([a-z]+)", r"%(\1)s", sql.replace("%", "%%").replace("?", "%s"))
         return self._connection.execute(sql, values)
@@ -103,7 +103,7 @@ class Raw:
 
 @contextmanager
 def raw(folder: Path) -> Iterator[Raw]:
-    """A connection to the folder's database beside the service's."""
+    """A connection to the folder's database in addition to the service's."""
     url, file = _url(folder), Path(folder) / "orders.sqlite"
     connection: Any = psycopg.connect(url, autocommit=True) if url else sqlite3.connect(file, isolation_level=None)
     with closing(connection):
@@ -112,7 +112,7 @@ def raw(folder: Path) -> Iterator[Raw]:
 
 @contextmanager
 def orders_held_up(folder: Path) -> Iterator[None]:
-    """Nobody can write orders meanwhile (on SQLite: anything); who wants to waits."""
+    """Lock orders against writing (on SQLite: all tables); writers wait."""
     with raw(folder) as other:
         other.execute("BEGIN" if postgres.IN_USE else "BEGIN IMMEDIATE")
         if postgres.IN_USE:
@@ -123,7 +123,7 @@ def orders_held_up(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def unguarded(folder: Path) -> Iterator[Raw]:
-    """A connection to the folder's database, in which from now on nothing keeps anybody from doing damage."""
+    """A connection to the folder's database without protection against damage."""
     with raw(folder) as books:
         if postgres.IN_USE:
             books.execute("SET session_replication_role = replica")  # no triggers, no foreign keys
@@ -140,7 +140,7 @@ def unguarded(folder: Path) -> Iterator[Raw]:
 
 @contextmanager
 def impatient() -> Iterator[None]:
-    """This process waits for no lock meanwhile that somebody else has."""
+    """Make this process wait for no lock of another one."""
     writer.stop()
     if database.is_shared:
         database.close_all()

@@ -1,4 +1,4 @@
-"""A database that fails at a chosen statement of those that write, and a process that ends at a driver's call."""
+"""A database that fails at a chosen write statement, and a process that ends at a driver's call."""
 
 import sqlite3
 import threading
@@ -12,25 +12,25 @@ from models.db.base import database
 
 
 def refused(cursor, sql, *parameters):
-    """The statement is not carried out; on Postgres the transaction is good for nothing more, else it stays open."""
+    """The statement is not executed; on Postgres the transaction can't continue, otherwise it stays open."""
     cursor.refuse(sql)
 
 
 def rolled_back(cursor, sql, *parameters):
-    """The statement is not carried out, and the whole transaction is gone; on Postgres the connection is lost."""
+    """The statement is not executed, and the whole transaction is rolled back; on Postgres the connection is lost."""
     cursor.give_up()
 
 
 def done_but_not_told(cursor, sql, *parameters):
-    """The commit takes effect, and the answer to it is lost."""
+    """The commit takes effect, and its response is lost."""
     super(_CanFail, cursor).execute(sql, *parameters)
     cursor.give_up()
 
 
 class Fault:
-    """What is to happen at the statement `at`, counted from 1, and how many there were so far.
+    """The fault at statement number `at`, counted from 1, and the number of statements so far.
 
-    Only commits can be done without being told: of other statements nothing is left.
+    Only a commit can take effect without a response: other statements leave nothing.
     """
 
     def __init__(self, at, how):
@@ -45,7 +45,7 @@ _now = []
 
 
 class _CanFail:
-    """A cursor, before that of its database: it `writes` or not, and can `refuse` a statement or `give_up` all."""
+    """A cursor in front of the database's own: it `writes` or not, can `refuse` a statement or `give_up` everything."""
 
     def execute(self, sql, *parameters):
         for fault in _now:
@@ -93,7 +93,7 @@ class _Connection(sqlite3.Connection):
 
 @contextmanager
 def failing_connections():
-    """From here on the connections that write can fail."""
+    """Let write connections fail from here on."""
     writer.stop()
     with _postgres() if database.is_shared else _sqlite():
         try:
@@ -129,7 +129,7 @@ def _postgres():
 
 @contextmanager
 def failing(at, how):
-    """The statement `at` fails, `how`; once."""
+    """Let the statement `at` fail once, by `how`."""
     fault = Fault(at, how)
     _now.append(fault)
     try:
@@ -139,11 +139,11 @@ def failing(at, how):
 
 
 class Killed(BaseException):
-    """The process ends here: nobody handles it."""
+    """Ends the process: no code handles it."""
 
 
 def dying(monkeypatch, driver, call, when):
-    """The next `call` of a driver ends the process `before` or `after` it reached the channel; later ones don't."""
+    """Let the next `call` of a driver end the process, `before` or `after` it reached the channel; once."""
     really = getattr(driver, call)
 
     def die(self, about):

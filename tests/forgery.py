@@ -1,4 +1,4 @@
-"""Signed requests and the many ways to change them, for the fuzz of the signature layer."""
+"""Signed requests and the many ways to change them, for fuzz tests of the signature check."""
 
 import itertools
 import json
@@ -17,7 +17,7 @@ class Number(str):
 
 
 class Twice(dict):
-    """An object in whose text a name stands twice."""
+    """An object that contains a name twice in its text."""
 
 
 def written(value):
@@ -34,16 +34,16 @@ def written(value):
 
 @dataclass(frozen=True)
 class Sent:
-    """A request: where it goes, and what it carries where."""
+    """A request: its address, and its values in the body and query string."""
 
     endpoint: str
     body: dict
     query: dict
 
     def meaning(self):
-        """What a reader of the contract would take from it: names, values, structure; the signature aside.
+        """The meaning of a request by the contract: names, values, structure, without the signature.
 
-        A number is its text, null and "" are absent. What getPayChannels is signed by counts wherever it stands.
+        A number is its text; null and "" are absent. The values that sign getPayChannels count in either place.
         """
         own = [
             {name: item for name, item in meant(part).items() if name not in AUTH} for part in (self.body, self.query)
@@ -52,14 +52,14 @@ class Sent:
         return self.endpoint, own, [source.get(name) for name in AUTH[:3]]
 
     def go(self, http):
-        """Send it."""
+        """Send the request."""
         query = "?" + urlencode(self.query) if self.query else ""
         headers = {"Content-Type": "application/json"}
         return http("POST", f"/merchant/{self.endpoint}{query}", written(self.body).encode(), headers)
 
 
 def meant(value):
-    """A value as it is understood."""
+    """The meaning of a value."""
     if isinstance(value, dict):
         return {name: meant(item) for name, item in value.items() if item is not None and item != ""}
     if isinstance(value, list):
@@ -67,7 +67,7 @@ def meant(value):
     return written(value) if isinstance(value, bool) else value and str(value)
 
 
-# Changes. Each takes `draw` and a Sent and gives a Sent.
+# Changes. Each takes `draw` and a Sent and returns a Sent.
 
 
 def places(value, before=()):
@@ -98,7 +98,7 @@ def without(value, path):
 
 
 def of_body(change):
-    """A change of the body, if there is one; else of the query string."""
+    """Change the body, if there is one; otherwise the query string."""
 
     def changed(draw, sent):
         if sent.body:
@@ -117,7 +117,7 @@ def a_place(draw, value):
 
 
 def swap(draw, value):
-    """Two values change places."""
+    """Swap two values."""
     first, second = a_place(draw, value), a_place(draw, value)
     if first[: len(second)] == second or second[: len(first)] == first:
         return value
@@ -155,20 +155,20 @@ ODD_NAMES = ("x", "0", "", "a.b", "a=b", "gatewaya_card_info.card_no", "Signatur
 
 
 def respell(draw, value):
-    """The same in other characters, or something that looks the same."""
+    """Write the same value in other characters, or a similar value."""
     path = a_place(draw, value)
     item = looked_up(value, path)
     return put(value, path, draw(st.sampled_from(SPELLINGS))(item)) if isinstance(item, str) else value
 
 
 def reshape(draw, value):
-    """The same leaf in another structure or type."""
+    """Put the same leaf into another structure or type."""
     path = a_place(draw, value)
     return put(value, path, draw(st.sampled_from(SHAPES))(looked_up(value, path)))
 
 
 def empty(draw, value):
-    """A value gives way to one of the many kinds of nothing."""
+    """Replace a value by one of the many kinds of nothing."""
     return put(value, a_place(draw, value), draw(st.sampled_from(NOTHINGS)))
 
 
@@ -177,7 +177,7 @@ def drop(draw, value):
 
 
 def add(draw, value):
-    """A new name, at the top or within, with a value that is there already, with nothing, or with anything."""
+    """Add a name, at the top or nested, with an existing value, with nothing, or with any value."""
     path = a_place(draw, value)
     name = draw(st.sampled_from([*ODD_NAMES, *KNOWN_NAMES]))
     if looked_up(value, path[:-1]).get(name) is not None:
@@ -187,12 +187,12 @@ def add(draw, value):
 
 
 def leaves_of(value):
-    """The paths of the texts and numbers, in the order of their lines."""
+    """The paths of texts and numbers, in the order of their lines."""
     return sorted(path for path in places(value) if isinstance(looked_up(value, path), str))
 
 
 def joined(value, first, second, joint, in_name):
-    """Two lines of the signed text in one value, or in one name."""
+    """Join two lines of the signed text in one value, or in one name."""
     line = f"{looked_up(value, first)}{joint}{'.'.join(second)}"
     if not in_name:
         return put(without(value, second), first, f"{line}={looked_up(value, second)}")
@@ -201,13 +201,13 @@ def joined(value, first, second, joint, in_name):
 
 
 def join(draw, value):
-    """A line goes into the one before it."""
+    """Join a line with the previous one."""
     pairs = [*itertools.pairwise(leaves_of(value))]
     return joined(value, *draw(st.sampled_from(pairs)), draw(st.sampled_from(JOINTS)), draw(st.booleans()))
 
 
 def shift(draw, value):
-    """A part of a value goes over into its name, or the other way round."""
+    """Move a part of a value into its name, or the reverse."""
     path = a_place(draw, value)
     item = looked_up(value, path)
     if not isinstance(item, str):
@@ -216,13 +216,13 @@ def shift(draw, value):
 
 
 def flatten(draw, value):
-    """Nested names as one dotted name."""
+    """Write nested names as one dotted name."""
     path = a_place(draw, value)
     return without(value, path) | {".".join(path): looked_up(value, path)}
 
 
 def move(draw, sent):
-    """A field goes from the body to the query string, or back, or into both with another value."""
+    """Move a field from the body to the query string, or back, or put it into both with another value."""
     away, here = (sent.body, sent.query) if draw(st.booleans()) else (sent.query, sent.body)
     names = [name for name, item in away.items() if isinstance(item, str)]
     if not names:
@@ -235,7 +235,7 @@ def move(draw, sent):
 
 
 def exchange(draw, sent):
-    """What stands in both places under one name changes places."""
+    """Exchange the values of one name in both places."""
     names = [name for name in sent.query if name in sent.body]
     if not names:
         return sent
@@ -245,13 +245,13 @@ def exchange(draw, sent):
 
 
 def elsewhere(draw, sent):
-    """Another endpoint, or nearly the same address."""
+    """Use another endpoint, or a similar address."""
     near = [f"{sent.endpoint}/", f"/{sent.endpoint}", sent.endpoint.upper(), f"{sent.endpoint};x", f"x/{sent.endpoint}"]
     return replace(sent, endpoint=draw(st.sampled_from([*ENDPOINTS, *near])))
 
 
 def forge(draw, value):
-    """Another signature, or none."""
+    """Use another signature, or none."""
     own = value.get("signature")
     if not isinstance(own, str):
         return value
@@ -260,7 +260,7 @@ def forge(draw, value):
 
 
 def keep(draw, value):
-    """Nothing but the order of the names."""
+    """Change only the order of the names."""
     return dict(draw(st.permutations([*value.items()])))
 
 

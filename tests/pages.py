@@ -1,4 +1,4 @@
-"""Reading an HTML page as a person does: what shows, and what its tags would load or run."""
+"""Read an HTML page as a user does: its visible text, and the resources that its tags would load or run."""
 
 from html.parser import HTMLParser
 
@@ -9,7 +9,7 @@ FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
 
 class Seen(HTMLParser):
-    """What a person sees of a page: its state, the texts that are not hidden, every address and tag in it."""
+    """The content of a page: its state, visible texts, and all addresses and tags."""
 
     VOID = {"meta", "link", "input"}
 

@@ -1,26 +1,27 @@
-"""How SQLite would run the service's statements: heard while the service runs them, judged by their query plans."""
+"""The query plans with which SQLite runs the service's statements, recorded while the service runs them."""
 
 import re
 
 from models.db.base import database
 
-# Tables that grow with the orders; of merchants, channels and ledger accounts there are as many as an operator made.
-# An index of what is due grows, too, where a channel or a merchant's server is down.
+# Tables that grow with the orders. The number of merchants, channels and ledger accounts is chosen by an operator.
+# An index of due rows also grows while a channel or a merchant's server is down.
 GROWING = {
     *("order", "history", "posting", "entry", "callback", "callback_attempt", "nonce", "idempotency_key"),
     *("payment_exception", "receiving_account", "order_search", "tally", "attempt"),
     "erasure_delayed",
 }
 OWNERS = {"merchant_id", "channel_id"}
-# What an operator keeps short: open exceptions are his list of things to do, accounts on file he added one by one.
+# Indexes that an operator keeps small: open exceptions are the operator's to do list, accounts on file are added
+# one by one.
 KEPT_SHORT = ("exception_open", "receiving_account_on_file")
-BETWEEN_KEYS = re.compile(r"\)>\(.*\)<\(")  # from a whole key to a whole key: whoever names both has counted the rows
+BETWEEN_KEYS = re.compile(r"\)>\(.*\)<\(")  # from a whole key to a whole key: such a range has a known number of rows
 OF_ONE_ORDER = {"rowid", "order_id", "order_no", "posting_id", "callback_id", "webhook_id"}
 
 _ROWS = re.compile(r"\s*(SELECT|INSERT|UPDATE|DELETE|WITH)\b", re.IGNORECASE)
 _ALIAS = re.compile(r'"(\w+)" AS "(t\d+)"')
 _COLUMN = re.compile(r"(\w+)[<>=]")
-_NOTHING = "(0 = 1)"  # peewee's `IN ()`: SQLite sees that it reads nothing, though not in the plan
+_NOTHING = "(0 = 1)"  # peewee's `IN ()`: SQLite reads nothing for it, although its plan does not show that
 _READ = re.compile(r"(SCAN|SEARCH) (\w+)(.*)")
 _WHERE = re.compile(r"\bWHERE (.*?)(?: ORDER BY| GROUP BY| LIMIT|$)", re.DOTALL)
 _TRIGGER = re.compile(r"(?:\bWHEN\b(?P<when>.*?))?\bBEGIN\b(?P<body>.*)\bEND", re.DOTALL)
@@ -45,18 +46,18 @@ class Heard:
 
 
 def plan(raw, sql, values=()):
-    """The lines of a statement's query plan, by the tables' names."""
+    """Return the lines of a statement's query plan, by the tables' names."""
     names = {alias: table for table, alias in _ALIAS.findall(sql)}
     lines = [row[3] for row in raw.execute(f"EXPLAIN QUERY PLAN {sql}", values)]
     return [re.sub(r"\bt\d+\b", lambda alias: names.get(alias[0], alias[0]), line) for line in lines]
 
 
 def unbounded(raw, sql, values=()):
-    """The lines of a statement's plan that read more, the more orders there are.
+    """Return the lines of a statement's plan that read more with more orders.
 
-    Bad are a SCAN of a growing table, a SEARCH in one by nothing but whose it is, and a sort (TEMP B-TREE) of more than
-    the rows of one order, but for a walk along an index that a LIMIT ends and on which nothing is filtered or sorted.
-    Counts per bucket may be searched and summed by merchant (a row for thousands of orders), and a MATCH is no SCAN.
+    Bad are a SCAN of a growing table, a SEARCH in one by only its owner, and a sort (TEMP B-TREE) of more than the rows
+    of one order. Allowed is a scan along an index that a LIMIT ends, without a filter or sort.
+    Counts per bucket may be searched and summed by merchant (a row for thousands of orders), and a MATCH is not a SCAN.
     """
     if _NOTHING in sql:
         return []
@@ -89,7 +90,7 @@ def in_triggers(raw):
 
 
 def told(raw, statements):
-    """Those of some statements that are unbounded, for a person to read: for the same lines of plan one of them."""
+    """Return the unbounded statements for the report, one for each set of plan lines."""
     found = {}
     for sql, values in statements.items():
         lines = unbounded(raw, sql, values)
@@ -99,6 +100,6 @@ def told(raw, statements):
 
 
 def in_short(sql, lines):
-    """A statement under some lines about it, its columns left out."""
+    """A statement under some lines about it, without its columns."""
     short = re.sub(r"SELECT (?!EXISTS|COUNT)(?:(?!SELECT).)*? FROM", "SELECT … FROM", " ".join(sql.split()))
     return "\n    ".join(["", *lines, re.sub(r"(\?, )+\?", "?, …", short)])

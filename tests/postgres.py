@@ -1,7 +1,7 @@
-"""A Postgres of the tests' own: a cluster in a temporary folder, and a database for each test.
+"""A Postgres for the tests: a cluster in a temporary folder, and a database for each test.
 
 `TEST_DATABASE=postgres` runs the whole suite on it. It needs Debian's package `postgresql`, whose programs do not
-run as root: there they run as the user `postgres`.
+run as root: for root they run as the user `postgres`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SETTINGS = {
     "max_connections": "300",
     "shared_buffers": "64MB",
     "max_wal_size": "256MB",
-    "fsync": "off",  # a crash of the server loses nothing by that, only one of the machine
+    "fsync": "off",  # a crash of the server loses nothing, only one of the machine
     "full_page_writes": "off",
     "autovacuum_naptime": "1d",
 }
@@ -38,13 +38,13 @@ class Cluster:
     """One server, on a Unix socket in a folder of its own; it ends with the tests."""
 
     def __init__(self, **settings: str) -> None:
-        """`settings` of the server stand over those of the tests."""
+        """`settings` of the server override those of the tests."""
         self._as_whom = ["runuser", "-u", "postgres", "--"] if os.getuid() == 0 else []
         self.folder = Path(tempfile.mkdtemp(prefix="orders-postgres-"))
         if self._as_whom:
             owner = pwd.getpwnam("postgres")
             os.chown(self.folder, owner.pw_uid, owner.pw_gid)
-        # A watch that outlives a killed pytest: it ends the server once this process is gone.
+        # A watchdog that outlives a killed pytest: it stops the server once this process has ended.
         self._numbers = count(1)
         password = self.folder / "password"
         password.write_text(PASSWORD)
@@ -76,17 +76,17 @@ class Cluster:
         subprocess.run(command, cwd=self.folder, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
 
     def start(self) -> None:
-        """Start the server, and wait until it answers."""
+        """Start the server, and wait until it responds."""
         self._run("pg_ctl", "start", "-w", "-l", str(self.folder / "log"))
         self._own = psycopg.connect(self.url("postgres"), autocommit=True)  # creates and drops databases
 
     def stop(self) -> None:
-        """Stop it at once, whoever is connected, as a crash would."""
+        """Stop it immediately despite open connections, as a crash would."""
         self._own.close()
         self._run("pg_ctl", "stop", "-w", "-m", "immediate")
 
     def remove(self) -> None:
-        """End it, and leave nothing behind."""
+        """Stop it, and delete its files."""
         if self._watch.poll() is None:
             self._watch.communicate()
 
@@ -95,7 +95,7 @@ class Cluster:
         return f"postgresql://orders:{quote(PASSWORD, safe='')}@/{name}?host={quote(str(self.folder), safe='')}"
 
     def create(self, template: str = "template0") -> str:
-        """A new database, a copy of another one that nobody is connected to; its name."""
+        """Create a database as a copy of one without connections; return its name."""
         name = f"orders_{next(self._numbers)}"
         # Since version 15 the default writes each page into the log, too, which takes eight times as long.
         by_files = "STRATEGY FILE_COPY" if self._own.info.server_version >= 150_000 else ""
@@ -103,11 +103,11 @@ class Cluster:
         return name
 
     def drop(self, name: str) -> None:
-        """Drop a database, whoever is connected."""
+        """Drop a database despite open connections."""
         self._own.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
 
 
 @cache
 def cluster() -> Cluster:
-    """The cluster of these tests, started by whoever needs it first."""
+    """The cluster of these tests, started at its first use."""
     return Cluster()

@@ -1,4 +1,4 @@
-"""Random reports, decisions, restarts, restores and clock changes: books and channel agree after each step."""
+"""Random reports, decisions, restarts, restores and clock changes: ledger and channel agree after each step."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ from tests.upstreams.payout_moves import PAYOUTS
 MANUAL, DAY, WEEK = 3, 86_400, 7 * 86_400
 LEFT_ALONE = 3_600
 SETTLED = ("credit", "refund", "complete", "cancel")
-THEN = st.sampled_from(["", "", *SETTLED])  # what an operator decides at once
+THEN = st.sampled_from(["", "", *SETTLED])  # an operator's immediate decision
 FEN = st.sampled_from([10_000, 10_000, 12_000, 7_000])
 AGAIN = ("order.credited", "order.refunded")
-FEW = 2  # orders of a kind, so that much happens to each
+FEW = 2  # orders of a kind, so that many steps concern each
 TELLING = st.sampled_from(["notice", "query", "query", "nothing"])
 
 
 def reported(report: Report) -> int | None:
-    """What a report says is there, in fen; None if it does not say how much."""
+    """The amount that a report shows at the channel, in fen; None if it does not show it."""
     if report.state is State.RETURNED or (report.state is State.PAID and not report.amount):
         return None
     return report.amount if report.state is State.PAID else 0
@@ -89,7 +89,7 @@ class Reports(RuleBasedStateMachine):
         remove(self.instance)
 
     def _listen(self, driver: Any) -> None:
-        """Keep the last report that the service got about each order."""
+        """Record the last report that the service got about each order."""
         for name in ("query", "query_payout", "pay_out", "read_notice"):
             if name in vars(driver):
                 listening = self._listening(vars(driver)[name], name == "pay_out")
@@ -98,7 +98,7 @@ class Reports(RuleBasedStateMachine):
     def _listening(self, call: Any, pays: bool) -> Any:
         def listening(driver: Any, about: Any) -> Any:
             if pays:
-                # Noted, for the service takes an error in a driver for an unknown outcome.
+                # Recorded, because the service treats an error in a driver as an unknown outcome.
                 self.too_early += [about.order_no] * (self.elapsed < self.promised.get(about.order_no, 0))
                 if self.during:
                     self.during()
@@ -116,12 +116,12 @@ class Reports(RuleBasedStateMachine):
         if not order.is_buy and report.state is State.ABSENT:
             return
         if self.told.get(order_no) == report:
-            return  # an operator's decision about this very report stands
+            return  # an operator has already decided about this report
         self.told[order_no] = report
         self.returned[order_no] = max(self.returned.get(order_no, 0), report.returned)
         self.decided.discard(order_no)
 
-    # --- what happens
+    # --- steps
 
     def restart(self) -> None:
         self.app = applications.with_settings(settings_of(self.instance))
@@ -178,7 +178,8 @@ class Reports(RuleBasedStateMachine):
             return
         if late:
             self._pass(901)
-        if order_no not in self.went_back:  # a channel takes no second payment under the number of one it sent back
+        # A channel accepts no second payment under the number of one that it returned.
+        if order_no not in self.went_back:
             with self._if_there(order_no):
                 self.moves.pay(order_no, fen)
                 self.left[order_no] = fen
@@ -188,7 +189,7 @@ class Reports(RuleBasedStateMachine):
     @rule(order_no=deposits, part=st.sampled_from([1, 2]), telling=TELLING)
     def money_goes_back(self, order_no: str, part: int, telling: str) -> None:
         left = self.left.get(order_no, 0)
-        if left and order_no in self.told:  # the service heard of the payment before
+        if left and order_no in self.told:  # the service had received the payment's report before
             fen = left // part
             self.left[order_no] = left - fen
             self.went_back.add(order_no)
@@ -196,7 +197,7 @@ class Reports(RuleBasedStateMachine):
             self._tell(order_no, telling)
 
     def _tell(self, order_no: str, how: str) -> None:
-        """The service learns of it now, or by itself later."""
+        """Report it to the service now, or let the service find out later."""
         if how == "notice" and not self._manual(order_no):
             self.moves.notice(order_no).to(self.api.send, order_no)
         elif how == "query":
@@ -268,7 +269,7 @@ class Reports(RuleBasedStateMachine):
     @rule(target=withdrawals, back=st.sampled_from([0, 0, 3_700, DAY]))
     def a_payout_is_lost_on_its_way_and_the_operator_rejects_it(self, back: int) -> str:
         order_no = self.a_withdrawal_is_placed()
-        self._pass(1)  # it is accepted
+        self._pass(1)  # it is approved
         self.payouts.fail(*["unheard"] * 2)
         self._pass(1)
         self.payouts.platform.faults.clear()
@@ -324,7 +325,7 @@ class Reports(RuleBasedStateMachine):
             assert order.status != CANCELLED, "a manual deposit that was completed after the backup was cancelled"
         self._command("db", "resume")
 
-    # --- how
+    # --- helpers
 
     def _command(self, *arguments: str) -> Any:
         result = self.commands.invoke(args=list(arguments))
@@ -350,12 +351,12 @@ class Reports(RuleBasedStateMachine):
         return order is None or order.channel_id == MANUAL
 
     def _if_there(self, order_no: str) -> ExitStack:
-        """The channel may not have the deposit (any more)."""
+        """Allow that the channel does not have the deposit (any more)."""
         stack = ExitStack()
         stack.push(lambda kind, error, trace: kind is KeyError)
         return stack
 
-    # --- what holds
+    # --- invariants
 
     @invariant()
     def the_ledger_holds(self) -> None:
@@ -428,6 +429,6 @@ def _exceptions(order: Order) -> list[PaymentException]:
 
 
 def _entries(order: Order, *kinds: str) -> int:
-    """What the order's postings moved on these accounts, in fen."""
+    """The sum of the order's postings on these accounts, in fen."""
     total = Entry.select(fn.COALESCE(fn.SUM(Entry.amount), 0)).join(Posting).switch(Entry).join(LedgerAccount)
     return int(total.where(Posting.order == order, LedgerAccount.kind.in_(kinds)).scalar())

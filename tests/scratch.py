@@ -1,4 +1,4 @@
-"""Where the tests write: in memory where there is room, for a disk takes longer than all that they test."""
+"""The tests' temporary files: in memory if there is room, because a disk takes longer than the tests themselves."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ENOUGH = 2 << 30  # bytes; the tests take 100 MiB, with Postgres as much again
 
 
 def use_memory() -> None:
-    """Temporary files of this process and those that it starts are in memory, unless TMPDIR says where."""
+    """Put temporary files of this process and its children into memory, unless TMPDIR is set."""
     if "TMPDIR" in os.environ or not os.access(MEMORY, os.W_OK) or shutil.disk_usage(MEMORY).free < ENOUGH:
         return
     os.environ["TMPDIR"] = tempfile.tempdir = str(MEMORY)

@@ -1,4 +1,4 @@
-"""What the tests share: a signing client, a pool that works at once, a service in a process of its own."""
+"""Shared tools of the tests: a signing client, a synchronous pool, a service in a process of its own."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from services.orders import due
 from tests import contract, databases
 
 ROOT = Path(__file__).resolve().parents[1]
-NOON = int(datetime(2026, 5, 1, 12, tzinfo=UTC).timestamp())  # where a test's clock stands still
+NOON = int(datetime(2026, 5, 1, 12, tzinfo=UTC).timestamp())  # the time of a stopped test clock
 MERCHANTS = {"demo": "demo-secret", "other": "other-secret"}
 
 PERSON = {
@@ -64,7 +64,7 @@ CARD = {
 
 
 def _leaves(value: Any, path: str = "") -> list[tuple[str, str]]:
-    """An integrator's own reading of the rule, apart from the service's."""
+    """An integrator's own implementation of the rule, independent of the service's."""
     if isinstance(value, dict):
         return [leaf for name, item in value.items() for leaf in _leaves(item, f"{path}.{name}".lstrip("."))]
     if isinstance(value, list):
@@ -75,14 +75,15 @@ def _leaves(value: Any, path: str = "") -> list[tuple[str, str]]:
 
 
 def signature(endpoint: str, fields: dict[str, Any], secret: str, query: dict[str, str] | None = None) -> str:
-    """The signature of a request, from Python values whose text is what JSON will say."""
-    leaves = sorted(_leaves(fields) + _leaves(query or {}), key=lambda leaf: leaf[0])  # of two, the body's comes first
+    """The signature of a request, from Python values whose text equals their JSON."""
+    # Of two values with one path, the body's comes first.
+    leaves = sorted(_leaves(fields) + _leaves(query or {}), key=lambda leaf: leaf[0])
     lines = [f"{path}={value}" for path, value in leaves if path != "signature"]
     return hmac.new(secret.encode(), "\n".join([endpoint, *lines]).encode(), hashlib.sha256).hexdigest()
 
 
 def signed(endpoint: str, fields: dict[str, Any], key: str = "demo", secret: str | None = None) -> dict[str, Any]:
-    """The fields with the four auth fields; those that are given already stay."""
+    """The fields with the four auth fields; given ones are kept."""
     auth = {"api_key": key, "timestamp": int(time.time()), "nonce": secrets.token_hex(8)}
     body = auth | fields
     return body | {"signature": signature(endpoint, body, secret or MERCHANTS.get(key, "?"))}
@@ -98,13 +99,13 @@ def signed_text(endpoint: str, text: str, key: str = "demo") -> bytes:
 
 
 def types_of(fields: dict[str, Any]) -> dict[str, type]:
-    """The type of each field, to compare with what the contract says."""
+    """The type of each field, to compare with the contract."""
     return {name: type(value) for name, value in fields.items()}
 
 
 @dataclass(frozen=True)
 class Received:
-    """One request to a `Receiver`; `event` is None where its signature does not hold."""
+    """One request to a `Receiver`; `event` is None if its signature is invalid."""
 
     method: str
     headers: dict[str, str]
@@ -117,7 +118,7 @@ class Received:
 
 
 class Answer:
-    """An answer of either transport: status, headers, envelope."""
+    """A response of either transport: status, headers, envelope."""
 
     def __init__(self, status: int, headers: Any, text: str):
         self.status, self.headers, self.text = status, headers, text
@@ -145,12 +146,12 @@ class Api:
         self.send, self.key, self.secret = send, key, secret or MERCHANTS.get(key)
 
     def call(self, endpoint: str, fields: dict[str, Any] | None = None, headers: Any = None, query: str = "") -> Answer:
-        """One signed call of a /merchant endpoint, parameters in the body."""
+        """Make one signed call of a /merchant endpoint, with parameters in the body."""
         body = json.dumps(signed(endpoint, fields or {}, self.key, self.secret), ensure_ascii=False).encode()
         return self.post(endpoint, body, headers, query)
 
     def post(self, endpoint: str, body: bytes, headers: Any = None, query: str = "") -> Answer:
-        """Bytes to a /merchant endpoint, as they are."""
+        """Post unchanged bytes to a /merchant endpoint."""
         all_headers = {"Content-Type": "application/json"} | (headers or {})
         return self.send("POST", f"/merchant/{endpoint}{query}", body, all_headers)
 
@@ -172,7 +173,7 @@ class Api:
         return self.detail(order_no=order_no).data["status"]
 
     def play(self, order_no: str, outcome: str) -> Answer | None:
-        """Have the upstream of the driver `trial` do `outcome` with an order of the application in this process.
+        """Perform `outcome` for an order by the upstream of the driver `trial`, for the application in this process.
 
         Returns: the service's response to the last notice, if one was sent.
         """
@@ -196,26 +197,26 @@ class DemoApi(Api):
     """A merchant's client of a demo."""
 
     def play(self, order_no: str, outcome: str) -> Answer:
-        """Tell the sandbox the outcome of an order."""
+        """Choose the sandbox's outcome of an order."""
         headers = {"Content-Type": "application/x-www-form-urlencoded"}
         return self.send("POST", "/sandbox/pay", f"order_no={order_no}&outcome={outcome}".encode(), headers)
 
 
 def sandbox_signed(body: bytes, secret: str = "sandbox-notice-secret") -> tuple[bytes, dict[str, str]]:
-    """A body and the header that the sandbox's upstream would sign it with."""
+    """A body, and the header with the signature of the sandbox's upstream."""
     return body, {"X-Sandbox-Signature": hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()}
 
 
 def sandbox_notice(
     order_no: str, amount: int, reference: str = "R-1", state: str = "paid", **secret: str
 ) -> tuple[bytes, dict[str, str]]:
-    """What the sandbox's upstream sends about an order: body and headers. `amount` in fen."""
+    """A notice of the sandbox's upstream about an order: body and headers. `amount` in fen."""
     said = {"order_no": order_no, "state": state, "amount": amount, "reference": reference}
     return sandbox_signed(json.dumps(said).encode(), **secret)
 
 
 def heard(story: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """What `order show` says, without the notices that were refused; and why each of them was."""
+    """The output of `order show` without rejected notices, and the reasons of their rejection."""
     mark = "refused a notice: "
     refused = [line["why"].removeprefix(mark) for line in story["history"] if line["why"].startswith(mark)]
     history = [line for line in story["history"] if not line["why"].startswith(mark)]
@@ -240,7 +241,7 @@ def through_flask(client: Any) -> Any:
 
 
 def through_http(url: str) -> Any:
-    """The transport of a real HTTP connection; each answer is held against the OpenAPI document."""
+    """The transport of a real HTTP connection; each response is compared with the OpenAPI document."""
     session = requests.Session()
     session.trust_env = False
 
@@ -253,7 +254,7 @@ def through_http(url: str) -> Any:
 
 
 class Receiver:
-    """A merchant's own HTTP server: verifies what comes in by a public library, keeps it, answers as it is told."""
+    """A merchant's own HTTP server: verifies requests by a public library, stores them, responds as configured."""
 
     def __init__(self, server: HTTPServer, path: str, secret: str):
         self.server, self.secret, self.url = server, secret, server.url_for(path)
@@ -272,14 +273,14 @@ class Receiver:
         return self.answer(request)
 
     def answers(self, status: int, body: str = "", headers: Any = None) -> None:
-        """From now on, this is the answer."""
+        """Set the response from now on."""
         self.answer = lambda request: Response(body, status, headers)
 
 
 class InlinePool:
-    """Stands in for the pool of workers: does each piece of work at once, in this thread.
+    """Replaces the pool of workers: does each piece of work immediately, in this thread.
 
-    What happens `meanwhile` comes between the moment that the work is taken and its beginning.
+    `meanwhile` is called after the work is taken and before it begins.
     """
 
     def __init__(self, meanwhile: Callable[[], Any] = lambda: None):
@@ -301,14 +302,14 @@ class InlinePool:
 
 
 class CrashedPool(InlinePool):
-    """Takes the work and does nothing of it, as a process does that is killed."""
+    """Takes the work and does nothing, like a process that is killed."""
 
     def submit(self, tenant: int, work: Any, item: Any) -> None:
         pass
 
 
 def https_certificate(folder: Path, name: str) -> Path:
-    """A file with a key and its certificate for this name (or address), signed by itself."""
+    """A file with a key and its self-signed certificate for this name (or address)."""
     key = ec.generate_private_key(ec.SECP256R1())
     owner = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     today = datetime.now(UTC)
@@ -328,14 +329,14 @@ def https_certificate(folder: Path, name: str) -> Path:
 
 
 def free_port() -> int:
-    """A port that nothing listens on."""
+    """A port that no process listens on."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
 
 
 def until(condition: Any, seconds: float = 20) -> Any:
-    """What `condition` returns, once it is true."""
+    """Return the result of `condition` once it is true."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         value = condition()
@@ -352,7 +353,7 @@ class Service:
     mode: ClassVar = {"ORDERS_PRIVATE_CHANNELS": "1", "ORDERS_PRIVATE_CALLBACKS": "1"}
 
     def __init__(self, instance: Path, *, port: int | None = None, **environ: str):
-        databases.url_of(instance)  # where its config.toml says so
+        databases.url_of(instance)  # if its config.toml configures it
         self.instance, self.port = instance, port or free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         clean = {name: value for name, value in os.environ.items() if not name.startswith("ORDERS_")}
@@ -367,7 +368,7 @@ class Service:
         self.api = Api(through_http(self.url))
 
     def launch(self) -> None:
-        """Start it, and don't wait."""
+        """Start it without waiting."""
         self.instance.mkdir(parents=True, exist_ok=True)
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
@@ -375,7 +376,7 @@ class Service:
             )
 
     def start(self) -> Service:
-        """Start it, and wait until it answers; one that does not is ended."""
+        """Start it and wait until it responds; if it does not, stop it."""
         self.launch()
         try:
             until(self._answers)
@@ -399,13 +400,14 @@ class Service:
         self.process.wait()
 
     def stop(self) -> int:
-        """SIGTERM, and the status that it ends with."""
+        """Send SIGTERM and return the exit status."""
         assert self.process
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(40)
 
     def refused(self) -> str:
-        """A start that must end at once: the one line on standard error that says why, besides permissions narrowed."""
+        """Start it, which must fail immediately; return the one line on standard error, without those about
+        permissions."""
         command = [sys.executable, *self.entry]
         done = subprocess.run(command, cwd=ROOT, env=self.environ, capture_output=True, text=True, timeout=20)
         said = [line for line in done.stderr.splitlines() if not line.startswith("Other users could read")]
@@ -414,7 +416,7 @@ class Service:
 
     def flask(self, *arguments: str, check: bool = True, stdin: str = "") -> subprocess.CompletedProcess[str]:
         """Run one of the operator's commands in this process; the service may run."""
-        typed = ["orders", *arguments]  # what is imported, and whether there is a database, depends on it
+        typed = ["orders", *arguments]  # the imports and the need of a database depend on it
         with patch.dict(os.environ, self.environ, clear=True), patch.object(sys, "argv", typed):
             done = CliRunner().invoke(Orders(create_app), arguments, stdin, prog_name="orders")
         databases.disconnect()
@@ -435,5 +437,5 @@ class DemoService(Service):
 
 
 def words(text: str) -> str:
-    """A text with its white space folded, to compare what people read."""
+    """A text with its white space folded, to compare visible texts."""
     return re.sub(r"\s+", " ", text).strip()

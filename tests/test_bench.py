@@ -1,4 +1,4 @@
-"""`python -m bench`: the harness works, and what the docs say is what was measured."""
+"""`python -m bench`: the harness works, and the docs show the measured values."""
 
 import json
 import os
@@ -17,14 +17,14 @@ needs_wrk = pytest.mark.skipif(shutil.which("wrk") is None, reason="needs wrk (D
 
 
 def bench(*arguments, **environ):
-    """The command, ended."""
+    """Run the command to its end."""
     command = [sys.executable, "-m", "bench", *map(str, arguments)]
     return subprocess.run(command, cwd=ROOT, env=os.environ | environ, capture_output=True, text=True, timeout=120)
 
 
 @pytest.fixture(scope="module")
 def results():
-    """What was measured last."""
+    """The last results."""
     return json.loads((ROOT / "bench/results.json").read_text("utf-8"))
 
 

@@ -31,7 +31,7 @@ def merchant(running):
 
 
 class Payer(Person):
-    """A person on the payment page."""
+    """A payer on the payment page."""
 
     @property
     def heading(self):
@@ -47,7 +47,7 @@ class Payer(Person):
 
 @pytest.fixture
 def payer(chrome):
-    """Whatever they do, nothing is wrong in the console at the end."""
+    """A payer; the browser's console must have no errors at the end."""
     one = Payer(chrome)
     one.complaints()
     yield one
@@ -216,7 +216,7 @@ def test_with_redirect_a_press_of_the_button_leads_to_the_platform_s_own_page(pa
     payer.find(".pay a.primary").click()
     payer.waits_for(lambda: payer.chrome.current_url == f"{platform.url}/api/pay/submit")
     assert placed["order_no"] in platform.orders
-    assert all("favicon" in complaint for complaint in payer.complaints())  # which that page lacks
+    assert all("favicon" in complaint for complaint in payer.complaints())  # that page has no favicon
 
 
 def test_a_wrong_address_says_so(payer, running):

@@ -1,4 +1,4 @@
-"""No secret is committed: every file that git knows is read for keys, tokens and passwords."""
+"""No secret is committed: every file that git tracks is searched for keys, tokens and passwords."""
 
 import base64
 import math
@@ -22,20 +22,20 @@ SHAPES = {
     "a JSON web token": r"\beyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]{10,}",
     "a password in an address": r"[a-z]://[^\s/:@\"'<>{}$]+:(?!password@)[^\s/:@\"'<>{}$]{8,}@(?!localhost|127\.)",
 }
-# A name that says so, and a value that nobody would make up.
+# A name that suggests a secret, with an unlikely value.
 NAMED = re.compile(
     r"(?i)[\w-]*(?:secret|passw(?:or)?d|token|api_?key|private_?key)[\w-]*[\"']?\s*[:=]\s*[\"']?([\w+/=.-]{20,})"
 )
 SECRET_FILES = re.compile(r"(^|/)(\.env|id_[a-z0-9]+|vault\.key)$|\.(pem|key|p12|pfx|jks|sqlite|sqlite-wal)$")
 RANDOM = 3.0  # bits a character
 
-# What looks like a secret and is none, and why.
+# Values that look like secrets but are not, and the reason.
 ALLOWED = {
     "whsec_ZGVtby1jYWxsYmFjay1zZWNyZXQtMDAwMDAwMDAwMDA=": "the demo merchant's, published in docs/sandbox.md",
     "whsec_b3RoZXItY2FsbGJhY2stc2VjcmV0LTAwMDAwMDAwMDA=": "the other demo merchant's",
     "channel-config-secret-4711": "a stand-in of tests/test_secrets.py",
 }
-# The keys of the seeded content of past releases, which the upgrade is tested with.
+# The keys of past releases' seeded content, which the upgrade tests use.
 PAST_RELEASES = re.compile(r"tests/data/[0-9.]+\.key")
 
 
@@ -49,7 +49,7 @@ def is_random(text):
 
 
 def found_in(name, text):
-    """What looks like a secret in a file: what it is, and the text."""
+    """Possible secrets in a file: the kind, and the text."""
     if PAST_RELEASES.fullmatch(name):
         return []
     found = [("a file that holds secrets", name)] if SECRET_FILES.search(name) else []

@@ -29,7 +29,7 @@ def running(seeded_demo, tmp_path_factory):
 
 
 class Operator(Person):
-    """A person at the console."""
+    """A user of the console."""
 
     url = ""
 
@@ -44,7 +44,7 @@ class Operator(Person):
         self.waits_for(lambda: self.find("header .account"))
 
     def presses(self, label, within="main"):
-        """The one button or link of this name that can be seen, once there is one."""
+        """Press the one visible button or link of this name, once there is one."""
 
         def found():
             every = self.chrome.find_elements(By.CSS_SELECTOR, f"{within} :is(button, a, summary)")
@@ -55,7 +55,7 @@ class Operator(Person):
         self.waits_for(found)[0].click()
 
     def confirms(self, label):
-        """Presses the button in the dialog that is open."""
+        """Press the button in the open dialog."""
         self.presses(label, ":popover-open")
 
     @property
@@ -67,7 +67,7 @@ class Operator(Person):
         return self.find("main").text
 
     def reads(self, text):
-        """Sees this text on the page before long."""
+        """Wait until this text is on the page."""
         return self.waits_for(lambda: text in self.text)
 
     def is_at(self, heading):
@@ -76,7 +76,7 @@ class Operator(Person):
 
 @pytest.fixture
 def operator(chrome, running):
-    """Signed in, at a desk; whatever they do, nothing is wrong in the browser's own console at the end."""
+    """A signed-in operator at a desk; the browser's console must have no errors at the end."""
     one = Operator(chrome)
     one.url = running.url
     one.sits_at(DESKTOP, "en")

@@ -1,4 +1,4 @@
-"""The judge of the other tests: whatever is not as the OpenAPI document says is found and named."""
+"""The contract check of the other tests finds and names every deviation from the OpenAPI document."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Each step of an order fails on purpose, one after the other: nothing is half done, and a repeat completes it once."""
+"""Each statement of each step fails in turn: nothing is half done, and a repetition completes the step once."""
 
 from itertools import count
 
@@ -17,7 +17,7 @@ from tests.failing import Killed, done_but_not_told, dying, failing, failing_con
 from tests.services import walks
 from tests.support import InlinePool
 
-LEAST = {refused: 4, rolled_back: 4, done_but_not_told: 1}  # statements that there are at least
+LEAST = {refused: 4, rolled_back: 4, done_but_not_told: 1}  # the minimum number of statements
 HOW = list(LEAST)
 
 
@@ -33,7 +33,7 @@ def world(app, world, shop):
 
 
 def outline(order_no):
-    """All that is told of an order but for numbers and times."""
+    """An order's facts, without numbers and times."""
     order = Order.get(Order.order_no == order_no)
 
     def rows(table, *columns):
@@ -41,7 +41,8 @@ def outline(order_no):
 
     return {
         "status": order.status,
-        # Not that the channel has a payout: a crash between its answer and the commit leaves that to the next answer.
+        # Without lines that the channel has a payout: a crash before the commit leaves such a line to the next
+        # response.
         "history": [
             line
             for *line, code in rows(History, History.who, History.before, History.after, History.code)
@@ -62,7 +63,7 @@ def _books_hold():
 
 
 def _sweep():
-    """Do what is due; False where the database failed."""
+    """Do what is due; return False if the database failed."""
     try:
         due.sweep(InlinePool())
     except OperationalError:
@@ -74,7 +75,7 @@ def _command(w, *arguments):
     return w.app.test_cli_runner().invoke(args=list(arguments)).exit_code == 0
 
 
-# What is done in one transaction: how an order gets there, and the step (True: it was said to be done).
+# Steps in one transaction: the preparation of an order, and the step (True: a repetition reports that it is done).
 ONE_STEP = {
     "a deposit is settled": (
         walks.buy_pending,
@@ -127,7 +128,7 @@ def test_a_step_that_fails_at_any_statement_is_not_there_and_its_repeat_complete
         assert in_doubt or (outline(order_no), balances()) == (there, before)
         _books_hold()
         again = take(world, order_no)
-        assert again or in_doubt  # an operator is told that it is done already
+        assert again or in_doubt  # the operator gets the message that it is done already
         assert outline(order_no) == done
         assert [now - then for now, then in zip(balances(), before, strict=True)] == moved
     assert statement > LEAST[how]
@@ -148,7 +149,7 @@ def test_a_creation_that_fails_at_any_statement_makes_one_order_when_it_is_repea
         assert answer.code == 50300
         made = _count(Order) - orders
         assert made == (how is done_but_not_told)
-        kept = 1 if database.is_shared else made  # where there are other hosts, they are to know of it
+        kept = 1 if database.is_shared else made  # with other hosts, they must know of it
         assert (_count(Nonce) - nonces, balances()[1] - held) == (kept, made * held_by_one)
         placed = [create("10.00", headers=key) for _ in range(2)]
         assert [each.code for each in placed] == [1, 1]
@@ -172,15 +173,15 @@ def test_a_deposit_that_is_opened_at_a_channel_elsewhere_is_there_once_whichever
         if not fault.happened:
             break
         assert answer.code == 50300
-        assert api.buy(headers=key).code in (1, 40902)  # the first is held to be running for a minute
+        assert api.buy(headers=key).code in (1, 40902)  # the first counts as running for a minute
         ahead(61)
         assert api.buy(headers=key).code == 1
         assert _count(Order) == before + 1
     assert statement > LEAST[how]
 
 
-# What the service does by itself, in several transactions with calls of the channel between them: how an order gets
-# there, what the channel makes of it, where it ends, and after how many seconds the service looks again.
+# Steps of the service itself, in several transactions with channel calls between them: the preparation of an order,
+# the channel's outcome, the final status, and the seconds after which the service checks again.
 BY_ITSELF = {
     "a payout": (walks.sell_accepted, "success", "completed", 31),
     "a payout that fails": (walks.sell_accepted, "fail", "cancelled", 31),
@@ -199,7 +200,7 @@ def _get_there(w, by_itself):
 
 
 def _until_done(order_no, by_itself, ahead, sweep=_sweep):
-    """Let time pass until the order is where it ends."""
+    """Let time pass until the order has its final status."""
     _, _, end, seconds = BY_ITSELF[by_itself]
     for _ in range(60):
         if Order.get(Order.order_no == order_no).status == end:

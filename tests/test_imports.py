@@ -19,7 +19,7 @@ ABOVE = {
     "flask_login",
     "flask_wtf",
     "click",
-}  # what knows of requests or of a terminal
+}  # modules that know requests or a terminal
 NEVER = {
     "cli": {"app", "web", "blueprints"},
     "server": (ABOVE | set(FOLDERS) | {"settings"}) - {"server"},
@@ -38,7 +38,7 @@ FILES = [*ROOT.glob("*.py"), *(file for folder in FOLDERS for file in ROOT.glob(
 TREES = {str(file.relative_to(ROOT)): ast.parse(file.read_text("utf-8")) for file in FILES}
 IMPORTS = (ast.Import, ast.ImportFrom)
 
-# What each package of services and models may import of the others: the layers, from the bottom to the top.
+# The other packages that each package of services and models may import: the layers, from bottom to top.
 LAYERS = {
     "models": ("db", "tables", "queries"),
     "services": (
@@ -81,7 +81,7 @@ def test_no_function_imports(file):
 
 
 def modules(tree):
-    """The dotted names that a file imports, with what it takes from them."""
+    """The dotted names that a file imports, including imported members."""
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom):
             yield node.module
@@ -108,7 +108,7 @@ def test_orders_import_only_what_they_build_on():
 
 
 def test_demo_mode_begins_the_sandbox_in_three_files():
-    """No other production module imports it; commands do, and its own pages."""
+    """No other production module imports it, except commands and its own pages."""
     sandbox, users = ("services.sandbox", "blueprints.sandbox"), ("services/sandbox/", "blueprints/sandbox/", "cli/")
     files = [file for file, tree in TREES.items() if any(name.startswith(sandbox) for name in modules(tree))]
     assert {file for file in files if not file.startswith(users)} == {"app.py", "web.py", "services/job_table.py"}

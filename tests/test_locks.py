@@ -1,4 +1,4 @@
-"""Every dependency is locked to one version and to its hashes, so that what is installed is what was tested."""
+"""Every dependency is locked to one version and its hashes, so that the installed version is the tested one."""
 
 import re
 import tomllib

@@ -1,4 +1,4 @@
-"""`make help` lists every command, and the hooks of git say what `make check` says."""
+"""`make help` lists every command, and the git hooks agree with `make check`."""
 
 import re
 import shutil
@@ -17,7 +17,7 @@ COMMANDS = re.search(r"^\.PHONY: (.*)$", MAKEFILE, re.MULTILINE)[1].split()
 @pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
 @pytest.mark.usefixtures("slow")
 def test_help_lists_every_command_and_lines_up():
-    command = ["make", "--no-print-directory", "help"]  # these tests may be run by make themselves
+    command = ["make", "--no-print-directory", "help"]  # these tests may themselves be run by make
     listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
     assert {line.split()[0] for line in listed} == set(COMMANDS)
     assert len({re.match(r"\S+ +", line).end() for line in listed}) == 1
@@ -58,7 +58,7 @@ SAID = {
 @pytest.mark.usefixtures("slow")
 @pytest.mark.parametrize(("words", "status", "told"), SAID.values(), ids=SAID)
 def test_an_audit_that_looked_nothing_up_is_no_success(tmp_path, words, status, told):
-    """With what pip-audit prints in each case: it needs the network, which tests do without."""
+    """With pip-audit's output in each case, because it needs the network and tests don't use it."""
     audit = tmp_path / ".audit"
     (audit / "bin").mkdir(parents=True)
     (tmp_path / "requirements-audit.txt").touch()

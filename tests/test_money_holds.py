@@ -1,4 +1,4 @@
-"""Random orders, notices, expiries, payouts, crashes and repeats: the money adds up after each."""
+"""Random orders, notices, expiries, payouts, crashes and repetitions: the money adds up after each step."""
 
 from __future__ import annotations
 
@@ -69,11 +69,11 @@ class Money(RuleBasedStateMachine):
         database.close()
         self.closing.close()
 
-    # --- what happens
+    # --- steps
 
     @rule()
     def restart(self) -> None:
-        """The process ends and begins again on the same files."""
+        """Restart the process on the same files."""
         self.app = applications.with_settings(settings_of(self.instance, requests_per_second=10**6))
         self.api = Api(through_flask(self.app.test_client()))
         self.commands = self.app.test_cli_runner()
@@ -143,7 +143,7 @@ class Money(RuleBasedStateMachine):
 
     @rule(order=consumes(orders))
     def an_order_is_left_alone(self, order: str) -> None:
-        """So that later steps have fewer to choose from."""
+        """Leave an order unchanged, so that later steps have fewer to choose from."""
 
     def _play(self, order: str, outcome: str) -> None:
         if simulator.sandbox_driver(Order.get(Order.order_no == order)):  # the others are on the manual channel
@@ -156,12 +156,12 @@ class Money(RuleBasedStateMachine):
     def _sweep(self) -> None:
         class Pool(InlinePool):
             def submit(self, tenant: int, work: Any, item: Any) -> None:
-                with suppress(Crash):  # as the pool of workers does: the claim runs out
+                with suppress(Crash):  # as in the pool of workers: the claim expires
                     work(item)
 
         due.sweep(Pool())  # type: ignore[arg-type]
 
-    # --- what holds
+    # --- invariants
 
     @invariant()
     def every_check_of_the_ledger_passes(self) -> None:
@@ -171,7 +171,7 @@ class Money(RuleBasedStateMachine):
 
     @invariant()
     def the_merchant_has_what_its_orders_say(self) -> None:
-        """Nothing is credited or spent twice: the balance follows from the orders and the settled exceptions alone."""
+        """Nothing is credited or spent twice: the balance follows from the orders and the resolved exceptions alone."""
         actual = fn.COALESCE(fn.SUM(Order.merchant_actual_amount), 0)
         credited = Order.select(actual).where(Order.order_type == 1, Order.status == COMPLETED).scalar()
         spent = Order.select(actual).where(Order.order_type == 2, Order.status == COMPLETED).scalar()

@@ -60,7 +60,7 @@ def ask(postgres_url):
 
 @pytest.fixture
 def shop(web_server, both):
-    """The merchant's own HTTP server, where its callbacks go."""
+    """The merchant's own HTTP server, which receives its callbacks."""
     receiver = Receiver(web_server, "/shop", "whsec_ZGVtby1jYWxsYmFjay1zZWNyZXQtMDAwMDAwMDAwMDA=")
     both[0].flask("merchant", "set", "demo", "--callback-url", receiver.url)
     return receiver
@@ -72,13 +72,13 @@ def client(service, key="demo"):
 
 
 def at_once(calls):
-    """What came of calls that were made at the same time."""
+    """The results of simultaneous calls."""
     with ThreadPoolExecutor(16) as pool:
         return [future.result() for future in [pool.submit(call) for call in calls]]
 
 
 def sound(service):
-    """The books verify."""
+    """Check the ledger's integrity."""
     return service.flask("ledger", "verify").returncode == 0
 
 
@@ -157,7 +157,7 @@ def test_what_a_killed_host_had_begun_the_other_one_takes_up(both, shop, ask):
     go_on.set()
     second.start()
     time.sleep(1)
-    assert len(shop.got) == 1  # it is the first one's until its lease is over
+    assert len(shop.got) == 1  # it belongs to the first one until its lease expires
     ask("UPDATE callback SET due_at = due_at - 60 RETURNING id")
     until(lambda: ask("SELECT state FROM callback") == [("delivered",)])
     assert len({got.webhook_id for got in shop.got}) == 1
@@ -198,7 +198,7 @@ def test_while_postgres_is_away_each_is_50300_and_afterwards_all_goes_on(both, a
             call.result(20)
     assert codes == {1, 50300}
     listed = [client(both[0]).detail(order_no=number).code for number in placed]
-    assert set(listed) == {1}  # what was promised is there
+    assert set(listed) == {1}  # every confirmed order is listed
     assert sound(both[0])
 
 
@@ -261,7 +261,7 @@ def test_orders_of_one_merchant_that_are_held_up_hold_up_no_other_merchant_s(hos
         assert sum(not call.done() for call in waiting) > 20
         assert client(service).send("GET", "/healthz").status == 200
         held_up.rollback()
-        assert {call.result(20).code for call in waiting} == {1, 50300}  # the latter more than may stand in line
+        assert {call.result(20).code for call in waiting} == {1, 50300}  # the latter for more than may wait
     assert client(service).buy().code == 1
 
 

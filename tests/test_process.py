@@ -1,4 +1,4 @@
-"""The service as a process: ready, ending politely, killed, and refusing what it can't start with."""
+"""The service as a process: ready, stopped cleanly, killed, and refused with an invalid environment."""
 
 import ctypes
 import json
@@ -23,7 +23,7 @@ BUY = {"order_type": 1, "cny_amount": "100.00", "paychannel_id": 2, "paychannel_
 
 
 class Later(threading.Thread):
-    """A request in a thread of its own; `answer()` waits for what came of it."""
+    """A request in a thread of its own; `answer()` waits for its response."""
 
     def __init__(self, work):
         super().__init__(daemon=True)
@@ -39,7 +39,7 @@ class Later(threading.Thread):
 
 
 class Watched(DemoService):
-    """The service; its log has a last line if the interpreter shuts down before the process ends."""
+    """The service, whose log has a last line if the interpreter shuts down before the process ends."""
 
     entry = (
         "-c",
@@ -49,7 +49,7 @@ class Watched(DemoService):
 
 @pytest.fixture
 def start():
-    """`start(folder, NAME=value)`: the service in a process of its own, which does not outlive the test."""
+    """`start(folder, NAME=value)`: the service in a process of its own, which ends with the test."""
     started = []
 
     def begin(folder, **environ):
@@ -86,7 +86,7 @@ def test_a_request_in_flight_is_finished_and_new_ones_are_refused_meanwhile(inst
     service = start(instance, ORDERS_LOG_LEVEL="DEBUG")
     with orders_held_up(instance):
         in_flight = Later(lambda: service.api.buy())
-        time.sleep(1)  # it waits for its turn to write by now; if not, it is refused and the test fails
+        time.sleep(1)  # it waits for the write lock by now; if not, it is refused and the test fails
         service.process.send_signal(how)
         refused = until(lambda: (answer := service.api.listed()).status != 200 and answer)
         assert _status(f"{service.url}/healthz") == 503
@@ -105,7 +105,7 @@ def test_an_idle_process_ends_at_once_with_status_0(service):
 
 @pytest.mark.skipif(not hasattr(LIBC, "tgkill"), reason="no signal can be sent to one thread")
 def test_a_sigterm_is_heard_that_does_not_wake_the_main_thread(service):
-    """As one that comes just when the main thread is about to wait: Python has taken note of it, and does nothing."""
+    """As if it came just when the main thread starts to wait: Python has recorded it, and does nothing."""
     main = service.process.pid
     other = next(int(thread.name) for thread in Path(f"/proc/{main}/task").iterdir() if int(thread.name) != main)
     assert LIBC.tgkill(main, other, signal.SIGTERM) == 0
@@ -166,7 +166,7 @@ def test_commands_work_beside_the_running_service_and_take_effect_at_once(servic
 
 
 def _cores(service):
-    """The cores that its threads may run on."""
+    """The cores that its threads may use."""
     threads = Path(f"/proc/{service.process.pid}/task").iterdir()
     return set().union(*(os.sched_getaffinity(int(thread.name)) for thread in threads))
 
@@ -179,13 +179,13 @@ NEEDS_CORES = pytest.mark.skipif(
 @NEEDS_CORES
 def test_a_service_stays_on_one_core_unless_it_is_told_not_to(tmp_path, start):
     service = start(tmp_path / "service")
-    until(lambda: len(_cores(service)) == 1)  # the backup of the start runs on any core
+    until(lambda: len(_cores(service)) == 1)  # the backup at the start runs on any core
     assert _cores(start(tmp_path / "free", ORDERS_ONE_CORE="0")) == os.sched_getaffinity(0)
 
 
 @pytest.fixture
 def pinned(monkeypatch):
-    """`pinned(port)` keeps this thread on one core until the end of the test; the core."""
+    """`pinned(port)` keeps this thread on one core until the end of the test, and returns the core."""
     before = os.sched_getaffinity(0)
     monkeypatch.setattr(cpu_affinity, "_all", set())
 
@@ -254,7 +254,7 @@ def test_a_first_start_that_was_killed_before_it_made_its_tables_is_made_up_for(
 def test_a_start_on_an_empty_folder_in_demo_mode_is_seeded(tmp_path, start):
     service = start(tmp_path / "new" / "instance")
     assert service.api.buy().code == 1
-    assert "demo-secret" in service.log.read_text()  # the keys to try it with
+    assert "demo-secret" in service.log.read_text()  # the keys for trying the demo
 
 
 def test_a_start_outside_demo_mode_has_no_merchants_and_no_sandbox(tmp_path, start):

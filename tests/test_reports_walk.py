@@ -1,4 +1,4 @@
-"""Random reports of every driver, and what operators, clocks and restores do: no difference goes unnoticed."""
+"""Random reports of every driver, with operators, clock changes and restores: every difference is recorded."""
 
 import os
 
@@ -23,7 +23,7 @@ def run(machine, lives, steps=30):
         deadline=None,
         suppress_health_check=list(HealthCheck),
         database=None,
-        phases=[Phase.generate],  # making a failure smaller takes minutes
+        phases=[Phase.generate],  # shrinking a failure takes minutes
     )
     run_state_machine_as_test(machine, settings=bounds)
 

@@ -93,7 +93,7 @@ CONSOLE = """
 
 
 def routes(app):
-    """What an application serves: methods by path."""
+    """An application's routes: methods by path."""
     found = {}
     for rule in app.url_map.iter_rules():
         found.setdefault(rule.rule.replace("int(max=9223372036854775807)", "int"), set()).update(rule.methods)

@@ -1,4 +1,4 @@
-"""Two applications in one process: each has its settings, database, keys, limits and memory to itself."""
+"""Two applications in one process: each has its own settings, database, keys, limits and memory."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_the_jobs_of_one_application_work_on_its_own_orders_by_its_own_clock(two
     stop = job_table.start(_within(one).settings)
     try:
         business_clock.put_ahead(86_400)
-        _within(other)  # the newest one, which the threads of the other must not take for theirs
+        _within(other)  # the newest one, which threads of the other must not use
         assert Order.get(Order.order_no == numbers[1]).status == "pending"
         _within(one)
         until(lambda: Order.get(Order.order_no == numbers[0]).status == "cancelled")

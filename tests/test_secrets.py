@@ -1,4 +1,4 @@
-"""Secrets and personal data: sealed on disk, and in no log and no error."""
+"""Secrets and personal data: encrypted on disk, and in no log or error."""
 
 import json
 import sqlite3
@@ -43,7 +43,7 @@ PAYEE = {"payee": "Payee 收款公司", "account": "6212260000111122223"}
 
 
 def _command(folder):
-    """`command(...)` runs a command on the instance folder, in this process; its JSON, where it prints any."""
+    """`command(...)` runs a command on the instance folder, in this process; returns its JSON, if it prints any."""
     runner = create_app(settings_of(folder)).test_cli_runner()
 
     def run(*arguments):
@@ -55,7 +55,7 @@ def _command(folder):
 
 
 def _set_up(command, receiver):
-    """A real merchant with real-looking channels; returns its secrets."""
+    """A real merchant with realistic channels; returns its secrets."""
 
     def made(*arguments):
         return command(*arguments, "--json")
@@ -75,7 +75,7 @@ def _set_up(command, receiver):
 
 
 def _walk(command, api):
-    """Money in, money out, on both channels."""
+    """Deposits and withdrawals on both channels."""
     deposit = api.buy("20.00", channel=1, customer_name=PERSONAL["the payer's name"]).data["order_no"]
     assert api.notice(deposit, 2_000, secret=CHANNEL_SECRET).status == 200
     payouts = [api.sell("10.00", **SELL_A).data["order_no"], api.sell("10.00", channel=2).data["order_no"]]
@@ -89,7 +89,7 @@ def _walk(command, api):
 
 
 def _errors(api, deposit):
-    """The answers to requests that carry every kind of secret and fail."""
+    """The responses to failed requests that contain every kind of secret."""
     bad = signed("createOrder", {"order_type": 2, "cny_amount": "1"} | SELL_A, "shop", api.secret)
     form = {"Content-Type": "application/x-www-form-urlencoded"}
     sent = json.dumps(bad, ensure_ascii=False)
@@ -111,9 +111,9 @@ def _errors(api, deposit):
 
 @pytest.fixture(scope="module")
 def walked(tmp_path_factory, _web_server):
-    """A real process outside demo mode at DEBUG level: its files, its log and its errors after a full walk."""
+    """A real process outside demo mode at DEBUG level: its files, its log and its errors after a full run."""
     folder = tmp_path_factory.mktemp("secrets")
-    receiver = Receiver(_web_server, f"/{folder.name}", "")  # its own path: this may be set up twice in a process
+    receiver = Receiver(_web_server, f"/{folder.name}", "")  # its own path, because a process may set this up twice
     service = Service(folder, ORDERS_LOG_LEVEL="DEBUG")
     command = _command(folder)
     shop = _set_up(command, receiver)
@@ -148,7 +148,7 @@ def _known(walked):
 
 
 def _found(walked, data):
-    """The names of the secrets that stand in the bytes, in UTF-8 or as JSON escapes."""
+    """The names of the secrets in the bytes, in UTF-8 or as JSON escapes."""
     spelt = {name: (text.encode(), json.dumps(text)[1:-1].encode()) for name, text in _known(walked).items()}
     return sorted(name for name, spellings in spelt.items() if any(each in data for each in spellings))
 
@@ -156,7 +156,7 @@ def _found(walked, data):
 @pytest.mark.parametrize("file", ["orders.sqlite", "sandbox.sqlite"])
 def test_nothing_secret_stands_in_a_file(walked, file):
     data = (walked.folder / file).read_bytes()
-    assert walked.orders[file].encode() in data  # the file is the one, and it is readable
+    assert walked.orders[file].encode() in data  # the file is the right one, and readable
     assert _found(walked, data) == []
 
 

@@ -1,4 +1,4 @@
-"""SECURITY.md names tests, files and commands that there are."""
+"""SECURITY.md names existing tests, files and commands."""
 
 import re
 

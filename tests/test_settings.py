@@ -1,4 +1,4 @@
-"""Settings: from the environment and config.toml; a wrong one is one clear line and status 2."""
+"""Settings from the environment and config.toml; an invalid one is one clear line and status 2."""
 
 import subprocess
 import sys
@@ -14,7 +14,7 @@ from settings import Settings, WrongSetting
 from tests.support import ROOT, DemoService
 
 APP, SERVE = ("app.py",), ("-m", "flask", "serve")
-# What is wrong, and a word of the line that says so.
+# Invalid settings, each with a word of the error line.
 WRONG = {
     "a port that is no number": ({"ORDERS_PORT": "http"}, "ORDERS_PORT"),
     "a port that cannot be": ({"ORDERS_PORT": "65536"}, "ORDERS_PORT"),
@@ -37,7 +37,7 @@ WRONG = {
 
 
 def _end(environ, folder, command=APP):
-    """How a start with these settings ends: its status and its lines on standard error."""
+    """The end of a start with these settings: its status and its lines on standard error."""
     merged = DemoService(folder, **environ).environ
     done = subprocess.run(
         [sys.executable, *command], cwd=ROOT, env=merged, capture_output=True, text=True, timeout=60, check=False
@@ -47,7 +47,7 @@ def _end(environ, folder, command=APP):
 
 @pytest.fixture(scope="module")
 def ends(tmp_path_factory):
-    """How a start with each wrong setting ends, all tried side by side."""
+    """The end of a start with each invalid setting, all run in parallel."""
     with ThreadPoolExecutor(2) as pool:
         jobs = {
             name: pool.submit(_end, environ, tmp_path_factory.mktemp("wrong")) for name, (environ, _) in WRONG.items()
@@ -131,7 +131,7 @@ def test_a_value_that_cannot_be_used_is_refused_and_named(tmp_path, name, text):
     [
         each.name
         for each in fields(Settings)
-        if each.name not in ("instance", "vault_key", "backup_folder")  # which take any text
+        if each.name not in ("instance", "vault_key", "backup_folder")  # which accept any text
     ],
 )
 @pytest.mark.parametrize("in_file", [True, False])

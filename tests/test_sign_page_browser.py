@@ -20,7 +20,7 @@ def running(seeded_demo, tmp_path_factory):
 
 @pytest.fixture
 def person(chrome):
-    """Whatever they do, nothing is wrong in the console at the end."""
+    """A user; the browser's console must have no errors at the end."""
     one = Person(chrome)
     one.complaints()
     yield one

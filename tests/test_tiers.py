@@ -1,4 +1,4 @@
-"""The tiers of the tests: what a fast test may not do, and what CI runs."""
+"""The tiers of the tests: the restrictions of fast tests, and the commands of CI."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""A short crash torture (`make torture` is the long one), and that each of its claims can fail."""
+"""A short crash torture (`make torture` is the long one), and a proof that each of its claims can fail."""
 
 import dataclasses
 
@@ -16,7 +16,7 @@ EXISTS, ONCE, NONCES, LEDGER, BALANCES, CREDITED, SPENT, ENDS, ARRIVES, OUTBOX, 
 
 
 def broken(evidence):
-    """What is wrong, by claim."""
+    """The problems, by claim."""
     verdicts = {name: claim(evidence)[1] for name, claim in CLAIMS.items()}
     return {name: wrong for name, wrong in verdicts.items() if wrong}
 
@@ -29,7 +29,7 @@ def test_a_service_that_is_killed_again_and_again_loses_nothing_and_does_nothing
     evidence = result.evidence
     assert not broken(evidence)
     assert result.kills.total() >= 6
-    # It had something to lose: deposits that were paid, withdrawals, requests that a kill cut off, repeated ones.
+    # There was something to lose: paid deposits, withdrawals, interrupted and repeated requests.
     assert {order["order_type"] for order in evidence.found.orders} == {1, 2}
     assert {order["status"] for order in evidence.found.orders} == {"completed", "cancelled"}
     assert evidence.seen.counts["unanswered"]
@@ -50,7 +50,7 @@ def _order(number, wish, kind, status, amount, actual):
 
 @pytest.fixture
 def evidence():
-    """What a small run without a fault leaves: a deposit, a withdrawal, and one that was refused."""
+    """The evidence of a small run without a fault: a deposit, a withdrawal, and a refused one."""
     seen = Seen(
         wishes=[
             Wish("d-1", "demo", 1, 10_000, 2, "key-1", told=["D", "D"]),
@@ -95,7 +95,7 @@ def _came(position, **facts):
     return change
 
 
-# The claim, and what must break it.
+# The damage, and the claim that must fail.
 DAMAGE = [
     (EXISTS, lambda e: e.found.orders.pop(0)),
     (EXISTS, lambda e: e.by_number["D"].update(merchant="other")),

@@ -1,4 +1,4 @@
-"""The catalogue of translations is that of the code: nothing missing, nothing left over, every placeholder kept."""
+"""The translations match the code: none missing, none unused, every placeholder kept."""
 
 import re
 
@@ -15,14 +15,14 @@ PLACEHOLDER = re.compile(r"%\(\w+\)[a-z]|\{\w*\}")
 
 @pytest.fixture(scope="module")
 def catalogue():
-    """What stands in the file of translations."""
+    """The content of the translations file."""
     with CATALOGUE.open("rb") as file:
         return read_po(file, locale="zh")
 
 
 @pytest.fixture(scope="module")
 def extracted():
-    """What `make messages` finds in the code: by its mapping, and by the keywords of its command."""
+    """The texts that `make messages` finds in the code, by its mapping and its command's keywords."""
     keywords = parse_keywords(re.findall(r"-k (\w+)", (ROOT / "Makefile").read_text("utf-8")))
     with (ROOT / "babel.cfg").open(encoding="utf-8") as file:
         methods, options = parse_mapping_cfg(file)

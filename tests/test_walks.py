@@ -1,4 +1,4 @@
-"""The main job from end to end: money in, money out."""
+"""The main use from end to end: deposits and withdrawals."""
 
 
 def test_a_deposit_is_paid_credited_and_shown(api, due, balances):

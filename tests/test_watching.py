@@ -1,4 +1,4 @@
-"""What watches the service is told: metrics, readiness, request ids, and a log that can be read by a machine."""
+"""Monitoring: metrics, readiness, request ids, and a machine-readable log."""
 
 import json
 import re
@@ -168,8 +168,8 @@ def test_a_database_that_fails_does_not_take_the_metrics_along(http, app, instan
 def test_each_metric_that_is_watched_is_one_that_is_told(http, api):
     text = http("GET", "/metrics").text
     there = set(re.findall(r"^# TYPE (\w+)", text, re.MULTILINE))
-    there |= {"orders_backup_age_seconds", "orders_backup_failed"}  # once there are scheduled backups
-    there |= {"orders_ledger_faults", "orders_ledger_last_verified_timestamp_seconds"}  # once it was verified
+    there |= {"orders_backup_age_seconds", "orders_backup_failed"}  # with scheduled backups
+    there |= {"orders_ledger_faults", "orders_ledger_last_verified_timestamp_seconds"}  # once the ledger was checked
     there |= {"orders_http_request_seconds_bucket"}
     panels = " ".join(target["expr"] for panel in DASHBOARD["panels"] for target in panel["targets"])
     rules = " ".join(re.findall(r"\b(?:expr: .*|histogram_quantile.*)", RULES.read_text("utf-8")))

@@ -16,8 +16,8 @@ from tests import postgres
 
 STARTS = {"subprocess.Popen", "os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.spawn", "os.system"}
 
-has_database = True  # may the test that runs open one?
-_watched = False  # is a fast test running?
+has_database = True  # whether the running test may open a database
+_watched = False  # whether a fast test is running
 _started: list[str] = []
 
 
@@ -28,7 +28,7 @@ def _audit(event: str, arguments: tuple[Any, ...]) -> None:
 
 
 def begin() -> None:
-    """Have Python report each process that is started (an audit hook can't be taken back)."""
+    """Let Python report each started process (an audit hook can't be removed)."""
     sys.addaudithook(_audit)
 
 
@@ -37,7 +37,7 @@ def _fixtures(item: pytest.Item) -> set[str]:
 
 
 def _runs_here(item: pytest.Item) -> bool:
-    """Does the test run on the database in use? One without a database runs once, with those on SQLite."""
+    """Return whether the test runs on the database in use. One without a database runs once, with those on SQLite."""
     fixtures = _fixtures(item)
     if item.get_closest_marker("sqlite"):
         return not postgres.IN_USE
@@ -47,7 +47,7 @@ def _runs_here(item: pytest.Item) -> bool:
 
 
 def assign(items: list[pytest.Item]) -> list[pytest.Item]:
-    """Mark the slow tests. Returns the tests that do not run on the database in use."""
+    """Mark the slow tests. Return the tests that do not run on the database in use."""
     for item in items:
         if "slow" in _fixtures(item):
             item.add_marker("slow")
@@ -55,7 +55,7 @@ def assign(items: list[pytest.Item]) -> list[pytest.Item]:
 
 
 def watch(item: pytest.Item) -> None:
-    """Note what this test, which begins now, may do."""
+    """Record the permissions of the test that begins now."""
     global _watched, has_database
     has_database = "any_database" in _fixtures(item) or item.get_closest_marker("sqlite") is not None
     _watched = not postgres.IN_USE and item.get_closest_marker("slow") is None

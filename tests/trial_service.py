@@ -1,4 +1,4 @@
-"""The driver `trial`, and the service in a process of its own that knows it."""
+"""The driver `trial`, and the service with it in a process of its own."""
 
 from flask.cli import FlaskGroup
 
@@ -8,7 +8,7 @@ from gateways.sandbox.driver import SandboxDriver
 
 
 class Trial(SandboxDriver):
-    """The sandbox's driver under a name that production mode knows: the upstream of the tests."""
+    """The sandbox's driver under a name that production mode accepts: the upstream of the tests."""
 
     name, title, about = "trial", "Trial", "The upstream of the tests."
     simulated = False  # the payment page shows its deposits as real ones

@@ -1,4 +1,4 @@
-"""Calls that wait for the writer at the same time, so that they are done in the same turn."""
+"""Calls that wait for the writer at the same time, so that they are in one group."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -15,13 +15,13 @@ from tests.support import until
 
 
 class Callers:
-    """Calls, each in a thread of its own, in a fixed order, while the writer is busy with something else."""
+    """Calls, each in a thread of its own, in a fixed order, while the writer is busy."""
 
     def __init__(self, pool, let_go):
         self._pool, self._begun, self.let_go = pool, [], let_go
 
     def call(self, function, *arguments):
-        """Begin a call and wait until it waits for its turn; the future of what comes of it."""
+        """Start a call and wait until it is in the queue; return the future of its result."""
         self._begun.append(self._pool.submit(_and_let_go, function, arguments))
         waiting = _waiting_on_postgres if database.is_shared else writer._writer()._queue.qsize
         until(lambda: sum(call.done() for call in self._begun) + waiting() == len(self._begun))
@@ -29,7 +29,7 @@ class Callers:
 
 
 def _waiting_on_postgres():
-    """How many calls are in line of a party, or wait for a lock for longer than work for many does (HURRIED_WAIT)."""
+    """Return how many calls wait for their party, or for a lock longer than grouped work does (HURRIED_WAIT)."""
     in_line = [MOST_IN_LINE - turn.line._value for turn in keyed_mutex._turns().values()]
     with psycopg.connect(database._conninfo) as server:
         ((for_locks,),) = server.execute(
@@ -37,7 +37,8 @@ def _waiting_on_postgres():
             " AND clock_timestamp() - query_start > %s * INTERVAL '1 ms'",
             [1.5 * HURRIED_WAIT],
         ).fetchall()
-    return sum(in_line) + for_locks - sum(waiting > 0 for waiting in in_line)  # the first in each line waits for a lock
+    # The first in each queue waits for a lock.
+    return sum(in_line) + for_locks - sum(waiting > 0 for waiting in in_line)
 
 
 def _and_let_go(function, arguments):
@@ -49,7 +50,7 @@ def _and_let_go(function, arguments):
 
 @contextmanager
 def writer_held_up():
-    """The writer is busy meanwhile; who calls by `Callers.call` is in its next group."""
+    """Keep the writer busy meanwhile; calls by `Callers.call` are in its next group."""
     begun, go_on = threading.Event(), threading.Event()
 
     @transaction
@@ -70,7 +71,7 @@ def writer_held_up():
 
 
 def together(*calls):
-    """Do calls, each a function and its arguments, in one turn of the writer: for each what it returned or raised."""
+    """Do calls, each a function and its arguments, in one group of the writer; return each result or exception."""
     with writer_held_up() as callers:
         futures = [callers.call(*each) for each in calls]
     return [future.exception(20) or future.result() for future in futures]

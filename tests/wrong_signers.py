@@ -1,4 +1,4 @@
-"""An integrator's mistakes in signing, made by hand on one request: apart from how the service looks for them."""
+"""An integrator's mistakes in signing, made on one request, independent of how the service finds them."""
 
 import base64
 import hashlib
@@ -81,7 +81,7 @@ BRACKETS = ((".card_type", "[card_type]"), (".list.0", "[list][0]"), (".list.1",
 
 EMPTY, BLANK = "\nnonce", "\nmerchant_order_no=\nnonce"
 
-# The mistake, and the text that is signed by it. What the text is made of differs, so one mistake has several lines.
+# The mistake, and the text that it signs. The text depends on its inputs, so one mistake has several lines.
 TEXTS = (
     ("newline_at_end", lambda text: text + "\n"),
     ("newline_at_end", lambda text: text.replace("\n", "\r\n") + "\r\n"),
@@ -116,12 +116,12 @@ TEXTS = (
 
 
 def hexed(text, key=SECRET, charset="utf-8", name=hashlib.sha256):
-    """An HMAC in hex; by itself, the right one."""
+    """An HMAC in hex; the right one without further arguments."""
     key = key if isinstance(key, bytes) else key.encode()
     return hmac.new(key, text.encode(charset), name).hexdigest()
 
 
-# The mistake, and what is made of the right text.
+# The mistake, and its signature of the right text.
 SIGNERS = (
     ("callback_secret", lambda text: hexed(text, CALLBACK)),
     ("callback_secret", lambda text: hexed(text, base64.b64decode(CALLBACK.removeprefix("whsec_")))),

@@ -19,7 +19,7 @@ def withdrawal(api):
 
 @pytest.fixture
 def open_exceptions(flask_json):
-    """`open_exceptions(order_no)`: the open ones of an order, as (kind, yuan)."""
+    """`open_exceptions(order_no)`: an order's open exceptions, as (kind, yuan)."""
 
     def read(order_no):
         found = flask_json("order", "show", order_no)["exceptions"]

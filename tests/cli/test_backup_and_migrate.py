@@ -1,4 +1,4 @@
-"""`orders db`: a consistent copy of a database in use, and bringing an older database up to date."""
+"""`orders db`: a consistent copy of a database in use, and the upgrade of older databases."""
 
 import os
 import shutil
@@ -41,7 +41,7 @@ def test_a_copy_holds_what_was_there_and_serves(flask, api, tmp_path, instance):
 
 @pytest.fixture
 def writing(api):
-    """Orders are placed in another thread, from before the test until after it."""
+    """Create orders in another thread, from before the test until after it."""
     stop, placed = threading.Event(), []
     several = threading.Event()
 
@@ -74,7 +74,7 @@ def test_a_copy_made_while_orders_are_placed_is_consistent(flask, flask_json, wr
 
 
 def test_a_copy_ends_however_often_others_write(demo, flask, app, tmp_path, instance, monkeypatch):
-    """A copy that began again after each write would never end on a busy database."""
+    """A copy that started again after each write would never end on a busy database."""
     flask("seed", "--orders", "200")
     monkeypatch.setattr(backup, "PAGES_A_STEP", 8, raising=False)
     steps = []
@@ -124,7 +124,7 @@ def up(migrator, db):
 """
 
 
-# The project's own steps; what the tests add comes after any of them.
+# The project's own steps; the steps of the tests come after all of them.
 STEPS = sorted(path.stem for path in schema.MIGRATIONS.glob("[0-9]*.py"))
 
 
@@ -155,7 +155,7 @@ def test_an_older_database_is_refused_until_it_is_migrated(app, migrations, refu
 def test_migrating_applies_what_is_missing_and_keeps_what_is_there(api, migrations, flask, rows, instance):
     api.buy()
     before = rows()
-    del before["SetupVersion"]  # moves, for the new column is written into each merchant
+    del before["SetupVersion"]  # changes, because the new column is written into each merchant
     migrations("9001_note", ADD_NOTE)
     done = flask("db", "migrate")
     assert (done.stderr, done.stdout) == ("applying 9001_note\n", "applied: 9001_note\n")
@@ -193,7 +193,7 @@ def test_a_newer_database_is_refused_and_left_alone(app, migrations, refuses, in
 
 @pytest.fixture
 def by_a_newer_version(instance):
-    """A database that this version does not know, and hardly could read."""
+    """A database that this version does not know and could not read."""
     with closing(sqlite3.connect(instance / "orders.sqlite")) as newer, newer:
         newer.execute("INSERT INTO schema_migration (name, applied) VALUES ('9999_later', '2030-01-01')")
         newer.execute('ALTER TABLE merchant RENAME COLUMN "secret" TO "seal"')
@@ -223,7 +223,7 @@ def test_it_is_not_migrated_under_a_running_service(service):
 
 
 def test_a_new_database_starts_from_the_models(any_database, migrations, tmp_path):
-    """Its tables are those of this version already: no migration is run on it."""
+    """Its tables are those of this version, so no migration is run on it."""
     migrations("9001_note", ADD_NOTE)
     app = create_app(settings_of(tmp_path / "new"))
     runner = app.test_cli_runner()

@@ -1,4 +1,4 @@
-"""`orders callback`: what merchants were told, each attempt, and telling them again."""
+"""`orders callback`: the callbacks to merchants, each attempt, and redelivery."""
 
 import json
 from datetime import datetime
@@ -130,4 +130,4 @@ def test_what_a_merchant_answered_cannot_play_tricks_on_the_operators_terminal(f
     shown = flask("callback", "show", flask_json("callback", "list")[0]["id"]).output
     assert "gone" in shown
     assert [char for char in shown if not char.isprintable() and char != "\n"] == []
-    assert len(shown.split("\nattempts\n")[1].splitlines()) == 2  # the names, and the one attempt
+    assert len(shown.split("\nattempts\n")[1].splitlines()) == 2  # the heading, and the one attempt

@@ -7,7 +7,7 @@ import pytest
 
 @pytest.fixture
 def channel(flask_json):
-    """`channel(1)` is the row that `channel list` shows."""
+    """`channel(1)` is the row in `channel list`."""
     return lambda number: next(row for row in flask_json("channel", "list") if row["id"] == number)
 
 

@@ -1,4 +1,4 @@
-"""`orders db copy`: from the SQLite file to Postgres, with all that was there, or not at all."""
+"""`orders db copy`: from the SQLite file to Postgres, complete or not at all."""
 
 import sqlite3
 import subprocess
@@ -42,9 +42,10 @@ def test_everything_is_there_and_the_service_goes_on_with_it(api, other, flask, 
     before = rows()
     said = flask("db", "copy", postgres_url).stdout
     assert "ORDERS_DATABASE_URL" in said
-    assert rows() == before  # the commands of this process are on the file again, which is as it was
+    assert rows() == before  # the commands of this process use the unchanged file again
     moved = Service(instance, ORDERS_DATABASE_URL=postgres_url)
-    verify = [sys.executable, "-m", "flask", "ledger", "verify"]  # in its own process: `api` here stays on the file
+    # In its own process, because `api` continues with the file here.
+    verify = [sys.executable, "-m", "flask", "ledger", "verify"]
     subprocess.run(verify, cwd=ROOT, env=moved.environ, check=True)
     moved.start()
     try:

@@ -14,7 +14,7 @@ CONTEXT = click.Context(click.Command("flask"))
 
 
 def commands_of(group):
-    """A group's commands by name, those that are imported when they are called included."""
+    """Return a group's commands by name, including those that are imported when they are called."""
     return {name: group.get_command(CONTEXT, name) for name in group.list_commands(CONTEXT)}
 
 
@@ -38,7 +38,7 @@ PROMISED = """serve to-do seed reconcile sign
 
 
 def test_every_promised_command_is_there():
-    """The names stand in other people's scripts."""
+    """Other people's scripts use these names."""
     single, *groups = PROMISED.splitlines()
     promised = single.split()
     for line in groups:
@@ -60,7 +60,7 @@ def test_a_command_has_the_name_that_it_is_imported_by(name):
 def test_help_explains_each_option_and_argument(name):
     command = COMMANDS[name]
     context = click.Context(command, info_name=name)
-    _, explained = command.get_help(context).split("\n", 1)  # what follows the line with the usage
+    _, explained = command.get_help(context).split("\n", 1)  # the text after the usage line
     assert command.help
     for parameter in command.params:
         if isinstance(parameter, click.Argument):

@@ -1,4 +1,4 @@
-"""`orders ledger`: balances, the proof that they are right, and corrections by hand."""
+"""`orders ledger`: balances, the integrity check, and manual adjustments."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from tests.databases import unguarded
 
 @pytest.fixture
 def books(flask_json):
-    """What stands in the ledger: balances of merchants, and of the operator as people see them."""
+    """The ledger's balances: of merchants, and of the operator in the displayed form."""
     return lambda: flask_json("ledger", "balances")
 
 

@@ -11,7 +11,7 @@ def _merchant(flask_json, key="demo"):
 
 @pytest.fixture
 def added(flask, flask_json, http):
-    """A merchant that an operator just added and linked to channel 2."""
+    """A new merchant that an operator linked to channel 2."""
     made = flask_json("merchant", "add", "shop", "--name", "Shop 小店", "--buy-rate", "1.25", "--sell-rate", "0.5")
     flask("channel", "link", "2", "shop")
     return Api(http, "shop", made["secret"])

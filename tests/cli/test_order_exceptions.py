@@ -1,4 +1,4 @@
-"""Exceptions about an order's money: visible, settled once, by one clear decision of an operator."""
+"""Exceptions about an order's money: visible, and resolved once, by one clear decision of an operator."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""`orders order`: what an operator sees of orders, and what only an operator can decide."""
+"""`orders order`: the operator's view of orders, and the operator's decisions."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""`orders privacy`: what is stored about one person is exported, and erased if all of it has ended."""
+"""`orders privacy`: the data stored about one person is exported, and erased once all orders have ended."""
 
 import json
 
@@ -15,7 +15,7 @@ NAME = "李四光"
 
 @pytest.fixture
 def ended(api, flask, due, shop, later):
-    """Numbers of a deposit by name and a withdrawal to a card, both over."""
+    """The numbers of a deposit by name and a withdrawal to a card, both ended."""
     deposit = api.buy(customer_name=NAME, merchant_order_no="M-1").data["order_no"]
     api.play(deposit, "success")
     withdrawal = api.sell("1.00", **GATEWAY_A).data["order_no"]
@@ -29,7 +29,7 @@ def ended(api, flask, due, shop, later):
 
 @pytest.fixture
 def exported(flask):
-    """`exported(...)`: what `privacy export` prints."""
+    """`exported(...)`: the output of `privacy export`."""
     return lambda *arguments, **typed: json.loads(flask("privacy", "export", *arguments, **typed).stdout)
 
 
@@ -109,7 +109,7 @@ OLD, NEW = "6222020000000000777", "6222020000000000888"
 
 @pytest.fixture
 def on_file(flask_json):
-    """The ids of two accounts on file of the merchant `other`: a replaced one, and the one that counts."""
+    """The ids of two accounts on file of the merchant `other`: a replaced one, and the current one."""
     names = (("--card-number", OLD, "--real-name", NAME), ("--card-number", NEW, "--real-name", NAME))
     return [flask_json("account", "add", "other", *given)["id"] for given in names]
 

@@ -1,4 +1,4 @@
-"""`orders reconcile`: where a channel's statement and the orders differ."""
+"""`orders reconcile`: differences between a channel's statement and the orders."""
 
 import json
 import sqlite3
@@ -22,7 +22,7 @@ HEADER = "order_no,amount,fee,status,time,reference"
 
 @pytest.fixture(autouse=True)
 def clock(time_machine):
-    """`clock("2026-05-01 23:55:00")` sets it, in China; each test begins at noon."""
+    """`clock("2026-05-01 23:55:00")` sets the time in China; each test begins at noon."""
 
     def at(text):
         time_machine.move_to(datetime.fromisoformat(text).replace(tzinfo=CHINA))
@@ -41,7 +41,7 @@ def csv_of(*lines, header=HEADER):
 
 @pytest.fixture
 def run(app, tmp_path):
-    """`run(content, *options)`: what the command ends with."""
+    """`run(content, *options)`: the command's exit."""
 
     def reconcile(content, *options, channel=2):
         file = tmp_path / "statement.csv"
@@ -53,7 +53,7 @@ def run(app, tmp_path):
 
 @pytest.fixture
 def compared(run):
-    """`compared(content, *options)`: what it says as JSON; the status says whether there are differences."""
+    """`compared(content, *options)`: the command's JSON; the status reports whether there are differences."""
 
     def reconcile(content, *options, channel=2):
         result = run(content, *options, "--json", channel=channel)
@@ -78,7 +78,7 @@ def differences(compared):
 
 @pytest.fixture
 def refused(run):
-    """`refused(content, *options)`: the one line with which it ends, with nothing compared."""
+    """`refused(content, *options)`: the one line with which the command ends, without a comparison."""
 
     def reconcile(content, *options, status=1):
         result = run(content, *options)
@@ -130,7 +130,7 @@ def test_where_all_agrees_there_is_only_the_summary(api, run, compared, paid_out
 
 @pytest.fixture
 def nothing_changes_by(rows):
-    """`with nothing_changes_by():` what is done inside leaves the database as it is."""
+    """`with nothing_changes_by():` its block leaves the database unchanged."""
 
     @contextmanager
     def unchanged():
@@ -187,7 +187,7 @@ def test_a_statement_of_one_type_misses_no_order_of_the_other(api, compared, dif
 
 def test_an_order_that_the_statement_does_not_have_is_missing_there(api, compared, paid_out):
     here, other, withdrawal = completed(api), completed(api), paid_out()
-    api.buy()  # nobody paid it
+    api.buy()  # unpaid
     api.play(api.buy(channel=1).data["order_no"], "success")
     found = compared(csv_of(line(other)))["differences"]
     assert [(each["kind"], each["order_no"]) for each in found] == [
@@ -238,7 +238,7 @@ def test_what_is_noted_about_confirmed_money_later_does_not_move_it(api, flask, 
     clock("2026-04-30 12:00:00")
     order_no = completed(api)
     clock(NOW)
-    api.notice(order_no, 5_000, reference="R-2")  # paid_twice, while it is confirmed
+    api.notice(order_no, 5_000, reference="R-2")  # `paid_twice`, while the first payment is confirmed
     assert differences(csv_of(), "--since", "2026-05-01") == []
     assert differences(csv_of(), "--since", "2026-04-30") == [("missing_there", order_no)]
 
@@ -381,7 +381,7 @@ WITHOUT_REFERENCE = "order_no,amount,status,time"
 @pytest.mark.parametrize(
     ("there", "here"),
     [
-        (NOW, "2026-05-02 12:00:00"),  # booked a day late, by hand
+        (NOW, "2026-05-02 12:00:00"),  # booked a day late, manually
         ("2026-05-02 12:00:00", NOW),
         ("2026-05-02", NOW),
     ],
@@ -499,7 +499,7 @@ def test_a_wrong_amount_is_open_until_it_is_settled_and_then_compared_as_it_was_
 
 @pytest.fixture
 def credited(api, flask):
-    """`credited(kind)`: the number of a deposit of which 90 yuan were credited by hand, as this kind."""
+    """`credited(kind)`: the number of a deposit of which an operator credited 90 yuan manually, as this kind."""
 
     def settled(kind, channel=2, how="--credit"):
         order_no = completed(api) if kind == "paid_twice" else api.buy(channel=channel).data["order_no"]
@@ -533,7 +533,7 @@ def test_money_of_an_order_and_what_was_credited_besides_are_missed_each(compare
         ("missing_there", f"SB{order_no}"),
         ("missing_there", "R-9"),
     ]
-    assert found["sums"]["here"]["in"] == "100.00"  # what only an exception records is not counted
+    assert found["sums"]["here"]["in"] == "100.00"  # money in an exception only is not counted
 
 
 def test_a_line_that_only_says_that_it_failed_has_no_credited_money(differences, credited):
@@ -570,7 +570,7 @@ def test_credited_money_is_of_the_day_on_which_the_channel_told_of_it(
     found = compared(csv_of(), "--since", "2026-05-01")["differences"]
     assert [(each["kind"], each["order_no"]) for each in found] == ([("missing_there", order_no)] if missed else [])
     assert not neighbour or f"it may stand in the statement of {neighbour}" in found[0]["detail"]
-    assert compared(csv_of(line(order_no, "90.00")))["differences"] == []  # whichever day it stands in
+    assert compared(csv_of(line(order_no, "90.00")))["differences"] == []  # in the statement of either day
 
 
 def test_a_withdrawal_that_bounced_agrees_once_it_is_given_back(api, differences, paid_out, flask):
@@ -631,7 +631,7 @@ def test_a_fee_of_more_digits_than_fen_is_rounded_half_up(api, compared, fee, re
 
 
 def test_withdrawals_are_known_by_their_other_number_and_orders_by_the_channel_s(api, compared, story, paid_out):
-    api.sell()  # within the same second, perhaps
+    api.sell()  # possibly within the same second
     withdrawal, deposit = story(paid_out()), completed(api)
     placed = datetime.fromtimestamp(withdrawal["createtime"], CHINA)
     number = f"{placed:%Y%m%d%H%M%S}{withdrawal['id']:05d}"

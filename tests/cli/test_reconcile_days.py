@@ -1,4 +1,4 @@
-"""`orders reconcile` of a payment and its refund in the statements of two days: no drift stays unnoticed."""
+"""`orders reconcile` of a payment and its refund in the statements of two days: every difference is reported."""
 
 import json
 from datetime import datetime, timedelta, timezone
@@ -15,7 +15,7 @@ FIRST, SECOND = DAYS = ("2026-05-01", "2026-05-02")
 
 @pytest.fixture(autouse=True)
 def day(time_machine):
-    """`day(SECOND)` moves the clock to noon of that day, in China; each test begins on the first."""
+    """`day(SECOND)` moves the clock to noon of that day, in China; each test begins on the first day."""
 
     def at(text):
         time_machine.move_to(datetime.fromisoformat(f"{text} 12:00:00").replace(tzinfo=CHINA))
@@ -26,7 +26,7 @@ def day(time_machine):
 
 @pytest.fixture
 def reconcile(app, tmp_path):
-    """`reconcile(day, *lines)`: the view of one day's statement; a line is (number, status, yuan, reference)."""
+    """`reconcile(day, *lines)`: the result for one day's statement; a line is (number, status, yuan, reference)."""
 
     def compare(day, *lines, options=(), channel=2):
         file = tmp_path / "statement.csv"
@@ -63,7 +63,7 @@ def kinds(told):
 
 @pytest.fixture
 def deposit(api):
-    """`deposit(kind)`: a deposit whose payment R-1 was reported, and what came in, in fen."""
+    """`deposit(kind)`: a deposit whose payment R-1 was reported, and the amount received, in fen."""
     amounts = {"exact": 10_000, "late": 10_000, "larger": 12_000, "smaller": 9_000}
 
     def paid(kind):
@@ -81,14 +81,14 @@ def yuan(fen):
 
 
 def settlements(kind):
-    """How an operator can settle it; "" not at all."""
+    """The possible resolutions by an operator; "" for none."""
     if kind == "exact":
         return [""]
     return ["", "credit", "refund"] + (["complete"] if kind != "smaller" else [])
 
 
 def lines_of(order_no, amount, parts, of_day, reference):
-    """The lines of one day: the payment on the first, and what went back, in fen, by day."""
+    """The lines of one day: the payment on the first, and refunds, in fen, by day."""
     paid = [(order_no, "paid", yuan(amount), reference)] if of_day == FIRST else []
     return paid + [(order_no, "refunded", yuan(fen), reference) for day, fen in parts if day == of_day]
 
@@ -107,7 +107,8 @@ def test_two_days_differ_exactly_if_the_books_do_not_have_what_the_channel_has(
             day(SECOND)
             if settled:
                 flask("order", "settle", order_no, f"--{settled}", typed="y\n")
-            least = 0 if settled == "refund" else amount  # what the books say that the channel must have
+            # The amount that the channel must have according to the ledger.
+            least = 0 if settled == "refund" else amount
             there = amount - sum(fen for _, fen in back)
             agree = least <= there <= amount and (settled or kind == "exact")
             found = [reconcile(each, *lines_of(order_no, amount, back, each, reference)) for each in DAYS]
@@ -307,7 +308,7 @@ def test_a_withdrawal_of_the_demo_s_seed_that_stayed_at_paid_agrees(api, flask, 
     assert (kinds(FIRST, paid), kinds(SECOND, back)) == ([], ["status"])
 
 
-# --- what the channel reported, and no line says
+# --- reports of the channel without a line
 
 
 @pytest.mark.parametrize("state", ["failed", "returned"])

@@ -1,4 +1,4 @@
-"""`orders db restore`: a checked backup takes the place of the database, and nothing that was there is lost."""
+"""`orders db restore`: a checked backup replaces the database, and the replaced database is kept."""
 
 import json
 import os
@@ -28,7 +28,7 @@ def _rows(path, sql="SELECT order_no FROM 'order' ORDER BY id"):
 
 @pytest.fixture
 def stopped(instance):
-    """The service on the demo content, which does not run."""
+    """The stopped service with the demo content."""
     return DemoService(instance)
 
 
@@ -50,13 +50,13 @@ def backup(made, tmp_path):
 
 @pytest.fixture
 def restored(stopped, backup):
-    """`restored()` restores the backup; what the command said."""
+    """`restored()` restores the backup and returns the command's output."""
     return lambda *more: stopped.flask("db", "restore", str(backup), "--yes", *more).stdout
 
 
 @pytest.fixture
 def refused(stopped, backup):
-    """`refused(backup)`: a restore that must change nothing and end with one line; that line."""
+    """`refused(backup)`: the one line with which a restore ends that must change nothing."""
 
     def run(source=backup, status=1):
         names, database = sorted(os.listdir(stopped.instance)), stopped.instance / "orders.sqlite"
@@ -72,7 +72,7 @@ def refused(stopped, backup):
 
 
 def _kept(service):
-    """The names of what was put aside."""
+    """The names of the kept files."""
     return sorted(name for name in os.listdir(service.instance) if name.startswith("before-restore-"))
 
 
@@ -285,7 +285,7 @@ def test_a_backup_of_an_older_release_is_restored_and_then_migrated(tmp_path, re
     codes = _rows(service.instance / "orders.sqlite", "SELECT id FROM history WHERE code = 'created'")
     assert codes == _rows(source, "SELECT id FROM history WHERE why = 'created'") != []
     assert len(json.loads(service.flask("order", "list", "--json").stdout)) > 10
-    # It is paused as one of this version is, and its ids continue ahead.
+    # It is paused like one of this version, and its ids continue further up.
     service.flask("merchant", "add", "newcomer", "--name", "Added")
     assert _rows(service.instance / "orders.sqlite", "SELECT MAX(id) >= 1000003 FROM merchant") == [(1,)]
     service.flask("db", "resume")
@@ -300,11 +300,11 @@ def test_ids_continue_although_the_replaced_database_can_not_be_read(stopped, re
 
 
 class Killed(BaseException):
-    """What nothing catches."""
+    """An exception that no code catches."""
 
 
 def _killed_after(monkeypatch, steps):
-    """Lets so many of the steps that touch a disk pass, and ends the restore at the next."""
+    """Let this number of disk operations succeed, and end the restore at the next."""
     left = iter(range(steps))
 
     def counted(function):

@@ -1,4 +1,4 @@
-"""`orders scenario`: the examples hold, a step that fails ends the run and says why, what was recorded runs again."""
+"""`orders scenario`: the examples pass, a failed step ends the run with its reason, and recorded steps can be run."""
 
 import json
 import re
@@ -66,7 +66,7 @@ def test_a_run_that_is_ended_leaves_no_demo(service, file, web_server, tmp_path)
         (folder,) = tmp_path.glob("scenario-*")
         running.terminate()
         assert running.wait(40) != 0
-    assert not folder.exists()  # it goes once the demo has ended
+    assert not folder.exists()  # removed once the demo has ended
 
 
 @pytest.mark.usefixtures("slow")
@@ -173,7 +173,7 @@ def test_what_was_done_by_hand_is_recorded_and_runs_again(service, tmp_path):
     assert "nothing has been recorded" in service.flask("scenario", "record", str(tmp_path / "0"), check=False).stderr
     post("inbox/answers", answer="500", times=2)
     deposit = completed(service.api)
-    post("clock", seconds=1_000)  # its callback takes both, not one of an order that comes later
+    post("clock", seconds=1_000)  # its callback takes both, instead of one for a later order
     late = service.api.buy("7.00", merchant_order_no=None).data["order_no"]
     withdrawal = service.api.sell("10.00").data["order_no"]
     service.api.buy("0")

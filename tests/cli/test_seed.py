@@ -1,4 +1,4 @@
-"""`orders seed`: the same demo content every time, and nowhere but in demo mode."""
+"""`orders seed`: the same demo content every time, and only in demo mode."""
 
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.usefixtures("demo")
 
 @pytest.fixture
 def fresh(any_database, tmp_path):
-    """`fresh("name")` opens the application on an empty instance folder; returns its command runner."""
+    """`fresh("name")` opens the application on an empty instance folder and returns its command runner."""
 
     def make(name, demo=True):
         runner = with_settings(settings_of(tmp_path / name, demo=demo)).test_cli_runner()
@@ -39,13 +39,13 @@ def _opened(row):
 
 
 def _content():
-    """All that is in the database now, sealed columns opened; without the key that each database makes itself."""
+    """The present content of the database, decrypted, without the random key of each database."""
     seeded = [table for table in schema.TABLES if table is not WebhookKey]
     return {table.__name__: [_opened(row) for row in table.select().dicts()] for table in seeded}
 
 
 def _orders():
-    """All orders in the order of time, without the ids that say in which order they were inserted."""
+    """All orders in the order of time, without their ids, which depend on the order of insertion."""
     rows = Order.select().order_by(Order.merchant, Order.seq).dicts()
     return [{name: value for name, value in row.items() if name != "id"} for row in rows]
 
@@ -181,7 +181,7 @@ def test_orders_are_in_every_state_type_and_month(thousand):
 
 
 def test_an_order_number_begins_with_the_day_of_its_order(thousand):
-    """As those of real orders do: 24 digits, date first."""
+    """Like real orders: 24 digits, date first."""
     wrong = []
     for order in thousand:
         day = (datetime.fromtimestamp(order.createtime, UTC) + CHINA).strftime("%Y%m%d")
@@ -208,7 +208,7 @@ def test_a_database_with_real_merchants_is_refused_and_left_alone(fresh):
 
 
 def test_a_database_with_real_channels_is_refused_and_left_alone(fresh):
-    """Else the demo merchants would be linked to a channel that takes real money."""
+    """Otherwise the demo merchants would be linked to a channel that accepts real money."""
     run = fresh("instance", demo=False)
     run("channel", "add", "--category", "gateway_a", "--driver", "manual", "--name", "Real")
     before = _content()

@@ -1,4 +1,4 @@
-"""No secret and no personal data has to be on a command line."""
+"""No secret or personal data has to be on a command line."""
 
 import click
 import pytest

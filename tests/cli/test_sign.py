@@ -1,4 +1,4 @@
-"""`orders sign`: the published vectors line by line, the mistakes by name, and what it never shows."""
+"""`orders sign`: the published vectors line by line, the mistakes by name, and the values that it never prints."""
 
 import json
 import re
@@ -29,7 +29,7 @@ def file(tmp_path):
 
 @pytest.fixture
 def explained(flask, file):
-    """`explained(mistaken, ...)`: what the command says of this request, as JSON; `right`: whether nothing is wrong."""
+    """`explained(mistaken, ...)`: the command's JSON for this request; `right`: whether no mistake is expected."""
 
     def run(mistaken, *options, signature="", right=False):
         body = mistaken.body(signature) if signature else mistaken.bare

@@ -1,4 +1,4 @@
-"""A command imports what it needs, and nothing of what the service serves: most of a command's time is its imports."""
+"""A command does not import the served part of the service: imports take most of a command's time."""
 
 import re
 import subprocess

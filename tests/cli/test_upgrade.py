@@ -1,4 +1,4 @@
-"""A database of each release (tests/data) is brought up to date: nothing is lost, all of it works."""
+"""A database of each release (tests/data) is upgraded: nothing is lost, and everything works."""
 
 import re
 import shutil
@@ -18,7 +18,7 @@ from models.tables.order_counts import BUCKET
 from tests.databases import settings_of
 from tests.support import ROOT, DemoService
 
-pytestmark = [pytest.mark.sqlite, pytest.mark.usefixtures("demo")]  # the demo of a release
+pytestmark = [pytest.mark.sqlite, pytest.mark.usefixtures("demo")]  # a release's database is its demo's
 
 DATA = ROOT / "tests" / "data"
 RELEASES = sorted(path.stem for path in DATA.glob("*.sql"))
@@ -43,13 +43,13 @@ def released(release):
 
 @pytest.fixture
 def then(released):
-    """`then(sql, *values)`: what a query gives on the database as that release left it."""
+    """`then(sql, *values)`: the result of a query on the database as that release left it."""
     return lambda sql, *values: released.execute(sql, values).fetchall()
 
 
 @pytest.fixture
 def lacking(then):
-    """What `db migrate` is to say: the steps that the release did not have."""
+    """The expected output of `db migrate`: the steps that the release did not have."""
     had = {name for (name,) in then("SELECT name FROM schema_migration")}
     return [f"applied: {name}" for name in STEPS if name not in had] or ["the database is up to date"]
 
@@ -86,7 +86,7 @@ def listed_then(then):
 
 @pytest.fixture
 def matches(listed_then, api):
-    """`matches(filters, condition, *values)`: the API lists what that release listed; how many."""
+    """`matches(filters, condition, *values)`: the API lists the same orders as that release; returns their number."""
 
     def compare(filters, condition, *values):
         numbers = listed_then(f"merchant_id = 1 AND {condition}", *values)
@@ -110,12 +110,12 @@ def _columns(ask, table):
 
 
 def now(sql, *values):
-    """What a query gives on the database of the service."""
+    """The result of a query on the service's database."""
     return database.execute_sql(sql, values).fetchall()
 
 
 def _schema():
-    """All that SQLite says of tables, columns, indexes, foreign keys and triggers."""
+    """SQLite's definitions of tables, columns, indexes, foreign keys and triggers."""
     texts = {
         (kind, name): sql and re.sub(r"\s+", " ", sql)
         for kind, name, sql in now("SELECT type, name, sql FROM sqlite_master")
@@ -131,7 +131,7 @@ def _schema():
 
 
 def _start():
-    """What a database has from the start: its schema, the steps it has, and how many rows of those every one has."""
+    """The initial content of a database: its schema, its migrations, and the number of rows that every database has."""
     steps = now("SELECT name FROM schema_migration")
     counts = [now(f"SELECT COUNT(*) FROM {table}") for table in ("search_progress", "revision", "webhook_key")]
     return *_schema(), steps, counts, now("SELECT * FROM order_search_config")
@@ -208,7 +208,7 @@ def test_a_range_of_time_holds_what_it_held(matches, then):
 
 @pytest.fixture
 def unindexed(then):
-    """How many orders the release had not put into its index; the first one had none."""
+    """The number of orders that the release had not indexed; the first release had no index."""
     has_index = then("SELECT 1 FROM sqlite_master WHERE name = 'search_progress'")
     since = "(SELECT order_id FROM search_progress)" if has_index else "0"
     return then(f'SELECT COUNT(*) FROM "order" WHERE id > {since}')[0][0]
@@ -256,13 +256,13 @@ INSERT INTO "order" SELECT * FROM more;
 
 @pytest.fixture
 def many_orders(instance):
-    """So many of them that they are counted in several buckets."""
+    """Enough orders to be counted in several buckets."""
     with closing(sqlite3.connect(instance / "orders.sqlite")) as old:
         old.executescript(MANY_MORE)
         return old.execute("SELECT status, COUNT(*) FROM 'order' WHERE merchant_id = 1 GROUP BY 1").fetchall()
 
 
-@pytest.mark.parametrize("release", ["0.1.0"], indirect=True)  # the later ones counted them themselves
+@pytest.mark.parametrize("release", ["0.1.0"], indirect=True)  # later releases counted them
 def test_many_orders_are_counted_bucket_by_bucket(many_orders, api):
     assert now("SELECT MAX(seq) FROM 'order' WHERE merchant_id = 1")[0][0] > 2 * BUCKET
     counted = now("SELECT merchant_id, order_type, status, bucket, count FROM tally ORDER BY 1, 2, 3, 4")
@@ -290,7 +290,7 @@ INSERT INTO entry SELECT 2 * number + 1, number, 3, 2 * (number % 2) - 1 FROM co
 
 @pytest.fixture
 def many_entries(instance):
-    """So many of them that they are chained in several parts; they leave the balances as they were."""
+    """Enough entries to be chained in several parts; they leave the balances unchanged."""
     with closing(sqlite3.connect(instance / "orders.sqlite")) as old:
         old.executescript(MANY_MORE_ENTRIES)
         return old.execute("SELECT account_id, COUNT(*) FROM entry GROUP BY 1").fetchall()

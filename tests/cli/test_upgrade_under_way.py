@@ -1,4 +1,4 @@
-"""What was under way in a database of 0.3.0 goes on after the upgrade, on SQLite and after `db copy` on Postgres."""
+"""Open orders in a database of 0.3.0 continue after the upgrade, on SQLite and after `db copy` on Postgres."""
 
 import shutil
 import sqlite3
@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.sqlite, pytest.mark.usefixtures("slow", "demo")]
 
 DATA = ROOT / "tests" / "data"
 STOPPED = 1_795_327_900  # when the service of that release ended
-# What that release would have written besides: two withdrawals in flight, a deposit that is credited later, exceptions.
+# Further rows that this release would have written: two withdrawals in flight, a delayed deposit, exceptions.
 UNDER_WAY = f"""
 CREATE TEMPORARY TABLE copy AS SELECT 77 AS id, 0 AS asks UNION SELECT 78, 1;
 INSERT INTO "order" (id, order_no, merchant_id, seq, channel_id, account_id, order_type, status, merchant_order_no,
@@ -63,7 +63,7 @@ def instance(tmp_path):
 
 @pytest.fixture(params=["SQLite", "Postgres"])
 def moved_to(request):
-    """The address of the Postgres that the upgraded database is copied to; empty where it stays on SQLite."""
+    """The address of the Postgres that the upgraded database is copied to; "" to stay on SQLite."""
     if request.param == "SQLite":
         yield ""
         return
@@ -90,7 +90,7 @@ def app(app, moved_to, instance):
 
 @pytest.fixture
 def stopped(time_machine, due):
-    """The clock stands at the moment in which the old service ended; `stopped(60)` does what is due a minute later."""
+    """The clock at the end of the old service; `stopped(60)` does the work that is due a minute later."""
 
     def at(seconds):
         time_machine.move_to(STOPPED + seconds, tick=False)
@@ -108,14 +108,14 @@ def number(app):
 
 @pytest.fixture
 def status(number, flask_json):
-    """`status(id)` of an order."""
+    """`status(id)`: an order's status."""
     return lambda row: flask_json("order", "show", number(row))["status"]
 
 
 def test_its_orders_go_on_to_their_ends(stopped, number, status, api, flask):
     flask("order", "paid", number(9), "--reference", "BANK-1")  # claimed
     flask("order", "paid", number(65), "--reference", "BANK-2")
-    flask("order", "paid", number(74), "--reference", "BANK-3")  # a withdrawal that was accepted
+    flask("order", "paid", number(74), "--reference", "BANK-3")  # an approved withdrawal
     flask("order", "accept", number(67))
     api.play(number(63), "success")
     for seconds in (*range(0, 60, 5), 60, 120, 900, 1_000):
@@ -130,8 +130,8 @@ def test_its_exceptions_are_settled(stopped, number, status, flask, exceptions):
     assert set(exceptions()) == {number(row) for row in (*ways, 70)}
     for row, way in ways.items():
         flask("order", "settle", number(row), way)
-    stopped(60)  # the channel that was silent answers
-    assert exceptions() == {number(76): "unknown_outcome"}  # which is still silent
+    stopped(60)  # the silent channel responds
+    assert exceptions() == {number(76): "unknown_outcome"}  # it is still silent
     assert (status(62), status(66), status(68), status(73)) == ("cancelled", "completed", "cancelled", "cancelled")
     flask("ledger", "verify")
 

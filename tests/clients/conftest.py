@@ -31,20 +31,20 @@ class Client:
         return CLEAN | {"GOCACHE": str(self.folder / "gocache"), "NO_PROXY": "*"} | settings
 
     def run(self, command: str, *arguments: str, given: bytes = b"", **settings: str) -> subprocess.CompletedProcess:
-        """One command to its end."""
+        """Run one command to its end."""
         words = [*shlex.split(command), *arguments]
         environ = self.environ(**settings)
         return subprocess.run(words, cwd=self.folder, env=environ, input=given, capture_output=True, timeout=120)
 
     def starts(self, command: str, output: Path, **settings: str) -> subprocess.Popen:
-        """A command that goes on, and writes here what it says."""
+        """Start a long-running command, with its output in this file."""
         with output.open("wb") as file:
             environ = self.environ(**settings)
             return subprocess.Popen(shlex.split(command), cwd=self.folder, env=environ, stdout=file, stderr=file)
 
     @property
     def vectors(self) -> list[dict]:
-        """The published vectors that it can express."""
+        """The published vectors that the client can express."""
         return [vector for name, vector in VECTORS.items() if name not in self.language.cannot_express]
 
 
@@ -63,7 +63,7 @@ def _made(language: Language, folder: Path) -> Client:
 
 @pytest.fixture(scope="session")
 def clients_by_name(slow: None, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Client]:
-    """`clients_by_name("Go")`: that client, built when it is first asked for."""
+    """`clients_by_name("Go")`: that client, built at its first use."""
     ready: dict[str, Client] = {}
 
     def client(name: str) -> Client:
@@ -78,7 +78,7 @@ def clients_by_name(slow: None, tmp_path_factory: pytest.TempPathFactory) -> Cal
 
 @pytest.fixture
 def client(request: pytest.FixtureRequest, clients_by_name: Callable[[str], Client]) -> Client:
-    """The client of the language that the test is run with."""
+    """The client of the test's language."""
     return clients_by_name(request.getfixturevalue("language"))
 
 

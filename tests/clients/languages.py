@@ -14,7 +14,7 @@ from tests.support import ROOT
 
 PUBLISHED = json.loads((ROOT / "docs" / "signature-vectors.json").read_text("utf-8"))
 VECTORS = {vector["name"]: vector for vector in PUBLISHED["vectors"]}
-# A number's own text is lost where JSON is read into a binary number; such a client can't send it either.
+# The text of a number is lost if JSON is read into a binary number; such a client can't send it either.
 EXPONENT = "a number with an exponent, as sent"
 NUMBERS = ("numbers as sent", EXPONENT)
 ZERO = "a number with a zero decimal, as sent"
@@ -23,7 +23,7 @@ NESTED = ("nested objects", "arrays and booleans", "order of the paths is that o
 
 
 class Literal(str):
-    """A number as it was written."""
+    """A number as written in the file."""
 
 
 def _fields(vector: dict[str, Any], **reading: Any) -> dict[str, Any]:
@@ -43,7 +43,7 @@ def _java(value: Any) -> str:
         return f"list({', '.join(_java(item) for item in value)})"
     if isinstance(value, Literal):
         return f'new BigDecimal("{value}")'
-    return json.dumps(value)  # texts, true, false and null are written alike
+    return json.dumps(value)  # texts, true, false and null have the same form
 
 
 def as_java(vectors: Iterable[dict[str, Any]]) -> str:
@@ -63,9 +63,9 @@ def as_bash(vectors: Iterable[dict[str, Any]]) -> str:
 
 @dataclass(frozen=True)
 class Language:
-    """Commands in a folder with the client, its receiver and its harness; `{port}` is where the receiver listens.
+    """Commands in a folder with the client, its receiver and its harness; `{port}` is the receiver's port.
 
-    `vectors` reads the vectors as JSON; where a language has no reader for it, they are `written` into `harness`.
+    `vectors` reads the vectors as JSON; in a language without a JSON reader, they are `written` into `harness`.
     """
 
     tool: str

@@ -1,4 +1,4 @@
-"""Every published client believes the service's callbacks, and no others."""
+"""Every published client accepts the service's callbacks, and no others."""
 
 import time
 from datetime import UTC, datetime, timedelta
@@ -32,12 +32,12 @@ def without(name, headers):
 
 
 def with_another_signature(headers):
-    """As while the secret rotates: another secret's signature stands first."""
+    """Headers as during a secret rotation: another secret's signature comes first."""
     return headers | {"webhook-signature": f"v1,{'A' * 43}= {headers['webhook-signature']}"}
 
 
 def verified_by_bash(client, headers, body, **settings):
-    """What the function of the bash client says of a callback."""
+    """The result of the bash client's function for a callback."""
     parts = [headers.get(name, "") for name in ("webhook-id", "webhook-timestamp", "webhook-signature")]
     done = client.run("""bash -c '. ./merchant.sh && verified "$@"' bash""", *parts, given=body, **settings)
     return {0: True, 1: False}[done.returncode]
@@ -45,7 +45,7 @@ def verified_by_bash(client, headers, body, **settings):
 
 @pytest.fixture
 def listening(client, tmp_path):
-    """`listening(**settings)` starts the receiver: where it listens, and a function that reads what it printed."""
+    """`listening(**settings)` starts the receiver; returns its address and a function that reads its output."""
     started = []
 
     def start(**settings):
@@ -69,7 +69,7 @@ def listening(client, tmp_path):
 
 
 def post(url, headers, body):
-    """A request to a receiver, however the proxies of this machine are set."""
+    """Send a request to a receiver, without this machine's proxies."""
     with requests.Session() as session:
         session.trust_env = False
         return session.post(url, body.encode(), headers=headers, timeout=20)
@@ -77,7 +77,7 @@ def post(url, headers, body):
 
 @pytest.fixture
 def believes(client, request):
-    """`believes(headers, body, **settings)`: does the client take this for a callback of the service?"""
+    """`believes(headers, body, **settings)`: whether the client accepts this as a callback of the service."""
     listening = request.getfixturevalue("listening")
     urls = {}
 
@@ -94,7 +94,7 @@ def believes(client, request):
 
 @pytest.fixture
 def tell(live):
-    """`tell(url)`: until the test ends, the service sends its callbacks there."""
+    """`tell(url)`: until the test ends, the service sends its callbacks to this address."""
     yield lambda url: live.flask("merchant", "set", "demo", "--callback-url", url)
     live.flask("merchant", "set", "demo", "--callback-url", seeding.INBOX)  # a later test may listen at that address
 

@@ -1,4 +1,4 @@
-"""The Java client's reader of single values, which stands in for a JSON library."""
+"""The Java client's reader of single values, which replaces a JSON library."""
 
 import json
 
@@ -6,7 +6,7 @@ import pytest
 
 
 def value(client, answer, name):
-    """What the client reads from the answer under that name."""
+    """The value that the client reads from the response under that name."""
     done = client.run("java Value", name, given=json.dumps(answer, ensure_ascii=False).encode())
     assert done.returncode == 0, done.stderr.decode()
     return done.stdout.decode()

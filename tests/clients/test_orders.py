@@ -1,4 +1,4 @@
-"""Every published client, as it is, against the running service."""
+"""Every published client, unchanged, against the running service."""
 
 import json
 
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.parametrize("language", LANGUAGES)
 
 
 def answers(done):
-    """What a client printed: the answers that it got, one a line."""
+    """The responses that a client printed, one in each line."""
     assert done.returncode == 0, done.stderr.decode()
     return [json.loads(line) for line in done.stdout.decode().splitlines()]
 
@@ -34,7 +34,8 @@ def test_it_is_another_merchants_where_the_environment_says_so(language, client,
     settings = {"MERCHANT_URL": live.url, "MERCHANT_KEY": "other", "MERCHANT_SECRET": "other-secret"}
     created, found = answers(client.run(client.language.order, **settings))
     assert found["data"]["order_no"] == created["data"]["order_no"]
-    assert live.api.detail(order_no=created["data"]["order_no"]).code == 40401  # it is not the merchant `demo`'s
+    # It belongs to another merchant than `demo`.
+    assert live.api.detail(order_no=created["data"]["order_no"]).code == 40401
 
 
 @pytest.mark.parametrize("status", [302, 307])

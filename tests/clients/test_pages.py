@@ -1,4 +1,4 @@
-"""The pages for integrators: every client is named, and the code on the pages runs as it is."""
+"""The pages for integrators: every client is named, and the code on the pages runs unchanged."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Every published client signs what it can express as the published vectors say."""
+"""Every published client signs the vectors that it can express as published."""
 
 import re
 import shutil

@@ -1,4 +1,4 @@
-"""The image and the two compose files: what is copied is enough to serve, as an ordinary user, and it ends cleanly."""
+"""The image and the two compose files: the copied files suffice to serve, as an ordinary user, with a clean end."""
 
 import json
 import re
@@ -13,7 +13,7 @@ from settings import Settings
 from tests.support import ROOT, DemoService, completed, free_port, until
 
 DOCKER = ROOT / "deploy" / "docker"
-# A line each: those that go on are joined.
+# The file's instructions, with continued lines joined.
 LINES = [
     line.split(None, 1)
     for line in (DOCKER / "Dockerfile").read_text("utf-8").replace("\\\n", " ").splitlines()
@@ -31,12 +31,12 @@ OURS = [
 
 
 def last(word):
-    """What the image's last line of this kind says."""
+    """The image's last instruction of this kind."""
     return [arguments for each, arguments in LINES if each == word][-1]
 
 
 class Copied(DemoService):
-    """A service that runs from the folder that an image would have."""
+    """A service that runs from the folder of an image."""
 
     def __init__(self, folder, instance):
         super().__init__(instance)
@@ -45,7 +45,7 @@ class Copied(DemoService):
 
 @pytest.fixture
 def copied(tmp_path):
-    """What the image's lines copy, in a folder of its own, with the translations as they make them."""
+    """The files that the image copies, in a folder of its own, with compiled translations."""
     folder = tmp_path / "service"
     for *sources, target in COPIED:
         for source in sources:
@@ -88,7 +88,8 @@ def test_every_source_exists_and_passes_the_list_of_what_the_build_may_see():
 
 def test_it_runs_as_an_ordinary_user_and_hears_sigterm_itself():
     assert last("USER") == "orders"
-    assert json.loads(last("CMD")) == ["orders", "serve"]  # its shell becomes Python, so it keeps no signal
+    # Its shell is replaced by Python, so that signals reach Python.
+    assert json.loads(last("CMD")) == ["orders", "serve"]
     assert last("STOPSIGNAL") == "SIGTERM"
     assert "--require-hashes" in " ".join(arguments for word, arguments in LINES if word == "RUN")
     assert re.fullmatch(r"PYTHON=3\.\d+\.\d+-slim-\w+", LINES[0][1])

@@ -1,4 +1,4 @@
-"""The example for nginx: a real one in front of the real service, over TLS, from the file as it is."""
+"""The example for nginx: a real one in front of the real service, over TLS, with the unchanged file."""
 
 import os
 import re
@@ -36,7 +36,7 @@ pytestmark = [
 
 
 def _for_this_machine(folder, certificate, ports):
-    """The site as it is, but for its ports and folders."""
+    """The unchanged site, except for its ports and folders."""
     site = re.sub(r"\n *listen \[::\][^\n]*", "", SITE)
     for there, here in {
         "listen 80;": f"listen 127.0.0.1:{ports.http};",
@@ -53,12 +53,12 @@ def _for_this_machine(folder, certificate, ports):
 
 @pytest.fixture
 def site(instance, tmp_path):
-    """The addresses of a service behind nginx, `https` and `http`, and the folder of the domain's proofs."""
+    """The addresses of a service behind nginx, `https` and `http`, and the folder for domain validation."""
     folder, certificate = tmp_path / "nginx", https_certificate(tmp_path, "127.0.0.1")
     folder.mkdir()
     ports = SimpleNamespace(http=free_port(), https=free_port(), service=free_port())
     (folder / "orders.conf").write_text(_for_this_machine(folder, certificate, ports))
-    as_root = "user root;\n" if os.geteuid() == 0 else ""  # else its worker could not read the test's folder
+    as_root = "user root;\n" if os.geteuid() == 0 else ""  # otherwise its worker could not read the test's folder
     (folder / "nginx.conf").write_text(as_root + MAIN.format(folder=folder))
     https = f"https://127.0.0.1:{ports.https}"
     service = DemoService(instance, port=ports.service, ORDERS_TRUSTED_PROXIES="1", ORDERS_SITE_URL=https).start()
@@ -88,7 +88,7 @@ def _up(site):
 
 
 def _api(site):
-    """The merchant `demo`, who calls through nginx."""
+    """The merchant `demo`, through nginx."""
 
     def send(method, path, body=b"", headers=None):
         answer = site.client.request(method, site.https + path, data=body, headers=headers, timeout=20)

@@ -1,4 +1,4 @@
-"""The unit for systemd: it means what it says, gives the service what it needs, and little more."""
+"""The unit for systemd: it is valid, gives the service what it needs, and allows little more."""
 
 import configparser
 import shutil

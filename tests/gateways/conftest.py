@@ -11,7 +11,7 @@ from gateways import config
 
 @pytest.fixture(scope="session", autouse=True)
 def _a_key_is_checked_once() -> Iterator[None]:
-    """And not for each channel: to check a private key takes 30 ms."""
+    """Check private keys once instead of for each channel, which would take 30 ms."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(config, "load_der_private_key", cache(config.load_der_private_key))
         yield
@@ -19,7 +19,7 @@ def _a_key_is_checked_once() -> Iterator[None]:
 
 @pytest.fixture
 def add_channel(flask, flask_json):
-    """`add_channel("epay", config)` adds a channel of gateway_b that the merchant `demo` may use; its number."""
+    """`add_channel("epay", config)` adds a channel of gateway_b for the merchant `demo`; returns its number."""
 
     def add(driver, config, *more):
         pairs = [part for name, value in config.items() for part in ("--config", f"{name}={value}")]
@@ -33,7 +33,7 @@ def add_channel(flask, flask_json):
 
 @pytest.fixture
 def impatient(fault, monkeypatch):
-    """Where the test's `fault` is `slow`, calls to upstreams give up after half a second; others are waited for."""
+    """If the test's `fault` is `slow`, calls to upstreams time out after half a second."""
     if fault == "slow":
         for name in ("CONNECT", "READ", "WHOLE"):
             monkeypatch.setattr(f"gateways.upstream.{name}", 0.5)
@@ -41,7 +41,7 @@ def impatient(fault, monkeypatch):
 
 @pytest.fixture
 def called():
-    """`called(upstream)`: the paths that were called, without their query."""
+    """`called(upstream)`: the requested paths, without their query."""
     return lambda upstream: [request.path.removeprefix(f"/{upstream.prefix}/") for request in upstream.calls]
 
 
@@ -53,7 +53,7 @@ def shown(http):
 
 @pytest.fixture
 def checked(flask, channel):
-    """`checked()`: the results by what they are about, `(result, detail)`; it `fails` if something is a problem."""
+    """`checked()`: the results by subject, `(result, detail)`; with `fails` if something is a problem."""
 
     def check(fails=False):
         rows = json.loads(flask("channel", "check", channel, "--json", fails=fails).output)

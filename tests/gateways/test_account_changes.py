@@ -1,4 +1,4 @@
-"""A channel that gets another account while an order is placed or accepted: the order is at one account only."""
+"""A channel whose account changes while an order is created or approved: the order is at one account only."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -12,20 +12,20 @@ from tests.databases import orders_held_up, raw
 from tests.support import until
 from tests.upstreams.epay import EpayPlatform
 
-# Longer than a group of orders waits for a lock before each is done alone.
+# Longer than a group of orders waits for a lock before each order is inserted alone.
 WAITING = """SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
     AND xact_start < now() - interval '300 ms'"""
 
 
 @pytest.fixture
 def old(web_server):
-    """The platform where the channel has its account."""
+    """The platform with the channel's present account."""
     return EpayPlatform(web_server, "old")
 
 
 @pytest.fixture
 def new(web_server):
-    """The platform that it moves to; the account there has the same keys."""
+    """The platform of the new account, which has the same keys."""
     return EpayPlatform(web_server, "new")
 
 
@@ -42,7 +42,7 @@ def move(flask, channel, new):
 
 @pytest.fixture
 def waits(instance):
-    """`waits(count)`: returns once so many wait for others' locks on Postgres."""
+    """`waits(count)`: returns once this number of sessions waits for locks on Postgres."""
     with raw(instance) as other:
         yield lambda count: until(lambda: other.execute(WAITING).fetchone()[0] == count)
 
@@ -102,7 +102,7 @@ def test_a_withdrawal_that_is_accepted_while_the_account_is_replaced_is_paid_out
     order_no = api.sell(channel=channel, paychannel_paymethod="alipay").data["order_no"]
     with ThreadPoolExecutor(2) as pool, raw(instance) as other:
         other.execute("BEGIN")
-        other.execute("UPDATE revision SET number = number")  # which a change of a channel moves last
+        other.execute("UPDATE revision SET number = number")  # a change of a channel updates this last
         moved = pool.submit(move)
         waits(1)
         accepted = pool.submit(payouts.accept, Order.get(Order.order_no == order_no))

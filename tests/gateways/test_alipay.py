@@ -1,6 +1,6 @@
-"""alipay: deposits from the QR code to the credit, against the loopback Alipay, which agrees only with ourselves.
+"""alipay: deposits from the QR code to the credit, against the loopback Alipay, which is our own code.
 
-What an independent side has checked is in test_alipay_sdk.py.
+test_alipay_sdk.py has the checks by independent code.
 """
 
 import pytest
@@ -28,13 +28,13 @@ def channel(add_channel, alipay):
 
 @pytest.fixture
 def buy(api, channel):
-    """`buy()` creates a deposit on the channel: the whole answer."""
+    """`buy()` creates a deposit on the channel; returns the whole response."""
     return lambda **more: api.buy(**{"channel": channel, "paychannel_paymethod": "alipay"} | more)
 
 
 @pytest.fixture
 def order_no(buy):
-    """A deposit that was created."""
+    """A new deposit."""
     return buy().data["order_no"]
 
 
@@ -50,7 +50,7 @@ def asked(alipay):
     return [request.args["method"].removeprefix("alipay.") for request in alipay.calls]
 
 
-# --- the way that it should go
+# --- the normal case
 
 
 @pytest.mark.parametrize(

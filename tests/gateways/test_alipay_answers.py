@@ -1,4 +1,4 @@
-"""alipay: what becomes of a deposit when Alipay, or the way there, fails, or says what can't be believed."""
+"""alipay: deposits if Alipay or the network fails, or if a response is not trustworthy."""
 
 import json
 
@@ -23,13 +23,13 @@ def channel(add_channel, alipay):
 
 @pytest.fixture
 def buy(api, channel):
-    """`buy()` creates a deposit on the channel: the whole answer."""
+    """`buy()` creates a deposit on the channel; returns the whole response."""
     return lambda **more: api.buy(**{"channel": channel, "paychannel_paymethod": "alipay"} | more)
 
 
 @pytest.fixture
 def order_no(buy):
-    """A deposit that was created."""
+    """A new deposit."""
     return buy().data["order_no"]
 
 
@@ -111,7 +111,7 @@ WRONG_ANSWERS = {
 
 @pytest.fixture
 def answers(alipay, monkeypatch):
-    """`answers(text)`: so each precreation is answered, with a proper answer for SIGNED and its signature for SIGN."""
+    """`answers(text)`: the response to each precreation, with a valid one for SIGNED and its signature for SIGN."""
 
     def put(text):
         def answer(_, request):
@@ -129,7 +129,7 @@ def test_an_answer_that_alipay_did_not_sign_is_none(wrong, answers, buy, story):
     answers(WRONG_ANSWERS[wrong])
     [exception] = story(buy().data["order_no"])["exceptions"]
     assert exception["kind"] == "unknown_outcome"
-    assert not exception["detail"].startswith("the driver failed")  # for it was not ready for such an answer
+    assert not exception["detail"].startswith("the driver failed")  # the driver did not expect such a response
 
 
 def test_the_same_answer_with_its_signature_is_one(answers, buy, exceptions, shown):

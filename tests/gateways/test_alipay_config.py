@@ -1,4 +1,4 @@
-"""alipay: what a channel's config must hold; each mistake is named when the channel is added."""
+"""alipay: a channel's config; each mistake is named when the channel is added."""
 
 import pytest
 
@@ -24,7 +24,7 @@ def bare(pem):
     return "".join(pem.splitlines()[1:-1])
 
 
-# What is wrong, in which mode, the fields that are named. "-" leaves a field out.
+# The mistake, its mode, and the named fields. "-" leaves a field out.
 WRONG = {
     "no application": ("key", {"app_id": "-"}, ["app_id"]),
     "an application's name": ("key", {"app_id": "my shop"}, ["app_id"]),
@@ -69,7 +69,7 @@ def test_alipays_own_address_is_the_one_that_is_called_where_none_is_given(alipa
 
 
 def test_files_from_the_console_are_taken_as_they_are(api, alipay, flask, flask_json, tmp_path):
-    """Bare base64 for the key; a chain for Alipay's certificate; roots of which some can't even be parsed."""
+    """Bare base64 for the key; a chain for Alipay's certificate; roots of which some can't be parsed."""
     texts = alipay.certificates | {"private_key": bare(alipay.app_private)}
     files = {name: tmp_path / name for name in texts}
     for name, file in files.items():

@@ -1,4 +1,4 @@
-"""alipay: withdrawals in certificate mode, against the loopback Alipay, which agrees only with ourselves."""
+"""alipay: withdrawals in certificate mode, against the loopback Alipay, which is our own code."""
 
 import logging
 
@@ -22,7 +22,7 @@ def channel(add_channel, alipay):
 
 @pytest.fixture
 def payee(flask):
-    """`payee("2088...")` is the receiving account on file."""
+    """`payee("2088...")`: the payout account on file."""
 
     def put(card_number):
         flask("account", "add", "demo", "--card-number", card_number, "--real-name", "张三")
@@ -33,7 +33,7 @@ def payee(flask):
 
 @pytest.fixture
 def sell(api, channel, payee, later):
-    """`sell()` creates a withdrawal of 100 yuan, which is accepted by rule and handed over next: its number."""
+    """`sell()` creates an auto-approved withdrawal of 100 yuan, which is sent next; returns its number."""
 
     def place():
         order_no = api.sell(channel=channel, paychannel_paymethod="alipay").data["order_no"]
@@ -49,7 +49,7 @@ def asked(alipay):
 
 @pytest.fixture
 def why(story):
-    """`why(order_no)`: what its open exception says."""
+    """`why(order_no)`: the text of its open exception."""
     return lambda order_no: [row["detail"] for row in story(order_no)["exceptions"] if not row["resolution"]]
 
 
@@ -83,7 +83,7 @@ def test_a_payout_without_an_answer_is_paid_once_all_the_same(fault, impatient, 
     order_no = sell()
     later(1)
     assert exceptions() == {order_no: "unknown_outcome"}
-    later(301, times=4)  # where Alipay does not show it, it is handed over again after ten minutes
+    later(301, times=4)  # if Alipay does not show it, it is sent again after ten minutes
     assert (api.status(order_no), list(alipay.transfers), alipay.balance) == ("completed", [order_no], 99_900)
     assert exceptions() == {}
 
@@ -164,7 +164,7 @@ def test_a_payout_that_fails_later_returns_the_hold(status, api, alipay, sell, l
 
 
 def test_of_the_payee_nothing_is_kept_that_a_failure_or_an_unclear_answer_quotes(alipay, sell, later, story, why):
-    """History cannot be changed, so an erasure could not remove what is in it."""
+    """History cannot be changed, so an erasure could not remove it from there."""
     alipay.transfers_end = "DEALING"
     alipay.errs("20000", f"isp.{PAYEE}")
     order_no = sell()
@@ -234,10 +234,10 @@ def test_no_secret_and_no_payee_appears_in_a_log(caplog, api, alipay, add_channe
     deposit = api.buy(channel=add_channel("alipay", alipay.config("key")), paychannel_paymethod="alipay")
     alipay.pay(deposit.data["order_no"])
     alipay.notice(deposit.data["order_no"]).to(api.send, deposit.data["order_no"])
-    alipay.app_public = alipay.public  # so no signature holds, and each is answered by what it was made of
+    alipay.app_public = alipay.public  # so that each signature is invalid, and the response repeats the signed text
     order_no = sell()
     later(1, times=3)
     assert why(order_no)[0].endswith(f"app_id={APP_ID}& (40002 isv.invalid-signature)")
     secrets = alipay.app_private.splitlines()[1:-1]
-    assert "uni.transfer" in caplog.text  # else nothing was logged that could hold a secret
+    assert "uni.transfer" in caplog.text  # otherwise nothing was logged that could contain a secret
     assert not [text for text in (*secrets, PAYEE, "张三", "payee_info") if text in caplog.text]

@@ -1,4 +1,4 @@
-"""alipay against an independent side: the package python-alipay-sdk with OpenSSL, and what Alipay's sandbox signed."""
+"""alipay against independent code: the package python-alipay-sdk with OpenSSL, and data signed by Alipay's sandbox."""
 
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:X509.get_issuer:DeprecationWarni
 EXPIRES_AT = 2_000_000_000
 NOTIFY = "https://shop.example.com/addons/paychannel/notify/1"
 
-# Published with the tests of the package yansongda/pay: an answer and a payer's return, signed by Alipay's sandbox.
+# Published with the tests of the package yansongda/pay: a response and a payer's return, signed by Alipay's sandbox.
 SANDBOX_KEY = (
     "MIIBIjANBgkqhkiG9w0BAQEFAAOCAQ8AMIIBCgKCAQEAl2PJhW04G1sClzEDwMw1nxCjlyDTubFhn89bcEzP7GB/mFWnfIRXydM2qvDALpJggjeCIc3"
     "Orm0AobZOltic1MGOBrFWcoOMyT7haV3X05jPa0qy6bMg5YJZy7/5mjTQL/3jPJM+TA3YTNV8wPUsJgWINENAGFIakS4HTj3oGIuPvbMgL1z7Yd66TI"
@@ -98,7 +98,7 @@ def payment(number="1", amount=10_000):
 PAYOUT = Payout("1", "1", 10_000, "alipay", {"card_number": "payee@example.com", "real_name": "张三"})
 
 
-# --- the loopback is as the SDK expects Alipay to be
+# --- the loopback is as the SDK expects Alipay
 
 
 def test_the_sdk_creates_asks_and_closes_at_the_loopback(in_china, alipay, sdk):
@@ -128,7 +128,7 @@ def test_the_sdk_verifies_the_loopbacks_notice(alipay, sdk):
     assert sdk.verify({**fields, "total_amount": "1000.00"}, signature) is False
 
 
-# --- the driver does what the SDK does
+# --- the driver agrees with the SDK
 
 
 @pytest.mark.parametrize("mode", ["key", "certificate"])
@@ -167,7 +167,7 @@ def test_certificates_are_called_by_the_same_numbers_as_in_the_sdk(alipay, sdk_w
     assert sdk_with_certificates.alipay_root_cert_sn.count("_") == 1  # of four roots, two are signed with RSA
 
 
-# --- what Alipay's sandbox signed
+# --- data signed by Alipay's sandbox
 
 
 @pytest.mark.parametrize("amount", ["0.01", "0.10"])
@@ -183,7 +183,7 @@ def test_an_answer_that_alipays_sandbox_signed_is_believed_as_it_stands(amount, 
 
 
 def test_the_signature_of_a_form_that_alipays_sandbox_signed_holds(alipay):
-    """It is a payer's return, which is signed as notices are but says nothing of the trade's state."""
+    """It is a payer's return, which is signed as notices are but does not contain the trade's state."""
     whose = {"app_id": "9021000122682882", "seller_id": "2088721003899159"}
     ours = registry.build("alipay", alipay.config("key", alipay_public_key=SANDBOX_KEY, **whose))
     with pytest.raises(BadNotice, match="it makes no sense"):

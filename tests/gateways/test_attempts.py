@@ -1,4 +1,4 @@
-"""Payments that are opened once their page is viewed: for the payer's address and browser, one number an attempt."""
+"""Payments that open when their page is viewed: for the payer's address and browser, with a number per attempt."""
 
 import re
 from urllib.parse import parse_qs
@@ -31,7 +31,7 @@ def platform(web_server):
 
 @pytest.fixture
 def backup(app, instance, tmp_path):
-    """`backup()` makes a backup of the database as it is now."""
+    """`backup()` makes a backup of the present database."""
     return lambda: Backup(instance, tmp_path)
 
 
@@ -52,7 +52,7 @@ def placed(api, channel):
 
 
 class Payer:
-    """Somebody with a browser at an address."""
+    """A payer with a browser at an address."""
 
     def __init__(self, app, address, browser):
         client = app.test_client()
@@ -60,14 +60,14 @@ class Payer:
         self._http, self._agent = through_flask(client), {"User-Agent": AGENTS[browser]}
 
     def views(self, order_no):
-        """What the page shows, without anything being opened."""
+        """Return the page's content, without opening a payment."""
         return self._http("GET", f"{CASHIER}?order_no={order_no}", headers=self._agent).text
 
     def is_ready(self, order_no):
         return self._http("GET", f"{STATUS}?order_no={order_no}", headers=self._agent).data["ready"]
 
     def opens(self, order_no, *more):
-        """What the page does by itself, or by a button; what it shows then."""
+        """Do what the page does automatically or by a button; return its content then."""
         body = "&".join((f"order_no={order_no}", *more)).encode()
         answer = self._http("POST", OPEN, body, FORM | self._agent)
         assert answer.status == 303
@@ -81,7 +81,7 @@ def payer(app):
 
 @pytest.fixture
 def asked(platform):
-    """`asked("create")`: the forms that the platform got to make a payment, or to close one."""
+    """`asked("create")`: the platform's received forms to create or close a payment."""
 
     def forms(what):
         paths = {"create": ("mapi.php", "api/pay/create"), "close": ("api/pay/close",)}[what]
@@ -311,7 +311,7 @@ def test_all_attempts_before_are_asked_about_and_closed_before_a_new_one(placed,
     order_no = placed()
     payer("pc").opens(order_no)
     platform.fails("unheard")
-    payer("mobile").opens(order_no)  # not opened: the first one may be paid
+    payer("mobile").opens(order_no)  # not opened, because the first one may be paid
     payer("wechat").opens(order_no)
     if version == "2":
         assert order_no in [form["out_trade_no"] for form in asked("close")]

@@ -1,4 +1,4 @@
-"""`orders channel check` and the console's *Try*: what they find out about a channel before it takes money."""
+"""`orders channel check` and the console's *Try*: their findings on a channel before it takes money."""
 
 import re
 import time
@@ -83,7 +83,7 @@ def test_with_redirect_the_methods_are_not_tried(flask, checked, channel, platfo
 
 @pytest.fixture
 def says_it_is(monkeypatch):
-    """`says_it_is(date)`: what the platform's answers have as their time."""
+    """`says_it_is(date)`: the time in the platform's responses."""
     return lambda date: monkeypatch.setattr(BaseHTTPRequestHandler, "date_time_string", lambda *_: date)
 
 

@@ -1,4 +1,4 @@
-"""epay, version 1 and 2: deposits, against the loopback platform. No independent side has checked version 2."""
+"""epay, version 1 and 2: deposits, against the loopback platform. No independent code has checked version 2."""
 
 import json
 import logging
@@ -48,7 +48,7 @@ def placed(api, channel):
 
 @pytest.fixture
 def sdk(platform):
-    """An SDK of somebody else's for version 1."""
+    """A third party's SDK for version 1."""
     return EPayClient(EPayConfig(pid=PID, key=KEY, base_url=platform.url, environment="sandbox"))
 
 
@@ -404,7 +404,7 @@ def test_a_platform_that_can_not_be_told_to_close_keeps_no_deposit_open(api, pla
     order_no = api.buy(channel=add_channel("epay", platform.config("2"))).data["order_no"]
     later(450)
     monkeypatch.setattr(platform, "_close_v2", lambda fields: {"code": 404})
-    platform.fails("", "garbage")  # the question, and then the closing
+    platform.fails("", "garbage")  # the status check, and then the closing
     later(450)
     assert api.status(order_no) == "cancelled"
 
@@ -528,7 +528,8 @@ def test_no_key_is_in_a_log_or_an_error(api, channel, platform, later, caplog, v
     platform.fails("unheard", "broken", "garbage", "half")
     order_no = api.buy(channel=channel).data["order_no"]
     later(60, times=4)
-    ours = [record.getMessage() for record in caplog.records if record.name != "werkzeug"]  # that is the platform's
+    # The others are the platform's.
+    ours = [record.getMessage() for record in caplog.records if record.name != "werkzeug"]
     told = "\n".join(ours) + json.dumps(api.detail(order_no=order_no).json) + flask("order", "show", order_no).output
     secret = KEY if version == "1" else platform.merchant_private.splitlines()[3]
     assert secret not in told
@@ -536,7 +537,7 @@ def test_no_key_is_in_a_log_or_an_error(api, channel, platform, later, caplog, v
 
 @pytest.mark.parametrize("changed", ["pid=1002", "base_url=https://elsewhere.example.com"])
 def test_the_account_of_orders_that_are_under_way_is_not_exchanged(changed, channel, placed, flask, refuses, later):
-    flask("channel", "set", channel, "--config", "pid=1001")  # nothing is under way, and nothing changes
+    flask("channel", "set", channel, "--config", "pid=1001")  # no order is open, and nothing changes
     placed()
     said = refuses("channel", "set", str(channel), "--config", changed)
     assert f"the present {changed.partition('=')[0]}: add another channel" in said
@@ -561,7 +562,7 @@ def test_a_channel_can_be_checked_before_it_takes_an_order(channel, version, pla
     assert {"1": "商户密钥错误", "2": "RSA签名校验失败"}[version] in refuses("channel", "check", str(channel))
 
 
-# --- the driver by itself
+# --- the driver alone
 
 
 def _payment(number):

@@ -45,7 +45,7 @@ def channel(at, version, platform, add_channel):
 
 @pytest.fixture
 def paid(api, channel, platform, flask):
-    """`paid()`: the number of a deposit of 100 yuan whose payment the service knows of."""
+    """`paid()`: the number of a deposit of 100 yuan whose payment is recorded."""
 
     def deposit():
         order_no = api.buy(channel=channel, paychannel_paymethod="alipay").data["order_no"]
@@ -58,7 +58,7 @@ def paid(api, channel, platform, flask):
 
 @pytest.fixture
 def refund(platform, version):
-    """`refund(order_no, yuan)`: the platform's staff send so much back; version 1 does not say how much."""
+    """`refund(order_no, yuan)`: the platform's staff refund this amount; version 1 does not report it."""
 
     def send_back(order_no, yuan):
         platform.orders[order_no] |= {"status": "2", **({"refundmoney": yuan} if version == "2" else {})}
@@ -68,7 +68,7 @@ def refund(platform, version):
 
 @pytest.fixture
 def row(platform):
-    """`row(order_no, 支付状态="已退款")`: a line of the export, with other values than of a payment of 100 yuan."""
+    """`row(order_no, 支付状态="已退款")`: a line of the export; keywords replace values of a payment of 100 yuan."""
 
     def line(order_no, number="", **changed):
         facts = dict.fromkeys(HEADER.split(","), "")
@@ -83,7 +83,7 @@ def row(platform):
 
 @pytest.fixture
 def reconcile(app, channel, tmp_path):
-    """`reconcile(*rows)`: the view of an export with these rows."""
+    """`reconcile(*rows)`: the result for an export with these rows."""
 
     def compare(*rows, days=()):
         file = tmp_path / "export.csv"

@@ -1,4 +1,4 @@
-"""epay, version 2: payouts, against the loopback platform; no independent side has checked them."""
+"""epay, version 2: payouts, against the loopback platform; no independent code has checked them."""
 
 import time
 from urllib.parse import parse_qsl
@@ -28,7 +28,7 @@ def channel(platform, add_channel):
 
 @pytest.fixture
 def placed(api, channel):
-    """`placed()`: the number of a new withdrawal of 100 yuan, which is accepted by rule."""
+    """`placed()`: the number of a new, auto-approved withdrawal of 100 yuan."""
     return lambda: api.sell(channel=channel, paychannel_paymethod="alipay").data["order_no"]
 
 
@@ -75,7 +75,7 @@ def test_whatever_goes_wrong_when_it_is_handed_over_it_is_paid_once(fault, place
     later(1)
     platform.fails(fault)
     later(1, times=4)
-    later(301, times=4)  # where the platform does not show it, it is handed over again after ten minutes
+    later(301, times=4)  # if the platform does not show it, it is sent again after ten minutes
     assert (api.status(order_no), balances(), len(platform.payouts)) == ("completed", SPENT, 1)
 
 
@@ -83,7 +83,7 @@ def test_what_the_platform_may_not_show_yet_is_not_handed_over_a_second_time(pla
     order_no = placed()
     later(1)
     platform.fails("unheard")
-    later(1, times=9)  # for all that can be known, it is on its way
+    later(1, times=9)  # it may be in progress
     later(301)
     handed_over = [call.path for call in platform.calls].count("/epay/api/transfer/submit")
     assert (api.status(order_no), balances(), handed_over) == ("confirmed", HELD, 1)
@@ -94,7 +94,8 @@ def test_a_worker_that_was_overtaken_hands_nothing_over(placed, platform, later,
     later(1)
     order = Order.get(Order.order_no == order_no)
     order.claim(int(time.time()) + due.LEASE)
-    Order.update(due_at=int(time.time()) - 1).where(Order.id == order.id).execute()  # another one has it by now
+    # Another worker has claimed it by now.
+    Order.update(due_at=int(time.time()) - 1).where(Order.id == order.id).execute()
     assert payouts.hand_over(order)[0].state is State.OPEN
     assert platform.payouts == {}
 
@@ -168,12 +169,12 @@ def test_an_operator_need_not_wait_for_the_next_question(placed, api, platform, 
     assert (api.status(order_no), balances()) == ("completed", SPENT)
 
 
-# --- what the platform says of a payout that it has
+# --- the platform's reports on a payout that it has
 
 
 @pytest.fixture
 def noted(story):
-    """`noted(order_no)`: what the history says of the payout at the channel."""
+    """`noted(order_no)`: the history's lines on the payout at the channel."""
     return lambda order_no: [line["why"] for line in story(order_no)["history"] if line["code"] == "payout_shown"]
 
 
@@ -231,7 +232,7 @@ def test_the_address_at_which_the_receiver_confirms_is_shown_to_the_operator(
 
 @pytest.fixture
 def handed_over_unheard(placed, platform, later):
-    """A withdrawal whose payout the platform has, though its answer was lost; and an error that names the payout."""
+    """A withdrawal whose payout the platform has, although its response was lost; and an error naming the payout."""
     order_no = placed()
     later(1)
     platform.fails("lost")
@@ -279,7 +280,7 @@ def _stuck(placed, platform, later):
 
 
 def _rejected(order_no, refuses, flask, later):
-    """The first word is that it was handed over not long ago; ten minutes later the platform would show it."""
+    """At first it was sent too recently; ten minutes later the platform would show it."""
     assert "not long ago" in refuses("order", "reject", order_no, "--reason", "no money at the platform")
     later(600)
     return flask("order", "reject", order_no, "--reason", "no money at the platform")
@@ -319,7 +320,8 @@ def test_a_rejection_that_took_too_long_cancels_nothing(placed, api, platform, l
 
     def slowly(fields):
         answer = really_ask(fields)
-        Order.update(asks=Order.asks + 1).where(Order.order_no == order_no).execute()  # the sweep has it meanwhile
+        # The sweep has claimed it meanwhile.
+        Order.update(asks=Order.asks + 1).where(Order.order_no == order_no).execute()
         return answer
 
     monkeypatch.setattr(platform, "_ask_transfer", slowly)
@@ -372,7 +374,7 @@ def test_an_error_that_names_the_payout_counts_whoever_asked(
     assert (handed_over, exceptions()) == (1, {order_no: "payout_missing"})
 
 
-# --- a platform that is gone
+# --- a platform that no longer responds
 
 
 @pytest.mark.parametrize(("how", "status", "money"), [("complete", "completed", SPENT), ("cancel", "cancelled", BACK)])
@@ -404,7 +406,7 @@ def test_a_silence_that_began_anew_is_no_day_long(placed, platform, later, refus
     assert "only after a day" in refuses("order", "settle", order_no, "--cancel")
 
 
-# --- what pays nothing out
+# --- channels without payouts
 
 
 def test_version_1_takes_no_withdrawals(api, platform, add_channel, balances):

@@ -1,4 +1,4 @@
-"""epay, version 1 and 2: what real platforms answer besides the documents, said by the loopback platform."""
+"""epay, version 1 and 2: undocumented responses of real platforms, sent by the loopback platform."""
 
 import json
 
@@ -12,7 +12,7 @@ VERSIONS = ("1", "2")
 
 
 def page(text, title="站点提示信息", body='<body id="error-page">'):
-    """A page as such platforms make it: HTTP 200, with style, title and text."""
+    """A page of such platforms: HTTP 200, with style, title and text."""
     style = "<style type='text/css'>html{background:#eee}</style>"
     return (
         f"\n    <!DOCTYPE html>\n<html><head><meta charset='utf-8'><title>{title}</title>{style}</head>"
@@ -50,7 +50,7 @@ def last(flask_json, story):
     return read
 
 
-# --- a page in the place of an answer
+# --- a page instead of a response
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_an_address_on_the_platform_s_host_is_shown_in_full(folder, version, web
     assert f'href="{root}/pay/qrcode/EP000000000000001/?d=1"' in shown(order_no)
 
 
-# --- another sum than the order's
+# --- an amount other than the order's
 
 PAGE = "https://pay.example.com/pay/"
 
@@ -179,7 +179,7 @@ def test_the_order_s_own_sum_is_shown_as_a_code(sum_, api, channel, platform, sh
     assert "Scan with WeChat to pay" in shown(api.buy(channel=channel).data["order_no"])
 
 
-# --- "not there" in all its forms
+# --- "not found" in all its forms
 
 NOT_THERE = [
     (200, {"code": -1, "msg": "订单号不存在"}),

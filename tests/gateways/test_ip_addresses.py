@@ -1,4 +1,4 @@
-"""Which addresses the service calls for others, and which texts name the same address."""
+"""The addresses that the service calls on behalf of others, and different texts of the same address."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A withdrawal that an operator wants to reject is left alone for as long as promised, whatever the clock does."""
+"""A withdrawal that an operator wants to reject is left alone for the promised time, whatever the clock does."""
 
 import time
 from contextlib import contextmanager
@@ -29,13 +29,13 @@ def platform(web_server):
 
 @pytest.fixture
 def handed_over(platform):
-    """`handed_over()`: how often the platform was asked to pay out."""
+    """`handed_over()`: the number of payout requests to the platform."""
     return lambda: [call.path for call in platform.calls].count("/epay/api/transfer/submit")
 
 
 @pytest.fixture
 def stuck(api, add_channel, platform, later):
-    """The number of a withdrawal that was handed over to a platform without money seconds ago."""
+    """The number of a withdrawal that was sent seconds ago to a platform without money."""
     platform.balance -= platform.balance
     channel = add_channel("epay", platform.config("2"), "--auto-accept-max", "1000")
     order_no = api.sell(channel=channel, paychannel_paymethod="alipay").data["order_no"]
@@ -47,7 +47,7 @@ def stuck(api, add_channel, platform, later):
 
 @pytest.fixture
 def promised(stuck, refuses, later, handed_over, ahead):
-    """The same, and an operator was told that it is left alone from now on."""
+    """The same, after an operator got the promise that it is left alone."""
     ahead(due.LEASE)
     assert "not long ago" in refuses("order", "reject", stuck, *REASON)
     assert handed_over() == 2
@@ -55,12 +55,12 @@ def promised(stuck, refuses, later, handed_over, ahead):
 
 
 def restart():
-    """What a service does when it starts, or when the clock was set back."""
+    """Do what a service does when it starts, or when the clock was set back."""
     due.release()
 
 
 def wake(order_no):
-    """Make the order due now, whatever put it off."""
+    """Make the order due now."""
     Order.update(due_at=int(time.time())).where(Order.order_no == order_no).execute()
 
 
@@ -138,7 +138,7 @@ def test_what_a_channel_may_not_show_yet_waits_no_longer_because_the_clock_was_s
     ahead(-back)
     restart()
     later(due.LEASE + 1)
-    assert handed_over() == 2  # it may be on its way
+    assert handed_over() == 2  # it may be in progress
     later(SHOWN)
     later(30, times=3)
     assert (handed_over(), api.status(stuck)) == (3, "completed")
@@ -177,7 +177,7 @@ def test_a_promise_that_had_passed_is_not_renewed_when_the_clock_is_set(promised
     assert handed_over() == 3
 
 
-# --- a service that runs
+# --- a running service
 
 
 @contextmanager
@@ -192,7 +192,7 @@ def _watched(then):
 
 
 def test_nothing_is_handed_over_between_a_jump_and_what_follows_from_it(promised, ahead, handed_over):
-    """The watch looks each second; a sweep in between would find every promise passed."""
+    """The watch checks each second; a sweep in between would consider every promise expired."""
     noticed = []
 
     def fails_at_first(by):

@@ -1,4 +1,4 @@
-"""The manual channel: the payer says so on the cashier, an operator proves it."""
+"""The manual channel: the payer claims the payment on the payment page, and an operator confirms it."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A notice stays valid for ever: once its money went back, it is no new payment, and the channel is asked instead."""
+"""A notice stays valid forever: after a refund it is not a new payment, and the service checks the status instead."""
 
 import pytest
 
@@ -54,7 +54,7 @@ def test_money_that_the_platform_sent_back_does_not_come_again(
     order_no, notice = paid_late
     refunded(platform, order_no, version)
     flask("order", "ask", order_no)
-    if version == "1":  # it does not say how much
+    if version == "1":  # it does not contain the amount
         flask("order", "settle", order_no, "--refund")
     before, questions = kinds(order_no), asked(platform)
     assert notice.to(api.send, order_no).text == "success"
@@ -120,11 +120,11 @@ def test_another_payment_for_the_same_order_counts_at_once(version, paid_late, a
     assert exceptions() == {order_no: "late_payment"}
 
 
-BACK = [("1", ""), ("2", "100.00"), ("2", "30.00")]  # what the platform says that it sent back
+BACK = [("1", ""), ("2", "100.00"), ("2", "30.00")]  # the refund that the platform reports
 
 
 def heard_of_refund_first(version, back, api, platform, add_channel, later, status="pending"):
-    """A deposit whose notice is lost, whose money went back, and about which the channel was asked then."""
+    """A deposit with a lost notice and a refund, after the status check that reported it."""
     platform.can_close = False
     order_no = api.buy(channel=add_channel("epay", platform.config(version))).data["order_no"]
     if status == "cancelled":

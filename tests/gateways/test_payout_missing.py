@@ -1,4 +1,4 @@
-"""A payout that its channel has shown and no longer shows is never handed over again: an operator decides."""
+"""A payout that its channel has shown and no longer shows is never sent again: an operator decides."""
 
 import pytest
 
@@ -17,7 +17,7 @@ def upstream(request, web_server):
 
 @pytest.fixture
 def shown(upstream, api, add_channel, later):
-    """The number of a withdrawal of 100 yuan that the channel has in progress."""
+    """The number of a withdrawal of 100 yuan that is in progress at the channel."""
     channel = add_channel(upstream.driver, upstream.config(), "--auto-accept-max", "1000")
     order_no = api.sell(channel=channel, paychannel_paymethod=upstream.method).data["order_no"]
     later(1, times=4)
@@ -27,7 +27,7 @@ def shown(upstream, api, add_channel, later):
 
 @pytest.fixture
 def missing(shown, upstream, later):
-    """The same, and the channel does not show it any more, for longer than a new payout takes to be shown."""
+    """The same, after the channel has not shown it for longer than a new payout takes to appear."""
     shown_as = upstream.lose(shown)
     later(TEN_MINUTES)
     return shown, shown_as
@@ -142,6 +142,6 @@ def test_a_payout_that_the_channel_never_had_is_still_handed_over_again(api, add
     later(1)
     upstream.fail("lost")
     later(1)
-    upstream.lose(order_no)  # for all that the service knows, its call reached nobody
+    upstream.lose(order_no)  # the service knows only that its call had no response
     later(TEN_MINUTES)
     assert (upstream.handed_over(), upstream.has(order_no), balances()) == (2, True, HELD)

@@ -1,4 +1,4 @@
-"""Payout numbers stay different when ids that end alike meet in one second, because the clock was set back."""
+"""Payout numbers stay different when ids with the same ending get the same second, because the clock was set back."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from tests import postgres
 from tests.databases import raw
 from tests.upstreams.epay import EpayPlatform
 
-BETWEEN = 100_000  # ids after which a payout number ends alike
+BETWEEN = 100_000  # ids with the same ending of the payout number
 
 
 @pytest.fixture
@@ -17,7 +17,7 @@ def platform(web_server):
 
 @pytest.fixture
 def channel(platform, add_channel, flask):
-    """A channel that both merchants may use; `other` has a balance and an account, too."""
+    """A channel of both merchants; `other` also has a balance and an account."""
     number = add_channel("epay", platform.config("2"), "--auto-accept-max", "1000")
     flask("channel", "link", number, "other")
     flask("ledger", "adjust", "other", "1000", "--reason", "start")
@@ -27,7 +27,7 @@ def channel(platform, add_channel, flask):
 
 @pytest.fixture
 def sell(channel):
-    """`sell(api)`: the number of a new withdrawal, which is accepted by rule; it has one createtime everywhere."""
+    """`sell(api)`: the number of a new, auto-approved withdrawal, always with the same createtime."""
 
     def place(api):
         answer = api.sell(channel=channel, paychannel_paymethod="alipay")
@@ -40,7 +40,7 @@ def sell(channel):
 
 @pytest.fixture
 def skip_ids(instance, other):
-    """`skip_ids(order_no)`: the next order's id ends like this one's, as if 100,000 orders had been placed since."""
+    """`skip_ids(order_no)`: the next order's id ends like this one's, as after 100,000 more orders."""
 
     def skip(order_no):
         deposit = other.buy().data["order_no"]
@@ -59,7 +59,7 @@ def skip_ids(instance, other):
 
 @pytest.fixture
 def pay_out(clock, due):
-    """`pay_out(since)`: do what is due in the minute that begins then."""
+    """`pay_out(since)`: process the orders that are due in the minute from then on."""
 
     def do(since):
         for seconds in range(since, since + 60, 5):

@@ -1,4 +1,4 @@
-"""A driver is one file, one line in the registry, one test file and a page: nothing else in the service knows of it."""
+"""A driver is one file, one line in the registry, one test file and a page; no other part of the service names it."""
 
 import hashlib
 import hmac
@@ -44,7 +44,7 @@ def test_nothing_else_in_the_service_knows_a_driver_of_an_upstream(name):
 
 
 class NewConfig(UpstreamConfig):
-    """The one of a driver that somebody adds, who tells nothing of its fields."""
+    """The config of a driver whose author describes no fields."""
 
     secret = fields.String(required=True)
     many = fields.Integer(load_default=3, validate=validate.Range(1, 9))
@@ -52,7 +52,7 @@ class NewConfig(UpstreamConfig):
 
 
 class NewDriver(Driver):
-    """What a later developer would write, as short as it can be."""
+    """The shortest driver that a later developer would write."""
 
     name = "new"
     config_schema = NewConfig
@@ -76,7 +76,7 @@ def _registered(monkeypatch):
 
 @pytest.fixture
 def channel(_registered, app, flask):
-    """A channel of the new driver, which was in the registry when the commands were made."""
+    """A channel of the new driver, which was in the registry when the commands were imported."""
     made = channel_setup.add_channel("gateway_b", "new", "New", config={"secret": "of-the-new-channel"})
     flask("channel", "link", made.id, "demo")
     return made.id
@@ -96,7 +96,7 @@ def test_what_a_new_driver_leaves_out_is_refused_or_unknown(api, channel, later,
     assert api.sell(channel=channel).data == {"paychannel_paymethod": ["This channel pays out by: -."]}
     order_no = api.buy(channel=channel, paychannel_paymethod="bank").data["order_no"]
     later(900, times=2)
-    assert api.status(order_no) == "pending"  # nobody could say that it was not paid
+    assert api.status(order_no) == "pending"  # the driver has no report that it was not paid
     assert "can't be asked" in refuses("channel", "check", str(channel))
 
 

@@ -1,4 +1,4 @@
-"""The sandbox: what each of its outcomes, chosen over `POST /sandbox/pay`, makes of a deposit."""
+"""The sandbox: the effect on a deposit of each outcome, chosen by `POST /sandbox/pay`."""
 
 import pytest
 
@@ -9,7 +9,7 @@ FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
 pytestmark = pytest.mark.usefixtures("demo")
 
-# outcome; at once; when the service has asked for long enough
+# outcome; immediate status; status after enough status checks
 OUTCOMES = [
     ("success", ("completed", PAID, ""), ("completed", PAID, "")),
     ("fail", ("cancelled", NOTHING, ""), ("cancelled", NOTHING, "")),

@@ -1,4 +1,4 @@
-"""The sandbox's notices: believed where they are signed, name their order and make sense; else nothing changes."""
+"""The sandbox's notices count if they are signed, name their order and are valid; otherwise nothing changes."""
 
 import json
 

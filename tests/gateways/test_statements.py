@@ -1,4 +1,4 @@
-"""Each upstream's own statement, in the shape in which it is downloaded, against the orders: `orders reconcile`."""
+"""Each upstream's own statement, in the format of its download, against the orders: `orders reconcile`."""
 
 from datetime import datetime, timedelta, timezone
 
@@ -25,7 +25,7 @@ ALIPAY_HEADER = (
 
 
 def _row(header, **facts):
-    """A line in the order of the header."""
+    """A line with values in the order of the header."""
     return [facts.get(name, "") for name in header.split(",")]
 
 
@@ -40,7 +40,7 @@ def _wechat(order_no, reference, amount, refunded=""):
 
 
 def _alipay(order_no, reference, amount, refunded=""):
-    """Alipay's 业务明细: GBK, remarks before and after, values with tabs behind them."""
+    """Alipay's 业务明细: GBK, remarks before and after, tabs after values."""
     facts = {"支付宝交易号": reference, "商户订单号": order_no, "完成时间": STAMP, "服务费（元）": "-0.60"}
     facts |= {"业务类型": "退款" if refunded else "交易", "订单金额（元）": f"-{refunded}" if refunded else amount}
     line = ",".join(f"{value}\t" for value in _row(ALIPAY_HEADER, **facts))
@@ -50,7 +50,7 @@ def _alipay(order_no, reference, amount, refunded=""):
 
 
 def _epay(order_no, reference, amount, refunded=""):
-    """What an epay platform's order list gives; they differ."""
+    """An epay platform's order list; platforms differ."""
     header = "系统订单号,商户订单号,商品名称,商品金额,支付状态,完成时间"
     status = "已退款" if refunded else "已支付"
     return f"{header}\n{reference},{order_no},Order,{amount},{status},{STAMP}\n".encode()
@@ -65,7 +65,7 @@ UPSTREAMS = {
 
 @pytest.fixture(params=UPSTREAMS)
 def deposited(request, web_server, add_channel, api, later, story, tmp_path):
-    """A deposit of 100 yuan that was paid: its channel, its number, and `statement(...)`, which writes the file."""
+    """A paid deposit of 100 yuan: its channel, its number, and `statement(...)`, which writes the file."""
     make, kind, method, write = UPSTREAMS[request.param]
     upstream = make(web_server)
     channel = add_channel(request.param, upstream.config(kind))

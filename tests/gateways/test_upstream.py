@@ -1,4 +1,4 @@
-"""HTTP to an upstream: each call ends in time, takes no packed answer, and tells no log its address."""
+"""HTTP to an upstream: each call ends in time, accepts no compressed response, and logs no address."""
 
 import contextlib
 import gzip
@@ -34,14 +34,14 @@ ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
 
 @pytest.fixture
 def serving():
-    """`serving(serve)`: the port of a server that gets `(socket, is the test over?)` once a request was read."""
+    """`serving(serve)`: the port of a server that gets `(socket, whether the test has ended)` for each request."""
     over, stack = threading.Event(), contextlib.ExitStack()
 
     def start(serve):
         class Handler(socketserver.BaseRequestHandler):
             def handle(self):
                 self.request.recv(64 * 1024)
-                with contextlib.suppress(OSError):  # the service had enough of it
+                with contextlib.suppress(OSError):  # the service closed the connection
                     serve(self.request, over)
 
         server = stack.enter_context(socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler))
@@ -57,7 +57,7 @@ def serving():
 
 @pytest.fixture
 def dead():
-    """A port that answers no attempt to connect: as many wait there as it lets wait."""
+    """A port that accepts no connection because its queue is full."""
     with contextlib.ExitStack() as stack:
         listening = stack.enter_context(socket.socket())
         listening.bind(("127.0.0.1", 0))
@@ -71,7 +71,7 @@ def dead():
 
 @pytest.fixture
 def name_of(monkeypatch):
-    """`name_of(*ports)`: from now on every name has these ports of this machine as its addresses."""
+    """`name_of(*ports)`: every name resolves to these ports of this machine."""
 
     def lead(*ports):
         found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port)) for port in ports]
@@ -81,20 +81,20 @@ def name_of(monkeypatch):
 
 
 def patience(monkeypatch, connect, whole):
-    """Seconds for a connection and for a call; a read alone may take longer than either."""
+    """Set the timeouts of a connection and of a call; a read alone may take longer than either."""
     for name, seconds in {"CONNECT": connect, "READ": 10.0, "WHOLE": whole}.items():
         monkeypatch.setattr(upstream, name, seconds)
 
 
 def fails_after(base, **named):
-    """How many seconds a call takes that has no usable answer."""
+    """Return the seconds of a call without a usable response."""
     began = time.monotonic()
     with pytest.raises(ChannelUnknown):
         Upstream(base, **named).get("a", {})
     return time.monotonic() - began
 
 
-# --- the end of a call
+# --- deadlines of calls
 
 
 @pytest.mark.parametrize(("connect", "whole"), [(0.6, 10.0), (10.0, 0.6)])
@@ -146,7 +146,7 @@ def test_a_proxy_may_be_given_by_its_ipv6_address(monkeypatch):
     assert asked == [b"CONNECT upstream.example:443"]
 
 
-# --- packed answers
+# --- compressed responses
 
 
 def packed(body, encoding):

@@ -1,4 +1,5 @@
-"""wechatpay: a deposit from QR code to notice against the loopback; `sdk` in a name: the SDK wechatpayv3 agrees."""
+"""wechatpay: a deposit from QR code to notice against the loopback; `sdk` in a name: compared with the SDK
+wechatpayv3."""
 
 import json
 import logging
@@ -52,7 +53,7 @@ def buy(api, channel):
 
 @pytest.fixture
 def has_qr(platform, shown):
-    """`has_qr(order_no)`: does the payment page show the code of this very order?"""
+    """`has_qr(order_no)`: whether the payment page shows the code of this order."""
 
     def look(order_no):
         code = segno.make(platform.code_url.format(order_no[-9:]), error="m")
@@ -61,7 +62,7 @@ def has_qr(platform, shown):
     return look
 
 
-# --- the way of a deposit
+# --- a deposit
 
 
 @pytest.mark.parametrize(
@@ -155,7 +156,7 @@ def test_a_withdrawal_is_refused_at_once(method, api, channel, balances, platfor
 
 
 def _changed(sent, body=None, **headers):
-    """A notice with other bytes or headers (`Serial=`: Wechatpay-Serial), which keeps its signature."""
+    """A notice with changed bytes or headers (`Serial=`: Wechatpay-Serial) and an unchanged signature."""
     changed = {f"Wechatpay-{name}": value for name, value in headers.items()}
     return replace(sent, body=sent.body if body is None else body, headers=sent.headers | changed)
 
@@ -335,11 +336,11 @@ def test_a_certificate_is_known_by_its_number_however_it_is_written(serial, api,
     assert _changed(platform.notice(order_no), Serial=serial).to(api.send, order_no).status == 204
 
 
-# --- when the upstream misbehaves
+# --- failures of the upstream
 
 
 def _opened_in_the_end(api, platform, later, has_qr, order_no):
-    """The deposit is not there to be paid yet; sweeps open it, and it is paid and credited."""
+    """The deposit can't be paid yet; sweeps open it, and it is paid and credited."""
     assert (api.status(order_no), has_qr(order_no)) == ("pending", False)
     later(1)
     later(60)
@@ -492,7 +493,7 @@ def test_expiry_closes_the_deposit_upstream_and_then_here(api, buy, platform, la
         f"pay/transactions/out-trade-no/{order_no}/close",
     ]
     later(3_600, times=3)
-    assert called(platform) == calls  # it is closed for good: nobody asks for late money
+    assert called(platform) == calls  # it is closed permanently, so there are no checks for late money
 
 
 def test_a_deposit_that_was_paid_at_the_last_moment_is_credited(api, buy, platform, later, balances):
@@ -536,7 +537,8 @@ def test_an_order_that_the_upstream_never_had_is_asked_about_after_it_was_cancel
     order_no = buy()
     later(EXPIRY)
     assert (api.status(order_no), platform.orders) == ("cancelled", {})
-    platform.orders[order_no] = {"asked": {"amount": {"total": 10_000}}, "trade_state": "SUCCESS"}  # it came after all
+    # The money arrives after all.
+    platform.orders[order_no] = {"asked": {"amount": {"total": 10_000}}, "trade_state": "SUCCESS"}
     later(600)
     assert exceptions() == {order_no: "late_payment"}
 
@@ -692,12 +694,12 @@ def test_the_same_call_again_is_the_same_order(platform):
     assert json.loads(platform.calls[0].get_data())["time_expire"] == "2033-05-18T11:33:20+08:00"
 
 
-# --- what wechatpayv3, an SDK that somebody else wrote, says
+# --- wechatpayv3, a third party's SDK
 
 
 @pytest.fixture(params=["key", "certificate"])
 def sdk(request, platform, tmp_path):
-    """The SDK for the merchant's account; its address is no public setting."""
+    """The SDK for the merchant's account; it has no public setting for its address."""
     platform.signs_by = request.param
     if request.param == "key":
         whom = {"public_key": key_pair("wechatpay platform")[1], "public_key_id": KEY_ID}

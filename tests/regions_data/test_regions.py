@@ -1,4 +1,4 @@
-"""What callers may rely on in the region data, and how the package's tables are cleaned."""
+"""Guarantees of the region data for callers, and the correction of the package's tables."""
 
 import json
 

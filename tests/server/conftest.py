@@ -1,4 +1,4 @@
-"""Fixtures: the server in this process before an application of the test's own, with short limits; raw clients."""
+"""Fixtures: the server in this process with a test's own application and short limits; raw clients."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support import free_port, until
 
 
 class Raw:
-    """A TCP connection that sends what it is told to; `answer()` is all that came until it was closed or was whole."""
+    """A TCP connection for raw bytes; `answer()` returns the bytes until the response is complete or the end."""
 
     def __init__(self, port: int, buffer: int = 0):
         self.socket = socket.socket()
@@ -30,7 +30,7 @@ class Raw:
         return self
 
     def answer(self) -> bytes:
-        """One answer; nothing where the connection was closed without one."""
+        """Read one response; empty if the connection was closed without one."""
         got = b""
         while not (b"\r\n\r\n" in got and len(got.partition(b"\r\n\r\n")[2]) >= _length(got)):
             try:
@@ -43,7 +43,7 @@ class Raw:
         return got
 
     def has_answer(self) -> bool:
-        """Has an answer begun to come?"""
+        """Return whether a response has begun."""
         self.socket.setblocking(False)
         try:
             return bool(self.socket.recv(1, socket.MSG_PEEK))
@@ -53,7 +53,7 @@ class Raw:
             self.socket.settimeout(30)
 
     def is_closed(self) -> bool:
-        """Has the other side closed it, or does it within half a minute?"""
+        """Return whether the other side has closed it, or does so within half a minute."""
         try:
             while self.socket.recv(65_536):
                 pass
@@ -81,9 +81,9 @@ def raw() -> Iterator[Any]:
 
 
 class Busy:
-    """A WSGI application that keeps each request to /wait until `go` is set; `inside` of them are kept.
+    """A WSGI application that keeps each request to /wait until `go` is set; `inside` counts them.
 
-    One to /end asks the whole process to end.
+    A request to /end asks the whole process to end.
     """
 
     def __init__(self) -> None:
@@ -106,7 +106,7 @@ class Busy:
 
 @pytest.fixture
 def short_limits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Limits of time that a test can wait for."""
+    """Time limits that a test can wait for."""
     monkeypatch.setattr(server, "BODY_SECONDS", 1.0)
     monkeypatch.setattr(server, "LONGEST_WAIT", 1.0)
     monkeypatch.setattr(server, "HEAD_SECONDS", 2)
@@ -118,7 +118,7 @@ def busy() -> Busy:
 
 
 def listens(host: str, port: int) -> bool:
-    """Does a server take connections there?"""
+    """Return whether a server accepts connections there."""
     try:
         socket.create_connection((host, port)).close()
     except OSError:
@@ -128,7 +128,7 @@ def listens(host: str, port: int) -> bool:
 
 @pytest.fixture
 def serve(slow: None, busy: Busy) -> Iterator[Any]:
-    """`serve(threads=2, waiting=3)`: the port of a server before `busy`, or another application."""
+    """`serve(threads=2, waiting=3)`: the port of a server with `busy`, or another application."""
     ended: list[tuple[threading.Event, threading.Thread]] = []
 
     def start(threads: int = 2, waiting: int = 3, application: Any = busy, host: str = "127.0.0.1", **more: Any) -> int:
@@ -150,7 +150,7 @@ def serve(slow: None, busy: Busy) -> Iterator[Any]:
 
 @pytest.fixture
 def kept_busy(busy: Busy, raw: Any) -> Any:
-    """`kept_busy(port, 2)`: connections whose requests are being answered, which takes until `busy.go` is set."""
+    """`kept_busy(busy, 2)`: connections whose requests are in progress until `busy.go` is set."""
 
     def ask(port: int, count: int) -> list[Raw]:
         asking = [raw(port).send(b"GET /wait HTTP/1.1\r\nHost: x\r\n\r\n") for _ in range(count)]

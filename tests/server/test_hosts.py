@@ -1,11 +1,11 @@
-"""The Host header on the wire: one that is valid, as HTTP/1.1 has it; none is needed by HTTP/1.0."""
+"""The Host header: HTTP/1.1 needs a valid one, HTTP/1.0 needs none."""
 
 import pytest
 
 
 @pytest.fixture
 def status(service, raw):
-    """`status("1.1", "a", "b")`: that of the answer to a request with these Host headers."""
+    """`status("1.1", "a", "b")`: the status of the response to a request with these Host headers."""
 
     def ask(version, *hosts):
         head = "".join(f"Host: {host}\r\n" for host in hosts)

@@ -1,4 +1,4 @@
-"""Answers of unknown length are sent while they are made, as fast as they are read, and never half for whole."""
+"""Responses of unknown length are sent while they are made, as fast as they are read, and never look complete early."""
 
 import socket
 import threading
@@ -15,12 +15,12 @@ from tests.server.conftest import listens
 from tests.support import free_port, until
 
 GET = b"GET /%s HTTP/1.1\r\nHost: x\r\n\r\n"
-OURS = 1 << 20  # bytes that may be kept besides what the system keeps
+OURS = 1 << 20  # bytes that may be kept in addition to the system's buffers
 STATUS = slice(9, 12)
 
 
 class Long:
-    """A WSGI application that answers each path by the parts of its own, up to the one that waits for `go`."""
+    """A WSGI application with a generator of parts for each path; some wait for `go`."""
 
     def __init__(self):
         self.made, self.closed, self.go = 0, threading.Event(), threading.Event()
@@ -92,7 +92,7 @@ def port(serve, long):
 
 
 def asked(connection, path, version=b"1.1", method=b"GET"):
-    """The answer, of which the head is there."""
+    """Send a request; return the response, whose head has arrived."""
     connection.send(b"%s /%s HTTP/%s\r\nHost: x\r\n\r\n" % (method, path, version))
     answer = HTTPResponse(connection.socket, method=method.decode())
     answer.begin()
@@ -124,8 +124,8 @@ def test_all_of_it_comes(port, long, raw, path, version):
 
 @pytest.mark.parametrize("path", [b"rows", b"blocks"])
 def test_little_is_made_before_it_is_read(serve, raw, path):
-    unsent = int(Path("/proc/sys/net/ipv4/tcp_wmem").read_text().split()[2])  # that much the system keeps at most
-    for buffer in (4096, 1 << 20):  # of a size that stays: one that the system tunes may take all of the answer
+    unsent = int(Path("/proc/sys/net/ipv4/tcp_wmem").read_text().split()[2])  # the most that the system keeps
+    for buffer in (4096, 1 << 20):  # of a fixed size: one that the system tunes may take the whole response
         app, got, seen = Long(), 0, [0]
         answer = asked(raw(serve(application=app), buffer), path)
 
@@ -186,7 +186,7 @@ def test_half_an_answer_is_never_taken_for_a_whole_one(serve, long, raw, caplog,
     long.go.set()
     assert long.closed.wait(30)
     connection.socket.settimeout(1)
-    with pytest.raises(TimeoutError):  # it has no end: its client waits, and gives up
+    with pytest.raises(TimeoutError):  # it does not end: its client waits until its timeout
         answer.read()
     assert caplog.messages == [f"GET '/{path.decode()}' failed"]
     assert asked(raw(port), b"nothing").status == 200
@@ -211,7 +211,7 @@ def test_to_head_there_is_the_head(port, long, raw):
 
 @pytest.fixture
 def ending(long):
-    """`ending()` asks a server with an answer under way to end; the port, and what becomes of that."""
+    """`ending()` stops a server with a response in progress; returns the port and the end of the response."""
     port, ask = free_port(), threading.Event()
     made = Server(long, "127.0.0.1", port, threads=2, body_limit=1000)
     with ThreadPoolExecutor(1) as pool:

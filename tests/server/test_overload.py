@@ -1,4 +1,4 @@
-"""More requests than can be answered: those that are taken are answered, the others refused at once."""
+"""More requests than threads: accepted requests are served, the others refused immediately."""
 
 import time
 from contextvars import ContextVar, copy_context
@@ -45,9 +45,9 @@ def test_who_sent_its_body_slowly_has_not_waited_in_line_for_that(serve, busy, r
     slow = raw(port).send(b"POST /wait HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhel")
     time.sleep(1.7)
     slow.send(b"lo")
-    time.sleep(0.2)  # it lines up
+    time.sleep(0.2)  # it enters the queue
     after = raw(port).send(GET)
-    time.sleep(0.2)  # and this one behind it
+    time.sleep(0.2)  # and this one follows it
     busy.go.set()
     assert [one.answer()[STATUS] for one in (*running, slow, after)] == [b"200"] * 3
 

@@ -1,4 +1,4 @@
-"""What the server answers without the application, or for one that fails, is watched like any other answer."""
+"""The server's own responses, and those for a failed application, are logged like all others."""
 
 import logging
 
@@ -25,14 +25,14 @@ def _half():
 
 @pytest.fixture
 def url(app, serve):
-    """The address of a server whose application fails outside of Flask."""
+    """The address of a server whose application fails outside Flask."""
     plain = LoggedRefusals(envelope.prepared(app), access_log=True)
     return f"http://127.0.0.1:{serve(application=Logged(_failing, access_log=True), plain=plain)}"
 
 
 @pytest.fixture
 def said(caplog):
-    """`said(logger)`: the facts of what it logged, with the id of the request, which is known at that moment only."""
+    """`said(logger)`: the fields of its log records, with the request id, which is known only while logging."""
     caplog.set_level(logging.INFO)
 
     def note(record):

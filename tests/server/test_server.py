@@ -1,4 +1,4 @@
-"""The HTTP server: bodies in chunks, connections that are kept, and requests that hold up no others."""
+"""The HTTP server: chunked bodies, persistent connections, and requests that do not delay others."""
 
 import json
 import re
@@ -32,7 +32,7 @@ def running(seeded, tmp_path_factory):
 
 
 def order_of(size):
-    """A signed order whose body is this long."""
+    """A signed order with a body of this length."""
     body = json.dumps(signed("createOrder", BUY)).encode()
     return body + b" " * (size - len(body))
 
@@ -47,7 +47,7 @@ def in_chunks(body, *sizes):
 
 
 def post(service, body):
-    """createOrder with a body; one that is an iterator goes in chunks."""
+    """createOrder with a body; an iterator is sent in chunks."""
     return service.api.post("createOrder", body)
 
 
@@ -102,7 +102,7 @@ def test_a_sender_that_goes_away_in_mid_body_leaves_the_service_well(running):
 
 @contextmanager
 def connection_to(service):
-    """A connection; `send(method, path, body)` over it, which fails where the service has closed it."""
+    """A connection; `send(method, path, body)` fails if the service has closed it."""
     connection = HTTPConnection("127.0.0.1", service.port, timeout=20)
     connection.connect()
     kept = connection.sock

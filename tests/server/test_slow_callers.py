@@ -1,4 +1,4 @@
-"""Callers that send slowly, too much or not at all hold up nobody else, and are let go of."""
+"""Callers that send slowly, too much or not at all delay no others, and are disconnected."""
 
 import gc
 
@@ -71,7 +71,7 @@ def test_of_a_body_that_broke_off_or_took_too_long_nothing_is_left(serve, raw, s
 
     def left():
         gc.collect()
-        return [each for each in gc.get_objects() if type(each) is _Exchange]  # isinstance would ask what is lazy
+        return [each for each in gc.get_objects() if type(each) is _Exchange]  # isinstance would evaluate lazy objects
 
     until(lambda: not left())
 

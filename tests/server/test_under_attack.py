@@ -1,4 +1,4 @@
-"""The service in a process of its own while hundreds of connections mean it no good."""
+"""The service in a process of its own under hundreds of hostile connections."""
 
 import json
 import signal

@@ -1,4 +1,4 @@
-"""The walks that an order can take, through public interfaces; each returns the order's number.
+"""The possible paths of an order, through public interfaces; each returns the order's number.
 
 `w` is the fixture `world`: api, http, flask, flask_json, later.
 """
@@ -8,7 +8,7 @@ FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
 
 def claim(w, order_no):
-    """The payer says on the cashier that the money was sent."""
+    """The payer claims the payment on the payment page."""
     return w.http("POST", "/addons/paychannel/pay/paid", f"order_no={order_no}".encode(), FORM)
 
 
@@ -119,7 +119,7 @@ def sell_given_up_by_hand(w):
 
 
 def played(outcome):
-    """A deposit of 100 yuan of which the sandbox makes this."""
+    """A deposit of 100 yuan with this outcome in the sandbox."""
 
     def walk(w):
         order_no = w.api.buy().data["order_no"]

@@ -1,1 +1,1 @@
-"""Crash torture: clients, a receiver and a killer around a real service, and claims about what is left."""
+"""Crash torture: clients, a receiver and a killer around a real service, and claims about the result."""

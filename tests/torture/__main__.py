@@ -1,4 +1,4 @@
-"""`python -m tests.torture`: kill the service many times under load, and see what was lost or done twice."""
+"""`python -m tests.torture`: kill the service many times under load, and report lost or repeated work."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from tests.torture.claims import CLAIMS, Evidence
 from tests.torture.run import Plan, Result, torture
 from tests.torture.target import CommandFailed
 
-SHOWN = 10  # lines of what is wrong, a claim
+SHOWN = 10  # lines of problems for each claim
 
 
 class Steps:
-    """Tells the steps, and which one it was that took too long."""
+    """Prints the steps, and the step that took too long."""
 
     def __init__(self) -> None:
         self.began, self.last = time.monotonic(), ""
@@ -47,7 +47,7 @@ def _arguments() -> argparse.Namespace:
 
 
 def report(evidence: Evidence) -> bool:
-    """A line for each claim, and what is wrong; True where all hold."""
+    """Print a line for each claim, and its problems; return True if all are met."""
     held = True
     for name, claim in CLAIMS.items():
         looked_at, wrong = claim(evidence)
@@ -69,12 +69,12 @@ def _figures(result: Result) -> str:
 
 
 def main() -> int:
-    """The exit status: 0 where every claim holds."""
+    """Return the exit status: 0 if every claim is met."""
     given, steps = _arguments(), Steps()
     again = f"--kills {given.kills} --seed {given.seed}{' --postgres' if given.postgres else ''}"
     print(f"seed {given.seed}: repeat with TORTURE='{again}'", flush=True)
     signal.signal(signal.SIGALRM, steps.hung)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # and leave no service behind
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that no service is left running
     signal.alarm(given.limit)
     postgres = Cluster(fsync="on", full_page_writes="on") if given.postgres else None
     plan = Plan(given.seed, given.kills, given.clients, 2 if postgres else 1, postgres, hasty=given.hasty)

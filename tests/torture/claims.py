@@ -1,4 +1,4 @@
-"""What must hold after the torture: each claim looks at what was seen and found, and says what is wrong."""
+"""The claims after the torture: each checks the recorded and the stored facts, and returns problems."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PAID = ("success", "duplicate", "silent", "late")  # outcomes by which money mov
 
 @dataclass
 class Evidence:
-    """All that the claims look at; `wrong` is what killer and receiver met that must not be."""
+    """The facts for the claims; `wrong` are violations that killer and receiver saw."""
 
     seen: Seen
     found: Found
@@ -30,7 +30,7 @@ class Evidence:
         return {order["order_no"]: order for order in self.found.orders}
 
 
-Verdict = tuple[int, list[str]]  # how many were looked at, and what is wrong
+Verdict = tuple[int, list[str]]  # the number of checked items, and the problems
 
 
 def told_orders_exist(e: Evidence) -> Verdict:
@@ -87,7 +87,7 @@ def payments_are_credited(e: Evidence) -> Verdict:
     paid = [no for no, play in e.found.books.items() if play.payout_at is None and play.outcome in PAID]
     for number in paid:
         order = orders.get(number, {"status": "missing"})
-        # Nobody was told of money that came silently for an order that had ended.
+        # No one was notified of money that came silently for an ended order.
         lost = order["status"] == CANCELLED and e.found.books[number].outcome == "silent"
         if order["status"] != COMPLETED and not lost and "late_payment" not in e.found.exceptions.get(number, ""):
             wrong.append(f"{number} was paid and is {order['status']}, without an exception")

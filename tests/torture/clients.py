@@ -1,4 +1,4 @@
-"""Merchants and payers: they create, pay, withdraw, ask again where no answer came, and replay old requests."""
+"""Merchants and payers: they create, pay, withdraw, retry without a response, and replay old requests."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from tests.torture.line import Line
 from tests.torture.seen import Seen, Wish
 from tests.torture.target import Target
 
-MOST_ORDERS = 3_000  # the operator's lists show 10,000 callbacks, at most three an order
+MOST_ORDERS = 3_000  # the operator's lists show 10,000 callbacks, at most three for each order
 REPLAYED = (40103, 40104)
 BUY, SELL = 1, 2
 
-# What payers do with a deposit. Silent is paid without a notice: the service must find out by itself.
+# The payers' actions. `silent` is paid without a notice: the service must find out by a status check.
 PAYERS = {"success": 60, "duplicate": 10, "fail": 10, "silent": 8, "late": 5, "nothing": 7}
-# Where a merchant's withdrawals go: channel 2 pays out, channel 1 fails and wants the person's data.
+# The channels of a merchant's withdrawals: channel 2 pays out, channel 1 fails and needs personal data.
 WITHDRAWALS = {"demo": (2, 2, 1), "other": (2,)}
 GATEWAY_A = {"gatewaya_personal_data": PERSON, "gatewaya_card_info": CARD}
 
@@ -59,12 +59,12 @@ class Client(threading.Thread):
             wish, body = self._rng.choice(self._old)
             self._replay(wish, body)
             if wish.key:
-                self._place(wish)  # told twice, it must be of the same order
+                self._place(wish)  # a repeated response must be about the same order
 
     def _wish(self) -> Wish:
         self._made += 1
         number, order_type = f"{self.name}-{self._made}", self._rng.choices([BUY, SELL], [65, 35])[0]
-        # A withdrawal that is refused spends its nonce, too: the same bytes could not tell that from success.
+        # A refused withdrawal also uses its nonce, so the same bytes could not distinguish that from success.
         keyed = order_type == SELL or self._rng.random() < 0.6
         return Wish(
             number,
@@ -87,7 +87,7 @@ class Client(threading.Thread):
         return json.dumps(signed("createOrder", fields | more, self.merchant), ensure_ascii=False).encode()
 
     def _place(self, wish: Wish) -> None:
-        """Ask for an order until there is an answer: under a new nonce where there is a key, else by the same bytes."""
+        """Request an order until there is a response: with a new nonce if there is a key, otherwise the same bytes."""
         sent = [self._body(wish)]
 
         def create() -> Answer:
@@ -112,7 +112,7 @@ class Client(threading.Thread):
             wish.told.append(answer.data["order_no"])
             self._old.append((wish, body))
         elif answer.code == 40104 and not wish.key:
-            wish.spent = not wish.unstored  # an answer that was never read had told of it
+            wish.spent = not wish.unstored  # an unread response reported it
         elif answer.code == 40901 and wish.order_type == SELL:
             self._seen.count("refused for their balance")
             wish.refused = answer.code
@@ -120,7 +120,7 @@ class Client(threading.Thread):
             self._seen.wrong.append(f"{wish.number} was answered {answer}")
 
     def _replay(self, wish: Wish, body: bytes) -> None:
-        """Send what was answered with success once more, byte for byte."""
+        """Repeat a successful request, byte for byte."""
         answer = self._line.until_answered(lambda: self._post(wish, body))
         if answer is None:
             return
@@ -131,7 +131,7 @@ class Client(threading.Thread):
             self._seen.wrong.append(f"the replay of {wish.number} was answered {answer}")
 
     def _pay(self, wish: Wish) -> None:
-        """Be the payer: press what the payer chose until it is answered, as a channel repeats its notices."""
+        """Send the payer's choice until there is a response, as a channel repeats its notices."""
         outcome = self._rng.choices(list(PAYERS), list(PAYERS.values()))[0]
         if outcome == "nothing":
             return

@@ -1,4 +1,4 @@
-"""The state after the torture: by the service's public interfaces, and in the channel's books."""
+"""The state after the torture: by the service's public interfaces, and in the channel's records."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Balances = dict[str, dict[str, int]]
 
 @dataclass(frozen=True)
 class Play:
-    """What the sandbox's upstream has in its books of an order: fen, what it was told, when a payout was handed in."""
+    """The upstream's record of an order: fen, chosen outcome, time of the payout request."""
 
     amount: int
     outcome: str
@@ -25,7 +25,7 @@ class Play:
 
 @dataclass
 class Found:
-    """The service's own word, and its upstream's.
+    """The facts from the service, and those from its upstream.
 
     `orders` are orderQueryList's, each with its `merchant`; `before` and `balances` are in fen by
     merchant; `off` are the lines of `ledger verify`; `exceptions` are the kinds by order number.
@@ -41,7 +41,7 @@ class Found:
 
 
 def apis(target: Target) -> dict[str, Api]:
-    """A client of each merchant that is answered at once."""
+    """A client of each merchant."""
     return {key: Api(through_http(target.url()), key) for key in MERCHANTS}
 
 
@@ -61,7 +61,7 @@ def _books(path: Path) -> dict[str, Play]:
 
 
 def find(target: Target, before: Balances) -> Found:
-    """Ask for everything, of a service that has come to rest."""
+    """Read all facts of an idle service."""
     callbacks, verified, balances, exceptions = target.ask(
         ("callback", "list", "--limit", "10000"),
         ("ledger", "verify"),
@@ -80,7 +80,7 @@ def find(target: Target, before: Balances) -> Found:
 
 
 def at_rest(target: Target) -> bool:
-    """Has every order come to its end, and every callback been delivered?"""
+    """Return whether every order has ended, and every callback been delivered."""
     for api in apis(target).values():
         if any(api.listed(status=status, limit=1).data["total"] for status in ("pending", "paid", "confirmed")):
             return False

@@ -1,11 +1,11 @@
-"""The service with short patience, for a short run: what a killed process left behind is taken up within seconds."""
+"""The service with short times, for a short run: it continues the work of a killed process within seconds."""
 
 import runpy
 
 from services.callbacks import delivery
 from services.orders import due
 
-# Shorter than a lease may be in earnest: an act that takes longer is done twice, which must change nothing.
+# Shorter than a lease may be in production: a longer act is done twice, which must change nothing.
 delivery.LEASE = due.LEASE = 2
 delivery.RETRY_SECONDS = (1, *delivery.RETRY_SECONDS[1:])
 

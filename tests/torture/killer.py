@@ -1,4 +1,4 @@
-"""The killer: SIGKILL at moments that are random, or aimed at trouble."""
+"""The killer: SIGKILL at random moments, or at critical ones."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from collections.abc import Callable
 from tests.postgres import Cluster
 from tests.support import Service
 
-LONGEST_END = 40  # seconds: longer than the service gives its requests to finish
+LONGEST_END = 40  # seconds: more than the service gives its requests to finish
 OF_POSTGRES = "of Postgres"
 HOW_OFTEN = 0.15  # of all kills
-ENDED_WELL = (0, -15)  # asked so early that Python itself ended it, it had not begun to serve
+ENDED_WELL = (0, -15)  # stopped so early that Python itself ended it, before it began to serve
 
 
 class Killer:
-    """Kills processes that serve; `kills` counts each SIGKILL to a live one by its moment, `wrong` what went wrong."""
+    """Kills serving processes; `kills` counts each SIGKILL to a live one by its moment, `wrong` are the problems."""
 
     def __init__(self, rng: random.Random, pressing: threading.Event, postgres: Cluster | None = None):
         self._rng, self._pressing, self._postgres = rng, pressing, postgres
@@ -28,7 +28,7 @@ class Killer:
         self.wrong: list[str] = []
 
     def strike(self, process: Service) -> str:
-        """Kill a process that serves at one of the moments, or Postgres; start it again, and wait until it serves."""
+        """Kill a serving process at one of the moments, or Postgres; start it again, and wait until it serves."""
         if self._postgres and self._rng.random() < HOW_OFTEN:
             return self._kill_postgres(self._postgres)
         moment = self._rng.choices(list(MOMENTS), [weight for weight, _ in MOMENTS.values()])[0]
@@ -101,7 +101,7 @@ class Killer:
         self.stops += 1
 
     def _awaited(self, process: Service) -> None:
-        """A stop that nobody disturbs ends the process, and well."""
+        """Stop the process without disturbance; it must end well."""
         assert process.process
         try:
             status = process.process.wait(LONGEST_END)
@@ -113,7 +113,7 @@ class Killer:
                 self.wrong.append(f"the service ended with status {status} on SIGTERM")
 
 
-# How often each comes, and what it does; each leaves the process dead.
+# The frequency of each moment, and its action; each leaves the process dead.
 MOMENTS: dict[str, tuple[int, Callable[[Killer, Service], None]]] = {
     "at any time": (5, Killer.at_any_time),
     "after a press": (8, Killer.after_a_press),

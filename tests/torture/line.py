@@ -1,4 +1,4 @@
-"""A client's line to the service: what came of each request, where the other end may die at any moment."""
+"""A client's connection to the service: the result of each request, although the other end may die at any moment."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from tests.support import Answer, DemoApi
 from tests.torture.seen import Seen
 from tests.torture.target import Target
 
-PATIENCE = 60  # seconds that a client goes on asking
+PATIENCE = 60  # seconds for which a client repeats its request
 PAUSE = 0.05
-RUNNING = 40902  # another request with the same Idempotency-Key is under way, or died
+RUNNING = 40902  # another request with the same Idempotency-Key is in progress, or has failed
 
 
 def _is_busy(answer: Answer) -> bool:
@@ -23,7 +23,7 @@ def _is_busy(answer: Answer) -> bool:
 
 
 class Line:
-    """One connection of a merchant, to whichever process; `api` signs for it."""
+    """One connection of a merchant, to any process; `api` signs for it."""
 
     def __init__(self, merchant: str, target: Target, seen: Seen):
         self._target, self._seen = target, seen
@@ -39,7 +39,7 @@ class Line:
         return Answer(answer.status_code, answer.headers, answer.text)
 
     def once(self, call: Callable[[], Answer]) -> Answer | None:
-        """The answer, or None where the connection died: then nobody knows what became of it."""
+        """Return the response, or None if the connection died: then the result is unknown."""
         try:
             answer = call()
         except requests.RequestException:
@@ -51,7 +51,7 @@ class Line:
         return answer
 
     def until_answered(self, call: Callable[[], Answer]) -> Answer | None:
-        """The answer, asked for again and again; None where patience ends, which is on record then."""
+        """Repeat the request until there is a response; return None after PATIENCE, which is recorded."""
         give_up = time.monotonic() + PATIENCE
         while time.monotonic() < give_up:
             answer = self.once(call)

@@ -1,7 +1,7 @@
 """The operator: `python -m tests.torture.operator` runs several of the service's commands in one process.
 
-Standard input is a JSON list of commands, each a list of words; standard output says of each its status and what it
-printed. Starting Python for each would take longer than the torture.
+Standard input is a JSON list of commands, each a list of words. Standard output has the status and the output of
+each. Starting Python for each would take longer than the torture.
 """
 
 from __future__ import annotations

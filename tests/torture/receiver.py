@@ -1,4 +1,4 @@
-"""The merchants' server: verifies callbacks by a public library, remembers them, and is a little unreliable."""
+"""The merchants' server: verifies callbacks by a public library, stores them, and is slightly unreliable."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from standardwebhooks import Webhook, WebhookVerificationError
 
 from services.sandbox.seeding import CALLBACK_SECRETS
 
-# How a callback is met that comes for the first time; after that it is taken, for a second failure is
+# The response to the first attempt of a callback; later attempts are accepted, because a second failure is
 # tried again minutes later.
 MOODS = {"takes": 84, "refuses": 6, "hangs up": 6, "is slow": 4}
 
 
 @dataclass(frozen=True)
 class Receipt:
-    """One callback that came: under which id, about what, and whether it was answered with 200."""
+    """One received callback: its id, its content, and whether the response was 200."""
 
     webhook_id: str
     merchant: str
@@ -32,7 +32,7 @@ class Receipt:
 
 
 class Receiver(ThreadingHTTPServer):
-    """An HTTP server on a port of its own; `got` is what came, `unsigned` how often a signature did not hold."""
+    """An HTTP server on a port of its own; `got` are the callbacks, `unsigned` counts invalid signatures."""
 
     daemon_threads = True
 
@@ -45,11 +45,11 @@ class Receiver(ThreadingHTTPServer):
         threading.Thread(target=self.serve_forever, name="receiver", daemon=True).start()
 
     def url(self, merchant: str) -> str:
-        """Where a merchant's callbacks are to go."""
+        """The callback address of a merchant."""
         return f"http://127.0.0.1:{self.server_address[1]}/{merchant}"
 
     def mood(self, webhook_id: str) -> str:
-        """How to meet this callback."""
+        """Return how to respond to this callback."""
         with self._lock:
             if webhook_id in self._met:
                 return "takes"
@@ -57,7 +57,7 @@ class Receiver(ThreadingHTTPServer):
             return self._rng.choices(list(MOODS), list(MOODS.values()))[0]
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A sender that was killed in the middle is no news."""
+        """Ignore a sender that was killed in the middle."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -92,4 +92,4 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
 
     def log_message(self, *_: Any) -> None:
-        """Say nothing."""
+        """Log nothing."""

@@ -1,4 +1,4 @@
-"""A run: start, torture, let everything come to rest, and look at what is left."""
+"""A run: start, torture, wait until all work is done, and check the result."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from tests.torture.target import Target
 
 @dataclass(frozen=True)
 class Plan:
-    """How much torture: `kills` at least, `expiry` in seconds until an unpaid deposit expires.
+    """The amount of torture: `kills` at least, `expiry` in seconds until an unpaid deposit expires.
 
-    `processes` serve one database; with `postgres`, one of that, which is killed now and then, too.
-    `hasty` has the service take up what a killed process left after 2 s instead of 25 and 30 s;
-    `rest` is how many seconds all may take to come to its end afterwards.
+    `processes` serve one database; with `postgres`, a Postgres database, which is also killed occasionally.
+    `hasty` lets the service continue a killed process's work after 2 s instead of 25 and 30 s;
+    `rest` is the maximum number of seconds until all work is done afterwards.
     """
 
     seed: int
@@ -52,7 +52,7 @@ class Result:
 
 
 def _set_up(target: Target, receiver: Receiver) -> Balances:
-    """Merchants with a receiver each, one told of every step; withdrawals accepted by rule. Returns the balances."""
+    """Create merchants with a receiver each, one with all events, and auto-approval. Return the balances."""
     target.operate(
         ("merchant", "set", "demo", "--callback-url", receiver.url("demo"), "--events", "paid,confirmed"),
         ("merchant", "set", "other", "--callback-url", receiver.url("other")),
@@ -65,10 +65,10 @@ def _set_up(target: Target, receiver: Receiver) -> Balances:
 
 
 def torture(plan: Plan, folder: Path, say: Callable[[str], None]) -> Result:
-    """Do it, and end every process.
+    """Run the torture, and end every process.
 
     Raises:
-        AssertionError, TimeoutExpired: a step did not come to its end in time; it is the last one that was said.
+        AssertionError, TimeoutExpired: a step did not end in time; it is the last one that was printed.
         CommandFailed: one of the operator's commands failed.
     """
     began, rng = time.monotonic(), random.Random(plan.seed)

@@ -1,4 +1,4 @@
-"""What was seen from outside while the service was tortured: by its clients, and by the killer."""
+"""The facts seen from outside during the torture: by the clients, and by the killer."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from dataclasses import dataclass, field
 class Wish:
     """One order that a client wants once; `number` is its merchant_order_no, `amount` in fen.
 
-    With an Idempotency-Key it is asked for under ever new nonces until there is an answer, without
-    one by the very same bytes. `told` are the order numbers of all answers, `spent` says that the
-    nonce was refused as used after an answer that was never read, `refused` is the code of a refusal.
-    After a 503 (`unstored`) the nonce is spent whether there is an order or not.
+    With an Idempotency-Key it is requested with new nonces until there is a response, without one by the same bytes.
+    `told` are the order numbers in all responses. `spent` means that the nonce was refused as used after an unread
+    response. `refused` is the code of a refusal. After a 503 (`unstored`) the nonce is used, with or without an order.
     """
 
     number: str
@@ -31,12 +30,12 @@ class Wish:
 
 @dataclass
 class Seen:
-    """All that the clients know at the end of a run; safe from several threads."""
+    """The clients' facts at the end of a run; safe for several threads."""
 
     wishes: list[Wish] = field(default_factory=list)
-    accepted: Counter[str] = field(default_factory=Counter)  # answers with code 1 by nonce
+    accepted: Counter[str] = field(default_factory=Counter)  # responses with code 1 by nonce
     counts: Counter[str] = field(default_factory=Counter)
-    wrong: list[str] = field(default_factory=list)  # what must not have happened, whatever the database says
+    wrong: list[str] = field(default_factory=list)  # violations, whatever the database contains
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def count(self, what: str) -> None:

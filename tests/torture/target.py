@@ -1,4 +1,4 @@
-"""The service under torture: the processes that serve one database, and the operator's commands beside them."""
+"""The service under torture: the processes of one database, and the operator's commands."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ SETTINGS = {
     "ORDERS_REFUSED_PER_MINUTE": "1000000",
     "ORDERS_LOG_LEVEL": "WARNING",
 }
-COMMANDS_TAKE = 90  # seconds at most, on a machine that is busy
+COMMANDS_TAKE = 90  # seconds at most, on a busy machine
 ENTRY, HASTY = ("app.py",), ("-m", "tests.torture.hasty")
 
 
 class CommandFailed(Exception):
-    """One of the operator's commands, which must not."""
+    """An operator's command failed unexpectedly."""
 
 
 def _port(rng: random.Random) -> int:
-    """A free port that the system gives to no outgoing connection, so that it stays free while nobody listens."""
+    """A free port that the system gives to no outgoing connection, so that it stays free while unused."""
     while True:
         port = rng.randrange(20_000, 30_000)
         with socket.socket() as probe:
@@ -51,26 +51,26 @@ class Target:
             process.entry = HASTY if hasty else ENTRY
 
     def start(self) -> None:
-        """Start every process, one after the other, and wait for their first answers."""
+        """Start every process, one after the other, and wait for their first responses."""
         for process in self.processes:
             process.start()
 
     def stop(self) -> None:
-        """End every process that lives, by force."""
+        """Kill every living process."""
         for process in self.processes:
             if process.process and process.process.poll() is None:
                 process.kill()
 
     def url(self) -> str:
-        """The address of any process, whether it lives just now or not."""
+        """The address of any process, even if it does not run at the moment."""
         return random.choice(self.processes).url
 
     def victim(self) -> Service:
-        """The process that is to suffer next."""
+        """Return the process to kill next."""
         return self._rng.choice(self.processes)
 
     def operate(self, *commands: tuple[str, ...]) -> list[str]:
-        """What each of these operator's commands prints. Raises CommandFailed."""
+        """Return the output of each of these operator's commands. Raises CommandFailed."""
         done = subprocess.run(
             [sys.executable, "-m", "tests.torture.operator"],
             cwd=ROOT,
@@ -89,5 +89,5 @@ class Target:
         return [result["said"] for result in results]
 
     def ask(self, *commands: tuple[str, ...]) -> list[Any]:
-        """What each of these commands prints as JSON; its status may say that something is off."""
+        """Return the JSON of each of these commands; their status may report a problem."""
         return [json.loads(said) for said in self.operate(*((*words, "--json") for words in commands))]

@@ -1,1 +1,1 @@
-"""Upstreams on this machine: each speaks a real one's protocol, keeps books of its own, and misbehaves when told to."""
+"""Upstreams on this machine: each speaks a real one's protocol, keeps its own records, and fails on request."""

@@ -32,7 +32,7 @@ CHINA = timezone(timedelta(hours=8))
 ISSUER = {"C": "CN", "O": "Loopback Financial", "OU": "Certification Authority"}
 OIDS = dict(zip(("C", "O", "OU", "CN"), (NameOID.COUNTRY_NAME, NameOID.ORGANIZATION_NAME,
                 NameOID.ORGANIZATIONAL_UNIT_NAME, NameOID.COMMON_NAME), strict=True))  # fmt: skip
-# Braces, quotes and names of members inside a text: only a reader of JSON finds the end of an answer.
+# Braces, quotes and names of members inside a text: only a JSON parser finds the end of such a response.
 STORE = '张三的“小店” }, "sign": "\\" {{ alipay_trade_query_response'
 WRITTEN: dict[str, Callable[[dict[str, Any]], str]] = {
     "plain": lambda said: json.dumps(said, separators=(",", ":"), ensure_ascii=False),
@@ -67,7 +67,7 @@ def curved(name: str, serial: int) -> str:
 
 
 def unreadable(pem: str) -> str:
-    """An EC certificate with what Alipay's has: an empty parameter of its algorithm, which `cryptography` refuses."""
+    """An EC certificate like Alipay's: with an empty parameter of its algorithm, which `cryptography` refuses."""
     plain, odd = (bytes.fromhex(text) for text in ("300a06082a8648ce3d040302", "300c06082a8648ce3d0403020500"))
     der = bytearray(b64decode("".join(pem.splitlines()[1:-1])).replace(plain, odd))
     for at, more in ((2, 4), (6, 2)):  # the lengths of the whole and of the part that is signed
@@ -77,7 +77,7 @@ def unreadable(pem: str) -> str:
 
 
 def _serial_number(issuer: str, serial: int) -> str:
-    """Alipay's reading of the rule, from the facts that the certificate was made of."""
+    """Alipay's reading of the rule, from the facts in the certificate."""
     return hashlib.md5(f"CN={issuer},OU={ISSUER['OU']},O={ISSUER['O']},C={ISSUER['C']}{serial}".encode()).hexdigest()
 
 
@@ -86,20 +86,20 @@ def _joined(fields: dict[str, str], without: tuple[str, ...]) -> str:
 
 
 class Alipay(Loopback):
-    """One application of one merchant. `written` is how answers are written: one of WRITTEN."""
+    """One application of one merchant. `written` is the format of responses: one of WRITTEN."""
 
     def __init__(self, server: HTTPServer, prefix: str = "alipay"):
         super().__init__(server, prefix)
         self.app_private, self.app_public = key_pair("alipay application")
         self.private, self.public = key_pair("alipay")
         self.written, self.balance = "tricky", Decimal(100_000)
-        self.codes: dict[str, dict[str, str]] = {}  # what was precreated, by order number
-        self.trades: dict[str, dict[str, str]] = {}  # what was made of it once somebody scanned the code
+        self.codes: dict[str, dict[str, str]] = {}  # precreated payments, by order number
+        self.trades: dict[str, dict[str, str]] = {}  # their trades, once a payer scanned the code
         self.transfers: dict[str, dict[str, Any]] = {}
         self.transfers_end = "SUCCESS"
-        self.unpayable: dict[str, str] = {}  # why a payee gets nothing, by account
+        self.unpayable: dict[str, str] = {}  # the reason why a payee can't be paid, by account
         self.errors: deque[tuple[str, str, bool]] = deque()
-        self.cert_serial = 3003  # of the certificate that answers are signed with
+        self.cert_serial = 3003  # of the certificate that signs responses
 
     @property
     def gateway(self) -> str:
@@ -108,7 +108,7 @@ class Alipay(Loopback):
 
     @property
     def certificates(self) -> dict[str, str]:
-        """The three files of certificate mode; the roots as Alipay's file has them, with others between."""
+        """The three files of certificate mode; the roots as in Alipay's file, mixed with others."""
         root, curve = "Loopback Root R1", curved("Loopback Root E1", 1002)
         roots = [certificate(root, root, 1001), curve, unreadable(curve), certificate("G3", "G3", 1003)]
         return {
@@ -123,7 +123,7 @@ class Alipay(Loopback):
         return own | ({"alipay_public_key": self.public} if mode == "key" else self.certificates) | more
 
     def errs(self, code: str, reason: str, signed: bool = True) -> None:
-        """The next call has no effect and is answered by this error; by none, where the code is empty."""
+        """Let the next call have no effect and get this error; no response if the code is empty."""
         self.errors.append((code, reason, signed))
 
     # --- signatures
@@ -154,7 +154,7 @@ class Alipay(Loopback):
         if wrong:
             told = f"验签出错，网关生成的验签字符串为：{_joined(fields, ('sign', *CERT_SNS))}"  # as the real one does
             said = {"code": "40002", "msg": "Invalid Arguments", "sub_code": f"isv.{wrong}", "sub_msg": told}
-            return Response(json.dumps({name: said}), content_type="text/html;charset=utf-8")  # nobody signs these
+            return Response(json.dumps({name: said}), content_type="text/html;charset=utf-8")  # these are unsigned
         code, reason, signed = self.errors.popleft() if self.errors else ("", "", True)
         if code:
             said = self._no(reason) | {"code": code}
@@ -245,23 +245,23 @@ class Alipay(Loopback):
             del named["trans_amount"]
         return self._yes(**named)
 
-    # --- what people do
+    # --- actions of people
 
     def scan(self, order_no: str) -> None:
-        """The payer scans the code, which makes a trade of it."""
+        """The payer scans the code, which creates its trade."""
         code = self.codes[order_no]
         trade = {"trade_no": f"20260501220014{len(self.trades):014d}", "trade_status": "WAIT_BUYER_PAY"}
         named = {"out_trade_no": order_no, "total_amount": code["total_amount"], "buyer_logon_id": "zha***@example.com"}
         self.trades.setdefault(order_no, trade | named)
 
     def pay(self, order_no: str, money: str = "") -> None:
-        """The payer scans and pays, the order's money or another sum."""
+        """The payer scans and pays the order's amount or another one."""
         self.scan(order_no)
         trade = self.trades[order_no]
         trade |= {"trade_status": "TRADE_SUCCESS", "total_amount": money or trade["total_amount"]}
 
     def notice_fields(self, order_no: str, **changed: str) -> dict[str, str]:
-        """What a notice says, but for the signature."""
+        """The fields of a notice, without the signature."""
         now = datetime.now(CHINA).strftime("%Y-%m-%d %H:%M:%S")
         own = {
             "app_id": APP_ID,
@@ -278,7 +278,7 @@ class Alipay(Loopback):
         return {**self.trades[order_no], **own, **always, **lists, **changed}
 
     def notice(self, order_no: str, **changed: str) -> Sent:
-        """What Alipay posts to the notify address of a trade; `changed` before it is signed."""
+        """The notice to a trade's notify address; `changed` before it is signed."""
         fields = self.notice_fields(order_no, **changed)
         signature = {"sign_type": "RSA2", "sign": self.sign(_joined(fields, ()))}
         headers = {"Content-Type": "application/x-www-form-urlencoded; charset=utf-8"}

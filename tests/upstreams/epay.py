@@ -1,4 +1,4 @@
-"""A loopback epay platform: version 1 with MD5 and version 2 with RSA, on the same books."""
+"""A loopback epay platform: version 1 with MD5 and version 2 with RSA, on the same records."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ KINDS = ("alipay", "wxpay", "bank", "qqpay")
 
 
 def _to_sign(fields: dict[str, str]) -> str:
-    """The platform's reading of the rule, apart from the driver's."""
+    """The platform's reading of the rule, independent of the driver's."""
     names = [name for name, value in fields.items() if value != "" and name not in ("sign", "sign_type")]
     return "&".join("=".join((name, fields[name])) for name in sorted(names, key=str.encode))
 
 
 class EpayPlatform(Loopback):
-    """One merchant's account. `gives` is what a new payment is: qrcode, payurl (jump), urlscheme or html."""
+    """One merchant's account. `gives` is the form of a new payment: qrcode, payurl (jump), urlscheme or html."""
 
     def __init__(self, server: HTTPServer, prefix: str = "epay", key: str = KEY):
         super().__init__(server, prefix)
@@ -40,16 +40,16 @@ class EpayPlatform(Loopback):
         self.gives, self.can_close, self.balance = "qrcode", True, Decimal(100_000)
         self.orders: dict[str, dict[str, str]] = {}
         self.payouts: dict[str, dict[str, str]] = {}
-        self.transfers_end = "1"  # status of a transfer once it is asked about
+        self.transfers_end = "1"  # a transfer's status at a status check
         self.merchant_state = 1  # 0: closed, 2: under review
         self.pays_out = True
         self.barred: set[str] = set()  # payers' addresses that may not pay any more today
-        self.is_old = False  # its answers about transfers name no number
-        self.knows_by = ("out_biz_no", "biz_no")  # what it finds a transfer by
-        self.adds: dict[str, Any] = {}  # what its answer to a new order says besides
-        self.jump_url = ""  # where the receiver of a transfer confirms it
-        self.page = ""  # HTML in the place of the answer to a new order
-        self.absent: Response | None = None  # its answer about an order that it does not have
+        self.is_old = False  # its responses about transfers contain no number
+        self.knows_by = ("out_biz_no", "biz_no")  # the numbers that identify a transfer
+        self.adds: dict[str, Any] = {}  # additional fields of its response to a new order
+        self.jump_url = ""  # the address at which the receiver of a transfer confirms it
+        self.page = ""  # HTML instead of the response to a new order
+        self.absent: Response | None = None  # its response about an unknown order
 
     def config(self, version: str, **more: str) -> dict[str, str]:
         """The config of a channel for this account."""
@@ -156,7 +156,7 @@ class EpayPlatform(Loopback):
         order = self.orders.get(query.get("out_trade_no", ""))
         if order is None:
             return {"code": -1, "msg": "订单号不存在"}
-        # A number where PHP has one, and money as the database's decimal.
+        # A number as in PHP, and money as the database's decimal.
         return {"code": 1, "msg": "succ", **self._shown(order), "status": int(order["status"]), "pid": int(PID)}
 
     def _merchant_v1(self, query: dict[str, str]) -> dict[str, Any]:
@@ -189,7 +189,7 @@ class EpayPlatform(Loopback):
         }
         said = verbs[path](fields)
         if said["code"] != 0:
-            return said  # errors are not signed
+            return said  # errors are unsigned
         texts = {name: str(value) for name, value in said.items()} | {"timestamp": str(int(time.time()))}
         return {**said, "timestamp": texts["timestamp"], "sign": self._rsa(texts), "sign_type": "RSA"}
 
@@ -242,15 +242,15 @@ class EpayPlatform(Loopback):
             facts |= {"biz_no": payout["biz_no"], "out_biz_no": number}
         return {"code": 0, "msg": "succ", **facts, "amount": payout["money"], **failed}
 
-    # --- what people do
+    # --- actions of people
 
     def pay(self, order_no: str, money: str = "") -> None:
-        """The payer pays, the order's money or another sum."""
+        """The payer pays the order's amount or another one."""
         paid = {"status": "1", "endtime": "2026-05-01 12:00:00"}
         self.orders[order_no] |= paid | {"money": money or self.orders[order_no]["money"]}
 
     def notice(self, order_no: str, version: str = "1", **changed: str) -> Sent:
-        """What the platform tells the notify address once the order is paid; `changed` before it is signed."""
+        """The notice to the notify address once the order is paid; `changed` before it is signed."""
         order = self.orders[order_no]
         fields = {name: order[name] for name in ("pid", "trade_no", "out_trade_no", "type", "name", "money")}
         fields |= {"trade_status": "TRADE_SUCCESS", **changed}

@@ -1,4 +1,4 @@
-"""What the loopback upstreams share: a real HTTP server, a record of calls, faults, keys that are made for the run."""
+"""The common part of the loopback upstreams: a real HTTP server, a record of calls, faults, generated keys."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SLOW = 1.5  # seconds; tests that use it make the driver less patient
 
 @cache
 def key_pair(name: str) -> tuple[str, str]:
-    """A private and a public key as PEM; the same for the same name as long as the tests run."""
+    """A private and a public key as PEM; the same for the same name during the tests."""
     key = rsa.generate_private_key(65537, 2048)
     private = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
     public = key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
@@ -33,13 +33,13 @@ def key_pair(name: str) -> tuple[str, str]:
 
 @cache
 def imported(pem: str) -> RSA.RsaKey:
-    """A key as pycryptodome has it, which takes 60 ms to check one."""
+    """A pycryptodome key, whose import takes 60 ms."""
     return RSA.import_key(pem)
 
 
 @dataclass(frozen=True)
 class Sent:
-    """A notice, as the upstream would send it to the notify address: `query` is what follows the question mark."""
+    """A notice in the form for the notify address: `query` is the text after the question mark."""
 
     method: str
     body: bytes
@@ -47,21 +47,21 @@ class Sent:
     query: str = ""
 
     def to(self, send: Callable[..., Any], order_no: str) -> Any:
-        """Send it to the address of an order; the answer."""
+        """Send it to the address of an order; return the response."""
         question = f"?{self.query}" if self.query else ""
         return send(self.method, f"/addons/paychannel/notify/{order_no}{question}", self.body, self.headers)
 
 
 class Loopback:
-    """Base: a protocol is in `answer`, which a subclass gives; `calls` are the requests that came, in order.
+    """Base class: a subclass implements a protocol in `answer`; `calls` are the received requests, in order.
 
-    `fails("lost", "")`: so go the next calls, one fault each; later ones go well.
+    `fails("lost", "")`: the next calls have these faults, one each; later ones succeed.
 
-    - `slow`: the answer comes after SLOW seconds
+    - `slow`: the response takes SLOW seconds
     - `unheard`: the connection is cut before the request has any effect
     - `lost`: the request has its effect, and then the connection is cut
-    - `half`: the request has its effect, and half of the answer comes
-    - `garbage`: the request has its effect, and the answer is no answer of this protocol
+    - `half`: the request has its effect, and half of the response is sent
+    - `garbage`: the request has its effect, and the response does not follow the protocol
     - `broken`: status 500 with a page of HTML, and no effect
     """
 
@@ -74,19 +74,19 @@ class Loopback:
 
     @property
     def url(self) -> str:
-        """Where its addresses begin."""
+        """The beginning of its addresses."""
         return self.server.url_for(f"/{self.prefix}")
 
     def fails(self, *faults: str) -> None:
-        """What is wrong with the next calls, one after the other."""
+        """Set the faults of the next calls, one after the other."""
         self.faults.extend(faults)
 
     def answer(self, path: str, request: Request) -> Response:
-        """What the protocol says to a request; `path` is without the prefix."""
+        """The protocol's response to a request; `path` is without the prefix."""
         raise NotImplementedError
 
     def deliver(self, notices: list[tuple[str, Sent]], send: Callable[..., Any], how: str = "") -> list[Any]:
-        """Send notices, each to the address of its order; the answers, in the order in which they were sent.
+        """Send notices, each to the address of its order; return the responses, in the order of sending.
 
         `how`: `twice` each, `backwards`, or all `at_once`, twice each.
         """

@@ -1,4 +1,4 @@
-"""What a channel can do with a deposit's money, said in the same way for every driver."""
+"""A channel's possible events with a deposit's money, in the same form for every driver."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ def yuan(fen: int) -> str:
 
 
 class Moves:
-    """Base: `told_by_notice` says that a notice tells of a refund, `sized` that its amount is told at all.
+    """Base class: `told_by_notice` means that a notice reports a refund, `sized` that its amount is reported at all.
 
-    `methods` are given to `api.buy`.
+    `methods` are arguments of `api.buy`.
     """
 
     driver = ""
@@ -35,11 +35,11 @@ class Moves:
         raise NotImplementedError
 
     def pay(self, order_no: str, fen: int) -> None:
-        """The payer pays that much."""
+        """The payer pays this amount."""
         raise NotImplementedError
 
     def give_back(self, order_no: str, fen: int, left: int) -> None:
-        """So much goes back to the payer, and `left` is left."""
+        """Refund this amount to the payer; `left` remains."""
         raise NotImplementedError
 
     def fail(self, order_no: str) -> None:
@@ -47,12 +47,12 @@ class Moves:
         raise NotImplementedError
 
     def notice(self, order_no: str) -> Sent:
-        """What the channel tells of it now."""
+        """The channel's present notice about it."""
         raise NotImplementedError
 
 
 class Epay1(Moves):
-    """Version 1 says that it was refunded, and not how much; by its answers alone."""
+    """Version 1 reports a refund without its amount, in responses only."""
 
     driver, told_by_notice, sized, version = "epay", False, False, "1"
 
@@ -70,14 +70,14 @@ class Epay1(Moves):
         self.platform.orders[order_no] |= {"status": "2"}
 
     def fail(self, order_no: str) -> None:
-        self.platform.orders.pop(order_no)  # such platforms delete what was not paid
+        self.platform.orders.pop(order_no)  # such platforms delete unpaid orders
 
     def notice(self, order_no: str) -> Sent:
         return self.platform.notice(order_no, self.version)
 
 
 class Epay2(Epay1):
-    """Version 2 says how much was refunded; by its answers alone."""
+    """Version 2 reports the amount of a refund, in responses only."""
 
     sized, version = True, "2"
 
@@ -88,7 +88,7 @@ class Epay2(Epay1):
 
 
 class Wechat(Moves):
-    """Says that some or all was refunded, and not how much."""
+    """Reports a partial or full refund, without its amount."""
 
     driver, sized = "wechatpay", False
 
@@ -113,7 +113,7 @@ class Wechat(Moves):
 
 
 class AlipayMoves(Moves):
-    """Says by notices how much was refunded; its answers say only that all was, by a closed trade."""
+    """Reports the amount of a refund in notices; responses report only a full refund, as a closed trade."""
 
     driver, method = "alipay", "alipay"
 
@@ -143,7 +143,7 @@ class AlipayMoves(Moves):
 
 
 class SandboxMoves(Moves):
-    """The simulator's own books; it says what is left."""
+    """The simulator's own records; it reports the remaining amount."""
 
     driver = "trial"
 

@@ -1,4 +1,4 @@
-"""What a channel can do with a payout, said in the same way for every driver that pays out."""
+"""A channel's possible events with a payout, in the same form for every driver that pays out."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.upstreams.epay import EpayPlatform
 
 
 class SandboxPayouts:
-    """The simulator; a payout that it has stays in progress until it is told how it ends."""
+    """The simulator; its payouts stay in progress until the test ends them."""
 
     driver, method, faulty = "trial", "wxpay", False
 
@@ -23,21 +23,21 @@ class SandboxPayouts:
         return {"secret": "a-secret-of-a-test", "payout": "silent"}
 
     def take(self, order_no: str) -> None:
-        """The channel has the payout now, however it heard of it."""
+        """Let the channel have the payout now."""
         simulator.books().request_payout(order_no, Order.get(Order.order_no == order_no).amount, "silent")
 
     def has(self, order_no: str) -> bool:
-        """Does the channel have it?"""
+        """Return whether the channel has it."""
         play = simulator.books().find(order_no)
         return play is not None and play.payout_at is not None
 
     def end(self, order_no: str, paid: bool) -> None:
-        """It is paid out, or it failed or bounced."""
+        """Pay it out, or let it fail or bounce."""
         amount = Order.get(Order.order_no == order_no).amount
         simulator.books().set_outcome(order_no, amount, "success" if paid else "fail")
 
     def fail(self, *faults: str) -> None:
-        """What is wrong with the next calls."""
+        """Set the faults of the next calls."""
 
 
 class _Platform(EpayPlatform):
@@ -51,7 +51,7 @@ class _Platform(EpayPlatform):
 
 
 class EpayPayouts(SandboxPayouts):
-    """An epay platform, version 2; it may not show a payout yet that it was just handed."""
+    """An epay platform, version 2; it may not show a new payout yet."""
 
     driver, method, faulty = "epay", "alipay", True
 
@@ -74,15 +74,15 @@ class EpayPayouts(SandboxPayouts):
         return self._number(order_no) in self.platform.payouts
 
     def lose(self, order_no: str) -> Any:
-        """The platform's staff delete the record; what was deleted."""
+        """The platform's staff delete the record; return it."""
         return self.platform.payouts.pop(self._number(order_no))
 
     def restore(self, order_no: str, record: Any) -> None:
-        """They put it back."""
+        """They restore it."""
         self.platform.payouts[self._number(order_no)] = record
 
     def handed_over(self) -> int:
-        """How often the platform was asked to pay out."""
+        """The number of payout requests to the platform."""
         return sum(call.path.endswith("transfer/submit") for call in self.platform.calls)
 
     def end(self, order_no: str, paid: bool) -> None:
@@ -113,15 +113,15 @@ class AlipayPayouts(SandboxPayouts):
         return order_no in self.platform.transfers
 
     def lose(self, order_no: str) -> Any:
-        """The upstream no longer shows it; what was there."""
+        """The upstream no longer shows it; return the record."""
         return self.platform.transfers.pop(order_no)
 
     def restore(self, order_no: str, record: Any) -> None:
-        """It shows it again."""
+        """It shows the payout again."""
         self.platform.transfers[order_no] = record
 
     def handed_over(self) -> int:
-        """How often it was asked to pay out."""
+        """The number of payout requests."""
         return sum(b"trans.uni.transfer" in call.query_string for call in self.platform.calls)
 
     def end(self, order_no: str, paid: bool) -> None:

@@ -1,4 +1,4 @@
-"""A loopback WeChat Pay: native payments of the API v3, with a signature on all that goes in and out."""
+"""A loopback WeChat Pay: native payments of the API v3, with signatures on all requests and responses."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.upstreams.loopback import Loopback, Sent, imported, key_pair
 APPID, MCHID = "wx0123456789abcdef", "1900000109"
 MERCHANT_SERIAL = "5157F09EFDC096DE15EBE81A47057A7200000001"
 KEY_ID = "PUB_KEY_ID_0119000001092026050100000000000001"
-CERTIFICATE_SERIAL = "05C0FFEE00000000000000000000000000000B0B"  # with a zero in front, as some have
+CERTIFICATE_SERIAL = "05C0FFEE00000000000000000000000000000B0B"  # with a leading zero, as some have
 SCHEME = "WECHATPAY2-SHA256-RSA2048"
 AUTHORIZATION = re.compile(
     r'WECHATPAY2-SHA256-RSA2048 mchid="(?P<mchid>[^"]*)",nonce_str="(?P<nonce>[^"]*)",'
@@ -37,7 +37,7 @@ TIME = r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\+08:00"
 
 @cache
 def apiv3_key(name: str = "") -> str:
-    """A key of 32 characters; the same for the same name as long as the tests run."""
+    """A key of 32 characters; the same for the same name during the tests."""
     return secrets.token_hex(16)
 
 
@@ -56,14 +56,14 @@ def certificate() -> str:
 
 
 def is_signature(public: str, text: bytes, signature: str) -> bool:
-    """The platform's reading of a signature, apart from the driver's."""
+    """The platform's check of a signature, independent of the driver's."""
     return PKCS1_v1_5.new(imported(public)).verify(SHA256.new(text), b64decode(signature)) is True
 
 
 class WechatPay(Loopback):
     """One merchant's account. `prefix` ends in v3, as all addresses of this protocol begin with it.
 
-    `signs_by`: "key" or "certificate"; `clock_off`: seconds by which the clock of its signatures is wrong.
+    `signs_by`: "key" or "certificate"; `clock_off`: seconds by which its signatures' clock is wrong.
     """
 
     def __init__(self, server: HTTPServer, prefix: str = "v3"):
@@ -73,11 +73,11 @@ class WechatPay(Loopback):
         self.signs_errors = False
         self.code_url = "weixin://wxpay/bizpayurl?pr={}"
         self.orders: dict[str, dict[str, Any]] = {}
-        self.refuses: list[tuple[int, Any]] = []  # status and body of the next answers, instead of what would be right
+        self.refuses: list[tuple[int, Any]] = []  # status and body of the next responses, instead of the right ones
 
     @property
     def base_url(self) -> str:
-        """Where the addresses of the protocol begin."""
+        """The beginning of the protocol's addresses."""
         return self.url.removesuffix("/v3")
 
     def config(self, by: str = "key", **more: str) -> dict[str, str]:
@@ -93,7 +93,7 @@ class WechatPay(Loopback):
     # --- signatures
 
     def signed(self, body: bytes, stamp: str = "") -> dict[str, str]:
-        """The headers of an answer or a notice; `stamp` is its time, where it is no time that a clock shows."""
+        """The headers of a response or a notice; `stamp` replaces its time."""
         private, serial = {
             "key": (key_pair("wechatpay platform")[0], KEY_ID),
             "certificate": (key_pair("wechatpay certificate")[0], CERTIFICATE_SERIAL),
@@ -109,7 +109,7 @@ class WechatPay(Loopback):
         }
 
     def _is_the_merchant(self, request: Request) -> bool:
-        """Does the request's Authorization hold for just what was asked, prefix and query too?"""
+        """Return whether the request's Authorization is valid for this request, including prefix and query."""
         given = AUTHORIZATION.fullmatch(request.headers.get("Authorization", ""))
         if given is None or (given["mchid"], given["serial"]) != (MCHID, MERCHANT_SERIAL):
             return False
@@ -142,7 +142,7 @@ class WechatPay(Loopback):
         return self._close(number) if closes else self._genuine(self.told(number))
 
     def _error(self, status: int, said: Any) -> Response:
-        """An error, signed only where it `signs_errors`; where `said` is no text, as JSON."""
+        """An error, signed only if it `signs_errors`; as JSON if `said` is not a text."""
         text = said if isinstance(said, str) else json.dumps(said, ensure_ascii=False)
         headers = self.signed(text.encode()) if self.signs_errors else {}
         return Response(text, status, headers, content_type="application/json")
@@ -178,7 +178,7 @@ class WechatPay(Loopback):
         return self._genuine({"code_url": self.code_url.format(order["out_trade_no"][-9:])})
 
     def told(self, number: str) -> dict[str, Any]:
-        """What is told of an order."""
+        """The facts of an order in responses."""
         order = self.orders[number]
         told = {"appid": APPID, "mchid": MCHID, "out_trade_no": number, "trade_state": order["trade_state"]}
         amount = {"payer_currency": "CNY", "total": order.get("total", order["asked"]["amount"]["total"])}
@@ -197,16 +197,16 @@ class WechatPay(Loopback):
         self.orders[number]["trade_state"] = "CLOSED"
         return self._genuine(None)
 
-    # --- what people do
+    # --- actions of people
 
     def pay(self, order_no: str, total: int | None = None) -> None:
-        """The payer pays, the order's money or another sum in fen."""
+        """The payer pays the order's amount or another one, in fen."""
         self.orders[order_no]["trade_state"] = "SUCCESS"
         if total is not None:
             self.orders[order_no]["total"] = total
 
     def encrypted(self, text: bytes, key: str = "", data: str | None = "transaction") -> dict[str, Any]:
-        """The `resource` of a notice; `data` is what is authenticated besides."""
+        """The `resource` of a notice; `data` is the associated data."""
         nonce = secrets.token_hex(6)
         cipher = AES.new((key or apiv3_key()).encode(), AES.MODE_GCM, nonce=nonce.encode())
         cipher.update((data or "").encode())
@@ -218,9 +218,9 @@ class WechatPay(Loopback):
     def notice(
         self, order_no: str, *, event: dict[str, Any] | None = None, resource: dict[str, Any] | None = None, **told: Any
     ) -> Sent:
-        """What is sent to the notify address of a paid order, signed now.
+        """The notice to the notify address of a paid order, signed now.
 
-        `told` is laid over the transaction before it is encrypted, `resource` and `event` over what is around it.
+        `told` overrides the transaction before it is encrypted, `resource` and `event` the objects around it.
         """
         sealed = self.encrypted(json.dumps(self.told(order_no) | told, ensure_ascii=False).encode())
         whole = {

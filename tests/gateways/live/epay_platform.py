@@ -19,7 +19,8 @@ from tests.support import free_port, until
 from tests.upstreams.loopback import key_pair
 
 HERE = Path(__file__).parent
-PATH = f"{os.environ['PATH']}:/usr/sbin:/usr/local/sbin"  # Debian has mariadbd there, where a user does not look
+# The folder of Debian's mariadbd, which is not in users' paths.
+PATH = f"{os.environ['PATH']}:/usr/sbin:/usr/local/sbin"
 NEEDED = {
     "php": "php-cli php-mysql php-curl php-gd php-mbstring",
     "mariadbd": "mariadb-server",
@@ -80,7 +81,8 @@ class RealPlatform:
         self._session.headers["User-Agent"] = "Mozilla/5.0 (X11; Linux x86_64) Chrome/140.0"  # it refuses programs
         self.merchant_private, merchant_public = key_pair("epay merchant")
         self._merchant_public = _bare(merchant_public)
-        # A watch that outlives a killed pytest: it ends the processes and removes the folder once this process is gone.
+        # A watchdog that outlives a killed pytest: it ends the processes and removes the folder once this process has
+        # ended.
         self._watch = subprocess.Popen(
             [
                 "sh",
@@ -105,7 +107,7 @@ class RealPlatform:
             for process in self._processes:
                 process.wait()
 
-    # --- setting it up
+    # --- setup
 
     def _install(self, checkout: Path) -> None:
         self.site = self.folder / "site"
@@ -218,11 +220,11 @@ class RealPlatform:
         self.spoils("")
 
     def set_clock(self, ahead: float) -> None:
-        """Set its clock this many seconds ahead."""
+        """Set its clock this number of seconds ahead."""
         (self.folder / "ahead").write_text(str(round(ahead)))
 
     def spoils(self, path: str) -> None:
-        """Process requests to this path as usual, but return a page of a proxy instead of the response; "" for none."""
+        """Process requests to this path, but respond with a page of a proxy; "" for none."""
         (self.folder / "spoiled").write_text(path)
 
     def config(self, version: str, **more: str) -> dict[str, str]:
@@ -258,7 +260,7 @@ class RealPlatform:
         return self._session.post(address, form, timeout=20, **more)
 
     def pay(self, number: str) -> None:
-        """Have the payment company report a payment; the platform sends its notice before this returns."""
+        """Let the payment company report a payment; the platform sends its notice before this returns."""
         answer = self.get(f"pay/notify/{self.order(number, 'trade_no')}/")
         assert answer.text == "success", answer.text
 

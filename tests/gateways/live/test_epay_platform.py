@@ -43,7 +43,7 @@ def paid(place, platform, listener):
 
 @pytest.fixture
 def about(story):
-    """`about(order_no)`: its exceptions, each as (kind, amount, how it was settled)."""
+    """`about(order_no)`: its exceptions, each as (kind, amount, resolution)."""
     return lambda number: [(each["kind"], each["amount"], each["resolution"]) for each in story(number)["exceptions"]]
 
 
@@ -137,14 +137,14 @@ def test_a_wrong_key_is_refused_with_the_platform_s_words(version, platform, add
 
 
 def _fields(page):
-    """The form on a page: where it goes, and its fields."""
+    """The address and the fields of the form on a page."""
     [action] = re.findall(r'<form[^>]* action="([^"]*)"', page)
     pairs = re.findall(r'<input type="hidden" name="([^"]*)" value="([^"]*)"', page)
     return html.unescape(action), {name: html.unescape(value) for name, value in pairs}
 
 
 def _goes_to_the_platform(version, order_no, platform, http, shown):
-    """What the payer's browser gets there with `redirect`: by a link (version 1), by a form (version 2)."""
+    """The content of the payer's browser there with `redirect`: by a link (version 1), by a form (version 2)."""
     if version == "1":
         [link] = re.findall(rf'href="({re.escape(platform.url)}/submit\.php\?[^"]*)"', shown(order_no))
         return platform.get(html.unescape(link)).text
@@ -213,9 +213,9 @@ def test_where_the_platform_adds_to_the_amount_the_order_s_own_is_credited(
     assert exceptions() == {}
 
 
-# --- what happens to a payment afterwards
+# --- after a payment
 
-REFUNDS = {  # what was sent back: the exception, by version
+REFUNDS = {  # the refunded amount, and the exception, by version
     "100.00": {"1": ("reversed", "0.00", None), "2": ("reversed", "100.00", None)},
     "30.00": {"1": ("reversed", "0.00", None), "2": ("reversed", "30.00", None)},
 }
@@ -231,7 +231,7 @@ def test_a_refund_at_the_platform_is_seen_by_asking(back, version, paid, platfor
 
 @pytest.fixture
 def refunded_unheard(place, platform, listener, later):
-    """`refunded_unheard("30.00")`: a deposit whose notice is lost, of which so much went back, then the question."""
+    """`refunded_unheard("30.00")`: a deposit with a lost notice and this refund, after a status check."""
 
     def refunded(back):
         order_no = place()
@@ -289,7 +289,7 @@ def test_that_the_platform_froze_a_payment_is_said_and_nothing_is_credited(
 
 @pytest.fixture
 def send(api, add_channel, platform):
-    """`send()`: the number of a new withdrawal of 100 yuan, accepted by rule."""
+    """`send()`: the number of a new, auto-approved withdrawal of 100 yuan."""
     channel = add_channel("epay", platform.config("2"), "--auto-accept-max", "1000")
     return lambda: api.sell(channel=channel, paychannel_paymethod="alipay").data["order_no"]
 
@@ -434,7 +434,7 @@ def test_the_check_of_a_channel_finds_a_payment_type_that_is_off(version, checke
 
 @pytest.fixture
 def reconciled(platform, tmp_path, flask):
-    """`reconciled(channel)`: the platform's export of today against the channel's orders; `fails`: they differ."""
+    """`reconciled(channel)`: the platform's export of today against the channel's orders; `fails` if they differ."""
 
     def compare(channel, fails=False):
         file = tmp_path / "order.csv"

@@ -1,4 +1,4 @@
-"""What the tests of the database handle use instead of an application."""
+"""Fixtures for the tests of the database handle, without an application."""
 
 import pytest
 

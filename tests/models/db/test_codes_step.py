@@ -1,4 +1,4 @@
-"""The step 0014 makes of a Postgres that still has sentences what a new one is."""
+"""The step 0014 upgrades a Postgres database with sentences to the same state as a new one."""
 
 import pytest
 
@@ -25,13 +25,13 @@ RAISED = (
 
 @pytest.fixture
 def order_no(api):
-    """The number of an order, the first."""
+    """The number of the first order."""
     return api.buy().data["order_no"]
 
 
 @pytest.fixture
 def new(order_no):
-    """The catalog of a new database; from here on it is an older one."""
+    """The catalog of a new database, which is then made an older one."""
     made = catalog()
     for statement in OLDER:
         database.execute_sql(statement)

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.sqlite
 
 @contextmanager
 def _writing_with(**pragmas):
-    """The connection that writes is set up so meanwhile; the next one is as ever."""
+    """Use these pragmas on the writing connection; the next connection has none of them."""
 
     @transaction
     def set_up():
@@ -34,7 +34,7 @@ def _writing_with(**pragmas):
 
 
 def full(instance):
-    """No page may be added to the file: SQLite answers as on a full disk."""
+    """No page can be added to the file, so SQLite responds as on a full disk."""
     return _writing_with(max_page_count=1)
 
 
@@ -73,7 +73,7 @@ def settings_of_app():
 
 
 def _refused(call, most=400):
-    """The first refusal; where pages have room left, some calls still go well. And how many did."""
+    """Call until the first refusal, because some calls still find room in pages; return it and the successes."""
     for made in range(most):
         answer = call()
         if answer.code != 1:
@@ -82,7 +82,7 @@ def _refused(call, most=400):
 
 
 def _health(http, status):
-    """What `/healthz` says once it has this status."""
+    """The response of `/healthz` once it has this status."""
     return until(lambda: (answer := http("GET", "/healthz")).status == status and answer)
 
 
@@ -95,7 +95,7 @@ def test_an_order_that_can_not_be_stored_is_50300_and_there_is_no_order(instance
     assert int(refused.headers["Retry-After"]) == fault.retry_after
     assert api.listed().data["total"] == made
     assert balances()[1] == made * 100 * (kind == "sell")
-    assert getattr(api, kind)("1.00").code == 1  # it goes on by itself
+    assert getattr(api, kind)("1.00").code == 1  # works again without a restart
 
 
 @FAULTS
@@ -222,7 +222,7 @@ def test_a_command_that_can_not_write_says_so_in_one_line(instance, refuses):
 
 
 def _damage(file, since=0, until=None):
-    """Overwrite a part of a file; its size stays."""
+    """Overwrite a part of a file; its size stays the same."""
     size = file.stat().st_size
     with file.open("r+b") as raw:
         raw.seek(since)
@@ -271,7 +271,7 @@ def small_disk(seeded, tmp_path):
 
 
 def _fill(folder):
-    """Take all the room that is left; the file that has it."""
+    """Use all free space; return the file that occupies it."""
     filler = folder / "filler"
     with filler.open("wb", buffering=0) as taken:
         try:
@@ -327,7 +327,7 @@ def test_kill_9_on_a_full_disk_loses_nothing(on_small_disk, small_disk):
 
 @pytest.mark.usefixtures("slow")
 def test_a_start_on_a_full_disk_ends_with_one_line_or_serves(on_small_disk, small_disk):
-    """Where what is to be written at the start finds no room, it says so."""
+    """If the files to write at the start find no room, it reports that."""
     shutil.rmtree(small_disk / "instance")
     (small_disk / "instance").mkdir()
     _fill(small_disk)

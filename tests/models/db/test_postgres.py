@@ -1,4 +1,4 @@
-"""Transactions on Postgres: many at once on few connections, done again where they met, whole or not at all."""
+"""Transactions on Postgres: concurrent on few connections, repeated after conflicts, complete or not at all."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -19,13 +19,13 @@ pytestmark = pytest.mark.skipif(not postgres.IS_INSTALLED, reason="the programs 
 CONNECTIONS = 3
 
 
-# The connections of this test's service: other tests' services have databases of their own beside it.
+# The connections of this test's service; other tests' services have databases of their own.
 OURS = "FROM pg_stat_activity WHERE application_name = 'merchant-orders' AND datname = current_database()"
 
 
 @pytest.fixture
 def there(postgres_url, runtime):
-    """An empty table of texts, each there once at most; `there(sql)` asks another connection."""
+    """An empty table of unique texts; `there(sql)` runs a query on another connection."""
     open_postgres(postgres_url, CONNECTIONS)
     database.execute_sql("CREATE TABLE note (text TEXT UNIQUE, number BIGINT DEFAULT 0)")
     with psycopg.connect(postgres_url, autocommit=True) as other:
@@ -122,8 +122,8 @@ def test_transactions_that_wait_for_each_other_are_both_done(there):
         for each in [pool.submit(add, "a", "b"), pool.submit(add, "b", "a")]:
             each.result(20)
     assert there("SELECT number FROM note") == [2, 2]
-    assert len(tries) >= 3  # a transaction that is tried again may meet the other one again
-    assert sorted(followed) == ["a", "b"]  # once for each, and not for what was undone
+    assert len(tries) >= 3  # a repeated transaction may conflict with the other one again
+    assert sorted(followed) == ["a", "b"]  # once for each, and not for rolled back work
 
 
 def test_a_failure_leaves_nothing_and_nothing_follows(there):

@@ -1,4 +1,4 @@
-"""The step 0006 makes of an older database what a new one is, on SQLite and on Postgres."""
+"""The step 0006 upgrades an older database to the same state as a new one, on SQLite and on Postgres."""
 
 import pytest
 
@@ -18,7 +18,7 @@ OLDER = (
 
 @pytest.fixture
 def older(app):
-    """The database as it was before the step; `older` is the catalog that it had after it."""
+    """The database before the step; `older` is its catalog after it."""
     new = catalog()
     for statement in OLDER:
         database.execute_sql(statement)

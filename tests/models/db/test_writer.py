@@ -1,4 +1,4 @@
-"""Transactions through the one writer: what waits is committed together, and each stands or falls by itself."""
+"""Transactions through the one writer: waiting work is committed together, and each item fails separately."""
 
 import sqlite3
 import threading
@@ -20,16 +20,16 @@ LONG = "x" * 400_000
 
 
 class Broken(Exception):
-    """A piece of work that does not succeed."""
+    """A failure of a piece of work."""
 
 
 class Fatal(BaseException):
-    """A failure that `except Exception` would let through."""
+    """A failure that `except Exception` does not catch."""
 
 
 @pytest.fixture
 def path(tmp_path, runtime):
-    """An empty table of texts, each there once at most, in a file of its own."""
+    """An empty table of unique texts, in a file of its own."""
     file = tmp_path / "notes.sqlite"
     file.touch()
     open_database(file, busy_timeout=0.2)
@@ -41,14 +41,14 @@ def path(tmp_path, runtime):
 
 @pytest.fixture
 def there(path):
-    """`there()`: what another connection sees."""
+    """`there()`: the rows that another connection sees."""
     with closing(sqlite3.connect(path)) as other:
         yield lambda: [text for (text,) in other.execute("SELECT text FROM note ORDER BY rowid")]
 
 
 @pytest.fixture
 def commits(path):
-    """`commits()`: how often the writer has committed since."""
+    """`commits()`: the number of the writer's commits since the last call."""
     said = []
 
     @transaction
@@ -66,7 +66,7 @@ def put(text):
 
 @transaction
 def write(text, error=None):
-    """Write a text; then fail, where there is an error to fail with."""
+    """Write a text; then raise the error, if one is given."""
     put(text)
     if error:
         raise error
@@ -75,7 +75,7 @@ def write(text, error=None):
 
 @pytest.fixture
 def many(path):
-    """`many(text)`: grouped work that fails for "bad" at its end; `many.calls`: the lists that it was called with."""
+    """`many(text)`: grouped work that fails for "bad" at its end; `many.calls`: the lists of its calls."""
     calls = []
 
     @grouped(lambda text: 0)
@@ -129,7 +129,7 @@ def test_what_waits_is_committed_together_and_the_rest_after_it(there, commits, 
     texts = ["a", "b", "c", "d", "e"]
     assert together(*((write, text) for text in texts)) == [f"wrote {text}" for text in texts]
     assert there() == texts
-    assert commits() == 1 + 2  # that which held the writer up, a full group, and the rest
+    assert commits() == 1 + 2  # the one that delayed the writer, a full group, and the rest
 
 
 def test_threads_that_are_ready_to_write_share_the_commit(there, commits, monkeypatch):
@@ -232,7 +232,7 @@ def most_pages(count):
     database.execute_sql(f"PRAGMA max_page_count = {count}")
 
 
-# SQLite gives up the whole transaction, or the statement alone, by what it can undo.
+# SQLite rolls back the whole transaction, or only the statement, depending on the statement.
 @pytest.mark.parametrize("sql", ["INSERT INTO note VALUES (?)", "INSERT INTO note VALUES (?), ('more')"])
 def test_a_full_database_does_nothing_by_halves_and_the_writer_goes_on(path, there, sql):
     followed = []
@@ -293,7 +293,7 @@ def test_a_call_that_comes_while_it_stops_is_done_too(there):
         try:
             until(call.done)
         finally:
-            write("b")  # whoever waits goes on with it, so that the test ends
+            write("b")  # the waiting thread continues, so that the test ends
     assert there()[0] == "a"
 
 

@@ -1,6 +1,7 @@
-"""No statement of the service reads more, the more orders there are (the rule: `tests.plans.unbounded`).
+"""No statement of the service reads more with more orders (the rule: `tests.plans.unbounded`).
 
-Not walked is what reads everything on purpose: `ledger verify`, `reconcile`, `db`, `vault rotate`, `seed`.
+The test excludes statements that read everything intentionally: `ledger verify`, `reconcile`, `db`, `vault rotate`,
+`seed`.
 """
 
 import inspect
@@ -37,7 +38,7 @@ READS_EVERYTHING = {
     ("seed",),
     ("reconcile",),
 }
-# Or none but for one merchant by its key.
+# They run no query, or only one for a merchant by its key.
 NO_QUERY = {("merchant", "test-callback"), ("serve",), ("demo-curl",), ("run",), ("shell",), ("routes",)}
 NO_QUERY |= {("scenario", "run"), ("scenario", "record")}  # they call a demo's HTTP interface
 
@@ -50,16 +51,16 @@ def settings_of_app():
 
 @pytest.fixture
 def raw(demo, flask, instance):
-    """A connection to a database that orders have come to for months, and of which SQLite keeps no statistics."""
+    """A connection to a database with months of orders, for which SQLite has no statistics."""
     flask("seed", "--orders", ORDERS)
-    # Not cached, for a cached plan is not made anew when an index is dropped.
+    # Without a statement cache, because a cached plan is not made again when an index is dropped.
     with closing(sqlite3.connect(instance / "orders.sqlite", cached_statements=0)) as connection:
         assert not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'sqlite_stat1'").fetchall()
         yield connection
 
 
 def nothing(found):
-    """Fail with all that was found."""
+    """Fail with everything that was found."""
     assert not found, "\n".join([f"{len(found)} plans that read more, the more orders there are", *found])
 
 
@@ -78,7 +79,7 @@ def test_the_lives_of_orders_read_nothing_that_grows(raw, world):
 
 @pytest.fixture
 def asked(app):
-    """The endpoints that were asked for."""
+    """The endpoints that were requested."""
     endpoints = set()
 
     def note(sender, **more):
@@ -94,7 +95,7 @@ def test_requests_read_nothing_that_grows(raw, app, api, other, http, flask, ask
         all_interfaces.be_refused(api, other, flask)
         all_interfaces.open_all_pages(api, http)
         all_interfaces.list_by_every_filter(api)
-    all_interfaces.use_the_simulator(api, http)  # the demo's own: it never has months of orders
+    all_interfaces.use_the_simulator(api, http)  # the demo's own, which never has months of orders
     assert asked | {"pages.static"} == {rule.endpoint for rule in app.url_map.iter_rules()}
     nothing(told(raw, heard.statements))
 

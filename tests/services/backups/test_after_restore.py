@@ -1,4 +1,4 @@
-"""After a restore: no shop credits twice, no id returns, and no payout or expiry goes ahead of the operator."""
+"""After a restore: no shop credits twice, no id is reused, and payouts and expiry wait for the operator."""
 
 import pytest
 
@@ -13,7 +13,7 @@ AHEAD = 1_000_003
 
 @pytest.fixture
 def backup(app, instance, tmp_path):
-    """`backup()` makes a backup of the database as it is now."""
+    """`backup()` makes a backup of the present database."""
     return lambda: Backup(instance, tmp_path)
 
 

@@ -1,4 +1,4 @@
-"""Scheduled backups: when one is due, which are kept, and that nothing of it stops the service."""
+"""Scheduled backups: when one is due, which ones are kept, and that failures do not stop the service."""
 
 import dataclasses
 import os
@@ -31,7 +31,7 @@ def chosen(app, instance, settings_of_app):
 
 @pytest.fixture
 def look(chosen):
-    """`look()` does what the service does every five minutes; the backups that there are then, oldest first."""
+    """`look()` runs the job of every five minutes; returns the backups, oldest first."""
 
     def run(**changed):
         now = dataclasses.replace(chosen, **changed)
@@ -141,7 +141,7 @@ def test_what_is_in_the_log_needs_room_too(api, refuses, instance, tmp_path, mon
 
 
 def test_a_folder_that_is_not_there_is_not_made_elsewhere_than_in_the_instance(look, tmp_path, caplog):
-    """It is where a disk should be mounted."""
+    """Its place may be an unmounted disk."""
     assert look(backup_folder=tmp_path / "disk" / "backups") == []
     assert not (tmp_path / "disk").exists()
     assert "ERROR" in {record.levelname for record in caplog.records}
@@ -162,7 +162,7 @@ def test_one_under_way_is_given_up_when_the_service_stops(demo, chosen, flask, m
     monkeypatch.setattr(backup, "STEPS_OF_A_CHECK", 10)
 
     class Stopping(threading.Event):
-        """Set after so many questions."""
+        """An event that is set after this number of checks."""
 
         asked = 0
 

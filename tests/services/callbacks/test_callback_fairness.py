@@ -1,4 +1,4 @@
-"""Nobody waits for a slow or dead merchant, and no work is lost with a worker."""
+"""Slow or dead merchants delay no others, and no work is lost with a worker."""
 
 import socket
 import socketserver
@@ -29,7 +29,7 @@ def pool():
 
 @pytest.fixture
 def gate():
-    """A receiver whose answer is `gate.hold` answers when the test is over."""
+    """A receiver that responds at the end of the test, if its response is `gate.hold`."""
 
     class Gate:
         def __init__(self):
@@ -53,7 +53,7 @@ def newcomer(http, web_server, flask, flask_json):
 
 
 def sweep_until(pool, condition, seconds=20):
-    """Sweep again and again, as the job does, until the condition holds."""
+    """Sweep repeatedly, as the job does, until the condition is true."""
 
     def swept():
         delivery.sweep(pool)
@@ -125,7 +125,7 @@ def test_a_merchant_that_drips_its_answer_is_given_up(headers, api, shop, pool, 
     until(tries)
 
 
-@pytest.mark.parametrize("name_takes", [0, 1.5])  # seconds to look up the merchant's address, of one that there are
+@pytest.mark.parametrize("name_takes", [0, 1.5])  # seconds to resolve the merchant's address, if it exists
 def test_a_merchant_that_drips_its_headers_is_given_up(name_takes, api, flask, pool, gate, tries, monkeypatch):
     look_up = socket.getaddrinfo
 
@@ -219,7 +219,7 @@ def test_what_a_merchants_server_sets_as_a_cookie_is_never_sent_back(api, shop, 
 
 @pytest.fixture
 def dead_merchants(app):
-    """`dead_merchants(300, url)` makes so many merchants with this address, each with a callback that is due."""
+    """`dead_merchants(300, url)` creates this number of merchants with this address, each with a due callback."""
 
     def make(count, url):
         template, order = Merchant.get(Merchant.key == "other"), Order.select().order_by(Order.id.desc()).get()
@@ -243,7 +243,7 @@ def dead_merchants(app):
 
 @pytest.fixture
 def silent():
-    """The address of a server that takes connections and never answers."""
+    """The address of a server that accepts connections and never responds."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen(1000)
@@ -264,7 +264,7 @@ def test_hundreds_of_dead_merchants_delay_none_that_is_well(
 ):
     monkeypatch.setattr(delivery, "TIMEOUT", 3.0)
     completed(api)
-    if restarted:  # what went well is on record, and this pool has not seen it
+    if restarted:  # the successes are stored, and this pool has not seen them
         delivery.sweep(InlinePool())
     else:
         sweep_until(few_workers, lambda: shop.got)

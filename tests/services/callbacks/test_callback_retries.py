@@ -1,4 +1,4 @@
-"""When a callback is tried again, when no more, what is kept of each try, and telling again by hand."""
+"""Retries of callbacks, their end, the record of each attempt, and manual redelivery."""
 
 import threading
 import time
@@ -14,7 +14,7 @@ PAUSES = (5, 300, 1_800, 7_200, 18_000, 36_000, 36_000)
 
 @pytest.fixture
 def callback(flask_json):
-    """`callback()` is the newest callback with all its tries."""
+    """`callback()`: the newest callback with all its attempts."""
 
     def newest():
         return flask_json("callback", "show", flask_json("callback", "list", "--limit", "1")[0]["id"])
@@ -24,7 +24,7 @@ def callback(flask_json):
 
 @pytest.fixture
 def fail_until_dead(due, ahead, callback):
-    """Try the newest callback until the service gives up; the seconds that were between its tries."""
+    """Try the newest callback until its retries are exhausted; return the seconds between its attempts."""
 
     def run():
         waits = []
@@ -62,7 +62,7 @@ def test_every_attempt_carries_the_same_id_and_bytes_and_its_own_time(api, shop,
     shop.answers(503)
     completed(api)
     fail_until_dead()
-    assert all(got.event for got in shop.got)  # each verified when it came in, at the time of that day
+    assert all(got.event for got in shop.got)  # each verified on receipt, at the time of that day
     assert len({got.webhook_id for got in shop.got}) == 1
     assert len({got.body for got in shop.got}) == 1
     assert len({got.headers["Webhook-Timestamp"] for got in shop.got}) == 8
@@ -208,7 +208,7 @@ def test_a_redelivery_asked_for_while_a_try_is_under_way_is_not_lost_with_it(api
     completed(api)
     due.callbacks()
     assert (callback()["state"], len(callback()["tries"])) == ("pending", 1)
-    assert due.callbacks() == 1  # at once, not after the pause that follows a failure
+    assert due.callbacks() == 1  # immediately, not after the pause that follows a failure
     assert (callback()["state"], len(shop.got)) == ("delivered", 2)
 
 

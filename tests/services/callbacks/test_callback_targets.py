@@ -1,4 +1,4 @@
-"""Where a callback may not go, and what a strange address does."""
+"""Forbidden addresses of callbacks, and the effect of unusual ones."""
 
 import socket
 import ssl
@@ -16,7 +16,7 @@ AT_HOME = ["127.0.0.1", "::1", "10.0.0.1", "169.254.169.254", "::ffff:127.0.0.1"
 
 @pytest.fixture
 def swept(due):
-    """Send what is due from a new thread, as the service does: a thread keeps the connections that it made."""
+    """Send due callbacks from a new thread, as the service does: a thread keeps its connections."""
 
     def sweep():
         thread = threading.Thread(target=due.callbacks)
@@ -28,7 +28,7 @@ def swept(due):
 
 @pytest.fixture
 def dials(monkeypatch):
-    """Every address that this process connects to meanwhile, but for those that only look a route up."""
+    """The addresses that this process connects to meanwhile, except those that only look up a route."""
     dialled, connect = [], socket.socket.connect
 
     def remember(carrier, address):
@@ -41,7 +41,7 @@ def dials(monkeypatch):
 
 @pytest.fixture
 def internet(monkeypatch, receiver):
-    """A net in which names lead where `internet.names` says, one list after the other, and the receiver has PUBLIC."""
+    """A network in which names resolve by `internet.names`, one list after the other; the receiver has PUBLIC."""
 
     class Internet:
         def __init__(self):

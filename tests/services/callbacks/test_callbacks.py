@@ -1,4 +1,4 @@
-"""What a merchant is told, in which words, and that it is told exactly when a status changes."""
+"""The callbacks to a merchant, their content, and their timing with each change of status."""
 
 import base64
 import json
@@ -26,7 +26,7 @@ QUERY_FIELDS = {
 
 
 def bought(api, outcome="success", **more):
-    """A deposit, and what the sandbox makes of it."""
+    """A deposit with this outcome in the sandbox."""
     order_no = api.buy(**more).data["order_no"]
     api.play(order_no, outcome)
     return order_no

@@ -1,4 +1,4 @@
-"""The running service tells the merchant, at least once, whatever kills it."""
+"""The running service sends each callback at least once, whatever kills it."""
 
 import json
 import threading
@@ -11,7 +11,7 @@ from tests.support import until
 
 @pytest.fixture
 def told(service, receiver):
-    """The running service knows where the merchant's callbacks go."""
+    """The running service with the merchant's callback address."""
     service.flask("merchant", "set", "demo", "--callback-url", receiver.url)
     return receiver
 
@@ -34,7 +34,7 @@ def test_a_payment_is_told_of_by_itself(service, told):
 def test_kill_9_right_after_the_status_changed_loses_no_callback(service, told, request):
     order_no = paid(service)
     service.kill()
-    # Where it was about to be sent, that claim has to run out first.
+    # If it was about to be sent, its claim must expire first.
     ahead, due = request.getfixturevalue("ahead"), request.getfixturevalue("due")
     ahead(60)
     due.callbacks()
@@ -57,7 +57,7 @@ def test_kill_9_while_the_merchant_is_slow_to_answer_tells_it_again(service, tol
     leave.set()
     told.answers(200)
 
-    # The killed try's claim has to run out, so a later hour comes for what the process left behind.
+    # The killed attempt's claim must expire first, so the clock of the remaining work is set an hour ahead.
     ahead, due = request.getfixturevalue("ahead"), request.getfixturevalue("due")
     ahead(60)
     due.callbacks()

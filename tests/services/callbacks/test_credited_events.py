@@ -1,4 +1,4 @@
-"""Events that can happen several times per order: one callback for each exception, to subscribers only."""
+"""Events that can happen several times for an order: one callback for each exception, to subscribers only."""
 
 import pytest
 

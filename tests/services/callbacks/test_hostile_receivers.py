@@ -1,4 +1,4 @@
-"""What a merchant's server can do to the service that calls it: nothing but fail its own callbacks."""
+"""Hostile servers of merchants: they can only let their own callbacks fail."""
 
 import contextlib
 import gzip
@@ -21,7 +21,7 @@ BOMB = gzip.compress(bytes(50_000_000))
 
 
 def endless(*parts, pause=0.0):
-    """A server that sends the first parts once and the last one for ever."""
+    """A server that sends the first parts once and the last one forever."""
 
     def serve(carrier, over):
         carrier.sendall(b"".join(parts[:-1]))
@@ -32,7 +32,7 @@ def endless(*parts, pause=0.0):
 
 
 def once(*parts):
-    """A server that sends this and ends the connection."""
+    """A server that sends this once and closes the connection."""
     return lambda carrier, over: carrier.sendall(b"".join(parts))
 
 
@@ -42,7 +42,7 @@ def reset(carrier, over):
 
 @pytest.fixture
 def hostile(flask, monkeypatch):
-    """`hostile(serve)` has the merchant `demo` have this server, which gets `(socket, is the test over?)`."""
+    """`hostile(serve)` gives the merchant `demo` this server, which gets `(socket, whether the test has ended)`."""
     monkeypatch.setattr(delivery, "TIMEOUT", 2.0)
     over, stack = threading.Event(), contextlib.ExitStack()
 
@@ -50,7 +50,7 @@ def hostile(flask, monkeypatch):
         class Handler(socketserver.BaseRequestHandler):
             def handle(self):
                 self.request.recv(64 * 1024)
-                with contextlib.suppress(OSError):  # the service had enough of it
+                with contextlib.suppress(OSError):  # the service closed the connection
                     serve(self.request, over)
 
         server = stack.enter_context(socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler))
@@ -106,7 +106,7 @@ def test_whatever_a_server_sends_the_attempt_ends_and_is_on_record(serve, scheme
     ],
 )
 def test_of_an_answer_without_end_only_the_beginning_is_read(serve, status, answer, hostile, api, due, tries):
-    """All of it would keep the processor busy, and so all other callers waiting, until the time is over."""
+    """Reading all of it would keep the processor busy, and delay all other callers, until the timeout."""
     hostile(serve)
     completed(api)
     due.callbacks()

@@ -1,4 +1,4 @@
-"""One transfer counts once: the same reference for another order of the channel is refused, unless that is intended."""
+"""One transfer counts once: its reference for another order of the channel is refused, unless that is intended."""
 
 import pytest
 
@@ -19,7 +19,7 @@ def deposit(api):
 
 @pytest.fixture
 def withdrawal(api, flask):
-    """`withdrawal()`: the number of an accepted withdrawal of 50 yuan on the manual channel."""
+    """`withdrawal()`: the number of an approved withdrawal of 50 yuan on the manual channel."""
 
     def place():
         order_no = api.sell("50.00", MANUAL).data["order_no"]
@@ -37,7 +37,7 @@ def paid(flask):
 
 @pytest.fixture
 def refused(refuses, rows):
-    """`refused(order_no, reference)`: the refusal to mark an order as paid, which changes nothing."""
+    """`refused(order_no, reference)`: the text of the refusal to mark an order as paid, which changes nothing."""
 
     def mark(order_no, reference, *more):
         before = rows()
@@ -89,7 +89,7 @@ def test_a_shared_reference_counts_for_each_order_that_it_is_confirmed_for(depos
     paid(orders[0], "BANK-1")
     assert "completed" in paid(orders[1], "BANK-1", "--shared-reference")
     assert balances() == (START + 2 * 9_940, 0)
-    assert orders[0] in refused(orders[2], "BANK-1")  # the first of those that have it
+    assert orders[0] in refused(orders[2], "BANK-1")  # the first of the orders with this number
     for order_no in orders[:2]:
         assert "already" in paid(order_no, "BANK-1")
     assert balances() == (START + 2 * 9_940, 0)
@@ -144,7 +144,7 @@ def test_the_oldest_order_with_a_number_is_found(api, deposit, paid):
     assert first_with(orders[3], "") is None
 
 
-# What a channel reports
+# Reports of a channel
 
 
 def test_a_channel_s_number_that_is_on_record_for_another_order_opens_an_exception(api, flask, exceptions, balances):

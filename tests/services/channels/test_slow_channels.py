@@ -1,4 +1,4 @@
-"""A channel whose upstream is slow holds a part of the threads that answer requests, and no more."""
+"""A channel with a slow upstream occupies only a part of the threads that serve requests."""
 
 import threading
 from contextlib import ExitStack

@@ -1,4 +1,4 @@
-"""Names, certificates and cards of orders that ended are erased after some days; the books stay as they are."""
+"""Names, certificates and cards of ended orders are erased after some days; the ledger does not change."""
 
 import json
 
@@ -55,7 +55,7 @@ def delivered(flask, due, shop, later):
 
 @pytest.fixture
 def revealed(flask_json):
-    """`revealed(order_no)`: the personal data that is stored of an order."""
+    """`revealed(order_no)`: the stored personal data of an order."""
 
     def read(order_no):
         found = json.loads(flask_json_text("order", "show", order_no, "--reveal"))

@@ -1,4 +1,4 @@
-"""The ledger: append-only in the database itself, one posting a purpose, and a proof that finds what is off."""
+"""The ledger: append-only in the database itself, one posting per purpose, and a check that finds inconsistencies."""
 
 import json
 from contextlib import suppress
@@ -16,7 +16,7 @@ START = 1_000_000
 
 @pytest.fixture
 def books(instance):
-    """The database as a stranger's hand would open it: no peewee, no foreign keys."""
+    """The database as an outsider would open it: no peewee, no foreign keys."""
     with raw(instance) as connection:
         yield connection
 
@@ -143,7 +143,7 @@ def test_the_proof_finds_each_kind_of_damage(orders, instance, flask, damage):
     assert any(json.loads(found.stdout).values())
 
 
-# Corrections by hand
+# Manual adjustments
 
 
 @pytest.mark.parametrize(("amount", "after"), [("12.34", START + 1_234), ("-12.34", START - 1_234), ("-10000.00", 0)])

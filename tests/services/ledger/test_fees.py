@@ -54,7 +54,7 @@ def test_a_deposit_is_credited_less_its_fee(api, flask, amount, rate, fee, credi
         ("100.00", "0.10", 30, 10),
         ("100.00", "-0.10", 30, -10),
         ("100.00", "0", 30, 0),
-        ("5.00", "0.10", 2, 1),  # fee 1.5, surcharge 0.5
+        ("5.00", "0.10", 2, 1),  # fee 1.5, channel fee 0.5
         ("5.00", "-0.10", 2, -1),  # a rebate of half a fen
         ("4.99", "-0.10", 1, 0),
         ("15.00", "-0.10", 5, -2),  # fee 4.5, rebate 1.5

@@ -1,4 +1,4 @@
-"""The proof of the books: entries chain by hash, so what a stranger's hand did past the database's guards is found."""
+"""Ledger integrity check: entries are chained by hash, so manipulation past the database's guards is found."""
 
 import hashlib
 import json
@@ -20,7 +20,7 @@ ENTRIES = """SELECT entry.id, entry.account_id, kind, owner, entry.amount, posti
 
 @pytest.fixture
 def moved(api, flask):
-    """Money moved: the merchant's accounts have several entries, of orders and by hand."""
+    """The merchant's accounts have several entries, of orders and of manual adjustments."""
     api.play(api.buy("100.00").data["order_no"], "success")
     for yuan in ("3.00", "-1.00"):
         flask("ledger", "adjust", "demo", yuan, "--reason", "by hand")
@@ -43,7 +43,7 @@ def stranger(moved, instance):
 
 @pytest.fixture
 def found(flask):
-    """What `orders ledger verify` finds, by check."""
+    """The failures that `orders ledger verify` finds, by check."""
 
     def run(*arguments):
         result = flask("ledger", "verify", "--json", *arguments, fails=True)
@@ -55,7 +55,7 @@ def found(flask):
 
 @pytest.fixture
 def kept(moved, flask, tmp_path):
-    """A file of the heads, as it was kept elsewhere."""
+    """A checkpoint file that was stored elsewhere."""
     file = tmp_path / "heads.json"
     file.write_text(flask("ledger", "heads", "--json").stdout)
     return file
@@ -123,7 +123,7 @@ DAMAGE = {
     "a count": (f"UPDATE ledger_account SET entries = 7 WHERE {ACCOUNT}", "account available 1 had 7 entries"),
     "whose account": (f"UPDATE ledger_account SET owner = 9 WHERE {ACCOUNT}", "account available 9: entry 1 or its"),
 }
-# What takes more than one statement, so that nothing but the hashes tells.
+# Manipulations of more than one statement, which only the hashes reveal.
 THOROUGH = {
     "one is gone, the others moved up": (
         (
@@ -152,7 +152,7 @@ THOROUGH = {
 }
 
 
-# What only SQLite takes: its columns have no types.
+# Values that only SQLite accepts, because its columns have no types.
 UNTYPED = {"an amount that is no number", "a number that is none", "a count that is none", "a memo that is no text"}
 
 
@@ -197,11 +197,11 @@ def test_a_hundred_findings_are_listed_and_the_others_counted(demo, stranger, fl
     assert lines[-1] == f"and {entries - 100} more"
 
 
-# Heads that were kept elsewhere
+# Checkpoints that were stored elsewhere
 
 
 def _rewrite(instance):
-    """Chain all books anew, as one can who knows how and has the file."""
+    """Chain the whole ledger again, as someone with the file and the knowledge could."""
     with unguarded(instance) as books:
         chains = {}
         for entry, account, kind, owner, amount, *facts in books.execute(ENTRIES).fetchall():
@@ -272,7 +272,7 @@ def test_a_file_that_is_not_there_is_refused(refuses, tmp_path):
     assert "No such file" in refuses("ledger", "verify", "--against", tmp_path / "heads.json")
 
 
-# While the service works
+# While the service runs
 
 
 def test_many_entries_are_read_in_parts(demo, flask, flask_json):

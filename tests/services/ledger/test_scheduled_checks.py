@@ -1,4 +1,4 @@
-"""The ledger is verified in the background: when it is due or somebody asks, once at a time, each run on record."""
+"""Integrity checks in the background: when due or requested, one at a time, each recorded."""
 
 import json
 import logging
@@ -20,19 +20,19 @@ BROKEN = "UPDATE ledger_account SET balance = balance + 1 WHERE kind = 'fees'"
 
 @pytest.fixture
 def states():
-    """How each run on record stands, the newest first."""
+    """The state of each recorded run, the newest first."""
     return lambda: [scheduled_checks.state(run) for run in scheduled_checks.recent()]
 
 
 @pytest.fixture
 def job(instance):
-    """The job as the service runs it each minute."""
+    """The job that the service runs each minute."""
     return lambda every=24: scheduled_checks.run_if_due(settings_of(instance, verify_every=every))
 
 
 @pytest.fixture
 def asked(states):
-    """Somebody asks for a run; once it has ended, the record of it."""
+    """Request a run; return its record once it has ended."""
 
     def run(who="operator demo"):
         scheduled_checks.start(who)
@@ -88,7 +88,7 @@ def test_a_run_that_was_killed_does_not_run_for_ever(app, ahead, asked, states):
 def test_a_run_of_a_service_that_stops_is_put_down_as_that(app, states):
     scheduled_checks.start("operator demo")
     scheduled_checks.stop()
-    assert states() in (["failed"], ["holds"])  # it may have come to its end just before
+    assert states() in (["failed"], ["holds"])  # it may have finished just before
 
 
 @pytest.mark.usefixtures("slow")
@@ -173,7 +173,7 @@ def test_books_that_were_not_verified_for_long_are_overdue(app, ahead, asked, ev
 
 
 def test_books_that_were_never_verified_are_overdue_once_they_are_old(app):
-    assert scheduled_checks.overdue(24)  # the demo's first posting is of January
+    assert scheduled_checks.overdue(24)  # the demo's first posting is from January
 
 
 @pytest.mark.sqlite

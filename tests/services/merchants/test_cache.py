@@ -1,4 +1,4 @@
-"""Merchants and channels that are kept in memory: a change counts, whoever made it."""
+"""The cache of merchants and channels: every change takes effect, whoever made it."""
 
 import json
 
@@ -15,19 +15,19 @@ from tests.support import Api, completed, until
 
 @pytest.fixture
 def only_told(monkeypatch):
-    """The database is not asked whether anything changed: only what this process says of a change counts."""
+    """Do not check the database for changes: only this process's own changes take effect."""
     monkeypatch.setattr(cache, "FRESH", 10**9)
 
 
 @pytest.fixture
 def always_asked(monkeypatch):
-    """The database is asked each time, instead of every few milliseconds."""
+    """Check the database each time, instead of every few milliseconds."""
     monkeypatch.setattr(cache, "FRESH", -1)
 
 
 @pytest.fixture
 def change(instance, app):
-    """`change(sql)` as another process does it: through a connection of its own."""
+    """`change(sql)` as another process does it: through a separate connection."""
     with raw(instance) as other:
         yield other.execute
 

@@ -1,4 +1,4 @@
-"""Whatever a channel reports, in whatever order, is settled, and the same report once more changes nothing."""
+"""Any reports of a channel, in any order, are settled, and a repeated report changes nothing."""
 
 import os
 import random
@@ -15,7 +15,7 @@ STEPS = 10
 
 
 def any_report(draw, amount):
-    """A report that contradicts itself no more than a faulty channel does."""
+    """A report with no more contradictions than a faulty channel's."""
     state = draw.choice(
         [State.OPEN, State.FAILED, State.ABSENT, State.RETURNED, State.ENDED, State.PAID, State.PAID, State.PAID]
     )

@@ -1,4 +1,4 @@
-"""A payer's false claim to have paid ends: by an operator, or after `claim_expiry`; money that came wins."""
+"""A payer's false claim to have paid ends by an operator, or after `claim_expiry`; received money has priority."""
 
 import pytest
 
@@ -17,7 +17,7 @@ DAY = 86_400
 
 @pytest.fixture
 def claimed(world):
-    """The number of a deposit by hand that its payer claims to have paid."""
+    """The number of a deposit on the manual channel that its payer claims to have paid."""
     return buy_claimed(world)
 
 
@@ -122,7 +122,7 @@ def test_without_an_answer_nothing_is_dismissed(claimed_at_channel, refuses, row
     assert rows() == before
 
 
-# By itself
+# Automatically
 
 
 def test_a_claim_never_expires_unless_that_is_set(claimed, api, later):

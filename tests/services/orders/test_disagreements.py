@@ -1,4 +1,4 @@
-"""No report of a channel that contradicts the books goes unnoticed, whatever the order's status."""
+"""Every report of a channel that contradicts the ledger is recorded, whatever the order's status."""
 
 import pytest
 from werkzeug import Response
@@ -33,7 +33,8 @@ def placed(api, flask, flask_json, moves):
 
 @pytest.fixture(params=["notice", "query", "scheduled query"])
 def told(request, api, flask, later, moves, story):
-    """`told(order_no)`: the service learns what the channel has now; skipped if it does not learn it that way."""
+    """`told(order_no)`: the service gets the channel's present report; skipped if the channel does not report it this
+    way."""
 
     def tell(order_no):
         if request.param == "notice" and not moves.told_by_notice:
@@ -71,11 +72,11 @@ def late(api, placed, moves, flask, later, exceptions):
 
 
 def about(story, order_no):
-    """Its exceptions: kind, amount, how it ended."""
+    """An order's exceptions: kind, amount, resolution."""
     return [(each["kind"], each["amount"], each["resolution"]) for each in story(order_no)["exceptions"]]
 
 
-# --- 1: late money that went back
+# --- 1: late money that was refunded
 
 
 def test_late_money_that_all_went_back_can_not_be_credited(late, told, moves, flask, story, exceptions, balances):
@@ -155,12 +156,12 @@ def test_a_credited_deposit_that_the_channel_reports_as_unpaid_is_reversed(api, 
     order_no = api.buy().data["order_no"]
     api.notice(order_no, 10_000)
     for _ in range(2):
-        flask("order", "ask", order_no)  # the simulator knows of no payment
+        flask("order", "ask", order_no)  # the simulator has no payment
     assert about(story, order_no) == [("reversed", "100.00", None)]
     assert story(order_no)["exceptions"][0]["code"] == "not_paid_there"
 
 
-# --- 6: an amount that the channel corrects once the exception is settled
+# --- 6: an amount that the channel corrects once the exception is resolved
 
 
 @pytest.mark.parametrize(
@@ -241,7 +242,7 @@ def test_a_second_refund_of_unknown_size_is_an_exception_once_the_first_was_size
         assert about(story, order_no) == [("reversed", "30.00", "refund"), ("reversed", "0.00", None)]
 
 
-# --- 7: a refund of unknown size
+# --- 7: a refund of unknown amount
 
 
 def test_a_refund_of_unknown_size_is_an_exception_and_loses_nothing(api, placed, told, moves, story, exceptions):
@@ -305,7 +306,7 @@ IN_PROGRESS = {"state": "open", "reference": "R-1"}
 
 @pytest.fixture
 def in_progress_although_rejected(world, api):
-    """A rejected withdrawal of 50 yuan that the channel has in progress."""
+    """A rejected withdrawal of 50 yuan that is in progress at the channel."""
     order_no = sell_rejected(world)
     assert api.notice(order_no, 5_000, **IN_PROGRESS).status == 200
     return order_no
@@ -368,7 +369,7 @@ def test_a_rejected_withdrawal_in_progress_is_asked_about_until_the_channel_has_
     assert (exceptions(), balances()) == ({}, (START - 5_010, 0))
 
 
-# --- 5: a channel that stays silent
+# --- 5: a channel that does not respond
 
 
 def test_a_channel_that_is_silent_to_the_end_leaves_an_exception(placed, moves, later, api, story, exceptions, flask):

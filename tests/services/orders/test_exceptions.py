@@ -1,4 +1,4 @@
-"""Money that the rules can't settle: always visible, settled once by an operator, never twice."""
+"""Money that the rules can't settle: always visible, resolved once by an operator, never twice."""
 
 import pytest
 
@@ -22,7 +22,7 @@ START = 1_000_000
 
 @pytest.fixture
 def settle(flask):
-    """`settle(order_no, "credit")`, and with `fails=True` what is said against it."""
+    """`settle(order_no, "credit")`; with `fails=True` it returns the text of the refusal."""
 
     def command(order_no, how, *more, fails=False):
         return flask("order", "settle", order_no, f"--{how}", *more, fails=fails).output
@@ -30,7 +30,7 @@ def settle(flask):
     return command
 
 
-# walk; kind, reported amount; status and money while it is open; what each resolution credits
+# walk; kind, reported amount; status and balance while it is open; credits of each resolution
 SPENT, BACK = (START - 5_010, 0), (START, 0)
 CASES = [
     (played("late"), "late_payment", "100.00", "cancelled", START, {"credit": 9_940, "refund": 0}),
@@ -42,7 +42,7 @@ CASES = [
     (deposit_paid_twice, "paid_twice", "100.00", "completed", START + 9_940, {"credit": 9_940, "refund": 0}),
 ]
 ENDS = {"pending": "cancelled", "cancelled": "cancelled", "completed": "completed"}
-# walk; reported amount; status while it is open; status and money after each resolution (None: refused)
+# walk; reported amount; status while it is open; status and balance after each resolution (None: refused)
 PAYOUTS = [
     (payout_of_wrong_amount, "51.00", "confirmed", {"complete": ("completed", SPENT), "cancel": None}),
     (
@@ -172,7 +172,7 @@ def test_settling_needs_to_be_told_how(world, flask):
     flask("order", "settle", played("late")(world), fails=True)
 
 
-# --- completing an order whose customer paid late, or more
+# --- completing an order whose customer paid late, or too much
 
 
 def complete(flask, order_no, **more):

@@ -1,4 +1,4 @@
-"""Unpaid deposits: the channel is asked before they expire, and silence is neither yes nor no."""
+"""Unpaid deposits: the status is checked before they expire, and silence is neither paid nor unpaid."""
 
 import pytest
 

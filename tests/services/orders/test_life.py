@@ -1,4 +1,4 @@
-"""The life of an order: every row of the status table, every step that is legal, and every one that is not."""
+"""The life of an order: every row of the status table, every legal transition, and every illegal one."""
 
 import pytest
 
@@ -70,7 +70,7 @@ def test_of_two_steps_from_the_same_status_one_happens(api, steps):
     assert steps(order_no) == [CREATED, ("operator", "pending", "confirmed")]
 
 
-# Each row of the table, with its history and its money
+# Each row of the table, with its history and its postings
 
 
 ACCEPTED = [CREATED, ("operator", "pending", "confirmed")]

@@ -1,4 +1,4 @@
-"""A worker that was overtaken: what it read is out of date when it writes, and the newer word counts."""
+"""A worker that was overtaken: its data is outdated when it writes, and the newer report counts."""
 
 import functools
 
@@ -52,13 +52,13 @@ def test_a_deposit_that_the_payer_says_was_paid_while_it_is_about_to_expire_does
 
 def test_silence_is_seen_though_another_worker_took_the_order_up_meanwhile(api, ahead, due, exceptions, monkeypatch):
     class AtWork(InlinePool):
-        """Takes the work up and is not done with it."""
+        """Starts the work and does not finish it."""
 
         def submit(self, tenant, work, item):
             taken.append(item)
 
     def slow_and_silent(self, payment):
-        ahead(60)  # longer than a claim lasts
+        ahead(60)  # longer than a claim
         reconciliation.sweep(AtWork())
         raise ChannelUnknown("it did not answer")
 

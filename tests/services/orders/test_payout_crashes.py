@@ -12,14 +12,14 @@ SPENT = (994_990, 0)
 
 
 class CrashesBefore(InlinePool):
-    """A worker that dies with the order in its hands, before it spoke to the channel."""
+    """A worker that dies with a claimed order, before it calls the channel."""
 
     def submit(self, tenant, work, item):
         self.died = item
 
 
 class CrashesAfter(InlinePool):
-    """A worker that dies when the channel has the payout and the service does not know yet."""
+    """A worker that dies when the channel has the payout, before the service stores that."""
 
     def submit(self, tenant, work, item):
         payouts.hand_over(item)
@@ -31,7 +31,7 @@ def test_a_crash_while_handing_over_loses_nothing_and_pays_once(world, api, ahea
     order_no = sell_accepted(world)
     for _ in range(crashes):
         assert due.sweep(pool()) == 1
-        assert due.sweep(pool()) == 0  # it is in the dead worker's hands until its lease ends
+        assert due.sweep(pool()) == 0  # the dead worker has it until its lease ends
         ahead(due.LEASE + 1)
     world.later(10, times=3)
     assert (api.status(order_no), balances(), exceptions()) == ("completed", SPENT, {})

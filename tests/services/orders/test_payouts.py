@@ -1,4 +1,4 @@
-"""Withdrawals: held, decided by an operator or by rule, handed over once, and what each outcome makes of them."""
+"""Withdrawals: reserved, decided by an operator or auto-approved, sent once, and the effect of each outcome."""
 
 import time
 
@@ -11,7 +11,7 @@ SANDBOX, MANUAL = 2, 3
 
 @pytest.fixture
 def accepted(api, flask):
-    """`accepted()`: the number of a withdrawal of 50 yuan that an operator accepted."""
+    """`accepted()`: the number of a withdrawal of 50 yuan that an operator approved."""
 
     def place(channel=SANDBOX, outcome=""):
         order_no = api.sell("50.00", channel).data["order_no"]
@@ -23,7 +23,7 @@ def accepted(api, flask):
     return place
 
 
-# outcome; after five seconds; when all is said and done
+# outcome; status after five seconds; final status
 OUTCOMES = [
     ("success", ("completed", SPENT, ""), ("completed", SPENT, "")),
     ("duplicate", ("completed", SPENT, ""), ("completed", SPENT, "")),
@@ -61,7 +61,7 @@ def test_a_payout_that_stays_silent_is_asked_about_until_it_speaks(api, accepted
     assert (api.status(order_no), balances()) == ("completed", SPENT)
 
 
-# Who decides
+# The decision
 
 
 def test_a_withdrawal_waits_for_the_operator_with_its_amount_held(api, later, balances):
@@ -134,7 +134,7 @@ def test_the_operator_may_reject_before_the_rule_acts(api, flask, later, balance
     assert (api.status(order_no), balances()) == ("cancelled", BACK)
 
 
-# By hand
+# Manual channels
 
 
 def test_a_withdrawal_by_hand_waits_until_the_operator_says_paid(

@@ -1,4 +1,4 @@
-"""The same money never counts twice, in whatever order it is reported, corrected and settled."""
+"""The same money never counts twice, in whatever order it is reported, corrected and resolved."""
 
 import pytest
 
@@ -8,7 +8,7 @@ MANUAL = 3
 
 @pytest.fixture
 def tried(app):
-    """Runs a command that may be refused: what counts is what it moved."""
+    """Runs a command that may be refused: only its effect matters."""
     return lambda *arguments: app.test_cli_runner().invoke(args=list(arguments))
 
 

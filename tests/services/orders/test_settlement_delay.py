@@ -1,4 +1,4 @@
-"""The channel's settlement delay (T+N): confirmed at once, credited N days later, once."""
+"""The channel's settlement delay (T+N): confirmed immediately, credited N days later, once."""
 
 import pytest
 
@@ -9,7 +9,7 @@ SANDBOX, MANUAL = 2, 3
 
 @pytest.fixture
 def delayed(flask):
-    """`delayed(1)` makes the sandbox credit a day after the payment."""
+    """`delayed(1)`: the sandbox credits a day after the payment."""
     return lambda days, channel=SANDBOX: flask("channel", "set", channel, "--settlement-days", days)
 
 

@@ -1,4 +1,4 @@
-"""The table of verdicts has one for each state of the books and each proof of a channel."""
+"""The table of verdicts has one for each position in the ledger and each proof of a channel."""
 
 import itertools
 import json

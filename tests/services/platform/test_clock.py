@@ -1,4 +1,4 @@
-"""The clock is set back or ahead: no request counts twice, no order changes its place, nothing waits for longer."""
+"""The clock is set back or ahead: no request counts twice, orders keep their sequence, and nothing waits longer."""
 
 import json
 import time
@@ -39,7 +39,7 @@ def times(time_machine, monkeypatch):
 
 @pytest.fixture
 def pass_time(times, api):
-    """Let time pass in steps in which requests come and what is old is dropped; the clock is `off`."""
+    """Let time pass in steps with requests and purges; the clock is `off`."""
 
     def until_then(since, then, off=0.0):
         for passed in range(since, then + 1, 330):
@@ -60,7 +60,7 @@ def test_a_request_does_not_count_again_when_the_clock_is_set_back(app, times, a
     body = order_sent(NOON, endpoint)
     assert api.post(endpoint, body).code == 1
     pass_time(0, back)
-    times(back, off=-back)  # it is noon again
+    times(back, off=-back)  # the clock shows noon again
     assert api.post(endpoint, body).code in (40103, 40104)
 
 
@@ -108,7 +108,7 @@ def test_a_clock_that_was_ahead_for_a_minute_makes_no_nonce_good_again(app, time
 
 def test_orders_keep_their_order_and_ranges_of_time_hold_all_of_them(app, times, api):
     first = api.buy().data["order_no"]
-    times(100, off=-400)  # within what callers are allowed to be off
+    times(100, off=-400)  # within the tolerance for callers
     second = api.buy().data["order_no"]
     listed = api.listed().data["list"]
     assert [order["order_no"] for order in listed] == [second, first]

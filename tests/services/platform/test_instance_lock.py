@@ -1,4 +1,4 @@
-"""One service an instance: a second process is refused at the start, and a killed one leaves nothing behind."""
+"""One service per instance: a second process is refused at the start, and a killed one leaves no lock."""
 
 import os
 import stat
@@ -24,7 +24,7 @@ with instance_lock.locked(pathlib.Path(sys.argv[1])):
 
 @pytest.fixture
 def holder(tmp_path):
-    """Another process that holds the lock of `tmp_path`."""
+    """Another process with the lock of `tmp_path`."""
     command = [sys.executable, "-c", HOLD, str(tmp_path)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout.readline() == "held\n"

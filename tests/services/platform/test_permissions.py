@@ -1,4 +1,4 @@
-"""Keys, settings and data that other users could read: narrowed at start, with a warning, or refused."""
+"""Keys, settings and data that other users could read: restricted at start, with a warning, or refused."""
 
 import errno
 import os

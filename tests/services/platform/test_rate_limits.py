@@ -1,4 +1,4 @@
-"""Sliding windows: never more than the limit, what was before counts by its part, and nobody is remembered for long."""
+"""Sliding windows: never more than the limit, earlier hits count by their share, and callers are soon forgotten."""
 
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -20,7 +20,7 @@ def rate(clock):
 
 
 def taken(rate, tries=100, who="a"):
-    """How many of some hits are taken."""
+    """The number of accepted hits."""
     return sum(rate.hit(who) for _ in range(tries))
 
 

@@ -16,7 +16,7 @@ from tests.support import until
 def test_a_commit_that_wakes_the_sweep_while_the_jobs_are_stopped_holds_nothing_up(app, api, monkeypatch):
     wakers, begun, go_on = [], threading.Event(), threading.Event()
     monkeypatch.setattr(outbox, "when_enqueued", wakers.append)
-    api.buy()  # which the search index does not have yet
+    api.buy()  # the search index does not contain it yet
 
     @transaction
     def write():
@@ -29,7 +29,7 @@ def test_a_commit_that_wakes_the_sweep_while_the_jobs_are_stopped_holds_nothing_
     assert begun.wait(20)
     stop = job_table.start(current().settings)
     stopping = threading.Thread(target=stop, daemon=True)
-    until(lambda: writer._writer()._queue.qsize())  # a job waits for its turn to write
+    until(lambda: writer._writer()._queue.qsize())  # a job waits for the writer
     stopping.start()
     until(lambda: wakers[-1] is None)
     stopping.join(0.5)

@@ -1,4 +1,4 @@
-"""The worker pool: what is left to tenants that respond, whatever the others do, and threads that fail."""
+"""The worker pool: its reserve for tenants that respond, whatever the others do, and threads that fail."""
 
 import threading
 import time
@@ -16,7 +16,7 @@ GOOD, NEW = 1000, 2000
 
 
 class Tenants:
-    """Tenants with endless work, each of which ends when the test says so."""
+    """Tenants with endless work, which ends when the test ends it."""
 
     def __init__(self, pool):
         self.pool, self.under_way, self.ends = pool, Counter(), {}
@@ -32,7 +32,7 @@ class Tenants:
         return end[1]
 
     def sweep(self, *tenants):
-        """Take work as sweeps do until they find no more; the tenants that it was taken of."""
+        """Take work as sweeps do until they find no more; return the tenants of the work."""
         all_taken = []
         while taken := self.pool.choose(tenants, lambda tenant, limit: [tenant] * limit):
             for tenant in taken:
@@ -51,7 +51,7 @@ class Tenants:
         until(lambda: not any(self.pool._in_flight[tenant] for tenant in tenants))
 
     def fail(self, *tenants):
-        """Have each of them fail twice."""
+        """Let each of them fail twice."""
         for _ in range(2):
             for tenant in tenants:
                 assert self.sweep(tenant) == [tenant]
@@ -210,7 +210,7 @@ def test_a_worker_that_sends_a_callback_opens_no_database_connection(api, shop, 
     monkeypatch.setattr(delivery, "deliver", watched)
     for _ in range(3):
         completed(api)
-    time.sleep(0.1)  # by now the merchants' cache is out of date
+    time.sleep(0.1)  # by now the merchants' cache has expired
     until(lambda: (delivery.sweep(pool) and False) or len(unconnected) == 3)
     pool.stop()
     assert all(unconnected)

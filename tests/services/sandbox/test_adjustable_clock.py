@@ -1,4 +1,4 @@
-"""The demo's clock is moved ahead: what falls due on the way happens in its order, and signed calls go on working."""
+"""Moving the demo's clock ahead: due work happens in its order, and signed calls continue to work."""
 
 import json
 from itertools import pairwise
@@ -120,7 +120,7 @@ def test_the_clock_stays_where_it_was_moved_to_over_a_restart_and_for_commands(i
 
 
 def test_outside_the_demo_no_clock_is_moved(tmp_path, http):
-    """Not even where a demo's books lie in the folder."""
+    """Not even with a demo's records in the folder."""
     assert http("POST", "/sandbox/clock", b"seconds=60", FORM).data["ahead"] == 60
     folder = tmp_path / "real"
     folder.mkdir()

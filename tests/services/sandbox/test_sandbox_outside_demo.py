@@ -1,4 +1,4 @@
-"""What is left of sandbox channels in a database that is served outside demo mode."""
+"""Sandbox channels in a database that is served outside demo mode."""
 
 import json
 from types import SimpleNamespace
@@ -41,18 +41,18 @@ def earnest(app, instance):
     return begin
 
 
-REAL = 100_000  # fen that are not the sandbox's; the demo's opening balance is
+REAL = 100_000  # fen that are not the sandbox's, like the demo's opening balance
 
 
 @pytest.fixture
 def real(flask):
-    """The merchant has 1,000 yuan of its own, too."""
+    """The merchant also has 1,000 yuan of real money."""
     flask("ledger", "adjust", "demo", "1000", "--reason", "real money")
 
 
 @pytest.fixture
 def paid(api, real):
-    """A deposit of 500 yuan that a stranger had the sandbox report as paid."""
+    """A deposit of 500 yuan that a stranger reported as paid in the sandbox."""
     order_no = api.buy("500.00", channel=2).data["order_no"]
     api.play(order_no, "success")
     return order_no
@@ -70,7 +70,7 @@ def test_its_channels_are_disabled_at_start_and_named_in_the_log(earnest, paid, 
 def test_no_caller_can_order_pay_or_play_anything_there(earnest, api, due):
     waiting = api.buy("500.00", channel=2).data["order_no"]
     production = earnest()
-    Channel.update(enabled=True).where(Channel.id == 2).execute()  # by somebody with the database
+    Channel.update(enabled=True).where(Channel.id == 2).execute()  # by someone with database access
     assert production.api.buy("500.00", channel=2).code == 40403
     for path in ("/sandbox", "/sandbox/pay", "/sandbox/inbox", "/sandbox/sign"):
         assert production.http("POST", path, CLAIM % waiting.encode(), FORM).code == 40404
@@ -251,14 +251,14 @@ def test_an_instance_with_sandbox_channels_starts_and_disables_them(slow, any_da
     service = Service(tmp_path / "instance")
     service.flask("channel", "add", "--category", "gateway_b", "--driver", "manual", "--name", "Trial")
     create_app(databases.settings_of(service.instance))
-    Channel.update(driver="sandbox").execute()  # as up to 0.3.0 it could be added
+    Channel.update(driver="sandbox").execute()  # releases up to 0.3.0 could add it
     databases.close()
     service.start()
     try:
         assert "demo mode only: its channels are disabled: 1 (Trial)" in service.log.read_text()
         assert '"enabled": false' in service.flask("channel", "list", "--json").stdout
         assert service.api.send("POST", "/sandbox/pay").status == 404
-        service.environ["ORDERS_DEMO"] = "1"  # of a command alone: the database is not the demo's
+        service.environ["ORDERS_DEMO"] = "1"  # for a command alone, because the database is not a demo's
         assert "demo mode only" in service.flask("channel", "set", "1", "--enabled", check=False).stderr
     finally:
         service.stop()

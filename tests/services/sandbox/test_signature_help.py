@@ -1,4 +1,4 @@
-"""The explainer and the check that requests pass agree on every request, and nothing that is sent stops it."""
+"""The explainer and the check of requests agree on every request, and no input stops it."""
 
 import json
 

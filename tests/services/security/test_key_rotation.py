@@ -1,4 +1,4 @@
-"""`orders vault rotate`: a new key for all that is sealed, while the service runs, and wherever it breaks off."""
+"""`orders vault rotate`: a new key for all encrypted values, while the service runs, and after any interruption."""
 
 import errno
 import json
@@ -28,7 +28,7 @@ GATEWAY_A = {"channel": 1, "gatewaya_personal_data": PERSON, "gatewaya_card_info
 
 @pytest.fixture
 def sealed_rows(api, flask):
-    """Something is sealed in every column; what opens there, by column and row."""
+    """An encrypted value in every column; returns the decrypted values, by column and row."""
     flask("merchant", "rotate", "other")
     flask("merchant", "rotate", "other", "--callback")
     seeding.seed_operators()
@@ -41,7 +41,7 @@ def sealed_rows(api, flask):
 
 
 def _opened(ring):
-    """All that is sealed, opened by a ring: `{(column, row): text}`."""
+    """All encrypted values, decrypted by a ring: `{(column, row): text}`."""
     return {
         (key_rotation.name_of(column), row): ring.open(token)
         for column in key_rotation.COLUMNS
@@ -65,7 +65,7 @@ def _old_keys(instance):
 
 
 def test_every_sealed_column_is_known(sealed_rows):
-    """Whatever begins as Fernet's tokens do is sealed."""
+    """All values that begin like Fernet's tokens are encrypted."""
     found = set()
     for table in database.get_tables():
         for column in database.get_columns(table):
@@ -103,7 +103,7 @@ def test_a_key_file_that_can_not_be_replaced_ends_it_with_one_line(refuses, seal
     (old,) = _keys(key_file)
 
     def busy(path, target):
-        raise OSError(errno.EBUSY, "Device or resource busy", str(target))  # one that is mounted into a container
+        raise OSError(errno.EBUSY, "Device or resource busy", str(target))  # a file that is mounted into a container
 
     monkeypatch.setattr(Path, "replace", busy)
     assert refuses(*ROTATE, "--wait", "0").splitlines() == [
@@ -137,11 +137,11 @@ def test_the_moment_of_sealing_is_kept(sealed_rows, flask):
 
 
 class Killed(BaseException):
-    """What nothing catches."""
+    """An exception that no code catches."""
 
 
 class _Interruption:
-    """Lets a number of steps pass, and ends the rotation at the next; the steps are all that touches a disk."""
+    """Lets this number of steps succeed, and ends the rotation at the next; the steps are all disk operations."""
 
     def __init__(self, monkeypatch, passing):
         self.left, self.ended = passing, False
@@ -166,7 +166,7 @@ def test_it_may_be_killed_at_each_step_and_goes_on_when_it_is_repeated(sealed_ro
     while True:
         folder = databases.copied(instance, tmp_path / f"killed-{passing}")
         create_app(databases.settings_of(folder))
-        running = vault.key_ring()  # of a service that sealed nothing since
+        running = vault.key_ring()  # of a service that encrypted nothing since
         with monkeypatch.context() as patch:
             interruption = _Interruption(patch, passing)
             try:
@@ -192,7 +192,7 @@ def test_it_may_be_killed_at_each_step_and_goes_on_when_it_is_repeated(sealed_ro
 
 
 def test_what_is_changed_meanwhile_is_not_overwritten(flask, sealed_rows, monkeypatch, key_file):
-    """A merchant's secret is changed between the moment it is read and the moment it would be stored."""
+    """A merchant's secret is changed between the rotation's read and its write."""
     store, new = key_rotation._store, []
 
     def change_first(column, changes):
@@ -239,7 +239,7 @@ def test_a_key_from_a_setting_is_used_and_the_others_can_go(instance):
 
 
 def test_the_service_goes_on_while_keys_rotate(service):
-    """Signed requests are answered, and names sealed, before, while and after; no order's name is lost."""
+    """Signed requests succeed, and names are encrypted, before, during and after; no order's name is lost."""
     stop, codes, placed = threading.Event(), [], []
 
     def place():
@@ -273,7 +273,7 @@ def test_the_service_goes_on_while_keys_rotate(service):
 
 
 def test_a_broken_key_file_does_not_stop_the_running_service(service):
-    """The keys that it has open all that there is."""
+    """The keys in its memory decrypt everything."""
     text = (service.instance / "vault.key").read_text()
     (service.instance / "vault.key").write_text("broken")
     assert service.api.buy(customer_name="张三").code == 1

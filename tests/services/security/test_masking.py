@@ -1,4 +1,4 @@
-"""What may be seen of sensitive values."""
+"""The visible parts of sensitive values."""
 
 import pytest
 

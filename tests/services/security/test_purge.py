@@ -1,4 +1,4 @@
-"""What keeps a request from counting twice is dropped once it can't come again, and not before."""
+"""Records against replays are dropped once a replay is impossible, and not before."""
 
 import secrets
 
@@ -9,14 +9,14 @@ from services.security import replay
 
 @pytest.fixture
 def kept(rows):
-    """`kept()`: how many nonces and how many keys there are."""
+    """`kept()`: the number of nonces and of keys."""
     return lambda: (len(rows()["Nonce"]), len(rows()["IdempotencyKey"]))
 
 
 def test_nonces_of_orders_are_dropped_when_no_timestamp_can_bring_them_back(api, clock, kept):
     for _ in range(3):
         api.buy()
-    clock(601)  # one that was dated 300 seconds ahead was good until now
+    clock(601)  # a nonce dated 300 seconds ahead was valid until now
     replay.purge()
     assert kept() == (3, 0)
     clock(660)

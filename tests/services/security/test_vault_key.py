@@ -1,4 +1,4 @@
-"""The key that opens the database: from its file or the environment, changed, wrong, or lost."""
+"""The key that decrypts the database: from its file or the environment, changed, wrong, or lost."""
 
 import os
 
@@ -15,7 +15,7 @@ def _new_key():
 
 
 def _secret(instance, **environ):
-    """What the command that opens a sealed value says, and its status."""
+    """The output and the status of a command that decrypts a value."""
     done = Service(instance, **environ).flask("merchant", "show", "demo", check=False)
     return done.returncode, done.stdout + done.stderr
 
@@ -34,7 +34,8 @@ def test_a_new_key_before_the_old_one_opens_both(instance):
         both.flask("merchant", "rotate", key, "--keep-hours", "0")
     both.flask("merchant", "rotate", "other", "--callback")
     assert _secret(instance, ORDERS_VAULT_KEY=f"{new},{old}")[0] == 0
-    assert Service(instance, ORDERS_VAULT_KEY=new).flask("merchant", "show", "other").returncode == 0  # sealed by it
+    # Encrypted with it.
+    assert Service(instance, ORDERS_VAULT_KEY=new).flask("merchant", "show", "other").returncode == 0
 
 
 def test_the_key_file_may_hold_several_keys(instance):
@@ -51,13 +52,13 @@ def test_a_command_with_a_wrong_key_says_so_in_one_line(instance):
 
 @pytest.mark.usefixtures("slow")
 def test_the_service_does_not_start_with_a_wrong_key(instance):
-    """It would answer every signed request with an error, and seal new data with a key of its own."""
+    """It would respond to every signed request with an error, and encrypt new data with a key of its own."""
     assert "key" in Service(instance, ORDERS_VAULT_KEY=_new_key()).refused()
 
 
 @pytest.mark.usefixtures("slow")
 def test_a_lost_key_file_is_not_replaced_in_silence(instance):
-    """A fresh key opens nothing that is there; new data would be sealed with a second one."""
+    """A new key decrypts none of the data; new data would be encrypted with a second one."""
     (instance / "vault.key").unlink()
     assert "vault.key: No such file or directory; put the key file back" in Service(instance).refused()
     assert not (instance / "vault.key").exists()

@@ -74,7 +74,7 @@ def _cells_below(cells: Cells) -> Statement:
 
 
 def in_buckets(span: OrderRange, cells: Cells, top: int, skip: int, limit: int) -> tuple[list[int], int]:
-    """The ids of a page of orders of these types and statuses, newest first, and how many there are in the whole span.
+    """Return the ids of a page of orders of these types and statuses, newest first, and the total of the span.
 
     Args:
         top: the highest `seq` of the page; the end of the span if `skip` is not 0.

@@ -54,16 +54,16 @@ _seq = Statement(lambda v: Order.select(Order.seq).where(Order.merchant == v.mer
 
 
 def seq_of(merchant: int, order_no: str) -> int | None:
-    """The `seq` of a merchant's order, or None."""
+    """Return the `seq` of a merchant's order, or None."""
     found = _seq.run(merchant=merchant, order_no=order_no).fetchone()
     return int(found[0]) if found else None
 
 
 def page(merchant: int, query: dict[str, Any], read_all: ReadAll = at_once, before: int | None = None) -> Page:
-    """One page of a merchant's orders, by the loaded fields of `orderQueryList` (docs/orders.md).
+    """Return one page of a merchant's orders, by the loaded fields of `orderQueryList` (docs/orders.md).
 
     Args:
-        read_all: runs what must read all orders of the merchant.
+        read_all: runs a query that must read all orders of the merchant.
         before: the `seq` of the last order of the page before; the total still counts all matches.
     """
     span = between(merchant, query.get("start_time"), query.get("end_time"))

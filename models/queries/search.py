@@ -216,7 +216,7 @@ def containing(
 
     Args:
         top: the highest `seq` of the page.
-        read_all: runs what must read all orders of the span, since the index can't help.
+        read_all: runs a query that must read all orders of the span, because the index can't help.
     """
     reached = _indexed()
     ids = _candidates(text)

@@ -1,4 +1,4 @@
-"""The cashier in each of its states, for the tests that look at its page."""
+"""The payment page in each of its states, for tests of that page."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from tests.pages import CASHIER, CLAIM, FORM
 
 @pytest.fixture
 def visit(http):
-    """`visit(order_no)` is what a payer gets; `language` as the browser says it."""
+    """`visit(order_no)`: the payer's response; `language` is the browser's."""
     return lambda order_no, language="en": http(
         "GET", f"{CASHIER}?order_no={order_no}", headers={"Accept-Language": language}
     )
@@ -15,7 +15,7 @@ def visit(http):
 
 @pytest.fixture
 def reach(api, flask, ahead):
-    """`reach(state)`: the number of an order whose page is in this state, brought there by payer, channel or time."""
+    """`reach(state)`: the number of an order whose page is in this state, by its payer, its channel or time."""
 
     def played(outcome, **more):
         order_no = api.buy(**more).data["order_no"]

@@ -1,4 +1,4 @@
-"""What every answer has in common: the envelope, the version, the language; and where HTTP itself sets limits."""
+"""The common properties of all responses: envelope, version, language, and limits set by HTTP itself."""
 
 import json
 

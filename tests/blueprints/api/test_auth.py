@@ -1,4 +1,4 @@
-"""Signatures over HTTP: what they cover, whose secret they take, and what a refusal says."""
+"""Signatures over HTTP: the covered values, the valid secrets, and the refusals."""
 
 import base64
 import hmac
@@ -13,7 +13,7 @@ ENDPOINTS = ("createOrder", "orderQueryDetail", "orderQueryList", "getPayChannel
 
 
 def ask_channels(http, query, body=None, secret="demo-secret"):
-    """getPayChannels, signed over its query and its body together; the signature goes where the key is first found."""
+    """getPayChannels, signed over its query and body together; the signature goes where the key is found first."""
     body = dict(body or {})
     carrier = body if "api_key" in body else query
     carrier["signature"] = signature("getPayChannels", body, secret, query)

@@ -20,7 +20,7 @@ CHANNEL = {
 
 
 def listed(api, auth_in="body", headers=None, body=None, **query):
-    """The list, asked for with a filter in the query and the auth fields in either place."""
+    """The list, requested with a filter in the query and the auth fields in either place."""
     fields = signed("getPayChannels", query | (body or {}), api.key)
     in_query = {name: fields.pop(name) for name in query}
     if auth_in == "query":

@@ -1,4 +1,4 @@
-"""What a deposit's fields must be: each that fails is named, and all at once."""
+"""The fields of a deposit: all invalid ones are named in one response."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Creating withdrawals over HTTP, but for what gateway_a asks besides."""
+"""Creating withdrawals over HTTP, without the additional fields of gateway_a."""
 
 import pytest
 

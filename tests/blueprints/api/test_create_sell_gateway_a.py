@@ -1,4 +1,4 @@
-"""What a withdrawal through gateway_a must carry besides: every row of both tables."""
+"""The additional fields of a withdrawal through gateway_a: every row of both tables."""
 
 import pytest
 
@@ -71,7 +71,7 @@ def test_each_must_be_an_object(api, name, value):
 @pytest.mark.parametrize("name", SENT)
 def test_an_empty_object_misses_all_that_is_required(api, name):
     answer = sell(api, **{name: {}})
-    # Whether an end date is required depends on the validity type, which is missing too.
+    # Whether an end date is required depends on the validity type, which is also missing.
     optional = f"{PERSONAL}.cert_end_date"
     assert set(answer.data) - {optional} == {f"{name}.{field}" for field in REQUIRED[name]} - {optional}
 
@@ -142,7 +142,7 @@ REFUSED = {
         "card_type": ["3", "5", "00", "-1"],
         "card_name": [" "],
         "card_no": ["6222-0200", "card", "６２２２０２００００００００００１７"],
-        "area_id": ["110000", "440100", "440103", "119999", "东城区", "11010"],  # the province itself; others'
+        "area_id": ["110000", "440100", "440103", "119999", "东城区", "11010"],  # the province itself; places of others
     },
 }
 

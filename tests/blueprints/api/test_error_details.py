@@ -1,4 +1,4 @@
-"""What the `msg` of a refused request tells: the place and the cause, in the caller's language."""
+"""The `msg` of a refused request: the place and the cause, in the caller's language."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Every documented error, provoked over HTTP: its status, its envelope, its headers, its text in both languages."""
+"""Every documented error, provoked over HTTP: its status, envelope, headers, and text in both languages."""
 
 import json
 import re
@@ -17,7 +17,7 @@ JSON = {"Content-Type": "application/json"}
 FIELDS = {"order_type": 1, "cny_amount": "1.00", "paychannel_id": 2, "paychannel_paymethod": "wxpay"}
 REGIONS = "/addons/paychannel/channel.gatewaya"
 
-# The table of the documentation: what callers may meet.
+# The documented codes.
 DOCUMENTED = {
     *(40000, 40101, 40102, 40103, 40104, 40300, 40401, 40402, 40403, 40404, 40500, 41300, 41500),
     *(40901, 40902, 40903, 42200, 42201, 42900, 50000, 50201, 50300),
@@ -39,7 +39,7 @@ def settings_of_app():
 
 @pytest.fixture
 def world(app, http, flask):
-    """Everything to provoke errors with, speaking the language in `world.language`."""
+    """Tools to provoke errors, in the language `world.language`."""
     world = SimpleNamespace(flask=flask, language="en", instance=app.instance_path)
 
     def send(method, path, body=b"", headers=None):
@@ -120,7 +120,7 @@ def not_allowed(world):
 def in_flight(world):
     headers = {"Idempotency-Key": "k"}
     assert world.api.buy(headers=headers).code == 1
-    IdempotencyKey.update(outcome=None).execute()  # as it is until the first request is answered
+    IdempotencyKey.update(outcome=None).execute()  # as it is until the response to the first request
     return world.api.buy(headers=headers)
 
 
@@ -189,7 +189,7 @@ def test_retry_after_stands_where_it_is_promised(world, code, provoke):
     stated = provoke(world).headers.get("Retry-After", "")
     if code in WITH_RETRY_AFTER:
         assert re.fullmatch(r"[1-9][0-9]{0,3}", stated)
-    elif code != 40902:  # may say when to come back, too
+    elif code != 40902:  # 40902 may have a Retry-After, too
         assert stated == ""
 
 

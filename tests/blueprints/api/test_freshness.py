@@ -17,7 +17,7 @@ BUY = {"order_type": 1, "cny_amount": "100.00", "paychannel_id": 2, "paychannel_
 
 @pytest.fixture
 def restarted(instance):
-    """Call it for the merchant `demo` as a client of the service started anew on the same instance."""
+    """Call it for the merchant `demo` as a client of the service, restarted on the same instance."""
 
     def restart():
         database.close()
@@ -127,7 +127,7 @@ def test_a_query_dated_ahead_can_not_be_replayed_while_its_timestamp_lasts(clock
 
 def test_a_query_dated_ahead_can_not_be_replayed_in_the_last_second_of_its_timestamp(clock, restarted):
     clock(0.5)
-    api = restarted()  # what is remembered is sorted out 600 seconds from here on, not on the full second
+    api = restarted()  # nonces are sorted out 600 seconds after this, not on the full second
     clock(600)
     body = json.dumps(signed("orderQueryList", {"timestamp": NOON + 900})).encode()
     assert api.post("orderQueryList", body).code == 1

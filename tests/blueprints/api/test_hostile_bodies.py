@@ -1,4 +1,4 @@
-"""Bodies that nobody means well with: each gets a documented refusal, none a 5xx, and nothing changes."""
+"""Hostile bodies: each gets a documented refusal and no 5xx, and nothing changes."""
 
 import json
 import time
@@ -71,7 +71,7 @@ MALFORMED = {
     "60,000 brackets that stay open": b"[" * 60_000,
 }
 
-# No field of any endpoint takes one of these.
+# Values that no field of any endpoint accepts.
 HOSTILE_VALUES = [
     *("true", "false", "-1", "-0.5", "1e999", "1E-999", "-1e99999999", "9" * 25, "9" * 5_000, "0." + "0" * 5_000 + "1"),
     *("[]", "[1]", "[null]", "[[[]]]", '["1"]', '{"a": {}}', '{"$ne": null}', '{"__class__": "x"}', '[{"a": 1}]'),
@@ -86,7 +86,7 @@ def settings_of_app():
 
 
 def paths(fields, before=()):
-    """Each field, nested ones too."""
+    """Each field, including nested ones."""
     for name, value in fields.items():
         yield (*before, name)
         if isinstance(value, dict):
@@ -106,7 +106,7 @@ def with_literal(fields, path, literal):
 def test_a_malformed_body_is_refused_before_anything_is_looked_at(api, body):
     for endpoint in ENDPOINTS:
         answer = api.post(endpoint, body)
-        if body or endpoint != "getPayChannels":  # which may carry all in its query
+        if body or endpoint != "getPayChannels":  # the query can have all of its values
             assert (answer.status, answer.code, answer.data) == (400, 40000, None)
         else:
             assert (answer.status, answer.code) == (401, 40101)
@@ -215,7 +215,7 @@ def test_no_signed_body_whatever_breaks_the_service(api, endpoint, changed, data
     base = data.draw(st.sampled_from([{}, BUY, SELL]))
     try:
         body = signed_text(endpoint, json.dumps(base | changed))
-    except UnicodeEncodeError:  # a lone surrogate, which has no bytes to sign
+    except UnicodeEncodeError:  # a lone surrogate has no bytes to sign
         body = json.dumps(signed(endpoint, {}) | base | {"merchant_order_no": "\ud800"}).encode()
     answer = api.post(endpoint, body)
     assert answer.status < 500

@@ -1,4 +1,4 @@
-"""Safe retry of createOrder over HTTP: the first answer again, never a second order."""
+"""Safe retry of createOrder over HTTP: the first response again, never a second order."""
 
 import pytest
 
@@ -86,7 +86,7 @@ OTHER_PAYLOADS = [
     {"paychannel_paymethod": "bank"},
     {"customer_name": "x"},
     {"order_type": 2},
-    {"cny_amount": "0"},  # though it would be refused for another reason, too
+    {"cny_amount": "0"},  # although it would also be refused for another reason
     {"paychannel_id": 999},
 ]
 

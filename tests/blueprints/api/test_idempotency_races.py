@@ -1,4 +1,4 @@
-"""Safe retry of createOrder while the first request still runs, or never came to its end."""
+"""Safe retry of createOrder while the first request is running, or after it failed."""
 
 import threading
 from collections import Counter
@@ -13,7 +13,7 @@ from tests.support import Api, through_flask
 
 
 class Crash(BaseException):
-    """The process dies here."""
+    """Ends the process."""
 
 
 def test_while_the_first_request_runs_a_retry_is_told_so(app, api, monkeypatch):
@@ -29,7 +29,7 @@ def test_while_the_first_request_runs_a_retry_is_told_so(app, api, monkeypatch):
         answers.append(Api(through_flask(app.test_client())).buy(headers=KEY))
         database.close()
 
-    monkeypatch.setattr(SandboxDriver, "opens_locally", False)  # as a driver that asks an upstream over a network
+    monkeypatch.setattr(SandboxDriver, "opens_locally", False)  # as a driver that calls an upstream over a network
     monkeypatch.setattr(SandboxDriver, "open_payment", slow)
     running = threading.Thread(target=first)
     running.start()
@@ -71,7 +71,7 @@ def test_after_a_crash_before_the_answer_a_retry_finds_the_one_order(api, ahead,
         broken.setattr(SandboxDriver, "open_payment", die)
         with pytest.raises(Crash):
             api.buy(merchant_order_no="A-1", headers=KEY)
-    assert api.buy(merchant_order_no="A-1", headers=KEY).code == 40902  # for all that is known, it still runs
+    assert api.buy(merchant_order_no="A-1", headers=KEY).code == 40902  # it may still be running
     ahead(120)
     again = api.buy(merchant_order_no="A-1", headers=KEY)
     assert (again.code, is_replay(again)) == (1, True)

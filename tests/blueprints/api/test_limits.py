@@ -1,4 +1,4 @@
-"""Who may call and how often: disabled merchants, allow lists, rate limits."""
+"""Limits on callers: disabled merchants, allow lists, rate limits."""
 
 from datetime import UTC, datetime
 
@@ -14,7 +14,7 @@ ENDPOINTS = ("createOrder", "orderQueryDetail", "orderQueryList", "getPayChannel
 
 @pytest.fixture
 def clock(time_machine):
-    """`clock(seconds)` sets the clock to noon and that much, where it stands still."""
+    """`clock(seconds)` stops the clock at this time after noon."""
     noon = datetime(2026, 5, 1, 12, tzinfo=UTC).timestamp()
     time_machine.move_to(noon, tick=False)
     return lambda seconds: time_machine.move_to(noon + seconds, tick=False)
@@ -22,7 +22,7 @@ def clock(time_machine):
 
 @pytest.fixture
 def from_address(app):
-    """`from_address("10.0.0.9")` is the merchant `demo` calling from there."""
+    """`from_address("10.0.0.9")`: the merchant `demo`, calling from there."""
 
     def client_at(address, **headers):
         client = app.test_client()
@@ -121,7 +121,7 @@ def test_an_address_that_is_refused_too_often_is_42900_and_no_other(clock, api, 
 
 @pytest.mark.parametrize("settings_of_app", [{"refused_per_minute": 3}])
 def test_what_can_not_be_read_counts_as_refused(clock, api, from_address):
-    """Else the dearest bodies of all would be those that nothing but the rate of the address holds back."""
+    """Otherwise only the rate limit of the address would apply to the most expensive bodies."""
     sender = from_address("203.0.113.7")
     codes = [sender.post(name, body).code for name in ENDPOINTS[:2] for body in (b"{", b'{"a":1,"a":1}')]
     assert codes == [40000, 40000, 40000, 42900]
@@ -193,7 +193,7 @@ def test_searches_by_fewer_than_three_characters_have_a_rate_of_their_own(clock,
 
 
 def test_one_search_at_a_time_reads_all_orders_of_a_merchant(api, other, monkeypatch):
-    """Also by characters that so many numbers have that the index does not help."""
+    """Also by characters that are in so many numbers that the index does not help."""
     monkeypatch.setattr(search, "RARE", -1)
     found = []
     assert (api.buy().code, other.buy().code) == (1, 1)
@@ -213,7 +213,7 @@ def test_one_search_at_a_time_reads_all_orders_of_a_merchant(api, other, monkeyp
 
 @pytest.fixture
 def payer(app, api):
-    """`payer("203.0.113.7")` looks at a payment page from there."""
+    """`payer("203.0.113.7")` views a payment page from there."""
     order_no = api.buy().data["order_no"]
     client = app.test_client()
 
@@ -240,7 +240,7 @@ def test_an_address_that_views_too_many_payment_pages_is_told_to_wait_and_no_oth
 
 @pytest.mark.parametrize("path", ["/addons/paychannel/pay/paid", "/addons/paychannel/pay/open", "/console/login"])
 def test_a_form_that_anybody_may_send_is_small(app, path):
-    """To read 64 KiB of fields takes a hundred times as long as to send them."""
+    """Reading 64 KiB of fields takes a hundred times as long as sending them."""
     sizes = {size: app.test_client().post(path, data={"order_no": "x" * size}).status_code for size in (4_000, 4_200)}
     assert sizes == {4_000: 400 if "console" in path else 404, 4_200: 413}
 

@@ -1,4 +1,4 @@
-"""How numbers may be written, over HTTP: as literal text, exact, or refused."""
+"""Notations of numbers over HTTP: as literal text, exact, or refused."""
 
 import json
 from decimal import Decimal
@@ -74,7 +74,7 @@ def test_an_amount_is_read_from_its_text_as_number_or_string(create, written, te
 REFUSED_AMOUNTS = [
     *("0", "0.00", "-0", "-1", "-0.01", "0e5"),  # not greater than 0
     *("0.001", "1.005", "1.001", "100.000001", "12.345", "0.0100000000000000000001"),  # too many decimals
-    *("1005e-3", "1e-3", "1.5e-2", "1e-999", "1e-99", "0.1005e1"),  # hidden ones
+    *("1005e-3", "1e-3", "1.5e-2", "1e-999", "1e-99", "0.1005e1"),  # hidden decimals
     *("1e9", "1e99", "1e999", "1000000.01", "9" * 30, "9" * 41, "9" * 400),  # too large
 ]
 REFUSED_TEXTS = [
@@ -115,7 +115,7 @@ def test_every_amount_comes_back_to_the_fen(create, fen, as_text, form):
     literal = form.format(yuan=yuan(fen), fen=fen)
     answer = create(cny_amount=quoted(literal) if as_text else literal)
     if literal.endswith("0e-3"):
-        assert answer.code == 42200  # three decimals, though the last is a zero
+        assert answer.code == 42200  # three decimals, although the last is a zero
     else:
         assert answer.data["cny_amount"] == yuan(fen)
         assert answer.data["deposit_amount"] == fen
@@ -162,7 +162,7 @@ REFUSED_INTS = [
 
 @pytest.fixture
 def ask(api, create):
-    """`ask(field, literal)` sends one int to an endpoint that takes it."""
+    """`ask(field, literal)` sends one int to an endpoint that accepts it."""
 
     def send(field, literal):
         endpoint = INTS[field][0]

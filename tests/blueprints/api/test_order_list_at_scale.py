@@ -1,4 +1,4 @@
-"""Querying thousands of orders over HTTP, each answer compared with the whole table as it is read here."""
+"""Querying thousands of orders over HTTP, each response compared with the whole table."""
 
 import itertools
 from pathlib import Path
@@ -47,7 +47,7 @@ def app(any_database, tmp_path_factory):
 
 @pytest.fixture
 def raw(app):
-    """A connection of its own."""
+    """A separate connection."""
     with connected(Path(app.instance_path)) as connection:
         yield connection
 
@@ -59,7 +59,7 @@ def lower(text):
 
 @pytest.fixture
 def expected(raw):
-    """`expected(merchant, **query)`: the numbers on the page and the total, by looking at each row there is."""
+    """`expected(merchant, **query)`: the numbers on the page and the total, from all rows."""
     read = {}
 
     def every():
@@ -89,7 +89,7 @@ def expected(raw):
 
 
 def answered(api, **query):
-    """What `expected` says, as the service answers."""
+    """The service's values for the same."""
     data = api.listed(**query).data
     return [order["order_no"] for order in data["list"]], data["total"]
 

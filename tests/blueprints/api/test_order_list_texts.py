@@ -1,4 +1,4 @@
-"""Finding orders by a part of the merchant's own number, in the index or not there yet."""
+"""Finding orders by a part of the merchant's own number, indexed or not yet."""
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -81,7 +81,7 @@ def found(api, text, **more):
 
 
 @pytest.mark.parametrize("indexed", [0, 1, len(NUMBERS) // 2, len(NUMBERS), 1000])
-@pytest.mark.parametrize("rare", [0, 3, 2000])  # how many may be named by the index before all are looked through
+@pytest.mark.parametrize("rare", [0, 3, 2000])  # candidates from the index, up to which each is checked
 def test_a_text_is_found_as_it_is_written_but_for_the_case_of_ascii(api, monkeypatch, indexed, rare):
     monkeypatch.setattr(search, "RARE", rare)
     for number in NUMBERS:

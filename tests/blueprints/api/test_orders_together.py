@@ -1,4 +1,4 @@
-"""Orders that wait for the same commit over HTTP: each is as it would be alone."""
+"""Orders in the same commit over HTTP: each has the same result as alone."""
 
 import json
 from concurrent.futures import ThreadPoolExecutor
@@ -15,12 +15,12 @@ KEY = {"Idempotency-Key": "key-1"}
 
 @pytest.fixture
 def client(app):
-    """`client()`: the merchant `demo` (or another) from a connection of its own."""
+    """`client()`: the merchant `demo` (or another) on a connection of its own."""
     return lambda key="demo": Api(through_flask(app.test_client()), key)
 
 
 def order(order_type, amount="1.00"):
-    """A signed request for an order, to be sent more than once."""
+    """A signed request for an order, to be sent repeatedly."""
     fields = {"order_type": order_type, "cny_amount": amount, "paychannel_id": 2}
     return json.dumps(signed("createOrder", fields | {"paychannel_paymethod": "bank"})).encode()
 
@@ -34,7 +34,7 @@ def test_orders_placed_at_once_are_numbered_in_turn_for_each_merchant(api, other
         assert listed["total"] == len(own)
     tables = rows()
     assert len(tables["History"]) == 5
-    assert len(tables["Nonce"]) == 5 + 2 * postgres.IN_USE  # there, those of queries, too
+    assert len(tables["Nonce"]) == 5 + 2 * postgres.IN_USE  # there, including those of queries
 
 
 def test_withdrawals_beyond_the_balance_fail_alone(api, client, balances):

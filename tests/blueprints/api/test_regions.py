@@ -1,4 +1,4 @@
-"""The four region look-ups over HTTP: shapes, errors, caching, compression, any origin."""
+"""The four region endpoints over HTTP: shapes, errors, caching, compression, any origin."""
 
 import gzip
 import json
@@ -20,7 +20,7 @@ EVERY = pytest.mark.parametrize(("operation", "query"), QUERIES.items(), ids=lis
 
 @pytest.fixture
 def get(app):
-    """`get(operation, query, headers)`: Flask's own answer, with its bytes."""
+    """`get(operation, query, headers)`: Flask's own response, with its bytes."""
     client = app.test_client()
 
     def ask(operation, query=None, headers=None, method="GET"):

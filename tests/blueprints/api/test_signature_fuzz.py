@@ -1,4 +1,4 @@
-"""A request that differs from the signed one in anything that it says never passes, however it is changed."""
+"""A request whose meaning differs from the signed one is never accepted, however it is changed."""
 
 import itertools
 from dataclasses import replace
@@ -16,7 +16,7 @@ SELL = BUY | {"order_type": 2, "paychannel_id": 1, "gatewaya_personal_data": PER
 TEXTS = {"customer_name": "Zoé Å=1 ﬁ", "merchant_order_no": "订单 1=2&a=b"}
 FILTERS = {"page": 1, "limit": 20, "status": "pending", "order_type": 1, "start_time": 0}
 
-# name: endpoint, body, query string. The auth fields go into the body, where there is one.
+# name: endpoint, body, query string. The auth fields go into the body, if there is one.
 GOOD = {
     "a deposit": ("createOrder", BUY, {}),
     "a deposit with texts": ("createOrder", BUY | TEXTS, {}),
@@ -36,7 +36,7 @@ def numbered(value):
 
 
 def good(name):
-    """A signed request that is accepted as it is; each has a nonce of its own."""
+    """A signed request that is accepted unchanged; each has a nonce of its own."""
     endpoint, body, query = GOOD[name]
     auth = numbered({name: signed(endpoint, {})[name] for name in AUTH[:3]})
     if body is None:
@@ -50,7 +50,7 @@ REFUSED = {40000, 40101, 40102, 40103, 40104, 40404}
 
 
 def lines(sent):
-    """The signature by an integrator's reading."""
+    """The signature by an integrator's implementation."""
     return signature(sent.endpoint, sent.body, SECRET, sent.query)
 
 
@@ -84,12 +84,12 @@ def test_only_what_says_the_same_as_the_signed_request_passes(http, name):
             assert changed.meaning() == sent.meaning()
             passed.append(changed)
         elif changed.endpoint == sent.endpoint and lines(changed) == lines(sent):
-            assert answer.code in REFUSED | {42200}  # the same lines in another structure: no schema takes it
+            assert answer.code in REFUSED | {42200}  # the same lines in another structure, which no schema accepts
         else:
             assert answer.code in REFUSED
 
     fuzz()
-    assert passed  # some only changed the order of names
+    assert passed  # some changed only the order of names
 
 
 @pytest.mark.parametrize("name", ["a deposit with texts", "a withdrawal", "a list"])

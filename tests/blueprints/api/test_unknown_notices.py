@@ -14,7 +14,7 @@ LOST = "202611230000000000000001"
 
 @pytest.fixture
 def listed(flask_json):
-    """`listed()`: what the command lists, without times."""
+    """`listed()`: the command's list, without times."""
     return lambda: [{n: v for n, v in row.items() if n != "at"} for row in flask_json("order", "unknown")]
 
 

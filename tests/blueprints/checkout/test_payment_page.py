@@ -1,4 +1,4 @@
-"""The page behind `pay_url`: what a payer sees in each state and language, its live status, and the payer's word."""
+"""The page behind `pay_url`: its content in each state and language, its live status, and the payer's claim."""
 
 import re
 

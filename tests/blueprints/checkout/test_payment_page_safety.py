@@ -1,4 +1,4 @@
-"""The page behind `pay_url` gives nothing away and runs nothing: headers, hostile texts, unknown orders."""
+"""The page behind `pay_url` reveals nothing and runs nothing: headers, hostile texts, unknown orders."""
 
 import re
 from urllib.parse import quote

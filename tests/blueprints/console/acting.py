@@ -1,4 +1,4 @@
-"""What an operator does on an order's page, through its forms."""
+"""An operator's actions on an order's page, through its forms."""
 
 import re
 
@@ -6,13 +6,13 @@ from tests.blueprints.console.reading import Shown
 
 
 class Form(dict):
-    """The fields of one form that is sent by POST; `url` is where to."""
+    """The fields of one POST form; `url` is its address."""
 
     url = ""
 
 
 class Forms(Shown):
-    """A page with its forms apart: `forms` by the action that each does."""
+    """A page with its forms separated: `forms` by their action."""
 
     def __init__(self, html):
         self.forms, self._form = [], None
@@ -37,19 +37,19 @@ class Forms(Shown):
 
     @property
     def actions(self):
-        """The forms of actions by their key; one that stands there twice must be the same."""
+        """The forms of actions by their key; repeated ones must be equal."""
         return {form["action"]: form for form in self.forms if "action" in form}
 
 
 class Desk:
-    """Somebody with a browser, who signs in again once the session has ended."""
+    """An operator with a browser, who signs in again once the session has ended."""
 
     def __init__(self, sign_in, name="demo"):
         self._sign_in = lambda: sign_in(name)
         self.client = self._sign_in()
 
     def see(self, path):
-        """A page of the console, its forms apart."""
+        """A page of the console, with its forms separated."""
         answer = self.client.get(f"/console/{path}")
         if answer.status_code == 302:
             self.client = self._sign_in()
@@ -61,13 +61,13 @@ class Desk:
         return self.see(f"order/{order_no}")
 
     def send(self, form, **given):
-        """Send a form, follow where it leads, and return what is flashed there: (category, text)."""
+        """Send a form, follow the redirect, and return the message there: (category, text)."""
         answer = self.client.post(form.url, data={**form, **given})
         assert answer.status_code == 303, answer.text
         return flashed(self.client.get(answer.headers["Location"]).text)
 
     def act(self, order_no, key, **given):
-        """Do one of the offered actions of an order."""
+        """Perform one of the offered actions of an order."""
         return self.send(self.order(order_no).actions[key], **given)
 
 

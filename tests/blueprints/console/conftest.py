@@ -1,4 +1,4 @@
-"""Somebody at the console: signed in through its own form, reading its pages, sending its forms."""
+"""An operator at the console: signed in through its own form, reading its pages, sending its forms."""
 
 import pytest
 
@@ -15,7 +15,7 @@ LATER = 2**40  # after any time that a test sets
 def sign_in(app):
     """`sign_in(name)`: Flask's test client with a session of this account of the demo.
 
-    The session is confirmed, so that no action asks for the password again, unless `confirmed` is false.
+    The session is confirmed, so that no action requires the password again, unless `confirmed` is false.
     """
     seeding.seed_operators()
 
@@ -45,7 +45,7 @@ def viewer(sign_in):
 
 @pytest.fixture
 def page(console):
-    """`page("orders/?status=paid")`: what a signed-in operator (or `client`) reads there."""
+    """`page("orders/?status=paid")`: the page for a signed-in operator (or `client`)."""
 
     def read(path="", client=console, status=200):
         answer = client.get(f"/console/{path}")
@@ -59,7 +59,7 @@ def page(console):
 
 @pytest.fixture
 def send(console, page):
-    """`send("order/123/accept", reason="...")`: the answer to a form of the console, its token included."""
+    """`send("order/123/accept", reason="...")`: the response to a form of the console, with its token."""
 
     def post(path, client=console, **fields):
         token = page(client=client).fields["csrf_token"]
@@ -81,5 +81,5 @@ def export(console, page):
 
 @pytest.fixture
 def desk(sign_in):
-    """The operator `demo`, at the pages of orders."""
+    """The operator `demo`, on the pages of orders."""
     return Desk(sign_in)

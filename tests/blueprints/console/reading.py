@@ -1,10 +1,10 @@
-"""Reading a page of the console: its texts, its rows by column, its forms' fields, its links."""
+"""Parse a page of the console: its texts, its rows by column, its forms' fields, its links."""
 
 from tests.pages import Seen
 
 
 class Shown(Seen):
-    """A page as a person reads it. `rows` are dictionaries of texts by column; `fields` values by name.
+    """A page's visible content. `rows` are dictionaries of texts by column; `fields` values by name.
 
     `links` are addresses by their texts, `sends` those of forms by the texts of their buttons.
     """

@@ -1,4 +1,4 @@
-"""Who gets into the console, what each may do there, and what ends that."""
+"""Access to the console: sign-in, the rights of each role, and the end of sessions."""
 
 import re
 
@@ -26,7 +26,7 @@ def app(app):
 
 @pytest.fixture
 def browser(app):
-    """`browser()`: another person's browser, with cookies of its own."""
+    """`browser()`: another user's browser, with cookies of its own."""
     return app.test_client
 
 
@@ -40,7 +40,7 @@ def sign_in(client, name, password, **request):
 
 
 def send(client, path, page="/console/password", **fields):
-    """A form as the page has it."""
+    """Send a form with the page's own values."""
     return client.post(path, data={"csrf_token": token(client.get(page)), **fields})
 
 
@@ -324,7 +324,7 @@ def test_the_time_of_a_failed_try_does_not_tell_which_names_there_are(browser, m
     compared, real = [], passwords.check_password_hash
     monkeypatch.setattr(passwords, "check_password_hash", lambda *given: compared.append(given[0]) or real(*given))
     for name, method in (("nobody", METHOD), ("demo", METHOD), ("demo", passwords.METHOD)):
-        monkeypatch.setattr(passwords, "METHOD", method)  # with the first, the account's hash is one of before
+        monkeypatch.setattr(passwords, "METHOD", method)  # in the first case, the account's hash is an older one
         compared.clear()
         passwords._of_nobody.cache_clear()
         assert sign_in(browser(), name, "wrong-password").status_code == 401
@@ -333,7 +333,7 @@ def test_the_time_of_a_failed_try_does_not_tell_which_names_there_are(browser, m
 
 
 def test_passwords_are_kept_as_slow_hashes(browser, monkeypatch):
-    """With the method of production; in the other tests it is a cheaper one."""
+    """With the method of production; the other tests use a cheaper one."""
     monkeypatch.setattr(passwords, "METHOD", METHOD)
     assert sign_in(browser(), *DEMO).status_code == 302
     kept = dict(database.execute_sql('SELECT name, password FROM "operator"').fetchall())

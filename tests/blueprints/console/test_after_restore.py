@@ -1,4 +1,4 @@
-"""The console's first page says that payouts are paused after a restore, and which payments the database lacks."""
+"""The console's first page reports paused payouts after a restore, and payments that the database lacks."""
 
 import pytest
 
@@ -7,7 +7,7 @@ LOST = "202611230000000000000001"
 
 @pytest.fixture
 def told(page, sign_in):
-    """`told(text)`: does the first page say that? Signs in each time, since a restore ends sessions."""
+    """`told(text)`: whether the first page contains this. Signs in each time, since a restore ends sessions."""
     return lambda text: text in page(client=sign_in("demo")).html
 
 

@@ -1,4 +1,4 @@
-"""A callback's page: what is told, to where, every attempt, and telling it again."""
+"""A callback's page: its content, its address, every attempt, and redelivery."""
 
 import pytest
 
@@ -9,7 +9,7 @@ SCRIPT = "<script>alert(1)</script>"
 
 @pytest.fixture
 def told(api, flask_json, due):
-    """The webhook id of the callback of a completed deposit, tried once."""
+    """The webhook id of the callback of a completed deposit, after one attempt."""
     order_no = completed(api)
     due.callbacks()
     return next(row["id"] for row in flask_json("callback", "list") if row["order_no"] == order_no)

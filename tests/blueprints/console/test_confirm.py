@@ -1,4 +1,4 @@
-"""What shows or changes secrets, balances, accounts or channels needs the password again, once every five minutes."""
+"""Pages that show or change secrets, balances, accounts or channels require the password every five minutes."""
 
 import pytest
 
@@ -26,13 +26,13 @@ NEEDED = [
 
 @pytest.fixture
 def console(sign_in):
-    """The operator `demo`, signed in, who has not given the password again."""
+    """The operator `demo`, signed in, who has not entered the password again."""
     return sign_in("demo", confirmed=False)
 
 
 @pytest.fixture
 def asked(send):
-    """`asked(path, **fields)`: the form that asks for the password, in the place of what was sent."""
+    """`asked(path, **fields)`: the form that requires the password, in the response to a form."""
 
     def ask(path="merchant/demo/reveal", **fields):
         answer = send(path, **fields)
@@ -44,7 +44,7 @@ def asked(send):
 
 @pytest.fixture
 def confirm(console, asked):
-    """`confirm(password)`: the answer to that form."""
+    """`confirm(password)`: the response to that form."""
 
     def confirmed(password=PASSWORD, path="merchant/demo/reveal", **fields):
         form = asked(path, **fields)
@@ -54,7 +54,7 @@ def confirm(console, asked):
 
 
 def confirmed(console, asked):
-    """Give the password to this form; what the browser, on 307, sends again, and the answer to that."""
+    """Enter the password into this form; return what the browser sends again on 307, and the response to that."""
     sent = asked | {"confirm-answer": PASSWORD}
     answer = console.post(asked.url, data=sent)
     assert answer.status_code == 307
@@ -155,7 +155,7 @@ class TestLargePayouts:
 
     @pytest.fixture
     def accept(self, console, api):
-        """`accept(amount)`: the answer to the button that accepts a new withdrawal of so much, and its number."""
+        """`accept(amount)`: the response to the approval of a new withdrawal, and its number."""
 
         def accepted(amount):
             order_no = api.sell(amount, channel=3).data["order_no"]

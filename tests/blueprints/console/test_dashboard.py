@@ -1,4 +1,4 @@
-"""The console's first page answers whether the shop is all right, in numbers that the lists behind it have, too."""
+"""The console's first page shows the shop's state, in numbers that agree with the linked lists."""
 
 import re
 from datetime import UTC, datetime
@@ -19,7 +19,7 @@ BALANCE_OFF = "UPDATE ledger_account SET balance = balance + 1 WHERE kind = 'fee
 
 @pytest.fixture
 def dashboard(page, sign_in, monkeypatch):
-    """`dashboard(zone)`: the first page as it is now, of a reader in a time zone, who signs in again where need be."""
+    """`dashboard(zone)`: the present first page, for a reader in a time zone, who signs in again if necessary."""
     monkeypatch.setattr(statistics, "FRESH", -1)
     clients = {}
 
@@ -52,7 +52,7 @@ def by_day(shown):
 
 
 def behind(link):
-    """The filters of a list that a link leads to, its type as orders have it."""
+    """The filters of a linked list, with the type as in orders."""
     address = urlsplit(link.replace("&amp;", "&"))
     assert address.path == "/console/orders/"
     filters = {name.removeprefix("flt_"): value for name, value in parse_qsl(address.query)}
@@ -60,7 +60,7 @@ def behind(link):
 
 
 def counted(filters, zone="UTC"):
-    """How many orders a list with these filters has, and their amount, by looking at each row there is."""
+    """The number of orders in a list with these filters, and their amount, from all rows."""
 
     def moment(text, last):
         at = datetime.fromisoformat(text).replace(tzinfo=ZoneInfo(zone)).timestamp()
@@ -161,7 +161,7 @@ def test_many_blocks_of_orders_add_up_as_one(demo, dashboard, api, flask, monkey
 
 
 def assert_links_agree(shown, zone="UTC"):
-    """Each number that is a link to orders is the number of those, or their amount."""
+    """Check that each number with a link to orders is their number or their amount."""
     found = re.findall(r'<a (?:class="amount" )?href="(/console/orders/\?[^"]+)"[^>]*>([\d,.]+)</a>', shown.html)
     for link, number in found:
         count, amount = counted(behind(link), zone)
@@ -200,12 +200,12 @@ def test_success_is_of_those_that_came_to_an_end(dashboard, api):
     ]
 
 
-# What needs a person
+# To do
 
 
 @pytest.fixture
 def verified(app):
-    """The ledger was verified just now."""
+    """The ledger was checked just now."""
     scheduled_checks.record("command", {}, 0.1)
 
 
@@ -312,7 +312,7 @@ def test_a_damaged_ledger_turns_the_page_red_and_names_what_is_off(dashboard, ve
     assert "account fees 0 says 61 fen, its entries say 60" in card(shown, "Does the ledger verify?")
 
 
-# Beginning
+# The first steps
 
 
 @pytest.fixture
@@ -338,7 +338,7 @@ def test_what_is_done_of_the_beginning_is_marked(dashboard, app):
     assert begin.count("done") == 3
 
 
-# For everybody, at any size
+# For all readers, at any size
 
 
 def test_a_viewer_sees_the_same(dashboard, api):

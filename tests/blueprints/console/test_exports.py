@@ -1,4 +1,4 @@
-"""Lists as CSV files: the same rows, streamed, safe in a spreadsheet; and what strangers send, on both."""
+"""Lists as CSV files: the same rows, streamed, safe in a spreadsheet; hostile requests to lists and files."""
 
 import csv
 import io

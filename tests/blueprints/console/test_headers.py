@@ -1,4 +1,4 @@
-"""Whatever the headers of a request say: an answer that is documented, a line in the log, no traceback."""
+"""Any headers of a request lead to a documented response and a line in the log, without a traceback."""
 
 import logging
 
@@ -87,7 +87,7 @@ def test_a_host_is_taken_by_name_or_by_address(http, host):
 @pytest.mark.parametrize("path", ["/healthz", "/merchant/createOrder", "/sandbox", "/console/login"])
 @pytest.mark.parametrize("host", DOMAINS)
 def test_a_domain_that_leads_to_the_demo_reaches_nothing(demo, app, host, path):
-    """The page of a domain that is made to resolve to this machine would direct callbacks to its other services."""
+    """The page of a domain that resolves to this machine could redirect callbacks to its other services."""
     answer = app.test_client().get(path, headers={"Host": host})
     assert answer.status_code == 400
     assert "site_url" in answer.text

@@ -1,4 +1,4 @@
-"""The page of the books: every balance, what the verification found, and the heads that an auditor keeps."""
+"""The ledger's page: every balance, the failures of the last check, and the checkpoints for auditors."""
 
 import json
 import re
@@ -15,12 +15,12 @@ BALANCE_OFF = "UPDATE ledger_account SET balance = balance + 1 WHERE kind = 'fee
 
 @pytest.fixture
 def told(page):
-    """`told()`: the page's words, without its tags."""
+    """`told()`: the page's text, without its tags."""
     return lambda **more: words(re.sub(r"<[^>]+>", " ", page("ledger/", **more).html.partition("<main")[2]))
 
 
 def ended():
-    """The newest run, once none is under way."""
+    """The newest run, once none is running."""
     until(lambda: not scheduled_checks.running())
     return scheduled_checks.recent()[0]
 

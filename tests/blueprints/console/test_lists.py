@@ -1,4 +1,4 @@
-"""The console's lists: what they show, what they can be narrowed by, and pages forth and back."""
+"""The console's lists: their content, their filters, and pages in both directions."""
 
 import itertools
 from datetime import UTC, datetime, timedelta
@@ -28,7 +28,7 @@ def many(app):
 
 @pytest.fixture
 def raw(app, instance):
-    """A connection of its own."""
+    """A separate connection."""
     with connected(instance) as connection:
         yield connection
 
@@ -319,7 +319,7 @@ def test_the_audit_log_says_who_did_what_and_can_be_searched(page):
 
 @pytest.fixture
 def queries(page):
-    """`queries(path)`: how many statements a page takes."""
+    """`queries(path)`: the number of statements of a page."""
 
     def count(path):
         seen = []

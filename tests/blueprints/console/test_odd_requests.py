@@ -1,4 +1,4 @@
-"""Addresses and cookies that no page of the console makes: never a failure, and never an address of somebody else."""
+"""Addresses and cookies that no page of the console makes cause no failure and no redirect elsewhere."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""An order's page: the whole story, what is done there and by whom, and what only an operator may see."""
+"""An order's page: its whole history, the actions with their actors, and the parts that only operators see."""
 
 import re
 
@@ -27,13 +27,13 @@ SECRETS = {
 
 @pytest.fixture
 def looking(sign_in):
-    """The viewer, at the pages of orders."""
+    """The viewer, on the pages of orders."""
     return Desk(sign_in, "viewer")
 
 
 @pytest.fixture
 def audited(app):
-    """`audited()`: what stands in the audit log but for signing in: (who, action, about, key, detail)."""
+    """`audited()`: the audit log without sign-ins: (who, action, about, key, detail)."""
 
     def read():
         rows = AuditEntry.select().where(AuditEntry.action != "sign in").order_by(AuditEntry.id)
@@ -44,7 +44,7 @@ def audited(app):
 
 @pytest.fixture
 def personal(api):
-    """A withdrawal with all personal data there is."""
+    """A withdrawal with all kinds of personal data."""
     data = PERSON | {"email": SECRETS["email"], "address": SECRETS["address"]}
     return api.sell("20.00", 1, gatewaya_personal_data=data, gatewaya_card_info=CARD).data["order_no"]
 

@@ -1,4 +1,4 @@
-"""What an order's page offers is what can be done: each offered action works and does what it said, no other does."""
+"""An order's page offers exactly the possible actions: each offered one works as described, all others are refused."""
 
 import inspect
 
@@ -18,7 +18,7 @@ DAY = 86_400
 
 
 def silent(walk):
-    """The same, and then the channel is silent for a day."""
+    """The same, after a day without a response of the channel."""
 
     def silent_walk(w):
         order_no = walk(w)
@@ -45,7 +45,7 @@ WALKS = [
     silent_since_now,
 ]
 GIVEN = {"reject": {"reason": "no"}, "paid": {"reference": "BANK-NEW"}}
-# Refused by the channel's word, which nobody knows before it is asked.
+# Refusals by the channel's report, which is unknown before the status check.
 CHANNEL_S_WORD = ("the channel has it", "while the service is at it", "no usable answer", "the channel can't say")
 
 
@@ -60,7 +60,7 @@ def offered(order_no):
 
 
 def commands(order_no):
-    """Everything that could be done to an order, as a command, by the key of its action."""
+    """All actions on an order, as commands, by key."""
     yield "accept", ("accept", order_no)
     yield "reject", ("reject", order_no, "--reason", "no")
     yield "paid", ("paid", order_no, "--reference", "BANK-NEW")
@@ -72,7 +72,7 @@ def commands(order_no):
 
 
 def moved_since(last):
-    """What the entries after this one moved, by account."""
+    """The sum of the entries after this one, by account."""
     rows = Entry.select(Entry, LedgerAccount).join(LedgerAccount).where(Entry.id > last)
     return {(row.account.kind, row.account.owner): row.amount for row in rows}
 

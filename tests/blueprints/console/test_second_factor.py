@@ -1,4 +1,4 @@
-"""The second factor of operators: setting it up, signing in with it, recovery codes, and losing the device."""
+"""The second factor of operators: setup, sign-in, recovery codes, and a lost device."""
 
 import re
 from concurrent.futures import ThreadPoolExecutor
@@ -33,7 +33,7 @@ class Person:
         self._clock(self._seconds)
 
     def app_code(self, offset=0):
-        """What the app shows now, or some steps of 30 seconds later."""
+        """The app's present code, or that of some steps of 30 seconds later."""
         return pyotp.TOTP(self.secret).at(NOON + self._seconds, counter_offset=offset)
 
     def form(self, url):
@@ -70,14 +70,14 @@ class Person:
 
 @pytest.fixture
 def stranger(app, clock):
-    """A person who has not signed in."""
+    """A user who has not signed in."""
     seeding.seed_operators()
     return Person(app, clock)
 
 
 @pytest.fixture
 def owner(stranger):
-    """The operator `demo`, who has set up a second factor and uses another browser since."""
+    """The operator `demo` with a second factor, in another browser."""
     stranger.give_password()
     assert stranger.set_up().status_code == 200
     stranger.new_browser()
@@ -374,7 +374,7 @@ class TestRecoveryCodes:
 
 
 def confirmed(owner, url, **given):
-    """Send a form, give the app's code, and have it sent again as a browser does."""
+    """Send a form, enter the app's code, and repeat the form as a browser does."""
     token = Forms(owner.client.get("/console/").text).forms[0]["csrf_token"]
     asked = owner.client.post(url, data={"csrf_token": token} | given)
     assert asked.status_code == 403

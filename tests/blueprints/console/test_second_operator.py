@@ -15,14 +15,14 @@ def settings_of_app():
 
 @pytest.fixture
 def second(sign_in):
-    """Another operator, at the same pages."""
+    """Another operator, on the same pages."""
     operators.add(OTHER, f"{OTHER}-password")
     return Desk(sign_in, OTHER)
 
 
 @pytest.fixture
 def large(api):
-    """A withdrawal above the amount, on the channel by hand."""
+    """A withdrawal above the amount, on the manual channel."""
     return api.sell("50.01", channel=3).data["order_no"]
 
 

@@ -16,13 +16,13 @@ CHANGES = ("operator set demo --disabled", "operator set demo --role viewer", "o
 
 @pytest.fixture
 def is_in():
-    """`is_in(client)`: has it a session?"""
+    """`is_in(client)`: whether it has a session."""
     return lambda client: client.get("/console/").status_code == 200
 
 
 @pytest.fixture
 def end(send):
-    """`end(client, "others")`: the answer to a button of the page of sessions."""
+    """`end(client, "others")`: the response to a button of the page of sessions."""
     return lambda client, what: send(f"sessions/{what}", client=client)
 
 

@@ -1,4 +1,4 @@
-"""Strangers who sign in all at once, or guess: neither the API nor an operator on a known device notices."""
+"""Many strangers who sign in or guess passwords delay neither the API nor an operator on a known device."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +14,7 @@ FLOOD = 12
 
 
 def known_device(browser, account=DEMO):
-    """A browser in which the account has signed in, and whose session is over."""
+    """A browser in which the account has signed in, and whose session has ended."""
     client = browser()
     assert sign_in(client, *account).status_code == 302
     client.delete_cookie("console", path="/console")
@@ -22,7 +22,7 @@ def known_device(browser, account=DEMO):
 
 
 class Hashing:
-    """Stands between the service and the hash of a password: counts how many are under way, and holds them up."""
+    """Replaces the hash of a password: counts running hashes, and delays them."""
 
     def __init__(self, real):
         self._real, self._lock, self._go = real, threading.Lock(), threading.Event()

@@ -1,4 +1,4 @@
-"""After the upgrade of a database of each release, its orders say the same of themselves as before, now by codes."""
+"""After the upgrade of each release's database, its orders show the same texts as before, now by codes."""
 
 import shutil
 import sqlite3
@@ -10,12 +10,12 @@ from models.db.base import database
 from tests.blueprints.console.acting import Desk
 from tests.support import ROOT
 
-pytestmark = [pytest.mark.sqlite, pytest.mark.usefixtures("demo")]  # the demo of a release
+pytestmark = [pytest.mark.sqlite, pytest.mark.usefixtures("demo")]  # a release's database is its demo's
 
 DATA = ROOT / "tests" / "data"
 RELEASES = sorted(path.stem for path in DATA.glob("*.sql"))
 ORDER = "shop/2026-1004"  # every kept database has it
-# What a release wrote of a step, or an exception: who, the sentence, and its code now.
+# The history or exception written by a release: who, the sentence, and its present code.
 WRITTEN = [
     ("merchant", "created", "created"),
     ("seed", "seeded", "seeded"),
@@ -34,13 +34,13 @@ OWN_WORDS = [
     ("operator", "wrong card 卡号 100%(text)s"),
     ("operator", "refused: by the bank"),
     ("operator", "exception wrong_amount: see the e-mail"),
-    ("operator", "exception paid_twice: refund"),  # no such exception was settled so
-    ("service", "exception reversed: failed although completed"),  # no such exception is there
+    ("operator", "exception paid_twice: refund"),  # no such exception was resolved so
+    ("service", "exception reversed: failed although completed"),  # there is no such exception
     ("channel", "trade closed"),
     ("channel", ""),
     ("channel", "accepted"),
 ]
-# The kind of an exception, its detail, the code of that, how it was settled.
+# The kind of an exception, its detail, the code of that, its resolution.
 RAISED = [
     ("wrong_amount", "paid an amount that does not match", "paid_other_amount", "refund"),
     ("wrong_amount", "paid an amount that does not match", "paid_other_amount", None),
@@ -57,7 +57,7 @@ RAISED = [
 
 @pytest.fixture(params=RELEASES)
 def old(request, tmp_path):
-    """The database of a release, open; the instance folder of its service is beside it."""
+    """The open database of a release; the instance folder of its service is next to it."""
     folder = tmp_path / "instance"
     folder.mkdir()
     shutil.copy(DATA / f"{request.param}.key", folder / "vault.key")
@@ -74,7 +74,7 @@ def instance(old, tmp_path):
 
 @pytest.fixture
 def order_no(old):
-    """The number of the order that the tests write to."""
+    """The number of the order to which the tests write."""
     return old.execute('SELECT order_no FROM "order" WHERE merchant_order_no = ?', (ORDER,)).fetchone()[0]
 
 
@@ -90,7 +90,7 @@ def written(old):
 
 @pytest.fixture
 def raised(old, written):
-    """`raised(kind, detail, resolution)` opens an exception of the order as that release did, and settles it."""
+    """`raised(kind, detail, resolution)` opens an exception of the order as that release did, and resolves it."""
     row = (
         "INSERT INTO payment_exception (order_id, kind, amount, reference, detail, createtime, resolution, resolved_by,"
         " resolvedtime) SELECT id, ?, 100, ?, ?, createtime, ?, 'operator', createtime + 60"
@@ -109,7 +109,7 @@ def raised(old, written):
 
 @pytest.fixture
 def upgraded(old, request):
-    """`upgraded()`: brings the database up to date."""
+    """`upgraded()` upgrades the database."""
 
     def upgrade():
         old.close()

@@ -95,7 +95,7 @@ def parts(part, *path):
     if "in" in part or path[:-1] == ("components", "headers"):
         yield path, {**part["schema"], **part}
     for name, each in part.items():
-        if name != "oneOf":  # alternatives that have a name, or rules between fields that are described beside them
+        if name != "oneOf":  # named alternatives, or rules between fields that have their own description
             yield from parts(each, *path, name)
 
 
@@ -261,7 +261,7 @@ def test_the_document_takes_and_refuses_what_the_service_does(app, fields, good)
 
 
 def fits(app, name, fields):
-    """Whether the document takes this request."""
+    """Return whether the document accepts this request."""
     place = ("paths", f"/merchant/{name}", "post", "requestBody", "content", "application/json", "schema")
     return errors(served(app), signed(name, fields), *place) == []
 

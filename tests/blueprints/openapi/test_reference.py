@@ -54,7 +54,7 @@ def test_every_operation_callback_code_and_field_has_its_place(page, document):
     assert {*operations, *document["webhooks"], *map(str, ERRORS)} <= {*page.ids}
     fields = {name for schema in document["components"]["schemas"].values() for name in schema.get("properties", {})}
     shown = {re.split(r"[.\[\]]+", each)[-1] for each in page.ids}
-    assert fields - shown == {"msg", "message"}  # of the envelope, and of what only channels are answered
+    assert fields - shown == {"msg", "message"}  # of the envelope, and of responses to channels only
 
 
 def test_every_link_leads_to_a_place_on_the_page_or_to_another_page(demo, page, http):

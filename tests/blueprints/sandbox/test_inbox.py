@@ -1,4 +1,4 @@
-"""The inbox as a merchant's server: it fails as it is told to, shows what came and why, and tells scripts."""
+"""The inbox as a merchant's server: it fails as configured, shows received callbacks, and serves scripts."""
 
 import json
 from urllib.parse import urlencode

@@ -1,4 +1,4 @@
-"""The signature explainer's page: what was refused is at its top, with the mistake that made it; and its form."""
+"""The signature explainer's page: the refused request at its top, with the mistake that caused it; and its form."""
 
 import json
 import re
@@ -18,7 +18,7 @@ CURE = {mistake.name: mistake.cure for mistake in MISTAKES}
 
 @pytest.fixture
 def refused(api, http):
-    """`refused(body)`: the page that the answer to this bad request names, as it is read."""
+    """`refused(body)`: the page that the response to this bad request names, parsed."""
 
     def send(body, query=f"?{QUERY}", endpoint=ENDPOINT):
         answer = api.post(endpoint, body, query=query)
@@ -147,7 +147,7 @@ def test_the_form_begins_with_an_example_whose_mistake_is_explained(http, told):
     assert http("POST", "/merchant/createOrder", mended.encode(), {"Content-Type": "application/json"}).code == 1
 
 
-# A form's line ends are the browser's, so \r\n can't be seen there.
+# A form's line ends are the browser's, so \r\n can't be distinguished there.
 @pytest.mark.parametrize(("name", "change"), [case for case in TEXTS if "\r" not in case[1](Mistaken().text)])
 def test_a_wrong_text_alone_is_explained(name, change, told):
     mistaken = Mistaken()

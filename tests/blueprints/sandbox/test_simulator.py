@@ -1,4 +1,4 @@
-"""The simulator's page: what is under way, with a form for each thing that can be done with it; no script needed."""
+"""The simulator's page: open orders, with a form for each possible action; no script needed."""
 
 import re
 
@@ -23,7 +23,7 @@ def page(http):
 
 @pytest.fixture
 def press(http):
-    """`press(path, form)`: a button of the page, which comes back to it."""
+    """`press(path, form)`: a button of the page, which redirects back to it."""
 
     def post(path, form):
         answer = http("POST", f"/sandbox/{path}", form.encode(), FORM)

@@ -1,4 +1,4 @@
-"""An operator who fills in the console's forms, and what is written down of that."""
+"""An operator who fills in the console's forms, and the resulting records."""
 
 import re
 
@@ -12,7 +12,8 @@ SHOWN = re.compile(r'<code id="(\w+)">([^<]+)</code>')
 
 @pytest.fixture
 def fill(console):
-    """`fill("merchant/new", key="shop")`: the answer to a page's own form, or to the one whose address ends so."""
+    """`fill("merchant/new", key="shop")`: the response to a page's own form, or to the one with this end of its
+    address."""
 
     def send(path, ending="", client=console, **typed):
         form = Page(client.get(f"/console/{path}").text).form(ending)
@@ -23,7 +24,7 @@ def fill(console):
 
 @pytest.fixture
 def wrong(fill):
-    """`wrong("merchant/new", key="")`: what the answer says of which fields; nothing may be saved."""
+    """`wrong("merchant/new", key="")`: the messages about fields in the response; nothing may be saved."""
 
     def send(path, **typed):
         answer = fill(path, **typed)
@@ -35,25 +36,25 @@ def wrong(fill):
 
 @pytest.fixture
 def typed(console):
-    """`typed("channel/2")`: what stands in the fields of a page's own form."""
+    """`typed("channel/2")`: the values in the fields of a page's own form."""
     return lambda path: Page(console.get(f"/console/{path}").text).form().sent
 
 
 @pytest.fixture
 def shown():
-    """`shown(answer)`: the secrets that a page shows, by name."""
+    """`shown(answer)`: the secrets on a page, by name."""
     return lambda answer: dict(SHOWN.findall(answer.text))
 
 
 @pytest.fixture
 def audited(app):
-    """`audited()`: the audit log, a line an entry."""
+    """`audited()`: the audit log, one line for each entry."""
     return lambda: [" ".join((row.who, row.action, row.about, row.key, row.detail)) for row in AuditEntry.select()]
 
 
 @pytest.fixture
 def everywhere(console, audited, caplog):
-    """`everywhere(*pages)`: all that a secret must not be in: these pages, the audit log, the log, the session."""
+    """`everywhere(*pages)`: all places without secrets: these pages, the audit log, the log, the session."""
 
     def text(*pages):
         cookies = [cookie.value for cookie in console._cookies.values()]

@@ -1,4 +1,4 @@
-"""Filling in a form of the console as a browser does: what is on the page is sent back, but for what was typed."""
+"""Fill in a form of the console as a browser does: unchanged values are sent back."""
 
 from html.parser import HTMLParser
 from io import BytesIO
@@ -7,7 +7,7 @@ from werkzeug.datastructures import MultiDict
 
 
 class Form:
-    """One form of a page: where it goes, and what a browser would send as it stands."""
+    """One form of a page: its address, and the values that a browser would send."""
 
     def __init__(self, action):
         self.action, self.sent, self.boxes = action, MultiDict(), {}
@@ -25,7 +25,7 @@ class Form:
 
 
 class Page(HTMLParser):
-    """All forms of a page, and what it says of fields that are wrong."""
+    """All forms of a page, and its messages about invalid fields."""
 
     def __init__(self, html):
         super().__init__()
@@ -77,7 +77,7 @@ class Page(HTMLParser):
             self._problem = None
 
     def form(self, ending=""):
-        """The form whose address ends so; without it, the page's own."""
+        """The form with this end of its address; without it, the page's own."""
         fits = [form for form in self.forms if form.action.endswith(ending) and bool(form.action) == bool(ending)]
         assert len(fits) == 1, [form.action for form in self.forms]
         return fits[0]

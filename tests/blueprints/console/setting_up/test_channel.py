@@ -1,4 +1,4 @@
-"""A channel's pages: the driver that is chosen, a form with its fields, what is secret, and trying it."""
+"""A channel's pages: the choice of a driver, a form with its fields, secrets, and the check."""
 
 import pytest
 
@@ -34,7 +34,7 @@ UPSTREAMS = ("trial", "manual", "epay 1", "epay 2", "wechatpay", "alipay key", "
 
 @pytest.fixture
 def new(fill, console):
-    """`new("epay", config)`: the number of a channel that the form made."""
+    """`new("epay", config)`: the number of a channel that the form created."""
 
     def add(driver, config, **more):
         fields = {f"config_{name}": value for name, value in config.items()}
@@ -126,7 +126,7 @@ ALIPAY = {"app_id": "20210000", "seller_id": "2088000000000001", "private_key": 
 MISSING, PROXY = "Missing data for required field.", "http://127.0.0.1:3128 or http://user:password@host:port."
 NO_KEY = "Is no RSA private key of 1024 bits or more, without a password."
 NEEDED = "Needed, unless there are platform_certificates."
-# A driver, its config, and what is told of which fields.
+# A driver, its config, and the messages by field.
 WRONG = [
     ("epay", {}, {"base_url": MISSING, "pid": MISSING}),
     ("epay", EPAY | {"base_url": "ftp://x", "key": "k"}, {"base_url": "Must look like https://pay.example.com/."}),

@@ -1,4 +1,4 @@
-"""A merchant's page: what it changes, its secrets, its accounts, a test callback."""
+"""A merchant's page: its changes, secrets, accounts, and test callbacks."""
 
 import time
 
@@ -115,7 +115,7 @@ def test_a_new_callback_secret_signs_beside_the_old_one(fill, shown, api, shop, 
     api.play(api.buy().data["order_no"], "success")
     due.callbacks()
     (got,) = shop.got
-    assert got.event["type"] == "order.completed"  # by the old one
+    assert got.event["type"] == "order.completed"  # with the old one
     assert len(got.headers["Webhook-Signature"].split()) == 2
     assert new.startswith("whsec_")
 

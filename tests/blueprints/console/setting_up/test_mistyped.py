@@ -1,4 +1,4 @@
-"""A password in a value that is mistyped and refused: nobody but its author reads it again."""
+"""A password in a mistyped and refused value: only its author sees it again."""
 
 import logging
 
@@ -23,7 +23,7 @@ ADDRESSES = [
 
 @pytest.fixture
 def kept(caplog):
-    """`kept()`: what was recorded or logged with the password in it."""
+    """`kept()`: records and log lines that contain the password."""
     caplog.set_level(logging.DEBUG)
 
     def look():

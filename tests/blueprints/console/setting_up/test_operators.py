@@ -1,4 +1,4 @@
-"""The console's page of accounts: who is added, what they may do, and that somebody who may act is always left."""
+"""The console's page of accounts: new ones, their rights, and the last operator, who can't be removed."""
 
 import pytest
 
@@ -96,7 +96,7 @@ def test_the_last_account_that_may_act_stays_whoever_wants_it_gone(fill, change)
     demo, cashier = operators.find("demo"), operators.find("cashier")
     operators.change(demo, **change, by="cashier")
     operators.change(demo, enabled=True, role="operator", by="cashier")
-    operators.change(cashier, enabled=False, by="demo")  # whose request of the same moment comes after this
+    operators.change(cashier, enabled=False, by="demo")  # whose simultaneous request comes after this
     with pytest.raises(OperatorError, match="the last account that may act"):
         operators.change(demo, **change, by="cashier")
     assert operators.find("demo").enabled

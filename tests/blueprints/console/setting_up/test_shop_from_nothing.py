@@ -7,7 +7,7 @@ from tests.support import Api
 
 @pytest.fixture
 def instance(any_database, tmp_path):
-    """An empty one."""
+    """An empty instance folder."""
     return tmp_path / "instance"
 
 

@@ -26,7 +26,7 @@ def _ask(path, sql):
         return copy.execute(sql).fetchall()
 
 
-def test_a_copy_holds_what_was_there_and_serves(flask, api, tmp_path, instance):
+def test_a_copy_is_complete_and_can_be_served(flask, api, tmp_path, instance):
     order_no = api.buy().data["order_no"]
     target = tmp_path / "copies" / "orders.sqlite"
     target.parent.mkdir()
@@ -96,7 +96,7 @@ def test_an_existing_file_is_never_overwritten(refuses, tmp_path):
     assert target.read_text() == "precious"
 
 
-def test_a_database_without_a_merchant_is_hardly_the_one_that_is_meant(any_database, tmp_path):
+def test_a_database_without_a_merchant_is_refused(any_database, tmp_path):
     app = create_app(settings_of(tmp_path / "mistaken"))
     told = app.test_cli_runner().invoke(args=["db", "backup", str(tmp_path / "copy.sqlite")])
     assert told.exit_code == 1
@@ -152,7 +152,7 @@ def test_an_older_database_is_refused_until_it_is_migrated(app, migrations, refu
     assert len(said.splitlines()) == 1
 
 
-def test_migrating_applies_what_is_missing_and_keeps_what_is_there(api, migrations, flask, rows, instance):
+def test_migrating_applies_missing_steps_and_keeps_the_data(api, migrations, flask, rows, instance):
     api.buy()
     before = rows()
     del before["SetupVersion"]  # changes, because the new column is written into each merchant
@@ -183,7 +183,7 @@ def test_a_migration_that_fails_is_undone_as_a_whole(app, migrations, refuses, f
 
 
 @pytest.mark.parametrize("command", [*COMMANDS, ("db", "migrate")], ids=" ".join)
-def test_a_newer_database_is_refused_and_left_alone(app, migrations, refuses, instance, command):
+def test_a_newer_database_is_refused_and_unchanged(app, migrations, refuses, instance, command):
     with closing(sqlite3.connect(instance / "orders.sqlite")) as newer, newer:
         newer.execute("INSERT INTO schema_migration (name, applied) VALUES ('9999_later', '2030-01-01')")
     migrations("9001_note", ADD_NOTE)

@@ -22,7 +22,7 @@ def test_a_callback_is_listed_with_its_state(flask_json, api, due, shop):
     assert (delivered["merchant"], delivered["type"]) == ("demo", "order.completed")
 
 
-def test_show_tells_the_body_and_every_attempt(flask, flask_json, api, due, shop, ahead):
+def test_show_prints_the_body_and_every_attempt(flask, flask_json, api, due, shop, ahead):
     _complete(api)
     shop.answers(500, "not now 稍后")
     due.callbacks()
@@ -49,7 +49,7 @@ def test_redelivering_sends_the_same_id_and_the_same_bytes(flask, flask_json, ap
     assert len(flask_json("callback", "show", webhook_id)["tries"]) == 2
 
 
-def test_a_dead_callback_is_listed_and_can_be_redelivered(flask, flask_json, api, due, shop):
+def test_a_failed_callback_is_listed_and_can_be_redelivered(flask, flask_json, api, due, shop):
     _complete(api)
     shop.answers(410)
     due.callbacks()
@@ -78,7 +78,7 @@ def test_all_of_a_merchant_in_a_time_range_are_redelivered(flask, api, other, du
     assert [each.event["data"]["order_no"] for each in shop.got] == [inside]
 
 
-def test_only_the_dead_ones_are_redelivered_where_that_is_asked(flask, api, due, shop):
+def test_only_failed_callbacks_are_redelivered_if_requested(flask, api, due, shop):
     _complete(api)
     due.callbacks()
     shop.answers(410)
@@ -119,11 +119,11 @@ def test_a_redelivery_that_names_nothing_is_refused(refuses, flask_json, api, du
     assert flask_json("callback", "list") == before
 
 
-def test_a_callback_that_is_not_there_is_refused(refuses):
+def test_an_unknown_callback_is_refused(refuses):
     assert "no callback msg_x" in refuses("callback", "show", "msg_x")
 
 
-def test_what_a_merchant_answered_cannot_play_tricks_on_the_operators_terminal(flask, flask_json, api, due, shop):
+def test_a_merchants_response_cannot_control_the_operators_terminal(flask, flask_json, api, due, shop):
     _complete(api)
     shop.answers(500, "\x1b[2J\x1b[31mgone\r\nsecond line\x07")
     due.callbacks()

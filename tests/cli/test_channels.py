@@ -19,7 +19,7 @@ def _add(flask_json, *more, driver="trial"):
     return flask_json("channel", "add", "--category", "gateway_b", "--driver", driver, "--name", "New", *more)["id"]
 
 
-def test_a_new_channel_takes_orders_of_the_merchants_it_is_linked_to(flask, flask_json, api, other):
+def test_a_new_channel_accepts_orders_of_its_linked_merchants(flask, flask_json, api, other):
     new = _add(flask_json)
     assert api.buy(channel=new).code == 40403
     flask("channel", "link", new, "demo")
@@ -27,13 +27,13 @@ def test_a_new_channel_takes_orders_of_the_merchants_it_is_linked_to(flask, flas
     assert new in _offered(api)
 
 
-def test_an_unlinked_channel_is_gone_for_that_merchant_only(flask, api, other):
+def test_an_unlinked_channel_is_unavailable_to_that_merchant_only(flask, api, other):
     flask("channel", "unlink", "2", "demo")
     assert (api.buy(channel=2).code, other.buy(channel=2).code) == (40403, 1)
     assert _offered(api) == [1, 3]
 
 
-def test_orders_on_their_way_go_on_after_an_unlink(flask, api):
+def test_open_orders_continue_after_an_unlink(flask, api):
     order_no = api.buy(channel=2).data["order_no"]
     flask("channel", "unlink", "2", "demo")
     api.play(order_no, "success")
@@ -46,7 +46,7 @@ def test_linking_twice_is_linking_once(flask, channel):
     assert sorted(channel(4)["merchants"].split(",")) == ["demo", "other"]
 
 
-def test_a_disabled_channel_takes_no_new_orders(flask, api):
+def test_a_disabled_channel_accepts_no_new_orders(flask, api):
     flask("channel", "set", "2", "--disabled")
     assert api.buy(channel=2).code == 40403
     assert 2 not in _offered(api)
@@ -68,7 +68,7 @@ def test_a_disabled_channel_takes_no_new_orders(flask, api):
         ("--auto-accept-max", "50", "auto_accept_max", "50.00"),
     ],
 )
-def test_what_is_set_is_shown_and_nothing_else_changes(flask, channel, option, value, column, shown):
+def test_changed_values_are_shown_and_others_stay(flask, channel, option, value, column, shown):
     before = channel(2)
     flask("channel", "set", "2", option, value)
     assert channel(2) == before | {column: shown}
@@ -80,7 +80,7 @@ def test_amounts_outside_the_channels_limits_are_refused(flask, api):
     assert answers == {"9.99": 42200, "10.00": 1, "20.00": 1, "20.01": 42200}
 
 
-def test_new_rates_change_no_order_that_is_there(flask, api, flask_json, balances):
+def test_new_rates_change_no_existing_order(flask, api, flask_json, balances):
     flask("channel", "set", "2", "--passage-rate", "1", "--deposit-rate", "10")
     order_no = api.sell("100.00").data["order_no"]
     flask("channel", "set", "2", "--passage-rate", "9", "--deposit-rate", "0")
@@ -89,7 +89,7 @@ def test_new_rates_change_no_order_that_is_there(flask, api, flask_json, balance
     assert balances() == (1_000_000, 0)
 
 
-def test_withdrawals_are_accepted_by_rule_up_to_a_limit_that_can_be_taken_back(flask, api, due):
+def test_withdrawals_are_auto_approved_up_to_a_limit_that_can_be_removed(flask, api, due):
     flask("channel", "set", "2", "--auto-accept-max", "50")
     small, large = (api.sell(amount).data["order_no"] for amount in ("50.00", "50.01"))
     due.orders()
@@ -120,7 +120,7 @@ def test_the_config_comes_from_a_file_and_is_never_shown(flask, tmp_path):
 
 
 @pytest.mark.parametrize("text", ["", "[1]", "null", '"x"', "{", "\udcff"])
-def test_a_config_file_that_is_no_json_object_is_refused(refuses, flask_json, tmp_path, text):
+def test_a_config_file_that_is_not_a_json_object_is_refused(refuses, flask_json, tmp_path, text):
     file = tmp_path / "config.json"
     file.write_text(text, "utf-8", "surrogateescape")
     before = flask_json("channel", "list")
@@ -153,7 +153,7 @@ BAD_VALUES = [
     ids=lambda command: command[0],
 )
 @pytest.mark.parametrize(("option", "value", "word"), BAD_VALUES)
-def test_a_value_that_cannot_be_used_is_named_and_changes_nothing(flask_json, refuses, command, option, value, word):
+def test_an_invalid_value_is_named_and_changes_nothing(flask_json, refuses, command, option, value, word):
     before = flask_json("channel", "list")
     said = refuses("channel", *command, "--name", "Changed", option, value)
     assert word in said
@@ -177,7 +177,7 @@ def test_a_minimum_above_the_maximum_is_refused(refuses, channel):
         (("unlink", "4", "demo"), "demo is not linked to channel 4"),
     ],
 )
-def test_a_channel_or_merchant_that_is_not_there_is_refused(refuses, arguments, words):
+def test_an_unknown_channel_or_merchant_is_refused(refuses, arguments, words):
     assert words in refuses("channel", *arguments)
 
 

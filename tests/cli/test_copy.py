@@ -34,7 +34,7 @@ def tables(postgres_url):
     return read
 
 
-def test_everything_is_there_and_the_service_goes_on_with_it(api, other, flask, due, rows, instance, postgres_url):
+def test_everything_is_copied_and_the_service_continues_with_it(api, other, flask, due, rows, instance, postgres_url):
     all_interfaces.create_orders_of_all_kinds(api)
     other.buy(merchant_order_no="find me 找我")
     order_no = completed(api)
@@ -60,7 +60,7 @@ def test_everything_is_there_and_the_service_goes_on_with_it(api, other, flask, 
         assert moved.stop() == 0
 
 
-def test_a_target_that_is_not_empty_is_left_alone(api, refuses, postgres_url, tables):
+def test_a_target_that_is_not_empty_is_unchanged(api, refuses, postgres_url, tables):
     with psycopg.connect(postgres_url) as connection:
         connection.execute("CREATE TABLE somebody_s (a int)")
     assert "not empty" in refuses("db", "copy", postgres_url)
@@ -68,7 +68,9 @@ def test_a_target_that_is_not_empty_is_left_alone(api, refuses, postgres_url, ta
 
 
 @pytest.mark.breaks_the_ledger
-def test_books_that_do_not_verify_are_not_moved_and_nothing_is_left(api, refuses, instance, postgres_url, tables):
+def test_a_ledger_that_fails_its_check_is_not_copied_and_the_target_stays_empty(
+    api, refuses, instance, postgres_url, tables
+):
     completed(api)
     with closing(sqlite3.connect(instance / "orders.sqlite", isolation_level=None)) as books:
         books.execute("UPDATE ledger_account SET balance = balance + 1 WHERE kind = 'fees'")
@@ -76,7 +78,7 @@ def test_books_that_do_not_verify_are_not_moved_and_nothing_is_left(api, refuses
     assert tables() == []
 
 
-def test_a_character_that_postgres_can_not_hold_is_replaced(flask, instance, postgres_url):
+def test_a_character_that_postgres_can_not_store_is_replaced(flask, instance, postgres_url):
     with closing(sqlite3.connect(instance / "orders.sqlite", isolation_level=None)) as books:
         books.execute("UPDATE merchant SET name = 'a' || char(0) || 'bc'")
     flask("db", "copy", postgres_url)
@@ -84,20 +86,20 @@ def test_a_character_that_postgres_can_not_hold_is_replaced(flask, instance, pos
         assert connection.execute("SELECT DISTINCT name FROM merchant").fetchall() == [("a\ufffdbc",)]
 
 
-def test_while_somebody_writes_it_is_refused(api, refuses, instance, postgres_url, tables):
+def test_while_another_process_writes_it_is_refused(api, refuses, instance, postgres_url, tables):
     with closing(sqlite3.connect(instance / "orders.sqlite", isolation_level=None)) as books:
         books.execute("BEGIN IMMEDIATE")
         assert "stop the service" in refuses("db", "copy", postgres_url)
     assert tables() == []
 
 
-def test_while_the_service_runs_it_is_refused_even_if_nobody_writes(service, postgres_url, tables):
+def test_while_the_service_runs_it_is_refused_even_if_nothing_is_written(service, postgres_url, tables):
     done = service.flask("db", "copy", postgres_url, check=False)
     assert (done.returncode, "stop it first" in done.stderr) == (1, True)
     assert tables() == []
 
 
-def test_however_long_a_table_is_looked_through_on_the_one_side_the_other_side_waits(api, postgres_url, tables):
+def test_a_long_comparison_on_one_side_does_not_end_the_others_transaction(api, postgres_url, tables):
     impatient = f"{postgres_url}&options={quote('-c idle_in_transaction_session_timeout=200')}"
     copy_to_postgres.copy(impatient, 2, lambda name, rows: time.sleep(0.5 if name == "merchant" else 0))
     assert "order" in tables()
@@ -113,5 +115,5 @@ def test_a_database_of_another_encoding_is_refused(refuses, postgres_url):
         postgres.cluster().drop(name)
 
 
-def test_an_address_that_nobody_answers_at_is_a_line(api, refuses):
+def test_an_unreachable_address_is_one_line(api, refuses):
     assert "127.0.0.1" in refuses("db", "copy", "postgresql://orders@127.0.0.1:1/orders")

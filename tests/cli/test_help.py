@@ -37,7 +37,7 @@ PROMISED = """serve to-do seed reconcile sign
     privacy: export erase"""
 
 
-def test_every_promised_command_is_there():
+def test_every_promised_command_exists():
     """Other people's scripts use these names."""
     single, *groups = PROMISED.splitlines()
     promised = single.split()
@@ -73,12 +73,12 @@ def test_help_explains_each_option_and_argument(name):
     "name",
     [name for name in COMMANDS if name.split()[-1] in READING],
 )
-def test_everything_that_is_read_can_be_had_as_json(name):
+def test_every_reading_command_has_json_output(name):
     assert "--json" in [option for parameter in COMMANDS[name].params for option in parameter.opts]
 
 
 @pytest.mark.parametrize("group", GROUPS)
-def test_a_group_lists_its_commands_with_a_word_on_each(flask, group):
+def test_a_group_lists_its_commands_with_a_description(flask, group):
     shown = flask(group, "--help").output
     assert all(name in shown and command.get_short_help_str(200) for name, command in GROUPS[group].items())
     assert "..." not in shown.split("Commands:")[1], "a first sentence that does not fit is cut off"
@@ -111,6 +111,6 @@ def test_the_command_works_in_any_folder_and_its_help_needs_no_database(tmp_path
     assert not (tmp_path / "instance").exists()
 
 
-def test_the_list_of_all_commands_cuts_none_off(flask):
+def test_the_list_of_all_commands_truncates_none(flask):
     listed = flask("--help").output.split("Commands:")[1]
     assert [line for line in listed.splitlines() if "..." in line] == []

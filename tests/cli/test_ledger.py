@@ -17,7 +17,7 @@ def test_balances_are_fen_by_merchant(books, api):
     assert books() == {"demo": {"available": 994_990, "held": 5_010}, "other": {"available": 0, "held": 0}}
 
 
-def test_people_see_yuan_and_the_operators_own_accounts(flask, api):
+def test_the_table_shows_yuan_and_the_operators_own_accounts(flask, api):
     api.play(api.buy("100.00").data["order_no"], "success")
     lines = [line.split() for line in flask("ledger", "balances").output.splitlines()]
     assert ["demo", "10099.40", "0.00"] in lines
@@ -25,7 +25,7 @@ def test_people_see_yuan_and_the_operators_own_accounts(flask, api):
     assert ["clearing", "2", "-100.00"] in lines
 
 
-def test_people_see_whose_chain_a_head_ends(flask, api):
+def test_the_table_shows_the_account_of_each_head(flask, api):
     lines = [line.split() for line in flask("ledger", "heads").output.splitlines()]
     assert [line[-1] for line in lines if line[:2] == ["held", "2"]] == ["other"]
     assert "demo" not in [line[-1] for line in lines if line[:2] == ["clearing", "1"]]
@@ -34,7 +34,7 @@ def test_people_see_whose_chain_a_head_ends(flask, api):
 @pytest.mark.parametrize(
     ("amount", "fen"), [("12.50", 1_250), ("-12.5", -1_250), ("-10000", -1_000_000), ("0.01", 1), ("1e2", 10_000)]
 )
-def test_an_adjustment_adds_or_takes(flask, balances, amount, fen):
+def test_an_adjustment_credits_or_deducts(flask, balances, amount, fen):
     said = flask("ledger", "adjust", "demo", amount, "--reason", "test").output
     assert balances() == (1_000_000 + fen, 0)
     assert f"available balance of demo: {balances()[0] / 100:.2f}" in said
@@ -63,7 +63,7 @@ def test_the_other_side_of_an_adjustment_is_the_channel_or_the_operator(flask, t
         (("demo", "5", "--nope", "1"), ""),
     ],
 )
-def test_an_adjustment_that_cannot_be_meant_moves_nothing(refuses, nothing_changes, arguments, words):
+def test_an_invalid_adjustment_moves_nothing(refuses, nothing_changes, arguments, words):
     assert words in refuses("ledger", "adjust", *arguments, "--reason", "test")
 
 
@@ -72,7 +72,7 @@ def test_an_adjustment_without_a_reason_moves_nothing(refuses, nothing_changes, 
     assert "reason" in refuses("ledger", "adjust", "demo", "5", *reason)
 
 
-def test_sound_books_verify(flask, flask_json, api):
+def test_a_consistent_ledger_passes(flask, flask_json, api):
     api.play(api.buy().data["order_no"], "success")
     api.sell()
     found = flask_json("ledger", "verify")

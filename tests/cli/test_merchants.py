@@ -31,12 +31,12 @@ def test_the_api_secret_is_printed_once_and_the_callback_secret_can_be_read_agai
         assert made["secret"] not in flask("merchant", *command).output
 
 
-def test_every_merchant_gets_secrets_of_its_own(flask_json):
+def test_every_merchant_gets_its_own_secrets(flask_json):
     made = [flask_json("merchant", "add", key) for key in ("one", "two")]
     assert len({each[name] for each in made for name in ("secret", "callback_secret")}) == 4
 
 
-def test_the_list_shows_what_was_set(flask, flask_json):
+def test_the_list_shows_the_set_values(flask, flask_json):
     flask(
         *("merchant", "set", "demo", "--name", "New 新", "--callback-url", "https://shop.example/hook"),
         *("--events", "paid", "--buy-rate", "2", "--sell-rate", "0", "--allow", "10.0.0.0/8, ::1"),
@@ -59,7 +59,7 @@ def test_show_names_the_channels(flask_json):
     assert _merchant(flask_json)["channels"] == [1, 2, 3]
 
 
-def test_a_new_rate_changes_no_order_that_is_there(api, flask):
+def test_a_new_rate_changes_no_existing_order(api, flask):
     order_no = api.buy("100.00").data["order_no"]
     flask("merchant", "set", "demo", "--buy-rate", "5")
     assert api.detail(order_no=order_no).data["service_rate"] == "0.60"
@@ -87,7 +87,7 @@ def test_two_secrets_are_valid_while_a_merchant_rotates(flask_json, api, http, a
     assert (api.listed().code, new.listed().code) == (40102, 1)
 
 
-def test_a_secret_that_leaked_can_be_ended_at_once(flask_json, api, http):
+def test_a_leaked_secret_can_be_ended_immediately(flask_json, api, http):
     new = Api(http, "demo", flask_json("merchant", "rotate", "demo", "--keep-hours", "0")["secret"])
     assert (api.listed().code, new.listed().code) == (40102, 1)
 
@@ -119,7 +119,7 @@ BAD_VALUES = [
 
 @pytest.mark.parametrize("command", [("add", "shop"), ("set", "demo")], ids=lambda command: command[0])
 @pytest.mark.parametrize(("option", "value", "word"), BAD_VALUES)
-def test_a_value_that_cannot_be_used_is_named_and_changes_nothing(flask_json, refuses, command, option, value, word):
+def test_an_invalid_value_is_named_and_changes_nothing(flask_json, refuses, command, option, value, word):
     before = flask_json("merchant", "list")
     assert word in refuses("merchant", *command, "--name", "Changed", option, value)
     assert flask_json("merchant", "list") == before
@@ -138,13 +138,13 @@ def test_a_value_that_cannot_be_used_is_named_and_changes_nothing(flask_json, re
         (("rotate", "demo", "--keep-hours", "-1"), "--keep-hours"),
     ],
 )
-def test_a_merchant_that_cannot_be_meant_is_refused(refuses, flask_json, arguments, words):
+def test_an_invalid_merchant_is_refused(refuses, flask_json, arguments, words):
     before = flask_json("merchant", "list")
     assert words in refuses("merchant", *arguments)
     assert flask_json("merchant", "list") == before
 
 
-def test_withdrawals_go_to_the_newest_receiving_account(api, flask):
+def test_withdrawals_are_paid_to_the_newest_payout_account(api, flask):
     account = ("--bank", "New Bank", "--sub-bank", "South", "--card-number", "6222999988887777", "--real-name", "李四")
     flask("account", "add", "demo", *account)
     snapshot = api.sell("10.00").data["payment_method_snapshot"]
@@ -156,7 +156,7 @@ def test_withdrawals_go_to_the_newest_receiving_account(api, flask):
     }
 
 
-def test_a_merchant_without_a_receiving_account_gets_one(other, flask):
+def test_a_merchant_without_a_payout_account_gets_one(other, flask):
     flask("ledger", "adjust", "other", "100", "--reason", "test")
     assert other.sell("10.00").code == 40903
     flask("account", "add", "other", "--card-number", "6222999988887777", "--real-name", "李四")
@@ -173,6 +173,6 @@ def test_the_list_of_accounts_masks_numbers_and_names(flask, flask_json):
 @pytest.mark.parametrize(
     ("key", "number", "name"), [("demo", " ", "李四"), ("demo", "6222999988887777", ""), ("nobody", "6222", "李四")]
 )
-def test_an_account_that_cannot_be_used_is_refused(refuses, flask_json, key, number, name):
+def test_an_invalid_account_is_refused(refuses, flask_json, key, number, name):
     assert refuses("account", "add", key, "--card-number", number, "--real-name", name)
     assert len(flask_json("account", "list")) == 1

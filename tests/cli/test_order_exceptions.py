@@ -11,7 +11,7 @@ def test_a_wrong_amount_credits_nothing_and_is_listed_for_an_operator(flask, fla
 
 
 @pytest.mark.parametrize(("how", "credited"), [("--credit", 4_000 - 24), ("--refund", 0)])
-def test_an_exception_is_settled_with_one_action(flask, flask_json, refuses, deposit, balances, how, credited):
+def test_an_exception_is_resolved_with_one_action(flask, flask_json, refuses, deposit, balances, how, credited):
     flask("order", "paid", deposit, "--amount", "40")
     flask("order", "settle", deposit, how)
     assert balances() == (1_000_000 + credited, 0)
@@ -31,7 +31,7 @@ def test_one_of_several_exceptions_is_named(flask, flask_json, refuses, deposit,
     assert balances() == (1_000_000 + 6_000 - 36, 0)
 
 
-def test_money_that_comes_after_a_refund_is_late(flask, deposit, open_exceptions):
+def test_money_received_after_a_refund_is_late(flask, deposit, open_exceptions):
     flask("order", "paid", deposit, "--amount", "40", "--reference", "BANK-1")
     flask("order", "settle", deposit, "--refund")
     flask("order", "paid", deposit)
@@ -62,7 +62,7 @@ def test_a_payout_of_a_wrong_amount_is_completed_or_cancelled_by_the_operator(fl
 
 
 @pytest.mark.parametrize("amount", ["-5", "-0.01", "0", "1.005", "abc", "1e99"])
-def test_an_amount_that_nobody_can_pay_changes_nothing(refuses, flask_json, deposit, amount):
+def test_an_impossible_amount_changes_nothing(refuses, flask_json, deposit, amount):
     before = flask_json("order", "show", deposit)
     assert "--amount" in refuses("order", "paid", deposit, "--amount", amount)
     assert flask_json("order", "show", deposit) == before

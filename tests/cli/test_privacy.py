@@ -42,7 +42,7 @@ def test_an_export_has_everything_about_an_order(ended, exported):
     assert withdrawal["personal_data"]["gatewaya_personal_data.cert_no"] == PERSON["cert_no"]
 
 
-def test_orders_are_found_by_exact_name_and_card_which_need_not_be_on_the_command_line(ended, exported, tmp_path):
+def test_orders_are_found_by_exact_name_and_card_from_a_file(ended, exported, tmp_path):
     (tmp_path / "card").write_text(CARD["card_no"] + "\n")
 
     def numbers(*arguments, **typed):
@@ -67,7 +67,7 @@ def test_an_export_is_audited(ended, exported):
     assert entries[-2:] == [("command line", "export personal data", order_no) for order_no in ended]
 
 
-def test_erasing_only_shows_what_it_would_do_unless_told_yes(ended, flask, exported, rows):
+def test_erasing_is_a_dry_run_unless_confirmed(ended, flask, exported, rows):
     before = rows()
     shown = flask("privacy", "erase", *ended).stdout
     assert all(order_no in shown for order_no in ended)
@@ -98,7 +98,7 @@ def test_an_order_that_has_not_ended_is_refused_and_nothing_is_erased(ended, api
 
 
 @pytest.mark.usefixtures("app")
-def test_a_command_without_a_person_or_with_an_unknown_order_says_so(refuses, tmp_path):
+def test_a_command_without_a_person_or_with_an_unknown_order_is_refused(refuses, tmp_path):
     assert "order numbers, --name or --card" in refuses("privacy", "export")
     assert "no order 1" in refuses("privacy", "erase", "1")
     assert "cannot be read" in refuses("privacy", "export", "--name", f"@{tmp_path}/none")
@@ -135,7 +135,7 @@ def test_an_account_that_was_replaced_is_erased_and_the_present_one_is_kept(on_f
     assert [(each.about, each.key) for each in erased] == [("account", str(on_file[0]))]
 
 
-def test_an_order_to_an_erased_account_on_file_is_read_as_before(on_file, other, flask, due):
+def test_an_order_to_an_erased_account_on_file_is_still_readable(on_file, other, flask, due):
     flask("ledger", "adjust", "other", "100", "--reason", "money")
     flask("channel", "link", "3", "other")
     order_no = other.sell("1.00", channel=3).data["order_no"]

@@ -106,7 +106,7 @@ def paid_out(api, flask, later):
     return withdrawal
 
 
-def test_where_all_agrees_there_is_only_the_summary(api, run, compared, paid_out, nothing_changes_by):
+def test_without_differences_there_is_only_the_summary(api, run, compared, paid_out, nothing_changes_by):
     deposit, withdrawal = completed(api), paid_out()
     content = csv_of(line(deposit, "100.00", fee="0.60"), line(withdrawal, "100", fee="0"))
     with nothing_changes_by():
@@ -174,7 +174,7 @@ def test_an_order_of_another_channel_is_missing_here(api, compared):
     assert (found["kind"], found["order_no"], found["detail"]) == ("missing_here", elsewhere, "an order of channel 1")
 
 
-def test_a_statement_of_one_type_misses_no_order_of_the_other(api, compared, differences, paid_out, monkeypatch):
+def test_a_statement_of_one_type_reports_no_order_of_the_other(api, compared, differences, paid_out, monkeypatch):
     deposit, withdrawal = completed(api), paid_out()
     of_deposits, of_withdrawals = csv_of(line(deposit)), csv_of(line(withdrawal))
     assert differences(of_deposits) == [("missing_there", withdrawal)]
@@ -185,7 +185,7 @@ def test_a_statement_of_one_type_misses_no_order_of_the_other(api, compared, dif
     assert differences(of_deposits) == []
 
 
-def test_an_order_that_the_statement_does_not_have_is_missing_there(api, compared, paid_out):
+def test_an_order_without_a_line_is_missing_there(api, compared, paid_out):
     here, other, withdrawal = completed(api), completed(api), paid_out()
     api.buy()  # unpaid
     api.play(api.buy(channel=1).data["order_no"], "success")
@@ -199,7 +199,7 @@ def test_an_order_that_the_statement_does_not_have_is_missing_there(api, compare
     assert found[0]["detail"] == "moved here at 2026-05-01 12:00:00"
 
 
-def test_what_moved_on_other_days_is_not_missing(api, differences, clock):
+def test_money_of_other_days_is_not_missing(api, differences, clock):
     clock("2026-04-30 12:00:00")
     before = completed(api)
     clock(NOW)
@@ -224,7 +224,7 @@ def test_what_moved_on_other_days_is_not_missing(api, differences, clock):
         ("2026-05-01 23:59:58", "2026-05-02"),
     ],
 )
-def test_an_order_at_the_edge_of_the_day_may_stand_in_the_neighbouring_statement(api, compared, clock, time, neighbour):
+def test_an_order_at_the_edge_of_the_day_may_be_in_the_neighbouring_statement(api, compared, clock, time, neighbour):
     clock(time)
     order_no = completed(api)
     (found,) = compared(csv_of(), "--since", "2026-05-01")["differences"]
@@ -233,7 +233,7 @@ def test_an_order_at_the_edge_of_the_day_may_stand_in_the_neighbouring_statement
     assert not neighbour or f"the statement of {neighbour}" in found["detail"]
 
 
-def test_what_is_noted_about_confirmed_money_later_does_not_move_it(api, flask, differences, clock):
+def test_later_history_about_confirmed_money_does_not_change_its_time(api, flask, differences, clock):
     flask("channel", "set", 2, "--settlement-days", 9)
     clock("2026-04-30 12:00:00")
     order_no = completed(api)
@@ -260,7 +260,7 @@ def test_an_order_beyond_the_edge_is_not_missing_and_its_line_agrees(api, differ
     assert differences(csv_of(line(order_no, reference="of-another-kind"))) == []
 
 
-def test_another_amount_is_told_from_both_sides(api, compared):
+def test_another_amount_is_reported_with_both_sides(api, compared):
     order_no = completed(api)
     (found,) = compared(csv_of(line(order_no, "100.01")))["differences"]
     assert (found["kind"], found["order_no"], found["line"]) == ("amount", order_no, 2)
@@ -280,9 +280,7 @@ def test_money_that_is_not_booked_here_is_a_difference_of_status(api, compared, 
 
 
 @pytest.mark.parametrize("status", ["refunded", "failed"])
-def test_money_that_is_booked_here_and_did_not_stay_there_is_a_difference_of_status(
-    api, compared, paid_out, status, flask
-):
+def test_money_booked_here_and_returned_there_is_a_difference_of_status(api, compared, paid_out, status, flask):
     deposit, withdrawal = completed(api), paid_out()
     found = compared(csv_of(line(deposit, status=status), line(withdrawal, status=status)))["differences"]
     assert [(each["kind"], each["here"]["status"], each["there"]["status"]) for each in found] == [
@@ -290,18 +288,18 @@ def test_money_that_is_booked_here_and_did_not_stay_there_is_a_difference_of_sta
     ] * 2
 
 
-def test_what_did_not_move_on_either_side_agrees(api, differences):
+def test_money_that_did_not_move_on_either_side_agrees(api, differences):
     pending, cancelled = (api.buy().data["order_no"] for _ in range(2))
     api.play(cancelled, "fail")
     assert differences(csv_of(*(line(each, status="failed") for each in (pending, cancelled)))) == []
 
 
-def test_a_try_that_failed_before_the_payment_agrees(api, differences):
+def test_a_failed_attempt_before_the_payment_agrees(api, differences):
     order_no = completed(api)
     assert differences(csv_of(line(order_no, status="failed"), line(order_no))) == []
 
 
-def test_a_payment_and_its_refund_are_looked_at_together(api, differences):
+def test_a_payment_and_its_refund_are_compared_together(api, differences):
     cancelled, booked = api.buy().data["order_no"], completed(api)
     api.play(cancelled, "fail")
     there_and_back = [line(cancelled), line(cancelled, status="refunded")]
@@ -309,7 +307,7 @@ def test_a_payment_and_its_refund_are_looked_at_together(api, differences):
     assert differences(csv_of(line(booked), line(booked, "30.00", status="refunded"))) == [("status", booked)]
 
 
-def test_a_negative_amount_is_a_refund_where_the_file_has_no_status(api, compared, paid_out):
+def test_a_negative_amount_is_a_refund_if_the_file_has_no_status(api, compared, paid_out):
     deposit, withdrawal = completed(api), paid_out()
     header = "order_no,amount,time"
     lines = [f"{deposit},100.00,{NOW}", f"{deposit},-100.00,{NOW}", f"{withdrawal},-100.00,{NOW}"]
@@ -318,7 +316,7 @@ def test_a_negative_amount_is_a_refund_where_the_file_has_no_status(api, compare
     assert (found["sums"]["there"]["in"], found["sums"]["there"]["out"]) == ("0.00", "100.00")
 
 
-def test_a_second_payment_is_a_difference_unless_it_is_on_record(api, compared, differences):
+def test_a_second_payment_is_a_difference_unless_it_is_recorded(api, compared, differences):
     order_no = completed(api)
     content = csv_of(line(order_no, reference="R-2"), line(order_no, reference=f"SB{order_no}"))
     (found,) = compared(content)["differences"]
@@ -327,7 +325,7 @@ def test_a_second_payment_is_a_difference_unless_it_is_on_record(api, compared, 
     assert differences(content) == []
 
 
-def test_payments_are_compared_with_the_money_that_they_are(api, differences):
+def test_payments_are_compared_with_their_own_money(api, differences):
     order_no = completed(api)
     api.notice(order_no, 5_000, reference="R-2")
     by_number = [line(order_no, "50.00", reference="R-2"), line(order_no, reference=f"SB{order_no}")]
@@ -336,7 +334,7 @@ def test_payments_are_compared_with_the_money_that_they_are(api, differences):
         assert differences(csv_of(*lines)) == []
 
 
-def test_an_amount_that_was_corrected_covers_no_second_payment(api, compared):
+def test_a_corrected_amount_covers_no_second_payment(api, compared):
     order_no = api.buy().data["order_no"]
     api.notice(order_no, 9_900, reference="R-1")
     api.notice(order_no, 10_000, reference="R-1")
@@ -346,7 +344,7 @@ def test_an_amount_that_was_corrected_covers_no_second_payment(api, compared):
     assert "wrong_amount (corrected)" in found[0]["detail"]
 
 
-def test_a_channel_s_silence_that_ended_is_not_told(api, compared, later):
+def test_a_channels_silence_that_ended_is_not_reported(api, compared, later):
     order_no = api.buy().data["order_no"]
     api.play(order_no, "timeout")
     later(60, 4)
@@ -355,7 +353,7 @@ def test_a_channel_s_silence_that_ended_is_not_told(api, compared, later):
     assert found["detail"] == ""
 
 
-def test_a_second_payment_is_found_when_the_first_stands_in_an_earlier_statement(api, compared, clock):
+def test_a_second_payment_is_found_when_the_first_is_in_an_earlier_statement(api, compared, clock):
     order_no = completed(api)
     clock("2026-05-02 12:00:00")
     again = line(order_no, reference="R-2", time="2026-05-02 12:00:00")
@@ -363,9 +361,7 @@ def test_a_second_payment_is_found_when_the_first_stands_in_an_earlier_statement
     assert (found["kind"], found["detail"]) == ("amount", "paid more than once")
 
 
-def test_of_what_was_credited_to_one_order_only_the_money_of_these_days_is_missed(
-    api, compared, credited, flask, clock
-):
+def test_of_the_money_credited_to_one_order_only_that_of_these_days_is_missing(api, compared, credited, flask, clock):
     order_no = credited("paid_twice")
     clock("2026-05-02 12:00:00")
     api.notice(order_no, 8_000, reference="R-8")
@@ -387,9 +383,7 @@ WITHOUT_REFERENCE = "order_no,amount,status,time"
     ],
 )
 @pytest.mark.parametrize("header", [HEADER, WITHOUT_REFERENCE])
-def test_a_payment_of_another_day_than_the_order_s_is_told_where_no_number_says_which_it_is(
-    api, paid_out, compared, clock, there, here, header
-):
+def test_a_payment_of_another_day_without_a_number_is_reported(api, paid_out, compared, clock, there, here, header):
     clock(here)
     deposit, withdrawal = completed(api), paid_out()
     clock("2026-05-04 12:00:00")
@@ -404,7 +398,7 @@ def test_a_payment_of_another_day_than_the_order_s_is_told_where_no_number_says_
     ]
 
 
-def test_a_payment_that_the_channel_s_number_or_its_day_tells_is_the_order_s(api, differences, clock):
+def test_a_payment_is_the_orders_by_the_channels_number_or_its_day(api, differences, clock):
     order_no = completed(api)
     later = "2026-05-02 12:00:00"
     clock(later)
@@ -414,14 +408,14 @@ def test_a_payment_that_the_channel_s_number_or_its_day_tells_is_the_order_s(api
     assert differences(of_its_day, "--since", "2026-05-02") == []
 
 
-def test_without_times_the_payment_of_another_day_cannot_be_told(api, differences, clock):
+def test_without_times_a_payment_of_another_day_is_not_reported(api, differences, clock):
     order_no = completed(api)
     clock("2026-05-02 12:00:00")
     for content in (csv_of(line(order_no, time="")), csv_of(f"{order_no},100.00", header="order_no,amount")):
         assert differences(content, "--since", "2026-05-02") == []
 
 
-def test_clocks_that_differ_make_no_other_day(api, differences, clock):
+def test_different_clocks_make_no_other_day(api, differences, clock):
     clock("2026-05-02 00:04:00")
     order_no = completed(api)
     assert (
@@ -432,7 +426,7 @@ def test_clocks_that_differ_make_no_other_day(api, differences, clock):
     )
 
 
-def test_a_second_payment_on_record_is_taken_by_the_line_of_another_day(api, compared, flask, clock):
+def test_a_recorded_second_payment_matches_the_line_of_another_day(api, compared, flask, clock):
     order_no = completed(api)
     later = "2026-05-02 12:00:00"
     clock(later)
@@ -445,14 +439,14 @@ def test_a_second_payment_on_record_is_taken_by_the_line_of_another_day(api, com
     assert [(each["kind"], each["line"]) for each in found] == [("amount", 3)]
 
 
-def test_a_payment_of_another_day_that_went_back_is_not_passed_over(api, differences, clock):
+def test_a_refunded_payment_of_another_day_is_reported(api, differences, clock):
     order_no = completed(api)
     clock("2026-05-02 12:00:00")
     there_and_back = [line(order_no, status=status, time="2026-05-02 12:00:00") for status in ("paid", "refunded")]
     assert ("status", order_no) in differences(csv_of(*there_and_back))
 
 
-def test_orders_of_other_days_are_looked_up_at_once(api, compared, clock):
+def test_orders_of_other_days_are_found_in_one_query(api, compared, clock):
     orders = [completed(api) for _ in range(6)]
     clock("2026-05-02 12:00:00")
     lines = [line(order_no, time="2026-05-02 12:00:00") for order_no in orders]
@@ -469,7 +463,7 @@ def test_orders_of_other_days_are_looked_up_at_once(api, compared, clock):
     assert queries(csv_of(*lines)) == queries(csv_of(lines[0]))
 
 
-def test_the_refund_of_a_second_payment_agrees_once_it_is_settled(api, compared, differences, flask):
+def test_the_refund_of_a_second_payment_agrees_once_it_is_resolved(api, compared, differences, flask):
     order_no = completed(api)
     api.notice(order_no, 10_000, reference="R-2")
     content = csv_of(line(order_no), line(order_no, reference="R-2"), line(order_no, status="refunded"))
@@ -483,7 +477,7 @@ def test_the_refund_of_a_second_payment_agrees_once_it_is_settled(api, compared,
     assert differences(of_another_amount) == [("status", order_no)]
 
 
-def test_a_wrong_amount_is_open_until_it_is_settled_and_then_compared_as_it_was_recorded(api, compared, flask):
+def test_a_wrong_amount_is_open_until_it_is_resolved_and_then_compared_as_recorded(api, compared, flask):
     order_no = api.buy().data["order_no"]
     api.notice(order_no, 9_900, reference="R-1")
     content = csv_of(line(order_no, "99.00", reference="R-1"))
@@ -514,7 +508,7 @@ def credited(api, flask):
 
 
 @pytest.mark.parametrize("kind", ["wrong_amount", "late_payment", "paid_twice"])
-def test_money_that_was_credited_by_hand_and_that_no_line_has_is_missing_there(compared, credited, kind):
+def test_manually_credited_money_without_a_line_is_missing_there(compared, credited, kind):
     order_no = credited(kind)
     own = [line(order_no)] if kind == "paid_twice" else []
     (found,) = compared(csv_of(*own), "--since", "2026-05-01")["differences"]
@@ -526,7 +520,7 @@ def test_money_that_was_credited_by_hand_and_that_no_line_has_is_missing_there(c
     assert compared(whole)["differences"] == []
 
 
-def test_money_of_an_order_and_what_was_credited_besides_are_missed_each(compared, credited):
+def test_an_orders_money_and_additional_credits_are_missing_separately(compared, credited):
     order_no = credited("paid_twice")
     found = compared(csv_of(), "--since", "2026-05-01")
     assert [(each["kind"], each["reference"]) for each in found["differences"]] == [
@@ -536,12 +530,12 @@ def test_money_of_an_order_and_what_was_credited_besides_are_missed_each(compare
     assert found["sums"]["here"]["in"] == "100.00"  # money in an exception only is not counted
 
 
-def test_a_line_that_only_says_that_it_failed_has_no_credited_money(differences, credited):
+def test_a_line_of_a_failure_has_no_credited_money(differences, credited):
     order_no = credited("late_payment")
     assert differences(csv_of(line(order_no, status="failed"))) == [("missing_there", order_no)]
 
 
-def test_only_what_was_credited_on_this_channel_is_missed(api, differences, credited):
+def test_only_credits_of_this_channel_are_missing(api, differences, credited):
     credited("late_payment", how=None)
     credited("late_payment", how="--refund")
     credited("wrong_amount", channel=1)
@@ -560,7 +554,7 @@ def test_only_what_was_credited_on_this_channel_is_missed(api, differences, cred
         ("2026-05-02 00:00:05", False, None),
     ],
 )
-def test_credited_money_is_of_the_day_on_which_the_channel_told_of_it(
+def test_credited_money_counts_on_the_day_of_the_channels_report(
     api, compared, credited, flask, clock, time, missed, neighbour
 ):
     clock(time)
@@ -573,7 +567,7 @@ def test_credited_money_is_of_the_day_on_which_the_channel_told_of_it(
     assert compared(csv_of(line(order_no, "90.00")))["differences"] == []  # in the statement of either day
 
 
-def test_a_withdrawal_that_bounced_agrees_once_it_is_given_back(api, differences, paid_out, flask):
+def test_a_bounced_withdrawal_agrees_once_it_is_credited_back(api, differences, paid_out, flask):
     order_no = paid_out()
     api.notice(order_no, 10_000, state="failed", reference=f"SB{order_no}")
     content = csv_of(line(order_no, status="refunded"))
@@ -583,7 +577,7 @@ def test_a_withdrawal_that_bounced_agrees_once_it_is_given_back(api, differences
     assert differences(csv_of(), "--since", "2026-05-01") == []
 
 
-def test_a_payout_that_an_operator_said_is_not_out_is_told(api, compared, flask):
+def test_a_payout_declared_as_not_sent_is_reported(api, compared, flask):
     order_no = api.sell().data["order_no"]
     flask("order", "accept", order_no)
     api.notice(order_no, 9_000, reference="R-1")  # payout_conflict
@@ -593,7 +587,7 @@ def test_a_payout_that_an_operator_said_is_not_out_is_told(api, compared, flask)
     assert "payout_conflict (cancel)" in found["detail"]
 
 
-def test_the_fee_of_a_withdrawal_is_the_commission_that_is_stored_with_it(compared, differences, paid_out):
+def test_the_fee_of_a_withdrawal_is_its_stored_channel_cost(compared, differences, paid_out):
     order_no = paid_out(MANUAL)  # 0.05 %
     assert differences(csv_of(line(order_no, fee="0.05")), channel=MANUAL) == []
     assert differences(csv_of(line(order_no, fee="-0.05")), channel=MANUAL) == []
@@ -613,7 +607,7 @@ def test_the_fee_of_a_withdrawal_is_the_commission_that_is_stored_with_it(compar
         ("1.25", "0.00", []),  # 0.00475
     ],
 )
-def test_deposit_fees_are_compared_with_the_contract_where_it_is_given(api, compared, amount, fee, kinds):
+def test_deposit_fees_are_compared_with_the_contract_if_it_is_given(api, compared, amount, fee, kinds):
     order_no = api.buy(amount).data["order_no"]
     api.play(order_no, "success")
     content = csv_of(line(order_no, amount, fee=fee))
@@ -630,7 +624,7 @@ def test_a_fee_of_more_digits_than_fen_is_rounded_half_up(api, compared, fee, re
     assert compared(csv_of(line(completed(api), fee=fee)))["sums"]["there"]["fees"] == read
 
 
-def test_withdrawals_are_known_by_their_other_number_and_orders_by_the_channel_s(api, compared, story, paid_out):
+def test_withdrawals_are_found_by_their_second_number_and_orders_by_the_channels(api, compared, story, paid_out):
     api.sell()  # possibly within the same second
     withdrawal, deposit = story(paid_out()), completed(api)
     placed = datetime.fromtimestamp(withdrawal["createtime"], CHINA)
@@ -712,7 +706,7 @@ def test_a_file_of_alipay_s_shape(api, compared):
         ("", "总计,,\n一,二,三\n", "utf-8"),
     ],
 )
-def test_what_stands_around_the_lines_is_passed_over(api, compared, before, after, encoding):
+def test_text_around_the_lines_is_ignored(api, compared, before, after, encoding):
     first, second = completed(api), completed(api)
     content = f"{before}{csv_of(line(first), line(second))}{after}"
     assert compared(content.encode(encoding))["matched"] == 2
@@ -730,7 +724,7 @@ def test_the_lines_end_at_their_sums(api, compared, sums):
     "written",
     ["\t{}\t", "'{}", '"=""{}"""', "`{}", " {} "],
 )
-def test_what_keeps_spreadsheets_from_rounding_a_number_is_taken_off(api, differences, written):
+def test_padding_against_spreadsheets_is_removed(api, differences, written):
     order_no = completed(api)
     assert differences(csv_of(f"{written.format(order_no)},100,0,paid,{NOW},")) == []
 
@@ -798,7 +792,7 @@ def test_options_that_make_no_sense_are_refused(refused, options, status, words)
     assert words in refused(csv_of(line("1")), *options, status=status)
 
 
-def test_a_rate_wants_a_column_for_the_fee(refused):
+def test_a_rate_needs_a_column_for_the_fee(refused):
     assert "has no column fee" in refused(f"order_no,amount,time\n1,2,{NOW}\n", "--fee-rate", "0.6")
 
 
@@ -807,7 +801,7 @@ def test_a_file_that_would_fill_the_memory_is_refused(refused, monkeypatch):
     assert "larger than" in refused(csv_of(line("1"), line("2")))
 
 
-def test_a_channel_that_is_not_there_is_refused(run):
+def test_an_unknown_channel_is_refused(run):
     result = run(csv_of(), channel=99)
     assert (result.exit_code, result.stderr) == (1, "Error: no channel 99\n")
 
@@ -822,7 +816,7 @@ def test_the_table_names_each_difference(api, run):
     assert rows[2][:5] == ["missing_here", "3", "R-9", "paid", "100.00"]
 
 
-def test_another_s_layout_is_the_driver_s(api, differences, monkeypatch):
+def test_another_drivers_layout_can_be_chosen(api, differences, monkeypatch):
     monkeypatch.setattr(SandboxDriver, "statement", Layout(number=("mine",)))
     order_no = completed(api)
     assert Driver.statement.number != ("mine",)
@@ -830,7 +824,7 @@ def test_another_s_layout_is_the_driver_s(api, differences, monkeypatch):
 
 
 @pytest.mark.sqlite
-def test_it_works_while_somebody_writes(api, compared, instance):
+def test_it_works_while_another_process_writes(api, compared, instance):
     order_no = completed(api)
     with closing(sqlite3.connect(instance / "orders.sqlite", isolation_level=None)) as writer:
         writer.execute("BEGIN IMMEDIATE")

@@ -95,9 +95,7 @@ def lines_of(order_no, amount, parts, of_day, reference):
 
 @pytest.mark.parametrize("reference", ["R-1", ""])
 @pytest.mark.parametrize("kind", ["exact", "late", "larger", "smaller"])
-def test_two_days_differ_exactly_if_the_books_do_not_have_what_the_channel_has(
-    deposit, flask, reconcile, day, kind, reference
-):
+def test_two_days_differ_exactly_if_ledger_and_channel_differ(deposit, flask, reconcile, day, kind, reference):
     for settled in settlements(kind):
         for parts in ((), ((FIRST, "part"),), ((SECOND, "part"),), ((FIRST, "all"),), ((SECOND, "all"),)):
             day(FIRST)
@@ -117,7 +115,7 @@ def test_two_days_differ_exactly_if_the_books_do_not_have_what_the_channel_has(
 
 
 @pytest.mark.parametrize("left", [0, 6_000])
-def test_what_went_back_after_a_credit_is_told_until_the_reversal_is_settled(api, deposit, flask, told, day, left):
+def test_a_refund_after_a_credit_is_reported_until_the_reversal_is_resolved(api, deposit, flask, told, day, left):
     order_no, amount = deposit("late")
     flask("order", "settle", order_no, "--credit")
     day(SECOND)
@@ -133,7 +131,7 @@ def test_what_went_back_after_a_credit_is_told_until_the_reversal_is_settled(api
     assert [kind for kind, _, _ in told(SECOND, back, (order_no, "refunded", "0.01", "R-1"))] == ["status"]
 
 
-def test_an_open_exception_whose_money_the_statement_sends_back_is_told(api, deposit, told, flask):
+def test_an_open_exception_refunded_in_the_statement_is_reported(api, deposit, told, flask):
     order_no, amount = deposit("late")
     back = (order_no, "refunded", yuan(amount), "R-1")
     (found,) = told(SECOND, back)
@@ -144,7 +142,7 @@ def test_an_open_exception_whose_money_the_statement_sends_back_is_told(api, dep
     assert told(FIRST, (order_no, "paid", yuan(amount + 1), "R-1")) != []
 
 
-def test_money_that_was_taken_back_before_it_was_credited_agrees_on_both_days(api, flask, kinds, day):
+def test_money_refunded_before_its_credit_agrees_on_both_days(api, flask, kinds, day):
     flask("channel", "set", 2, "--settlement-days", 9)
     order_no = completed(api)
     day(SECOND)
@@ -156,7 +154,7 @@ def test_money_that_was_taken_back_before_it_was_credited_agrees_on_both_days(ap
     assert kinds(FIRST) == []
 
 
-def test_a_refund_of_unknown_size_is_told_until_it_is_settled(api, told, kinds, flask, day):
+def test_a_refund_of_unknown_amount_is_reported_until_it_is_resolved(api, told, kinds, flask, day):
     waiting, credited = api.buy().data["order_no"], completed(api)
     day(SECOND)
     api.notice(waiting, 0, state="returned", reference="R-1")
@@ -171,9 +169,7 @@ def test_a_refund_of_unknown_size_is_told_until_it_is_settled(api, told, kinds, 
     assert kinds(FIRST, *lines) == []
 
 
-def test_an_order_that_was_completed_with_a_larger_amount_is_compared_by_what_was_received(
-    deposit, flask, reconcile, day
-):
+def test_an_order_completed_with_a_larger_amount_is_compared_by_the_received_amount(deposit, flask, reconcile, day):
     order_no, _ = deposit("larger")
     day(SECOND)
     flask("order", "settle", order_no, "--complete", typed="y\n")
@@ -189,7 +185,7 @@ def test_an_order_that_was_completed_with_a_larger_amount_is_compared_by_what_wa
 
 
 @pytest.mark.parametrize("kind", ["exact", "late"])
-def test_an_amount_that_was_corrected_upwards_is_one_payment(api, deposit, flask, told, day, kind):
+def test_an_amount_corrected_upwards_is_one_payment(api, deposit, flask, told, day, kind):
     order_no, _ = deposit(kind)
     if kind == "late":
         flask("order", "settle", order_no, "--credit")
@@ -203,7 +199,7 @@ def test_an_amount_that_was_corrected_upwards_is_one_payment(api, deposit, flask
         assert [kind for kind, _, _ in told(SECOND, (order_no, "refunded", "20.00", reference))] == ["status"]
 
 
-def test_a_deposit_s_own_payment_is_missed_although_a_second_one_stands_there(api, flask, told):
+def test_a_deposits_own_payment_is_missing_although_a_second_one_has_a_line(api, flask, told):
     order_no = completed(api)
     api.notice(order_no, 10_000, reference="R-2")
     flask("order", "settle", order_no, "--refund")
@@ -212,7 +208,7 @@ def test_a_deposit_s_own_payment_is_missed_although_a_second_one_stands_there(ap
     assert [kind for kind, _, _ in told(FIRST, second)] == ["missing_there"]
 
 
-def test_money_that_was_sent_back_by_hand_may_be_refunded_on_any_day_in_parts(deposit, flask, kinds, day):
+def test_manually_returned_money_may_be_refunded_on_any_day_in_parts(deposit, flask, kinds, day):
     order_no, _ = deposit("larger")
     flask("order", "settle", order_no, "--refund")
     day(SECOND)
@@ -238,9 +234,7 @@ def paid_and(order_no, status, amount="100.00", reference="R-1"):
 
 
 @pytest.mark.parametrize("bounced", ["failed", "refunded"])
-def test_a_rejected_withdrawal_that_the_merchant_paid_for_is_compared_like_a_paid_one(
-    api, rejected, flask, kinds, day, bounced
-):
+def test_a_rejected_withdrawal_deducted_later_is_compared_like_a_paid_one(api, rejected, flask, kinds, day, bounced):
     paid, back = paid_and(rejected, bounced)
     api.notice(rejected, 10_000)
     assert kinds(FIRST, paid) == ["status"]
@@ -254,7 +248,7 @@ def test_a_rejected_withdrawal_that_the_merchant_paid_for_is_compared_like_a_pai
 
 
 @pytest.mark.parametrize("final", ["paid", "failed"])
-def test_a_withdrawal_that_was_held_again_is_compared_by_its_end(api, rejected, kinds, final):
+def test_a_withdrawal_reserved_again_is_compared_by_its_end(api, rejected, kinds, final):
     paid, failed = paid_and(rejected, "failed")
     api.notice(rejected, 10_000, state="open")
     assert (kinds(FIRST, paid), kinds(FIRST, failed)) == (["status"], ["status"])
@@ -272,7 +266,7 @@ def test_a_payout_of_a_rejected_withdrawal_that_bounced_agrees_on_both_days(api,
     assert (kinds(FIRST, paid), kinds(SECOND, back)) == ([], [])
 
 
-def test_a_payout_that_was_given_back_agrees_on_both_days(api, flask, later, kinds, day):
+def test_a_payout_credited_back_agrees_on_both_days(api, flask, later, kinds, day):
     order_no = api.sell().data["order_no"]
     flask("order", "accept", order_no)
     later(60, 2)
@@ -285,7 +279,7 @@ def test_a_payout_that_was_given_back_agrees_on_both_days(api, flask, later, kin
 
 
 @pytest.mark.parametrize("in_progress", [True, False])
-def test_a_cancelled_withdrawal_whose_money_is_out_is_missed(api, rejected, flask, reconcile, day, in_progress):
+def test_a_cancelled_withdrawal_that_was_paid_is_missing(api, rejected, flask, reconcile, day, in_progress):
     if in_progress:
         api.notice(rejected, 10_000, state="open")
     api.notice(rejected, 10_000)
@@ -312,7 +306,7 @@ def test_a_withdrawal_of_the_demo_s_seed_that_stayed_at_paid_agrees(api, flask, 
 
 
 @pytest.mark.parametrize("state", ["failed", "returned"])
-def test_a_reversal_that_no_line_is_about_is_told_while_it_is_open(api, told, flask, day, state):
+def test_a_reversal_without_a_line_is_reported_while_it_is_open(api, told, flask, day, state):
     order_no = completed(api)
     day(SECOND)
     api.notice(order_no, 0, state=state, reference=f"SB{order_no}")
@@ -324,7 +318,7 @@ def test_a_reversal_that_no_line_is_about_is_told_while_it_is_open(api, told, fl
     assert told(SECOND) == []
 
 
-def test_what_went_back_before_the_rest_was_credited_agrees_on_both_days(
+def test_a_partial_refund_before_the_credit_agrees_on_both_days(
     api, web_server, flask, flask_json, later, reconcile, day
 ):
     platform = Epay2(web_server)

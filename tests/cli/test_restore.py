@@ -76,7 +76,7 @@ def _kept(service):
     return sorted(name for name in os.listdir(service.instance) if name.startswith("before-restore-"))
 
 
-def test_a_backup_made_under_load_is_restored_elsewhere_with_every_order_answered_before(service, tmp_path):
+def test_a_backup_made_under_load_is_restored_with_every_order_confirmed_before(service, tmp_path):
     answered, stop, several = [], threading.Event(), threading.Event()
 
     def place():
@@ -112,7 +112,7 @@ def test_a_backup_made_under_load_is_restored_elsewhere_with_every_order_answere
     assert elsewhere.stop() == 0
 
 
-def test_the_backup_is_in_place_and_what_was_there_is_kept(stopped, backup, restored):
+def test_the_backup_is_restored_and_the_replaced_database_is_kept(stopped, backup, restored):
     before = _rows(stopped.instance / "orders.sqlite", "SELECT * FROM merchant")
     said = restored()
     (kept,) = _kept(stopped)
@@ -125,14 +125,14 @@ def test_the_backup_is_in_place_and_what_was_there_is_kept(stopped, backup, rest
     stopped.flask("ledger", "verify")
 
 
-def test_what_was_put_aside_can_be_restored_in_its_turn(stopped, restored):
+def test_the_kept_database_can_itself_be_restored(stopped, restored):
     restored()
     (kept,) = _kept(stopped)
     stopped.flask("db", "restore", str(stopped.instance / kept), "--yes")
     assert _rows(stopped.instance / "orders.sqlite") == []
 
 
-def test_what_a_killed_service_left_in_its_log_is_kept_too(service, tmp_path):
+def test_a_killed_services_log_is_kept_too(service, tmp_path):
     service.flask("db", "backup", str(tmp_path / "backup.sqlite"))
     order_no = service.api.buy().data["order_no"]
     service.kill()
@@ -144,7 +144,7 @@ def test_what_a_killed_service_left_in_its_log_is_kept_too(service, tmp_path):
     assert not (service.instance / "orders.sqlite-wal").exists()
 
 
-def test_a_running_service_is_not_pulled_from_under_its_database(service, tmp_path):
+def test_a_restore_is_refused_while_the_service_runs(service, tmp_path):
     service.flask("db", "backup", str(tmp_path / "backup.sqlite"))
     order_no = service.api.buy().data["order_no"]
     done = service.flask("db", "restore", str(tmp_path / "backup.sqlite"), "--yes", check=False)
@@ -154,7 +154,7 @@ def test_a_running_service_is_not_pulled_from_under_its_database(service, tmp_pa
     assert _kept(service) == []
 
 
-def test_nor_is_a_command_that_has_it_open(stopped, backup):
+def test_a_restore_is_refused_while_a_command_has_the_database_open(stopped, backup):
     with closing(sqlite3.connect(stopped.instance / "orders.sqlite")) as other:
         other.execute("BEGIN")
         other.execute("SELECT * FROM merchant").fetchall()
@@ -176,7 +176,7 @@ def test_nor_is_a_command_that_has_it_open(stopped, backup):
     ],
     ids=["missing", "empty", "no database", "cut off", "newer", "half of it gone"],
 )
-def test_it_works_whatever_became_of_the_database(stopped, backup, restored, damage):
+def test_it_works_whatever_happened_to_the_database(stopped, backup, restored, damage):
     database = stopped.instance / "orders.sqlite"
     damage(database)
     before = database.read_bytes() if database.exists() else None
@@ -189,7 +189,7 @@ def test_it_works_whatever_became_of_the_database(stopped, backup, restored, dam
         assert (stopped.instance / kept[0]).read_bytes() == before
 
 
-def test_a_log_without_its_database_does_not_get_into_the_restored_one(stopped, backup, restored):
+def test_a_log_without_its_database_is_not_applied_to_the_restored_one(stopped, backup, restored):
     (stopped.instance / "orders.sqlite").unlink()
     (stopped.instance / "orders.sqlite-wal").write_bytes(b"of another database" * 1000)
     restored()
@@ -198,7 +198,7 @@ def test_a_log_without_its_database_does_not_get_into_the_restored_one(stopped, 
     assert kept.endswith("-wal")
 
 
-def test_it_asks_first(stopped, backup):
+def test_it_asks_for_confirmation(stopped, backup):
     done = stopped.flask("db", "restore", str(backup), check=False)
     assert "Aborted" in done.stderr
     assert _rows(stopped.instance / "orders.sqlite") == []
@@ -234,7 +234,7 @@ def test_a_backup_in_the_middle_of_a_transaction_is_refused(backup, refused, tmp
     assert "readonly" in refused(half_done)  # it would have to be rolled back first
 
 
-def test_a_file_that_is_no_backup_is_refused(tmp_path, refused):
+def test_a_file_that_is_not_a_backup_is_refused(tmp_path, refused):
     for name, content in {"text": b"no database " * 1000, "empty": b""}.items():
         (tmp_path / name).write_bytes(content)
         refused(tmp_path / name)
@@ -250,7 +250,7 @@ def test_a_backup_of_a_newer_version_is_refused(backup, refused):
 BREAK = "UPDATE ledger_account SET balance = balance + 1 WHERE kind = 'available' AND owner = 1"
 
 
-def test_a_backup_whose_books_are_off_is_refused_unless_that_is_known(stopped, backup, refused, restored):
+def test_a_backup_with_a_failed_integrity_check_is_refused_without_an_option(stopped, backup, refused, restored):
     _change(backup, BREAK)
     assert "books are off" in refused()
     restored("--unverified")
@@ -258,13 +258,13 @@ def test_a_backup_whose_books_are_off_is_refused_unless_that_is_known(stopped, b
 
 
 @pytest.mark.parametrize("key", ["missing", "another"])
-def test_a_backup_that_the_key_does_not_open_is_refused(stopped, refused, key):
+def test_a_backup_that_the_key_does_not_decrypt_is_refused(stopped, refused, key):
     file = stopped.instance / "vault.key"
     file.unlink() if key == "missing" else file.write_text(Fernet.generate_key().decode())
     assert "key" in refused()
 
 
-def test_the_old_key_behind_the_new_one_opens_an_old_backup(stopped, backup, restored):
+def test_the_old_key_after_the_new_one_decrypts_an_old_backup(stopped, backup, restored):
     file = stopped.instance / "vault.key"
     file.write_text(f"{Fernet.generate_key().decode()}\n{file.read_text()}")
     restored()
@@ -346,7 +346,7 @@ def test_killed_at_any_step_it_leaves_the_old_database_or_the_new_one(instance, 
     assert 6 < steps < 99
 
 
-def test_what_a_killed_restore_left_unfinished_is_swept_away_by_the_next(stopped, restored):
+def test_unfinished_files_of_a_killed_restore_are_deleted_by_the_next(stopped, restored):
     for ending in ("", "-wal", "-journal"):
         (stopped.instance / f".orders.sqlite.x1y2.unfinished{ending}").write_text("half")
     restored()

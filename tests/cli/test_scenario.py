@@ -37,7 +37,7 @@ def run(service, *arguments, fails=False):
     return done
 
 
-def test_all_examples_hold_on_a_demo_that_runs(service, tmp_path):
+def test_all_examples_pass_on_a_running_demo(service, tmp_path):
     page = (ROOT / "docs" / "sandbox.md").read_text("utf-8")
     in_the_docs = tmp_path / "in_the_docs.json"
     in_the_docs.write_text(re.search(r"```json\n(\{\n.*?)```", page, re.DOTALL)[1])
@@ -47,7 +47,7 @@ def test_all_examples_hold_on_a_demo_that_runs(service, tmp_path):
     assert said.count(".json: ") == len(EXAMPLES) + 1
 
 
-def test_without_an_address_a_demo_of_its_own_is_started_and_leaves_nothing(service, tmp_path):
+def test_without_an_address_a_temporary_demo_is_started(service, tmp_path):
     service.environ["TMPDIR"] = str(tmp_path)
     done = service.flask("scenario", "run", str(ROOT / "docs" / "scenarios" / "paid-deposit.json"))
     assert done.stdout.count("  ok  ") == 4
@@ -55,7 +55,7 @@ def test_without_an_address_a_demo_of_its_own_is_started_and_leaves_nothing(serv
     assert service.api.listed().data["total"] == 0
 
 
-def test_a_run_that_is_ended_leaves_no_demo(service, file, web_server, tmp_path):
+def test_an_interrupted_run_leaves_no_demo(service, file, web_server, tmp_path):
     began, look = threading.Event(), web_server.url_for("/look")
     web_server.expect_request("/look").respond_with_handler(lambda request: began.set() or Response("no"))
     service.environ["TMPDIR"] = str(tmp_path)
@@ -70,7 +70,7 @@ def test_a_run_that_is_ended_leaves_no_demo(service, file, web_server, tmp_path)
 
 
 @pytest.mark.usefixtures("slow")
-def test_a_demo_may_have_its_api_elsewhere(instance, file):
+def test_a_demo_may_have_another_api_prefix(instance, file):
     service = DemoService(instance, ORDERS_API_PREFIX="/api/v1").start()
     try:
         run(service, file(CREATE, PAY, {"do": "expect", "order": "deposit", "status": "completed"}))
@@ -78,7 +78,7 @@ def test_a_demo_may_have_its_api_elsewhere(instance, file):
         service.stop()
 
 
-def test_the_first_step_that_does_not_hold_ends_the_run_and_says_what_was_seen(service, file):
+def test_the_first_failed_step_ends_the_run_and_reports_the_actual_result(service, file):
     wrong = {"do": "expect", "order": "deposit", "status": "cancelled", "within": 0}
     said = run(service, file(CREATE, PAY, wrong, PAY), fails=True).stdout
     lines = said.splitlines()[-3:]
@@ -102,7 +102,7 @@ def test_the_first_step_that_does_not_hold_ends_the_run_and_says_what_was_seen(s
         ({"do": "get", "url": "http://127.0.0.1:1/{deposit.nothing}", "within": 0}, "order_no"),
     ],
 )
-def test_what_a_step_met_is_said(service, file, step, seen):
+def test_the_error_of_a_step_is_reported(service, file, step, seen):
     assert seen in run(service, file(CREATE, step), fails=True).stdout.splitlines()[-1]
 
 
@@ -134,24 +134,24 @@ def test_what_a_step_met_is_said(service, file, step, seen):
         ([{"do": "get", "url": "http://127.0.0.1/{deposit.id}"}], "step 1: order: No step before this one creates"),
     ],
 )
-def test_a_file_that_can_t_be_run_is_refused_before_anything_is_done(refuses, file, steps, line):
+def test_an_invalid_file_is_refused_before_any_step(refuses, file, steps, line):
     assert line in refuses("scenario", "run", file(*steps))
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"name": "x"}', "[" * 100_000])
-def test_a_file_that_is_no_scenario_is_refused(refuses, tmp_path, text):
+def test_a_file_that_is_not_a_scenario_is_refused(refuses, tmp_path, text):
     path = tmp_path / "x.json"
     path.write_text(text)
     assert str(path) in refuses("scenario", "run", str(path))
 
 
-def test_a_demo_that_does_not_answer_is_one_line(refuses, file):
+def test_a_demo_that_does_not_respond_is_one_line(refuses, file):
     said = refuses("scenario", "run", file(CREATE), "--url", "http://127.0.0.1:1")
     assert "an answer of the demo at http://127.0.0.1:1" in said
     assert said.count("\n") == 1
 
 
-def test_callbacks_go_to_the_merchants_own_server_which_is_looked_at(service, file, receiver, web_server):
+def test_callbacks_are_sent_to_the_merchants_own_server_which_is_checked(service, file, receiver, web_server):
     paid = set()
 
     receiver.answer = lambda request: paid.add(request.get_json()["data"]["order_no"]) or Response("")
@@ -164,7 +164,7 @@ def test_callbacks_go_to_the_merchants_own_server_which_is_looked_at(service, fi
     assert merchant["callback_url"] == "/sandbox/inbox"  # as before
 
 
-def test_what_was_done_by_hand_is_recorded_and_runs_again(service, tmp_path):
+def test_manual_actions_are_recorded_and_can_be_run(service, tmp_path):
     def post(path, **fields):
         body = "&".join(f"{name}={value}" for name, value in fields.items()).encode()
         headers = {"Content-Type": "application/x-www-form-urlencoded"}

@@ -74,7 +74,7 @@ def test_seeded_orders_end_today_and_differ_by_nothing_else(fresh, time_machine)
     assert seeded(datetime(2026, 11, 1, 12, tzinfo=UTC)) == seeded(datetime(2027, 3, 5, 12, tzinfo=UTC))
 
 
-def test_seeding_more_on_another_day_goes_on_with_the_same_orders(fresh, time_machine):
+def test_seeding_more_on_another_day_continues_the_same_orders(fresh, time_machine):
     run = fresh("a")
     time_machine.move_to(datetime(2026, 11, 1, 12, tzinfo=UTC))
     run("seed", "--orders", "70")
@@ -95,7 +95,7 @@ def test_seeding_twice_changes_nothing(flask, rows):
     assert rows() == before
 
 
-def test_seeding_from_two_sides_at_once_makes_the_operators_once(fresh):
+def test_two_simultaneous_seedings_add_the_operators_once(fresh):
     run = fresh("a")
     with ThreadPoolExecutor(4) as threads:
         for done in [threads.submit(seeding.seed_operators) for _ in range(4)]:
@@ -104,13 +104,13 @@ def test_seeding_from_two_sides_at_once_makes_the_operators_once(fresh):
     assert [line.split()[0] for line in listed.splitlines()[1:]] == [name for name, _, _ in seeding.OPERATORS]
 
 
-def test_seeding_minds_no_order_whose_number_only_looks_like_a_seeded_one(flask, api):
+def test_seeding_ignores_orders_with_similar_numbers(flask, api):
     for number in ("SEED-", "SEED-7", "SEED-0000007b", "seed-0000007"):
         api.buy(merchant_order_no=number)
     assert "10 orders added" in flask("seed", "--orders", "10").output
 
 
-def test_seeding_more_goes_on_with_the_same_orders(fresh):
+def test_seeding_more_continues_the_same_orders(fresh):
     step_by_step = fresh("a")
     for count in ("70", "200"):
         step_by_step("seed", "--orders", count)
@@ -122,7 +122,7 @@ def test_seeding_more_goes_on_with_the_same_orders(fresh):
 
 
 @pytest.mark.parametrize("chunks", [1, 3, 4])
-def test_seeding_that_was_broken_off_is_finished_by_the_next(fresh, monkeypatch, chunks):
+def test_an_interrupted_seeding_is_finished_by_the_next(fresh, monkeypatch, chunks):
     monkeypatch.setattr(seeded_orders, "CHUNK", 50)
 
     done = []
@@ -159,7 +159,7 @@ def test_the_merchants_and_channels_are_those_that_scripts_rely_on(flask_json, a
 
 
 @pytest.mark.parametrize("count", [1, 7, 30, 1_000])
-def test_any_number_of_orders_leaves_sound_books_and_the_demo_balance(flask, flask_json, balances, count):
+def test_any_number_of_orders_leaves_a_consistent_ledger_and_the_demo_balance(flask, flask_json, balances, count):
     assert f"{count} orders added" in flask("seed", "--orders", count).output
     assert Order.select().count() == count
     assert balances()[0] == 1_000_000
@@ -197,7 +197,7 @@ def test_seeded_orders_answer_queries(flask, api):
     assert api.detail(order_no=page["list"][0]["order_no"]).data == page["list"][0]
 
 
-def test_a_database_with_real_merchants_is_refused_and_left_alone(fresh):
+def test_a_database_with_real_merchants_is_refused_and_unchanged(fresh):
     run = fresh("instance", demo=False)
     run("merchant", "add", "shop")
     before = _content()
@@ -207,7 +207,7 @@ def test_a_database_with_real_merchants_is_refused_and_left_alone(fresh):
     assert _content() == before
 
 
-def test_a_database_with_real_channels_is_refused_and_left_alone(fresh):
+def test_a_database_with_real_channels_is_refused_and_unchanged(fresh):
     """Otherwise the demo merchants would be linked to a channel that accepts real money."""
     run = fresh("instance", demo=False)
     run("channel", "add", "--category", "gateway_a", "--driver", "manual", "--name", "Real")
@@ -217,7 +217,7 @@ def test_a_database_with_real_channels_is_refused_and_left_alone(fresh):
 
 
 @pytest.mark.parametrize("count", ["-1", "x", "1.5", "10000001"])
-def test_a_wrong_number_of_orders_is_refused(refuses, nothing_changes, count):
+def test_an_invalid_number_of_orders_is_refused(refuses, nothing_changes, count):
     assert "--orders" in refuses("seed", "--orders", count)
 
 

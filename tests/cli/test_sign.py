@@ -79,14 +79,14 @@ def test_a_mistake_is_named_by_the_text_alone_and_by_the_signature_alone(name, c
 
 
 @pytest.mark.parametrize(("name", "sign"), SIGNERS, ids=[name for name, _ in SIGNERS])
-def test_a_mistake_after_the_text_is_told_from_one_in_it(name, sign, explained, file):
+def test_a_mistake_after_the_text_is_distinguished_from_one_in_it(name, sign, explained, file):
     mistaken = Mistaken()
     wrong = mistaken.text.replace("12.50", "12.5")
     told = explained(mistaken, "--merchant", "demo", "--theirs", file(wrong), signature=sign(wrong))
     assert named(told) == ["number", name]
 
 
-def test_where_each_line_comes_from_and_what_is_left_out(explained):
+def test_the_source_of_each_line_and_the_left_out_values_are_shown(explained):
     told = explained(Mistaken(), right=True)
     assert {"line": 14, "text": "q=a b/c", "from": "query string"} in told["lines"]
     assert told["lines"][0] == {"line": 1, "text": "createOrder", "from": "address"}
@@ -94,7 +94,7 @@ def test_where_each_line_comes_from_and_what_is_left_out(explained):
     assert left_out == {("merchant_order_no", "empty"), ("gatewaya_card_info.prov_id", "null")}
 
 
-def test_people_read_it_in_lines(flask, file):
+def test_the_output_for_people_is_in_lines(flask, file):
     mistaken = Mistaken()
     body, theirs = file(mistaken.body("0" * 64)), file(mistaken.text.replace("12.50", "12.5"))
     options = ("--body", body, "--query", QUERY, "--theirs", theirs, "--merchant", "demo")
@@ -109,12 +109,12 @@ def test_people_read_it_in_lines(flask, file):
     assert "The signature that came is not that of your text" in shown
 
 
-def test_a_request_that_is_refused_before_is_said_to_be(flask, file):
+def test_a_request_refused_before_its_signature_is_reported_as_such(flask, file):
     shown = flask("sign", ENDPOINT, "--body", file('{"a":1,"a":1}'), fails=True).output
     assert shown == "This request is refused before its signature is looked at.\n  a: the name appears twice\n"
 
 
-def test_a_stored_secret_signs_nothing_for_whoever_has_none(flask, file, flask_json):
+def test_a_stored_secret_signs_nothing_for_callers_without_it(flask, file, flask_json):
     secrets = flask_json("merchant", "add", "shop")
     mistaken = Mistaken()
     text = mistaken.text
@@ -137,7 +137,7 @@ def test_the_secret_of_the_demo_is_not_shown_either(explained):
     assert SECRET not in json.dumps(told)
 
 
-def test_what_can_not_be_done_ends_in_one_line(refuses, flask, file):
+def test_an_impossible_request_ends_in_one_line(refuses, flask, file):
     assert "no merchant" in refuses("sign", ENDPOINT, "--merchant", "nobody")
     assert "secret file is empty" in refuses("sign", ENDPOINT, "--secret-file", file(" \n"))
     assert "not UTF-8" in refuses("sign", ENDPOINT, "--theirs", file("张".encode("gbk")))
@@ -147,7 +147,7 @@ def test_what_can_not_be_done_ends_in_one_line(refuses, flask, file):
     )
 
 
-def test_the_documentation_has_every_mistake_with_its_cure_and_its_name():
+def test_the_documentation_has_every_mistake_with_its_remedy_and_its_name():
     documented = (ROOT / "docs" / "signing.md").read_text("utf-8")
     missing = [m.name for m in MISTAKES if f"\n| {m.what} | {m.cure} | `{m.name}` |\n" not in documented]
     assert missing == []

@@ -15,7 +15,7 @@ IMPORTED = re.compile(r"^import time: .*\| +([\w.]+)$", re.MULTILINE)
 
 
 @pytest.mark.parametrize("command", [("merchant", "list"), ("ledger", "balances"), ("operator", "list")], ids=" ".join)
-def test_a_command_imports_nothing_of_what_is_served(instance, command):
+def test_a_command_does_not_import_the_served_part(instance, command):
     environ = Service(instance).environ
     timed = [sys.executable, "-X", "importtime", "-m", "flask", *command]
     done = subprocess.run(timed, cwd=ROOT, env=environ, capture_output=True, text=True, check=True)

@@ -144,13 +144,13 @@ def test_the_upgraded_schema_is_that_of_a_new_database(app, tmp_path):
     assert upgraded == _start()
 
 
-def test_the_upgraded_file_is_sound(app):
+def test_the_upgraded_file_is_intact(app):
     assert now("PRAGMA integrity_check") == [("ok",)]
     assert now("PRAGMA foreign_key_check") == []
     assert now("PRAGMA foreign_keys") == [(1,)]
 
 
-def test_every_row_is_still_there(app, then):
+def test_every_row_is_kept(app, then):
     real = "type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'"
     tables = [row[0] for row in then(f"SELECT name FROM sqlite_master WHERE {real}")]
     assert len(tables) > 10
@@ -161,7 +161,7 @@ def test_every_row_is_still_there(app, then):
         assert now(query) == then(query), table
 
 
-def test_the_ledger_still_verifies(flask_json):
+def test_the_ledger_still_passes_its_check(flask_json):
     assert not any(flask_json("ledger", "verify").values())
 
 
@@ -171,7 +171,7 @@ def test_the_entries_of_each_account_are_numbered_in_the_order_of_their_ids(app,
     assert now("SELECT MAX(number) FROM entry")[0][0] > 10
 
 
-def test_entries_from_before_are_guarded_as_new_ones(app):
+def test_old_entries_are_protected_like_new_ones(app):
     for statement in ("UPDATE entry SET hash = ''", "UPDATE entry SET number = 0 - number", "DELETE FROM entry"):
         with pytest.raises(DatabaseError, match="append-only"):
             database.execute_sql(statement)
@@ -186,7 +186,7 @@ def test_orders_are_listed_in_the_same_order(api, other, listed_then):
         assert {page["total"] for page in pages} == {len(numbers)}
 
 
-def test_totals_by_status_and_type_are_those_of_before(matches):
+def test_totals_by_status_and_type_are_unchanged(matches):
     found = [matches({"status": status}, "status = ?", status) for status in STATUSES]
     found += [matches({"order_type": kind}, "order_type = ?", kind) for kind in TYPES]
     for status, kind in product(STATUSES, TYPES):
@@ -195,7 +195,7 @@ def test_totals_by_status_and_type_are_those_of_before(matches):
     assert sum(found) > 100
 
 
-def test_a_range_of_time_holds_what_it_held(matches, then):
+def test_a_time_range_has_the_same_orders(matches, then):
     times = [row[0] for row in then('SELECT createtime FROM "order" WHERE merchant_id = 1 ORDER BY 1 DESC')]
     shared = next(time for time in times if times.count(time) > 1)
     for since, until in ((times[-1], times[0]), (times[30], times[9]), (times[20] + 1, times[9] - 1), (shared, shared)):
@@ -229,7 +229,7 @@ def test_a_new_order_is_the_first_in_the_list(api, listed_then):
     assert _totals(api) == totals | {"pending": totals["pending"] + 1}
 
 
-def test_an_order_from_before_goes_on(api, flask, then):
+def test_an_older_order_continues(api, flask, then):
     ((order_no, yuan),) = then("SELECT order_no, amount / 100 FROM 'order' WHERE merchant_order_no = 'shop/2026-1004'")
     totals = _totals(api)
     flask("order", "paid", order_no, "--amount", yuan, "--reference", "BANK-10")
@@ -238,7 +238,7 @@ def test_an_order_from_before_goes_on(api, flask, then):
     assert _totals(api) == moved
 
 
-def test_sealed_columns_still_open(flask, then):
+def test_encrypted_columns_can_still_be_decrypted(flask, then):
     ((order_no,),) = then("SELECT order_no FROM 'order' WHERE merchant_order_no = 'shop/2026-1004'")
     assert "李四" in flask("order", "show", order_no, "--reveal").output
 

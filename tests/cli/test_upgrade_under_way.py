@@ -112,7 +112,7 @@ def status(number, flask_json):
     return lambda row: flask_json("order", "show", number(row))["status"]
 
 
-def test_its_orders_go_on_to_their_ends(stopped, number, status, api, flask):
+def test_its_orders_continue_to_their_ends(stopped, number, status, api, flask):
     flask("order", "paid", number(9), "--reference", "BANK-1")  # claimed
     flask("order", "paid", number(65), "--reference", "BANK-2")
     flask("order", "paid", number(74), "--reference", "BANK-3")  # an approved withdrawal
@@ -125,7 +125,7 @@ def test_its_orders_go_on_to_their_ends(stopped, number, status, api, flask):
     flask("ledger", "verify")
 
 
-def test_its_exceptions_are_settled(stopped, number, status, flask, exceptions):
+def test_its_exceptions_are_resolved(stopped, number, status, flask, exceptions):
     ways = {62: "--credit", 66: "--credit", 68: "--refund", 73: "--complete", 75: "--credit"}
     assert set(exceptions()) == {number(row) for row in (*ways, 70)}
     for row, way in ways.items():
@@ -136,7 +136,7 @@ def test_its_exceptions_are_settled(stopped, number, status, flask, exceptions):
     flask("ledger", "verify")
 
 
-def test_its_callbacks_are_delivered_as_they_were(stopped, due, flask, flask_json, web_server):
+def test_its_callbacks_are_delivered_unchanged(stopped, due, flask, flask_json, web_server):
     unsent = "SELECT webhook_id, body FROM callback WHERE state = 'pending' AND merchant_id = 3"
     before = [(name, body.encode()) for name, body in database.execute_sql(unsent).fetchall()]
     shop = Receiver(web_server, "/shop", flask_json("merchant", "show", "shop")["callback_secret"])

@@ -100,14 +100,14 @@ def tell(live):
 
 
 @pytest.mark.parametrize("language", RECEIVING)
-def test_its_receiver_is_told_by_the_service(language, listening, live, tell):
+def test_its_receiver_accepts_the_services_callback(language, listening, live, tell):
     url, printed = listening(MERCHANT_CALLBACK_SECRET=SECRET)
     tell(url)
     order_no = completed(live.api)
     until(lambda: f"order.completed {order_no}" in printed())
 
 
-def test_the_function_of_bash_believes_what_the_service_sent(clients_by_name, live, receiver, tell):
+def test_the_bash_function_accepts_the_services_callback(clients_by_name, live, receiver, tell):
     tell(receiver.url)
     completed(live.api)
     until(lambda: receiver.got)
@@ -117,7 +117,7 @@ def test_the_function_of_bash_believes_what_the_service_sent(clients_by_name, li
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_it_believes_what_is_signed_and_nothing_else(language, believes):
+def test_it_accepts_only_signed_callbacks(language, believes):
     def said(headers, body=BODY):
         return believes(headers, body, MERCHANT_CALLBACK_SECRET=SECRET)
 
@@ -149,7 +149,7 @@ def test_it_believes_what_is_signed_and_nothing_else(language, believes):
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_without_a_callback_secret_it_believes_nobody(language, believes):
+def test_without_a_callback_secret_it_accepts_nothing(language, believes):
     headers = signed()
     with_an_empty_key = sign_webhook([""], headers["webhook-id"], int(headers["webhook-timestamp"]), BODY)
     assert not believes(headers, BODY)

@@ -18,7 +18,7 @@ def test_a_text_is_read_to_its_end(clients_by_name, live, number):
     assert value(clients_by_name("Java"), created, "merchant_order_no") == number
 
 
-def test_a_list_in_one_text_is_read_whole_and_a_number_as_it_stands(clients_by_name, live):
+def test_a_nested_list_is_read_as_one_text_and_a_number_unchanged(clients_by_name, live):
     channels = live.api.call("getPayChannels").json
     assert value(clients_by_name("Java"), channels, "pay_method") == "wxpay,alipay,bank"
     assert value(clients_by_name("Java"), channels, "code") == "1"

@@ -24,13 +24,13 @@ def test_it_creates_a_deposit_and_queries_it(language, client, live):
     assert found["data"]["merchant_order_no"] == created["data"]["merchant_order_no"] != ""
 
 
-def test_it_shows_a_refusal_and_asks_no_further(language, client, live):
+def test_it_shows_a_refusal_and_stops(language, client, live):
     settings = {"MERCHANT_URL": live.url, "MERCHANT_SECRET": "another"}
     (refused,) = answers(client.run(client.language.order, **settings))
     assert refused["code"] == 40102
 
 
-def test_it_is_another_merchants_where_the_environment_says_so(language, client, live):
+def test_it_uses_the_merchant_of_the_environment(language, client, live):
     settings = {"MERCHANT_URL": live.url, "MERCHANT_KEY": "other", "MERCHANT_SECRET": "other-secret"}
     created, found = answers(client.run(client.language.order, **settings))
     assert found["data"]["order_no"] == created["data"]["order_no"]
@@ -39,7 +39,7 @@ def test_it_is_another_merchants_where_the_environment_says_so(language, client,
 
 
 @pytest.mark.parametrize("status", [302, 307])
-def test_it_takes_its_signed_request_nowhere_else(language, client, web_server, status):
+def test_it_sends_its_signed_request_to_no_other_server(language, client, web_server, status):
     there = Response("", status, {"Location": web_server.url_for("/elsewhere")})
     web_server.expect_request("/merchant/createOrder").respond_with_response(there)
     web_server.expect_request("/elsewhere").respond_with_json({"code": 0, "msg": "from elsewhere", "data": None})
@@ -48,7 +48,7 @@ def test_it_takes_its_signed_request_nowhere_else(language, client, web_server, 
     assert b"elsewhere" not in done.stdout
 
 
-def test_it_fails_where_nobody_answers(language, client):
+def test_it_fails_without_a_response(language, client):
     done = client.run(client.language.order, MERCHANT_URL=f"http://127.0.0.1:{free_port()}")
     assert done.returncode != 0
     assert done.stdout.decode().strip() == ""

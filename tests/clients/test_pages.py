@@ -18,7 +18,7 @@ def _blocks(page, language):
     return re.findall(rf"```{language}\n(.*?)```", (DOCS / page).read_text("utf-8"), re.DOTALL)
 
 
-def test_the_code_of_the_integration_guide_runs_as_it_is(clients_by_name, live):
+def test_the_code_of_the_integration_guide_runs_unchanged(clients_by_name, live):
     client = clients_by_name("Python")
     names = ("first.py", "payout.py", "gateway_a.py")
     for name, code in zip(names, _blocks("integrating.md", "python"), strict=True):

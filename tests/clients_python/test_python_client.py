@@ -61,7 +61,7 @@ def test_a_deposit_from_its_channel_to_its_callback(service, client, receiver):
     assert (event.id, event.type, event.order) == (got.webhook_id, "order.completed", order)
 
 
-def test_all_orders_of_more_than_one_page_come_once_each(client):
+def test_all_orders_of_several_pages_are_returned_once(client):
     created = [client.create_buy("1.00", 2, "wxpay").order_no for _ in range(101)]
     listed = client.all_orders(order_type=1)
     found = [next(listed).order_no]
@@ -130,7 +130,7 @@ def test_the_package_needs_neither_the_service_nor_a_web_framework(tmp_path):
     assert not unwanted & set(done.stdout.split())
 
 
-def test_every_link_of_the_readme_leads_somewhere():
+def test_every_link_of_the_readme_is_valid():
     links = re.findall(r"\]\(([^)\s]+)\)", README)
     assert links
     assert [link for link in links if not (CLIENT / link).exists()] == []

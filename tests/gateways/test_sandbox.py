@@ -61,7 +61,7 @@ def test_money_that_came_before_the_order_would_be_late_is_found_first(api, bala
     assert (api.status(order_no), balances(), exceptions()) == ("completed", PAID, {})
 
 
-def test_a_browser_goes_back_to_the_cashier(api):
+def test_a_browser_returns_to_the_payment_page(api):
     order_no = api.buy().data["order_no"]
     page = FORM | {"Accept": "text/html,application/xhtml+xml;q=0.9"}
     answer = api.send("POST", "/sandbox/pay", f"order_no={order_no}&outcome=success".encode(), page)

@@ -28,23 +28,23 @@ PAY = "/addons/paychannel/pay/index"
         *((method, "/merchant/createOrder") for method in ("PUT", "DELETE", "PATCH", "OPTIONS", "HEAD")),
     ],
 )
-def test_every_answer_carries_the_version(http, method, path):
+def test_every_response_has_the_version(http, method, path):
     assert http(method, path).headers["X-Service-Version"] == settings.VERSION
 
 
-def test_an_answer_that_nothing_was_modified_carries_the_version(http):
+def test_a_not_modified_response_has_the_version(http):
     tag = http("GET", f"{REGIONS}/provinceList").headers["ETag"]
     answer = http("GET", f"{REGIONS}/provinceList", headers={"If-None-Match": tag})
     assert answer.status == 304
     assert answer.headers["X-Service-Version"] == settings.VERSION
 
 
-def test_a_success_carries_the_version(api):
+def test_a_success_has_the_version(api):
     for answer in (api.buy(), api.sell(), api.detail(id=1), api.listed(), api.call("getPayChannels")):
         assert (answer.code, answer.headers["X-Service-Version"]) == (1, settings.VERSION)
 
 
-def test_time_stands_on_the_two_creation_answers_only(api, http):
+def test_only_the_two_creation_responses_have_a_time(api, http):
     for answer in (api.buy(), api.sell()):
         assert list(answer.json) == ["code", "msg", "data", "time"]
     for answer in (
@@ -78,30 +78,30 @@ def test_the_message_is_in_the_language_that_the_caller_prefers(api, header, mes
 
 @pytest.mark.parametrize("settings_of_app", [{"language": "zh"}])
 @pytest.mark.parametrize(("header", "message"), [({}, "成功"), ({"Accept-Language": "en"}, "success")])
-def test_the_language_setting_speaks_where_the_caller_names_none(api, header, message, settings_of_app):
+def test_the_language_setting_applies_if_the_caller_names_none(api, header, message, settings_of_app):
     assert api.call("getPayChannels", headers=header).json["msg"] == message
 
 
-def test_a_created_order_is_told_in_chinese_too(api):
+def test_the_message_of_a_created_order_is_translated(api):
     assert api.buy(headers={"Accept-Language": "zh"}).json["msg"] not in ("", "order created")
 
 
 @pytest.mark.parametrize("settings_of_app", [{"api_prefix": "/api/v1"}])
-def test_the_prefix_stands_before_the_merchant_endpoints_only(http, settings_of_app):
+def test_only_the_merchant_endpoints_have_the_prefix(http, settings_of_app):
     under_prefix = Api(lambda method, path, *rest: http(method, "/api/v1" + path, *rest))
     assert under_prefix.buy().code == 1
     assert Api(http).buy().code == 40404
     assert http("GET", f"{REGIONS}/provinceList").code == 1
 
 
-def test_a_method_that_is_not_allowed_says_which_are(http):
+def test_a_refused_method_names_the_allowed_ones(http):
     assert "POST" in http("GET", "/merchant/createOrder").headers["Allow"]
 
 
 @pytest.mark.parametrize(
     "path", ["/merchant/createOrder/", "/merchant//createOrder", "/merchant/CreateOrder", "/merchant/%ff"]
 )
-def test_a_path_that_is_nearly_right_is_unknown(http, path):
+def test_a_similar_path_is_unknown(http, path):
     answer = http("POST", path, json.dumps(signed("createOrder", {})).encode(), JSON)
     assert (answer.status, answer.code) == (404, 40404)
 
@@ -132,7 +132,7 @@ def test_by_default_a_merchant_has_100_requests_a_second_and_an_address_200_refu
 
 
 @pytest.mark.parametrize("size", [65_537, 2**20, 7 * 2**20])
-def test_over_a_real_connection_too_large_a_body_gets_its_answer_however_it_is_sent(service, size):
+def test_over_a_real_connection_a_too_large_body_gets_its_response_however_it_is_sent(service, size):
     for body in (b"x" * size, (b"x" * 4_096 for _ in range(size // 4_096 + 1))):
         answer = service.api.post("createOrder", body)
         assert answer.status == 413

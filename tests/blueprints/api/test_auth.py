@@ -75,14 +75,14 @@ def _drop(name):
         pytest.param(lambda body: body | {"signature": body["signature"][:-1]}, id="cut short"),
     ],
 )
-def test_what_does_not_fit_its_signature_is_40102_and_changes_nothing(api, tamper):
+def test_a_wrong_signature_is_40102_and_changes_nothing(api, tamper):
     body = tamper(signed("createOrder", BUY | {"merchant_order_no": "A-1"}))
     refused = api.post("createOrder", json.dumps(body).encode())
     assert (refused.status, refused.code, refused.data) == (401, 40102, None)
     assert api.listed().data["total"] == 0
 
 
-def test_a_signature_holds_for_its_own_endpoint_only(api):
+def test_a_signature_is_valid_for_its_own_endpoint_only(api):
     body = json.dumps(signed("orderQueryList", {})).encode()
     assert api.post("orderQueryDetail", body).code == 40102
     assert api.post("orderQueryList", body).code == 1
@@ -110,7 +110,7 @@ def test_null_and_empty_fields_are_not_signed_and_nested_ones_are(api):
     [b'{"a":"\\u0007"}', b'{"a":1,"a":1}', b'{"a":{"b":{"c":{"d":{"e":{}}}}}}', b'{"a-b":1}', b"[]", b"", b"{"],
     ids=["control character", "duplicate key", "too deep", "a name with a dash", "no object", "nothing", "cut off"],
 )
-def test_what_can_not_be_signed_is_refused_before_any_signature_is_computed(api, body):
+def test_unsignable_values_are_refused_before_any_signature_is_computed(api, body):
     refused = api.post("createOrder", body)
     assert (refused.status, refused.code) == (400, 40000)
 
@@ -122,11 +122,11 @@ def test_five_levels_can_be_signed(api):
 # getPayChannels: the query string too
 
 
-def test_the_four_parameters_may_stand_in_the_query_string(http):
+def test_the_four_parameters_may_be_in_the_query_string(http):
     assert [row["id"] for row in ask_channels(http, auth()).data["list"]] == [1, 2, 3]
 
 
-def test_the_four_parameters_may_stand_in_the_body(http):
+def test_the_four_parameters_may_be_in_the_body(http):
     found = ask_channels(http, {"category": "gateway_b"}, auth())
     assert [row["id"] for row in found.data["list"]] == [2]
 
@@ -136,7 +136,7 @@ def test_the_body_is_read_first(http):
     assert [row["id"] for row in ask_channels(http, query, auth("demo")).data["list"]] == [1, 2, 3]
 
 
-def test_what_stands_in_both_places_can_not_change_places(api):
+def test_values_in_both_places_can_not_be_exchanged(api):
     def ask(body, nonce):
         return api.post("getPayChannels", json.dumps(body).encode(), query=f"?nonce={nonce}").code
 
@@ -169,7 +169,7 @@ def test_orders_take_the_four_parameters_from_the_body_only(http):
 # Rotation
 
 
-def test_both_secrets_hold_while_a_merchant_rotates(http, flask_json):
+def test_both_secrets_are_valid_during_a_rotation(http, flask_json):
     new = Api(http, "demo", flask_json("merchant", "rotate", "demo", "--keep-hours", "2")["secret"])
     assert [client.listed().code for client in (new, Api(http, "demo", "demo-secret"))] == [1, 1]
 
@@ -181,7 +181,7 @@ def test_the_old_secret_ends_with_the_rotation(http, flask_json, ahead):
     assert new.listed().code == 1
 
 
-def test_a_secret_that_leaked_can_be_ended_at_once(http, flask_json):
+def test_a_leaked_secret_can_be_ended_immediately(http, flask_json):
     new = Api(http, "demo", flask_json("merchant", "rotate", "demo", "--keep-hours", "0")["secret"])
     assert Api(http, "demo", "demo-secret").listed().code == 40102
     assert new.listed().code == 1
@@ -194,7 +194,7 @@ def test_a_second_rotation_leaves_no_third_secret(http, flask_json):
     assert codes == [40102, 1, 1]
 
 
-def test_a_nonce_is_spent_under_both_secrets(http, flask_json):
+def test_a_nonce_is_used_under_both_secrets(http, flask_json):
     old = Api(http, "demo", "demo-secret")
     new = Api(http, "demo", flask_json("merchant", "rotate", "demo")["secret"])
     assert old.call("orderQueryList", {"nonce": "shared-nonce"}).code == 1
@@ -212,7 +212,7 @@ def test_demo_mode_shows_the_server_s_string_to_sign_and_never_the_secret(demo, 
     assert "demo-secret" not in refused.text
 
 
-def test_nothing_but_demo_mode_shows_the_string_to_sign(http):
+def test_only_demo_mode_shows_the_string_to_sign(http):
     refused = Api(http, "demo", "wrong").buy("12.50")
     assert refused.code == 40102
     assert "cny_amount" not in refused.text

@@ -34,7 +34,7 @@ def ids(answer):
 
 
 @pytest.mark.parametrize("auth_in", ["body", "query"])
-def test_the_answer_has_exactly_the_fields_of_the_contract(api, auth_in):
+def test_the_response_has_exactly_the_fields_of_the_contract(api, auth_in):
     answer = listed(api, auth_in)
     assert (answer.status, answer.json["msg"]) == (200, "success")
     assert list(answer.json) == ["code", "msg", "data"]
@@ -64,7 +64,7 @@ def test_the_texts_are_in_the_callers_language(api):
         assert [channel[name] for channel in english] == [channel[name] for channel in chinese]
 
 
-def test_nothing_of_a_channels_config_is_shown(api, flask):
+def test_a_channels_config_is_not_shown(api, flask):
     flask("channel", "set", 2, "--config", "secret=keep-this-to-yourself")
     text = listed(api).text
     for hidden in ("keep-this", "sandbox-notice-secret", "config", "driver", "rate", "Demo Bank"):
@@ -77,7 +77,7 @@ def test_a_merchant_sees_its_linked_channels_only(api, other):
     assert listed(other).data["total"] == 2
 
 
-def test_links_and_switches_count_at_once(api, flask):
+def test_links_and_switches_take_effect_immediately(api, flask):
     flask("channel", "unlink", 1, "demo")
     flask("channel", "link", 4, "demo")
     flask("channel", "set", 2, "--disabled")
@@ -115,10 +115,10 @@ def test_the_filter_is_covered_by_the_signature(api):
 
 
 @pytest.mark.parametrize("where", [{"category": "gateway_a"}, {"colour": "red"}], ids=["category", "unknown"])
-def test_a_field_in_the_body_is_unknown_besides_the_auth_fields(api, where):
+def test_a_field_in_the_body_is_unknown_except_the_auth_fields(api, where):
     answer = listed(api, body=where)
     assert (answer.status, answer.code, list(answer.data)) == (422, 42200, list(where))
 
 
-def test_all_that_fails_in_the_query_is_reported_at_once(api):
+def test_all_errors_in_the_query_are_reported_together(api):
     assert set(listed(api, category="x", colour="red").data) == {"category", "colour"}

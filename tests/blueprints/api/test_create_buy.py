@@ -24,14 +24,14 @@ CREATED_BUY = {
 }
 
 
-def test_the_answer_has_exactly_the_fields_of_the_contract(api):
+def test_the_response_has_exactly_the_fields_of_the_contract(api):
     answer = api.buy("100.00", merchant_order_no="A-1")
     assert (answer.status, answer.code, answer.json["msg"]) == (200, 1, "order created")
     assert list(answer.json) == ["code", "msg", "data", "time"]
     assert types_of(answer.data) == CREATED_BUY
 
 
-def test_what_is_sent_comes_back_with_its_amounts(api):
+def test_the_sent_values_are_returned_with_the_amounts(api):
     placed = api.buy("100.00", merchant_order_no="A-1", paychannel_paymethod="alipay").data
     for generated in ("order_no", "pay_url", "createtime"):
         placed.pop(generated)
@@ -92,7 +92,7 @@ def test_an_order_keeps_the_rate_that_it_was_created_with(api, flask):
 
 
 @pytest.mark.parametrize("number", ["", "A-1", "订单 1", "x" * 255, "订" * 255, "%_\\'\"<b>", "𝒜🧧"])
-def test_the_merchants_own_number_comes_back_as_sent(api, number):
+def test_the_merchants_own_number_is_returned_unchanged(api, number):
     placed = api.buy(merchant_order_no=number).data
     assert placed["merchant_order_no"] == number
     assert api.detail(order_no=placed["order_no"]).data["merchant_order_no"] == number
@@ -107,7 +107,7 @@ def test_the_merchants_own_number_need_not_be_unique(api):
     assert api.buy(merchant_order_no="A-1").data["order_no"] != api.buy(merchant_order_no="A-1").data["order_no"]
 
 
-def test_a_customers_name_is_taken_and_not_shown(api):
+def test_a_customers_name_is_accepted_and_not_shown(api):
     answer = api.buy(customer_name="李四")
     assert answer.code == 1
     assert "李四" not in answer.text
@@ -115,11 +115,11 @@ def test_a_customers_name_is_taken_and_not_shown(api):
 
 @pytest.mark.parametrize("channel", [1, 2, 3])
 @pytest.mark.parametrize("method", ["wxpay", "alipay", "bank"])
-def test_every_linked_channel_takes_deposits_by_each_of_its_methods(api, channel, method):
+def test_every_linked_channel_accepts_deposits_by_each_of_its_methods(api, channel, method):
     assert api.buy(channel=channel, paychannel_paymethod=method).data["payment_method"] == method
 
 
-def test_a_channel_that_is_absent_disabled_or_anothers_is_answered_alike(api, flask):
+def test_an_absent_disabled_or_foreign_channel_has_the_same_response(api, flask):
     flask("channel", "set", 3, "--disabled")
     answers = {channel: api.buy(channel=channel) for channel in (3, 4, 999, 2**63 - 1)}
     assert {answer.text for answer in answers.values()} == {answers[999].text}
@@ -132,7 +132,7 @@ def test_a_deposit_that_the_channel_refuses_is_cancelled(api, flask):
     assert api.detail(merchant_order_no="A-1").data["status"] == "cancelled"
 
 
-def test_a_deposit_that_the_channel_does_not_answer_stays_pending(api, flask):
+def test_a_deposit_without_a_response_of_the_channel_stays_pending(api, flask):
     flask("channel", "set", 2, "--config", "open=timeout")
     answer = api.buy(merchant_order_no="A-1")
     assert answer.code == 1

@@ -18,7 +18,7 @@ REFUSED_ALONE = {
 
 @pytest.mark.usefixtures("nothing_changes")
 @pytest.mark.parametrize(("field", "value"), [(name, bad) for name, values in REFUSED_ALONE.items() for bad in values])
-def test_a_field_that_fails_is_named(api, field, value):
+def test_an_invalid_field_is_named(api, field, value):
     names = {"cny_amount": "amount", "paychannel_id": "channel"}
     answer = api.buy(**{names.get(field, field): value})
     assert (answer.status, answer.code) == (422, 42200)
@@ -36,7 +36,7 @@ def test_a_required_field_that_is_missing_is_named_alone(api, field):
     assert list(answer.data) == [field]
 
 
-def test_all_that_fails_is_reported_at_once(api):
+def test_all_errors_are_reported_together(api):
     answer = api.buy("1.005", paychannel_paymethod="cash", merchant_order_no="x" * 256, customer_name=1, colour="red")
     assert set(answer.data) == {
         "cny_amount",
@@ -54,7 +54,7 @@ def test_an_empty_order_misses_all_four_required_fields(api):
 
 @pytest.mark.usefixtures("nothing_changes")
 @pytest.mark.parametrize("channel", [1, 2, 3])
-def test_a_deposit_takes_no_gateway_a_objects_on_any_channel(api, channel):
+def test_a_deposit_accepts_no_gateway_a_objects_on_any_channel(api, channel):
     answer = api.buy(channel=channel, gatewaya_personal_data=PERSON, gatewaya_card_info=CARD)
     assert answer.code == 42200
     assert set(answer.data) == {"gatewaya_personal_data", "gatewaya_card_info"}
@@ -71,12 +71,12 @@ def test_a_parameter_in_the_query_is_an_unknown_field(api):
 
 @pytest.mark.usefixtures("nothing_changes")
 @pytest.mark.parametrize("order_type", [None, 3, "buy"])
-def test_an_order_type_that_fails_blames_no_other_field(api, order_type):
+def test_an_invalid_order_type_blames_no_other_field(api, order_type):
     answer = api.buy(channel=1, order_type=order_type, customer_name="李四")
     assert (answer.code, list(answer.data)) == (42200, ["order_type"])
 
 
-def test_a_method_that_the_channel_does_not_take_is_refused(other):
+def test_an_unsupported_method_of_the_channel_is_refused(other):
     assert other.buy(channel=4, paychannel_paymethod="alipay").code == 1
     answer = other.buy(channel=4, paychannel_paymethod="wxpay")
     assert (answer.code, list(answer.data)) == (42200, ["paychannel_paymethod"])
@@ -91,12 +91,12 @@ def test_an_amount_must_be_within_the_channels_limits(api, flask, amount, code):
         assert list(answer.data) == ["cny_amount"]
 
 
-def test_a_channels_limits_are_reported_with_all_else_that_fails(api, flask):
+def test_a_channels_limits_are_reported_with_all_other_errors(api, flask):
     flask("channel", "set", 2, "--min", "10", "--pay-method", "bank")
     answer = api.buy("1", merchant_order_no="x" * 256)
     assert set(answer.data) == {"cny_amount", "paychannel_paymethod", "merchant_order_no"}
 
 
 @pytest.mark.parametrize(("amount", "code"), [("0.01", 1), ("1000000.00", 1), ("1000000.01", 42200)])
-def test_by_default_a_channel_takes_a_fen_to_a_million_yuan(api, amount, code):
+def test_by_default_a_channel_accepts_a_fen_to_a_million_yuan(api, amount, code):
     assert api.buy(amount).code == code

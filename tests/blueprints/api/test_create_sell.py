@@ -31,7 +31,7 @@ EXTRA = {1: GATEWAY_A, 2: {}, 3: {}}
 
 
 @pytest.mark.parametrize("channel", [1, 2, 3])
-def test_the_answer_has_exactly_the_fields_of_the_contract(api, channel):
+def test_the_response_has_exactly_the_fields_of_the_contract(api, channel):
     answer = api.sell("50.00", channel, **EXTRA[channel])
     assert (answer.status, answer.code, answer.json["msg"]) == (200, 1, "order created")
     assert list(answer.json) == ["code", "msg", "data", "time"]
@@ -42,7 +42,7 @@ def test_the_answer_has_exactly_the_fields_of_the_contract(api, channel):
     assert types_of(answer.data["customer_payment_method"]) == account | {"full_info": str}
 
 
-def test_what_is_sent_comes_back_with_its_amounts(api, flask_json):
+def test_the_sent_values_are_returned_with_the_amounts(api, flask_json):
     placed = api.sell("50.00", merchant_order_no="W-1").data
     full_info = placed["customer_payment_method"].pop("full_info")
     assert all(part in full_info for part in ACCOUNT.values())
@@ -85,7 +85,7 @@ def test_the_order_id_finds_the_order(api):
         ),
     ],
 )
-def test_each_rate_of_the_channel_stands_in_its_own_fields(api, flask, balances, rates, expected):
+def test_each_rate_of_the_channel_is_in_its_own_fields(api, flask, balances, rates, expected):
     flask("channel", "set", 2, *rates)
     placed = api.sell("100.00").data
     assert {name: placed[name] for name in expected} == expected
@@ -104,7 +104,7 @@ def test_an_order_keeps_the_rates_that_it_was_created_with(api, flask, balances)
     assert balances() == (1_000_000, 0)
 
 
-def test_the_newest_account_on_file_is_paid_to(api, flask):
+def test_the_newest_account_on_file_is_paid(api, flask):
     flask("account", "add", "demo", "--card-number", "6222777", "--real-name", "李四")
     placed = api.sell(channel=3).data
     assert placed["payment_method_snapshot"] == {
@@ -122,7 +122,7 @@ def test_a_withdrawal_that_the_balance_does_not_cover_is_refused(api, amount):
     assert (answer.status, answer.code, answer.data) == (409, 40901, None)
 
 
-def test_a_withdrawal_may_take_the_balance_to_nothing(api, flask, balances):
+def test_a_withdrawal_may_use_the_whole_balance(api, flask, balances):
     flask("merchant", "set", "demo", "--sell-rate", "0")
     flask("channel", "set", 2, "--passage-rate", "0")
     assert api.sell("10000.00").code == 1
@@ -131,7 +131,7 @@ def test_a_withdrawal_may_take_the_balance_to_nothing(api, flask, balances):
 
 
 @pytest.mark.usefixtures("nothing_changes")
-def test_without_an_account_on_file_there_is_nowhere_to_pay_to(other):
+def test_without_an_account_on_file_a_withdrawal_is_refused(other):
     answer = other.sell()
     assert (answer.status, answer.code, answer.data) == (409, 40903, None)
 
@@ -139,7 +139,7 @@ def test_without_an_account_on_file_there_is_nowhere_to_pay_to(other):
 @pytest.mark.usefixtures("nothing_changes")
 @pytest.mark.parametrize("channel", [2, 3])
 @pytest.mark.parametrize("sent", [list(GATEWAY_A), *([name] for name in GATEWAY_A)], ids="+".join)
-def test_gateway_b_and_c_take_no_extra_objects(api, channel, sent):
+def test_gateway_b_and_c_accept_no_extra_objects(api, channel, sent):
     answer = api.sell(channel=channel, **{name: GATEWAY_A[name] for name in sent})
     assert answer.code == 42200
     assert sorted(answer.data) == sorted(sent)
@@ -147,7 +147,7 @@ def test_gateway_b_and_c_take_no_extra_objects(api, channel, sent):
 
 @pytest.mark.usefixtures("nothing_changes")
 @pytest.mark.parametrize("channel", [1, 2, 3])
-def test_a_withdrawal_takes_no_customer_name(api, channel):
+def test_a_withdrawal_accepts_no_customer_name(api, channel):
     answer = api.sell(channel=channel, customer_name="李四", **EXTRA[channel])
     assert (answer.code, list(answer.data)) == (42200, ["customer_name"])
 
@@ -163,25 +163,25 @@ REFUSED_ALONE = {
 
 @pytest.mark.usefixtures("nothing_changes")
 @pytest.mark.parametrize(("field", "value"), [(name, bad) for name, values in REFUSED_ALONE.items() for bad in values])
-def test_a_field_that_fails_is_named(api, field, value):
+def test_an_invalid_field_is_named(api, field, value):
     names = {"amount": "cny_amount", "channel": "paychannel_id"}
     answer = api.sell(**{field: value})
     assert (answer.status, answer.code) == (422, 42200)
     assert list(answer.data) == [names.get(field, field)]
 
 
-def test_all_that_fails_is_reported_at_once(api):
+def test_all_errors_are_reported_together(api):
     answer = api.sell("0", paychannel_paymethod=7, merchant_order_no="x" * 256, colour="red")
     assert set(answer.data) == {"cny_amount", "paychannel_paymethod", "merchant_order_no", "colour"}
 
 
 @pytest.mark.parametrize("number", ["", "W-1", "x" * 255, "订" * 255])
-def test_the_merchants_own_number_comes_back_as_sent(api, number):
+def test_the_merchants_own_number_is_returned_unchanged(api, number):
     assert api.sell(merchant_order_no=number).data["merchant_order_no"] == number
 
 
 @pytest.mark.usefixtures("nothing_changes")
 @pytest.mark.parametrize("channel", [4, 999])
-def test_a_channel_that_is_absent_or_anothers_is_answered_alike(api, channel):
+def test_an_absent_or_foreign_channel_has_the_same_response(api, channel):
     answer = api.sell(channel=channel, **GATEWAY_A)
     assert (answer.status, answer.code, answer.data) == (404, 40403, None)

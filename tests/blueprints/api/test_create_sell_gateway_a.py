@@ -29,19 +29,19 @@ def fields_of(table):
     return [(name, field) for name, fields in table.items() for field in fields]
 
 
-def test_the_card_becomes_the_receiving_account(api):
+def test_the_card_becomes_the_payout_account(api):
     placed = sell(api).data
     account = {"bank": "", "sub_bank": "", "card_number": CARD["card_no"], "real_name": CARD["card_name"]}
     assert placed["payment_method_snapshot"] == account
     assert placed["customer_payment_method"] == account | {"full_info": f"{CARD['card_no']} {CARD['card_name']}"}
 
 
-def test_the_card_is_the_accounts_holder_though_the_person_differs(api):
+def test_the_card_names_the_accounts_holder_although_the_person_differs(api):
     placed = sell(api, **changed(CARD_INFO, card_type="4", card_name="Holder Ltd")).data
     assert placed["payment_method_snapshot"]["real_name"] == "Holder Ltd"
 
 
-def test_a_card_that_was_sent_does_not_go_on_file(api, flask_json):
+def test_a_sent_card_is_not_put_on_file(api, flask_json):
     before = flask_json("account", "list")
     card = sell(api).data
     assert flask_json("account", "list") == before
@@ -69,7 +69,7 @@ def test_each_must_be_an_object(api, name, value):
 
 @pytest.mark.usefixtures("nothing_changes")
 @pytest.mark.parametrize("name", SENT)
-def test_an_empty_object_misses_all_that_is_required(api, name):
+def test_an_empty_object_lacks_all_required_fields(api, name):
     answer = sell(api, **{name: {}})
     # Whether an end date is required depends on the validity type, which is also missing.
     optional = f"{PERSONAL}.cert_end_date"
@@ -79,7 +79,7 @@ def test_an_empty_object_misses_all_that_is_required(api, name):
 @pytest.mark.usefixtures("nothing_changes")
 @pytest.mark.parametrize(("name", "field"), fields_of(REQUIRED))
 @pytest.mark.parametrize("value", [MISSING, None, ""], ids=["missing", "null", "empty"])
-def test_a_required_field_must_be_there(api, name, field, value):
+def test_a_required_field_must_be_present(api, name, field, value):
     answer = sell(api, **changed(name, **{field: value}))
     assert answer.code == 42200
     assert list(answer.data) == [f"{name}.{field}"]
@@ -150,7 +150,7 @@ REFUSED = {
 @pytest.mark.parametrize(
     ("name", "field", "value"), [(*row, value) for row in fields_of(TAKEN) for value in TAKEN[row[0]][row[1]]]
 )
-def test_a_value_that_the_table_allows_is_taken(api, name, field, value):
+def test_a_value_that_the_table_allows_is_accepted(api, name, field, value):
     assert sell(api, **changed(name, **{field: value})).code == 1
 
 
@@ -190,13 +190,13 @@ def test_a_province_must_be_in_the_region_data(api, province):
 
 @pytest.mark.usefixtures("nothing_changes")
 @pytest.mark.parametrize("field", [field for field in PERSON if field.startswith("cert_")])
-def test_the_card_carries_no_certificate_of_its_own(api, field):
+def test_the_card_has_no_certificate_of_its_own(api, field):
     answer = sell(api, **changed(CARD_INFO, **{field: PERSON[field]}))
     assert answer.data == {f"{CARD_INFO}.{field}": [f"Belongs in {PERSONAL}."]}
 
 
 @pytest.mark.usefixtures("nothing_changes")
-def test_all_that_fails_is_reported_at_once_by_dotted_path(api):
+def test_all_errors_are_reported_together_by_dotted_path(api):
     broken = changed(PERSONAL, name=MISSING, cert_begin_date="tomorrow", nickname="x")
     broken |= changed(CARD_INFO, card_type="9", area_id="440100")
     answer = sell(api, **broken, cny_amount="0", paychannel_paymethod="cash")

@@ -52,7 +52,7 @@ def test_40000_names_a_query_parameter(api):
         (NOON + 4_000, f"4000 s ahead of the server, whose time is {NOON}"),
     ],
 )
-def test_40103_tells_what_is_wrong_and_the_servers_time(clock, api, stamp, detail):
+def test_40103_reports_the_cause_and_the_servers_time(clock, api, stamp, detail):
     refused = api.call("orderQueryList", {"timestamp": stamp})
     assert (refused.code, msg_of(refused)) == (40103, f"invalid timestamp: {detail}")
 
@@ -66,13 +66,13 @@ def test_40103_tells_what_is_wrong_and_the_servers_time(clock, api, stamp, detai
         (12345678, "must be 8 to 64 letters, digits, _ . or -"),
     ],
 )
-def test_40104_tells_whether_the_nonce_is_missing_or_malformed(api, nonce, detail):
+def test_40104_reports_whether_the_nonce_is_missing_or_malformed(api, nonce, detail):
     refused = api.call("orderQueryList", {"nonce": nonce})
     assert (refused.code, msg_of(refused)) == (40104, f"invalid nonce: {detail}")
 
 
 @pytest.mark.parametrize("first", ["createOrder", "orderQueryList"])
-def test_40104_tells_that_the_nonce_was_used(api, first):
+def test_40104_reports_that_the_nonce_was_used(api, first):
     order = {"order_type": 1, "cny_amount": "1.00", "paychannel_id": 2, "paychannel_paymethod": "wxpay"}
     assert api.call(first, {"createOrder": order}.get(first, {}) | {"nonce": "the-nonce"}).code == 1
     for endpoint, fields in (("orderQueryList", {}), ("createOrder", order)):
@@ -81,12 +81,12 @@ def test_40104_tells_that_the_nonce_was_used(api, first):
 
 
 @pytest.mark.parametrize("sent", [{}, {"signature": None}, {"signature": ""}], ids=str)
-def test_40102_tells_that_the_signature_is_missing(api, sent):
+def test_40102_reports_that_the_signature_is_missing(api, sent):
     body = {name: value for name, value in signed("orderQueryList", {}).items() if name != "signature"} | sent
     assert msg_of(api.post("orderQueryList", json.dumps(body).encode())) == "bad signature: missing"
 
 
-def test_40101_tells_that_the_key_is_missing(api):
+def test_40101_reports_that_the_key_is_missing(api):
     assert msg_of(api.call("orderQueryList", {"api_key": ""})) == "invalid api_key: missing"
 
 

@@ -169,7 +169,7 @@ def locked(world):
 
 
 @pytest.mark.parametrize(("code", "provoke"), ROWS)
-def test_an_error_is_answered_as_documented(world, code, provoke):
+def test_an_error_has_the_documented_response(world, code, provoke):
     answer = provoke(world)
     assert answer.code == code
     assert answer.status == code // 100
@@ -185,7 +185,7 @@ def test_an_error_is_answered_as_documented(world, code, provoke):
 
 
 @pytest.mark.parametrize(("code", "provoke"), ROWS)
-def test_retry_after_stands_where_it_is_promised(world, code, provoke):
+def test_retry_after_is_sent_as_documented(world, code, provoke):
     stated = provoke(world).headers.get("Retry-After", "")
     if code in WITH_RETRY_AFTER:
         assert re.fullmatch(r"[1-9][0-9]{0,3}", stated)

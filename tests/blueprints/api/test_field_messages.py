@@ -99,7 +99,7 @@ MISPLACED = [  # order type, channel, fields, path, message
 
 @pytest.mark.usefixtures("nothing_changes")
 @pytest.mark.parametrize(("order_type", "channel", "fields", "path", "message"), MISPLACED)
-def test_a_misplaced_field_says_where_it_belongs(api, order_type, channel, fields, path, message):
+def test_a_misplaced_field_is_reported_with_its_place(api, order_type, channel, fields, path, message):
     complete = {PERSONAL: PERSON, CARD_INFO: CARD} if (order_type, channel) == (2, 1) else {}
     answer = api.buy("50.00", channel, order_type=order_type, paychannel_paymethod="bank", **complete | fields)
     assert answer.code == 42200

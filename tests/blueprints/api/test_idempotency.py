@@ -14,7 +14,7 @@ def is_replay(answer):
 
 
 @pytest.mark.parametrize("place", ["buy", "sell"])
-def test_a_retry_gets_the_first_answer_again_and_leaves_only_its_nonce(api, rows, place):
+def test_a_retry_gets_the_first_response_again_and_stores_only_its_nonce(api, rows, place):
     first = getattr(api, place)(merchant_order_no="A-1", headers=KEY)
     before = rows()
     again = getattr(api, place)(merchant_order_no="A-1", headers=KEY)
@@ -26,7 +26,7 @@ def test_a_retry_gets_the_first_answer_again_and_leaves_only_its_nonce(api, rows
     assert after == before
 
 
-def test_a_withdrawal_is_held_once_however_often_it_is_retried(api, balances):
+def test_a_withdrawal_is_reserved_once_however_often_it_is_retried(api, balances):
     assert len({api.sell("50.00", headers=KEY).text for _ in range(5)}) == 1
     assert balances() == (1_000_000 - 5_010, 5_010)
 
@@ -36,13 +36,13 @@ def test_the_order_of_the_names_makes_no_other_payload(api):
     assert api.call("createOrder", dict(reversed(FIELDS.items())), KEY).text == first.text
 
 
-def test_without_a_key_each_request_makes_an_order(api):
+def test_without_a_key_each_request_creates_an_order(api):
     first, second = api.buy(), api.buy()
     assert first.data["order_no"] != second.data["order_no"]
     assert not is_replay(second)
 
 
-def test_each_key_makes_an_order_of_its_own(api):
+def test_each_key_creates_an_order_of_its_own(api):
     answers = [api.buy(headers={"Idempotency-Key": key}) for key in ("a", "A", "b", "~" * 255)]
     assert len({answer.data["order_no"] for answer in answers}) == 4
 
@@ -110,14 +110,14 @@ def test_a_key_is_kept_for_a_day(api, ahead, seconds, replays):
     assert (later.data["order_no"] == first.data["order_no"]) is replays
 
 
-def test_a_key_that_is_past_its_day_may_come_with_another_payload(api, ahead):
+def test_a_key_older_than_a_day_may_have_another_payload(api, ahead):
     api.buy("1.00", headers=KEY)
     ahead(DAY + 60)
     assert api.buy("2.00", headers=KEY).data["cny_amount"] == "2.00"
     assert api.buy("1.00", headers=KEY).code == 42201
 
 
-def test_a_retry_says_what_was_said_then_though_the_order_moved_on(api):
+def test_a_retry_gets_the_first_response_although_the_order_changed(api):
     first = api.buy(headers=KEY)
     api.play(first.data["order_no"], "success")
     assert api.status(first.data["order_no"]) == "completed"
@@ -137,14 +137,14 @@ CHANGES = [
 
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: " ".join(map(str, change)))
 @pytest.mark.parametrize("place", ["buy", "sell"])
-def test_a_retry_says_what_was_said_then_though_the_settings_changed(api, flask, place, change):
+def test_a_retry_gets_the_first_response_although_the_settings_changed(api, flask, place, change):
     first = getattr(api, place)(headers=KEY, paychannel_paymethod="wxpay")
     flask(*change)
     again = getattr(api, place)(headers=KEY, paychannel_paymethod="wxpay")
     assert (is_replay(again), again.text) == (True, first.text)
 
 
-def test_a_failure_is_answered_again_too(api, flask, kept):
+def test_a_retry_of_a_failure_gets_the_failure_again(api, flask, kept):
     flask("channel", "set", 2, "--config", "open=refuse")
     first = api.buy(merchant_order_no="A-1", headers=KEY)
     assert (first.code, is_replay(first)) == (50201, False)
@@ -158,7 +158,7 @@ def test_a_failure_is_answered_again_too(api, flask, kept):
     assert api.listed(merchant_order_no="A-1").data["total"] == 1
 
 
-def test_a_refused_withdrawal_is_answered_again_too(api, flask):
+def test_a_retry_of_a_refused_withdrawal_gets_the_refusal_again(api, flask):
     first = api.sell("20000.00", headers=KEY)
     assert first.code == 40901
     flask("ledger", "adjust", "demo", "50000", "--reason", "top-up")
@@ -166,7 +166,7 @@ def test_a_refused_withdrawal_is_answered_again_too(api, flask):
     assert (again.text, is_replay(again)) == (first.text, True)
 
 
-def test_a_request_that_was_not_authenticated_leaves_its_key_free(api, http):
+def test_an_unauthenticated_request_leaves_its_key_unused(api, http):
     assert Api(http, "demo", "guess").buy(headers=KEY).code == 40102
     assert api.buy("2.00", headers=KEY).code == 1
     assert Api(http, "demo", "guess").buy("2.00", headers=KEY).code == 40102
@@ -185,7 +185,7 @@ def test_a_retry_needs_a_nonce_of_its_own(api):
 
 
 @pytest.mark.parametrize("key", ["retry-1", "x" * 256])
-def test_the_header_means_nothing_to_a_query(api, key):
+def test_a_query_ignores_the_header(api, key):
     first = api.listed().data
     again = api.call("orderQueryList", {}, {"Idempotency-Key": key})
     assert (again.code, again.data, is_replay(again)) == (1, first, False)

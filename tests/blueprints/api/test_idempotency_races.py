@@ -16,7 +16,7 @@ class Crash(BaseException):
     """Ends the process."""
 
 
-def test_while_the_first_request_runs_a_retry_is_told_so(app, api, monkeypatch):
+def test_while_the_first_request_runs_a_retry_is_40902(app, api, monkeypatch):
     reached, go_on, answers = threading.Event(), threading.Event(), []
     really_open = SandboxDriver.open_payment
 
@@ -43,7 +43,7 @@ def test_while_the_first_request_runs_a_retry_is_told_so(app, api, monkeypatch):
     assert api.buy(headers=KEY).text == answers[0].text
 
 
-def test_many_at_once_make_one_order(app, api):
+def test_many_at_once_create_one_order(app, api):
     answers, together = [], threading.Barrier(8)
 
     def place():
@@ -62,7 +62,7 @@ def test_many_at_once_make_one_order(app, api):
     assert Order.select().count() == 1
 
 
-def test_after_a_crash_before_the_answer_a_retry_finds_the_one_order(api, ahead, monkeypatch):
+def test_after_a_crash_before_the_response_a_retry_finds_the_one_order(api, ahead, monkeypatch):
     def die(driver, payment):
         raise Crash
 
@@ -80,7 +80,7 @@ def test_after_a_crash_before_the_answer_a_retry_finds_the_one_order(api, ahead,
     assert api.status(again.data["order_no"]) == "completed"
 
 
-def test_a_key_holds_after_the_process_was_killed(service):
+def test_a_key_is_kept_after_the_process_was_killed(service):
     first = service.api.sell("50.00", headers=KEY)
     service.kill()
     service.start()

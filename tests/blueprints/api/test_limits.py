@@ -33,7 +33,7 @@ def from_address(app):
 
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS)
-def test_a_disabled_merchant_is_as_unknown_as_any(api, other, flask, endpoint):
+def test_a_disabled_merchant_is_refused_like_an_unknown_one(api, other, flask, endpoint):
     flask("merchant", "set", "demo", "--disabled")
     refused, stranger = api.call(endpoint), api.call(endpoint, {"api_key": "nobody"})
     assert (refused.status, refused.text) == (401, stranger.text)
@@ -73,7 +73,7 @@ def test_an_allow_list_lets_only_its_addresses_call(from_address, flask, allowed
     assert (answer.code, answer.status) == (code, 200 if code == 1 else 403)
 
 
-def test_an_allow_list_binds_its_own_merchant_only(api, other, flask):
+def test_an_allow_list_applies_to_its_own_merchant_only(api, other, flask):
     flask("merchant", "set", "demo", "--allow", "10.0.0.1")
     assert (api.listed().code, other.listed().code) == (40300, 1)
 
@@ -89,7 +89,7 @@ def test_a_forwarded_address_counts_only_behind_a_trusted_proxy(from_address, fl
 
 
 @pytest.mark.parametrize("settings_of_app", [{"requests_per_second": 3}])
-def test_a_merchant_that_asks_too_often_is_42900_and_no_other(clock, api, other):
+def test_only_a_merchant_with_too_many_requests_is_42900(clock, api, other):
     assert [api.listed().code for _ in range(3)] == [1] * 3
     refused = api.buy()
     assert (refused.status, refused.code, refused.data) == (429, 42900, None)
@@ -100,14 +100,14 @@ def test_a_merchant_that_asks_too_often_is_42900_and_no_other(clock, api, other)
 
 
 @pytest.mark.parametrize("settings_of_app", [{"requests_per_second": 3}])
-def test_a_stranger_uses_up_nobody_s_requests(clock, http, api):
+def test_a_stranger_uses_no_merchants_requests(clock, http, api):
     stranger = Api(http, "demo", "guessed-secret")
     assert {stranger.listed().code for _ in range(5)} == {40102}
     assert api.listed().code == 1
 
 
 @pytest.mark.parametrize("settings_of_app", [{"refused_per_minute": 4}])
-def test_an_address_that_is_refused_too_often_is_42900_and_no_other(clock, api, from_address):
+def test_only_an_address_with_too_many_refusals_is_42900(clock, api, from_address):
     guesser = from_address("203.0.113.7")
     refusals = [{"api_key": "nobody"}, {"timestamp": 1}, {"nonce": "short"}, {"api_key": "other"}]
     assert [guesser.call("orderQueryList", fields).code for fields in refusals] == [40101, 40103, 40104, 40102]
@@ -120,7 +120,7 @@ def test_an_address_that_is_refused_too_often_is_42900_and_no_other(clock, api, 
 
 
 @pytest.mark.parametrize("settings_of_app", [{"refused_per_minute": 3}])
-def test_what_can_not_be_read_counts_as_refused(clock, api, from_address):
+def test_unreadable_requests_count_as_refused(clock, api, from_address):
     """Otherwise only the rate limit of the address would apply to the most expensive bodies."""
     sender = from_address("203.0.113.7")
     codes = [sender.post(name, body).code for name in ENDPOINTS[:2] for body in (b"{", b'{"a":1,"a":1}')]
@@ -144,7 +144,7 @@ ADDRESSES = {
 
 @pytest.mark.parametrize("settings_of_app", [{"requests_per_address": 3}])
 @pytest.mark.parametrize(("address", "the_same", "another"), ADDRESSES.values(), ids=ADDRESSES)
-def test_an_address_that_asks_too_often_is_42900_whatever_it_asks_for(clock, from_address, address, the_same, another):
+def test_an_address_with_too_many_requests_is_42900_on_every_path(clock, from_address, address, the_same, another):
     paths = ("/healthz", "/nowhere", "/addons/paychannel/channel.gatewaya/regionData")
     assert [from_address(address).send("GET", path).status for path in paths] == [200, 404, 200]
     for path in paths:
@@ -157,7 +157,7 @@ def test_an_address_that_asks_too_often_is_42900_whatever_it_asks_for(clock, fro
 
 @pytest.mark.parametrize("settings_of_app", [{"requests_per_address": 1}])
 @pytest.mark.parametrize("address", ["127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.1"])
-def test_this_machine_itself_may_ask_as_often_as_it_likes(clock, from_address, address):
+def test_this_machine_itself_has_no_limit(clock, from_address, address):
     assert {from_address(address).listed().code for _ in range(5)} == {1}
 
 
@@ -170,7 +170,7 @@ def test_behind_a_proxy_the_address_is_the_one_that_it_names(clock, from_address
         clock(2)
 
 
-def test_a_flood_of_addresses_is_not_remembered_without_end(monkeypatch, clock):
+def test_the_memory_for_a_flood_of_addresses_is_limited(monkeypatch, clock):
     monkeypatch.setattr(rate_limits, "REMEMBERED", 100)
     rate = rate_limits.Rate(1, seconds=60)
     assert all(rate.hit(str(number)) for number in range(1_000))
@@ -225,7 +225,7 @@ def payer(app, api):
 
 
 @pytest.mark.parametrize("settings_of_app", [{"pages_per_address": 2}])
-def test_an_address_that_views_too_many_payment_pages_is_told_to_wait_and_no_other(clock, payer, api):
+def test_only_an_address_that_views_too_many_payment_pages_must_wait(clock, payer, api):
     assert [payer("203.0.113.7").status_code for _ in range(2)] == [200, 200]
     refused = payer("203.0.113.7")
     assert (refused.status_code, int(refused.headers["Retry-After"]) >= 1) == (429, True)
@@ -239,7 +239,7 @@ def test_an_address_that_views_too_many_payment_pages_is_told_to_wait_and_no_oth
 
 
 @pytest.mark.parametrize("path", ["/addons/paychannel/pay/paid", "/addons/paychannel/pay/open", "/console/login"])
-def test_a_form_that_anybody_may_send_is_small(app, path):
+def test_the_size_of_public_forms_is_limited(app, path):
     """Reading 64 KiB of fields takes a hundred times as long as sending them."""
     sizes = {size: app.test_client().post(path, data={"order_no": "x" * size}).status_code for size in (4_000, 4_200)}
     assert sizes == {4_000: 400 if "console" in path else 404, 4_200: 413}
@@ -258,7 +258,7 @@ def warned(caplog):
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "::1", "172.17.0.1", "10.0.0.1"])
-def test_a_proxy_that_is_not_counted_is_warned_of_once(from_address, caplog, address):
+def test_an_uncounted_proxy_causes_one_warning(from_address, caplog, address):
     proxied = from_address(address, HTTP_X_FORWARDED_FOR="203.0.113.7")
     assert proxied.send("GET", "/healthz").code == 1
     assert proxied.send("GET", "/healthz").code == 1
@@ -282,5 +282,5 @@ def test_strangers_and_counted_proxies_cause_no_warning(from_address, caplog, ad
 
 
 @pytest.mark.parametrize("settings_of_app", [{"site_url": "https://pay.example.com"}])
-def test_an_https_address_without_a_counted_proxy_is_warned_of(http):
+def test_an_https_address_without_a_counted_proxy_causes_a_warning(http):
     assert "trusted_proxies is 0" in http("GET", "/readyz").data["proxy"]

@@ -97,7 +97,7 @@ def test_an_amount_that_is_not_exact_and_positive_is_refused(create, literal):
 
 @pytest.mark.usefixtures("nothing_changes")
 @pytest.mark.parametrize("literal", ["NaN", "Infinity", "-Infinity", "01", "+1", "1_000", ".5", "1.", "0x10", "１"])
-def test_a_number_that_is_no_json_makes_the_body_malformed(api, literal):
+def test_a_number_that_is_not_json_makes_the_body_malformed(api, literal):
     body = f'{{"api_key": "demo", "cny_amount": {literal}}}'.encode()
     answer = api.post("createOrder", body)
     assert (answer.status, answer.code, answer.data) == (400, 40000, None)
@@ -105,13 +105,13 @@ def test_a_number_that_is_no_json_makes_the_body_malformed(api, literal):
 
 @pytest.mark.usefixtures("nothing_changes")
 @pytest.mark.parametrize("literal", ["true", "false", "null", "[]", "[1]", "{}", '{"yuan": 1}', '["1"]'])
-def test_an_amount_that_is_no_number_is_refused(create, literal):
+def test_an_amount_that_is_not_a_number_is_refused(create, literal):
     assert list(create(cny_amount=literal).data) == ["cny_amount"]
 
 
 @FEW
 @given(fen=FEN, as_text=st.booleans(), form=st.sampled_from(["{yuan}", "{fen}e-2", "{fen}E-02", "{fen}0e-3"]))
-def test_every_amount_comes_back_to_the_fen(create, fen, as_text, form):
+def test_every_amount_is_returned_exactly(create, fen, as_text, form):
     literal = form.format(yuan=yuan(fen), fen=fen)
     answer = create(cny_amount=quoted(literal) if as_text else literal)
     if literal.endswith("0e-3"):
@@ -123,7 +123,7 @@ def test_every_amount_comes_back_to_the_fen(create, fen, as_text, form):
 
 @FEW
 @given(fen=FEN, more=st.text("0123456789", min_size=1, max_size=20), as_text=st.booleans())
-def test_more_than_two_decimals_are_refused_whatever_they_are(create, fen, more, as_text):
+def test_more_than_two_decimals_are_refused_even_zeros(create, fen, more, as_text):
     literal = yuan(fen) + more
     answer = create(cny_amount=quoted(literal) if as_text else literal)
     assert (answer.code, list(answer.data)) == (42200, ["cny_amount"])
@@ -131,7 +131,7 @@ def test_more_than_two_decimals_are_refused_whatever_they_are(create, fen, more,
 
 @FEW
 @given(text=st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=12))
-def test_any_other_text_is_no_amount(create, text):
+def test_any_other_text_is_not_an_amount(create, text):
     try:
         readable = Decimal(text).is_finite() and text.isascii()
     except ArithmeticError:
@@ -181,7 +181,7 @@ def test_an_int_may_be_a_text_of_digits(ask, field):
 
 @pytest.mark.parametrize("field", INTS)
 @pytest.mark.parametrize("form", ["{}.0", "{}e0", "{}0E-1", "{}.000"])
-def test_an_int_may_be_written_as_json_schema_takes_it(ask, field, form):
+def test_an_int_may_be_written_as_in_json_schema(ask, field, form):
     number = INTS[field][1]
     assert ask(field, form.format(number)).code == ask(field, number).code in (1, 40401)
 

@@ -37,7 +37,7 @@ def orders(api):
 
 
 @pytest.mark.parametrize("place", ["buy", "sell"])
-def test_the_answer_has_exactly_the_fields_of_the_contract(api, place):
+def test_the_response_has_exactly_the_fields_of_the_contract(api, place):
     order_no = getattr(api, place)().data["order_no"]
     answer = api.detail(order_no=order_no)
     assert (answer.status, answer.json["msg"]) == (200, "success")
@@ -85,7 +85,7 @@ def test_an_order_is_found_by_each_of_the_three(api, orders):
     assert api.detail(merchant_order_no="B").data["order_no"] == orders[1]
 
 
-def test_the_oldest_of_several_with_one_merchant_number_is_answered(api, orders):
+def test_the_oldest_of_several_with_one_merchant_number_is_returned(api, orders):
     assert api.detail(merchant_order_no="A").data["order_no"] == orders[0]
 
 
@@ -94,14 +94,14 @@ def test_a_merchant_number_must_match_exactly(api, orders, number):
     assert api.detail(merchant_order_no=number).code == 40401
 
 
-def test_the_id_goes_before_the_order_number_before_the_merchants(api, orders):
+def test_the_id_has_priority_over_the_order_number_and_that_over_the_merchants(api, orders):
     _, second, third = orders
     assert api.detail(id=id_of(third), order_no=second, merchant_order_no="A").data["order_no"] == third
     assert api.detail(order_no=second, merchant_order_no="A").data["order_no"] == second
     assert api.detail(id=id_of(third), merchant_order_no="B").data["order_no"] == third
 
 
-def test_only_the_first_of_the_three_is_used_though_another_would_match(api, orders):
+def test_only_the_first_of_the_three_is_used_although_another_would_match(api, orders):
     assert api.detail(id=9_999, order_no=orders[0], merchant_order_no="A").code == 40401
     assert api.detail(order_no="1" * 24, merchant_order_no="A").code == 40401
 
@@ -110,7 +110,7 @@ def test_a_null_counts_as_absent(api, orders):
     assert api.detail(id=None, order_no=orders[1], merchant_order_no=None).data["order_no"] == orders[1]
 
 
-def test_an_order_that_is_absent_or_anothers_is_answered_alike(api, other):
+def test_an_absent_or_foreign_order_has_the_same_response(api, other):
     foreign = other.buy(merchant_order_no="theirs").data["order_no"]
     absent = api.detail(order_no="1" * 24)
     assert (absent.status, absent.code, absent.data) == (404, 40401, None)
@@ -141,13 +141,13 @@ def test_one_of_the_three_must_be_sent(api, by):
         ("status", "pending"),
     ],
 )
-def test_a_field_that_fails_is_named(api, field, value):
+def test_an_invalid_field_is_named(api, field, value):
     answer = api.detail(**{"order_no": "1"} | {field: value})
     assert (answer.status, answer.code) == (422, 42200)
     assert list(answer.data) == [field]
 
 
-def test_all_that_fails_is_reported_at_once(api):
+def test_all_errors_are_reported_together(api):
     assert set(api.detail(id=True, order_no=1, merchant_order_no=[], page=1).data) == {
         "id",
         "order_no",

@@ -26,7 +26,7 @@ def numbers(answer):
     return [order["merchant_order_no"] for order in answer.data["list"]]
 
 
-def test_the_answer_has_exactly_the_fields_of_the_contract(api):
+def test_the_response_has_exactly_the_fields_of_the_contract(api):
     api.buy()
     api.sell()
     answer = api.listed()
@@ -58,7 +58,7 @@ def test_the_pages_together_are_all_orders_once(api, seeded_orders, limit):
     assert len({order["order_no"] for order in together}) == len(together)
 
 
-def test_a_page_past_the_end_is_empty_and_still_says_the_total(api, seeded_orders):
+def test_a_page_past_the_end_is_empty_and_has_the_total(api, seeded_orders):
     data = api.listed(page=1_000_000, limit=100).data
     assert data == {"list": [], "total": len(seeded_orders), "page": 1_000_000, "limit": 100}
 
@@ -68,7 +68,7 @@ def test_the_newest_order_is_first(seeded_orders):
     assert times == sorted(times, reverse=True)
 
 
-def test_of_one_second_the_last_created_is_first(api, time_machine):
+def test_within_a_second_the_last_created_is_first(api, time_machine):
     time_machine.move_to(1_800_000_000, tick=False)
     placed = [api.buy().data["order_no"] for _ in range(5)]
     assert [order["order_no"] for order in api.listed().data["list"]] == placed[::-1]
@@ -85,7 +85,7 @@ def test_of_one_second_the_last_created_is_first(api, time_machine):
         {"status": "cancelled", "order_type": 2},
     ],
 )
-def test_a_filter_leaves_what_matches_all_of_it(api, seeded_orders, filters):
+def test_a_filter_returns_only_full_matches(api, seeded_orders, filters):
     wanted = [
         order for order in seeded_orders if all(str(order[name]) == str(value) for name, value in filters.items())
     ]
@@ -147,7 +147,7 @@ OWN_NUMBERS = ["AB%c", "abXc", "A_B", "a\\b", "订单-1", "Äpfel", "100", ""]
         (None, OWN_NUMBERS),
     ],
 )
-def test_a_merchant_number_is_sought_literally_and_without_ascii_case(api, sought, found):
+def test_a_merchant_number_is_searched_literally_without_ascii_case(api, sought, found):
     for number in OWN_NUMBERS:
         api.buy(merchant_order_no=number)
     answer = api.listed(merchant_order_no=sought)
@@ -186,13 +186,13 @@ WRONG_NUMBERS = [-1, 1.5, "1.0", "x", " 1", True, [1], {}, 2**63, 10**40]
         ("order_no", "1"),
     ],
 )
-def test_a_field_that_fails_is_named(api, field, value):
+def test_an_invalid_field_is_named(api, field, value):
     answer = api.listed(**{field: value})
     assert (answer.status, answer.code) == (422, 42200)
     assert list(answer.data) == [field]
 
 
-def test_all_that_fails_is_reported_at_once(api):
+def test_all_errors_are_reported_together(api):
     wrong = {
         "page": 0,
         "limit": 101,

@@ -105,7 +105,7 @@ def test_there_are_many_buckets(raw):
 
 
 @pytest.mark.parametrize(("order_type", "status"), TYPES_AND_STATUSES)
-def test_all_pages_together_are_all_that_matches(api, expected, order_type, status):
+def test_all_pages_together_are_all_matches(api, expected, order_type, status):
     wanted = {"order_type": order_type, "status": status}
     every, total = expected(limit=10**6, **wanted)
     listed = []
@@ -130,7 +130,7 @@ def test_a_range_of_time_begins_and_ends_anywhere_in_a_bucket(api, expected, tim
 
 @MANY
 @given(data=st.data())
-def test_any_query_is_answered_as_by_looking_at_each_order(api, other, expected, times, data):
+def test_any_query_has_the_result_of_checking_each_order(api, other, expected, times, data):
     moments = st.none() | st.sampled_from(times).flatmap(lambda time: st.integers(time - 1, time + 1))
     query = data.draw(
         st.fixed_dictionaries(
@@ -149,7 +149,7 @@ def test_any_query_is_answered_as_by_looking_at_each_order(api, other, expected,
     assert answered(client, **query) == expected(client.key, **query)
 
 
-def test_totals_stay_right_when_orders_move_on(api, http, flask, raw, expected):
+def test_totals_stay_right_when_orders_change(api, http, flask, raw, expected):
     pending = (
         "SELECT order_no, order_type FROM \"order\" WHERE merchant_id = 1 AND channel_id = 2 AND status = 'pending'"
     )
@@ -168,7 +168,7 @@ def test_totals_stay_right_when_orders_move_on(api, http, flask, raw, expected):
     assert [tuple(row) for row in kept] == [tuple(row) for row in raw.execute(f"SELECT {counted} ORDER BY 1, 2, 3, 4")]
 
 
-def test_a_clock_that_is_set_back_turns_no_orders_round(api, expected, raw, ahead):
+def test_a_clock_that_is_set_back_reverses_no_orders(api, expected, raw, ahead):
     first = api.buy().data
     ahead(-3600)
     second = api.buy().data
@@ -184,7 +184,7 @@ def test_a_clock_that_is_set_back_turns_no_orders_round(api, expected, raw, ahea
     assert in_turn == sorted(in_turn, key=tuple)
 
 
-def test_two_merchants_see_nothing_of_each_other_s(api, other, raw):
+def test_two_merchants_do_not_see_each_others_orders(api, other, raw):
     for text, count in (("SEED-", ORDERS), ("SEED-0000", 999)):
         totals = [answered(client, merchant_order_no=text)[1] for client in (api, other)]
         assert sum(totals) == count

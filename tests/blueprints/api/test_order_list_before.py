@@ -97,7 +97,7 @@ def test_another_merchants_order_is_40401(api, other):
 
 
 @pytest.mark.parametrize(("page", "code"), [(None, 1), (1, 1), (2, 42200), (1_000, 42200)])
-def test_a_page_above_one_does_not_go_with_it(api, placed, page, code):
+def test_a_page_above_one_is_refused_with_it(api, placed, page, code):
     answer = api.listed(before=placed[0], page=page)
     assert answer.code == code
     if code == 42200:
@@ -105,6 +105,6 @@ def test_a_page_above_one_does_not_go_with_it(api, placed, page, code):
 
 
 @pytest.mark.parametrize("value", [1, True, ["1"], {}, "1" * 65])
-def test_a_value_that_is_no_order_number_is_42200(api, value):
+def test_a_value_that_is_not_an_order_number_is_42200(api, value):
     answer = api.listed(before=value)
     assert (answer.code, list(answer.data)) == (42200, ["before"])

@@ -82,7 +82,7 @@ def found(api, text, **more):
 
 @pytest.mark.parametrize("indexed", [0, 1, len(NUMBERS) // 2, len(NUMBERS), 1000])
 @pytest.mark.parametrize("rare", [0, 3, 2000])  # candidates from the index, up to which each is checked
-def test_a_text_is_found_as_it_is_written_but_for_the_case_of_ascii(api, monkeypatch, indexed, rare):
+def test_a_text_is_found_literally_except_for_ascii_case(api, monkeypatch, indexed, rare):
     monkeypatch.setattr(search, "RARE", rare)
     for number in NUMBERS:
         api.buy(merchant_order_no=number)
@@ -91,7 +91,7 @@ def test_a_text_is_found_as_it_is_written_but_for_the_case_of_ascii(api, monkeyp
         assert found(api, text) == sorted(number for number in NUMBERS if lower(text) in lower(number)), text
 
 
-def test_a_merchant_s_orders_of_one_kind_are_sought_among_all(api, other):
+def test_a_search_finds_one_merchants_orders_of_one_kind(api, other):
     for number in range(8):
         for client, name in ((api, "ours"), (other, "theirs")):
             order_no = client.buy(merchant_order_no=f"{name}-{number}").data["order_no"]
@@ -110,7 +110,7 @@ def test_a_merchant_s_orders_of_one_kind_are_sought_among_all(api, other):
 
 
 @pytest.mark.parametrize("indexed", [0, 1, 1000])
-def test_long_texts_that_differ_only_at_their_end_are_told_apart(api, indexed):
+def test_long_texts_that_differ_only_at_their_end_are_distinguished(api, indexed):
     same = "".join(chr(ord("!") + at) for at in range(90)) + "x" * 160
     for end in "AB":
         api.buy(merchant_order_no=same + end)

@@ -45,7 +45,7 @@ def test_withdrawals_beyond_the_balance_fail_alone(api, client, balances):
 
 
 @pytest.mark.parametrize("amount", ["1.00", "99000.00"])
-def test_a_request_that_was_sent_twice_at_once_counts_once(api, client, amount):
+def test_a_request_sent_twice_simultaneously_counts_once(api, client, amount):
     body = order(2, amount)
     answers = together((client().post, "createOrder", body), (client().sell, "1.00"))
     assert api.post("createOrder", body).code == 40104
@@ -53,7 +53,7 @@ def test_a_request_that_was_sent_twice_at_once_counts_once(api, client, amount):
 
 
 @pytest.mark.parametrize("order_type", [1, 2])
-def test_of_two_requests_with_one_key_the_second_is_refused_and_its_nonce_is_spent(api, client, order_type):
+def test_of_two_requests_with_one_key_the_second_is_refused_and_its_nonce_is_used(api, client, order_type):
     first, second = order(order_type), order(order_type)
     answers = together(*((client().post, "createOrder", body, KEY) for body in (first, second)))
     assert [answer.code for answer in answers] == [1, 40902]
@@ -62,7 +62,7 @@ def test_of_two_requests_with_one_key_the_second_is_refused_and_its_nonce_is_spe
 
 
 @pytest.mark.parametrize("make", [Api.buy, Api.sell])
-def test_while_the_database_is_locked_each_is_50300_and_none_is_there(instance, api, client, make):
+def test_while_the_database_is_locked_each_is_50300_and_none_is_stored(instance, api, client, make):
     with impatient(), orders_held_up(instance), ThreadPoolExecutor() as pool:
         answers = list(pool.map(make, [client() for _ in range(3)]))
     assert {(answer.status, answer.code) for answer in answers} == {(503, 50300)}

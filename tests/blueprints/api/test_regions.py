@@ -30,7 +30,7 @@ def get(app):
 
 
 @EVERY
-def test_an_answer_is_the_envelope_without_a_time(operation, query, get):
+def test_a_response_is_the_envelope_without_a_time(operation, query, get):
     answer = get(operation, query)
     assert answer.status_code == 200
     assert answer.mimetype == "application/json"
@@ -87,7 +87,7 @@ def test_a_municipality_has_a_city_level_of_its_own(get):
         ("districtList", {"province": "广东省", "city": ""}, {"city"}),
     ],
 )
-def test_a_missing_name_is_42200_and_all_are_named(operation, query, missing, get):
+def test_all_missing_names_are_in_one_42200(operation, query, missing, get):
     answer = get(operation, query)
     assert (answer.status_code, answer.json["code"]) == (422, 42200)
     assert set(answer.json["data"]) == missing
@@ -112,14 +112,14 @@ def test_a_name_that_does_not_match_exactly_is_40402(operation, query, get):
 
 
 @EVERY
-def test_the_same_question_gets_the_same_bytes(operation, query, get):
+def test_the_same_request_gets_the_same_bytes(operation, query, get):
     first, second = get(operation, query), get(operation, query)
     assert first.data == second.data
     assert first.headers["ETag"] == second.headers["ETag"]
 
 
 @EVERY
-def test_gzip_where_it_is_asked_for(operation, query, get):
+def test_gzip_if_the_caller_accepts_it(operation, query, get):
     plain = get(operation, query)
     packed = get(operation, query, {"Accept-Encoding": "br, gzip"})
     assert "Content-Encoding" not in plain.headers
@@ -131,7 +131,7 @@ def test_gzip_where_it_is_asked_for(operation, query, get):
 
 
 @pytest.mark.parametrize("accepted", ["identity", "br", "gzip;q=0", ""])
-def test_plain_where_gzip_is_not_wanted(accepted, get):
+def test_plain_if_the_caller_does_not_accept_gzip(accepted, get):
     answer = get("provinceList", headers={"Accept-Encoding": accepted})
     assert "Content-Encoding" not in answer.headers
     assert json.loads(answer.data)["code"] == 1
@@ -139,7 +139,7 @@ def test_plain_where_gzip_is_not_wanted(accepted, get):
 
 @EVERY
 @pytest.mark.parametrize("encoding", ["identity", "gzip"])
-def test_what_the_caller_has_is_304_with_no_body(operation, query, encoding, get):
+def test_a_matching_etag_is_304_without_a_body(operation, query, encoding, get):
     first = get(operation, query, {"Accept-Encoding": encoding})
     again = get(operation, query, {"Accept-Encoding": encoding, "If-None-Match": first.headers["ETag"]})
     assert (again.status_code, again.data) == (304, b"")
@@ -148,12 +148,12 @@ def test_what_the_caller_has_is_304_with_no_body(operation, query, encoding, get
 
 
 @pytest.mark.parametrize("tag", ['"something else"', 'W/"x"', "nonsense"])
-def test_what_the_caller_has_of_another_time_is_sent_anew(tag, get):
+def test_another_etag_gets_the_whole_response(tag, get):
     assert get("provinceList", headers={"If-None-Match": tag}).status_code == 200
 
 
 @EVERY
-def test_any_origin_may_read_and_anyone_may_keep_it(operation, query, get):
+def test_any_origin_may_read_it_and_any_cache_may_store_it(operation, query, get):
     headers = get(operation, query, {"Origin": "https://shop.example"}).headers
     assert headers["Access-Control-Allow-Origin"] == "*"
     assert "public" in headers["Cache-Control"]
@@ -161,7 +161,7 @@ def test_any_origin_may_read_and_anyone_may_keep_it(operation, query, get):
 
 
 @pytest.mark.parametrize("query", [{}, {"province": "nowhere"}])
-def test_any_origin_may_read_an_error_and_nobody_keeps_it(query, get):
+def test_any_origin_may_read_an_error_and_no_cache_stores_it(query, get):
     headers = get("cityList", query).headers
     assert headers["Access-Control-Allow-Origin"] == "*"
     assert "public" not in headers.get("Cache-Control", "")

@@ -65,12 +65,12 @@ FUZZ = settings(
 
 
 @pytest.mark.parametrize("name", GOOD)
-def test_the_request_as_it_was_signed_passes(http, name):
+def test_the_signed_request_is_accepted(http, name):
     assert good(name).go(http).code == 1
 
 
 @pytest.mark.parametrize("name", GOOD)
-def test_only_what_says_the_same_as_the_signed_request_passes(http, name):
+def test_only_requests_with_the_meaning_of_the_signed_one_are_accepted(http, name):
     passed = []
 
     @FUZZ
@@ -93,7 +93,7 @@ def test_only_what_says_the_same_as_the_signed_request_passes(http, name):
 
 
 @pytest.mark.parametrize("name", ["a deposit with texts", "a withdrawal", "a list"])
-def test_no_two_lines_pass_as_one(http, name):
+def test_no_two_lines_are_accepted_as_one(http, name):
     sent = good(name)
     for first, second in itertools.pairwise(leaves_of(sent.body)):
         for joint, in_name in itertools.product(JOINTS, (False, True)):

@@ -24,7 +24,7 @@ def counted(http, result):
     return float(lines[0].removeprefix(name)) if lines else 0
 
 
-def test_a_genuine_notice_is_logged_and_listed_and_the_channel_hears_a_failure(api, listed, caplog, flask, http):
+def test_a_genuine_notice_is_logged_and_listed_and_gets_a_failure_response(api, listed, caplog, flask, http):
     with caplog.at_level(logging.WARNING):
         assert api.notice(LOST, 12_300, reference="R-7").code == 40401
     expected = {"channel": 1, "order_no": LOST, "state": "paid", "amount": "123.00", "reference": "R-7"}
@@ -41,7 +41,7 @@ def test_a_repeated_notice_is_listed_once(api, listed):
     assert [row["amount"] for row in listed()] == ["5.00", "123.00"]
 
 
-def test_a_forged_notice_is_counted_and_leaves_no_trace(api, listed, http, nothing_changes):
+def test_a_forged_notice_is_only_counted(api, listed, http, nothing_changes):
     assert api.notice(LOST, 12_300, secret="wrong").code == 40401
     assert listed() == []
     assert counted(http, "refused") == 1
@@ -59,14 +59,14 @@ def test_an_address_that_is_not_an_order_number_is_unknown(api, http, listed, pa
     assert listed() == []
 
 
-def test_a_disabled_channels_notice_is_not_believed(api, flask, listed, flask_json):
+def test_a_disabled_channels_notice_is_rejected(api, flask, listed, flask_json):
     for row in flask_json("channel", "list"):
         flask("channel", "set", row["id"], "--disabled")
     assert api.notice(LOST, 100).code == 40401
     assert listed() == []
 
 
-def test_a_notice_whose_order_is_here_again_is_not_listed(api, listed):
+def test_a_notice_whose_order_was_restored_is_not_listed(api, listed):
     order_no = api.buy().data["order_no"]
     database.execute_sql(
         "INSERT INTO unknown_notice (channel_id, order_no, state, amount, reference, at) "
@@ -93,14 +93,14 @@ class TestRates:
         path = f"/addons/paychannel/notify/{order_no}"
         return http("POST", path, body, {**headers, "X-Forwarded-For": address}).code
 
-    def test_one_address_can_have_only_so_many_verified(self, http, listed, clock):
+    def test_verified_notices_of_one_address_are_limited(self, http, listed, clock):
         codes = {self.send(http, number, "203.0.113.5") for number in range(unknown_notices.PER_ADDRESS + 5)}
         assert codes == {40401}
         assert self.send(http, 900, "203.0.113.6") == 40401
         assert len(listed()) == unknown_notices.PER_ADDRESS + 1
         assert counted(http, "limited") == 5
 
-    def test_many_addresses_together_can_have_only_so_many_verified(self, http, monkeypatch, listed, clock):
+    def test_verified_notices_of_all_addresses_are_limited(self, http, monkeypatch, listed, clock):
         monkeypatch.setattr(unknown_notices, "TOGETHER", 4)
         unknown_notices._rates.forget()
         for number in range(6):

@@ -96,7 +96,7 @@ def test_a_late_payment_shows_on_a_closed_order(reach, visit, api, http):
     assert "A payment for it did come in." not in Seen(visit(reach("cancelled")).text).text
 
 
-def test_the_payers_word_makes_a_manual_order_paid_and_credits_nothing(api, http, balances, flask_json, visit):
+def test_a_payers_claim_makes_a_manual_order_paid_and_credits_nothing(api, http, balances, flask_json, visit):
     order_no = api.buy(channel=3).data["order_no"]
     answer = http("POST", CLAIM, f"order_no={order_no}".encode(), FORM)
     assert answer.status == 303
@@ -109,7 +109,7 @@ def test_the_payers_word_makes_a_manual_order_paid_and_credits_nothing(api, http
 
 
 @pytest.mark.parametrize("state", ["pending", "completed", "cancelled"])
-def test_the_payers_word_counts_for_nothing_elsewhere(state, reach, http, api):
+def test_a_payers_claim_has_no_effect_on_other_channels(state, reach, http, api):
     order_no = reach(state)
     before = api.detail(order_no=order_no).data
     assert http("POST", CLAIM, f"order_no={order_no}".encode(), FORM).code == 40401
@@ -121,7 +121,7 @@ def test_another_method_is_refused(path, method, http):
     assert http(method, path).code == 40500
 
 
-def test_a_driver_that_opens_locally_is_asked_when_the_page_is_shown_and_not_before(api, visit, monkeypatch):
+def test_a_driver_that_opens_locally_is_called_when_the_page_is_shown_and_not_before(api, visit, monkeypatch):
     asked, really_open = [], SandboxDriver.open_payment
 
     def counted(driver, payment):

@@ -11,7 +11,7 @@ STATES = ("pending", "paid", "confirmed", "completed", "cancelled", "checking", 
 
 
 @pytest.mark.parametrize("path", [f"{CASHIER}?order_no=" + "{}", f"{CASHIER}?order_no=1" + "{}"])
-def test_a_page_is_strict_and_kept_by_nobody(path, api, http):
+def test_a_page_has_a_strict_policy_and_is_not_cached(path, api, http):
     headers = http("GET", path.format(api.buy().data["order_no"])).headers
     policy = dict(part.strip().split(" ", 1) for part in headers["Content-Security-Policy"].split(";"))
     assert policy["default-src"] == "'none'"
@@ -65,7 +65,7 @@ def test_the_customer_and_the_merchants_own_number_are_not_on_a_public_page(api,
 
 @pytest.mark.parametrize("order_no", ["", "1", "20260101" + "0" * 16, "x' OR 1=1 --", "\x00", "中文", "9" * 5000])
 @pytest.mark.parametrize(("language", "words"), [("en", "Order not found"), ("zh", "未找到订单")])
-def test_an_unknown_order_is_a_page_that_says_so(order_no, language, words, visit, http):
+def test_an_unknown_order_has_a_page_with_a_message(order_no, language, words, visit, http):
     answer = visit(quote(order_no), language)
     assert answer.status == 404
     assert answer.headers["Content-Type"] == "text/html; charset=utf-8"
@@ -74,13 +74,13 @@ def test_an_unknown_order_is_a_page_that_says_so(order_no, language, words, visi
     assert (status.status, status.code, status.data) == (404, 40401, None)
 
 
-def test_no_order_at_all_is_an_unknown_one(http):
+def test_a_missing_number_is_an_unknown_order(http):
     assert http("GET", CASHIER).status == 404
     assert http("GET", STATUS).code == 40401
     assert http("POST", CLAIM, b"", FORM).code == 40401
 
 
-def test_a_withdrawal_has_no_cashier(api, visit, http):
+def test_a_withdrawal_has_no_payment_page(api, visit, http):
     order_no = api.sell().data["order_no"]
     assert visit(order_no).status == 404
     assert http("GET", f"{STATUS}?order_no={order_no}").code == 40401

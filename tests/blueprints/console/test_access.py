@@ -52,7 +52,7 @@ def audit():
     return [(row.who, row.action, row.key, row.detail) for row in AuditEntry.select().order_by(AuditEntry.id)]
 
 
-def test_who_is_not_signed_in_sees_the_form_and_then_the_page_that_was_wanted(browser):
+def test_without_a_session_the_sign_in_form_leads_to_the_requested_page(browser):
     client = browser()
     there = client.get("/console/orders/?flt_status=paid")
     assert (there.status_code, there.location) == (302, "/console/login?next=/orders/?flt_status%3Dpaid")
@@ -63,7 +63,7 @@ def test_who_is_not_signed_in_sees_the_form_and_then_the_page_that_was_wanted(br
 
 
 @pytest.mark.parametrize("elsewhere", ["//evil.example", "https://evil.example", "\\\\evil.example", "evil.example"])
-def test_after_signing_in_nobody_is_sent_elsewhere(elsewhere, browser):
+def test_signing_in_redirects_to_no_other_site(elsewhere, browser):
     client = browser()
     form = {"csrf_token": token(client.get(LOGIN)), "name": "demo", "password": "demo-password"}
     assert client.post(f"{LOGIN}?next={elsewhere}", data=form).location.startswith("/console/")
@@ -71,7 +71,7 @@ def test_after_signing_in_nobody_is_sent_elsewhere(elsewhere, browser):
 
 
 @pytest.mark.parametrize("path", ["/", "/orders/", "/orders/export", "/nothing", "/password"])
-def test_without_a_session_there_is_nothing_but_the_form(path, browser):
+def test_without_a_session_only_the_form_is_shown(path, browser):
     answer = browser().get(f"/console{path}")
     assert answer.status_code == 302
     assert answer.location.startswith(LOGIN)
@@ -81,7 +81,7 @@ def test_without_a_session_there_is_nothing_but_the_form(path, browser):
     ("name", "password"),
     [("demo", "wrong-password"), ("nobody", "demo-password"), ("demo", "x" * 201), ("demo", ""), ("", "demo-password")],
 )
-def test_a_wrong_name_or_password_is_one_and_the_same_refusal(name, password, browser):
+def test_a_wrong_name_and_a_wrong_password_have_the_same_refusal(name, password, browser):
     client = browser()
     answer = sign_in(client, name, password)
     assert answer.status_code in (401, 422)
@@ -99,7 +99,7 @@ def test_an_unknown_name_costs_as_many_hashes_as_a_known_one(browser, monkeypatc
     assert known == unknown == passwords.METHOD
 
 
-def test_there_is_no_account_by_default_and_the_page_says_how_to_make_one(any_database, tmp_path):
+def test_there_is_no_account_by_default_and_the_page_shows_how_to_add_one(any_database, tmp_path):
     app = create_app(settings_of(tmp_path / "new"))
     page = app.test_client().get(LOGIN)
     assert "orders operator add" in page.text
@@ -113,7 +113,7 @@ def test_there_is_no_account_by_default_and_the_page_says_how_to_make_one(any_da
     database.close()
 
 
-def test_too_many_tries_have_to_wait_also_with_the_right_password(browser, clock):
+def test_too_many_attempts_must_wait_even_with_the_right_password(browser, clock):
     client = browser()
     answers = [sign_in(client, "demo", f"guess-number-{number}").status_code for number in range(11)]
     assert answers == [401] * 10 + [429]
@@ -122,7 +122,7 @@ def test_too_many_tries_have_to_wait_also_with_the_right_password(browser, clock
     assert sign_in(client, *DEMO).status_code == 302
 
 
-def test_only_tries_that_fail_are_counted(browser, clock):
+def test_only_failed_attempts_are_counted(browser, clock):
     assert {sign_in(browser(), *DEMO).status_code for _ in range(12)} == {302}
     client = browser()
     answers = [sign_in(client, "demo", f"guess-number-{number}").status_code for number in range(11)]
@@ -139,7 +139,7 @@ def test_a_form_from_elsewhere_is_refused(browser):
     assert is_in(client)
 
 
-def test_the_cookie_is_for_the_console_alone_and_out_of_reach_of_scripts(browser):
+def test_the_cookie_is_for_the_console_only_and_hidden_from_scripts(browser):
     cookie = sign_in(browser(), *DEMO).headers["Set-Cookie"]
     assert all(part in cookie for part in ("HttpOnly", "SameSite=Lax", "Path=/console"))
     assert "Secure" not in cookie
@@ -148,7 +148,7 @@ def test_the_cookie_is_for_the_console_alone_and_out_of_reach_of_scripts(browser
     )
 
 
-def test_behind_https_the_cookie_is_for_https_alone(instance):
+def test_behind_https_the_cookie_is_for_https_only(instance):
     app = create_app(settings_of(instance, site_url="https://pay.example.com"))
     seeding.seed_operators()
     assert "Secure" in app.test_client().get(LOGIN).headers["Set-Cookie"]
@@ -156,7 +156,7 @@ def test_behind_https_the_cookie_is_for_https_alone(instance):
 
 
 @pytest.mark.parametrize("path", [LOGIN, "/console/", "/console/nothing", "/console/static/console.css"])
-def test_every_answer_forbids_what_the_console_does_not_need(path, browser):
+def test_every_response_forbids_unneeded_browser_features(path, browser):
     client = browser()
     if path != LOGIN:
         sign_in(client, *DEMO)
@@ -211,7 +211,7 @@ def test_a_new_password_ends_every_session_and_the_old_password(browser):
         ({"new": "short", "again": "short"}, "between 10 and 200"),
     ],
 )
-def test_a_password_that_will_not_do_changes_nothing(fields, said, browser):
+def test_an_unacceptable_password_changes_nothing(fields, said, browser):
     client = browser()
     sign_in(client, *DEMO)
     given = {"present": "demo-password", "new": "another long one", "again": "another long one"} | fields
@@ -224,14 +224,14 @@ def test_a_password_that_will_not_do_changes_nothing(fields, said, browser):
 @pytest.mark.parametrize(
     "command", ["operator set demo --disabled", "operator set demo --role viewer", "operator password demo"]
 )
-def test_what_a_command_changes_of_an_account_ends_its_sessions(command, browser, app):
+def test_a_commands_change_of_an_account_ends_its_sessions(command, browser, app):
     client = browser()
     sign_in(client, *DEMO)
     assert app.test_cli_runner().invoke(args=command.split(), input="another long one\n").exit_code == 0
     assert not is_in(client)
 
 
-def test_a_disabled_account_does_not_get_in(browser, flask):
+def test_a_disabled_account_cannot_sign_in(browser, flask):
     flask("operator", "set", "demo", "--disabled")
     assert sign_in(browser(), *DEMO).status_code == 401
     flask("operator", "set", "demo", "--enabled")
@@ -253,7 +253,7 @@ def test_a_session_ends_an_hour_after_its_last_request_and_after_twelve_in_any_c
     assert seen == [True] * 12 + [False]
 
 
-def test_a_session_of_another_installation_is_none(browser, tmp_path):
+def test_a_session_of_another_installation_is_invalid(browser, tmp_path):
     client = browser()
     sign_in(client, *DEMO)
     cookie = client.get_cookie("console", path="/console").value
@@ -265,7 +265,7 @@ def test_a_session_of_another_installation_is_none(browser, tmp_path):
     assert is_in(stranger)
 
 
-def test_a_viewer_may_look_and_change_nothing_but_the_own_password(browser):
+def test_a_viewer_has_read_only_access_and_changes_only_the_own_password(browser):
     client = browser()
     sign_in(client, *VIEWER)
     assert client.get("/console/orders/").status_code == 200
@@ -300,7 +300,7 @@ def test_nobody_can_edit_the_audit_log(browser):
     assert audit() == [("demo", "sign in", "", "")]
 
 
-def test_who_can_not_be_written_down_does_not_get_in_and_does_get_out(browser):
+def test_without_the_audit_log_nobody_signs_in_but_signing_out_works(browser):
     client, other = browser(), browser()
     sign_in(client, *DEMO)
     database.execute_sql("ALTER TABLE audit_entry RENAME TO away")
@@ -310,7 +310,7 @@ def test_who_can_not_be_written_down_does_not_get_in_and_does_get_out(browser):
     assert (is_in(client), is_in(other)) == (False, False)
 
 
-def test_a_try_that_all_others_leave_no_room_for_is_not_counted(browser, clock):
+def test_an_attempt_refused_for_lack_of_room_is_not_counted(browser, clock):
     def guess(number, address):
         return sign_in(browser(), "demo", f"guess-number-{number}", environ_base={"REMOTE_ADDR": address}).status_code
 
@@ -320,7 +320,7 @@ def test_a_try_that_all_others_leave_no_room_for_is_not_counted(browser, clock):
     assert [guess(number, "203.0.113.7") for number in range(11)] == [401] * 10 + [429]
 
 
-def test_the_time_of_a_failed_try_does_not_tell_which_names_there_are(browser, monkeypatch):
+def test_the_time_of_a_failed_attempt_does_not_reveal_existing_names(browser, monkeypatch):
     compared, real = [], passwords.check_password_hash
     monkeypatch.setattr(passwords, "check_password_hash", lambda *given: compared.append(given[0]) or real(*given))
     for name, method in (("nobody", METHOD), ("demo", METHOD), ("demo", passwords.METHOD)):
@@ -332,7 +332,7 @@ def test_the_time_of_a_failed_try_does_not_tell_which_names_there_are(browser, m
     passwords._of_nobody.cache_clear()
 
 
-def test_passwords_are_kept_as_slow_hashes(browser, monkeypatch):
+def test_passwords_are_stored_as_slow_hashes(browser, monkeypatch):
     """With the method of production; the other tests use a cheaper one."""
     monkeypatch.setattr(passwords, "METHOD", METHOD)
     assert sign_in(browser(), *DEMO).status_code == 302
@@ -344,7 +344,7 @@ def test_passwords_are_kept_as_slow_hashes(browser, monkeypatch):
     assert sign_in(browser(), "demo", "wrong-password").status_code == 401
 
 
-def test_the_language_is_the_browsers_or_the_one_that_was_chosen(browser):
+def test_the_language_is_the_browsers_or_the_chosen_one(browser):
     client = browser()
     assert 'lang="en"' in client.get(LOGIN).text
     assert 'lang="zh-CN"' in client.get(LOGIN, headers={"Accept-Language": "zh-CN,zh"}).text
@@ -352,13 +352,13 @@ def test_the_language_is_the_browsers_or_the_one_that_was_chosen(browser):
     assert 'lang="zh-CN"' in client.get(LOGIN).text
 
 
-def test_the_merchants_interface_has_no_cookies_and_none_of_this(api, http):
+def test_the_api_has_no_cookies_and_no_console_headers(api, http):
     assert "Set-Cookie" not in api.buy().headers
     assert http("GET", "/consolex").status == 404
     assert http("GET", "/consolex").json["code"] == 40404
 
 
-def test_a_database_that_is_gone_gives_a_page_and_no_secret(browser, instance):
+def test_a_missing_database_shows_a_page_and_no_secret(browser, instance):
     client = browser()
     sign_in(client, *DEMO)
     database.execute_sql('ALTER TABLE "operator" RENAME TO away')

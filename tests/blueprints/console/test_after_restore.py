@@ -11,7 +11,7 @@ def told(page, sign_in):
     return lambda text: text in page(client=sign_in("demo")).html
 
 
-def test_the_first_page_says_what_is_paused_until_the_operator_resumes(flask, told):
+def test_the_first_page_shows_what_is_paused_until_the_operator_resumes(flask, told):
     assert not told("Restored from a backup")
     flask("db", "mark-restored")
     assert told("Restored from a backup")

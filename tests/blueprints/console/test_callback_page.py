@@ -15,7 +15,7 @@ def told(api, flask_json, due):
     return next(row["id"] for row in flask_json("callback", "list") if row["order_no"] == order_no)
 
 
-def test_the_page_tells_what_is_sent_and_every_attempt(desk, shop, told, flask_json, due, ahead):
+def test_the_page_shows_the_callback_and_every_attempt(desk, shop, told, flask_json, due, ahead):
     shop.answers(500, "not now")
     seen = desk.see(f"callback/{told}")
     order_no = flask_json("callback", "show", told)["order_no"]
@@ -31,7 +31,7 @@ def test_the_page_tells_what_is_sent_and_every_attempt(desk, shop, told, flask_j
     assert "Waiting" in again
 
 
-def test_it_is_delivered_again_with_the_same_number(desk, shop, told, due):
+def test_it_is_redelivered_with_the_same_id(desk, shop, told, due):
     seen = desk.see(f"callback/{told}")
     (form,) = seen.actions.values()
     assert desk.send(form) == ("good", "1 callback is delivered again now.")
@@ -40,7 +40,7 @@ def test_it_is_delivered_again_with_the_same_number(desk, shop, told, due):
     assert "redeliver callback" in desk.see(f"callback/{told}").text
 
 
-def test_a_page_from_before_is_refused(desk, shop, told, due):
+def test_an_outdated_page_is_refused(desk, shop, told, due):
     (form,) = desk.see(f"callback/{told}").actions.values()
     desk.send(form)
     category, text = desk.send(form)
@@ -59,7 +59,7 @@ def test_the_values_in_the_address_are_masked(desk, api, flask, flask_json, due)
     assert "sesame" not in seen.html
 
 
-def test_what_the_merchant_s_server_answers_stays_text(desk, shop, told, due):
+def test_the_response_of_the_merchants_server_is_escaped(desk, shop, told, due):
     shop.answers(500, SCRIPT)
     seen = desk.see(f"callback/{told}")
     desk.send(next(iter(seen.actions.values())))
@@ -69,7 +69,7 @@ def test_what_the_merchant_s_server_answers_stays_text(desk, shop, told, due):
     assert SCRIPT not in again.html
 
 
-def test_a_viewer_may_look_and_not_redeliver(desk, viewer, told, page, rows):
+def test_a_viewer_sees_it_and_cannot_redeliver(desk, viewer, told, page, rows):
     assert "order.completed" in page(f"callback/{told}", client=viewer).text
     form = next(iter(desk.see(f"callback/{told}").actions.values()))
     form["csrf_token"] = page(client=viewer).fields["csrf_token"]
@@ -78,5 +78,5 @@ def test_a_viewer_may_look_and_not_redeliver(desk, viewer, told, page, rows):
     assert rows() == before
 
 
-def test_a_callback_that_is_not_there_is_not_found(console):
+def test_an_unknown_callback_is_not_found(console):
     assert console.get("/console/callback/msg_1").status_code == 404

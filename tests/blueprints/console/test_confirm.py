@@ -66,19 +66,19 @@ def entries():
 
 
 @pytest.mark.parametrize("path", NEEDED)
-def test_it_asks_for_the_password_and_does_nothing_before(path, asked):
+def test_it_requires_the_password_and_does_nothing_before(path, asked):
     assert asked(path).url
     assert entries() == ["sign in"]
 
 
 @pytest.mark.parametrize("path", NEEDED)
-def test_the_password_leads_back_to_what_was_sent_which_the_browser_repeats(path, confirm):
+def test_after_the_password_the_browser_repeats_the_form(path, confirm):
     answer = confirm(path=path)
     assert (answer.status_code, answer.location) == (307, f"/console/{path}")
     assert entries() == ["sign in", "confirm identity"]
 
 
-def test_what_was_typed_is_carried_along_and_then_counts(console, asked, balances):
+def test_the_forms_values_are_kept_and_then_applied(console, asked, balances):
     page = Forms(console.get("/console/merchant/demo/adjust").text)
     form = next(form for form in page.forms if "amount" in form)
     typed = {"amount": "12.50", "reason": "a gift", "channel": "", "sure": "1"}
@@ -88,14 +88,14 @@ def test_what_was_typed_is_carried_along_and_then_counts(console, asked, balance
     assert balances()[0] == before + 1_250
 
 
-def test_an_orders_personal_data_is_revealed_once_the_password_is_given(api, console, asked):
+def test_an_orders_personal_data_is_revealed_after_the_password(api, console, asked):
     order_no = api.buy(customer_name="Zhang San").data["order_no"]
     form = asked(f"order/{order_no}/reveal")
     assert "Zhang San" in confirmed(console, form).text
     assert entries()[-2:] == ["confirm identity", "reveal"]
 
 
-def test_a_wrong_password_confirms_nothing_and_may_be_corrected(console, confirm, asked):
+def test_a_wrong_password_confirms_nothing_and_can_be_corrected(console, confirm, asked):
     refused = confirm("wrong-password")
     assert refused.status_code == 401
     assert "The password is incorrect." in refused.text
@@ -104,12 +104,12 @@ def test_a_wrong_password_confirms_nothing_and_may_be_corrected(console, confirm
     assert console.post(form.url, data=form | {"confirm-answer": PASSWORD}).status_code == 307
 
 
-def test_a_repeated_name_is_carried_with_each_value(send):
+def test_a_repeated_field_keeps_each_value(send):
     answer = send("channel/1", methods=["wxpay", "alipay"])
     assert [answer.text.count(f'name="methods" value="{each}"') for each in ("wxpay", "alipay")] == [1, 1]
 
 
-def test_what_was_typed_as_the_password_is_not_in_the_page(confirm):
+def test_the_typed_password_is_not_in_the_page(confirm):
     assert "wrong-password" not in confirm("wrong-password").text
 
 
@@ -134,12 +134,12 @@ def test_a_confirmation_is_valid_for_its_own_session_only(sign_in, send, confirm
 
 
 @pytest.mark.parametrize("to", ["https://evil.example", "//evil.example", "/%5Cevil.example"])
-def test_it_leads_to_no_other_site(to, console, asked):
+def test_it_redirects_to_no_other_site(to, console, asked):
     sent = asked() | {"confirm-answer": PASSWORD}
     assert console.post(f"/console/confirm?to={to}", data=sent).location == "/console/"
 
 
-def test_a_viewer_is_refused_and_not_asked(viewer, send):
+def test_a_viewer_is_refused_without_the_password_form(viewer, send):
     refused = send("merchant/demo/reveal", client=viewer)
     assert refused.status_code == 403
     assert "confirm-answer" not in refused.text

@@ -100,7 +100,7 @@ def test_volumes_orders_and_fees_are_those_of_the_api(dashboard, api, flask):
     assert by_day(shown) == [(f"{datetime.now(UTC):%Y-%m-%d}", "100.00", "30.00", "0.69", "4")]
 
 
-def test_a_day_is_the_reader_s_own(dashboard, api, time_machine):
+def test_a_day_is_in_the_readers_time_zone(dashboard, api, time_machine):
     for at in ("2026-11-20T15:59:59", "2026-11-20T16:00:00", "2026-11-21T15:59:59", "2026-11-21T16:00:00"):
         time_machine.move_to(datetime.fromisoformat(f"{at}+00:00"), tick=False)
         completed(api)
@@ -115,7 +115,7 @@ def test_a_day_is_the_reader_s_own(dashboard, api, time_machine):
     assert orders("America/Los_Angeles") == {"2026-11-20": "2", "2026-11-21": "2"}
 
 
-def test_days_are_the_clock_s_own_where_it_changes_in_between(dashboard, api, time_machine):
+def test_days_follow_changes_of_daylight_saving_time(dashboard, api, time_machine):
     berlin = ZoneInfo("Europe/Berlin")  # winter begins on 2026-10-25
     moments = [
         *((24, 0, 0), (24, 23, 59), (25, 0, 0), (25, 23, 59), (26, 0, 0), (26, 23, 59)),
@@ -129,7 +129,7 @@ def test_days_are_the_clock_s_own_where_it_changes_in_between(dashboard, api, ti
     ]
 
 
-def test_what_is_older_than_30_days_is_not_counted(dashboard, api, ahead):
+def test_orders_older_than_30_days_are_not_counted(dashboard, api, ahead):
     completed(api)
     ahead(29 * 86_400)
     assert "Orders placed 1" in card(dashboard(), "The last 30 days")
@@ -137,7 +137,7 @@ def test_what_is_older_than_30_days_is_not_counted(dashboard, api, ahead):
     assert "Orders placed 0" in card(dashboard(), "The last 30 days")
 
 
-def test_numbers_follow_an_order_as_it_moves(dashboard, api):
+def test_numbers_follow_an_orders_steps(dashboard, api):
     order_no = api.buy().data["order_no"]
     assert "yuan 0.00" in card(dashboard(), "Today")
     api.play(order_no, "success")
@@ -170,7 +170,7 @@ def assert_links_agree(shown, zone="UTC"):
     assert len(found) > 60
 
 
-def test_every_number_is_that_of_the_list_behind_it(dashboard, api):
+def test_every_number_agrees_with_its_linked_list(dashboard, api):
     for _ in range(3):
         completed(api)
     api.play(api.buy(channel=1, paychannel_paymethod="alipay").data["order_no"], "fail")
@@ -179,7 +179,7 @@ def test_every_number_is_that_of_the_list_behind_it(dashboard, api):
         assert_links_agree(dashboard(zone), zone)
 
 
-def test_a_bar_says_its_numbers_and_leads_to_its_orders(dashboard, api):
+def test_a_bar_shows_its_numbers_and_links_to_its_orders(dashboard, api):
     completed(api)
     shown = dashboard()
     (bar,) = re.findall(r'<a href="([^"]+)" class="bar">\s*<title>([^<]+)</title>', shown.html)
@@ -187,7 +187,7 @@ def test_a_bar_says_its_numbers_and_leads_to_its_orders(dashboard, api):
     assert counted(behind(bar[0])) == (1, 10_000)
 
 
-def test_success_is_of_those_that_came_to_an_end(dashboard, api):
+def test_success_is_the_share_of_finished_orders(dashboard, api):
     for outcome, count in (("success", 9), ("fail", 3)):
         for _ in range(count):
             api.play(api.buy().data["order_no"], outcome)
@@ -209,12 +209,12 @@ def verified(app):
     scheduled_checks.record("command", {}, 0.1)
 
 
-def test_where_nothing_waits_all_is_well(dashboard, verified, api):
+def test_without_open_items_everything_is_up_to_date(dashboard, verified, api):
     completed(api)
     assert verdict(dashboard()) == ("well", "All is well: nothing needs you now.")
 
 
-def test_exceptions_payouts_and_claims_need_a_person(dashboard, verified, api, http, ahead):
+def test_exceptions_payouts_and_claims_need_attention(dashboard, verified, api, http, ahead):
     api.play(api.buy().data["order_no"], "wrong_amount")
     for _ in range(2):
         api.sell()
@@ -233,14 +233,14 @@ def test_exceptions_payouts_and_claims_need_a_person(dashboard, verified, api, h
     assert "Withdrawals to accept or send 2 the oldest for 3 hours" in waits
 
 
-def test_withdrawals_that_wait_for_long_are_urgent(dashboard, verified, api, ahead):
+def test_withdrawals_that_wait_long_are_urgent(dashboard, verified, api, ahead):
     api.sell()
     assert verdict(dashboard())[0] == "soon"
     ahead(86_401)
     assert verdict(dashboard())[0] == "urgent"
 
 
-def test_a_withdrawal_to_be_sent_by_hand_waits_until_it_is_paid(dashboard, verified, api, flask):
+def test_a_manual_withdrawal_needs_attention_until_it_is_paid(dashboard, verified, api, flask):
     order_no = api.sell(channel=3).data["order_no"]
     flask("order", "accept", order_no)
     assert "1 withdrawal waits for you" in verdict(dashboard())[1]
@@ -248,7 +248,7 @@ def test_a_withdrawal_to_be_sent_by_hand_waits_until_it_is_paid(dashboard, verif
     assert verdict(dashboard())[0] == "well"
 
 
-def test_callbacks_that_fail_are_told(dashboard, verified, api, shop, due, ahead):
+def test_failed_callbacks_are_reported(dashboard, verified, api, shop, due, ahead):
     shop.answers(500)
     completed(api)
     due.callbacks()
@@ -263,13 +263,13 @@ def test_callbacks_that_fail_are_told(dashboard, verified, api, shop, due, ahead
     assert "callback" not in verdict(dashboard())[1]
 
 
-def test_who_wants_no_callbacks_misses_none(dashboard, verified, api, flask):
+def test_a_merchant_without_callbacks_is_not_reported(dashboard, verified, api, flask):
     flask("merchant", "set", "demo", "--callback-url", "")
     completed(api)
     assert verdict(dashboard())[0] == "well"
 
 
-def test_a_channel_that_does_not_answer_is_named(dashboard, verified, api, later):
+def test_a_channel_that_does_not_respond_is_named(dashboard, verified, api, later):
     api.play(api.buy().data["order_no"], "timeout")
     later(60)
     text = verdict(dashboard())[1]
@@ -288,7 +288,7 @@ def test_a_channel_that_fails_more_than_usual_is_named(dashboard, verified, api,
     assert "Sandbox B: 50% of the deposits since yesterday succeeded, 100% do usually." in text
 
 
-def test_books_that_were_not_verified_are_told(dashboard, api, ahead):
+def test_an_unchecked_ledger_is_reported(dashboard, api, ahead):
     completed(api)
     assert "The ledger was never verified." in verdict(dashboard())[1]
     scheduled_checks.record("command", {}, 0.1)
@@ -298,7 +298,7 @@ def test_books_that_were_not_verified_are_told(dashboard, api, ahead):
 
 @pytest.mark.breaks_the_ledger
 @pytest.mark.usefixtures("slow")
-def test_a_damaged_ledger_turns_the_page_red_and_names_what_is_off(dashboard, verified, api, instance):
+def test_a_damaged_ledger_turns_the_page_red_and_names_the_failures(dashboard, verified, api, instance):
     completed(api)
     with unguarded(instance) as books:
         books.execute(BALANCE_OFF)
@@ -323,7 +323,7 @@ def empty(flask, instance):
             books.execute(f"DELETE FROM {table}")
 
 
-def test_an_empty_shop_is_told_how_to_begin(dashboard, empty):
+def test_an_empty_shop_shows_the_first_steps(dashboard, empty):
     shown = dashboard()
     assert verdict(shown)[0] == "well"
     begin = card(shown, "How to begin")
@@ -333,7 +333,7 @@ def test_an_empty_shop_is_told_how_to_begin(dashboard, empty):
     assert '<svg class="bars"' not in shown.html
 
 
-def test_what_is_done_of_the_beginning_is_marked(dashboard, app):
+def test_completed_first_steps_are_marked(dashboard, app):
     begin = card(dashboard(), "How to begin")
     assert begin.count("done") == 3
 
@@ -366,7 +366,7 @@ def test_the_number_of_statements_does_not_grow(demo, dashboard, api, flask, tim
     assert statements() <= few + 2
 
 
-def test_a_result_is_kept_for_a_moment_and_told_with_its_time(page, api, ahead, monkeypatch):
+def test_a_result_is_cached_briefly_and_shown_with_its_time(page, api, ahead, monkeypatch):
     completed(api)
     assert "Orders placed 1" in card(page(), "Today")
     api.buy()
@@ -377,7 +377,7 @@ def test_a_result_is_kept_for_a_moment_and_told_with_its_time(page, api, ahead, 
     assert "Orders placed 2" in card(page(), "Today")
 
 
-def test_the_plot_has_a_name_a_description_and_the_same_as_a_table(dashboard, api):
+def test_the_plot_has_a_name_a_description_and_a_table(dashboard, api):
     completed(api)
     html = dashboard().html
     assert '<svg class="bars" role="group" aria-labelledby="volume" aria-describedby="volume-told">' in html
@@ -388,7 +388,7 @@ def test_the_plot_has_a_name_a_description_and_the_same_as_a_table(dashboard, ap
 # The lists themselves
 
 
-def test_the_lists_behind_what_waits_have_just_those_rows(
+def test_the_lists_linked_from_to_do_have_exactly_those_rows(
     dashboard, page, verified, api, http, flask, shop, due, ahead
 ):
     exceptions = [api.buy().data["order_no"] for _ in range(2)]
@@ -415,7 +415,7 @@ def test_the_lists_behind_what_waits_have_just_those_rows(
     assert [given_up in " ".join(row.values()) for row in page(url.removeprefix("/console/")).rows] == [True]
 
 
-def test_the_list_behind_a_number_of_orders_has_just_those_rows(dashboard, console, page, api):
+def test_the_list_linked_from_a_number_has_exactly_those_orders(dashboard, console, page, api):
     done = {completed(api) for _ in range(3)}
     api.buy()
     for zone in ("UTC", "Asia/Kolkata"):

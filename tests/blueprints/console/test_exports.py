@@ -50,7 +50,7 @@ def exported(console, export):
     return read
 
 
-def test_an_export_has_all_that_fits_the_filters_and_a_name(exported, page, console, api):
+def test_an_export_has_all_matching_rows_and_a_name(exported, page, console, api):
     seeded_orders.seed_orders(300)
     rows, answer = exported("orders/export?flt_status=completed&flt_merchant=demo")
     sought = "SELECT order_no FROM \"order\" WHERE status = 'completed' AND merchant_id = 1"
@@ -77,7 +77,7 @@ def test_negative_amounts_stay_numbers(exported, api):
 
 
 @pytest.mark.parametrize("text", FORMULAS)
-def test_no_text_of_a_merchant_is_a_formula_in_any_spreadsheet(exported, api, text):
+def test_no_merchants_text_is_a_formula_in_any_spreadsheet(exported, api, text):
     api.buy(merchant_order_no=text)
     (row,), _ = exported("orders/export")
     cell = row["Merchant's number"]
@@ -87,7 +87,7 @@ def test_no_text_of_a_merchant_is_a_formula_in_any_spreadsheet(exported, api, te
             assert part.strip(' "')[:1] not in tuple("=+-@＝＋－＠")
 
 
-def test_a_number_is_no_formula(exported, api):
+def test_a_number_is_not_a_formula(exported, api):
     for text in ("-12.50", "12", "A-1", "2026-01-01"):
         api.buy(merchant_order_no=text)
     rows, _ = exported("orders/export")
@@ -103,7 +103,7 @@ def test_control_characters_reach_neither_page_nor_file(exported, page, app):
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_what_strangers_send_is_text_on_every_list(page, api, flask, shop, due, text):
+def test_strangers_texts_are_escaped_on_every_list(page, api, flask, shop, due, text):
     shop.answers(500, text)
     flask("merchant", "set", "demo", "--name", text)
     flask("channel", "set", 2, "--name", text)
@@ -121,7 +121,7 @@ def test_what_strangers_send_is_text_on_every_list(page, api, flask, shop, due, 
         assert "49" not in {cell for row in shown.rows for cell in row.values()}
 
 
-def test_what_is_masked_in_the_list_is_masked_in_the_file(exported, flask):
+def test_values_masked_in_the_list_are_masked_in_the_file(exported, flask):
     flask("account", "add", "demo", "--card-number", "6222020000000000999", "--real-name", "李四光")
     rows, answer = exported("accounts/export")
     assert (rows[0]["Account number"], rows[0]["Holder"]) == ("***************0999", "李*")
@@ -131,7 +131,7 @@ def test_what_is_masked_in_the_list_is_masked_in_the_file(exported, flask):
 @pytest.mark.parametrize(
     "name", ["orders", "payouts", "exceptions", "callbacks", "entries", "merchants", "channels", "accounts", "audit"]
 )
-def test_a_viewer_may_export_every_list_and_the_audit_log_says_so(exported, page, viewer, api, name):
+def test_a_viewer_may_export_every_list_and_the_audit_log_records_it(exported, page, viewer, api, name):
     completed(api)
     api.notice(api.buy().data["order_no"], 9_900)
     rows, _ = exported(f"{name}/export", client=viewer)
@@ -141,12 +141,12 @@ def test_a_viewer_may_export_every_list_and_the_audit_log_says_so(exported, page
     assert (logged["Who"], logged["What"], logged["About"]) == ("viewer", "export", f"list {name}")
 
 
-def test_the_audit_log_says_what_was_exported(exported, page):
+def test_the_audit_log_records_exports(exported, page):
     exported("orders/export?flt_status=paid&flt_least=5")
     assert page("audit/").rows[0]["Detail"] == "status: Paid, least: 5"
 
 
-def test_an_export_reads_a_little_at_a_time_and_holds_nothing_meanwhile(export, app, monkeypatch):
+def test_an_export_reads_in_small_steps_and_locks_nothing(export, app, monkeypatch):
     seeded_orders.seed_orders(300)
     monkeypatch.setattr(lists, "AT_ONCE", 20)
     seen = []
@@ -163,7 +163,7 @@ def test_an_export_reads_a_little_at_a_time_and_holds_nothing_meanwhile(export, 
     assert "Content-Length" not in answer.headers
 
 
-def test_so_many_exports_at_once_leave_the_others_their_threads(console, export, api):
+def test_many_simultaneous_exports_leave_threads_for_other_requests(console, export, api):
     api.buy()
     under_way = [export("orders/export") for _ in range(8)]
     assert export("orders/export", buffered=True).status_code == 429
@@ -174,7 +174,7 @@ def test_so_many_exports_at_once_leave_the_others_their_threads(console, export,
         each.close()
 
 
-def test_another_site_can_not_have_a_list_exported(console, page):
+def test_another_site_can_not_trigger_an_export(console, page):
     assert console.get("/console/orders/export").status_code == 405
     assert console.post("/console/orders/export").status_code == 400
     assert page("audit/").column("What").count("export") == 0

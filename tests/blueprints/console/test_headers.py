@@ -69,7 +69,7 @@ def test_no_header_breaks_an_endpoint(app, everywhere, sign_in, caplog, name):
 @pytest.mark.parametrize(
     "path", ["/healthz", "/merchant/createOrder", "/docs", "/console/", "/console/login", "/nowhere"]
 )
-def test_a_host_that_is_none_is_refused_with_one_line_in_the_log(http, caplog, host, path):
+def test_an_invalid_host_is_refused_with_one_line_in_the_log(http, caplog, host, path):
     caplog.set_level(logging.INFO)
     refused = http("GET", path, headers={"Host": host})
     assert (refused.status, refused.code, refused.data) == (400, 40000, None)
@@ -80,13 +80,13 @@ def test_a_host_that_is_none_is_refused_with_one_line_in_the_log(http, caplog, h
 
 
 @pytest.mark.parametrize("host", HOSTS)
-def test_a_host_is_taken_by_name_or_by_address(http, host):
+def test_a_host_is_accepted_by_name_or_by_address(http, host):
     assert http("GET", "/healthz", headers={"Host": host}).code == 1
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/merchant/createOrder", "/sandbox", "/console/login"])
 @pytest.mark.parametrize("host", DOMAINS)
-def test_a_domain_that_leads_to_the_demo_reaches_nothing(demo, app, host, path):
+def test_a_domain_that_resolves_to_the_demo_reaches_nothing(demo, app, host, path):
     """The page of a domain that resolves to this machine could redirect callbacks to its other services."""
     answer = app.test_client().get(path, headers={"Host": host})
     assert answer.status_code == 400
@@ -94,20 +94,20 @@ def test_a_domain_that_leads_to_the_demo_reaches_nothing(demo, app, host, path):
 
 
 @pytest.mark.parametrize("settings_of_app", [{"demo": False}, {"site_url": "https://pay.example.com"}])
-def test_a_domain_of_one_s_own_reaches_the_demo_and_any_reaches_production(demo, http):
+def test_a_configured_domain_reaches_the_demo_and_any_reaches_production(demo, http):
     assert http("GET", "/healthz", headers={"Host": "pay.example.com"}).code == 1
 
 
 @pytest.mark.parametrize(
     "to", ["/%0a", "/%0d%0aSet-Cookie:%20a=b", "//evil.example", "/%5Cevil.example", "https:evil.example", "%0a", "/é"]
 )
-def test_choosing_a_language_leads_to_no_address_but_the_console_s(app, to):
+def test_choosing_a_language_redirects_to_the_console_only(app, to):
     answer = app.test_client().get(f"/console/language/zh?to={to}")
     assert (answer.status_code, answer.headers["Location"]) == (302, "/console/")
 
 
 @pytest.mark.parametrize("to", ["/%0a", "//evil.example", "/%5Cevil.example", "https:evil.example"])
-def test_signing_in_leads_to_no_address_but_the_console_s(app, to):
+def test_signing_in_redirects_to_the_console_only(app, to):
     seeding.seed_operators()
     client = app.test_client()
     token = Shown(client.get("/console/login").text).fields["csrf_token"]
@@ -119,11 +119,11 @@ def test_signing_in_leads_to_no_address_but_the_console_s(app, to):
     ("path", "status"),
     [("", 200), ("/orders", 200), ("/orders?flt_type=buy", 200), ("/merchant/demo/", 200), ("//orders", 200)],
 )
-def test_no_redirect_is_made_of_the_host(sign_in, path, status):
+def test_no_redirect_uses_the_host(sign_in, path, status):
     answer = sign_in("demo").get(f"/console{path}")
     assert (answer.status_code, answer.headers.get("Location")) == (status, None)
 
 
 @pytest.mark.parametrize("path", ["orders/edit/", "orders/new/", "orders/details/", "audit/edit/", "ledger/edit/"])
-def test_no_page_that_a_library_brings_along_redirects_elsewhere(sign_in, path):
+def test_no_page_of_a_library_redirects_elsewhere(sign_in, path):
     assert sign_in("demo").get(f"/console/{path}?url=https:evil.example").status_code == 404

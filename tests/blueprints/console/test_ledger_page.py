@@ -42,7 +42,7 @@ def test_balances_are_those_of_the_command(page, told, api, flask):
     assert "The channels owe you 10,100.00." in text
 
 
-def test_a_channel_that_paid_out_more_than_came_in_is_owed(told, api, flask):
+def test_a_channel_that_paid_out_more_than_it_received_is_owed(told, api, flask):
     order_no = api.sell("50.00", channel=3).data["order_no"]
     flask("order", "accept", order_no)
     flask("order", "paid", order_no)
@@ -50,7 +50,7 @@ def test_a_channel_that_paid_out_more_than_came_in_is_owed(told, api, flask):
 
 
 @pytest.mark.usefixtures("slow")
-def test_an_operator_has_the_ledger_verified(send, told, page, api):
+def test_an_operator_starts_an_integrity_check(send, told, page, api):
     completed(api)
     answer = send("ledger/verify")
     assert (answer.status_code, answer.headers["Location"]) == (303, "/console/ledger/")
@@ -62,7 +62,7 @@ def test_an_operator_has_the_ledger_verified(send, told, page, api):
     assert AuditEntry.select().where(AuditEntry.action == "verify ledger", AuditEntry.who == "demo").count() == 1
 
 
-def test_the_page_says_that_it_runs_and_offers_no_second_run(send, told, app):
+def test_the_page_shows_the_running_check_and_offers_no_second_one(send, told, app):
     scheduled_checks._begin("operator demo")
     text = told()
     assert "It is being verified" in text
@@ -72,7 +72,7 @@ def test_the_page_says_that_it_runs_and_offers_no_second_run(send, told, app):
     assert len(scheduled_checks.recent()) == 1
 
 
-def test_a_run_that_was_killed_is_said_to_be(told, ahead, app):
+def test_a_killed_run_is_shown_as_killed(told, ahead, app):
     scheduled_checks._begin("operator demo")
     ahead(scheduled_checks.SILENCE + 1)
     text = told()
@@ -80,7 +80,7 @@ def test_a_run_that_was_killed_is_said_to_be(told, ahead, app):
     assert "Verify now" in text
 
 
-def test_a_viewer_sees_the_balances_and_may_not_verify(told, send, viewer, api):
+def test_a_viewer_sees_the_balances_and_cannot_start_a_check(told, send, viewer, api):
     text = told(client=viewer)
     assert "The channel owes you 10,000.00." in text
     assert "Verify now" not in text
@@ -90,7 +90,7 @@ def test_a_viewer_sees_the_balances_and_may_not_verify(told, send, viewer, api):
 
 @pytest.mark.breaks_the_ledger
 @pytest.mark.usefixtures("slow")
-def test_a_damaged_ledger_is_told_line_by_line(send, told, page, api, instance):
+def test_the_damage_of_a_ledger_is_listed_line_by_line(send, told, page, api, instance):
     completed(api)
     with unguarded(instance) as books:
         books.execute(BALANCE_OFF)
@@ -102,7 +102,7 @@ def test_a_damaged_ledger_is_told_line_by_line(send, told, page, api, instance):
     assert "account fees 0 says 61 fen, its entries say 60" in text
 
 
-def test_the_heads_are_what_the_command_verifies_against(console, api, flask, tmp_path):
+def test_the_command_accepts_the_pages_checkpoints(console, api, flask, tmp_path):
     completed(api)
     answer = console.get("/console/ledger/heads.json")
     assert answer.headers["Content-Type"] == "application/json"
@@ -114,5 +114,5 @@ def test_the_heads_are_what_the_command_verifies_against(console, api, flask, tm
     assert "ok      entries go back to the heads that were kept" in flask("ledger", "verify", "--against", file).stdout
 
 
-def test_the_schedule_is_told(told, app):
+def test_the_schedule_is_shown(told, app):
     assert "The service verifies it by itself every 24 hours." in told()

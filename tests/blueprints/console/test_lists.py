@@ -51,13 +51,13 @@ def every(page):
 
 
 @pytest.mark.parametrize("name", LISTS)
-def test_every_list_can_be_seen_by_a_viewer_and_says_where_it_is_empty(page, viewer, name):
+def test_a_viewer_sees_every_list_and_a_message_if_it_is_empty(page, viewer, name):
     shown = page(f"{name}/", client=viewer)
     assert shown.rows or "No" in shown.text
     assert "Export as CSV" in shown.sends
 
 
-def test_a_row_says_what_is_most_important_of_an_order(page, api):
+def test_a_row_shows_an_orders_most_important_facts(page, api):
     order_no = completed(api)
     api.buy("1234.50", merchant_order_no="MY-1")
     newest, oldest = page("orders/").rows
@@ -110,7 +110,7 @@ def test_orders_of_a_type_and_status_are_found_newest_first_on_all_pages(page, e
         ("search=nothing", "merchant_order_no = 'nothing'"),
     ],
 )
-def test_filters_find_what_looking_at_each_order_finds(every, many, raw, filters, condition):
+def test_filters_find_the_same_orders_as_checking_each(every, many, raw, filters, condition):
     sought = f'SELECT order_no FROM "order" WHERE {condition} ORDER BY createtime DESC, id DESC'
     assert every(f"orders/?{filters}")[0] == [row[0] for row in raw.execute(sought).fetchall()]
 
@@ -121,7 +121,7 @@ def test_an_order_is_found_by_its_number_and_by_one_that_is_not_indexed_yet(page
         assert f"{order_no} brand-new" in page(f"orders/?search={text}").column("Order number")
 
 
-def test_pages_lead_back_to_where_one_came_from(page, many):
+def test_pages_link_back_to_the_previous_page(page, many):
     def numbers(path):
         shown = page(path)
         return shown.column("Order number"), {name: url.removeprefix("/console/") for name, url in shown.links.items()}
@@ -173,7 +173,7 @@ def test_the_other_long_lists_have_pages_both_ways_too(page, every, api, many, r
         "callbacks/?flt_state=%3Cscript%3E",
     ],
 )
-def test_a_filter_that_can_t_be_applied_is_said_and_shows_nothing(page, export, many, query):
+def test_an_invalid_filter_is_reported_and_shows_nothing(page, export, many, query):
     shown = page(query, status=422)
     assert "can't be applied" in shown.text
     assert not shown.rows
@@ -184,11 +184,11 @@ def test_a_filter_that_can_t_be_applied_is_said_and_shows_nothing(page, export, 
 @pytest.mark.parametrize(
     "odd", ["before=x", "before=-1", "after=99999999999999999999", "before=123456789", "after=777"]
 )
-def test_a_page_that_is_not_there_is_the_newest_one(page, many, odd):
+def test_an_unknown_page_is_the_newest_one(page, many, odd):
     assert page(f"orders/?{odd}").rows == page("orders/").rows
 
 
-def test_filters_that_apply_are_shown_and_can_be_left_out_one_by_one(page, many):
+def test_active_filters_are_shown_and_can_be_removed_one_by_one(page, many):
     shown = page("orders/?flt_status=paid&flt_type=buy&flt_least=5")
     assert "Status Paid" in shown.text
     assert "Type Deposit" in shown.text
@@ -197,7 +197,7 @@ def test_filters_that_apply_are_shown_and_can_be_left_out_one_by_one(page, many)
     assert (shown.fields["flt_status"], shown.fields["flt_least"]) == ("paid", "5")
 
 
-def test_where_nothing_indexes_a_filter_a_page_looks_through_a_part_and_goes_on_from_there(page, many, monkeypatch):
+def test_without_an_index_for_a_filter_a_page_searches_a_part_and_the_next_continues(page, many, monkeypatch):
     monkeypatch.setattr("models.queries.keyset.LOOKS_THROUGH", 100)
     monkeypatch.setattr("models.queries.keyset.FIRST_STRETCH", 30)
     monkeypatch.setattr("models.queries.keyset.LONGEST_STRETCH", 40)
@@ -213,7 +213,7 @@ def test_where_nothing_indexes_a_filter_a_page_looks_through_a_part_and_goes_on_
     assert found == [row[0] for row in database.execute_sql(whole).fetchall()]
 
 
-def test_payouts_that_wait_for_a_person_are_told_from_those_under_way(page, api, flask, due):
+def test_payouts_that_need_an_operator_are_distinguished_from_those_in_progress(page, api, flask, due):
     to_accept = api.sell("1.00", channel=2).data["order_no"]
     by_hand, at_channel = (api.sell("1.00", channel=channel).data["order_no"] for channel in (3, 2))
     flask("order", "accept", by_hand)
@@ -230,7 +230,7 @@ def test_payouts_that_wait_for_a_person_are_told_from_those_under_way(page, api,
     assert "Payouts 2" in page().text
 
 
-def test_exceptions_show_the_open_ones_first_and_the_settled_ones_on_demand(page, api, flask):
+def test_exceptions_show_open_ones_first_and_resolved_ones_on_demand(page, api, flask):
     one, two = (api.buy("100.00", channel=2).data["order_no"] for _ in range(2))
     for order_no in (one, two):
         api.notice(order_no, 10_100, reference=order_no)
@@ -245,7 +245,7 @@ def test_exceptions_show_the_open_ones_first_and_the_settled_ones_on_demand(page
     assert not page("exceptions/?flt_state=all&flt_merchant=other").rows
 
 
-def test_callbacks_say_what_became_of_them(page, api, shop, due):
+def test_callbacks_show_their_results(page, api, shop, due):
     shop.answers(410, "no")
     dead = completed(api)
     due.callbacks()
@@ -284,7 +284,7 @@ def test_entries_are_found_by_account_owner_purpose_order_and_time(page, api, fl
     assert not page("entries/?flt_until=2020-01-01").rows
 
 
-def test_an_entry_is_found_by_its_time_where_entries_of_the_past_came_later(page, api, many):
+def test_an_entry_is_found_by_its_time_although_older_entries_were_added_later(page, api, many):
     completed(api)
     seeded_orders.seed_orders(2 * ORDERS)
     since = datetime.now(UTC) - timedelta(minutes=1)  # the last seeded order is older
@@ -303,14 +303,14 @@ def test_merchants_and_channels_show_their_balances_and_links(page, api):
     assert set(page("channels/?flt_driver=manual").column("Channel")) == {"Manual C"}
 
 
-def test_receiving_accounts_are_masked(page, flask):
+def test_payout_accounts_are_masked(page, flask):
     flask("account", "add", "demo", "--card-number", "6222020000000000999", "--real-name", "李四光")
     new, old = page("accounts/").rows
     assert (new["Account number"], new["Holder"]) == ("***************0999", "李*")
     assert [new["State"], old["State"]] == ["Withdrawals go here", "Replaced"]
 
 
-def test_the_audit_log_says_who_did_what_and_can_be_searched(page):
+def test_the_audit_log_names_actors_and_actions_and_can_be_searched(page):
     assert page("audit/").rows[0]["What"] == "sign in"
     assert page("audit/?flt_who=demo").rows
     assert not page("audit/?flt_who=nobody").rows
@@ -359,7 +359,7 @@ def test_a_menu_counts_no_further_than_99(page, api):
     assert "Payouts 99+" in page().text
 
 
-def test_the_search_at_the_top_goes_to_the_order_whose_number_it_is(console, page, api):
+def test_the_search_at_the_top_opens_the_order_with_that_number(console, page, api):
     order_no = api.buy(merchant_order_no="A-1").data["order_no"]
     answer = console.get(f"/console/orders/?search=+{order_no}+&jump=1")
     assert (answer.status_code, answer.location) == (302, f"/console/order/{order_no}")
@@ -376,7 +376,7 @@ def test_the_menu_shows_where_a_page_belongs(page, api):
     assert list(current.values()) == ["Overview", "Orders", "Orders", "Merchants", "Channels", "Audit log"]
 
 
-def test_only_who_may_act_is_offered_to_add(page, viewer):
+def test_only_operators_see_the_add_button(page, viewer):
     assert "New merchant" in page("merchants/").text
     assert "New channel" in page("channels/").text
     assert "New merchant" not in page("merchants/", client=viewer).text

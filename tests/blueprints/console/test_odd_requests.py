@@ -26,13 +26,13 @@ ODD = [
 
 
 @pytest.mark.parametrize("name", LISTS)
-def test_whatever_the_address_of_a_list_says_it_is_answered(name, console, export):
+def test_any_address_of_a_list_gets_a_response(name, console, export):
     answers = {odd: console.get(f"/console/{name}/?{odd}").status_code for odd in ODD}
     answers |= {f"export?{odd}": export(f"{name}/export?{odd}", buffered=True).status_code for odd in ODD}
     assert {path: status for path, status in answers.items() if status not in (200, 422)} == {}
 
 
-def test_an_argument_of_the_address_does_not_say_where_links_lead(console, page, api):
+def test_an_argument_of_the_address_does_not_change_links(console, page, api):
     for _ in range(51):
         api.buy()
     shown = page("orders/?_external=1&_scheme=javascript&_anchor=x&flt_type=buy")
@@ -42,13 +42,13 @@ def test_an_argument_of_the_address_does_not_say_where_links_lead(console, page,
 
 
 @pytest.mark.parametrize("path", [f"channel/{2**70}", f"operators/{2**70}/password", "merchant/%00", "order/%00"])
-def test_what_can_be_no_row_is_not_there(path, console):
+def test_an_impossible_row_is_not_found(path, console):
     assert console.get(f"/console/{path}").status_code == 404
 
 
 @pytest.mark.parametrize(
     "zone", ["No/Where", "Asia", "", "../../etc/passwd", "/etc/passwd", "x" * 3_000, "é", "UTC\x01"]
 )
-def test_a_browser_whose_zone_is_not_known_reads_times_as_utc(zone, console):
+def test_times_are_utc_for_a_browser_of_unknown_zone(zone, console):
     console.set_cookie("console_zone", zone, path="/console")
     assert 'data-zone="UTC"' in console.get("/console/orders/").text

@@ -54,7 +54,7 @@ def last_step(order_no):
     return line.who, line.before, line.after
 
 
-def test_the_page_tells_the_whole_story(desk, api):
+def test_the_page_shows_the_whole_history(desk, api):
     order_no = api.buy("100.00", merchant_order_no="A-1").data["order_no"]
     api.play(order_no, "success")
     seen = desk.order(order_no).text
@@ -72,13 +72,13 @@ def test_the_page_tells_the_whole_story(desk, api):
         assert text in seen
 
 
-def test_the_page_says_what_the_service_does_next(desk, api):
+def test_the_page_shows_the_next_automatic_step(desk, api):
     assert "asks the channel whether it is paid" in desk.order(api.buy().data["order_no"]).text
     assert "lets it expire" in desk.order(api.buy(channel=MANUAL).data["order_no"]).text
     assert "none by itself" in desk.order(api.sell("5.00").data["order_no"]).text
 
 
-def test_an_exception_stands_once_in_the_timeline_with_how_it_was_settled(desk, world):
+def test_an_exception_is_once_in_the_timeline_with_its_resolution(desk, world):
     order_no = walks.deposit_too_small(world)
     (key,) = [key for key in desk.order(order_no).actions if key.endswith("credit")]
     desk.act(order_no, key)
@@ -89,18 +89,18 @@ def test_an_exception_stands_once_in_the_timeline_with_how_it_was_settled(desk, 
     assert "Cancelled paid an amount that does not match · operator demo" in timeline
 
 
-def test_a_notice_that_was_refused_is_told(desk, api):
+def test_a_refused_notice_is_shown(desk, api):
     order_no = api.buy().data["order_no"]
     api.notice(order_no, 10_000, secret="another one")
     assert "Refused notice bad signature" in desk.order(order_no).text
 
 
-def test_an_order_that_is_not_there_is_not_found(console):
+def test_an_unknown_order_is_not_found(console):
     assert console.get("/console/order/123").status_code == 404
     assert console.post("/console/order/123/act").status_code == 400  # without a token
 
 
-def test_a_withdrawal_is_accepted_revealed_and_marked_paid(desk, api, balances, audited):
+def test_a_withdrawal_is_approved_revealed_and_marked_paid(desk, api, balances, audited):
     order_no = api.sell("50.00", MANUAL).data["order_no"]
     assert desk.act(order_no, "accept") == ("good", "Done: the order is confirmed.")
     assert last_step(order_no) == ("operator demo", "pending", "confirmed")
@@ -135,7 +135,7 @@ def test_a_rejection_without_a_usable_reason_is_refused(desk, api, balances, rea
 
 
 @pytest.mark.parametrize("amount", ["0", "-5", "1.005", "abc", "1e99", "１２"])
-def test_an_amount_that_nobody_can_pay_changes_nothing(desk, api, audited, amount):
+def test_an_impossible_amount_changes_nothing(desk, api, audited, amount):
     order_no = api.buy(channel=MANUAL).data["order_no"]
     category, text = desk.act(order_no, "paid", amount=amount)
     assert (category, api.status(order_no)) == ("bad", "pending")
@@ -151,7 +151,7 @@ def test_another_amount_becomes_an_exception(desk, api, exceptions):
     assert desk.act(order_no, "paid", amount="99.00", reference="B-1")[1].startswith("This was on record already")
 
 
-def test_a_reference_of_another_order_needs_a_tick(desk, api, balances, audited):
+def test_a_reference_of_another_order_needs_a_confirmation(desk, api, balances, audited):
     first, second = (api.buy(channel=MANUAL).data["order_no"] for _ in range(2))
     assert desk.act(first, "paid", reference="BANK-1")[0] == "good"
     category, text = desk.act(second, "paid", reference=" BANK-1 ")
@@ -161,7 +161,7 @@ def test_a_reference_of_another_order_needs_a_tick(desk, api, balances, audited)
     assert (balances(), audited()[-1][4]) == ((1_019_880, 0), "100.00 BANK-1 shared reference")
 
 
-def test_the_channel_is_asked_and_its_answer_counts(desk, api, story):
+def test_the_status_is_checked_and_the_response_applied(desk, api, story):
     order_no = api.buy().data["order_no"]
     api.play(order_no, "silent")
     category, text = desk.act(order_no, "ask")
@@ -170,7 +170,7 @@ def test_the_channel_is_asked_and_its_answer_counts(desk, api, story):
 
 
 @pytest.mark.parametrize("action", ["ask", "reject"])
-def test_no_channel_is_asked_inside_a_transaction(desk, world, monkeypatch, action):
+def test_no_channel_is_called_inside_a_transaction(desk, world, monkeypatch, action):
     asked = []
 
     def listening(ask):
@@ -186,14 +186,14 @@ def test_no_channel_is_asked_inside_a_transaction(desk, world, monkeypatch, acti
     assert asked == [False]
 
 
-def test_a_channel_that_gives_no_answer_is_told_of(desk, api, audited):
+def test_a_channel_without_a_response_is_reported(desk, api, audited):
     order_no = api.buy().data["order_no"]
     api.play(order_no, "timeout")
     assert desk.act(order_no, "ask") == ("bad", "no usable answer: the sandbox did not answer")
     assert audited()[-1][4] == "not done: no usable answer: the sandbox did not answer"
 
 
-def test_a_callback_and_all_of_an_order_are_delivered_again(desk, api, flask, due, shop):
+def test_one_callback_or_all_of_an_order_are_redelivered(desk, api, flask, due, shop):
     flask("merchant", "set", "demo", "--events", "paid,confirmed")
     order_no = api.buy().data["order_no"]
     api.play(order_no, "success")
@@ -207,7 +207,7 @@ def test_a_callback_and_all_of_an_order_are_delivered_again(desk, api, flask, du
     assert len(shop.got) == sent + 4
 
 
-def test_a_callback_that_goes_nowhere_is_not_offered_again(desk, api, flask, refuses, flask_json):
+def test_a_callback_without_an_address_cannot_be_redelivered(desk, api, flask, refuses, flask_json):
     flask("merchant", "set", "demo", "--callback-url", "")
     order_no = api.buy().data["order_no"]
     api.play(order_no, "success")
@@ -215,7 +215,7 @@ def test_a_callback_that_goes_nowhere_is_not_offered_again(desk, api, flask, ref
     assert "no callback_url" in refuses("callback", "redeliver", flask_json("callback", "list")[0]["id"])
 
 
-def test_of_two_operators_one_wins_and_the_other_is_told(desk, sign_in, api, balances, audited):
+def test_of_two_operators_one_succeeds_and_the_other_gets_a_message(desk, sign_in, api, balances, audited):
     order_no = api.sell("50.00", MANUAL).data["order_no"]
     other = Desk(sign_in)
     stale = other.order(order_no).actions["reject"]
@@ -228,9 +228,7 @@ def test_of_two_operators_one_wins_and_the_other_is_told(desk, sign_in, api, bal
     assert audited()[-1][4].startswith("not done: ")
 
 
-def test_money_that_is_corrected_while_it_is_credited_is_not_credited_at_an_amount_that_nobody_confirmed(
-    desk, api, balances
-):
+def test_money_corrected_while_it_is_credited_is_not_credited_at_an_unconfirmed_amount(desk, api, balances):
     order_no, before = api.buy().data["order_no"], balances()[0]
     api.notice(order_no, 5_000)
     (form,) = (form for key, form in desk.order(order_no).actions.items() if key.endswith("credit"))
@@ -243,7 +241,7 @@ def test_money_that_is_corrected_while_it_is_credited_is_not_credited_at_an_amou
     assert category == "good" or "the exception was corrected just now" in text
 
 
-def test_an_action_that_is_not_offered_any_more_is_refused_and_written_down(desk, api, audited, rows):
+def test_an_outdated_action_is_refused_and_recorded(desk, api, audited, rows):
     order_no = api.sell("50.00", MANUAL).data["order_no"]
     stale = desk.order(order_no).actions["accept"]
     desk.act(order_no, "reject", reason="no")
@@ -256,7 +254,7 @@ def test_an_action_that_is_not_offered_any_more_is_refused_and_written_down(desk
     )
 
 
-def test_a_viewer_sees_the_page_and_nothing_to_press(looking, world, personal):
+def test_a_viewer_sees_the_page_without_buttons(looking, world, personal):
     for order_no in (personal, walks.deposit_too_small(world), walks.buy_paid(world)):
         seen = looking.order(order_no)
         assert [form.url for form in seen.forms] == ["/console/logout", "/console/logout/everywhere"]
@@ -288,7 +286,7 @@ def test_a_form_without_its_token_is_refused(desk, api, rows, path, token):
 
 
 @pytest.mark.parametrize("path", ["act", "reveal"])
-def test_nobody_acts_without_a_session(app, api, rows, path):
+def test_no_action_works_without_a_session(app, api, rows, path):
     order_no = api.sell("50.00", MANUAL).data["order_no"]
     before = rows()
     answer = app.test_client().post(f"/console/order/{order_no}/{path}", data={"action": "accept"})
@@ -321,12 +319,12 @@ def test_a_customer_s_name_is_masked_until_it_is_revealed(desk, api):
     assert "欧阳娜娜" in reveal(desk, order_no).text
 
 
-def test_revealed_values_are_not_shown_to_whoever_comes_back(desk, personal):
+def test_revealed_values_are_not_shown_again(desk, personal):
     answer = desk.client.get(f"/console/order/{personal}/reveal")
     assert (answer.status_code, answer.headers["Location"]) == (302, f"/console/order/{personal}")
 
 
-def test_what_others_send_stays_text(desk, api, shop, due, flask):
+def test_others_texts_are_escaped(desk, api, shop, due, flask):
     shop.answers(500, SCRIPT)
     deposit = api.buy(customer_name=SCRIPT, merchant_order_no=SCRIPT).data["order_no"]
     api.notice(deposit, 9_000, reference=SCRIPT)
@@ -344,7 +342,7 @@ def test_what_others_send_stays_text(desk, api, shop, due, flask):
     assert SCRIPT in desk.order(payout).text
 
 
-def test_a_refusal_does_not_repeat_what_was_typed(desk, api):
+def test_a_refusal_does_not_repeat_the_typed_value(desk, api):
     order_no = api.buy(channel=MANUAL).data["order_no"]
     form = desk.order(order_no).actions["paid"]
     answer = desk.client.post(form.url, data={**form, "amount": SCRIPT})
@@ -353,7 +351,7 @@ def test_a_refusal_does_not_repeat_what_was_typed(desk, api):
     assert SCRIPT not in html
 
 
-def test_the_page_of_an_erased_withdrawal_says_that_its_account_was_erased(personal, flask, page, due, shop):
+def test_the_page_of_an_erased_withdrawal_shows_that_its_account_was_erased(personal, flask, page, due, shop):
     flask("order", "reject", personal, "--reason", "no")
     due()
     Order.update(due_at=None).execute()
@@ -363,7 +361,7 @@ def test_the_page_of_an_erased_withdrawal_says_that_its_account_was_erased(perso
     assert not [text for text in SECRETS.values() if text in shown]
 
 
-def test_all_pages_exports_and_queries_go_on_with_erased_orders(personal, api, http, flask, page, export, due, shop):
+def test_all_pages_exports_and_queries_work_with_erased_orders(personal, api, http, flask, page, export, due, shop):
     named = api.buy(customer_name="诸葛亮").data["order_no"]
     api.play(named, "success")
     flask("order", "reject", personal, "--reason", "no")

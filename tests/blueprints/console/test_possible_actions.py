@@ -82,7 +82,7 @@ def last_entry():
 
 
 @pytest.mark.parametrize("walk", WALKS, ids=lambda walk: walk.__name__)
-def test_what_is_not_offered_is_refused_and_changes_nothing(w, flask, rows, walk):
+def test_an_action_not_offered_is_refused_and_changes_nothing(w, flask, rows, walk):
     order_no = walk(w)
     keys = offered(order_no)
     before = rows()
@@ -93,7 +93,7 @@ def test_what_is_not_offered_is_refused_and_changes_nothing(w, flask, rows, walk
 
 
 @pytest.mark.parametrize("walk", WALKS, ids=lambda walk: walk.__name__)
-def test_what_is_offered_works_and_moves_what_it_said(w, desk, walk):
+def test_an_offered_action_works_and_moves_the_shown_amounts(w, desk, walk):
     order_no = walk(w)
     keys = list(offered(order_no))
     assert set(desk.order(order_no).actions) == set(keys)
@@ -141,7 +141,7 @@ def test_an_action_is_done_once_however_often_its_form_is_sent(w, desk, rows, wa
         assert kept() == before
 
 
-def test_every_posting_of_an_operator_names_him(w, desk):
+def test_every_posting_of_an_operator_names_the_operator(w, desk):
     order_no = walks.deposit_too_small(w)
     exception = PaymentException.get()
     desk.act(order_no, f"settle-{exception.id}-credit")

@@ -103,7 +103,7 @@ class TestSettingUp:
         assert "/console/language/" in stranger.client.get(FACTOR).text
         assert "/console/language/" not in stranger.set_up().text
 
-    def test_it_takes_a_code_and_the_password_and_shows_ten_recovery_codes_once(self, stranger):
+    def test_it_requires_a_code_and_the_password_and_shows_ten_recovery_codes_once(self, stranger):
         stranger.give_password()
         assert stranger.set_up().status_code == 200
         assert len(set(stranger.recovery)) == 10
@@ -142,7 +142,7 @@ class TestSettingUp:
         assert refused.status_code == 422
         assert len(stranger.filled(refused)["secret"]) == 32
 
-    def test_neither_secret_nor_codes_are_in_the_database_as_they_are(self, owner):
+    def test_neither_secret_nor_codes_are_in_the_database_in_plain_text(self, owner):
         stored = " ".join([SecondFactor.get().secret, *(row.key for row in RecoveryCode)])
         assert owner.secret not in stored
         assert not any(code.replace("-", "") in stored for code in owner.recovery)
@@ -156,13 +156,13 @@ class TestSettingUp:
         assert stranger.is_in()
         assert elsewhere.get("/console/orders/").status_code == 302
 
-    def test_a_sign_in_that_found_none_a_moment_ago_begins_no_session(self, stranger):
+    def test_a_sign_in_that_found_none_just_before_starts_no_session(self, stranger):
         found = Operator.get(name="demo")
         stranger.give_password()
         stranger.set_up()
         assert sessions.begin(found, "192.0.2.1", "") is None
 
-    def test_a_second_one_cannot_replace_it_from_a_page_that_was_open(self, stranger):
+    def test_a_second_one_cannot_replace_it_from_an_open_page(self, stranger):
         stranger.give_password()
         old = stranger.form(FACTOR)
         stranger.set_up()
@@ -188,14 +188,14 @@ class TestSettingUp:
 
 
 class TestSigningIn:
-    def test_the_password_alone_begins_no_session_and_is_logged(self, owner, caplog):
+    def test_the_password_alone_starts_no_session_and_is_logged(self, owner, caplog):
         caplog.set_level("INFO")
         assert owner.give_password().location.startswith(CODE)
         assert not owner.is_in()
         assert entries().count("sign in") == 1
         assert "demo at 127.0.0.1 gave the password and must give a code" in caplog.text
 
-    def test_password_and_code_lead_to_the_page_that_was_wanted(self, owner):
+    def test_password_and_code_lead_to_the_requested_page(self, owner):
         form = owner.form(f"{LOGIN}?next=/orders/")
         there = owner.client.post(f"{LOGIN}?next=/orders/", data=form | {"name": "demo", "password": PASSWORD})
         assert there.location == f"{CODE}?next=/orders/"
@@ -222,7 +222,7 @@ class TestSigningIn:
             owner.give_password()
             assert owner.give_code(code).status_code == status
 
-    def test_the_code_of_setting_it_up_is_used_already(self, stranger):
+    def test_the_code_of_the_setup_is_used_already(self, stranger):
         stranger.give_password()
         stranger.set_up()
         stranger.new_browser()
@@ -234,7 +234,7 @@ class TestSigningIn:
         code = owner.app_code()
         assert owner.give_code(f" {code[:3]} {code[3:]} ").status_code == 302
 
-    def test_without_a_password_there_is_no_code_to_give(self, owner):
+    def test_without_a_password_no_code_is_requested(self, owner):
         assert owner.client.get(CODE).location == LOGIN
         token = owner.form(LOGIN)["csrf_token"]
         sent = {"csrf_token": token, "code": owner.app_code()}
@@ -245,7 +245,7 @@ class TestSigningIn:
         owner.wait(301)
         assert owner.client.get(f"{CODE}?next=/orders/").location == f"{LOGIN}?next=/orders/"
 
-    def test_a_new_password_ends_a_sign_in_that_is_half_done(self, owner, flask):
+    def test_a_new_password_ends_an_unfinished_sign_in(self, owner, flask):
         owner.give_password()
         flask("operator", "password", "demo", typed="four words not together\n")
         assert owner.client.get(CODE).location == LOGIN
@@ -278,13 +278,13 @@ class TestSigningIn:
         assert owner.client.post(LOGIN, data=sent).location == CODE
         assert not owner.is_in()
 
-    def test_a_token_from_before_is_not_valid_afterwards(self, owner):
+    def test_an_old_token_is_not_valid_afterwards(self, owner):
         owner.give_password()
         form = owner.form(CODE)
         owner.client.post(CODE, data=form | {"code": owner.app_code()})
         assert owner.client.post("/console/logout", data={"csrf_token": form["csrf_token"]}).status_code == 400
 
-    def test_a_new_browser_makes_no_more_tries(self, owner):
+    def test_a_new_browser_gets_no_more_attempts(self, owner):
         owner.give_password()
         for number in range(10):
             owner.give_code(f"{number:06}")
@@ -305,7 +305,7 @@ class TestSigningIn:
         owner.give_password()
         assert owner.give_code(owner.app_code()).status_code == 302
 
-    def test_browsers_from_before_it_was_set_up_are_no_known_devices(self, stranger):
+    def test_browsers_from_before_the_setup_are_not_known_devices(self, stranger):
         before = []
         for _ in range(2):
             stranger.new_browser()
@@ -335,7 +335,7 @@ class TestSigningIn:
 
 
 class TestRecoveryCodes:
-    def test_each_signs_in_once(self, owner):
+    def test_each_recovery_code_signs_in_once(self, owner):
         for code, status in ((owner.recovery[0], 302), (owner.recovery[0], 401), (owner.recovery[1], 302)):
             owner.new_browser()
             owner.give_password()
@@ -343,7 +343,7 @@ class TestRecoveryCodes:
         assert "8 recovery codes left." in owner.client.get("/console/").text
         assert entries().count("use recovery code") == 2
 
-    def test_another_accounts_code_is_not_valid(self, owner):
+    def test_another_accounts_recovery_code_is_not_valid(self, owner):
         taken = owner.recovery[0]
         owner.give_password("viewer")
         owner.set_up(password="viewer-password")
@@ -352,7 +352,7 @@ class TestRecoveryCodes:
         assert owner.give_code(taken).status_code == 401
         assert RecoveryCode.select().count() == 20
 
-    def test_new_ones_make_the_old_ones_void(self, owner):
+    def test_new_recovery_codes_replace_the_old_ones(self, owner):
         old = owner.recovery
         owner.give_password()
         owner.give_code(owner.app_code())
@@ -366,7 +366,7 @@ class TestRecoveryCodes:
         assert owner.give_code(new[0]).status_code == 302
 
     @pytest.mark.usefixtures("owner")
-    def test_renewed_several_times_at_once_only_ten_are_left(self):
+    def test_of_simultaneous_renewals_only_ten_codes_are_left(self):
         demo = Operator.get(name="demo")
         with ThreadPoolExecutor(4) as pool:
             list(pool.map(second_factor.renew_codes, [demo] * 20))
@@ -385,7 +385,7 @@ def confirmed(owner, url, **given):
 
 
 class TestConfirming:
-    def test_it_takes_the_code_and_not_the_password(self, owner):
+    def test_it_requires_the_code_and_not_the_password(self, owner):
         owner.give_password()
         owner.give_code(owner.app_code())
         owner.wait(30)
@@ -446,7 +446,7 @@ class TestLosingTheDevice:
 
     @pytest.mark.parametrize(("name", "said"), [("demo", "does not use two-factor"), ("nobody", "no operator nobody")])
     @pytest.mark.usefixtures("stranger")
-    def test_without_one_the_command_says_so(self, name, said, refuses):
+    def test_without_one_the_command_reports_that(self, name, said, refuses):
         assert said in refuses("operator", "reset-factor", name)
 
     def test_who_has_one_is_listed(self, owner, flask, flask_json):
@@ -465,7 +465,7 @@ class TestRequired:
     def settings_of_app(self):
         return {"second_factor_required": True}
 
-    def test_every_page_leads_to_setting_it_up_until_then(self, stranger):
+    def test_every_page_redirects_to_the_setup_until_then(self, stranger):
         stranger.give_password()
         for page in ("", "orders/", "operators/", "sessions/", "nothing"):
             assert stranger.client.get(f"/console/{page}").location == FACTOR

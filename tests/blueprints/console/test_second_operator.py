@@ -98,7 +98,7 @@ def test_an_approval_that_fails_leaves_the_request_and_the_order(desk, second, l
     assert "approve" in offered(second, large)
 
 
-def test_it_is_shown_in_what_waits_for_people(desk, second, large):
+def test_it_is_shown_in_the_to_do_list(desk, second, large):
     assert "awaits a second operator" not in second.see("").text
     desk.act(large, "accept")
     assert "1 payout awaits a second operator" in second.see("").text
@@ -117,14 +117,14 @@ def test_a_larger_amount_than_the_orders_needs_two(desk, api, exceptions):
     assert exceptions() == {}
 
 
-def test_it_is_never_accepted_by_rule(api, flask, due):
+def test_it_is_never_auto_approved(api, flask, due):
     flask("channel", "set", "3", "--auto-accept-max", "100")
     large, small = (api.sell(amount, channel=3).data["order_no"] for amount in ("50.01", "50.00"))
     due()
     assert (api.status(large), api.status(small)) == ("pending", "confirmed")
 
 
-def test_the_command_line_acts_alone_and_it_is_recorded(desk, large, api, flask, story):
+def test_the_command_line_needs_no_second_operator_and_it_is_recorded(desk, large, api, flask, story):
     desk.act(large, "accept")
     flask("order", "accept", large)
     assert api.status(large) == "confirmed"

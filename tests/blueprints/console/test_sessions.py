@@ -56,7 +56,7 @@ def test_a_change_of_an_account_deletes_its_sessions_and_no_others(sign_in, is_i
     assert [is_in(client), is_in(viewer), len(ids())] == [False, True, 1]
 
 
-def test_the_database_has_only_a_hash_of_what_the_cookie_carries(app, console):
+def test_the_database_has_only_a_hash_of_the_cookies_token(app, console):
     token = carried(console)["_user_id"]
     assert len(bytes.fromhex(token)) * 8 == 256
     assert Session.get().key == hashlib.sha256(token.encode()).hexdigest()
@@ -71,7 +71,7 @@ def test_the_page_lists_only_ones_own_sessions_and_marks_this_one(sign_in, page)
 
 
 @pytest.mark.usefixtures("sign_in")
-def test_a_browsers_name_is_kept_to_200_characters_without_what_does_not_print(app):
+def test_a_browsers_name_is_stored_with_at_most_200_printable_characters(app):
     client = app.test_client()
     token = Shown(client.get("/console/login").text).fields["csrf_token"]
     form = {"csrf_token": token, "name": "demo", "password": "demo-password"}

@@ -52,7 +52,7 @@ def hashing(monkeypatch):
     held.go_on()
 
 
-def test_passwords_are_hashed_one_at_a_time_and_most_of_a_flood_is_refused_at_once(browser, hashing, api):
+def test_passwords_are_hashed_one_at_a_time_and_most_of_a_flood_is_refused_immediately(browser, hashing, api):
     clients = [browser() for _ in range(FLOOD)]
     with ThreadPoolExecutor(FLOOD) as pool:
         tries = [pool.submit(sign_in, client, *DEMO) for client in clients]
@@ -69,7 +69,7 @@ def test_passwords_are_hashed_one_at_a_time_and_most_of_a_flood_is_refused_at_on
     assert [guess(browser(), number) for number in range(10)] == [401] * 10, "what was refused is no try"
 
 
-def test_a_session_s_password_that_finds_no_place_is_no_try_either(browser, hashing, clock):
+def test_a_sessions_password_refused_for_lack_of_room_is_not_an_attempt(browser, hashing, clock):
     hashing.go_on()
     clients = [browser() for _ in range(FLOOD)]
     assert {sign_in(client, *DEMO).status_code for client in clients} == {302}
@@ -104,7 +104,7 @@ def guess(client, number=0, name="demo", address="127.0.0.1"):
     return sign_in(client, name, f"guess-number-{number}", **form).status_code
 
 
-def test_strangers_failures_lock_no_operator_out_of_a_known_device(browser, clock):
+def test_strangers_failures_do_not_lock_an_operator_out_of_a_known_device(browser, clock):
     known = known_device(browser)
     assert [guess(browser(), number) for number in range(11)] == [401] * 10 + [429]
     assert sign_in(browser(), *DEMO).status_code == 429
@@ -116,26 +116,26 @@ def test_strangers_failures_lock_no_operator_out_of_a_known_device(browser, cloc
     assert sign_in(known, *DEMO).status_code == 302
 
 
-def test_a_known_device_has_tries_of_its_own_and_not_more(browser, clock):
+def test_a_known_device_has_its_own_limited_attempts(browser, clock):
     known = known_device(browser)
     assert [guess(known, number) for number in range(11)] == [401] * 10 + [429]
     assert guess(browser()) == 401, "they count for nobody else"
 
 
 @pytest.mark.parametrize("value", ["", "x", "x.y.z", "é"])
-def test_a_device_that_makes_its_cookie_up_is_a_stranger(browser, clock, value):
+def test_a_device_with_an_invented_cookie_is_unknown(browser, clock, value):
     client = browser()
     client.set_cookie("console_device", value, path="/console")
     assert [guess(client, number) for number in range(11)] == [401] * 10 + [429]
 
 
-def test_a_device_is_known_to_the_account_that_signed_in_there_alone(browser, clock):
+def test_a_device_is_known_only_to_the_account_that_signed_in_there(browser, clock):
     client = known_device(browser, VIEWER)
     assert [guess(client, number) for number in range(11)] == [401] * 10 + [429]
     assert sign_in(client, *VIEWER).status_code == 302
 
 
-def test_a_new_password_makes_all_devices_strangers(browser, clock):
+def test_a_new_password_makes_all_devices_unknown(browser, clock):
     known = browser()
     sign_in(known, *DEMO)
     new = {"present": "demo-password", "new": "another long one", "again": "another long one"}
@@ -143,20 +143,20 @@ def test_a_new_password_makes_all_devices_strangers(browser, clock):
     assert [guess(known, number) for number in range(11)] == [401] * 10 + [429]
 
 
-def test_the_cookie_of_a_known_device_is_out_of_reach_of_scripts_and_other_sites(browser):
+def test_the_cookie_of_a_known_device_is_hidden_from_scripts_and_other_sites(browser):
     answer = sign_in(browser(), *DEMO)
     (cookie,) = (each for each in answer.headers.getlist("Set-Cookie") if each.startswith("console_device="))
     assert all(part in cookie for part in ("HttpOnly", "SameSite=Lax", "Path=/console", "Max-Age=31536000"))
     assert "demo" not in cookie
 
 
-def test_an_ipv6_site_has_no_more_tries_than_forty_however_many_networks_it_has(browser, clock):
+def test_an_ipv6_site_has_at_most_forty_attempts_however_many_networks_it_has(browser, clock):
     statuses = [guess(browser(), number, address=f"2001:db8:1:{number:x}::1") for number in range(42)]
     assert statuses == [401] * 40 + [429] * 2
     assert guess(browser(), address="2001:db8:2::1") == 401
 
 
-def test_what_the_account_s_own_session_types_is_counted_for_itself(browser, clock):
+def test_attempts_of_the_accounts_own_session_are_counted_separately(browser, clock):
     client = browser()
     sign_in(client, *DEMO)
     for number in range(10):

@@ -118,7 +118,7 @@ def upgraded(old, request):
     return upgrade
 
 
-def test_every_order_tells_the_same_sentences(old, upgraded, story):
+def test_every_order_shows_the_same_sentences(old, upgraded, story):
     steps = 'SELECT order_no, why FROM history JOIN "order" ON "order".id = order_id ORDER BY history.id'
     causes = 'SELECT order_no, detail FROM payment_exception JOIN "order" ON "order".id = order_id'
     before, details = old.execute(steps).fetchall(), old.execute(causes).fetchall()
@@ -141,7 +141,7 @@ def test_every_sentence_of_a_release_gets_its_code(written, upgraded, story, ord
     assert [(line["who"], line["why"], line["code"]) for line in lines] == WRITTEN
 
 
-def test_own_words_stay_as_they_are(written, raised, upgraded, story, order_no):
+def test_peoples_own_texts_are_unchanged(written, raised, upgraded, story, order_no):
     raised("paid_twice", "paid once more, under another number", "credit")
     for line in OWN_WORDS:
         written(*line)
@@ -165,7 +165,7 @@ def test_an_exception_names_the_line_that_opened_it(raised, upgraded, story, ord
     assert set(rows) == {(1, 1, "service")}
 
 
-def test_a_channel_s_later_silence_keeps_the_line_of_the_first(old, raised, upgraded, story, order_no):
+def test_a_channels_later_silence_keeps_the_line_of_the_first(old, raised, upgraded, story, order_no):
     raised("unknown_outcome", "read timed out")
     old.execute("UPDATE payment_exception SET detail = 'no route', createtime = createtime + 600 WHERE amount = 100")
     upgraded()
@@ -201,7 +201,7 @@ def test_a_channel_s_later_silence_keeps_the_line_of_the_first(old, raised, upgr
         ),
     ],
 )
-def test_its_page_tells_each_exception_once_in_the_reader_s_language(
+def test_its_page_shows_each_exception_once_in_the_readers_language(
     written, raised, upgraded, order_no, request, language, heading, texts
 ):
     raised("wrong_amount", "paid an amount that does not match", "refund")

@@ -46,7 +46,7 @@ def test_pages_of_all_origins_can_read_it(http):
     assert http("GET", "/openapi.json").headers["Access-Control-Allow-Origin"] == "*"
 
 
-def test_every_route_is_in_the_document_or_left_out_on_purpose(demo, app):
+def test_every_route_is_in_the_document_or_intentionally_left_out(demo, app):
     routes = {
         (path_of(rule), method.lower())
         for rule in app.url_map.iter_rules()
@@ -255,7 +255,7 @@ NO_END = {name: value for name, value in PERSON.items() if name != "cert_end_dat
         pytest.param(BUY | {"x": 1}, False, id="an unknown field"),
     ],
 )
-def test_the_document_takes_and_refuses_what_the_service_does(app, fields, good):
+def test_the_document_accepts_and_refuses_the_same_bodies_as_the_service(app, fields, good):
     assert fits(app, "createOrder", fields) is good
     assert Api(through_flask(app.test_client())).call("createOrder", fields).code == (1 if good else 42200)
 
@@ -284,7 +284,7 @@ def fits(app, name, fields):
         pytest.param("orderQueryList", {"end_time": "0", "start_time": "00"}, True, id="the first second"),
     ],
 )
-def test_the_document_takes_the_queries_that_the_service_does(app, name, fields, good):
+def test_the_document_accepts_the_same_queries_as_the_service(app, name, fields, good):
     assert fits(app, name, fields) is good
     assert (Api(through_flask(app.test_client())).call(name, fields).code in (1, 40401)) is good
 
@@ -299,7 +299,7 @@ def test_an_empty_province_or_city_is_neither_in_the_document_nor_accepted(app, 
     assert http("GET", f"{path}?{query}").code == code
 
 
-def test_what_is_optional_has_no_default_that_would_make_it_required(app):
+def test_an_optional_field_has_no_default_that_would_make_it_required(app):
     shown = served(app)["components"]["schemas"]["SignedOrderListQuery"]
     assert sorted(shown["required"]) == ["api_key", "nonce", "signature", "timestamp"]
     assert not any("default" in shape for shape in shown["properties"].values())

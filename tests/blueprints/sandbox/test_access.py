@@ -62,12 +62,12 @@ def test_a_script_gets_the_orders_state(outcome, status, api, pay):
 
 
 @pytest.mark.parametrize("accept", ["*/*", "application/json", "application/json, text/html;q=0.5"])
-def test_whoever_asks_for_no_page_gets_json(accept, api, pay):
+def test_a_caller_that_accepts_no_page_gets_json(accept, api, pay):
     answer = pay({"order_no": api.buy().data["order_no"], "outcome": "success"}, FORM | {"Accept": accept})
     assert answer.code == 1
 
 
-def test_a_browser_goes_back_to_the_cashier(api, pay, http):
+def test_a_browser_returns_to_the_payment_page(api, pay, http):
     order_no = api.buy().data["order_no"]
     answer = pay({"order_no": order_no, "outcome": "success"}, BROWSER)
     assert answer.status == 303
@@ -75,12 +75,12 @@ def test_a_browser_goes_back_to_the_cashier(api, pay, http):
     assert "Payment complete" in http("GET", answer.headers["Location"]).text
 
 
-def test_a_number_too_long_for_python_is_no_callback(deliver):
+def test_a_number_too_long_for_python_is_not_a_callback(deliver):
     assert deliver('{"type": "x", "data": {"order_no": "1", "n": %s}}' % ("1" * 5_000)).code == 42200
 
 
 @pytest.mark.parametrize("outcome", [None, "", "paid", "SUCCESS", "success "])
-def test_an_outcome_that_is_none_is_42200(outcome, api, pay):
+def test_an_unknown_outcome_is_42200(outcome, api, pay):
     order_no = api.buy().data["order_no"]
     answer = pay({"order_no": order_no} | ({} if outcome is None else {"outcome": outcome}))
     assert (answer.status, answer.code) == (422, 42200)
@@ -117,7 +117,7 @@ def test_a_manual_order_is_refused_with_the_commands_that_confirm_it(api, flask,
     assert api.status(order_no) == "completed"
 
 
-def test_parameters_in_the_address_or_in_json_count_for_nothing(api, http):
+def test_parameters_in_the_address_or_in_json_are_ignored(api, http):
     fields = {"order_no": api.buy().data["order_no"], "outcome": "success"}
     assert http("POST", f"{PAY}?{urlencode(fields)}", b"", FORM).code == 42200
     json_body = {"Content-Type": "application/json"}
@@ -147,7 +147,7 @@ def event_of(api):
     return {"type": "order.completed", "timestamp": "2026-01-01T00:00:00Z", "data": {"order_no": order_no}}
 
 
-def test_a_callback_that_verifies_is_shown_as_verified(api, deliver, http):
+def test_a_genuine_callback_is_shown_as_verified(api, deliver, http):
     event = event_of(api)
     assert deliver(event).status == 200
     page = http("GET", INBOX).text
@@ -185,7 +185,7 @@ def test_a_callback_of_an_unknown_order_is_not_valid(deliver, http):
     "body",
     ["", "{}", "[]", "null", "no json", '{"type": "x"}', '{"type": "x", "data": []}', '{"type": "x", "data": 1}', DEEP],
 )
-def test_what_is_no_callback_is_refused_and_not_shown(body, deliver, http):
+def test_a_body_that_is_not_a_callback_is_refused_and_not_shown(body, deliver, http):
     answer = deliver(body)
     assert answer.status in (400, 422)
     assert answer.code // 100 == answer.status
@@ -197,7 +197,7 @@ def test_what_is_no_callback_is_refused_and_not_shown(body, deliver, http):
     ["<script>alert(1)</script>", '"><img src=x>', "{{ 7*7 }}", pytest.param("\ud800", id="half a character")],
 )
 @pytest.mark.parametrize("where", ["type", "order_no"])
-def test_a_hostile_callback_is_only_a_text(text, where, deliver, http):
+def test_a_hostile_callback_is_escaped(text, where, deliver, http):
     fields = {"type": "order.completed", "order_no": "1"} | {where: text}
     answer = deliver(json.dumps({"type": fields["type"], "data": {"order_no": fields["order_no"]}}))
     assert answer.status < 500
@@ -214,7 +214,7 @@ def test_the_same_callback_again_is_counted(api, deliver, http):
     assert http("GET", INBOX).text.count("<article") == 2
 
 
-def test_the_inbox_is_a_strict_page_in_the_readers_language(http):
+def test_the_inbox_has_a_strict_policy_and_the_readers_language(http):
     answer = http("GET", INBOX, headers={"Accept-Language": "zh-CN"})
     assert "还没有收到回调" in answer.text
     assert "default-src 'none'" in answer.headers["Content-Security-Policy"]

@@ -44,7 +44,7 @@ def callbacks_of(service, order_no):
         ("hang_up", {NO_STATUS, 444}),  # the head of the response may arrive before the connection is closed
     ],
 )
-def test_the_inbox_fails_once_as_it_was_told_and_takes_the_next_try(service, sandbox, answer, statuses):
+def test_the_inbox_fails_once_as_configured_and_accepts_the_next_attempt(service, sandbox, answer, statuses):
     assert sandbox("inbox/answers", answer=answer, times=1).data["times"] == 1
     order_no = completed(service.api)
     until(lambda: callbacks_of(service, order_no)["order.completed"]["attempts"] == 1)
@@ -64,7 +64,7 @@ def test_the_inbox_fails_once_as_it_was_told_and_takes_the_next_try(service, san
     assert callbacks_of(service, order_no)["order.completed"]["state"] == "delivered"
 
 
-def test_an_answer_that_takes_too_long_is_a_failure(service, sandbox):
+def test_a_late_response_is_a_failure(service, sandbox):
     sandbox("inbox/answers", answer="slow", times=1)
     order_no = completed(service.api)
     assert sandbox("clock", seconds=0).data["done"]
@@ -72,7 +72,7 @@ def test_an_answer_that_takes_too_long_is_a_failure(service, sandbox):
     assert (callback["state"], callback["attempts"]) == ("pending", 1)
 
 
-def test_scripts_may_ask_for_json_and_empty_the_inbox(service, sandbox):
+def test_scripts_may_read_json_and_empty_the_inbox(service, sandbox):
     order_no = completed(service.api)
     assert sandbox("clock", seconds=0).data["done"]
     (found,) = service.api.send("GET", INBOX, headers={"Accept": "application/json"}).data["list"]
@@ -96,7 +96,7 @@ def test_a_callback_is_sent_again_and_counted(service, sandbox):
     assert sandbox("inbox/again", webhook_id="msg_none").code == 42200
 
 
-def test_a_page_says_why_a_signature_does_not_hold(http):
+def test_a_page_explains_why_a_signature_is_invalid(http):
     body = json.dumps({"type": "order.completed", "data": {"order_no": "1"}}).encode()
     http("POST", INBOX, body, {"Content-Type": "application/json"})
     page = http("GET", f"{INBOX}/1").text
@@ -104,7 +104,7 @@ def test_a_page_says_why_a_signature_does_not_hold(http):
     assert http("GET", f"{INBOX}/2").code == 40404
 
 
-def test_tries_are_counted_as_far_as_callbacks_are_kept(http):
+def test_attempts_are_counted_among_the_kept_callbacks(http):
     def arrives(webhook_id):
         body = json.dumps({"type": "order.completed", "data": {"order_no": "1"}}).encode()
         http("POST", INBOX, body, {"Content-Type": "application/json", "webhook-id": webhook_id})
@@ -129,7 +129,7 @@ def test_tries_are_counted_as_far_as_callbacks_are_kept(http):
         ({"answer": "slow", "seconds": "61"}, "seconds"),
     ],
 )
-def test_an_answer_that_is_none_is_refused(http, fields, wrong):
+def test_an_unknown_response_is_refused(http, fields, wrong):
     refused = http("POST", ANSWERS, urlencode(fields).encode(), FORM)
     assert (refused.code, list(refused.data)) == (42200, [wrong])
 
@@ -145,12 +145,12 @@ def test_an_answer_that_is_none_is_refused(http, fields, wrong):
         {"Origin": "http://["},
     ],
 )
-def test_a_page_of_somebody_else_moves_nothing(http, nothing_changes, path, headers):
+def test_another_sites_page_changes_nothing(http, nothing_changes, path, headers):
     assert http("POST", f"/sandbox/{path}", b"answer=500&seconds=60", FORM | headers).code == 40300
 
 
 @pytest.mark.parametrize("headers", [{"Sec-Fetch-Site": "same-origin"}, {"Origin": "http://localhost"}, {}])
-def test_the_pages_own_forms_and_scripts_do(http, headers):
+def test_the_pages_own_forms_and_scripts_work(http, headers):
     answer = http("POST", ANSWERS, b"answer=500&times=3", BROWSER | headers)
     assert (answer.status, answer.headers["Location"]) == (303, INBOX)
     assert "500, internal error, callbacks left: 3" in http("GET", INBOX).text.replace("\n", "")
@@ -176,5 +176,5 @@ def test_the_pages_own_forms_and_scripts_do(http, headers):
         ("POST", "/scenario/new"),
     ],
 )
-def test_what_reaches_beyond_one_order_is_only_in_the_demo(http, method, path):
+def test_actions_beyond_one_order_exist_only_in_the_demo(http, method, path):
     assert http(method, f"/sandbox{path}", b"seconds=60", FORM).code == 40404

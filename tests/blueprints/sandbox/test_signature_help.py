@@ -43,7 +43,7 @@ def told(http):
 
 
 @pytest.mark.parametrize(("name", "change"), TEXTS, ids=[name for name, _ in TEXTS])
-def test_a_request_signed_over_a_wrong_text_is_explained_where_its_refusal_points_to(name, change, refused):
+def test_a_request_signed_over_a_wrong_text_is_explained_on_the_page_that_its_refusal_names(name, change, refused):
     mistaken = Mistaken()
     shown = refused(mistaken.body(hexed(change(mistaken.text))))
     assert f"This signature is what you get if: {WHAT[name]} {CURE[name]}" in shown
@@ -61,7 +61,7 @@ def test_the_json_signed_instead_of_lines_is_explained(refused):
     assert WHAT["json_signed"] in refused(mistaken.body(hexed(mistaken.bare)))
 
 
-def test_a_secret_that_has_ended_is_explained_and_then_nothing_is_signed_for_anybody(refused, flask, ahead):
+def test_an_expired_secret_is_explained_and_no_signature_is_shown(refused, flask, ahead):
     flask("merchant", "rotate", "demo", "--keep-hours", "1")
     ahead(3601)
     mistaken = Mistaken()
@@ -70,7 +70,7 @@ def test_a_secret_that_has_ended_is_explained_and_then_nothing_is_signed_for_any
     assert "Right signature" not in shown
 
 
-def test_every_mistake_that_is_known_is_made_in_these_tests():
+def test_every_known_mistake_is_made_in_these_tests():
     made = {name for name, _ in (*TEXTS, *SIGNERS)} | {"json_signed", "ended_secret"}
     assert made == set(WHAT)
 
@@ -84,7 +84,7 @@ def test_two_mistakes_at_once_are_both_named(second, refused):
     assert WHAT[second] in shown
 
 
-def test_a_signature_that_no_mistake_gives_is_said_to_be_unknown(refused):
+def test_a_signature_that_no_known_mistake_produces_is_reported_as_unknown(refused):
     shown = refused(Mistaken().body("0" * 64))
     assert "No known mistake gives this signature" in shown
     assert "customer_name=␣张/三␣" in shown
@@ -105,11 +105,11 @@ def test_the_page_shows_the_newest_first_and_keeps_twenty(api, http):
     assert len([address for address in page.addresses if "?refused=" in address]) == 20
 
 
-def test_a_request_that_is_forgotten_is_said_to_be(http):
+def test_a_forgotten_request_is_reported_as_forgotten(http):
     assert "not remembered any more" in http("GET", f"{PAGE}?refused=1").text
 
 
-def test_what_is_refused_for_anything_else_is_not_kept(api, http):
+def test_requests_refused_for_other_reasons_are_not_kept(api, http):
     assert (api.listed(timestamp=1).code, api.listed(nonce="x").code) == (40103, 40104)
     assert "?refused=" not in http("GET", PAGE).text
 
@@ -128,7 +128,7 @@ def test_a_merchant_that_is_not_the_demos_is_not_explained(http, flask_json):
 
 @pytest.mark.parametrize("settings_of_app", [{"demo": False}])
 @pytest.mark.parametrize("method", ["GET", "POST"])
-def test_there_is_no_such_page_but_in_demo_mode(method, http, api):
+def test_the_page_exists_in_demo_mode_only(method, http, api):
     assert Api(api.send, "demo", "wrong").listed().json["msg"] == "bad signature"
     assert http(method, PAGE).code == 40404
 
@@ -159,7 +159,7 @@ def test_a_text_in_one_line_is_read_with_its_line_ends(told):
     assert "Your text is the server" in told(body=mistaken.bare, theirs=mistaken.text.replace("\n", r"\n"))
 
 
-def test_a_text_that_is_right_with_a_signature_that_is_not_leaves_the_secret(told):
+def test_with_a_right_text_and_a_wrong_signature_the_secret_is_wrong(told):
     mistaken = Mistaken()
     shown = told(body=mistaken.bare, theirs=mistaken.text, signature=hexed(mistaken.text, "another"))
     assert "the secret is another" in shown
@@ -174,7 +174,7 @@ def test_a_newline_that_was_only_pasted_is_not_blamed(told):
     assert "The signature that came is that of your text." in shown
 
 
-def test_line_by_line_three_mistakes_are_told_apart(told):
+def test_line_by_line_three_mistakes_are_distinguished(told):
     mistaken = Mistaken()
     theirs = mistaken.text.replace("12.50", "12.5").replace(" 张/三 ", "张/三").replace("q=a b/c\n", "") + "\n"
     shown = told(body=mistaken.bare, theirs=theirs)
@@ -209,7 +209,7 @@ def test_a_character_that_looks_like_another_is_named(char, name, told):
         ("", "the body is empty"),
     ],
 )
-def test_what_is_refused_before_any_signature_is_said_to_be(body, why, told):
+def test_a_request_refused_before_its_signature_is_reported_as_such(body, why, told):
     shown = told(body=body)
     assert "refused before its signature is looked at" in shown
     assert why in shown
@@ -227,19 +227,19 @@ def test_what_is_refused_before_any_signature_is_said_to_be(body, why, told):
         ({"api_key": "other"}, "the secret used is that of the api_key demo"),
     ],
 )
-def test_what_else_would_be_refused_is_said(fields, said, told):
+def test_other_reasons_for_a_refusal_are_reported(fields, said, told):
     body = signed("orderQueryList", fields, secret=SECRET)
     shown = told(endpoint="orderQueryList", query="", body=json.dumps(body))
     assert "The signature holds." in shown
     assert said in shown
 
 
-def test_the_four_parameters_in_the_query_string_are_said_to_be_there_in_vain(told):
+def test_ignored_parameters_in_the_query_string_are_reported(told):
     shown = told(body="{}", query="api_key=demo&timestamp=1&nonce=12345678&signature=x")
     assert "api_key stands in the query string: this endpoint takes it from the body only" in shown
 
 
-def test_another_secret_may_be_typed_in_and_is_not_shown_again(told, http):
+def test_another_secret_can_be_entered_and_is_not_shown_again(told, http):
     mistaken = Mistaken()
     form = {"endpoint": ENDPOINT, "query": QUERY, "body": mistaken.bare, "secret": "a-secret-of-mine"}
     page = http("POST", PAGE, urlencode(form).encode(), FORM).text
@@ -248,7 +248,7 @@ def test_another_secret_may_be_typed_in_and_is_not_shown_again(told, http):
 
 
 @pytest.mark.parametrize("field", ["body", "query", "theirs", "signature", "api_key"])
-def test_what_is_sent_stands_in_the_page_as_text(field, http):
+def test_sent_values_are_escaped_in_the_page(field, http):
     evil = '</textarea><script>alert(1)</script>"onfocus="x'
     form = {"endpoint": ENDPOINT, "body": Mistaken().bare} | {field: evil}
     answer = http("POST", PAGE, urlencode(form).encode(), FORM)
@@ -258,7 +258,7 @@ def test_what_is_sent_stands_in_the_page_as_text(field, http):
     assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
 
 
-def test_an_endpoint_that_is_none_is_42200(http):
+def test_an_unknown_endpoint_is_42200(http):
     assert http("POST", PAGE, b"endpoint={0}&body={}", FORM).code == 42200
 
 
@@ -268,5 +268,5 @@ def test_a_very_long_request_is_explained_too(told):
     assert "The texts differ" in told(body=body, theirs=theirs, query="")
 
 
-def test_the_page_is_in_chinese_for_who_reads_that(http):
+def test_the_page_is_in_chinese_for_readers_of_chinese(http):
     assert 'lang="zh' in http("GET", PAGE, headers={"Accept-Language": "zh-CN"}).text

@@ -32,7 +32,7 @@ def press(http):
     return post
 
 
-def test_orders_stand_there_until_they_are_over(api, page):
+def test_open_orders_are_listed_until_they_end(api, page):
     done, under_way = completed(api), api.buy().data["order_no"]
     by_hand = api.buy(channel=3).data["order_no"]
     text = page().text
@@ -48,7 +48,7 @@ def test_a_deposit_is_paid_by_its_form(api, press):
     assert api.status(order_no) == "completed"
 
 
-def test_a_withdrawal_is_accepted_by_its_form(api, page, press):
+def test_a_withdrawal_is_approved_by_its_form(api, page, press):
     order_no = api.sell("10.00").data["order_no"]
     press("pay", f"order_no={order_no}&outcome=fail&after=0&from=simulator")
     press("accept", f"order_no={order_no}")
@@ -56,7 +56,7 @@ def test_a_withdrawal_is_accepted_by_its_form(api, page, press):
     assert "/sandbox/accept" not in page().text
 
 
-def test_only_a_withdrawal_of_the_sandbox_is_accepted_here(api, http):
+def test_only_a_withdrawal_of_the_sandbox_is_approved_here(api, http):
     order_no = api.sell("10.00", channel=3).data["order_no"]
     assert http("POST", "/sandbox/accept", f"order_no={order_no}".encode(), FORM).code == 42200
     assert api.status(order_no) == "pending"
@@ -67,13 +67,13 @@ def test_the_clock_is_moved_by_its_buttons(page, press):
     assert "3600 seconds ahead of this machine" in page().text
 
 
-def test_a_channel_behaves_as_its_form_says(api, page, press):
+def test_a_channel_behaves_as_chosen_in_its_form(api, page, press):
     press("channel", "channel=2&open=refuse&payout=fail")
     assert api.buy().code == 50201
     assert re.findall(r"<option selected>(\w+)", page().text)[2:4] == ["refuse", "fail"]
 
 
-def test_callbacks_go_where_its_form_says_and_to_the_inbox_where_that_is_left_empty(page, press, flask_json, http):
+def test_callbacks_are_sent_to_the_forms_address_or_to_the_inbox_if_it_is_empty(page, press, flask_json, http):
     def shown_inbox():
         return words(re.sub("<[^>]*>", "", http("GET", "/sandbox/inbox").text))
 
@@ -87,7 +87,7 @@ def test_callbacks_go_where_its_form_says_and_to_the_inbox_where_that_is_left_em
     assert flask_json("merchant", "show", "demo")["callback_url"] == "/sandbox/inbox"
 
 
-def test_an_address_that_is_none_is_said_to_be_so_on_the_page(http):
+def test_an_invalid_address_is_reported_on_the_page(http):
     form = b"key=demo&callback_url=shop.example"
     answer = http("POST", "/sandbox/merchant", form, FORM)
     assert answer.status == 422
@@ -108,18 +108,18 @@ def test_each_page_of_the_demo_leads_to_the_others(http, path):
 
 
 @pytest.mark.parametrize("settings_of_app", [{"demo": False, "site_url": "https://pay.example.com"}])
-def test_nothing_leads_to_them_where_they_are_not(http):
+def test_nothing_links_to_them_outside_demo_mode(http):
     assert 'href="/sandbox' not in http("GET", "/docs").text
 
 
-def test_it_is_a_strict_page_without_a_script(page):
+def test_the_page_has_a_strict_policy_and_no_script(page):
     answer = page()
     assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
     assert "no-store" in answer.headers["Cache-Control"]
     assert "<script" not in answer.text
 
 
-def test_where_the_callbacks_of_a_real_merchant_go_is_not_said_here(http, flask, page):
+def test_a_real_merchants_callback_address_is_not_shown_here(http, flask, page):
     flask("merchant", "add", "shop", "--callback-url", "https://shop.example/callbacks")
     assert 'value="demo"' in page().text
     assert "shop" not in page().text
@@ -127,7 +127,7 @@ def test_where_the_callbacks_of_a_real_merchant_go_is_not_said_here(http, flask,
     assert "https://shop.example/callbacks" in flask("merchant", "show", "shop").output
 
 
-def test_a_request_with_a_number_too_long_to_be_read_again_is_answered_all_the_same(api):
+def test_a_request_with_a_very_long_number_still_gets_a_response(api):
     number = "9" * 5_000
     text = signed_text("createOrder", f'"order_type": 1, "cny_amount": {number}')
     assert api.post("createOrder", text).code == 42200

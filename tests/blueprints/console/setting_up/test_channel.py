@@ -71,7 +71,7 @@ def test_each_private_key_is_secret():
 
 
 @pytest.mark.parametrize("name", UPSTREAMS)
-def test_a_channel_of_each_driver_is_made_by_its_form(name, upstream, new, page, typed, everywhere, api):
+def test_a_channel_of_each_driver_is_added_by_its_form(name, upstream, new, page, typed, everywhere, api):
     driver, config = upstream(name)
     number = new(driver, config)
     path = f"channel/{number}"
@@ -87,7 +87,7 @@ def test_a_channel_of_each_driver_is_made_by_its_form(name, upstream, new, page,
 
 
 @pytest.mark.parametrize("name", UPSTREAMS)
-def test_a_form_that_is_sent_back_as_it_is_changes_nothing(name, upstream, new, fill, audited, app):
+def test_an_unchanged_form_changes_nothing(name, upstream, new, fill, audited, app):
     driver, config = upstream(name)
     number = new(driver, config)
     before = audited()
@@ -95,7 +95,9 @@ def test_a_form_that_is_sent_back_as_it_is_changes_nothing(name, upstream, new, 
     assert audited() == before
 
 
-def test_a_secret_is_replaced_or_removed_and_never_told(new, upstream, fill, page, audited, refuses, flask, web_server):
+def test_a_secret_is_replaced_or_removed_and_never_shown(
+    new, upstream, fill, page, audited, refuses, flask, web_server
+):
     number = new(*upstream("epay 1"), config_proxy="http://me:my-password@127.0.0.1:3128")
     fill(f"channel/{number}", config_key="another-key", config_proxy_remove=True)
     assert "proxy: (set) -> -" in audited()[-1]
@@ -108,7 +110,7 @@ def test_a_secret_is_replaced_or_removed_and_never_told(new, upstream, fill, pag
     assert "the channel answers, and accepts our keys" in page(f"channel/{number}").text
 
 
-def test_keys_come_from_files_too(upstream, new, fill, page, wrong):
+def test_keys_can_be_uploaded_as_files(upstream, new, fill, page, wrong):
     driver, config = upstream("epay 2")
     keys = {f"config_{name}_file": config.pop(name).encode() for name in ("private_key", "platform_key")}
     number = new(driver, config, **keys)
@@ -151,7 +153,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("driver", "config", "told"), WRONG)
-def test_what_a_driver_s_schema_refuses_is_told_at_its_fields(wrong, flask_json, driver, config, told):
+def test_errors_of_a_drivers_schema_are_shown_at_its_fields(wrong, flask_json, driver, config, told):
     before = flask_json("channel", "list")
     fields = {f"config_{name}": value for name, value in config.items()}
     found = wrong(f"channel/new?driver={driver}", **CHANNEL, **fields)
@@ -159,7 +161,7 @@ def test_what_a_driver_s_schema_refuses_is_told_at_its_fields(wrong, flask_json,
     assert flask_json("channel", "list") == before
 
 
-def test_a_secret_that_was_typed_is_not_sent_back_with_an_error(fill):
+def test_a_typed_secret_is_not_sent_back_with_an_error(fill):
     key = key_pair("somebody")[0]
     answer = fill(
         "channel/new?driver=epay", **CHANNEL, config_version="2", config_private_key=key, config_key="typed-key"
@@ -184,7 +186,7 @@ COLUMNS = [
 
 @pytest.mark.parametrize(("field", "value", "words"), COLUMNS)
 @pytest.mark.parametrize("path", ["channel/new?driver=manual", "channel/2"])
-def test_a_wrong_value_is_told_at_its_field(wrong, flask_json, path, field, value, words):
+def test_an_invalid_value_is_reported_at_its_field(wrong, flask_json, path, field, value, words):
     before = flask_json("channel", "list")
     given = {"name": "New", field: value} | ({"category": "gateway_b"} if "new" in path else {})
     assert {words} == set(wrong(path, **given).values()) or field == "pay_method"
@@ -198,7 +200,7 @@ def test_a_channel_needs_a_category_and_a_name_of_its_own(wrong):
     }
 
 
-def test_what_is_changed_counts_at_once_and_is_written_down(fill, flask_json, audited, api, other):
+def test_a_change_takes_effect_immediately_and_is_recorded(fill, flask_json, audited, api, other):
     fill("channel/2", name="Renamed", max_amount="20", pay_method=["wxpay"], merchants=["1"], passage_rate="-0.5")
     row = next(row for row in flask_json("channel", "list") if row["id"] == 2)
     assert (row["name"], row["max"], row["pay_method"], row["merchants"]) == ("Renamed", "20.00", "wxpay", "demo")
@@ -209,7 +211,7 @@ def test_what_is_changed_counts_at_once_and_is_written_down(fill, flask_json, au
     )
 
 
-def test_another_account_is_refused_while_orders_are_under_way_unless_it_is_the_same(
+def test_another_account_is_refused_while_orders_are_open_unless_it_is_the_same(
     new, upstream, fill, wrong, api, page, console, audited
 ):
     number = new(*upstream("epay 1"))
@@ -224,7 +226,7 @@ def test_another_account_is_refused_while_orders_are_under_way_unless_it_is_the_
     assert audited()[-1].endswith("pid: (set) -> (another); the same account")
 
 
-def test_trying_a_channel_says_how_that_went(new, upstream, fill, page, console, audited):
+def test_checking_a_channel_reports_the_result(new, upstream, fill, page, console, audited):
     fill("channel/2", "/try")
     assert "the channel answers, and accepts our keys" in page("channel/2").text
     assert audited()[-1] == "demo try channel channel 2 "
@@ -237,7 +239,7 @@ def test_trying_a_channel_says_how_that_went(new, upstream, fill, page, console,
 @pytest.mark.parametrize(
     ("language", "method", "why"), [("en", "WeChat Pay", "is not accepted"), ("zh", "微信支付", "平台不接受")]
 )
-def test_trying_a_channel_shows_each_finding_also_a_bad_one(
+def test_checking_a_channel_shows_each_finding_including_bad_ones(
     language, method, why, new, fill, page, web_server, console
 ):
     platform = EpayPlatform(web_server)
@@ -257,12 +259,12 @@ def test_a_viewer_sees_a_channel_but_no_secret_and_can_change_nothing(page, view
     assert {send(path, client=viewer).status_code for path in ("channel/2", "channel/2/try", "channel/new")} == {403}
 
 
-def test_a_channel_that_is_not_there_is_not_found(page):
+def test_an_unknown_channel_is_not_found(page):
     page("channel/99", status=404)
     page("channel/99999999999999999999", status=404)
 
 
-def test_what_a_channel_is_called_is_text_on_every_page(new, page):
+def test_a_channels_name_is_escaped_on_every_page(new, page):
     number = new("manual", {"payee": HOSTILE, "bank": HOSTILE}, name=HOSTILE)
     for path in (f"channel/{number}", "merchant/demo", "merchant/new", "merchant/demo/adjust"):
         assert page(path).tags.count("script") == 1

@@ -13,7 +13,7 @@ from tests.support import Api, free_port
 HOSTILE = '"><script>alert(1)</script>'
 
 
-def test_the_secrets_are_shown_once_and_stand_nowhere_else(fill, shown, everywhere, http):
+def test_the_secrets_are_shown_once_and_nowhere_else(fill, shown, everywhere, http):
     answer = fill("merchant/new", key="shop", name="Shop")
     secrets = shown(answer)
     assert answer.headers["Cache-Control"] == "no-store"
@@ -23,7 +23,7 @@ def test_the_secrets_are_shown_once_and_stand_nowhere_else(fill, shown, everywhe
     assert Api(http, "shop", secrets["secret"]).call("getPayChannels").code == 1
 
 
-def test_a_form_that_is_sent_twice_makes_one_merchant(fill, wrong, flask_json):
+def test_a_form_sent_twice_adds_one_merchant(fill, wrong, flask_json):
     fill("merchant/new", key="shop", name="Shop")
     assert wrong("merchant/new", key="shop", name="Shop") == {"key": "there is a merchant shop already"}
     assert len(flask_json("merchant", "list")) == 3
@@ -43,7 +43,7 @@ WRONG = [
 
 @pytest.mark.parametrize(("field", "value", "words"), WRONG)
 @pytest.mark.parametrize("path", ["merchant/new", "merchant/demo"])
-def test_a_wrong_value_is_told_at_its_field_and_all_values_stay(fill, wrong, typed, path, field, value, words):
+def test_an_invalid_value_is_reported_at_its_field_and_all_values_stay(fill, wrong, typed, path, field, value, words):
     before = typed("merchant/demo")
     given = {"name": "New name", field: value} | ({"key": "shop"} if path.endswith("new") else {})
     assert wrong(path, **given) == {field: words}
@@ -53,11 +53,11 @@ def test_a_wrong_value_is_told_at_its_field_and_all_values_stay(fill, wrong, typ
 
 
 @pytest.mark.parametrize("key", ["", "a b", "new", "..", "x" * 65, HOSTILE])
-def test_a_key_that_cannot_be_used_is_told(wrong, key):
+def test_an_invalid_key_is_reported(wrong, key):
     assert wrong("merchant/new", key=key, name="Shop")["key"]
 
 
-def test_what_is_changed_counts_at_once_and_is_written_down(fill, typed, flask_json, audited, api, page):
+def test_a_change_takes_effect_immediately_and_is_recorded(fill, typed, flask_json, audited, api, page):
     changed = {"name": "Renamed 新", "buy_rate": "1", "events": ["paid"], "channels": ["2", "4"], "enabled": True}
     assert fill("merchant/demo", **changed).status_code == 303
     row = next(row for row in flask_json("merchant", "list") if row["key"] == "demo")
@@ -81,7 +81,7 @@ def test_what_is_changed_counts_at_once_and_is_written_down(fill, typed, flask_j
         ("channel/3", {"config_account": "6222 0000"}, {"name": "Renamed"}),
     ],
 )
-def test_a_form_that_was_opened_before_somebody_s_change_does_not_undo_it(
+def test_a_form_opened_before_another_users_change_does_not_undo_it(
     path, theirs, mine, fill, typed, console, page, audited
 ):
     stale = Page(page(path).html).form().fill(mine)
@@ -93,13 +93,15 @@ def test_a_form_that_was_opened_before_somebody_s_change_does_not_undo_it(
     assert fill(path, **mine).status_code == 303
 
 
-def test_what_is_not_changed_is_not_written_down(fill, audited):
+def test_unchanged_values_are_not_recorded(fill, audited):
     before = len(audited())
     assert fill("merchant/demo").status_code == 303
     assert len(audited()) == before
 
 
-def test_a_new_api_secret_is_shown_once_and_the_old_one_stays_for_a_while(fill, shown, http, api, ahead, everywhere):
+def test_a_new_api_secret_is_shown_once_and_the_old_one_stays_valid_for_some_time(
+    fill, shown, http, api, ahead, everywhere
+):
     answer = fill("merchant/demo", "/rotate/api", keep_hours="2")
     new = shown(answer)["secret"]
     assert "callback_secret" not in shown(answer)
@@ -110,7 +112,7 @@ def test_a_new_api_secret_is_shown_once_and_the_old_one_stays_for_a_while(fill, 
     assert new not in everywhere("merchant/demo")
 
 
-def test_a_new_callback_secret_signs_beside_the_old_one(fill, shown, api, shop, due):
+def test_a_new_callback_secret_signs_in_addition_to_the_old_one(fill, shown, api, shop, due):
     new = shown(fill("merchant/demo", "/rotate/callback"))["callback_secret"]
     api.play(api.buy().data["order_no"], "success")
     due.callbacks()
@@ -120,7 +122,7 @@ def test_a_new_callback_secret_signs_beside_the_old_one(fill, shown, api, shop, 
     assert new.startswith("whsec_")
 
 
-def test_a_rotation_that_is_sent_twice_replaces_the_secret_once(console, shown, page):
+def test_a_rotation_sent_twice_replaces_the_secret_once(console, shown, page):
     html = page("merchant/demo").html
     form = Page(html).form("/rotate/api")
     first, second = (console.post(form.action, data=form.sent) for _ in range(2))
@@ -130,13 +132,13 @@ def test_a_rotation_that_is_sent_twice_replaces_the_secret_once(console, shown, 
 
 
 @pytest.mark.parametrize("hours", ["", "-1", "721", "1.5", "１"])
-def test_hours_that_cannot_be_meant_replace_nothing(fill, api, page, hours):
+def test_invalid_hours_replace_nothing(fill, api, page, hours):
     assert fill("merchant/demo", "/rotate/api", keep_hours=hours).status_code == 303
     assert "a number from 0 to 720" in page("merchant/demo").text
     assert api.buy().code == 1
 
 
-def test_revealing_the_callback_secret_is_written_down(fill, shown, audited, flask_json, page):
+def test_revealing_the_callback_secret_is_recorded(fill, shown, audited, flask_json, page):
     assert "whsec_" not in page("merchant/demo").html
     answer = fill("merchant/demo", "/reveal")
     assert shown(answer) == {"callback_secret": flask_json("merchant", "show", "demo")["callback_secret"]}
@@ -144,7 +146,7 @@ def test_revealing_the_callback_secret_is_written_down(fill, shown, audited, fla
     assert audited()[-1] == "demo reveal callback secret merchant demo "
 
 
-def test_a_key_in_a_callback_s_address_is_seen_by_operators_alone_and_not_in_the_log(
+def test_a_key_in_a_callbacks_address_is_shown_to_operators_only_and_not_logged(
     fill, typed, page, viewer, audited, console, export
 ):
     assert fill("merchant/demo", callback_url="https://shop.example/hook?key=first-key").status_code == 303
@@ -162,20 +164,20 @@ def test_a_key_in_a_callback_s_address_is_seen_by_operators_alone_and_not_in_the
 ACCOUNT = {"real_name": "李四", "card_number": "6222999988887777", "bank": "New Bank"}
 
 
-def test_withdrawals_go_to_an_account_that_was_added(fill, api, page, everywhere):
+def test_withdrawals_are_paid_to_an_added_account(fill, api, page, everywhere):
     assert fill("merchant/demo/account", **ACCOUNT).status_code == 303
     assert "************7777 李* New Bank" in page("merchant/demo").text
     assert api.sell("10.00").data["payment_method_snapshot"]["card_number"] == "6222999988887777"
     assert "6222999988887777" not in everywhere("merchant/demo")
 
 
-def test_an_account_that_is_sent_twice_is_there_once(fill, wrong, flask_json):
+def test_an_account_sent_twice_is_added_once(fill, wrong, flask_json):
     fill("merchant/demo/account", **ACCOUNT)
     assert wrong("merchant/demo/account", **ACCOUNT) == {"card_number": "this is the newest account on file already"}
     assert len(flask_json("account", "list", "demo")) == 2
 
 
-def test_an_account_that_was_replaced_does_not_come_back_because_its_form_is_sent_again(fill, console, page, api):
+def test_a_replaced_account_does_not_return_when_its_form_is_sent_again(fill, console, page, api):
     first = Page(page("merchant/demo/account").html).form().fill(ACCOUNT)
     assert console.post("/console/merchant/demo/account", data=first).status_code == 303
     assert fill("merchant/demo/account", **ACCOUNT | {"card_number": "6222000011112222"}).status_code == 303
@@ -183,7 +185,7 @@ def test_an_account_that_was_replaced_does_not_come_back_because_its_form_is_sen
     assert api.sell("10.00").data["payment_method_snapshot"]["card_number"] == "6222000011112222"
 
 
-def test_an_account_that_cannot_be_used_is_told_at_its_fields(wrong):
+def test_an_invalid_account_is_reported_at_its_fields(wrong):
     assert wrong("merchant/demo/account", real_name="  ", card_number="62 2200") == {
         "real_name": "This field is required."
     }
@@ -192,7 +194,7 @@ def test_an_account_that_cannot_be_used_is_told_at_its_fields(wrong):
     }
 
 
-def test_a_test_callback_is_signed_as_all_are_and_stored_nowhere(fill, shop, flask_json, audited):
+def test_a_test_callback_is_signed_like_real_ones_and_not_stored(fill, shop, flask_json, audited):
     shop.answers(202, "<b>thank you</b>")
     page = fill("merchant/demo", "/test").text
     (got,) = shop.got
@@ -218,14 +220,14 @@ def test_a_test_callback_is_signed_as_all_are_and_stored_nowhere(fill, shop, fla
         (418, {}, "refuses the callback"),
     ],
 )
-def test_what_went_wrong_with_a_test_callback_is_said_in_plain_words(fill, shop, status, headers, words):
+def test_a_failed_test_callback_is_explained_in_plain_words(fill, shop, status, headers, words):
     shop.answers(status, "no", headers)
     page = fill("merchant/demo", "/test").text
     assert "It did not arrive." in page
     assert (words in page, str(status) in page, len(shop.got)) == (True, True, 1)
 
 
-def test_nobody_there_and_nobody_in_time_are_told_apart(fill, flask, shop, monkeypatch):
+def test_an_unreachable_server_and_a_late_one_are_distinguished(fill, flask, shop, monkeypatch):
     monkeypatch.setattr(delivery, "TIMEOUT", 1.0)
     shop.answer = lambda request: time.sleep(2) or Response("late")
     assert "did not answer within" in fill("merchant/demo", "/test").text
@@ -240,7 +242,7 @@ def test_a_merchant_without_an_address_gets_no_test_callback(fill, send, page):
     assert "demo has no callback URL" in page("merchant/demo").text
 
 
-def test_the_command_sends_one_too(flask, flask_json, shop):
+def test_the_command_sends_a_test_callback_too(flask, flask_json, shop):
     said = flask_json("merchant", "test-callback", "demo")
     assert (said["delivered"], said["status"], said["answer"]) == (True, 200, "thank you")
     assert shop.got[0].webhook_id == said["id"]
@@ -248,7 +250,7 @@ def test_the_command_sends_one_too(flask, flask_json, shop):
     assert "The server failed at it" in flask("merchant", "test-callback", "demo", fails=True).output
 
 
-def test_a_balance_is_adjusted_once_it_was_confirmed(fill, console, balances, page, audited, flask_json):
+def test_a_balance_is_adjusted_after_a_confirmation(fill, console, balances, page, audited, flask_json):
     before = balances()[0]
     asked = fill("merchant/demo/adjust", amount="-12.50", reason="a fee <b>of</b> the bank", channel="1")
     assert balances()[0] == before
@@ -262,7 +264,7 @@ def test_a_balance_is_adjusted_once_it_was_confirmed(fill, console, balances, pa
 
 
 @pytest.mark.parametrize("step", ["asked", "confirmed"])
-def test_an_adjustment_that_is_sent_again_much_later_is_not_made_again(fill, console, page, balances, ahead, step):
+def test_an_adjustment_sent_again_much_later_is_not_repeated(fill, console, page, balances, ahead, step):
     asking = Page(page("merchant/demo/adjust").html).form().fill({"amount": "5.00", "reason": "a gift"})
     confirming = Page(console.post("/console/merchant/demo/adjust", data=asking).text).form().sent
     assert console.post("/console/merchant/demo/adjust", data=confirming).status_code == 303
@@ -286,20 +288,20 @@ def test_an_adjustment_that_is_sent_again_much_later_is_not_made_again(fill, con
         ("channel", "99", "Not a valid choice."),
     ],
 )
-def test_an_adjustment_that_cannot_be_made_is_told_at_its_field(wrong, balances, field, value, words):
+def test_an_impossible_adjustment_is_reported_at_its_field(wrong, balances, field, value, words):
     before = balances()
     assert wrong("merchant/demo/adjust", **({"amount": "1", "reason": "a gift"} | {field: value})) == {field: words}
     assert balances() == before
 
 
-def test_what_a_merchant_is_called_is_text_on_every_page(fill, page):
+def test_a_merchants_name_is_escaped_on_every_page(fill, page):
     fill("merchant/demo", name=HOSTILE, callback_url="/" + HOSTILE.replace(" ", ""))
     for path in ("merchant/demo", "merchant/demo/adjust", "merchant/demo/account", "channel/2"):
         assert page(path).tags.count("script") == 1  # the console's own
 
 
 @pytest.mark.parametrize("path", ["merchant/nobody", "merchant/nobody/adjust", "merchant/nobody/account"])
-def test_a_merchant_that_is_not_there_is_not_found(page, path):
+def test_an_unknown_merchant_is_not_found(page, path):
     page(path, status=404)
 
 

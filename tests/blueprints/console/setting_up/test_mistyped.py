@@ -35,7 +35,7 @@ def kept(caplog):
 
 @pytest.mark.parametrize("path", ["merchant/demo", "merchant/new"])
 @pytest.mark.parametrize("address", ADDRESSES)
-def test_of_a_refused_callback_url_nothing_is_recorded(fill, viewer, page, kept, path, address):
+def test_a_refused_callback_url_is_not_recorded(fill, viewer, page, kept, path, address):
     given = {"key": "shop", "name": "Shop"} if path.endswith("new") else {}
     answer = fill(path, callback_url=address, **given)
     assert answer.status_code == 422
@@ -52,13 +52,13 @@ def test_a_command_that_refuses_a_callback_url_does_not_repeat_it(refuses, kept,
     assert kept() == []
 
 
-def test_of_a_refused_network_nothing_is_recorded(fill, kept):
+def test_a_refused_network_is_not_recorded(fill, kept):
     assert fill("merchant/demo", allowed_addresses=f"10.0.0.1,{SECRET}").status_code == 422
     assert kept() == []
 
 
 @pytest.mark.parametrize("typed", [f"pa ss/{SECRET}", f"me:{SECRET}@shop.example"])
-def test_of_a_refused_name_nothing_is_recorded(fill, flask, kept, typed):
+def test_a_refused_name_is_not_recorded(fill, flask, kept, typed):
     assert fill("merchant/new", key=typed, name="Shop").status_code == 422
     assert fill("operators/", name=typed, password="Long-enough-8472", role="viewer").status_code == 422
     flask("operator", "add", typed, typed="Long-enough-8472\n", fails=True)
@@ -66,7 +66,7 @@ def test_of_a_refused_name_nothing_is_recorded(fill, flask, kept, typed):
 
 
 @pytest.mark.parametrize("field", ["amount", "reference"])
-def test_of_what_is_refused_for_an_action_nothing_is_recorded(desk, api, kept, field):
+def test_refused_values_of_an_action_are_not_recorded(desk, api, kept, field):
     order_no = api.buy(channel=3).data["order_no"]
     desk.act(order_no, "paid", **{field: f"{SECRET} " * 40})
     assert api.status(order_no) == "pending"
@@ -108,7 +108,7 @@ OLD = [
 ]
 
 
-def test_what_earlier_versions_recorded_is_masked_by_the_upgrade(flask):
+def test_the_upgrade_masks_records_of_earlier_versions(flask):
     for detail, _ in OLD:
         AuditEntry.add(who="demo", action="set merchant", about="merchant", key="demo", address="", detail=detail, at=1)
     for key in ("a.B_c@1-x", f"me:{SECRET}"):

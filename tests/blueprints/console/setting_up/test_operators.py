@@ -43,14 +43,14 @@ def test_an_account_is_added_and_may_sign_in(fill, row, app, audited):
         ("role", "owner", "Not a valid choice."),
     ],
 )
-def test_a_wrong_value_is_told_at_its_field(wrong, flask_json, field, value, words):
+def test_an_invalid_value_is_reported_at_its_field(wrong, flask_json, field, value, words):
     before = flask_json("operator", "list")
     told = wrong("operators/", **NEW | {field: value})
     assert told[field] == words
     assert flask_json("operator", "list") == before
 
 
-def test_a_password_that_is_too_simple_is_told_and_stands_nowhere(fill, wrong, everywhere):
+def test_a_too_simple_password_is_reported_and_not_stored(fill, wrong, everywhere):
     assert wrong("operators/", **NEW | {"password": "aaaaaaaaaaaa", "again": "aaaaaaaaaaaa"}) == {
         "password": "this password is easy to guess: use a longer one, such as four words that do not belong together"
     }
@@ -58,7 +58,7 @@ def test_a_password_that_is_too_simple_is_told_and_stands_nowhere(fill, wrong, e
     assert "a long password" not in everywhere("operators/")
 
 
-def test_roles_and_disabling_count_at_once_and_end_sessions(act, row, viewer, page, audited):
+def test_roles_and_disabling_take_effect_immediately_and_end_sessions(act, row, viewer, page, audited):
     page("operators/", client=viewer)
     assert act("viewer", "operator").status_code == 303
     assert row("viewer")["Role"] == "operator"
@@ -78,20 +78,20 @@ def test_roles_and_disabling_count_at_once_and_end_sessions(act, row, viewer, pa
     ]
 
 
-def test_somebody_is_signed_out_everywhere(act, viewer):
+def test_an_account_is_signed_out_everywhere(act, viewer):
     act("viewer", "end")
     assert viewer.get("/console/").status_code == 302
 
 
 @pytest.mark.parametrize("word", ["disable", "viewer"])
-def test_nobody_shuts_out_themselves(act, row, page, word):
+def test_operators_cannot_lock_themselves_out(act, row, page, word):
     act("demo", word)
     assert "nobody can shut out themselves" in page("operators/").text
     assert (row("demo")["Role"], row("demo")["State"]) == ("operator", "enabled")
 
 
 @pytest.mark.parametrize("change", [{"enabled": False}, {"role": "viewer"}])
-def test_the_last_account_that_may_act_stays_whoever_wants_it_gone(fill, change):
+def test_the_last_operator_cannot_be_removed_by_anyone(fill, change):
     fill("operators/", **NEW)
     demo, cashier = operators.find("demo"), operators.find("cashier")
     operators.change(demo, **change, by="cashier")
@@ -102,7 +102,7 @@ def test_the_last_account_that_may_act_stays_whoever_wants_it_gone(fill, change)
     assert operators.find("demo").enabled
 
 
-def test_a_new_password_for_somebody_else_ends_their_sessions(fill, wrong, viewer, console, page):
+def test_a_new_password_for_another_account_ends_its_sessions(fill, wrong, viewer, console, page):
     path = f"operators/{operators.find('viewer').id}/password"
     assert wrong(path, password="a new password", again="another one") == {"again": "The two passwords differ."}
     assert fill(path, password="a new password", again="a new password").status_code == 303
@@ -121,7 +121,7 @@ def test_a_viewer_sees_the_accounts_and_can_change_nothing(act, send, viewer, pa
     page(f"operators/{operators.find('demo').id}/password", client=viewer, status=403)
 
 
-def test_an_account_or_an_act_that_is_not_there_is_not_found(send):
+def test_an_unknown_account_or_action_is_not_found(send):
     assert {send(path).status_code for path in ("operators/99/end", "operators/1/nope", f"operators/{10**20}/end")} == {
         404
     }

@@ -16,7 +16,7 @@ def settings_of_app():
     return {"private_callbacks": False}
 
 
-def test_a_shop_is_set_up_through_forms_until_it_takes_an_order(fill, shown, http, page, typed):
+def test_a_shop_is_set_up_through_forms_and_accepts_an_order(fill, shown, http, page, typed):
     assert "There is no channel yet." in page("merchant/new").text
     answer = fill("merchant/new", key="shop", name="My shop 我的店", buy_rate="0.60", sell_rate="0.3")
     secrets = shown(answer)

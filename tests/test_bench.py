@@ -54,20 +54,20 @@ def test_the_spread_is_relative_to_the_median_or_to_a_limit_above_it(name, ours,
     assert row.spread(Compared(ours, yardstick, "ms")) == pytest.approx(spread)
 
 
-def test_the_page_says_what_was_measured(results):
+def test_the_page_shows_the_measured_values(results):
     texts = [(ROOT / "docs" / name).read_text("utf-8") for name in ("performance.md", "scaling.md")]
     assert all(f"<!-- bench: {part} -->" in "".join(texts) for part in page.PARTS)
     assert [page.written(text, results) for text in texts] == texts
 
 
-def test_the_picture_shows_what_was_measured(results):
+def test_the_picture_shows_the_measured_values(results):
     picture = (ROOT / "docs/performance.svg").read_text("utf-8")
     assert plot.drawn(growth.relative(results["growth"]["endpoints"])) == picture
 
 
 @needs_wrk
 @pytest.mark.usefixtures("slow")
-def test_a_quick_run_measures_and_keeps_to_its_folder(tmp_path):
+def test_a_quick_run_measures_and_writes_to_its_folder_only(tmp_path):
     published = (ROOT / "bench/results.json").read_bytes()
     done = bench("--quick", "--rounds", 1, "--folder", tmp_path, "--only", "tail,regions-gzip,callback-delay")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -80,14 +80,14 @@ def test_a_quick_run_measures_and_keeps_to_its_folder(tmp_path):
 
 
 @pytest.mark.usefixtures("slow")
-def test_a_row_that_is_not_known_is_named(tmp_path):
+def test_an_unknown_row_is_named(tmp_path):
     done = bench("--folder", tmp_path, "--only", "tail,speed")
     assert done.returncode == 2
     assert "no row speed" in done.stderr
 
 
 @pytest.mark.usefixtures("slow")
-def test_without_wrk_the_run_says_what_to_install(tmp_path):
+def test_without_wrk_the_run_names_the_package_to_install(tmp_path):
     done = bench("--quick", "--folder", tmp_path, PATH=str(tmp_path))
     assert done.returncode == 1
     assert "apt-get install wrk" in done.stderr

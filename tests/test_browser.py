@@ -59,7 +59,9 @@ def payer(chrome):
     [(PHONE, "zh-CN,zh", "支付成功"), (DESKTOP, "en-US,en", "Payment complete")],
     ids=["phone", "desktop"],
 )
-def test_a_deposit_is_paid_in_a_browser_credited_and_told_of(size, language, complete, payer, running, merchant):
+def test_a_deposit_is_paid_in_a_browser_credited_and_reported_to_the_merchant(
+    size, language, complete, payer, running, merchant
+):
     placed = running.api.buy("123.45", merchant_order_no=f"WEB-{size[0]}").data
     payer.sits_at(size, language)
     payer.opens(placed["pay_url"])
@@ -83,7 +85,7 @@ def test_a_deposit_is_paid_in_a_browser_credited_and_told_of(size, language, com
     ],
     ids=["phone", "desktop"],
 )
-def test_the_page_turns_by_itself_when_the_order_is_paid_elsewhere(size, language, before, after, payer, running):
+def test_the_page_updates_automatically_when_the_order_is_paid_elsewhere(size, language, before, after, payer, running):
     placed = running.api.buy("88.00").data
     payer.sits_at(size, language)
     payer.opens(placed["pay_url"])
@@ -96,7 +98,7 @@ def test_the_page_turns_by_itself_when_the_order_is_paid_elsewhere(size, languag
 
 
 @pytest.mark.parametrize("outcome", ["fail", "wrong_amount", "late", "success"])
-def test_what_came_of_it_is_in_sight_without_scrolling_on_a_phone(outcome, payer, running):
+def test_the_result_is_visible_without_scrolling_on_a_phone(outcome, payer, running):
     placed = running.api.buy().data
     payer.sits_at(PHONE, "en")
     payer.opens(placed["pay_url"])
@@ -147,7 +149,7 @@ def platform(running):
 
 
 @pytest.mark.parametrize("size", [PHONE, DESKTOP], ids=["phone", "desktop"])
-def test_a_payment_that_the_channel_opens_late_appears_by_itself_and_is_paid(size, payer, running, platform):
+def test_a_payment_opened_late_appears_automatically_and_is_paid(size, payer, running, platform):
     platform.fails(*["broken"] * 4)
     placed = running.api.buy("66.00", channel=5).data
     payer.sits_at(size, "en")
@@ -165,7 +167,9 @@ def test_a_payment_that_the_channel_opens_late_appears_by_itself_and_is_paid(siz
     ("size", "gives", "on_the_page"),
     [(PHONE, "urlscheme", "a[href^='weixin:']"), (DESKTOP, "urlscheme", ".scan .qr"), (PHONE, "jump", "a.primary")],
 )
-def test_what_the_channel_gave_is_shown_where_it_can_be_used(size, gives, on_the_page, payer, running, platform):
+def test_the_channels_payment_details_are_shown_where_they_are_usable(
+    size, gives, on_the_page, payer, running, platform
+):
     platform.gives = gives
     payer.sits_at(size, "zh-CN")
     payer.opens(running.api.buy(channel=5).data["pay_url"])
@@ -179,7 +183,7 @@ def test_what_the_channel_gave_is_shown_where_it_can_be_used(size, gives, on_the
     ("size", "language", "heading"),
     [(PHONE, "zh-CN", "请使用微信扫码支付"), (DESKTOP, "en", "Scan with WeChat to pay")],
 )
-def test_a_payment_is_opened_by_itself_once_its_page_is_viewed(size, language, heading, payer, running, platform):
+def test_a_payment_is_opened_automatically_once_its_page_is_viewed(size, language, heading, payer, running, platform):
     placed = running.api.buy("77.00", channel=6).data
     assert placed["order_no"] not in platform.orders
     payer.sits_at(size, language)
@@ -209,7 +213,7 @@ def test_a_refusal_is_shown_and_trying_again_opens_it(size, language, refused, h
     payer.waits_for(lambda: payer.heading == heading)
 
 
-def test_with_redirect_a_press_of_the_button_leads_to_the_platform_s_own_page(payer, running, platform):
+def test_with_redirect_the_button_opens_the_platforms_own_page(payer, running, platform):
     placed = running.api.buy("77.00", channel=7).data
     payer.sits_at(PHONE, "zh-CN")
     payer.opens(placed["pay_url"])
@@ -219,7 +223,7 @@ def test_with_redirect_a_press_of_the_button_leads_to_the_platform_s_own_page(pa
     assert all("favicon" in complaint for complaint in payer.complaints())  # that page has no favicon
 
 
-def test_a_wrong_address_says_so(payer, running):
+def test_a_wrong_address_shows_a_message(payer, running):
     payer.sits_at(PHONE, "zh-CN")
     payer.chrome.get(f"{running.url}/addons/paychannel/pay/index?order_no=1")
     assert payer.heading == "未找到订单"
@@ -227,7 +231,7 @@ def test_a_wrong_address_says_so(payer, running):
     assert all("404" in complaint for complaint in payer.complaints())
 
 
-def test_the_inbox_shows_a_callback_as_it_comes(payer, running):
+def test_the_inbox_shows_a_callback_when_it_arrives(payer, running):
     payer.sits_at(DESKTOP, "en")
     payer.opens(f"{running.url}/sandbox/inbox")
     other = DemoApi(running.api.send, "other")  # its callbacks go there from the start

@@ -61,7 +61,7 @@ def found_in(name, text):
 
 @pytest.mark.skipif(not (ROOT / ".git").exists(), reason="these files are no git checkout")
 @pytest.mark.usefixtures("slow")
-def test_no_file_that_is_committed_holds_a_secret():
+def test_no_committed_file_contains_a_secret():
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True).stdout
     names = [name for name in listed.decode().split("\0") if name and (ROOT / name).is_file()]
     assert "app.py" in names
@@ -119,5 +119,5 @@ def test_a_file_of_secrets_is_found_by_its_name(name):
         '"signature": "43168fa615bf51853022d6c422a6d3e668eaa810f5939e2041e73843bb8a6f32"',
     ],
 )
-def test_what_is_no_secret_is_let_be(text):
+def test_harmless_values_are_not_reported(text):
     assert found_in("docs/page.md", text) == []

@@ -114,7 +114,7 @@ def test_an_operator_signs_in_and_out(chrome, running):
     one.is_at("Console")
 
 
-def test_a_second_factor_is_set_up_and_then_asked_for(operator, running):
+def test_a_second_factor_is_set_up_and_then_required(operator, running):
     running.flask("operator", "add", "anna", stdin="four words not together\n")
     operator.chrome.delete_all_cookies()
     operator.signs_in("anna", "four words not together")
@@ -144,7 +144,7 @@ def test_a_second_factor_is_set_up_and_then_asked_for(operator, running):
 
 
 @SIZES
-def test_a_payout_is_accepted(size, operator, running):
+def test_a_payout_is_approved(size, operator, running):
     placed = running.api.sell("45.00").data
     operator.sits_at(size, "en")
     operator.goes_to("payouts/")
@@ -158,7 +158,7 @@ def test_a_payout_is_accepted(size, operator, running):
     assert not operator.scrolls_sideways
 
 
-def test_an_exception_is_settled(operator, running):
+def test_an_exception_is_resolved(operator, running):
     placed = running.api.buy("70.00").data
     running.api.play(placed["order_no"], "wrong_amount")
     operator.goes_to("exceptions/")
@@ -203,7 +203,7 @@ def test_a_list_is_exported(operator, running, tmp_path):
     assert "'=1+1" in rows[0].values()
 
 
-def test_a_viewer_is_offered_nothing_to_do(operator, running):
+def test_a_viewer_is_offered_no_actions(operator, running):
     placed = running.api.sell("46.00").data
     operator.chrome.delete_all_cookies()
     operator.signs_in("viewer")
@@ -213,7 +213,7 @@ def test_a_viewer_is_offered_nothing_to_do(operator, running):
     assert not offered & {"Accept", "Reject", "Reveal"}
 
 
-def test_a_withdrawal_is_accepted_by_the_keyboard_alone(operator, running):
+def test_a_withdrawal_is_approved_by_the_keyboard_alone(operator, running):
     placed = running.api.sell("47.00").data
     operator.goes_to(order_page(placed))
     keys = ActionChains(operator.chrome)
@@ -236,7 +236,7 @@ def test_a_withdrawal_is_accepted_by_the_keyboard_alone(operator, running):
     until(lambda: running.api.status(placed["order_no"]) == "completed")
 
 
-def test_times_are_those_of_the_readers_clock(operator, running):
+def test_times_are_in_the_readers_time_zone(operator, running):
     placed = running.api.buy().data
     shown = set()
     for zone in ("Asia/Shanghai", "America/New_York"):
@@ -250,7 +250,7 @@ def test_times_are_those_of_the_readers_clock(operator, running):
 
 @SIZES
 @pytest.mark.parametrize("language", ["en", "zh-CN,zh"], ids=["english", "chinese"])
-def test_every_page_fits_the_screen_and_keeps_to_the_policy(size, language, operator, running):
+def test_every_page_fits_the_screen_and_follows_the_policy(size, language, operator, running):
     running.api.buy(merchant_order_no="W" * 255, customer_name="very long " * 20)
     placed = running.api.sell("1.00", **GATEWAY_A).data
     operator.sits_at(size, language)

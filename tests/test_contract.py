@@ -43,7 +43,7 @@ def faults(method="GET", operation="provinceList", status=200, headers=GOOD | KI
     return contract.faults_of_answer(method, path, status, headers, success([REGION]) if body is None else body)
 
 
-def test_what_the_document_has_is_no_fault():
+def test_a_documented_response_is_not_a_fault():
     assert faults() == []
     assert faults(status=304, body=b"", headers=GOOD) == []
     assert faults(method="HEAD", body=b"") == []
@@ -73,7 +73,7 @@ def test_what_the_document_has_is_no_fault():
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_any_other_answer_is_a_fault_that_is_named(answer, named):
+def test_any_other_response_is_a_named_fault(answer, named):
     (fault,) = faults(**answer)
     assert named in fault
 
@@ -92,13 +92,13 @@ def test_any_other_answer_is_a_fault_that_is_named(answer, named):
         ({"webhook-signature": "v1,"}, {}, "webhook-signature"),
     ],
 )
-def test_a_callback_is_held_against_it_too(headers, event, named):
+def test_a_callback_is_compared_with_it_too(headers, event, named):
     body = {"type": "order.completed", "timestamp": "2026-01-01T00:00:00Z", "data": ORDER} | event
     found = contract.faults_of_callback(CALLBACK | headers, json.dumps(body).encode())
     assert [named in fault for fault in found] == [True] * (named is not None)
 
 
-def test_the_answers_of_the_test_client_are_held_against_it(instance):
+def test_the_responses_of_the_test_client_are_compared_with_it(instance):
     app = create_app(databases.settings_of(instance))
     app.after_request(lambda response: (response.headers.add("X-New", "1"), response)[1])
     app.test_client().get("/healthz")
@@ -106,7 +106,7 @@ def test_the_answers_of_the_test_client_are_held_against_it(instance):
     assert contract.drift == []
 
 
-def test_the_answers_of_a_running_service_are_too(service, monkeypatch):
+def test_the_responses_of_a_running_service_are_compared_with_it(service, monkeypatch):
     monkeypatch.setattr(contract, "faults_of_answer", lambda *answer: [f"{answer[:3]}"])
     service.api.send("GET", "/healthz")
     assert "('GET', '/healthz', 200)" in contract.drift.pop()

@@ -53,7 +53,7 @@ def _english(page):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_every_link_leads_somewhere(page):
+def test_every_link_is_valid(page):
     for link, target, anchor in _links(page):
         assert target.exists(), link
         assert not anchor or anchor in _anchors(target), link

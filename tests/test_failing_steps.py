@@ -107,7 +107,7 @@ ONE_STEP = {
 
 @pytest.mark.parametrize("how", HOW)
 @pytest.mark.parametrize("step", ONE_STEP)
-def test_a_step_that_fails_at_any_statement_is_not_there_and_its_repeat_completes_it_once(
+def test_a_step_that_fails_at_any_statement_stores_nothing_and_its_repetition_completes_it_once(
     app, world, balances, step, how
 ):
     world.app = app
@@ -137,7 +137,7 @@ def test_a_step_that_fails_at_any_statement_is_not_there_and_its_repeat_complete
 
 @pytest.mark.parametrize("how", HOW)
 @pytest.mark.parametrize("kind", ["buy", "sell"])
-def test_a_creation_that_fails_at_any_statement_makes_one_order_when_it_is_repeated(api, world, balances, kind, how):
+def test_a_creation_that_fails_at_any_statement_creates_one_order_when_it_is_repeated(api, world, balances, kind, how):
     create, held_by_one = getattr(api, kind), 1_002 if kind == "sell" else 0
     create("10.00")
     for statement in count(1):
@@ -160,9 +160,7 @@ def test_a_creation_that_fails_at_any_statement_makes_one_order_when_it_is_repea
 
 
 @pytest.mark.parametrize("how", HOW)
-def test_a_deposit_that_is_opened_at_a_channel_elsewhere_is_there_once_whichever_statement_failed(
-    api, world, ahead, monkeypatch, how
-):
+def test_a_deposit_opened_at_an_upstream_is_stored_once_whichever_statement_failed(api, world, ahead, monkeypatch, how):
     """It takes two transactions, with the call between them."""
     monkeypatch.setattr(SandboxDriver, "opens_locally", False)
     api.buy()
@@ -212,9 +210,7 @@ def _until_done(order_no, by_itself, ahead, sweep=_sweep):
 
 @pytest.mark.parametrize("how", [rolled_back, done_but_not_told])
 @pytest.mark.parametrize("by_itself", BY_ITSELF)
-def test_what_the_service_does_by_itself_is_done_once_whichever_statement_failed(
-    world, ahead, balances, by_itself, how
-):
+def test_automatic_steps_are_done_once_whichever_statement_failed(world, ahead, balances, by_itself, how):
     undisturbed = _get_there(world, by_itself)
     before = balances()
     _until_done(undisturbed, by_itself, ahead)
@@ -245,7 +241,7 @@ def test_what_the_service_does_by_itself_is_done_once_whichever_statement_failed
         ("a payment that is found by asking", "query"),
     ],
 )
-def test_a_death_beside_a_call_of_the_channel_leaves_one_order_that_is_done_once(
+def test_a_crash_around_a_call_of_the_channel_leaves_one_order_that_is_done_once(
     world, ahead, balances, monkeypatch, by_itself, call, when
 ):
     undisturbed = _get_there(world, by_itself)
@@ -269,7 +265,7 @@ def test_a_death_beside_a_call_of_the_channel_leaves_one_order_that_is_done_once
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_a_death_while_a_deposit_is_opened_makes_one_order(api, world, ahead, monkeypatch, when):
+def test_a_crash_while_a_deposit_is_opened_leaves_one_order(api, world, ahead, monkeypatch, when):
     monkeypatch.setattr(SandboxDriver, "opens_locally", False)
     dying(monkeypatch, SandboxDriver, "open_payment", when)
     key = {"Idempotency-Key": "key"}

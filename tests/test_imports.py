@@ -107,7 +107,7 @@ def test_orders_import_only_what_they_build_on():
     assert imported - {"orders", "errors"} <= {"ledger", "callbacks", "channels", "merchants", "security", "platform"}
 
 
-def test_demo_mode_begins_the_sandbox_in_three_files():
+def test_demo_mode_starts_the_sandbox_in_three_files():
     """No other production module imports it, except commands and its own pages."""
     sandbox, users = ("services.sandbox", "blueprints.sandbox"), ("services/sandbox/", "blueprints/sandbox/", "cli/")
     files = [file for file, tree in TREES.items() if any(name.startswith(sandbox) for name in modules(tree))]
@@ -120,7 +120,7 @@ PACKAGES = [
 
 
 @pytest.mark.parametrize("file", PACKAGES)
-def test_a_package_says_what_it_owns(file):
+def test_a_package_describes_its_content(file):
     assert ast.get_docstring(TREES[file])
 
 

@@ -47,7 +47,7 @@ def test_every_lock_file_is_known():
     assert {path.name for path in ROOT.glob("requirements*.txt")} == set(WANTED)
 
 
-def test_what_is_installed_together_is_locked_to_one_version():
+def test_packages_installed_together_are_locked_to_one_version():
     versions = {}
     for file in [*WANTED][:3]:  # the audit has an environment of its own
         for name, version in re.findall(r"^([\w.-]+)(?:\[[\w,]+\])?==(\S+)", (ROOT / file).read_text("utf-8"), re.M):

@@ -39,7 +39,7 @@ def test_the_hooks_check_what_make_checks_and_fetch_nothing():
         ("tests", "tests is no checkout of github.com/monlor/Epay: it has no api.php"),
     ],
 )
-def test_the_tests_against_a_real_platform_say_in_one_line_what_they_need(folder, words):
+def test_the_tests_against_a_real_platform_name_missing_requirements_in_one_line(folder, words):
     command = [sys.executable, "-m", "tests.gateways.live.epay_platform", folder]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (1, "", f"{words}\n")
@@ -57,7 +57,7 @@ SAID = {
 @pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
 @pytest.mark.usefixtures("slow")
 @pytest.mark.parametrize(("words", "status", "told"), SAID.values(), ids=SAID)
-def test_an_audit_that_looked_nothing_up_is_no_success(tmp_path, words, status, told):
+def test_an_audit_without_a_lookup_is_not_a_success(tmp_path, words, status, told):
     """With pip-audit's output in each case, because it needs the network and tests don't use it."""
     audit = tmp_path / ".audit"
     (audit / "bin").mkdir(parents=True)

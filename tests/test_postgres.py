@@ -82,7 +82,7 @@ def sound(service):
     return service.flask("ledger", "verify").returncode == 0
 
 
-def test_orders_placed_through_both_at_once_are_numbered_without_a_gap_or_a_duplicate(both, ask):
+def test_orders_created_through_both_simultaneously_are_numbered_without_a_gap_or_a_duplicate(both, ask):
     answers = at_once(
         [lambda at=at: client(both[at % 2], ("demo", "demo", "other")[at % 3]).buy() for at in range(MANY)]
     )
@@ -93,7 +93,7 @@ def test_orders_placed_through_both_at_once_are_numbered_without_a_gap_or_a_dupl
     assert sum(client(both[1], key).listed(status="pending").data["total"] for key in ("demo", "other")) == MANY
 
 
-def test_withdrawals_through_both_at_once_never_overdraw(both):
+def test_simultaneous_withdrawals_through_both_never_overdraw(both):
     answers = at_once([lambda at=at: client(both[at % 2]).sell("1000.00") for at in range(16)])
     assert sorted({answer.code for answer in answers}) == [1, 40901]
     assert [answer.code for answer in answers].count(1) == 9  # of 10000.00, each with its fee
@@ -108,7 +108,7 @@ def test_a_nonce_counts_once_for_both(both, endpoint, fields):
         assert sorted(answer.code for answer in answers) == [1] + [40104] * 5
 
 
-def test_a_nonce_of_a_refused_order_is_spent_for_both(both):
+def test_a_nonce_of_a_refused_order_is_used_for_both(both):
     body = json.dumps(signed("createOrder", BUY | {"cny_amount": "0.001"})).encode()
     assert [client(service).post("createOrder", body).code for service in (*both, *both)] == [42200] + [40104] * 3
 
@@ -125,7 +125,7 @@ def test_an_idempotency_key_gives_one_order_for_both(both):
     assert client(both[0]).listed().data["total"] == 5
 
 
-def test_each_callback_is_delivered_once_while_both_live(both, shop, ask):
+def test_each_callback_is_delivered_once_while_both_run(both, shop, ask):
     at_once(
         [
             lambda at=at: both[at % 2].api.play(client(both[at % 2]).buy().data["order_no"], "success")
@@ -139,7 +139,7 @@ def test_each_callback_is_delivered_once_while_both_live(both, shop, ask):
     assert sound(both[1])
 
 
-def test_what_a_killed_host_had_begun_the_other_one_takes_up(both, shop, ask):
+def test_the_other_host_continues_the_work_of_a_killed_one(both, shop, ask):
     go_on, slow = threading.Event(), True
 
     def hang(request):
@@ -172,7 +172,7 @@ def test_a_merchant_disabled_on_one_host_is_refused_on_the_other(both):
     until(lambda: [client(service).listed().code for service in both] == [1, 1])
 
 
-def test_while_postgres_is_away_each_is_50300_and_afterwards_all_goes_on(both, ask):
+def test_while_postgres_is_down_each_is_50300_and_afterwards_all_continues(both, ask):
     stop, codes, placed = threading.Event(), set(), []
 
     def go_on_creating(service):
@@ -202,7 +202,7 @@ def test_while_postgres_is_away_each_is_50300_and_afterwards_all_goes_on(both, a
     assert sound(both[0])
 
 
-def test_a_part_of_a_number_is_found_whichever_host_took_the_order_and_indexes_it(both, ask):
+def test_a_part_of_a_number_is_found_whichever_host_created_and_indexed_the_order(both, ask):
     at_once([lambda at=at: client(both[at % 2]).buy(merchant_order_no=f"单号-{at:04d}-x") for at in range(MANY)])
     until(lambda: ask('SELECT order_id - (SELECT MAX(id) FROM "order") FROM search_progress') == [(0,)])
     assert ask("SELECT COUNT(*) FROM order_search") == [(MANY,)]
@@ -211,7 +211,7 @@ def test_a_part_of_a_number_is_found_whichever_host_took_the_order_and_indexes_i
     assert client(both[1]).listed(merchant_order_no="42-X").data["total"] == 1
 
 
-def test_money_of_one_merchant_that_is_held_up_holds_up_no_other_merchant_s(host, postgres_url, ask):
+def test_a_locked_balance_of_one_merchant_delays_no_other_merchant(host, postgres_url, ask):
     service = host("a").start()
     payout, deposit = client(service).sell(channel=3).data["order_no"], client(service, "other").buy().data["order_no"]
     service.flask("order", "accept", payout)
@@ -240,7 +240,7 @@ def test_withdrawals_of_one_merchant_that_wait_leave_connections_to_the_others(h
     assert sound(service)
 
 
-def test_who_waits_for_a_turn_too_long_hears_50300_and_there_is_no_order(host, postgres_url, ask):
+def test_a_request_that_waits_too_long_for_its_turn_is_50300_without_an_order(host, postgres_url, ask):
     service = host("a").start()
     with psycopg.connect(postgres_url) as held_up:
         held_up.execute("SELECT 1 FROM ledger_account WHERE kind = 'held' ORDER BY owner FOR UPDATE")
@@ -250,7 +250,7 @@ def test_who_waits_for_a_turn_too_long_hears_50300_and_there_is_no_order(host, p
     assert client(service).sell().code == 1
 
 
-def test_orders_of_one_merchant_that_are_held_up_hold_up_no_other_merchant_s(host, postgres_url, ask):
+def test_locked_orders_of_one_merchant_delay_no_other_merchant(host, postgres_url, ask):
     service = host("a", ORDERS_DATABASE_CONNECTIONS="4").start()
     ((demo,),) = ask("SELECT id FROM merchant WHERE key = 'demo'")
     with psycopg.connect(postgres_url) as held_up, ThreadPoolExecutor(40) as pool:
@@ -265,7 +265,7 @@ def test_orders_of_one_merchant_that_are_held_up_hold_up_no_other_merchant_s(hos
     assert client(service).buy().code == 1
 
 
-def test_a_nonce_of_an_order_that_could_not_be_stored_is_spent_for_both(both, postgres_url, ask):
+def test_a_nonce_of_an_order_that_could_not_be_stored_is_used_for_both(both, postgres_url, ask):
     ((demo,),) = ask("SELECT id FROM merchant WHERE key = 'demo'")
     body = json.dumps(signed("createOrder", BUY)).encode()
     with psycopg.connect(postgres_url) as held_up:
@@ -275,7 +275,7 @@ def test_a_nonce_of_an_order_that_could_not_be_stored_is_spent_for_both(both, po
     assert client(both[1]).listed().data["total"] == 0
 
 
-def test_an_order_that_hangs_on_its_way_holds_up_the_search_index_and_no_other_order(host, postgres_url, ask):
+def test_an_uncommitted_order_delays_the_search_index_and_no_other_order(host, postgres_url, ask):
     service = host("a")
     service.flask("seed", "--orders", "5")
     ask("WITH emptied AS (DELETE FROM order_search) UPDATE search_progress SET order_id = 0 RETURNING 1")
@@ -287,7 +287,7 @@ def test_an_order_that_hangs_on_its_way_holds_up_the_search_index_and_no_other_o
     database.close_all()
 
 
-def test_a_host_whose_own_disk_is_full_is_well_for_the_database_is_elsewhere(postgres_url, tmp_path, monkeypatch):
+def test_a_host_with_a_full_disk_is_healthy_because_the_database_is_elsewhere(postgres_url, tmp_path, monkeypatch):
     monkeypatch.setattr(storage_health, "LEAST_FREE", 2**80)
     create_app(Settings(instance=tmp_path, database_url=postgres_url, vault_key=KEY))
     storage_health._write_probe()._run()
@@ -316,7 +316,7 @@ def test_a_key_file_is_not_changed_alone_while_other_hosts_have_the_old_one(host
     assert (first.instance / "vault.key").read_text() != old
 
 
-def test_keys_in_settings_change_on_one_host_after_the_other_and_each_opens_what_the_other_seals(host):
+def test_keys_in_settings_change_host_by_host_and_each_decrypts_the_others_values(host):
     new = Fernet.generate_key().decode()
     before, after = host("a", ORDERS_VAULT_KEY=f"{KEY},{new}").start(), host("b", ORDERS_VAULT_KEY=f"{new},{KEY}")
     after.start()

@@ -69,7 +69,7 @@ def _status(url):
         return None
 
 
-def test_it_is_ready_once_it_answers(service):
+def test_it_is_ready_once_it_responds(service):
     ready = service.api.send("GET", "/healthz")
     assert (ready.status, ready.code) == (200, 1)
     assert service.api.buy().code == 1
@@ -98,13 +98,13 @@ def test_a_request_in_flight_is_finished_and_new_ones_are_refused_meanwhile(inst
     assert start(instance).api.status(placed.data["order_no"]) == "pending"
 
 
-def test_an_idle_process_ends_at_once_with_status_0(service):
+def test_an_idle_process_ends_immediately_with_status_0(service):
     assert service.stop() == 0
     assert "Traceback" not in service.log.read_text()
 
 
 @pytest.mark.skipif(not hasattr(LIBC, "tgkill"), reason="no signal can be sent to one thread")
-def test_a_sigterm_is_heard_that_does_not_wake_the_main_thread(service):
+def test_a_sigterm_that_does_not_wake_the_main_thread_is_handled(service):
     """As if it came just when the main thread starts to wait: Python has recorded it, and does nothing."""
     main = service.process.pid
     other = next(int(thread.name) for thread in Path(f"/proc/{main}/task").iterdir() if int(thread.name) != main)
@@ -112,14 +112,14 @@ def test_a_sigterm_is_heard_that_does_not_wake_the_main_thread(service):
     assert service.process.wait(20) == 0
 
 
-def test_a_connection_that_is_kept_alive_does_not_keep_the_process(service):
+def test_a_persistent_connection_does_not_delay_the_exit(service):
     with socket.create_connection(("127.0.0.1", service.port)) as idle:
         idle.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
         assert b"200" in idle.recv(1000)
         assert service.stop() == 0
 
 
-def test_orders_and_nonces_outlive_kill_9(service):
+def test_orders_and_nonces_survive_kill_9(service):
     body = json.dumps(signed("createOrder", BUY)).encode()
     placed = service.api.post("createOrder", body).data
     service.kill()
@@ -129,7 +129,7 @@ def test_orders_and_nonces_outlive_kill_9(service):
     assert service.api.listed().data["total"] == 1
 
 
-def test_a_safe_retry_outlives_kill_9(service):
+def test_a_safe_retry_survives_kill_9(service):
     first = service.api.buy(headers={"Idempotency-Key": "retry-1"})
     service.kill()
     service.start()
@@ -138,7 +138,7 @@ def test_a_safe_retry_outlives_kill_9(service):
     assert again.headers["Idempotency-Replayed"] == "true"
 
 
-def test_the_nonce_of_a_safe_retry_outlives_kill_9(service):
+def test_the_nonce_of_a_safe_retry_survives_kill_9(service):
     key = {"Idempotency-Key": "retry-1"}
     first = service.api.buy(headers=key)
     retry = json.dumps(signed("createOrder", BUY)).encode()
@@ -148,7 +148,7 @@ def test_the_nonce_of_a_safe_retry_outlives_kill_9(service):
     assert service.api.post("createOrder", retry, key).code == 40104
 
 
-def test_a_withdrawal_goes_on_after_kill_9(service):
+def test_a_withdrawal_continues_after_kill_9(service):
     order_no = service.api.sell("10.00").data["order_no"]
     service.kill()
     service.flask("order", "accept", order_no)
@@ -158,7 +158,7 @@ def test_a_withdrawal_goes_on_after_kill_9(service):
     service.flask("ledger", "verify")
 
 
-def test_commands_work_beside_the_running_service_and_take_effect_at_once(service):
+def test_commands_work_while_the_service_runs_and_take_effect_immediately(service):
     service.flask("merchant", "set", "demo", "--disabled")
     assert service.api.listed().code == 40101
     service.flask("merchant", "set", "demo", "--enabled")
@@ -177,7 +177,7 @@ NEEDS_CORES = pytest.mark.skipif(
 
 
 @NEEDS_CORES
-def test_a_service_stays_on_one_core_unless_it_is_told_not_to(tmp_path, start):
+def test_a_service_stays_on_one_core_unless_a_setting_disables_it(tmp_path, start):
     service = start(tmp_path / "service")
     until(lambda: len(_cores(service)) == 1)  # the backup at the start runs on any core
     assert _cores(start(tmp_path / "free", ORDERS_ONE_CORE="0")) == os.sched_getaffinity(0)
@@ -205,14 +205,14 @@ def test_services_on_neighbouring_ports_have_different_cores(pinned):
 
 
 @NEEDS_CORES
-def test_long_work_leaves_the_core_that_requests_share_and_comes_back(pinned):
+def test_long_work_leaves_the_core_of_requests_and_returns(pinned):
     every, core = os.sched_getaffinity(0), pinned(8000)
     assert cpu_affinity.do(os.sched_getaffinity, 0) == every
     assert os.sched_getaffinity(0) == {core}
 
 
 @NEEDS_CORES
-def test_where_a_core_may_not_be_chosen_it_runs_on_any(monkeypatch):
+def test_if_a_core_may_not_be_chosen_it_runs_on_any(monkeypatch):
     def refuse(*_arguments):
         raise PermissionError
 
@@ -237,7 +237,7 @@ def test_the_demo_content_is_not_served_outside_demo_mode(instance):
 
 
 @pytest.mark.sqlite
-def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path):
+def test_a_file_that_is_not_a_database_is_refused_and_unchanged(tmp_path):
     file = tmp_path / "orders.sqlite"
     file.write_bytes(b"no database " * 1000)
     assert "database" in DemoService(tmp_path).refused()
@@ -245,7 +245,7 @@ def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path):
 
 
 @pytest.mark.sqlite
-def test_a_first_start_that_was_killed_before_it_made_its_tables_is_made_up_for(tmp_path, start):
+def test_a_first_start_killed_before_it_created_its_tables_can_be_repeated(tmp_path, start):
     (tmp_path / "orders.sqlite").touch()
     service = start(tmp_path)
     assert service.api.buy().code == 1
@@ -280,12 +280,12 @@ def test_on_a_socket_of_both_kinds_an_allow_list_knows_ipv4_callers(instance):
 
 
 @pytest.mark.parametrize(("host", "is_warned"), [("0.0.0.0", True), ("127.0.0.1", False)])
-def test_a_demo_that_other_machines_can_reach_is_warned_of(tmp_path, start, host, is_warned):
+def test_a_demo_that_other_machines_can_reach_causes_a_warning(tmp_path, start, host, is_warned):
     service = start(tmp_path, ORDERS_HOST=host)
     assert ("anyone who reaches it can sign in" in service.log.read_text()) is is_warned
 
 
 @pytest.mark.parametrize(("proxies", "is_warned"), [("0", True), ("1", False)])
-def test_a_proxy_for_https_that_is_not_counted_is_warned_of_at_start(tmp_path, start, proxies, is_warned):
+def test_an_uncounted_https_proxy_causes_a_warning_at_start(tmp_path, start, proxies, is_warned):
     service = start(tmp_path, ORDERS_SITE_URL="https://pay.example.com", ORDERS_TRUSTED_PROXIES=proxies)
     assert ("trusted_proxies is 0" in service.log.read_text()) is is_warned

@@ -28,5 +28,5 @@ def run(machine, lives, steps=30):
     run_state_machine_as_test(machine, settings=bounds)
 
 
-def test_no_difference_between_channel_and_books_goes_unnoticed(slow, machine):
+def test_every_difference_between_channel_and_ledger_is_recorded(slow, machine):
     run(machine, int(os.environ.get("WALK_LIVES", "15")))

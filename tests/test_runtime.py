@@ -50,7 +50,7 @@ def test_each_application_has_its_own_orders(two):
     assert _api(other).detail(order_no=order_no).code == 40401
 
 
-def test_a_nonce_that_one_application_has_seen_is_new_to_the_other(two):
+def test_a_nonce_used_at_one_application_is_new_to_the_other(two):
     body = json.dumps(signed("getPayChannels", {})).encode()
     assert [_api(each).post("getPayChannels", body).code for each in (*two, two[0])] == [1, 1, 40104]
 
@@ -71,7 +71,7 @@ def test_each_application_encrypts_with_its_own_key(two):
         vault.decrypt(tokens[0])
 
 
-def test_moving_the_clock_of_one_application_leaves_the_other_alone(two):
+def test_moving_the_clock_of_one_application_does_not_move_the_others(two):
     one, other = two
     before = business_clock.now()
     _within(one)
@@ -99,7 +99,7 @@ def test_the_jobs_of_one_application_work_on_its_own_orders_by_its_own_clock(two
         stop()
 
 
-def test_their_metrics_are_counted_apart(two):
+def test_their_metrics_are_counted_separately(two):
     one, other = two
     _api(one).call("getPayChannels")
     line = 'orders_http_requests_total{code="1",endpoint="getPayChannels",status="200"} 1.0'
@@ -107,7 +107,7 @@ def test_their_metrics_are_counted_apart(two):
     assert line not in other.test_client().get("/metrics").text
 
 
-def test_code_without_an_application_is_told_so(monkeypatch):
+def test_code_without_an_application_raises_an_error(monkeypatch):
     monkeypatch.setattr(Runtime, "_newest", None)
     with pytest.raises(LookupError, match="no application"):
         Context().run(current)

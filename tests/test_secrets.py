@@ -154,24 +154,24 @@ def _found(walked, data):
 
 
 @pytest.mark.parametrize("file", ["orders.sqlite", "sandbox.sqlite"])
-def test_nothing_secret_stands_in_a_file(walked, file):
+def test_no_secret_is_in_a_file(walked, file):
     data = (walked.folder / file).read_bytes()
     assert walked.orders[file].encode() in data  # the file is the right one, and readable
     assert _found(walked, data) == []
 
 
-def test_the_folder_has_no_other_files_that_could_hold_one(walked):
+def test_the_folder_has_no_other_files_that_could_contain_one(walked):
     names = {path.name for path in walked.folder.iterdir()}
     assert names == {"orders.sqlite", "sandbox.sqlite", "vault.key", "service.log", "service.lock"}
 
 
-def test_nothing_secret_is_logged(walked):
+def test_no_secret_is_logged(walked):
     assert b" DEBUG " in walked.log
     assert _found(walked, walked.log) == []
     assert b"Traceback" not in walked.log
 
 
-def test_nothing_secret_is_in_an_error(walked):
+def test_no_secret_is_in_an_error(walked):
     assert all(400 <= answer.status < 500 for answer in walked.errors)
     for answer in walked.errors:
         assert _found(walked, answer.text.encode()) == [], answer
@@ -181,5 +181,5 @@ def test_the_key_file_is_for_its_owner_only(walked):
     assert (walked.folder / "vault.key").stat().st_mode & 0o777 == 0o600
 
 
-def test_the_database_file_is_no_wider_open_than_the_key(walked):
+def test_the_database_file_has_no_wider_permissions_than_the_key(walked):
     assert (walked.folder / "orders.sqlite").stat().st_mode & 0o077 == 0

@@ -119,7 +119,7 @@ BAD_VALUES = [
 
 
 @pytest.mark.parametrize(("name", "text"), BAD_VALUES)
-def test_a_value_that_cannot_be_used_is_refused_and_named(tmp_path, name, text):
+def test_an_invalid_value_is_refused_and_named(tmp_path, name, text):
     variable = f"ORDERS_{name.upper()}"
     with pytest.raises(WrongSetting, match=variable) as refused:
         settings.load({"ORDERS_INSTANCE": str(tmp_path), variable: text})
@@ -135,7 +135,7 @@ def test_a_value_that_cannot_be_used_is_refused_and_named(tmp_path, name, text):
     ],
 )
 @pytest.mark.parametrize("in_file", [True, False])
-def test_a_password_in_a_value_that_is_refused_is_not_told(tmp_path, name, in_file):
+def test_a_password_in_a_refused_value_is_not_printed(tmp_path, name, in_file):
     text, given = "mysql://orders:c4n4ry@db/orders", {"ORDERS_INSTANCE": str(tmp_path)}
     if in_file:
         (tmp_path / "config.toml").write_text(f'{name} = "{text}"\n')
@@ -196,7 +196,7 @@ def test_a_setting_is_read_from_the_environment_and_from_the_file(tmp_path, name
     assert getattr(settings.load(here), name) == value
 
 
-def test_every_setting_is_tried_here():
+def test_every_setting_is_tested_here():
     tried = {name for name, *_ in BAD_VALUES + GOOD_VALUES}
     assert set(Settings.__dataclass_fields__) == tried | {"instance"}
 
@@ -207,7 +207,7 @@ def test_numbers_and_flags_in_the_file_may_be_written_as_such(tmp_path):
     assert (read.port, read.demo, read.private_callbacks) == (81, True, False)
 
 
-def test_the_environment_wins_over_the_file_and_an_empty_variable_counts_as_absent(tmp_path):
+def test_the_environment_overrides_the_file_and_an_empty_variable_counts_as_absent(tmp_path):
     (tmp_path / "config.toml").write_text('port = 81\nlanguage = "zh"\n')
     read = settings.load({"ORDERS_INSTANCE": str(tmp_path), "ORDERS_PORT": "82", "ORDERS_LANGUAGE": ""})
     assert (read.port, read.language) == (82, "zh")
@@ -228,7 +228,7 @@ def test_the_environment_wins_over_the_file_and_an_empty_variable_counts_as_abse
         ("host = '\udcff'", "config.toml"),
     ],
 )
-def test_a_file_that_cannot_be_used_is_refused_in_one_line(tmp_path, text, word):
+def test_an_invalid_file_is_refused_in_one_line(tmp_path, text, word):
     (tmp_path / "config.toml").write_text(text, "utf-8", "surrogateescape")
     with pytest.raises(WrongSetting, match=word) as refused:
         settings.load({"ORDERS_INSTANCE": str(tmp_path)})
@@ -236,7 +236,7 @@ def test_a_file_that_cannot_be_used_is_refused_in_one_line(tmp_path, text, word)
     assert "\n" not in str(refused.value)
 
 
-def test_a_variable_that_is_no_setting_is_warned_about(tmp_path, capsys):
+def test_an_unknown_variable_causes_a_warning(tmp_path, capsys):
     settings.load({"ORDERS_INSTANCE": str(tmp_path), "ORDERS_PROT": "81", "ORDERS_QQQ": "1", "OTHER": "1"})
     assert capsys.readouterr().err.splitlines() == [
         "warning: no setting ORDERS_PROT, did you mean ORDERS_PORT?",
@@ -267,7 +267,7 @@ def test_the_public_address_follows_from_host_and_port_unless_it_is_set(given, u
 
 
 @pytest.mark.parametrize("settings_of_app", [{"api_prefix": "/api", "site_url": "https://pay.example.com"}])
-def test_the_prefix_is_before_the_merchant_endpoints_and_nothing_else(api, http):
+def test_only_the_merchant_endpoints_have_the_set_prefix(api, http):
     assert api.listed().code == 40404
     api.send = lambda method, path, body, headers: http(method, f"/api{path}", body, headers)
     pay_url = api.buy().data["pay_url"]

@@ -28,7 +28,7 @@ def person(chrome):
 
 
 @pytest.mark.parametrize(("size", "language"), [(PHONE, "zh-CN,zh"), (DESKTOP, "en-US,en")], ids=["phone", "desktop"])
-def test_who_sent_a_wrong_request_sees_it_and_compares_another_text(size, language, person, running):
+def test_the_sender_of_a_wrong_request_sees_it_and_compares_another_text(size, language, person, running):
     mistaken = Mistaken(f"nonce-of-{size[0]}")
     wrong = mistaken.text.replace("12.50", "12.5")
     assert running.api.post(ENDPOINT, mistaken.body(hexed(wrong)), query=f"?{QUERY}").code == 40102

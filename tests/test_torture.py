@@ -22,7 +22,7 @@ def broken(evidence):
 
 
 @pytest.mark.usefixtures("slow", "any_database")
-def test_a_service_that_is_killed_again_and_again_loses_nothing_and_does_nothing_twice(tmp_path):
+def test_a_service_killed_repeatedly_loses_nothing_and_does_nothing_twice(tmp_path):
     shared = postgres.Cluster() if postgres.IN_USE else None
     plan = Plan(seed=20, kills=6, processes=2 if shared else 1, postgres=shared, expiry=3, rest=60, hasty=True)
     result = torture(plan, tmp_path, say=print)
@@ -80,7 +80,7 @@ def evidence():
     return Evidence(seen, found, got)
 
 
-def test_where_nothing_is_wrong_every_claim_holds(evidence):
+def test_without_damage_every_claim_is_true(evidence):
     assert broken(evidence) == {}
 
 
@@ -137,5 +137,5 @@ def test_a_claim_fails_where_it_is_not_true(evidence, claim, damage):
     assert claim in broken(evidence)
 
 
-def test_no_claim_goes_untried():
+def test_every_claim_is_tested():
     assert {claim for claim, _ in DAMAGE} == set(CLAIMS)

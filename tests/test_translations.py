@@ -44,7 +44,7 @@ def test_every_text_of_the_code_is_translated(catalogue, extracted):
     assert missing == [], "run `make messages` and translate what is new"
 
 
-def test_the_catalogue_holds_nothing_that_the_code_does_not_say(catalogue, extracted):
+def test_the_catalogue_has_no_unused_text(catalogue, extracted):
     assert len(extracted) > 500
     assert [message.id for message in catalogue if message.id and message.id not in extracted] == []
     assert list(catalogue.obsolete) == []

@@ -9,7 +9,7 @@ def test_a_deposit_is_paid_credited_and_shown(api, due, balances):
     assert balances() == (1_000_000 + 9_940, 0)
 
 
-def test_a_withdrawal_is_held_accepted_paid_out_and_spent(api, flask, due, balances, ahead):
+def test_a_withdrawal_is_reserved_approved_paid_out_and_spent(api, flask, due, balances, ahead):
     placed = api.sell("50.00").data
     assert balances() == (1_000_000 - 5_010, 5_010)
     flask("order", "accept", placed["order_no"])
@@ -20,7 +20,7 @@ def test_a_withdrawal_is_held_accepted_paid_out_and_spent(api, flask, due, balan
     assert balances() == (1_000_000 - 5_010, 0)
 
 
-def test_a_rejected_withdrawal_returns_what_it_held(api, flask, balances):
+def test_a_rejected_withdrawal_returns_its_reserve(api, flask, balances):
     placed = api.sell("50.00").data
     flask("order", "reject", placed["order_no"], "--reason", "wrong card")
     assert api.status(placed["order_no"]) == "cancelled"

@@ -58,7 +58,7 @@ def test_requests_are_counted_by_operation_status_and_code(api, http):
     assert not any("nowhere" in str(key) for key in numbers)
 
 
-def test_orders_and_calls_to_channels_are_told(api, http, flask):
+def test_orders_and_calls_to_channels_are_counted(api, http, flask):
     flask("order", "ask", api.buy().data["order_no"])
     numbers = _numbers(http)
     assert numbers["orders_orders", ("status", "pending"), ("type", "buy")] >= 1
@@ -72,7 +72,7 @@ class TestWhoMayRead:
     def settings_of_app(self):
         return {"trusted_proxies": 1}
 
-    def test_metrics_are_not_there_for_others(self, http):
+    def test_metrics_are_not_served_to_others(self, http):
         assert http("GET", "/metrics", headers=FAR).code == 40404
         assert http("GET", "/metrics", headers={"X-Forwarded-For": "127.0.0.1"}).status == 200
 
@@ -83,7 +83,7 @@ def test_a_service_is_ready_once_its_jobs_run(watched):
     assert ready.data == dict.fromkeys(("database", "scheduler", "disk", "clock", "proxy"), "ok")
 
 
-def test_while_the_service_ends_it_is_not_ready_and_its_numbers_are_still_told(http):
+def test_while_the_service_stops_it_is_not_ready_and_still_serves_metrics(http):
     envelope.draining().set()
     try:
         assert (http("GET", "/readyz").code, http("GET", "/metrics").status) == (50300, 200)
@@ -99,7 +99,7 @@ def test_a_log_in_json_is_json_in_each_line_from_start_to_end(watched):
 
 
 @pytest.mark.usefixtures("slow")
-def test_a_line_of_the_log_is_one_whatever_a_caller_sends(instance):
+def test_a_log_record_is_one_line_whatever_a_caller_sends(instance):
     with_text = Service(instance, ORDERS_ACCESS_LOG="1").start()
     requests.get(f"{with_text.url}/a%0Ab%1B", headers={"X-Request-Id": "one"}, timeout=10)
     until(lambda: "[one]" in with_text.log.read_text("utf-8"))
@@ -117,7 +117,7 @@ def test_a_job_that_hangs_makes_it_not_ready(http, clock):
 
 
 @pytest.mark.usefixtures("slow")
-def test_what_the_server_refuses_by_itself_is_counted_and_has_an_id(watched):
+def test_refusals_of_the_server_itself_are_counted_and_have_an_id(watched):
     answer = requests.post(f"{watched.url}/merchant/createOrder", data=b"x" * 70_000, timeout=10)
     assert (answer.status_code, bool(answer.headers["X-Request-Id"])) == (413, True)
     numbers = _samples(requests.get(f"{watched.url}/metrics", timeout=10).text)
@@ -125,7 +125,7 @@ def test_what_the_server_refuses_by_itself_is_counted_and_has_an_id(watched):
 
 
 @pytest.mark.usefixtures("slow")
-def test_each_line_of_the_log_is_json_and_bears_the_id_of_its_request(watched):
+def test_each_line_of_the_log_is_json_with_the_id_of_its_request(watched):
     requests.get(f"{watched.url}/healthz?q=hush-hush", headers={"X-Request-Id": "from-the-proxy"}, timeout=10)
 
     def said():
@@ -139,7 +139,7 @@ def test_each_line_of_the_log_is_json_and_bears_the_id_of_its_request(watched):
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/nowhere", "/console/", "/merchant/createOrder"])
-def test_every_answer_has_an_id(http, path):
+def test_every_response_has_an_id(http, path):
     first, second = (http("GET", path).headers["X-Request-Id"] for _ in range(2))
     assert first != second
 
@@ -150,7 +150,7 @@ def test_an_id_that_could_harm_the_log_is_replaced(http, given):
     assert http("GET", "/healthz", headers={"X-Request-Id": "good-1"}).headers["X-Request-Id"] == "good-1"
 
 
-def test_a_database_that_fails_does_not_take_the_metrics_along(http, app, instance):
+def test_a_failing_database_does_not_stop_the_metrics(http, app, instance):
     if not (file := instance / "orders.sqlite").exists():
         pytest.skip("about SQLite's file")
     aside = file.rename(instance / "moved.sqlite")
@@ -165,7 +165,7 @@ def test_a_database_that_fails_does_not_take_the_metrics_along(http, app, instan
     until(lambda: http("GET", "/healthz").status == 200)
 
 
-def test_each_metric_that_is_watched_is_one_that_is_told(http, api):
+def test_each_watched_metric_exists(http, api):
     text = http("GET", "/metrics").text
     there = set(re.findall(r"^# TYPE (\w+)", text, re.MULTILINE))
     there |= {"orders_backup_age_seconds", "orders_backup_failed"}  # with scheduled backups
@@ -180,7 +180,7 @@ def test_each_metric_that_is_watched_is_one_that_is_told(http, api):
 
 
 @pytest.mark.skipif(not shutil.which("promtool"), reason="needs promtool")
-def test_prometheus_takes_the_rules_and_the_metrics(http):
+def test_prometheus_accepts_the_rules_and_the_metrics(http):
     done = subprocess.run(["promtool", "check", "rules", RULES], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 

@@ -61,7 +61,7 @@ def copied(tmp_path):
 
 
 @pytest.mark.usefixtures("slow", "demo")
-def test_what_is_copied_is_enough_to_serve_and_nothing_is_written_beside_the_instance(copied, instance):
+def test_the_copied_files_suffice_to_serve_and_nothing_is_written_outside_the_instance(copied, instance):
     def files():
         return {path for path in copied.rglob("*") if "__pycache__" not in path.parts}
 
@@ -75,7 +75,7 @@ def test_what_is_copied_is_enough_to_serve_and_nothing_is_written_beside_the_ins
     assert files() == before
 
 
-def test_every_source_exists_and_passes_the_list_of_what_the_build_may_see():
+def test_every_source_exists_and_is_visible_to_the_build():
     first, *rest = [
         line
         for line in (DOCKER / "Dockerfile.dockerignore").read_text("utf-8").splitlines()
@@ -86,7 +86,7 @@ def test_every_source_exists_and_passes_the_list_of_what_the_build_may_see():
     assert [source for source in SOURCES if not (ROOT / source).exists()] == []
 
 
-def test_it_runs_as_an_ordinary_user_and_hears_sigterm_itself():
+def test_it_runs_as_an_ordinary_user_and_receives_sigterm_itself():
     assert last("USER") == "orders"
     # Its shell is replaced by Python, so that signals reach Python.
     assert json.loads(last("CMD")) == ["orders", "serve"]
@@ -95,7 +95,7 @@ def test_it_runs_as_an_ordinary_user_and_hears_sigterm_itself():
     assert re.fullmatch(r"PYTHON=3\.\d+\.\d+-slim-\w+", LINES[0][1])
 
 
-def test_the_health_check_says_whether_the_service_is_well(service):
+def test_the_health_check_reports_the_health_of_the_service(service):
     def checked(port):
         command = [sys.executable, DOCKER / "healthy.py"]
         return subprocess.run(command, env={"ORDERS_PORT": str(port)}, capture_output=True).returncode
@@ -106,7 +106,7 @@ def test_the_health_check_says_whether_the_service_is_well(service):
 
 
 @pytest.mark.parametrize("service", OURS)
-def test_a_container_may_do_little_and_has_room_and_time(service):
+def test_a_container_has_few_rights_and_enough_room_and_time(service):
     assert service["read_only"] is True
     assert service["cap_drop"] == ["ALL"]
     assert service["security_opt"] == ["no-new-privileges:true"]
@@ -117,7 +117,7 @@ def test_a_container_may_do_little_and_has_room_and_time(service):
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_nothing_is_published_but_to_the_machine_itself(form):
+def test_ports_are_published_on_loopback_only(form):
     published = [port for service in FORMS[form]["services"].values() for port in service.get("ports", [])]
     assert published
     assert all(port.startswith("127.0.0.1:") for port in published)
@@ -140,7 +140,7 @@ def test_the_demo_is_the_same_address_inside_and_outside():
     }
 
 
-def test_on_postgres_the_database_is_brought_up_to_date_once_before_anyone_serves():
+def test_on_postgres_the_database_is_upgraded_once_before_any_service_starts():
     services = FORMS["compose.postgres.yaml"]["services"]
     assert services["migrate"]["command"] == ["orders", "db", "migrate"]
     assert services["migrate"]["depends_on"] == {"postgres": {"condition": "service_healthy"}}

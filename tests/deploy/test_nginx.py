@@ -97,7 +97,7 @@ def _api(site):
     return DemoApi(send)
 
 
-def test_an_order_is_created_paid_and_looked_at_over_tls(site):
+def test_an_order_is_created_paid_and_queried_over_tls(site):
     api, client = _api(_up(site)), site.client
     placed = api.buy().data
     assert placed["pay_url"].startswith(f"{site.https}/addons/paychannel/pay/index?order_no=")
@@ -116,12 +116,12 @@ def test_an_order_is_created_paid_and_looked_at_over_tls(site):
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics", "/%68ealthz"])
-def test_what_is_for_this_machine_only_is_refused_to_others(site, path):
+def test_addresses_for_this_machine_only_are_refused_to_others(site, path):
     assert _up(site).client.get(site.https + path, timeout=20).status_code == 403
     assert requests.get(f"{site.service.url}/healthz", timeout=20).status_code == 200
 
 
-def test_the_caller_is_who_nginx_says_and_not_who_it_claims_to_be(site):
+def test_the_callers_address_is_nginxs_and_not_a_claimed_one(site):
     _up(site).service.flask("merchant", "set", "demo", "--allow", "203.0.113.7")
     api = _api(site)
     until(lambda: api.listed().code == 40300)
@@ -130,12 +130,12 @@ def test_the_caller_is_who_nginx_says_and_not_who_it_claims_to_be(site):
     until(lambda: api.listed().code == 1)
 
 
-def test_each_request_has_an_id_of_nginx_and_not_one_that_its_caller_chose(site):
+def test_each_request_has_an_id_from_nginx_and_not_from_its_caller(site):
     answer = _up(site).client.get(f"{site.https}/openapi.json", headers={"X-Request-Id": "mine"}, timeout=20)
     assert re.fullmatch(r"[0-9a-f]{32}", answer.headers["X-Request-Id"])
 
 
-def test_plain_http_only_leads_to_https_and_proves_the_domain(site):
+def test_plain_http_only_redirects_to_https_and_validates_the_domain(site):
     proof = _up(site).folder / ".well-known" / "acme-challenge" / "token"
     proof.parent.mkdir(parents=True)
     proof.write_text("proof")

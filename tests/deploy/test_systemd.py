@@ -37,7 +37,7 @@ def test_systemd_understands_every_line(tmp_path):
 
 @needs_systemd
 @pytest.mark.usefixtures("slow")
-def test_systemd_finds_little_that_could_be_taken_away():
+def test_systemd_finds_few_unneeded_rights():
     judged = ["systemd-analyze", "security", "--offline=yes", "--threshold=20", "--no-pager", UNIT]  # 2.0 of 10
     done = subprocess.run(judged, capture_output=True, text=True)
     if "unrecognized option" in done.stderr:

@@ -48,7 +48,7 @@ def waits(instance):
 
 
 @pytest.mark.parametrize("version", [EpayV1, EpayV2])
-def test_a_deposit_is_not_opened_at_an_account_that_was_replaced_since_its_channel_was_read(
+def test_a_deposit_is_not_opened_at_an_account_replaced_since_its_channel_was_read(
     version, api, flask, flask_json, add_channel, old, new, monkeypatch
 ):
     channel = add_channel("epay", old.config("1" if version is EpayV1 else "2"))
@@ -67,7 +67,7 @@ def test_a_deposit_is_not_opened_at_an_account_that_was_replaced_since_its_chann
     assert (list(old.orders), list(new.orders)) == ([], [order_no])
 
 
-def test_a_deposit_is_placed_although_its_channels_secrets_get_another_key_meanwhile(
+def test_a_deposit_is_created_although_its_channels_secrets_get_another_key_meanwhile(
     api, flask, channel, old, monkeypatch
 ):
     def sealed_again(self):
@@ -96,7 +96,7 @@ def test_an_account_is_not_replaced_while_an_order_is_about_to_be_committed(
 
 
 @pytest.mark.usefixtures("postgres_url")
-def test_a_withdrawal_that_is_accepted_while_the_account_is_replaced_is_paid_out_at_the_new_one(
+def test_a_withdrawal_approved_while_the_account_is_replaced_is_paid_out_at_the_new_one(
     api, channel, move, instance, old, new, waits, later
 ):
     order_no = api.sell(channel=channel, paychannel_paymethod="alipay").data["order_no"]

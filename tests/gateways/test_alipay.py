@@ -85,21 +85,21 @@ def test_the_request_names_the_order_in_yuan_and_its_end_in_chinas_time(clock, a
 
 
 @pytest.mark.parametrize("written", WRITTEN)
-def test_a_lost_notice_is_found_by_asking_however_the_answer_is_written(written, api, alipay, order_no, later):
+def test_a_lost_notice_is_found_by_a_status_check_in_every_format(written, api, alipay, order_no, later):
     alipay.pay(order_no)
     alipay.written = written
     later(60)
     assert api.status(order_no) == "completed"
 
 
-def test_a_notice_that_comes_twice_is_a_success_and_credits_once(api, alipay, paid, balances):
+def test_a_repeated_notice_is_a_success_and_credits_once(api, alipay, paid, balances):
     again = [
         alipay.notice(paid, **change).to(api.send, paid).text for change in ({}, {"trade_status": "TRADE_FINISHED"})
     ]
     assert (again, balances()) == (["success", "success"], PAID)
 
 
-def test_a_code_that_was_scanned_is_not_paid_yet(api, alipay, order_no, later, balances):
+def test_a_scanned_code_is_not_paid_yet(api, alipay, order_no, later, balances):
     alipay.scan(order_no)
     assert alipay.notice(order_no).to(api.send, order_no).text == "success"
     later(60)
@@ -109,13 +109,13 @@ def test_a_code_that_was_scanned_is_not_paid_yet(api, alipay, order_no, later, b
 # --- notices
 
 
-def test_a_trade_that_is_closed_after_its_success_is_a_reversal(api, alipay, paid, exceptions, balances):
+def test_a_trade_closed_after_its_success_is_a_reversal(api, alipay, paid, exceptions, balances):
     answer = alipay.notice(paid, trade_status="TRADE_CLOSED").to(api.send, paid)
     assert (answer.text, api.status(paid), balances()) == ("success", "completed", PAID)
     assert exceptions() == {paid: "reversed"}
 
 
-def test_a_notice_that_is_overtaken_by_the_payment_changes_nothing(api, alipay, paid, story):
+def test_a_notice_older_than_the_payment_changes_nothing(api, alipay, paid, story):
     told = story(paid)
     assert alipay.notice(paid, trade_status="WAIT_BUYER_PAY").to(api.send, paid).text == "success"
     assert story(paid) == told
@@ -127,7 +127,7 @@ def test_a_trade_that_alipay_closes_unpaid_cancels_the_order(api, alipay, order_
     assert steps(order_no)[-1] == ("channel", "pending", "cancelled")
 
 
-def test_another_amount_credits_nothing_and_is_shown_to_an_operator(api, alipay, order_no, exceptions, balances):
+def test_another_amount_credits_nothing_and_needs_an_operator(api, alipay, order_no, exceptions, balances):
     alipay.pay(order_no, "99.99")
     assert alipay.notice(order_no).to(api.send, order_no).text == "success"
     assert (api.status(order_no), balances(), exceptions()) == ("pending", UNPAID, {order_no: "wrong_amount"})
@@ -163,7 +163,7 @@ STRANGE = {
 
 
 @pytest.mark.parametrize("strange", STRANGE)
-def test_a_genuine_notice_that_does_not_fit_changes_nothing(strange, api, alipay, order_no, story):
+def test_a_genuine_notice_with_other_facts_changes_nothing(strange, api, alipay, order_no, story):
     changed, reason = STRANGE[strange]
     alipay.pay(order_no)
     told = story(order_no)
@@ -218,7 +218,7 @@ def test_a_genuine_notice_counts_for_its_own_order_only(api, alipay, buy, balanc
 # --- expiry
 
 
-def test_a_code_that_nobody_scanned_expires_and_late_money_is_still_found(api, alipay, order_no, later, exceptions):
+def test_an_unscanned_code_expires_and_late_money_is_still_found(api, alipay, order_no, later, exceptions):
     later(EXPIRY)
     assert (api.status(order_no), asked(alipay)[-2:]) == ("cancelled", ["trade.query", "trade.close"])
     alipay.pay(order_no)
@@ -226,14 +226,14 @@ def test_a_code_that_nobody_scanned_expires_and_late_money_is_still_found(api, a
     assert exceptions() == {order_no: "late_payment"}
 
 
-def test_a_code_that_was_scanned_is_closed_at_alipay(api, alipay, order_no, later, story):
+def test_a_scanned_code_is_closed_at_alipay(api, alipay, order_no, later, story):
     alipay.scan(order_no)
     later(EXPIRY)
     assert (api.status(order_no), alipay.trades[order_no]["trade_status"]) == ("cancelled", "TRADE_CLOSED")
     assert story(order_no)["due_at"] is None
 
 
-def test_a_payment_between_question_and_close_is_credited(api, alipay, order_no, later, exceptions):
+def test_a_payment_between_check_and_close_is_credited(api, alipay, order_no, later, exceptions):
     alipay.errs("", "")
     alipay.errs("40004", "ACQ.TRADE_STATUS_ERROR")
     later(EXPIRY)
@@ -252,7 +252,7 @@ def test_an_order_that_could_not_be_closed_stays_open(error, api, alipay, order_
     assert (api.status(order_no), exceptions()) == ("pending", {order_no: "unknown_outcome"})
 
 
-def test_an_unsigned_word_that_there_is_no_trade_cancels_nothing(api, alipay, order_no, later, story):
+def test_an_unsigned_not_found_cancels_no_deposit(api, alipay, order_no, later, story):
     alipay.errs("40004", "ACQ.TRADE_NOT_EXIST", signed=False)
     later(EXPIRY)
     assert api.status(order_no) == "pending"

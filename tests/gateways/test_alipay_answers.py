@@ -34,7 +34,7 @@ def order_no(buy):
 
 
 @pytest.mark.parametrize("fault", ["slow", "unheard", "lost", "half", "garbage", "broken"])
-def test_a_deposit_without_an_answer_is_opened_again_and_can_be_paid(
+def test_a_deposit_without_a_response_is_opened_again_and_can_be_paid(
     fault, impatient, api, alipay, buy, later, exceptions, shown, balances
 ):
     alipay.fails(fault)
@@ -60,7 +60,7 @@ REFUSALS = [
 
 
 @pytest.mark.parametrize("error", REFUSALS)
-def test_an_explicit_no_cancels_the_order_and_says_why(error, alipay, buy, api, story):
+def test_an_explicit_refusal_cancels_the_order_and_gives_the_reason(error, alipay, buy, api, story):
     alipay.errs(*error)
     assert buy().code == 50201
     [order] = api.listed().data["list"]
@@ -85,7 +85,7 @@ NO_ANSWERS = [
 
 
 @pytest.mark.parametrize("error", NO_ANSWERS)
-def test_what_is_no_explicit_no_leaves_the_order_open(error, alipay, buy, exceptions):
+def test_an_unclear_response_leaves_the_order_open(error, alipay, buy, exceptions):
     alipay.errs(*error)
     order_no = buy().data["order_no"]
     assert exceptions() == {order_no: "unknown_outcome"}
@@ -125,14 +125,14 @@ def answers(alipay, monkeypatch):
 
 
 @pytest.mark.parametrize("wrong", WRONG_ANSWERS)
-def test_an_answer_that_alipay_did_not_sign_is_none(wrong, answers, buy, story):
+def test_a_response_that_alipay_did_not_sign_is_ignored(wrong, answers, buy, story):
     answers(WRONG_ANSWERS[wrong])
     [exception] = story(buy().data["order_no"])["exceptions"]
     assert exception["kind"] == "unknown_outcome"
     assert not exception["detail"].startswith("the driver failed")  # the driver did not expect such a response
 
 
-def test_the_same_answer_with_its_signature_is_one(answers, buy, exceptions, shown):
+def test_the_same_response_with_its_signature_counts(answers, buy, exceptions, shown):
     answers('{"alipay_trade_precreate_response": SIGNED, "sign": "SIGN"}')
     order_no = buy().data["order_no"]
     assert "alipays://" in shown(order_no)
@@ -148,14 +148,14 @@ WRONG_TRADES = {
 
 
 @pytest.mark.parametrize("wrong", WRONG_TRADES)
-def test_a_signed_answer_that_does_not_fit_credits_nothing(wrong, alipay, order_no, later, balances, exceptions):
+def test_a_signed_response_with_other_facts_credits_nothing(wrong, alipay, order_no, later, balances, exceptions):
     alipay.pay(order_no)
     alipay.trades[order_no] |= WRONG_TRADES[wrong]
     later(60)
     assert (balances(), exceptions()) == (UNPAID, {order_no: "unknown_outcome"})
 
 
-def test_a_code_that_can_not_be_shown_is_no_answer(alipay, buy, exceptions, monkeypatch):
+def test_a_code_that_can_not_be_shown_is_not_a_response(alipay, buy, exceptions, monkeypatch):
     monkeypatch.setattr(alipay, "_yes", lambda **facts: {"code": "10000", **facts, "qr_code": "javascript:alert(1)"})
     order_no = buy().data["order_no"]
     assert exceptions() == {order_no: "unknown_outcome"}

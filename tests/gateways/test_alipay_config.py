@@ -54,7 +54,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("wrong", WRONG)
-def test_what_is_wrong_is_named_when_the_channel_is_added(wrong, alipay, refuses):
+def test_mistakes_are_named_when_the_channel_is_added(wrong, alipay, refuses):
     mode, changed, named = WRONG[wrong]
     config = {name: value for name, value in (alipay.config(mode) | changed).items() if value != "-"}
     message = refuses(*add(config))
@@ -62,13 +62,13 @@ def test_what_is_wrong_is_named_when_the_channel_is_added(wrong, alipay, refuses
     assert {part.split(": ")[0] for part in said.split("; ")} == set(named)
 
 
-def test_alipays_own_address_is_the_one_that_is_called_where_none_is_given(alipay, flask_json):
+def test_alipays_own_address_is_the_default(alipay, flask_json):
     config = alipay.config("key")
     del config["base_url"]
     assert flask_json(*add(config))["pay_method"] == "alipay"
 
 
-def test_files_from_the_console_are_taken_as_they_are(api, alipay, flask, flask_json, tmp_path):
+def test_files_from_the_console_are_accepted_unchanged(api, alipay, flask, flask_json, tmp_path):
     """Bare base64 for the key; a chain for Alipay's certificate; roots of which some can't be parsed."""
     texts = alipay.certificates | {"private_key": bare(alipay.app_private)}
     files = {name: tmp_path / name for name in texts}
@@ -80,7 +80,7 @@ def test_files_from_the_console_are_taken_as_they_are(api, alipay, flask, flask_
     assert order_no in alipay.codes
 
 
-def test_a_channel_changes_over_to_certificates(api, alipay, add_channel, flask, refuses):
+def test_a_channel_can_change_to_certificates(api, alipay, add_channel, flask, refuses):
     number = add_channel("alipay", alipay.config("key"))
     pairs = [part for name, text in alipay.certificates.items() for part in ("--config", f"{name}={text}")]
     assert "leave this empty, or alipay_public_key" in refuses("channel", "set", number, *pairs)

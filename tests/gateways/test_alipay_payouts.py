@@ -78,7 +78,7 @@ def test_the_payee_is_named_by_number_or_by_login(account, kind, alipay, sell, p
 
 
 @pytest.mark.parametrize("fault", ["slow", "unheard", "lost", "half", "garbage", "broken"])
-def test_a_payout_without_an_answer_is_paid_once_all_the_same(fault, impatient, api, alipay, sell, later, exceptions):
+def test_a_payout_without_a_response_is_paid_once(fault, impatient, api, alipay, sell, later, exceptions):
     alipay.fails(fault)
     order_no = sell()
     later(1)
@@ -89,7 +89,7 @@ def test_a_payout_without_an_answer_is_paid_once_all_the_same(fault, impatient, 
 
 
 @pytest.mark.parametrize("fault", ["lost", "garbage", "unheard"])
-def test_a_question_without_an_answer_pays_nothing_twice(fault, api, alipay, sell, later):
+def test_a_status_check_without_a_response_pays_nothing_twice(fault, api, alipay, sell, later):
     alipay.fails("lost", fault, fault)
     order_no = sell()
     later(30, times=5)
@@ -97,9 +97,7 @@ def test_a_question_without_an_answer_pays_nothing_twice(fault, api, alipay, sel
 
 
 @pytest.mark.parametrize("reason", ["PAYEE_NOT_EXIST", "PAYEE_USER_INFO_ERROR", "PERMIT_NON_BANK_LIMIT_PAYEE"])
-def test_a_payee_who_can_not_be_paid_gets_nothing_and_the_hold_returns(
-    reason, api, alipay, sell, later, balances, story
-):
+def test_for_a_payee_who_can_not_be_paid_the_reserve_returns(reason, api, alipay, sell, later, balances, story):
     alipay.unpayable[PAYEE] = reason
     order_no = sell()
     later(1)
@@ -107,7 +105,9 @@ def test_a_payee_who_can_not_be_paid_gets_nothing_and_the_hold_returns(
     assert story(order_no)["history"][-1]["why"] == f"refused: 收款账号***有误 (40004 {reason})"
 
 
-def test_without_enough_money_the_hold_stays_until_there_is_some(api, alipay, sell, later, balances, why, exceptions):
+def test_without_enough_money_the_reserve_stays_until_there_is_some(
+    api, alipay, sell, later, balances, why, exceptions
+):
     alipay.balance = 99
     order_no = sell()
     later(1)
@@ -131,7 +131,7 @@ NO_ANSWERS = [
 
 
 @pytest.mark.parametrize("error", NO_ANSWERS)
-def test_what_may_go_well_next_time_keeps_the_hold_and_says_why(error, api, alipay, sell, later, balances, why):
+def test_a_temporary_failure_keeps_the_reserve_and_gives_the_reason(error, api, alipay, sell, later, balances, why):
     alipay.errs(*error)
     order_no = sell()
     later(1)
@@ -142,7 +142,7 @@ def test_what_may_go_well_next_time_keeps_the_hold_and_says_why(error, api, alip
 
 
 @pytest.mark.parametrize("status", ["DEALING", "INIT", "WAIT_PAY"])
-def test_a_payout_under_way_is_asked_about_until_it_is_out(status, api, alipay, sell, later):
+def test_a_payout_in_progress_is_checked_until_it_is_paid(status, api, alipay, sell, later):
     alipay.transfers_end = status
     order_no = sell()
     later(5, times=2)
@@ -153,7 +153,7 @@ def test_a_payout_under_way_is_asked_about_until_it_is_out(status, api, alipay, 
 
 
 @pytest.mark.parametrize("status", ["FAIL", "CLOSED", "REFUND"])
-def test_a_payout_that_fails_later_returns_the_hold(status, api, alipay, sell, later, balances, story):
+def test_a_payout_that_fails_later_returns_the_reserve(status, api, alipay, sell, later, balances, story):
     alipay.transfers_end = "DEALING"
     order_no = sell()
     later(1)
@@ -163,7 +163,7 @@ def test_a_payout_that_fails_later_returns_the_hold(status, api, alipay, sell, l
     assert story(order_no)["history"][-1]["why"] == "账户已注销 (PAYEE_CLOSED)"
 
 
-def test_of_the_payee_nothing_is_kept_that_a_failure_or_an_unclear_answer_quotes(alipay, sell, later, story, why):
+def test_a_payee_in_a_failure_or_unclear_response_is_not_stored(alipay, sell, later, story, why):
     """History cannot be changed, so an erasure could not remove it from there."""
     alipay.transfers_end = "DEALING"
     alipay.errs("20000", f"isp.{PAYEE}")
@@ -185,7 +185,7 @@ WRONG_TRANSFERS = {
 
 
 @pytest.mark.parametrize("wrong", WRONG_TRANSFERS)
-def test_an_answer_that_does_not_fit_ends_nothing(wrong, api, alipay, sell, later, exceptions):
+def test_a_response_with_other_facts_ends_no_order(wrong, api, alipay, sell, later, exceptions):
     alipay.transfers_end = "DEALING"
     order_no = sell()
     later(1)
@@ -194,7 +194,7 @@ def test_an_answer_that_does_not_fit_ends_nothing(wrong, api, alipay, sell, late
     assert (api.status(order_no), exceptions()) == ("confirmed", {order_no: "unknown_outcome"})
 
 
-def test_another_amount_is_an_operators_matter(alipay, sell, later, exceptions):
+def test_another_amount_needs_an_operator(alipay, sell, later, exceptions):
     alipay.transfers_end = "DEALING"
     order_no = sell()
     later(1)
@@ -203,7 +203,7 @@ def test_another_amount_is_an_operators_matter(alipay, sell, later, exceptions):
     assert exceptions() == {order_no: "payout_conflict"}
 
 
-def test_an_unsigned_word_that_there_is_no_transfer_pays_nothing_again(alipay, sell, later):
+def test_an_unsigned_not_found_pays_nothing_again(alipay, sell, later):
     alipay.transfers_end = "DEALING"
     sell()
     later(1)
@@ -218,7 +218,7 @@ def test_without_certificates_a_channel_pays_nothing_out(api, alipay, add_channe
     assert (refused.code, refused.data) == (42200, {"paychannel_paymethod": ["This channel pays out by: -."]})
 
 
-def test_a_changed_certificate_of_alipays_is_said_to_the_operator(api, alipay, sell, later, why):
+def test_a_changed_certificate_of_alipay_is_reported_to_the_operator(api, alipay, sell, later, why):
     alipay.cert_serial = 4004
     order_no = sell()
     later(1)

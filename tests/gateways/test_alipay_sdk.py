@@ -101,7 +101,7 @@ PAYOUT = Payout("1", "1", 10_000, "alipay", {"card_number": "payee@example.com",
 # --- the loopback is as the SDK expects Alipay
 
 
-def test_the_sdk_creates_asks_and_closes_at_the_loopback(in_china, alipay, sdk):
+def test_the_sdk_creates_queries_and_closes_at_the_loopback(in_china, alipay, sdk):
     until = {"time_expire": "2033-05-18 11:33:20"}
     made = sdk.api_alipay_trade_precreate(subject="张三的订单", out_trade_no="1", total_amount="100.00", **until)
     assert made["qr_code"] == alipay.codes["1"]["qr_code"]
@@ -132,7 +132,7 @@ def test_the_sdk_verifies_the_loopbacks_notice(alipay, sdk):
 
 
 @pytest.mark.parametrize("mode", ["key", "certificate"])
-def test_the_sdk_makes_the_same_signature_for_each_of_the_drivers_requests(mode, alipay, sdk):
+def test_the_sdk_computes_the_same_signature_for_each_of_the_drivers_requests(mode, alipay, sdk):
     ours = driver(alipay, mode)
     ours.open_payment(payment())
     alipay.scan("1")
@@ -148,7 +148,7 @@ def test_the_sdk_makes_the_same_signature_for_each_of_the_drivers_requests(mode,
     assert len(alipay.calls) == {"key": 3, "certificate": 5}[mode]
 
 
-def test_the_driver_believes_answers_and_notices_that_the_sdk_signs(alipay, monkeypatch):
+def test_the_driver_accepts_responses_and_notices_that_the_sdk_signs(alipay, monkeypatch):
     signing = AliPay(APP_ID, None, alipay.private, alipay.app_public)
     monkeypatch.setattr(alipay, "sign", signing._sign)
     ours = driver(alipay)
@@ -160,7 +160,7 @@ def test_the_driver_believes_answers_and_notices_that_the_sdk_signs(alipay, monk
     assert (notice.order_no, notice.report.state, notice.report.amount) == ("1", State.PAID, 10_000)
 
 
-def test_certificates_are_called_by_the_same_numbers_as_in_the_sdk(alipay, sdk_with_certificates):
+def test_certificates_have_the_same_numbers_as_in_the_sdk(alipay, sdk_with_certificates):
     loaded = registry.DRIVERS["alipay"].config_schema().load(alipay.config("certificate"))
     assert serial_numbers(loaded["app_certificate"]) == sdk_with_certificates.app_cert_sn
     assert serial_numbers(loaded["alipay_root_certificates"]) == sdk_with_certificates.alipay_root_cert_sn
@@ -171,7 +171,7 @@ def test_certificates_are_called_by_the_same_numbers_as_in_the_sdk(alipay, sdk_w
 
 
 @pytest.mark.parametrize("amount", ["0.01", "0.10"])
-def test_an_answer_that_alipays_sandbox_signed_is_believed_as_it_stands(amount, alipay, monkeypatch):
+def test_a_response_that_alipays_sandbox_signed_is_accepted_unchanged(amount, alipay, monkeypatch):
     ours = registry.build("alipay", alipay.config("key", alipay_public_key=SANDBOX_KEY))
     monkeypatch.setattr(alipay, "answer", lambda *_: Response(SANDBOX_ANSWER.replace('"0.01"', f'"{amount}"')))
     if amount != "0.01":
@@ -182,7 +182,7 @@ def test_an_answer_that_alipays_sandbox_signed_is_believed_as_it_stands(amount, 
         assert (report.state, report.amount, report.reference) == (State.PAID, 1, "2023122122001499160501586202")
 
 
-def test_the_signature_of_a_form_that_alipays_sandbox_signed_holds(alipay):
+def test_the_signature_of_a_form_that_alipays_sandbox_signed_is_valid(alipay):
     """It is a payer's return, which is signed as notices are but does not contain the trade's state."""
     whose = {"app_id": "9021000122682882", "seller_id": "2088721003899159"}
     ours = registry.build("alipay", alipay.config("key", alipay_public_key=SANDBOX_KEY, **whose))
@@ -195,7 +195,7 @@ def test_the_signature_of_a_form_that_alipays_sandbox_signed_holds(alipay):
 # --- several threads
 
 
-def test_threads_that_share_a_driver_get_their_own_answers(alipay):
+def test_threads_that_share_a_driver_get_their_own_responses(alipay):
     ours = driver(alipay, "certificate")
 
     def walk(number):

@@ -91,7 +91,7 @@ def asked(platform):
     return forms
 
 
-def test_nothing_is_opened_when_the_order_is_created_or_its_page_is_only_looked_at(placed, platform, payer):
+def test_nothing_is_opened_when_the_order_is_created_or_its_page_only_loaded(placed, platform, payer):
     order_no = placed()
     page = payer().views(order_no)
     assert 'id="open"' in page
@@ -101,7 +101,7 @@ def test_nothing_is_opened_when_the_order_is_created_or_its_page_is_only_looked_
 
 
 @pytest.mark.parametrize("browser", AGENTS)
-def test_the_platform_is_told_the_payer_s_own_address_and_browser(placed, asked, payer, browser):
+def test_the_platform_gets_the_payers_own_address_and_browser(placed, asked, payer, browser):
     order_no = placed()
     assert "<svg" in payer(browser, "2001:db8::7").opens(order_no)
     [form] = asked("create")
@@ -160,7 +160,7 @@ def test_two_paid_attempts_are_a_second_payment(by, placed, version, platform, p
     assert (api.status(order_no), balances(), exceptions()) == ("completed", (PAID, 0), {order_no: "paid_twice"})
 
 
-def test_an_unpaid_attempt_says_nothing_of_the_paid_one(placed, platform, payer, flask, later, exceptions, api):
+def test_an_unpaid_attempt_proves_nothing_about_the_paid_one(placed, platform, payer, flask, later, exceptions, api):
     order_no = placed()
     payer("pc").opens(order_no)
     payer("mobile").opens(order_no)
@@ -211,7 +211,7 @@ def test_after_five_refusals_the_page_sends_the_payer_back_to_the_shop(placed, p
 
 
 @pytest.mark.parametrize("fault", ["unheard", "lost", "half", "broken"])
-def test_an_attempt_without_an_answer_is_tried_again_under_the_same_number(
+def test_an_attempt_without_a_response_is_repeated_under_the_same_number(
     fault, placed, platform, payer, asked, ahead, exceptions
 ):
     order_no = placed()
@@ -225,7 +225,7 @@ def test_an_attempt_without_an_answer_is_tried_again_under_the_same_number(
     assert [form["out_trade_no"] for form in asked("create")] == [order_no, order_no]
 
 
-def test_an_order_whose_page_nobody_viewed_expires(placed, api, later, platform):
+def test_an_order_without_a_page_view_expires(placed, api, later, platform):
     order_no = placed()
     later(901)
     assert api.status(order_no) == "cancelled"
@@ -266,7 +266,7 @@ def test_a_late_payment_of_an_earlier_attempt_is_an_exception(
 @pytest.mark.parametrize(
     ("other", "wait", "status"), [("open", 61, "pending"), ("open", 901, "cancelled"), ("paid", 61, "completed")]
 )
-def test_the_notice_of_an_attempt_whose_money_went_back_is_not_believed_beside_another_attempt(
+def test_the_notice_of_a_refunded_attempt_is_not_credited_next_to_another_attempt(
     other, wait, status, placed, platform, version, payer, api, later, due, balances, exceptions
 ):
     order_no = placed()
@@ -284,9 +284,7 @@ def test_the_notice_of_an_attempt_whose_money_went_back_is_not_believed_beside_a
     assert (api.status(order_no), balances()[0], exceptions()) == (status, money, {})
 
 
-def test_an_attempt_that_the_channel_froze_does_not_keep_back_what_another_received(
-    placed, platform, payer, api, later, exceptions
-):
+def test_a_frozen_attempt_does_not_delay_the_money_of_another(placed, platform, payer, api, later, exceptions):
     order_no = placed()
     payer("pc").opens(order_no)
     payer("mobile").opens(order_no)
@@ -298,7 +296,7 @@ def test_an_attempt_that_the_channel_froze_does_not_keep_back_what_another_recei
     assert (api.status(order_no), exceptions()) == ("completed", {})
 
 
-def test_an_attempt_of_which_nothing_is_known_does_not_expire(placed, platform, payer, api, later, exceptions):
+def test_an_attempt_of_unknown_state_does_not_expire(placed, platform, payer, api, later, exceptions):
     order_no = placed()
     payer("pc").opens(order_no)
     payer("mobile").opens(order_no)
@@ -307,7 +305,7 @@ def test_an_attempt_of_which_nothing_is_known_does_not_expire(placed, platform, 
     assert (api.status(order_no), exceptions()) == ("pending", {order_no: "unknown_outcome"})
 
 
-def test_all_attempts_before_are_asked_about_and_closed_before_a_new_one(placed, platform, version, payer, asked):
+def test_earlier_attempts_are_checked_and_closed_before_a_new_one(placed, platform, version, payer, asked):
     order_no = placed()
     payer("pc").opens(order_no)
     platform.fails("unheard")
@@ -320,7 +318,7 @@ def test_all_attempts_before_are_asked_about_and_closed_before_a_new_one(placed,
     assert [form["out_trade_no"] for form in asked("create")] == [order_no, f"{order_no}_3"]
 
 
-def test_a_payment_that_was_opened_at_creation_is_not_opened_again(api, platform, version, add_channel, payer, asked):
+def test_a_payment_opened_at_creation_is_not_opened_again(api, platform, version, add_channel, payer, asked):
     order_no = api.buy(channel=add_channel("epay", platform.config(version))).data["order_no"]
     assert "<svg" in payer("mobile").opens(order_no)
     assert len(asked("create")) == 1
@@ -352,12 +350,12 @@ def test_with_redirect_version_2_sends_the_browser_to_the_platform_by_a_signed_f
     assert (answer.status_code, list(platform.orders)) == (200, [order_no])
 
 
-def test_the_way_to_the_platform_leads_back_to_the_page_where_there_is_none(placed, http):
+def test_without_a_way_to_the_platform_the_payer_returns_to_the_page(placed, http):
     order_no = placed()
     assert http("GET", f"/addons/paychannel/pay/go?order_no={order_no}").headers["Location"].endswith(order_no)
 
 
-def test_an_order_that_was_opened_at_creation_stays_open_when_the_channel_is_changed(
+def test_an_order_opened_at_creation_stays_open_when_the_channel_is_changed(
     api, platform, version, add_channel, flask, payer
 ):
     channel = add_channel("epay", platform.config(version))
@@ -380,14 +378,14 @@ def lacking(placed, platform, payer, backup):
 
 
 @pytest.mark.parametrize("resumed", [False, True], ids=["paused", "resumed"])
-def test_an_attempt_that_a_restored_database_lacks_is_asked_about(resumed, lacking, later, api, flask):
+def test_an_attempt_that_a_restored_database_lacks_is_checked(resumed, lacking, later, api, flask):
     if resumed:
         flask("db", "resume")
     later(901)
     assert api.status(lacking) == "completed"
 
 
-def test_an_attempt_that_a_restored_database_lacks_is_no_reversed_payment(
+def test_an_attempt_that_a_restored_database_lacks_is_not_a_reversal(
     lacking, version, platform, due, api, flask, exceptions
 ):
     platform.notice(f"{lacking}_2", version).to(api.send, lacking)

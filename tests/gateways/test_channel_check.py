@@ -27,7 +27,7 @@ def channel(version, platform, add_channel):
     return add_channel("epay", platform.config(version), "--pay-method", "wxpay,alipay", "--min", "2.00")
 
 
-def test_all_that_can_be_known_is_found_out(checked, version, platform):
+def test_it_reports_everything_that_can_be_checked(checked, version, platform):
     found = checked()
     assert found["keys"] == ("ok", "the channel answers, and accepts our keys")
     assert found["collect"] == ("ok", "open; balance at the platform: 1000.00")
@@ -43,7 +43,7 @@ def test_all_that_can_be_known_is_found_out(checked, version, platform):
     assert {order["money"] for order in platform.orders.values()} == {"2.00"}
 
 
-def test_it_makes_no_order_here(checked, flask_json):
+def test_it_creates_no_order_here(checked, flask_json):
     checked()
     assert flask_json("order", "list") == []
 
@@ -57,7 +57,7 @@ def test_a_merchant_that_may_not_take_payments_is_a_problem(state, text, checked
     assert checked(fails=True)["collect"] == ("problem", text)
 
 
-def test_a_payment_method_that_is_refused_is_a_problem_with_the_platform_s_words(checked, platform):
+def test_a_refused_payment_method_is_a_problem_with_the_platforms_message(checked, platform):
     platform.barred.add("127.0.0.1")
     found = checked(fails=True)
     assert found["wxpay"][0] == found["alipay"][0] == "problem"
@@ -65,17 +65,17 @@ def test_a_payment_method_that_is_refused_is_a_problem_with_the_platform_s_words
 
 
 @pytest.mark.parametrize("version", ["2"], indirect=True)
-def test_that_payouts_are_not_open_is_said_and_no_problem(checked, platform):
+def test_unavailable_payouts_are_reported_and_not_a_problem(checked, platform):
     platform.pays_out = False
     assert checked()["pay_out"] == ("-", "not open: 商户未开启代付API接口 (code -1)")
 
 
-def test_what_a_platform_does_not_answer_is_not_known(checked, platform):
+def test_without_a_response_of_the_platform_the_result_is_unknown(checked, platform):
     platform.fails("", "garbage", "broken")
     assert checked()["collect"][0] == "-"
 
 
-def test_with_redirect_the_methods_are_not_tried(flask, checked, channel, platform):
+def test_with_redirect_the_methods_are_not_checked(flask, checked, channel, platform):
     flask("channel", "set", channel, "--config", "redirect=true")
     assert checked()["wxpay"] == ("-", "not tried: the platform's own page shows it")
     assert platform.orders == {}
@@ -88,7 +88,7 @@ def says_it_is(monkeypatch):
 
 
 @pytest.mark.parametrize(("seconds", "said"), [(-200, "-"), (200, "+")])
-def test_a_clock_that_is_off_is_a_problem(seconds, said, checked, says_it_is):
+def test_a_wrong_clock_is_a_problem(seconds, said, checked, says_it_is):
     says_it_is(formatdate(time.time() - seconds, usegmt=True))
     result, detail = checked(fails=True)["clock"]
     assert result == "problem"
@@ -96,23 +96,23 @@ def test_a_clock_that_is_off_is_a_problem(seconds, said, checked, says_it_is):
 
 
 @pytest.mark.parametrize("date", ["", "yesterday"])
-def test_a_channel_that_says_no_time_is_no_problem(date, checked, says_it_is):
+def test_a_channel_without_a_time_is_not_a_problem(date, checked, says_it_is):
     says_it_is(date)
     assert checked()["clock"] == ("-", "the channel does not say what time it has")
 
 
-def test_a_person_reads_it_as_a_table(flask, channel):
+def test_the_output_for_people_is_a_table(flask, channel):
     lines = flask("channel", "check", channel).output.splitlines()
     assert [line.split()[:2] for line in lines[:3]] == [["check", "result"], ["keys", "ok"], ["collect", "ok"]]
 
 
 @pytest.mark.parametrize(("driver", "upstream"), [("wechatpay", WechatPay), ("alipay", Alipay)])
-def test_the_other_channels_say_something_of_keys_and_clock(driver, upstream, web_server, add_channel, flask_json):
+def test_the_other_channels_report_on_keys_and_clock(driver, upstream, web_server, add_channel, flask_json):
     rows = flask_json("channel", "check", add_channel(driver, upstream(web_server).config("key")))
     assert [(row["check"], row["result"]) for row in rows] == [("keys", "ok"), ("clock", "ok")]
 
 
-def test_a_channel_by_hand_can_not_be_asked(flask_json):
+def test_a_manual_channel_has_no_check(flask_json):
     assert flask_json("channel", "check", 3) == [
         {"check": "keys", "result": "-", "detail": "nobody can be asked: an operator moves the money by hand"}
     ]

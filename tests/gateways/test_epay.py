@@ -55,7 +55,7 @@ def sdk(platform):
 # --- signatures
 
 
-def test_the_published_vector_of_version_1_holds():
+def test_the_published_vector_of_version_1_is_valid():
     fields = {"money": "moneyv", "device": "devicev", "empty": "", "sign": "x", "sign_type": "MD5"}
     assert signed_text(fields) == "device=devicev&money=moneyv"
     assert md5_signature(fields, "1234567") == "3854cc9f022e0fb821bd2e002260245d"
@@ -66,7 +66,7 @@ def test_an_independent_sdk_signs_as_we_do(sdk):
     assert md5_signature(fields, KEY) == sdk.sign(fields)
 
 
-def test_an_independent_sdk_makes_the_same_link_to_the_platform_s_page(api, platform, add_channel, sdk, shown):
+def test_an_independent_sdk_makes_the_same_link_to_the_platforms_page(api, platform, add_channel, sdk, shown):
     channel = add_channel("epay", platform.config("1", redirect="true"))
     placed = api.buy(channel=channel).data
     link = next(part for part in shown(placed["order_no"]).split('"') if "submit.php" in part).replace("&amp;", "&")
@@ -76,7 +76,7 @@ def test_an_independent_sdk_makes_the_same_link_to_the_platform_s_page(api, plat
     assert platform.calls == []
 
 
-def test_an_independent_sdk_believes_the_loopback_platform_s_notice(placed, platform, sdk, api):
+def test_an_independent_sdk_accepts_the_loopback_platforms_notice(placed, platform, sdk, api):
     order_no = placed()
     platform.pay(order_no)
     query = {name: values[0] for name, values in parse_qs(platform.notice(order_no).query).items()}
@@ -109,14 +109,14 @@ def test_an_address_becomes_a_redirect_and_a_scheme_opens_the_app(placed, platfo
     assert shows in shown(placed())
 
 
-def test_on_a_computer_a_scheme_is_a_code_that_leads_the_phone_to_the_page(placed, platform, shown):
+def test_on_a_computer_a_scheme_is_a_code_that_opens_the_page_on_the_phone(placed, platform, shown):
     platform.gives = "urlscheme"
     page = Seen(shown(placed()))
     assert "Scan this code with your phone's camera to go on there." in page.text
     assert "svg" in page.tags
 
 
-def test_nobody_is_told_that_no_real_money_moves(placed, shown):
+def test_the_page_does_not_claim_that_no_real_money_moves(placed, shown):
     assert "No real money" not in shown(placed())
 
 
@@ -126,7 +126,7 @@ def test_with_redirect_the_payer_goes_to_the_platform_s_page(api, version, platf
 
 
 @pytest.mark.parametrize("gives", ["html", "image"])
-def test_what_can_not_be_shown_is_refused_and_the_order_cancelled(gives, api, channel, platform, flask_json):
+def test_a_payment_that_can_not_be_shown_cancels_the_order(gives, api, channel, platform, flask_json):
     platform.gives = gives
     assert api.buy(channel=channel).code == 50201
     assert [row["status"] for row in flask_json("order", "list")] == ["cancelled"]
@@ -139,7 +139,9 @@ def test_a_script_instead_of_an_address_never_reaches_the_page(placed, platform,
     assert (api.status(order_no), exceptions()) == ("pending", {order_no: "unknown_outcome"})
 
 
-def test_a_refusal_cancels_the_order_and_says_why_to_the_operator(api, channel, platform, flask, flask_json, story):
+def test_a_refusal_cancels_the_order_and_shows_the_reason_to_the_operator(
+    api, channel, platform, flask, flask_json, story
+):
     flask("channel", "set", channel, "--config", "pid=1002")
     refused = api.buy(channel=channel)
     assert (refused.status, refused.code) == (502, 50201)
@@ -149,7 +151,7 @@ def test_a_refusal_cancels_the_order_and_says_why_to_the_operator(api, channel, 
 
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.usefixtures("impatient")
-def test_an_order_whose_opening_went_wrong_is_opened_by_the_sweep_and_paid(
+def test_an_order_whose_opening_failed_is_opened_by_the_sweep_and_paid(
     fault, placed, version, api, platform, shown, later, balances, exceptions
 ):
     platform.fails(fault)
@@ -164,7 +166,7 @@ def test_an_order_whose_opening_went_wrong_is_opened_by_the_sweep_and_paid(
     assert balances() == PAID
 
 
-def test_an_order_is_opened_again_as_it_was_and_asked_about_as_a_new_one(placed, api, platform, later):
+def test_an_order_is_opened_again_unchanged_and_checked_like_a_new_one(placed, api, platform, later):
     platform.fails("lost")
     order_no = placed()
     later(1)
@@ -177,7 +179,7 @@ def test_an_order_is_opened_again_as_it_was_and_asked_about_as_a_new_one(placed,
 # --- notices
 
 
-def test_a_lost_notice_is_found_by_asking(placed, api, platform, later, balances):
+def test_a_lost_notice_is_found_by_a_status_check(placed, api, platform, later, balances):
     order_no = placed()
     platform.pay(order_no)
     later(60)
@@ -186,7 +188,7 @@ def test_a_lost_notice_is_found_by_asking(placed, api, platform, later, balances
 
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.usefixtures("impatient")
-def test_a_question_without_an_answer_is_asked_again(fault, placed, api, platform, later, balances, exceptions):
+def test_a_status_check_without_a_response_is_repeated(fault, placed, api, platform, later, balances, exceptions):
     order_no = placed()
     platform.pay(order_no)
     platform.fails(fault)
@@ -196,7 +198,7 @@ def test_a_question_without_an_answer_is_asked_again(fault, placed, api, platfor
     assert (api.status(order_no), balances(), exceptions()) == ("completed", PAID, {})
 
 
-def test_the_same_notice_counts_once_however_often_it_comes(placed, version, api, platform, balances):
+def test_the_same_notice_counts_once_however_often_it_arrives(placed, version, api, platform, balances):
     order_no = placed()
     platform.pay(order_no)
     notice = platform.notice(order_no, version)
@@ -205,7 +207,7 @@ def test_the_same_notice_counts_once_however_often_it_comes(placed, version, api
 
 
 @pytest.mark.parametrize("how", ["twice", "backwards", "at_once"])
-def test_notices_count_once_in_whatever_order_they_come(how, service, version, platform):
+def test_notices_count_once_in_any_order(how, service, version, platform):
     pairs = [part for name, value in platform.config(version).items() for part in ("--config", f"{name}={value}")]
     service.flask("channel", "add", "--category", "gateway_b", "--driver", "epay", "--name", "Epay", *pairs)
     service.flask("channel", "link", "5", "demo")
@@ -269,7 +271,7 @@ def test_a_forged_notice_changes_nothing_and_is_recorded(wrong, placed, version,
         ({"money": ""}, "amount"),
     ],
 )
-def test_a_signed_notice_that_does_not_fit_changes_nothing(
+def test_a_signed_notice_with_other_facts_changes_nothing(
     changed, reason, placed, version, platform, api, story, balances
 ):
     order_no = placed()
@@ -312,7 +314,7 @@ def test_with_ask_again_a_notice_alone_credits_nothing(api, version, platform, a
     assert (api.status(honest), api.status(forged), balances()) == ("completed", "pending", PAID)
 
 
-def test_with_ask_again_a_notice_makes_no_late_money_and_no_second_payment(
+def test_with_ask_again_a_notice_creates_no_late_money_and_no_second_payment(
     api, version, platform, add_channel, later, due, balances, exceptions
 ):
     platform.can_close = False
@@ -333,9 +335,7 @@ def test_with_ask_again_a_notice_makes_no_late_money_and_no_second_payment(
     assert exceptions() == {cancelled: "late_payment"}
 
 
-def test_with_ask_again_a_notice_that_can_not_be_asked_about_is_to_come_again(
-    api, version, platform, add_channel, later, story
-):
+def test_with_ask_again_a_notice_whose_check_fails_must_be_repeated(api, version, platform, add_channel, later, story):
     order_no = api.buy(channel=add_channel("epay", platform.config(version, ask_again="true"))).data["order_no"]
     platform.pay(order_no)
     later(60)
@@ -360,7 +360,7 @@ def test_an_unpaid_deposit_is_cancelled_and_late_money_is_found_without_a_notice
     assert (api.status(order_no), balances(), exceptions()) == ("cancelled", NOTHING, {order_no: "late_payment"})
 
 
-def test_a_deposit_that_is_closed_or_was_asked_about_for_a_day_is_left_alone(placed, version, platform, later, called):
+def test_a_deposit_closed_or_checked_for_a_day_is_not_checked_again(placed, version, platform, later, called):
     placed()
     later(450, times=2)
     asked = len(platform.calls)
@@ -370,9 +370,7 @@ def test_a_deposit_that_is_closed_or_was_asked_about_for_a_day_is_left_alone(pla
     assert ("api/pay/close" in called(platform)) is (version == "2")
 
 
-def test_a_question_about_late_money_that_goes_unanswered_is_asked_again(
-    placed, version, api, platform, later, exceptions
-):
+def test_a_check_for_late_money_without_a_response_is_repeated(placed, version, api, platform, later, exceptions):
     platform.can_close = False
     order_no = placed()
     later(450, times=2)
@@ -385,7 +383,7 @@ def test_a_question_about_late_money_that_goes_unanswered_is_asked_again(
     assert (api.status(order_no), exceptions()) == ("cancelled", {order_no: "late_payment"})
 
 
-def test_a_clock_that_is_set_back_uses_up_no_question_about_late_money(placed, platform, later, ahead):
+def test_a_clock_that_is_set_back_uses_up_no_check_for_late_money(placed, platform, later, ahead):
     platform.can_close = False
     placed()
     later(450, times=2)
@@ -400,7 +398,7 @@ def test_a_clock_that_is_set_back_uses_up_no_question_about_late_money(placed, p
     assert len(platform.calls) == asked + 1
 
 
-def test_a_platform_that_can_not_be_told_to_close_keeps_no_deposit_open(api, platform, add_channel, later, monkeypatch):
+def test_a_platform_that_can_not_close_keeps_no_deposit_open(api, platform, add_channel, later, monkeypatch):
     order_no = api.buy(channel=add_channel("epay", platform.config("2"))).data["order_no"]
     later(450)
     monkeypatch.setattr(platform, "_close_v2", lambda fields: {"code": 404})
@@ -435,7 +433,7 @@ def test_a_refunded_or_frozen_payment_credits_nothing(
     assert (api.status(order_no), balances(), exceptions().get(order_no)) == (expected, NOTHING, kind)
 
 
-def test_a_deposit_at_a_platform_that_is_gone_is_cancelled_by_an_operator_after_a_day(
+def test_a_deposit_at_an_unreachable_platform_is_cancelled_by_an_operator_after_a_day(
     placed, api, platform, later, flask, refuses, balances, monkeypatch
 ):
     order_no = placed()
@@ -448,7 +446,7 @@ def test_a_deposit_at_a_platform_that_is_gone_is_cancelled_by_an_operator_after_
     assert (api.status(order_no), balances()) == ("cancelled", NOTHING)
 
 
-def test_an_operator_asks_about_a_cancelled_deposit_and_finds_what_was_paid(
+def test_an_operators_status_check_of_a_cancelled_deposit_finds_its_payment(
     placed, api, platform, later, flask, refuses, balances
 ):
     platform.can_close = False
@@ -490,7 +488,7 @@ BAD = [
 
 
 @pytest.mark.parametrize(("version", "wrong", "field"), BAD, ids=lambda value: repr(value)[:40])
-def test_a_config_that_can_not_work_is_refused_by_field(version, wrong, field, platform, refuses, flask_json):
+def test_an_invalid_config_is_refused_by_field(version, wrong, field, platform, refuses, flask_json):
     before = flask_json("channel", "list")
     config = platform.config(version) | wrong
     pairs = [part for name, value in config.items() for part in ("--config", f"{name}={value}")]
@@ -500,7 +498,7 @@ def test_a_config_that_can_not_work_is_refused_by_field(version, wrong, field, p
     assert flask_json("channel", "list") == before
 
 
-def test_keys_are_taken_from_files_and_as_the_bare_text_that_consoles_show(api, platform, add_channel, tmp_path):
+def test_keys_are_accepted_from_files_and_as_the_bare_text_of_consoles(api, platform, add_channel, tmp_path):
     files = {"private_key": tmp_path / "mine.pem", "platform_key": tmp_path / "theirs.txt"}
     config = platform.config("2")
     files["private_key"].write_text(f"\n{config['private_key']}\n")
@@ -509,13 +507,13 @@ def test_keys_are_taken_from_files_and_as_the_bare_text_that_consoles_show(api, 
     assert api.buy(channel=channel).code == 1
 
 
-def test_a_line_end_in_a_file_is_no_part_of_a_key(platform, add_channel, flask, tmp_path):
+def test_a_line_end_in_a_file_is_not_part_of_a_key(platform, add_channel, flask, tmp_path):
     (tmp_path / "key.txt").write_text(f"{KEY}\r\n")
     channel = add_channel("epay", platform.config("1", key=f"@{tmp_path / 'key.txt'}"))
     assert "accepts our keys" in flask("channel", "check", channel).output
 
 
-def test_the_field_whose_key_file_is_not_there_is_named(refuses, tmp_path):
+def test_the_field_of_a_missing_key_file_is_named(refuses, tmp_path):
     missing = tmp_path / "nowhere.pem"
     new = ("channel", "add", "--category", "gateway_b", "--driver", "epay", "--name", "New")
     assert "the file for private_key cannot be read: No such file" in refuses(
@@ -536,7 +534,7 @@ def test_no_key_is_in_a_log_or_an_error(api, channel, platform, later, caplog, v
 
 
 @pytest.mark.parametrize("changed", ["pid=1002", "base_url=https://elsewhere.example.com"])
-def test_the_account_of_orders_that_are_under_way_is_not_exchanged(changed, channel, placed, flask, refuses, later):
+def test_the_account_of_open_orders_is_not_replaced(changed, channel, placed, flask, refuses, later):
     flask("channel", "set", channel, "--config", "pid=1001")  # no order is open, and nothing changes
     placed()
     said = refuses("channel", "set", str(channel), "--config", changed)
@@ -545,7 +543,7 @@ def test_the_account_of_orders_that_are_under_way_is_not_exchanged(changed, chan
     flask("channel", "set", channel, "--config", changed, "--same-account")
 
 
-def test_once_nothing_is_under_way_the_account_may_be_another(channel, placed, platform, flask, later):
+def test_without_open_orders_the_account_can_be_replaced(channel, placed, platform, flask, later):
     placed()
     later(450, times=2)
     for seconds in (600, 3_600, 90_000):
@@ -589,7 +587,7 @@ def test_several_threads_use_one_driver_at_once(version, platform):
     assert states == {number: (State.PAID, 100 + number) for number in range(16)}
 
 
-def test_the_channel_s_own_proxy_is_used(version, web_server, platform):
+def test_the_channels_own_proxy_is_used(version, web_server, platform):
     proxied = []
 
     def forward(request):

@@ -105,7 +105,7 @@ def told(reconcile):
     return differences
 
 
-def test_payments_agree_and_unpaid_orders_are_no_payments(api, channel, paid, row, reconcile):
+def test_payments_agree_and_unpaid_orders_are_not_payments(api, channel, paid, row, reconcile):
     waiting = api.buy(channel=channel, paychannel_paymethod="alipay").data["order_no"]
     view = reconcile(row(paid()), row(waiting, 支付状态="未支付", 实际支付="", 完成时间=""))
     assert view["differences"] == []
@@ -113,7 +113,7 @@ def test_payments_agree_and_unpaid_orders_are_no_payments(api, channel, paid, ro
     assert (view["sums"]["here"]["in"], view["sums"]["there"]["in"]) == ("100.00", "100.00")
 
 
-def test_a_frozen_payment_is_told_and_the_others_are_compared(paid, row, told):
+def test_a_frozen_payment_is_reported_and_the_others_are_compared(paid, row, told):
     frozen, larger = paid(), paid()
     found = told(row(frozen, 支付状态="已冻结"), row(larger, 订单金额="120.00"))
     assert found == [("status", 2, FROZEN), ("amount", 3, "")]
@@ -137,7 +137,7 @@ def test_a_refunded_row_is_a_payment_and_a_refund(changed, left, paid, row, reco
 
 
 @pytest.mark.parametrize("size", ["40.00", "100.00"])
-def test_a_refund_that_was_settled_agrees(size, paid, row, told, refund, flask):
+def test_a_resolved_refund_agrees(size, paid, row, told, refund, flask):
     order_no = paid()
     back = row(order_no, 支付状态="已退款", 已退款金额=size)
     refund(order_no, size)
@@ -147,7 +147,7 @@ def test_a_refund_that_was_settled_agrees(size, paid, row, told, refund, flask):
     assert told(back) == []
 
 
-def test_a_refund_without_an_amount_is_told_unless_the_books_know_of_it(paid, row, told, refund, flask):
+def test_a_refund_without_an_amount_is_reported_unless_it_is_recorded(paid, row, told, refund, flask):
     order_no = paid()
     back = row(order_no, 支付状态="已退款", 已退款金额="")
     unknown = "some of it went back there, and the statement does not say how much; here nothing did"
@@ -161,7 +161,7 @@ def test_a_refund_without_an_amount_is_told_unless_the_books_know_of_it(paid, ro
     assert told(back) == []
 
 
-def test_an_order_stands_in_the_export_of_the_day_on_which_it_was_placed(at, api, channel, platform, flask, row, told):
+def test_an_order_is_in_the_export_of_the_day_of_its_creation(at, api, channel, platform, flask, row, told):
     at(FIRST, "23:00")
     order_no = api.buy(channel=channel, paychannel_paymethod="alipay").data["order_no"]
     platform.pay(order_no)
@@ -176,9 +176,7 @@ def test_an_order_stands_in_the_export_of_the_day_on_which_it_was_placed(at, api
     assert "edge" not in detail
 
 
-def test_an_order_whose_page_may_have_been_viewed_the_next_day_may_stand_in_that_export(
-    at, api, channel, platform, flask, told
-):
+def test_an_order_viewed_the_next_day_may_be_in_that_days_export(at, api, channel, platform, flask, told):
     at(FIRST, "23:50")
     order_no = api.buy(channel=channel, paychannel_paymethod="alipay").data["order_no"]
     platform.pay(order_no)
@@ -189,7 +187,7 @@ def test_an_order_whose_page_may_have_been_viewed_the_next_day_may_stand_in_that
 
 
 @pytest.mark.parametrize("version", ["2"], indirect=True)
-def test_payouts_are_not_missed_in_an_export_of_deposits(api, channel, flask, later, told):
+def test_payouts_are_not_missing_in_an_export_of_deposits(api, channel, flask, later, told):
     order_no = api.sell(channel=channel, paychannel_paymethod="alipay").data["order_no"]
     flask("order", "accept", order_no)
     later(1, times=4)

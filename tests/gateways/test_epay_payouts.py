@@ -32,7 +32,7 @@ def placed(api, channel):
     return lambda: api.sell(channel=channel, paychannel_paymethod="alipay").data["order_no"]
 
 
-def test_a_payout_is_handed_over_asked_about_and_done(placed, api, platform, later, balances, story):
+def test_a_payout_is_sent_checked_and_done(placed, api, platform, later, balances, story):
     order_no = placed()
     later(1, times=2)
     [(number, payout)] = platform.payouts.items()
@@ -44,7 +44,7 @@ def test_a_payout_is_handed_over_asked_about_and_done(placed, api, platform, lat
     assert story(order_no)["channel_reference"] == payout["biz_no"]
 
 
-def test_an_older_platform_whose_answers_name_no_number_is_understood(placed, api, platform, later, balances):
+def test_an_older_platforms_responses_without_a_number_are_accepted(placed, api, platform, later, balances):
     platform.is_old = True
     order_no = placed()
     later(1, times=4)
@@ -52,7 +52,7 @@ def test_an_older_platform_whose_answers_name_no_number_is_understood(placed, ap
 
 
 @pytest.mark.parametrize("named", [{"biz_no": "BZ1"}, {"out_biz_no": "2026050112000000001"}])
-def test_what_the_platform_s_own_bank_says_is_not_that_there_is_no_payout(
+def test_a_not_found_of_the_platforms_bank_does_not_mean_an_absent_payout(
     named, placed, api, platform, later, balances, monkeypatch
 ):
     order_no = placed()
@@ -70,7 +70,7 @@ def test_over_plain_http_nothing_is_paid_out(api, platform, add_channel):
 
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.usefixtures("impatient")
-def test_whatever_goes_wrong_when_it_is_handed_over_it_is_paid_once(fault, placed, api, platform, later, balances):
+def test_whatever_fails_while_it_is_sent_it_is_paid_once(fault, placed, api, platform, later, balances):
     order_no = placed()
     later(1)
     platform.fails(fault)
@@ -79,7 +79,7 @@ def test_whatever_goes_wrong_when_it_is_handed_over_it_is_paid_once(fault, place
     assert (api.status(order_no), balances(), len(platform.payouts)) == ("completed", SPENT, 1)
 
 
-def test_what_the_platform_may_not_show_yet_is_not_handed_over_a_second_time(placed, api, platform, later, balances):
+def test_a_payout_that_the_platform_may_not_show_yet_is_not_sent_again(placed, api, platform, later, balances):
     order_no = placed()
     later(1)
     platform.fails("unheard")
@@ -89,7 +89,7 @@ def test_what_the_platform_may_not_show_yet_is_not_handed_over_a_second_time(pla
     assert (api.status(order_no), balances(), handed_over) == ("confirmed", HELD, 1)
 
 
-def test_a_worker_that_was_overtaken_hands_nothing_over(placed, platform, later, flask, monkeypatch):
+def test_an_overtaken_worker_sends_nothing(placed, platform, later, flask, monkeypatch):
     order_no = placed()
     later(1)
     order = Order.get(Order.order_no == order_no)
@@ -102,7 +102,7 @@ def test_a_worker_that_was_overtaken_hands_nothing_over(placed, platform, later,
 
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.usefixtures("impatient")
-def test_whatever_goes_wrong_when_it_is_asked_about_the_hold_stays_until_the_answer(
+def test_whatever_fails_in_a_status_check_the_reserve_stays_until_a_response(
     fault, placed, api, platform, later, balances
 ):
     order_no = placed()
@@ -114,7 +114,7 @@ def test_whatever_goes_wrong_when_it_is_asked_about_the_hold_stays_until_the_ans
     assert (api.status(order_no), balances(), len(platform.payouts)) == ("completed", SPENT, 1)
 
 
-def test_only_an_explicit_failure_returns_the_hold(placed, api, platform, later, balances, story):
+def test_only_an_explicit_failure_returns_the_reserve(placed, api, platform, later, balances, story):
     platform.transfers_end = "2"
     order_no = placed()
     later(1, times=4)
@@ -123,7 +123,7 @@ def test_only_an_explicit_failure_returns_the_hold(placed, api, platform, later,
 
 
 @pytest.mark.parametrize("status", ["0", "3"])
-def test_a_payout_that_waits_at_the_platform_keeps_its_hold(status, placed, api, platform, later, balances):
+def test_a_payout_that_waits_at_the_platform_stays_reserved(status, placed, api, platform, later, balances):
     platform.transfers_end = status
     order_no = placed()
     later(30, times=5)
@@ -143,7 +143,7 @@ def test_too_little_money_at_the_platform_is_visible_and_paid_after_a_top_up(
     assert (api.status(order_no), balances(), exceptions()) == ("completed", SPENT, {})
 
 
-def test_an_answer_about_another_payout_counts_for_nothing(placed, api, platform, later, balances, monkeypatch):
+def test_a_response_about_another_payout_is_ignored(placed, api, platform, later, balances, monkeypatch):
     order_no = placed()
     later(1, times=2)
     wrong = {"code": 0, "status": 1, "out_biz_no": "2026050112000000001", "biz_no": "BZ1", "amount": "100.00"}
@@ -152,7 +152,7 @@ def test_an_answer_about_another_payout_counts_for_nothing(placed, api, platform
     assert (api.status(order_no), balances()) == ("confirmed", HELD)
 
 
-def test_another_amount_than_the_order_s_is_an_exception(placed, api, platform, later, balances, exceptions):
+def test_an_amount_other_than_the_orders_is_an_exception(placed, api, platform, later, balances, exceptions):
     order_no = placed()
     later(1, times=2)
     next(iter(platform.payouts.values()))["money"] = "99.00"
@@ -160,7 +160,7 @@ def test_another_amount_than_the_order_s_is_an_exception(placed, api, platform, 
     assert (api.status(order_no), balances(), exceptions()) == ("confirmed", HELD, {order_no: "payout_conflict"})
 
 
-def test_an_operator_need_not_wait_for_the_next_question(placed, api, platform, later, flask, balances):
+def test_an_operator_need_not_wait_for_the_next_status_check(placed, api, platform, later, flask, balances):
     platform.transfers_end = "0"
     order_no = placed()
     later(100, times=9)
@@ -200,7 +200,7 @@ def test_a_payout_is_absent_only_if_the_platform_knows_it_by_neither_number(
     assert (platform.payouts, api.status(order_no), balances()) == ({}, "confirmed", HELD)
 
 
-def test_an_answer_that_names_only_the_bank_s_number_keeps_it(placed, platform, later, noted):
+def test_a_response_with_only_the_banks_number_stores_it(placed, platform, later, noted):
     platform.is_old = True
     platform.transfers_end = "0"
     order_no = placed()
@@ -209,7 +209,7 @@ def test_an_answer_that_names_only_the_bank_s_number_keeps_it(placed, platform, 
     assert noted(order_no) == [f"the channel has the payout: BANK{number}"]
 
 
-def test_that_the_platform_s_staff_must_approve_it_is_noted_once(placed, platform, later, noted):
+def test_the_required_approval_of_the_platforms_staff_is_noted_once(placed, platform, later, noted):
     platform.transfers_end = "3"
     order_no = placed()
     later(60, times=6)
@@ -256,7 +256,7 @@ def test_an_error_that_names_the_payout_shows_that_the_platform_has_it(
 
 
 @pytest.mark.parametrize("status", ["4", "9", ""])
-def test_a_status_that_means_nothing_keeps_the_hold_and_still_shows_that_the_payout_is_there(
+def test_an_unknown_status_keeps_the_reserve_and_shows_that_the_payout_exists(
     status, placed, api, platform, later, balances, exceptions, noted, monkeypatch
 ):
     monkeypatch.setattr(platform, "_transfer", lambda fields: {"code": 0, "status": status})
@@ -298,7 +298,7 @@ def test_a_payout_that_the_platform_does_not_have_can_be_rejected(
     assert platform.payouts == {}
 
 
-def test_a_rejected_payout_that_goes_out_all_the_same_is_visible(
+def test_a_rejected_payout_that_is_still_paid_is_visible(
     placed, api, platform, later, flask, refuses, balances, exceptions
 ):
     order_no = _stuck(placed, platform, later)
@@ -329,7 +329,7 @@ def test_a_rejection_that_took_too_long_cancels_nothing(placed, api, platform, l
     assert (api.status(order_no), balances()) == ("confirmed", HELD)
 
 
-def test_a_payout_that_the_platform_has_can_not(placed, api, platform, later, refuses, balances):
+def test_a_payout_that_the_platform_has_can_not_be_rejected(placed, api, platform, later, refuses, balances):
     platform.transfers_end = "0"
     order_no = placed()
     later(100, times=9)
@@ -340,7 +340,7 @@ def test_a_payout_that_the_platform_has_can_not(placed, api, platform, later, re
     assert (api.status(order_no), balances()) == ("completed", SPENT)
 
 
-def test_a_payout_that_the_platform_can_not_be_asked_about_can_not(placed, api, platform, later, refuses, balances):
+def test_a_payout_without_a_status_check_can_not_be_rejected(placed, api, platform, later, refuses, balances):
     order_no = _stuck(placed, platform, later)
     refuses("order", "reject", order_no, "--reason", "no money at the platform")
     later(600)
@@ -349,7 +349,7 @@ def test_a_payout_that_the_platform_can_not_be_asked_about_can_not(placed, api, 
     assert (api.status(order_no), balances()) == ("confirmed", HELD)
 
 
-def test_a_payout_that_the_service_is_at_can_not(placed, platform, later, refuses, balances):
+def test_a_payout_claimed_by_the_service_can_not_be_rejected(placed, platform, later, refuses, balances):
     order_no = placed()
     later(1)
     order = Order.get(Order.order_no == order_no)
@@ -359,7 +359,7 @@ def test_a_payout_that_the_service_is_at_can_not(placed, platform, later, refuse
 
 
 @pytest.mark.parametrize("by", ["ask", "reject"])
-def test_an_error_that_names_the_payout_counts_whoever_asked(
+def test_an_error_that_names_the_payout_counts_for_every_caller(
     by, handed_over_unheard, platform, later, ahead, refuses, exceptions, monkeypatch
 ):
     order_no, named = handed_over_unheard
@@ -378,7 +378,7 @@ def test_an_error_that_names_the_payout_counts_whoever_asked(
 
 
 @pytest.mark.parametrize(("how", "status", "money"), [("complete", "completed", SPENT), ("cancel", "cancelled", BACK)])
-def test_after_a_day_of_silence_an_operator_who_looked_there_decides(
+def test_after_a_day_of_silence_an_operator_decides(
     how, status, money, placed, api, platform, later, ahead, flask, refuses, balances, exceptions, monkeypatch
 ):
     order_no = placed()
@@ -394,7 +394,7 @@ def test_after_a_day_of_silence_an_operator_who_looked_there_decides(
     assert (api.status(order_no), balances(), exceptions()) == (status, money, {})
 
 
-def test_a_silence_that_began_anew_is_no_day_long(placed, platform, later, refuses, monkeypatch):
+def test_a_new_silence_is_shorter_than_a_day(placed, platform, later, refuses, monkeypatch):
     platform.transfers_end = "0"
     order_no = placed()
     later(1)
@@ -409,7 +409,7 @@ def test_a_silence_that_began_anew_is_no_day_long(placed, platform, later, refus
 # --- channels without payouts
 
 
-def test_version_1_takes_no_withdrawals(api, platform, add_channel, balances):
+def test_version_1_accepts_no_withdrawals(api, platform, add_channel, balances):
     channel = add_channel("epay", platform.config("1"))
     refused = api.sell(channel=channel, paychannel_paymethod="alipay")
     assert (refused.code, refused.data) == (42200, {"paychannel_paymethod": ["This channel pays out by: -."]})

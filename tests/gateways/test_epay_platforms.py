@@ -62,7 +62,7 @@ def last(flask_json, story):
         ("x" * 900, f"{'x' * 200}..."),
     ],
 )
-def test_a_page_that_says_why_is_a_refusal_with_its_words_in_the_history(text, reason, api, channel, platform, last):
+def test_a_page_with_a_reason_is_a_refusal_with_its_text_in_the_history(text, reason, api, channel, platform, last):
     platform.page = page(text)
     assert api.buy(channel=channel).code == 50201
     assert last() == ("cancelled", f"refused: {reason}")
@@ -91,12 +91,12 @@ def test_any_other_page_leaves_the_order_to_be_opened_again(html, api, channel, 
 
 
 @pytest.mark.parametrize("status", [403, 500, 502, 503])
-def test_a_page_with_another_status_says_nothing(status, api, channel, platform, monkeypatch):
+def test_a_page_with_another_status_proves_nothing(status, api, channel, platform, monkeypatch):
     monkeypatch.setattr(platform, "answer", lambda path, request: Response(page("支付方式(type)不存在"), status))
     assert api.status(api.buy(channel=channel).data["order_no"]) == "pending"
 
 
-def test_a_page_in_answer_to_a_question_says_nothing_about_the_order(
+def test_a_page_in_response_to_a_status_check_proves_nothing_about_the_order(
     api, channel, platform, later, exceptions, monkeypatch
 ):
     order_no = api.buy(channel=channel).data["order_no"]
@@ -105,9 +105,7 @@ def test_a_page_in_answer_to_a_question_says_nothing_about_the_order(
     assert (api.status(order_no), exceptions()) == ("pending", {order_no: "unknown_outcome"})
 
 
-def test_money_that_comes_for_an_order_refused_by_a_page_is_visible(
-    version, api, channel, platform, flask_json, exceptions
-):
+def test_money_for_an_order_refused_by_a_page_is_visible(version, api, channel, platform, flask_json, exceptions):
     platform.page = page("支付方式(type)不存在")
     api.buy(channel=channel)
     order_no = flask_json("order", "list")[0]["order_no"]
@@ -125,7 +123,7 @@ def test_money_that_comes_for_an_order_refused_by_a_page_is_visible(
 
 
 @pytest.mark.parametrize("filler", ["<a ", "x"])
-def test_a_page_that_is_longer_than_the_platform_s_own_is_no_refusal(filler, api, channel, platform, last):
+def test_a_page_longer_than_the_platforms_own_is_not_a_refusal(filler, api, channel, platform, last):
     platform.page = page("支付方式(type)不存在").replace("</html>", filler * 6_000 + "</html>")
     assert api.buy(channel=channel).code == 1
     assert last()[0] == "pending"
@@ -135,7 +133,7 @@ def test_a_page_that_is_longer_than_the_platform_s_own_is_no_refusal(filler, api
 
 
 @pytest.mark.parametrize("folder", ["", "folder"])
-def test_an_address_on_the_platform_s_host_is_shown_in_full(folder, version, web_server, api, add_channel, shown):
+def test_an_address_on_the_platforms_host_is_shown_in_full(folder, version, web_server, api, add_channel, shown):
     platform = EpayPlatform(web_server, f"{folder}/epay".strip("/"))
     platform.gives = "rooted"
     order_no = api.buy(channel=add_channel("epay", platform.config(version))).data["order_no"]
@@ -149,13 +147,13 @@ PAGE = "https://pay.example.com/pay/"
 
 
 @pytest.mark.parametrize("name", ["money", "realmoney", "payment_amount"])
-def test_where_the_payer_has_to_pay_another_sum_only_the_platform_s_page_is_shown(name, api, channel, platform, shown):
+def test_for_another_amount_to_pay_only_the_platforms_page_is_shown(name, api, channel, platform, shown):
     platform.gives, platform.adds = "jump", {name: "100.03"}
     page = shown(api.buy(channel=channel).data["order_no"])
     assert (f'href="{PAGE}EP' in page, "Scan with" in page) == (True, False)
 
 
-def test_a_code_beside_such_a_page_is_not_shown(web_server, api, add_channel, shown):
+def test_a_code_in_addition_to_such_a_page_is_not_shown(web_server, api, add_channel, shown):
     platform = EpayPlatform(web_server)
     platform.adds = {"payment_amount": 100.03, "payurl": f"{PAGE}1/"}
     page = shown(api.buy(channel=add_channel("epay", platform.config("1"))).data["order_no"])
@@ -164,7 +162,7 @@ def test_a_code_beside_such_a_page_is_not_shown(web_server, api, add_channel, sh
 
 @pytest.mark.parametrize("gives", ["qrcode", "urlscheme"])
 @pytest.mark.parametrize("sum_", ["100.03", 100.004, "99", "a hundred"])
-def test_a_code_or_an_app_s_link_for_another_sum_is_refused(sum_, gives, api, channel, platform, flask_json, story):
+def test_a_code_or_an_apps_link_for_another_amount_is_refused(sum_, gives, api, channel, platform, flask_json, story):
     platform.gives, platform.adds = gives, {"payment_amount": sum_}
     assert api.buy(channel=channel).code == 50201
     [row] = flask_json("order", "list")
@@ -174,7 +172,7 @@ def test_a_code_or_an_app_s_link_for_another_sum_is_refused(sum_, gives, api, ch
 
 
 @pytest.mark.parametrize("sum_", ["100", "100.00", 100, 100.0, ""])
-def test_the_order_s_own_sum_is_shown_as_a_code(sum_, api, channel, platform, shown):
+def test_the_orders_own_amount_is_shown_as_a_code(sum_, api, channel, platform, shown):
     platform.adds = {"money": sum_, "payment_amount": sum_}
     assert "Scan with WeChat to pay" in shown(api.buy(channel=channel).data["order_no"])
 
@@ -225,14 +223,14 @@ def test_an_order_that_the_platform_never_had_expires(status, said, api, channel
     assert expires(api, platform, order_no, later)
 
 
-def test_code_0_is_no_success_in_version_1_and_no_answer_in_version_2(version, api, channel, platform, later):
+def test_code_0_is_not_a_success_in_version_1_and_not_a_response_in_version_2(version, api, channel, platform, later):
     order_no = api.buy(channel=channel).data["order_no"]
     platform.absent = answer(ONLY_VERSION_1[1])
     assert expires(api, platform, order_no, later) is (version == "1")
 
 
 @pytest.mark.parametrize(("status", "said"), AMBIGUOUS)
-def test_an_answer_about_the_account_or_the_request_is_not_about_the_order(
+def test_a_response_about_the_account_or_the_request_is_not_about_the_order(
     status, said, api, channel, platform, later, exceptions
 ):
     order_no = api.buy(channel=channel).data["order_no"]
@@ -248,9 +246,7 @@ def test_a_bare_page_with_404_is_not_about_the_order(api, channel, platform, lat
 
 
 @pytest.mark.parametrize("msg", ["订单号不存在", "当前订单不存在！", "记录不存在", "Order not found", "支付通道不存在"])
-def test_only_a_text_about_the_payout_itself_lets_it_be_handed_over_again(
-    msg, api, add_channel, platform, later, monkeypatch
-):
+def test_only_a_text_about_the_payout_itself_lets_it_be_sent_again(msg, api, add_channel, platform, later, monkeypatch):
     channel = add_channel("epay", platform.config("2"), "--auto-accept-max", "1000")
     order_no = api.sell(channel=channel, paychannel_paymethod="alipay").data["order_no"]
     later(1)
@@ -262,7 +258,7 @@ def test_only_a_text_about_the_payout_itself_lets_it_be_handed_over_again(
 
 
 @pytest.mark.parametrize("msg", ["转账交易号不存在", "付款记录不存在", "当前转账订单不存在", "代付订单不存在！"])
-def test_a_payout_that_the_platform_never_had_is_handed_over_again(msg, api, add_channel, platform, later, monkeypatch):
+def test_a_payout_that_the_platform_never_had_is_sent_again(msg, api, add_channel, platform, later, monkeypatch):
     channel = add_channel("epay", platform.config("2"), "--auto-accept-max", "1000")
     api.sell(channel=channel, paychannel_paymethod="alipay")
     later(1)
@@ -283,7 +279,7 @@ def ends(platform, order_no, **facts):
 
 
 @pytest.mark.parametrize("facts", [{}, {"endtime": ""}, {"endtime": "0000-00-00 00:00:00"}])
-def test_an_order_that_expired_at_the_platform_is_no_payment_and_expires_here(
+def test_an_order_that_expired_at_the_platform_is_not_a_payment_and_expires_here(
     facts, api, channel, platform, later, exceptions, balances
 ):
     order_no = api.buy(channel=channel).data["order_no"]
@@ -296,7 +292,7 @@ def test_an_order_that_expired_at_the_platform_is_no_payment_and_expires_here(
 
 
 @pytest.mark.parametrize("facts", PAID_THERE)
-def test_an_order_that_shows_a_payment_and_is_refunded_is_a_refund_of_unknown_size(
+def test_a_refunded_order_with_a_payment_is_a_refund_of_unknown_amount(
     facts, api, channel, platform, later, exceptions
 ):
     order_no = api.buy(channel=channel).data["order_no"]
@@ -305,7 +301,7 @@ def test_an_order_that_shows_a_payment_and_is_refunded_is_a_refund_of_unknown_si
     assert (api.status(order_no), exceptions()) == ("pending", {order_no: "wrong_amount"})
 
 
-def test_an_order_that_expired_at_the_platform_and_is_paid_after_all_is_credited(
+def test_an_order_expired_at_the_platform_and_paid_after_all_is_credited(
     version, api, channel, platform, later, balances
 ):
     order_no = api.buy(channel=channel).data["order_no"]
@@ -316,7 +312,7 @@ def test_an_order_that_expired_at_the_platform_and_is_paid_after_all_is_credited
     assert (api.status(order_no), balances()) == ("completed", (START + 9_940, 0))
 
 
-def test_money_that_was_credited_and_has_status_2_at_the_platform_is_reversed_by_an_unknown_amount(
+def test_credited_money_with_status_2_at_the_platform_is_reversed_by_an_unknown_amount(
     version, api, channel, platform, flask, exceptions, story
 ):
     order_no = api.buy(channel=channel).data["order_no"]
@@ -328,7 +324,7 @@ def test_money_that_was_credited_and_has_status_2_at_the_platform_is_reversed_by
     assert [each["amount"] for each in story(order_no)["exceptions"]] == ["0.00"]
 
 
-def test_money_in_an_open_exception_that_has_status_2_at_the_platform_loses_its_amount(
+def test_money_in_an_open_exception_with_status_2_at_the_platform_loses_its_amount(
     version, api, channel, platform, flask, story
 ):
     order_no = api.buy(channel=channel).data["order_no"]
@@ -339,7 +335,7 @@ def test_money_in_an_open_exception_that_has_status_2_at_the_platform_loses_its_
     assert [(each["kind"], each["amount"]) for each in story(order_no)["exceptions"]] == [("wrong_amount", "0.00")]
 
 
-def test_that_a_platform_froze_a_payment_is_said(api, channel, platform, later, story):
+def test_a_payment_frozen_by_a_platform_is_reported(api, channel, platform, later, story):
     order_no = api.buy(channel=channel).data["order_no"]
     platform.pay(order_no)
     platform.orders[order_no]["status"] = "3"

@@ -21,7 +21,7 @@ CALLED = str.split("""
 
 
 @pytest.mark.parametrize("address", REFUSED)
-def test_an_address_that_is_not_of_a_public_server_is_not_called(address):
+def test_an_address_other_than_a_public_servers_is_not_called(address):
     assert not is_public(address)
 
 
@@ -31,7 +31,7 @@ def test_the_address_of_a_public_server_is_called(address):
 
 
 @pytest.mark.parametrize("text", ["", "localhost", "127.1", "8.8.8.8:80", "0x7f000001", "１２７.0.0.1", "8.8.8.8\n"])
-def test_what_is_no_address_is_not_called(text):
+def test_a_text_that_is_not_an_address_is_not_called(text):
     assert not is_public(text)
 
 

@@ -86,7 +86,7 @@ def test_the_operator_can_reject_after_a_restart(promised, api, later, flask, ba
     assert platform.payouts == {}
 
 
-def test_the_time_of_the_promise_is_in_the_hand_over_itself(promised, handed_over, ahead):
+def test_sending_the_payout_checks_the_promised_time_itself(promised, handed_over, ahead):
     order = Order.get(Order.order_no == promised)
     assert order.claim(int(time.time()))
     payouts.hand_over(order)
@@ -96,7 +96,7 @@ def test_the_time_of_the_promise_is_in_the_hand_over_itself(promised, handed_ove
     assert handed_over() == 3
 
 
-def test_a_worker_that_read_the_order_before_the_promise_hands_nothing_over(stuck, handed_over, ahead):
+def test_a_worker_that_read_the_order_before_the_promise_sends_nothing(stuck, handed_over, ahead):
     ahead(SHOWN)
     order = Order.get(Order.order_no == stuck)
     assert order.claim(int(time.time()))
@@ -106,7 +106,7 @@ def test_a_worker_that_read_the_order_before_the_promise_hands_nothing_over(stuc
 
 
 @pytest.mark.parametrize("back", [600, HOUR, DAY, 30 * DAY])
-def test_a_clock_that_was_set_back_neither_ends_the_promise_nor_makes_it_longer(
+def test_a_clock_that_was_set_back_neither_ends_nor_extends_the_promise(
     promised, api, later, ahead, handed_over, balances, back
 ):
     later(HOUR)  # ten minutes are left
@@ -132,7 +132,7 @@ def test_after_the_clock_was_set_back_the_operator_can_reject_in_that_hour(
 
 
 @pytest.mark.parametrize("back", [HOUR, DAY])
-def test_what_a_channel_may_not_show_yet_waits_no_longer_because_the_clock_was_set_back(
+def test_a_payout_that_may_not_be_shown_yet_waits_no_longer_after_the_clock_was_set_back(
     stuck, api, later, ahead, handed_over, back
 ):
     ahead(-back)
@@ -160,7 +160,7 @@ def test_a_promise_keeps_its_real_length_when_the_clock_is_set_ahead(
     assert (handed_over(), api.status(promised), balances()) == (3, "completed", SPENT)
 
 
-def test_what_a_channel_may_not_show_yet_keeps_its_real_length_too(stuck, later, ahead, handed_over):
+def test_the_time_until_a_payout_is_shown_keeps_its_real_length_too(stuck, later, ahead, handed_over):
     ahead(HOUR)
     due.release(HOUR)
     later(500)
@@ -169,7 +169,7 @@ def test_what_a_channel_may_not_show_yet_keeps_its_real_length_too(stuck, later,
     assert handed_over() == 3
 
 
-def test_a_promise_that_had_passed_is_not_renewed_when_the_clock_is_set(promised, ahead, handed_over, later):
+def test_an_expired_promise_is_not_renewed_when_the_clock_is_set(promised, ahead, handed_over, later):
     ahead(OVER + 1)
     ahead(DAY)
     due.release(DAY)
@@ -191,7 +191,7 @@ def _watched(then):
         watch.stop()
 
 
-def test_nothing_is_handed_over_between_a_jump_and_what_follows_from_it(promised, ahead, handed_over):
+def test_nothing_is_sent_between_a_jump_and_its_handling(promised, ahead, handed_over):
     """The watch checks each second; a sweep in between would consider every promise expired."""
     noticed = []
 
@@ -212,7 +212,7 @@ def test_nothing_is_handed_over_between_a_jump_and_what_follows_from_it(promised
 
 
 @pytest.mark.usefixtures("slow")
-def test_a_service_that_runs_keeps_its_promise_when_the_clock_is_set_ahead(promised, time_machine, handed_over):
+def test_a_running_service_keeps_its_promise_when_the_clock_is_set_ahead(promised, time_machine, handed_over):
     def kept():
         return Order.get(Order.order_no == promised).left_alone_until
 

@@ -22,7 +22,7 @@ def claim(http):
     return lambda order_no: http("POST", "/addons/paychannel/pay/paid", f"order_no={order_no}".encode(), FORM)
 
 
-def test_a_payer_s_word_makes_it_paid_and_credits_nothing(api, placed, claim, steps, balances):
+def test_a_payers_claim_makes_it_paid_and_credits_nothing(api, placed, claim, steps, balances):
     order_no = placed()
     back = claim(order_no)
     assert back.status == 303
@@ -31,7 +31,7 @@ def test_a_payer_s_word_makes_it_paid_and_credits_nothing(api, placed, claim, st
     assert steps(order_no)[-1] == ("payer", "pending", "paid")
 
 
-def test_the_operator_s_word_completes_what_the_payer_claimed(api, placed, claim, flask, steps, story, balances):
+def test_the_operators_confirmation_completes_the_payers_claim(api, placed, claim, flask, steps, story, balances):
     order_no = placed()
     claim(order_no)
     assert "completed" in flask("order", "paid", order_no, "--reference", "BANK-1").output
@@ -47,7 +47,7 @@ def test_the_operator_needs_no_claim(api, placed, flask, steps, balances):
     assert steps(order_no)[1:3] == [("operator", "pending", "paid"), ("operator", "paid", "confirmed")]
 
 
-def test_saying_it_again_changes_nothing(api, placed, claim, flask, story, balances):
+def test_a_repeated_confirmation_changes_nothing(api, placed, claim, flask, story, balances):
     order_no = placed()
     for _ in range(2):
         assert claim(order_no).status == 303
@@ -58,7 +58,7 @@ def test_saying_it_again_changes_nothing(api, placed, claim, flask, story, balan
     assert (story(order_no), balances()) == (told, PAID)
 
 
-def test_another_amount_than_the_order_s_credits_nothing(api, placed, claim, flask, balances, exceptions):
+def test_an_amount_other_than_the_orders_credits_nothing(api, placed, claim, flask, balances, exceptions):
     order_no = placed()
     claim(order_no)
     flask("order", "paid", order_no, "--amount", "99.99")
@@ -66,7 +66,7 @@ def test_another_amount_than_the_order_s_credits_nothing(api, placed, claim, fla
 
 
 @pytest.mark.parametrize("how", ["credit", "refund"])
-def test_an_order_that_was_claimed_and_paid_wrong_ends_when_it_is_settled(api, placed, claim, flask, exceptions, how):
+def test_a_claimed_order_with_a_wrong_amount_ends_when_it_is_resolved(api, placed, claim, flask, exceptions, how):
     order_no = placed()
     claim(order_no)
     flask("order", "paid", order_no, "--amount", "99.99", "--reference", "BANK-1")
@@ -104,7 +104,7 @@ def test_only_a_deposit_of_this_channel_can_be_claimed(api, claim):
     assert {row["status"] for row in api.listed().data["list"]} == {"pending"}
 
 
-def test_nobody_sends_notices_for_this_channel(api, placed, claim, story):
+def test_this_channel_accepts_no_notices(api, placed, claim, story):
     order_no = placed()
     claim(order_no)
     told = story(order_no)
@@ -114,11 +114,11 @@ def test_nobody_sends_notices_for_this_channel(api, placed, claim, story):
     assert heard(story(order_no)) == (told, ["manual sends no notices"])
 
 
-def test_an_operator_can_not_speak_for_a_channel_that_speaks_for_itself(api, flask, balances):
+def test_an_operator_can_not_confirm_payments_of_a_channel_that_reports_them(api, flask, balances):
     order_no = api.buy(channel=SANDBOX).data["order_no"]
     assert "reports payments itself" in flask("order", "paid", order_no, fails=True).output
     assert (api.status(order_no), balances()) == ("pending", (START, 0))
 
 
-def test_nobody_can_be_asked(placed, refuses):
+def test_it_has_no_status_check(placed, refuses):
     assert "by hand" in refuses("order", "ask", placed())

@@ -48,7 +48,7 @@ def asked(platform):
     return sum("query" in call.path or "act=order" in call.query_string.decode() for call in platform.calls)
 
 
-def test_money_that_the_platform_sent_back_does_not_come_again(
+def test_money_refunded_by_the_platform_is_not_credited_again(
     version, paid_late, api, platform, flask, due, kinds, exceptions
 ):
     order_no, notice = paid_late
@@ -63,7 +63,7 @@ def test_money_that_the_platform_sent_back_does_not_come_again(
     assert asked(platform) == questions + 1
 
 
-def test_money_that_an_operator_sent_back_does_not_come_again(paid_late, api, flask, due, kinds, exceptions):
+def test_money_returned_by_an_operator_is_not_credited_again(paid_late, api, flask, due, kinds, exceptions):
     order_no, notice = paid_late
     flask("order", "settle", order_no, "--refund")
     assert notice.to(api.send, order_no).text == "success"
@@ -71,7 +71,7 @@ def test_money_that_an_operator_sent_back_does_not_come_again(paid_late, api, fl
     assert (kinds(order_no), exceptions()) == ([("late_payment", "refund")], {})
 
 
-def test_money_that_was_credited_in_part_does_not_grow_again(version, paid_late, api, platform, flask, kinds, balances):
+def test_partly_credited_money_does_not_increase_again(version, paid_late, api, platform, flask, kinds, balances):
     order_no, notice = paid_late
     if version == "1":
         pytest.skip("version 1 does not say how much went back")
@@ -83,7 +83,7 @@ def test_money_that_was_credited_in_part_does_not_grow_again(version, paid_late,
     assert (kinds(order_no), balances()) == ([("late_payment", "credit")], credited)
 
 
-def test_money_that_went_back_before_it_was_credited_is_not_late_money(
+def test_money_refunded_before_its_credit_is_not_late_money(
     version, api, channel, platform, flask, due, kinds, exceptions
 ):
     if version == "1":
@@ -101,7 +101,9 @@ def test_money_that_went_back_before_it_was_credited_is_not_late_money(
     assert (kinds(order_no), exceptions()) == ([], {})
 
 
-def test_money_that_is_there_again_is_found_by_asking(version, paid_late, api, platform, flask, due, exceptions):
+def test_money_that_is_received_again_is_found_by_a_status_check(
+    version, paid_late, api, platform, flask, due, exceptions
+):
     order_no, notice = paid_late
     refunded(platform, order_no, version)
     flask("order", "ask", order_no)
@@ -113,7 +115,7 @@ def test_money_that_is_there_again_is_found_by_asking(version, paid_late, api, p
     assert list(exceptions()) == [order_no]
 
 
-def test_another_payment_for_the_same_order_counts_at_once(version, paid_late, api, platform, flask, exceptions):
+def test_another_payment_for_the_same_order_counts_immediately(version, paid_late, api, platform, flask, exceptions):
     order_no, _ = paid_late
     flask("order", "settle", order_no, "--refund")
     assert platform.notice(order_no, version, trade_no="EP-SECOND").to(api.send, order_no).text == "success"
@@ -138,7 +140,7 @@ def heard_of_refund_first(version, back, api, platform, add_channel, later, stat
 
 @pytest.mark.parametrize(("version", "back"), BACK)
 @pytest.mark.parametrize("status", ["pending", "cancelled"])
-def test_the_first_notice_after_the_money_went_back_credits_and_opens_nothing(
+def test_the_first_notice_after_a_refund_credits_and_opens_nothing(
     status, version, back, api, platform, add_channel, later, due, story, balances
 ):
     order_no, notice = heard_of_refund_first(version, back, api, platform, add_channel, later, status)
@@ -156,7 +158,7 @@ def test_the_first_notice_after_the_money_went_back_credits_and_opens_nothing(
 
 
 @pytest.mark.parametrize(("version", "back"), BACK)
-def test_money_that_is_back_at_the_platform_is_credited_after_the_question(
+def test_money_that_is_back_at_the_platform_is_credited_after_the_status_check(
     version, back, api, platform, add_channel, later, due, balances
 ):
     order_no, notice = heard_of_refund_first(version, back, api, platform, add_channel, later)

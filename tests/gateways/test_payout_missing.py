@@ -37,7 +37,7 @@ def about(story, order_no):
     return [(each["kind"], each["amount"], each["resolution"]) for each in story(order_no)["exceptions"]]
 
 
-def test_that_the_channel_has_the_payout_is_in_the_history_once(shown, later, story):
+def test_the_history_has_one_line_that_the_channel_has_the_payout(shown, later, story):
     later(300, times=3)
     lines = [line["why"] for line in story(shown)["history"] if line["code"] == "payout_shown"]
     assert lines
@@ -45,9 +45,7 @@ def test_that_the_channel_has_the_payout_is_in_the_history_once(shown, later, st
     assert lines[0].startswith("the channel has the payout: ")
 
 
-def test_it_is_not_handed_over_again_however_long_the_channel_does_not_show_it(
-    missing, upstream, api, later, balances, story
-):
+def test_it_is_not_sent_again_however_long_the_channel_does_not_show_it(missing, upstream, api, later, balances, story):
     order_no, _ = missing
     later(HOUR, times=5)
     assert (upstream.handed_over(), api.status(order_no), balances()) == (1, "confirmed", HELD)
@@ -55,13 +53,13 @@ def test_it_is_not_handed_over_again_however_long_the_channel_does_not_show_it(
     assert "no longer shows it" in story(order_no)["exceptions"][0]["detail"]
 
 
-def test_for_the_first_minutes_it_may_just_not_be_shown_yet(shown, upstream, later, exceptions):
+def test_in_the_first_minutes_it_may_not_be_shown_yet(shown, upstream, later, exceptions):
     upstream.lose(shown)
     later(30, times=3)
     assert (upstream.handed_over(), exceptions()) == (1, {})
 
 
-def test_after_the_exception_the_channel_is_asked_every_hour(missing, upstream, later):
+def test_after_the_exception_the_status_is_checked_every_hour(missing, upstream, later):
     asked = len(upstream.platform.calls)
     later(HOUR // 2)
     assert len(upstream.platform.calls) == asked
@@ -70,9 +68,7 @@ def test_after_the_exception_the_channel_is_asked_every_hour(missing, upstream, 
 
 
 @pytest.mark.parametrize(("how", "status", "money"), [("complete", "completed", SPENT), ("cancel", "cancelled", BACK)])
-def test_an_operator_who_looked_there_ends_it_at_once(
-    how, status, money, missing, api, flask, later, balances, exceptions
-):
+def test_an_operator_ends_it_immediately(how, status, money, missing, api, flask, later, balances, exceptions):
     order_no, _ = missing
     flask("order", "settle", order_no, f"--{how}")
     assert (api.status(order_no), balances(), exceptions()) == (status, money, {})
@@ -81,7 +77,7 @@ def test_an_operator_who_looked_there_ends_it_at_once(
     assert (api.status(order_no), balances(), exceptions()) == (status, money, {})
 
 
-def test_a_payout_that_was_completed_by_an_operator_and_is_shown_as_paid_again_is_the_same_one(
+def test_a_payout_completed_by_an_operator_and_shown_as_paid_again_is_the_same_one(
     missing, upstream, api, flask, balances, exceptions
 ):
     order_no, record = missing
@@ -92,9 +88,7 @@ def test_a_payout_that_was_completed_by_an_operator_and_is_shown_as_paid_again_i
     assert (api.status(order_no), balances(), exceptions()) == ("completed", SPENT, {})
 
 
-def test_a_payout_that_was_cancelled_by_an_operator_and_went_out_is_a_conflict(
-    missing, upstream, flask, balances, exceptions
-):
+def test_a_payout_cancelled_by_an_operator_and_paid_is_a_conflict(missing, upstream, flask, balances, exceptions):
     order_no, record = missing
     flask("order", "settle", order_no, "--cancel")
     upstream.restore(order_no, record)
@@ -107,7 +101,7 @@ def test_a_payout_that_was_cancelled_by_an_operator_and_went_out_is_a_conflict(
     ("paid", "status", "money", "end"),
     [(True, "completed", SPENT, "paid_out"), (False, "cancelled", BACK, "failed")],
 )
-def test_a_later_result_of_the_channel_settles_it(
+def test_a_later_result_of_the_channel_resolves_it(
     paid, status, money, end, missing, upstream, api, later, balances, story
 ):
     order_no, record = missing
@@ -136,7 +130,7 @@ def test_a_rejection_leads_to_the_exception_instead(shown, upstream, api, ahead,
     assert (api.status(shown), balances()) == ("cancelled", BACK)
 
 
-def test_a_payout_that_the_channel_never_had_is_still_handed_over_again(api, add_channel, upstream, later, balances):
+def test_a_payout_that_the_channel_never_had_is_still_sent_again(api, add_channel, upstream, later, balances):
     channel = add_channel(upstream.driver, upstream.config(), "--auto-accept-max", "1000")
     order_no = api.sell(channel=channel, paychannel_paymethod=upstream.method).data["order_no"]
     later(1)

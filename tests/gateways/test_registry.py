@@ -37,7 +37,7 @@ def test_a_driver_has_its_file_its_tests_and_its_page(name):
 
 
 @pytest.mark.parametrize("name", ELSEWHERE)
-def test_nothing_else_in_the_service_knows_a_driver_of_an_upstream(name):
+def test_no_other_part_of_the_service_names_an_upstreams_driver(name):
     quoted = "" if name in METHODS else rf"|[\"']{name}[\"']"  # alipay is a payment method, too
     words = re.compile(rf"gateways[./]{name}\b|{name}Driver{quoted}", re.IGNORECASE)
     assert [file.name for file in CODE if words.search(file.read_text("utf-8"))] == []
@@ -82,7 +82,7 @@ def channel(_registered, app, flask):
     return made.id
 
 
-def test_one_line_in_the_registry_is_all_that_a_new_driver_takes(api, http, channel, shown, balances):
+def test_a_new_driver_needs_only_one_line_in_the_registry(api, http, channel, shown, balances):
     order_no = api.buy(channel=channel, paychannel_paymethod="bank").data["order_no"]
     assert f"https://new.example/pay/{order_no}" in shown(order_no)
     sign = hmac.new(b"of-the-new-channel", f"{order_no}&10000".encode(), hashlib.sha256).hexdigest()
@@ -91,7 +91,7 @@ def test_one_line_in_the_registry_is_all_that_a_new_driver_takes(api, http, chan
     assert (api.status(order_no), balances()) == ("completed", (1_009_940, 0))
 
 
-def test_what_a_new_driver_leaves_out_is_refused_or_unknown(api, channel, later, refuses):
+def test_methods_that_a_new_driver_lacks_are_refused_or_unknown(api, channel, later, refuses):
     assert api.buy(channel=channel).data == {"paychannel_paymethod": ["This channel accepts: bank."]}
     assert api.sell(channel=channel).data == {"paychannel_paymethod": ["This channel pays out by: -."]}
     order_no = api.buy(channel=channel, paychannel_paymethod="bank").data["order_no"]
@@ -101,7 +101,7 @@ def test_what_a_new_driver_leaves_out_is_refused_or_unknown(api, channel, later,
 
 
 @pytest.mark.usefixtures("_registered")
-def test_the_console_has_a_form_for_it_and_shows_no_value_that_it_was_told_nothing_of(app):
+def test_the_console_has_a_form_for_it_and_shows_no_undescribed_value(app):
     seeding.seed_operators()
     client = app.test_client()
     sign_in = Page(client.get("/console/login").text).form().fill({"name": "demo", "password": "demo-password"})

@@ -22,7 +22,7 @@ OUTCOMES = [
 
 
 @pytest.mark.parametrize(("outcome", "at_once", "finally_"), OUTCOMES)
-def test_each_outcome_makes_of_a_deposit_what_it_says(api, later, balances, exceptions, outcome, at_once, finally_):
+def test_each_outcome_has_its_effect_on_a_deposit(api, later, balances, exceptions, outcome, at_once, finally_):
     order_no = api.buy().data["order_no"]
     played = api.play(order_no, outcome)
     assert (played.code, played.data) == (1, {"order_no": order_no, "outcome": outcome, "status": at_once[0]})
@@ -32,7 +32,7 @@ def test_each_outcome_makes_of_a_deposit_what_it_says(api, later, balances, exce
 
 
 @pytest.mark.parametrize(("first", "second"), [("success", "late"), ("duplicate", "success")])
-def test_what_comes_after_a_payment_changes_nothing(api, later, balances, exceptions, first, second):
+def test_reports_after_a_payment_change_nothing(api, later, balances, exceptions, first, second):
     order_no = api.buy().data["order_no"]
     api.play(order_no, first)
     assert api.play(order_no, second).data["status"] == "completed"
@@ -40,7 +40,7 @@ def test_what_comes_after_a_payment_changes_nothing(api, later, balances, except
     assert (api.status(order_no), balances(), exceptions()) == ("completed", PAID, {})
 
 
-def test_a_failure_after_a_payment_is_visible_and_takes_nothing_back(api, balances, exceptions):
+def test_a_failure_after_a_payment_is_visible_and_deducts_nothing(api, balances, exceptions):
     order_no = api.buy().data["order_no"]
     api.play(order_no, "success")
     assert api.play(order_no, "fail").data["status"] == "completed"
@@ -54,7 +54,7 @@ def test_a_payment_after_a_failure_is_late_money(api, exceptions, balances):
     assert (api.status(order_no), balances(), exceptions()) == ("cancelled", NOTHING, {order_no: "late_payment"})
 
 
-def test_money_that_came_before_the_order_would_be_late_is_found_first(api, balances, exceptions):
+def test_money_received_before_the_expiry_is_found_first(api, balances, exceptions):
     order_no = api.buy().data["order_no"]
     api.play(order_no, "silent")
     api.play(order_no, "late")
@@ -70,14 +70,14 @@ def test_a_browser_returns_to_the_payment_page(api):
 
 
 @pytest.mark.parametrize("outcome", ["", "SUCCESS", "paid", "success,fail"])
-def test_an_outcome_that_is_none_is_refused(api, outcome):
+def test_an_unknown_outcome_is_refused(api, outcome):
     order_no = api.buy().data["order_no"]
     refused = api.play(order_no, outcome)
     assert (refused.status, refused.code, list(refused.data)) == (422, 42200, ["outcome"])
     assert api.status(order_no) == "pending"
 
 
-def test_an_order_that_is_not_the_sandbox_s_is_not_found(api):
+def test_an_order_of_another_driver_is_not_found(api):
     by_hand = api.buy(channel=MANUAL).data["order_no"]
     for order_no in (by_hand, "1" * 24, ""):
         refused = api.play(order_no, "success")
@@ -85,7 +85,7 @@ def test_an_order_that_is_not_the_sandbox_s_is_not_found(api):
     assert api.status(by_hand) == "pending"
 
 
-def test_a_channel_that_times_out_when_the_order_would_expire_cancels_nothing(api, exceptions):
+def test_a_channel_that_times_out_at_the_expiry_cancels_nothing(api, exceptions):
     order_no = api.buy().data["order_no"]
     api.play(order_no, "timeout")
     assert api.play(order_no, "late").status == 200

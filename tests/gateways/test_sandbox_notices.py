@@ -38,7 +38,7 @@ def test_a_forged_notice_is_refused_and_changes_nothing(api, story, balances, fo
     assert (heard(story(order_no)), balances()) == ((told, ["bad signature"]), NOTHING)
 
 
-def test_refusals_fill_no_history(api, story):
+def test_refused_notices_do_not_fill_the_history(api, story):
     order_no = api.buy().data["order_no"]
     for number in range(15):
         body = json.dumps(SAID | {"order_no": order_no, f"made up {number}": 1}).encode()
@@ -49,7 +49,7 @@ def test_refusals_fill_no_history(api, story):
     assert refused.count("bad signature") == 1
 
 
-def test_a_notice_by_get_is_no_notice(api):
+def test_a_notice_by_get_is_refused(api):
     order_no = api.buy().data["order_no"]
     assert _notify(api, order_no, b"", {}, "GET").status == 400
     assert api.status(order_no) == "pending"
@@ -102,7 +102,7 @@ SAID = {"order_no": "?", "state": "paid", "amount": 10_000, "reference": "R-1"}
     ],
     ids=repr,
 )
-def test_a_signed_notice_that_makes_no_sense_is_refused_and_changes_nothing(api, story, said):
+def test_an_invalid_signed_notice_is_refused_and_changes_nothing(api, story, said):
     order_no = api.buy().data["order_no"]
     told = story(order_no)
     body = said if isinstance(said, bytes) else json.dumps(said).replace("?", order_no).encode()
@@ -113,14 +113,14 @@ def test_a_signed_notice_that_makes_no_sense_is_refused_and_changes_nothing(api,
 
 
 @pytest.mark.parametrize("state", ["open", "absent"])
-def test_a_notice_that_calls_for_nothing_changes_nothing(api, story, state):
+def test_a_notice_without_effect_changes_nothing(api, story, state):
     order_no = api.buy().data["order_no"]
     told = story(order_no)
     assert api.notice(order_no, 10_000, state=state).text == "success"
     assert story(order_no) == told
 
 
-def test_a_notice_over_real_http_is_believed_when_it_is_signed(service):
+def test_a_signed_notice_over_real_http_is_accepted(service):
     api = service.api
     order_no = api.buy().data["order_no"]
     assert api.notice(order_no, 10_000, secret="guessed-secret").status == 400

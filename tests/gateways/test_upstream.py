@@ -113,7 +113,7 @@ def test_a_dead_address_leaves_time_for_the_next_one(dead, serving, name_of, mon
     assert Upstream("http://upstream.example").get("a", {}).body == b"{}"
 
 
-def test_a_proxy_that_drips_its_answer_holds_up_no_call(serving, monkeypatch):
+def test_a_proxy_that_responds_slowly_delays_no_call(serving, monkeypatch):
     patience(monkeypatch, 10.0, 0.6)
 
     dripped = []
@@ -159,13 +159,13 @@ def packed(body, encoding):
     [("gzip", gzip.compress(b"{}")), ("gzip, gzip", gzip.compress(gzip.compress(bytes(1000)))), ("x-own", b"{}")],
     ids=["once", "twice", "in its own way"],
 )
-def test_an_answer_that_is_packed_unasked_is_no_answer(encoding, body, serving):
+def test_an_unrequested_compressed_response_is_refused(encoding, body, serving):
     with pytest.raises(ChannelUnknown, match=f"127.0.0.1 .*{encoding}"):
         Upstream(f"http://127.0.0.1:{serving(packed(body, encoding))}").get("a", {})
 
 
 @pytest.mark.parametrize("encoding", ["identity", "Identity", ""])
-def test_an_answer_that_says_that_it_is_not_packed_is_taken_as_it_is(encoding, serving):
+def test_a_response_declared_as_identity_is_accepted(encoding, serving):
     reply = Upstream(f"http://127.0.0.1:{serving(packed(b'{}', encoding))}").get("a", {})
     assert reply.json() == {}
 
@@ -173,7 +173,7 @@ def test_an_answer_that_says_that_it_is_not_packed_is_taken_as_it_is(encoding, s
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
-def test_an_answer_in_chunks_is_put_together(serving):
+def test_a_chunked_response_is_joined(serving):
     port = serving(lambda carrier, _: carrier.sendall(CHUNKED + b"1\r\n{\r\n1\r\n}\r\n0\r\n\r\n"))
     assert Upstream(f"http://127.0.0.1:{port}").get("a", {}).body == b"{}"
 
@@ -187,7 +187,7 @@ def test_an_answer_in_chunks_is_put_together(serving):
         pytest.param(b"HTTP/1.1 200 OK\r\nContent-Length: 18446744073709551615\r\n\r\n{}", id="a huge length"),
     ],
 )
-def test_an_answer_that_is_not_whole_is_none(sent, serving):
+def test_an_incomplete_response_is_refused(sent, serving):
     fails_after(f"http://127.0.0.1:{serving(lambda carrier, _: carrier.sendall(sent))}")
 
 
@@ -209,7 +209,7 @@ AT_HOME = ("127.0.0.1", "localhost", "[::1]", "[::ffff:127.0.0.1]", "0.0.0.0", "
 
 
 @pytest.mark.parametrize("host", AT_HOME)
-def test_a_private_address_is_called_only_where_the_settings_allow_it(serving, chosen, host):
+def test_a_private_address_is_called_only_if_the_settings_allow_it(serving, chosen, host):
     heard = []
     port = serving(lambda client, _: (heard.append(client), client.sendall(ANSWER)))
     chosen(private_channels=False)
@@ -246,7 +246,7 @@ def test_a_private_proxy_is_not_called_either(serving, chosen):
 
 
 @pytest.mark.parametrize("status", [301, 302, 307])
-def test_a_redirect_is_an_answer_and_not_followed(serving, status):
+def test_a_redirect_is_a_response_and_not_followed(serving, status):
     heard = []
     other = serving(lambda client, _: (heard.append(client), client.sendall(ANSWER)))
     moved = f"HTTP/1.1 {status} Moved\r\nLocation: http://127.0.0.1:{other}/\r\nContent-Length: 0\r\n\r\n".encode()
@@ -268,6 +268,6 @@ def test_a_proxy_in_the_environment_is_not_called(serving, monkeypatch):
 
 
 @pytest.mark.parametrize("host", ["①②⑦.0.0.1", "*.example", "a..example"])
-def test_a_host_that_cannot_be_one_is_no_answer(host):
+def test_an_impossible_host_has_no_response(host):
     with pytest.raises(ChannelUnknown, match="no answer from"):
         Upstream(f"https://{host}").get("api.php", {"key": "secret"})

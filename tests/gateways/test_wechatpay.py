@@ -79,7 +79,7 @@ def test_a_deposit_is_shown_paid_and_credited(believes, signs, api, platform, ad
     assert steps(order_no)[-1] == ("service", "confirmed", "completed")
 
 
-def test_the_upstream_is_told_what_the_order_is(buy, platform):
+def test_the_upstream_gets_the_orders_facts(buy, platform):
     order_no = buy()
     asked = platform.orders[order_no]["asked"]
     assert (asked["amount"], asked["out_trade_no"]) == ({"total": 10_000, "currency": "CNY"}, order_no)
@@ -88,7 +88,7 @@ def test_the_upstream_is_told_what_the_order_is(buy, platform):
 
 
 @pytest.mark.parametrize(("believes", "named"), [("key", KEY_ID), ("both", KEY_ID), ("certificate", None)])
-def test_answers_are_asked_for_that_the_public_key_verifies(believes, named, platform):
+def test_responses_signed_with_the_public_key_are_requested(believes, named, platform):
     platform.signs_by = "key" if named else "certificate"
     registry.build("wechatpay", platform.config(believes)).open_payment(_payment())
     assert [call.headers.get("Wechatpay-Serial") for call in platform.calls] == [named]
@@ -103,7 +103,7 @@ def test_an_address_with_a_path_is_signed_as_it_is_called(api, web_server, add_c
     assert api.status(order_no) == "completed"
 
 
-def test_a_lost_notice_is_found_by_asking(api, buy, platform, later, balances, story):
+def test_a_lost_notice_is_found_by_a_status_check(api, buy, platform, later, balances, story):
     order_no = buy()
     platform.pay(order_no)
     later(60)
@@ -121,14 +121,14 @@ def test_a_repeated_notice_credits_once(api, buy, platform, later, balances):
     assert balances() == PAID
 
 
-def test_another_amount_is_an_operators_matter(api, buy, platform, exceptions, balances):
+def test_another_amount_needs_an_operator(api, buy, platform, exceptions, balances):
     order_no = buy()
     platform.pay(order_no, total=9_999)
     assert platform.notice(order_no).to(api.send, order_no).status == 204
     assert (api.status(order_no), exceptions(), balances()) == ("pending", {order_no: "wrong_amount"}, UNPAID)
 
 
-def test_where_the_channel_is_asked_again_a_notice_alone_credits_nothing(api, platform, add_channel, later, balances):
+def test_with_ask_again_a_notice_alone_credits_nothing_here(api, platform, add_channel, later, balances):
     order_no = api.buy(channel=add_channel("wechatpay", platform.config(ask_again="true"))).data["order_no"]
     paid = platform.notice(order_no, trade_state="SUCCESS", transaction_id="1", amount={"total": 1, "currency": "CNY"})
     assert paid.to(api.send, order_no).status == 204
@@ -140,13 +140,13 @@ def test_where_the_channel_is_asked_again_a_notice_alone_credits_nothing(api, pl
     assert (api.status(order_no), balances()) == ("completed", PAID)
 
 
-def test_the_channel_takes_nothing_but_wxpay(api, channel):
+def test_the_channel_accepts_only_wxpay(api, channel):
     refused = api.buy(channel=channel, paychannel_paymethod="alipay")
     assert (refused.code, refused.data) == (42200, {"paychannel_paymethod": ["This channel accepts: wxpay."]})
 
 
 @pytest.mark.parametrize("method", ["wxpay", "bank"])
-def test_a_withdrawal_is_refused_at_once(method, api, channel, balances, platform):
+def test_a_withdrawal_is_refused_immediately(method, api, channel, balances, platform):
     refused = api.sell(channel=channel, paychannel_paymethod=method)
     assert (refused.code, refused.data) == (42200, {"paychannel_paymethod": ["This channel pays out by: -."]})
     assert (balances(), platform.calls) == (UNPAID, [])
@@ -273,7 +273,7 @@ def test_a_notice_that_is_not_genuine_changes_nothing(made, reason, api, buy, pl
     assert reasons[0].startswith(reason)
 
 
-def test_what_was_refused_repeats_nothing_that_was_sent(api, buy, platform, story, caplog):
+def test_a_refusal_repeats_nothing_of_the_notice(api, buy, platform, story, caplog):
     order_no = buy()
     for sent in (
         _changed(platform.notice(order_no), Serial="MARK", Signature="MARK", Nonce="MARK", Timestamp="MARK"),
@@ -300,7 +300,7 @@ def test_a_genuine_notice_sent_to_another_orders_address_credits_neither(api, bu
     assert (api.status(paid), api.status(other), balances()) == ("pending", "pending", UNPAID)
 
 
-def test_a_notice_that_was_heard_is_refused_when_it_is_old(api, buy, platform, ahead, balances):
+def test_an_accepted_notice_is_refused_when_it_is_old(api, buy, platform, ahead, balances):
     order_no = buy()
     platform.pay(order_no)
     sent = platform.notice(order_no)
@@ -320,7 +320,7 @@ def test_clocks_may_differ_by_less_than_five_minutes(seconds, api, buy, platform
 
 
 @pytest.mark.parametrize("data", [None, ""])
-def test_nothing_need_be_authenticated_beside_the_ciphertext(data, api, buy, platform):
+def test_associated_data_of_the_ciphertext_is_optional(data, api, buy, platform):
     order_no = buy()
     platform.pay(order_no)
     sealed = platform.encrypted(json.dumps(platform.told(order_no)).encode(), data=data)
@@ -329,7 +329,7 @@ def test_nothing_need_be_authenticated_beside_the_ciphertext(data, api, buy, pla
 
 
 @pytest.mark.parametrize("serial", [CERTIFICATE_SERIAL, CERTIFICATE_SERIAL.lower(), CERTIFICATE_SERIAL.lstrip("0")])
-def test_a_certificate_is_known_by_its_number_however_it_is_written(serial, api, platform, add_channel):
+def test_a_certificate_is_found_by_its_number_in_any_notation(serial, api, platform, add_channel):
     platform.signs_by = "certificate"
     order_no = api.buy(channel=add_channel("wechatpay", platform.config("certificate"))).data["order_no"]
     platform.pay(order_no)
@@ -351,7 +351,7 @@ def _opened_in_the_end(api, platform, later, has_qr, order_no):
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_deposit_whose_opening_went_wrong_is_opened_later(
+def test_a_deposit_whose_opening_failed_is_opened_later(
     fault, api, buy, platform, later, has_qr, balances, impatient, exceptions
 ):
     platform.fails(fault)
@@ -380,13 +380,13 @@ UNCLEAR = {
 
 
 @pytest.mark.parametrize("answer", UNCLEAR.values(), ids=UNCLEAR)
-def test_an_unclear_answer_is_no_refusal(answer, api, buy, platform, later, has_qr):
+def test_an_unclear_response_is_not_a_refusal(answer, api, buy, platform, later, has_qr):
     platform.refuses = [answer]
     assert _opened_in_the_end(api, platform, later, has_qr, buy()) == "completed"
 
 
 @pytest.mark.parametrize("changed", [{"clock_off": -302}, {"clock_off": 302}, {"signs_by": "certificate"}])
-def test_an_answer_that_is_old_or_by_another_key_is_not_believed(changed, api, buy, platform, later, has_qr):
+def test_a_response_that_is_old_or_by_another_key_is_refused(changed, api, buy, platform, later, has_qr):
     before = {name: getattr(platform, name) for name in changed}
     vars(platform).update(changed)
     order_no = buy()
@@ -397,7 +397,7 @@ def test_an_answer_that_is_old_or_by_another_key_is_not_believed(changed, api, b
 @pytest.mark.parametrize(
     "code_url", ["", "no link", "weixin://a b", "weixin://\n{}", "weixin://" + "x" * 600, "é://{}"]
 )
-def test_an_answer_without_a_usable_code_is_not_shown(code_url, api, buy, platform, later, has_qr):
+def test_a_response_without_a_usable_code_is_not_shown(code_url, api, buy, platform, later, has_qr):
     usable, platform.code_url = platform.code_url, code_url
     order_no = buy()
     platform.code_url = usable
@@ -419,7 +419,7 @@ def test_a_key_that_the_upstream_does_not_know_is_an_explicit_refusal(api, platf
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_question_that_went_wrong_is_asked_again(fault, api, buy, platform, later, balances, exceptions, impatient):
+def test_a_failed_status_check_is_repeated(fault, api, buy, platform, later, balances, exceptions, impatient):
     order_no = buy()
     platform.pay(order_no)
     platform.fails(fault)
@@ -444,7 +444,7 @@ ODD = {
 
 
 @pytest.mark.parametrize("told", ODD.values(), ids=ODD)
-def test_an_answer_about_something_else_is_no_answer(told, api, buy, platform, later, exceptions, balances):
+def test_a_response_about_another_order_is_refused(told, api, buy, platform, later, exceptions, balances):
     order_no = buy()
     platform.pay(order_no)
     platform.orders[order_no]["changed"] = told
@@ -452,7 +452,7 @@ def test_an_answer_about_something_else_is_no_answer(told, api, buy, platform, l
     assert (api.status(order_no), exceptions(), balances()) == ("pending", {order_no: "unknown_outcome"}, UNPAID)
 
 
-def test_a_refund_before_the_payment_was_seen_is_an_operators_matter(
+def test_a_refund_before_the_payment_was_recorded_needs_an_operator(
     api, buy, platform, later, exceptions, balances, flask, refuses
 ):
     order_no = buy()
@@ -515,7 +515,7 @@ def test_a_deposit_that_is_paid_while_it_is_closed_is_credited(
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_closing_that_went_wrong_is_done_again(fault, api, buy, platform, later, impatient):
+def test_a_failed_closing_is_repeated(fault, api, buy, platform, later, impatient):
     order_no = buy()
     platform.fails("", fault)
     later(EXPIRY)
@@ -524,15 +524,13 @@ def test_a_closing_that_went_wrong_is_done_again(fault, api, buy, platform, late
     assert (platform.orders[order_no]["trade_state"], api.status(order_no)) == ("CLOSED", "cancelled")
 
 
-def test_closing_what_is_closed_is_done(platform):
+def test_closing_a_closed_deposit_succeeds(platform):
     driver, payment = registry.build("wechatpay", platform.config()), _payment()
     driver.open_payment(payment)
     assert [driver.close(payment) for _ in range(2)] == [True, True]
 
 
-def test_an_order_that_the_upstream_never_had_is_asked_about_after_it_was_cancelled(
-    api, buy, platform, later, exceptions
-):
+def test_an_order_that_the_upstream_never_had_is_checked_after_its_cancellation(api, buy, platform, later, exceptions):
     platform.fails("unheard")
     order_no = buy()
     later(EXPIRY)
@@ -586,7 +584,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("changed", "named"), WRONG.values(), ids=WRONG)
-def test_a_wrong_field_of_the_config_is_named(changed, named, platform, refuses):
+def test_an_invalid_field_of_the_config_is_named(changed, named, platform, refuses):
     config = changed(platform.config())
     pairs = [part for name, value in config.items() for part in ("--config", f"{name}={value}")]
     new = ("channel", "add", "--category", "gateway_b", "--driver", "wechatpay", "--name", "Wechat")
@@ -627,7 +625,7 @@ def test_a_proxy_is_used(api, platform, add_channel, later):
     assert (api.status(order_no), {call.host for call in platform.calls}) == ("completed", {nobody})
 
 
-def test_keys_stand_in_no_log_and_no_answer(api, buy, channel, platform, later, story, caplog, flask):
+def test_keys_are_in_no_log_and_no_response(api, buy, channel, platform, later, story, caplog, flask):
     caplog.set_level(logging.DEBUG)
     orders = [buy()]
     for misbehaves in (*FAULTS[1:], ""):
@@ -725,7 +723,7 @@ def _sdk_creates(sdk, order_no):
     return sdk.pay("一件商品", order_no, amount, time_expire="2033-05-18T11:33:20+08:00")
 
 
-def test_the_sdk_creates_asks_about_and_closes_a_payment_at_the_loopback(sdk, platform):
+def test_the_sdk_creates_queries_and_closes_a_payment_at_the_loopback(sdk, platform):
     code, text = _sdk_creates(sdk, "sdk-001")
     assert (code, json.loads(text)["code_url"]) == (200, platform.code_url.format("sdk-001"))
     code, text = sdk.query(out_trade_no="sdk-001")
@@ -735,7 +733,7 @@ def test_the_sdk_creates_asks_about_and_closes_a_payment_at_the_loopback(sdk, pl
     assert json.loads(sdk.query(out_trade_no="sdk-002")[1])["code"] == "ORDER_NOT_EXIST"
 
 
-def test_the_loopback_does_not_take_what_another_key_signed(platform):
+def test_the_loopback_refuses_other_keys_signatures(platform):
     stranger = WeChatPay(
         WeChatPayType.NATIVE,
         MCHID,
@@ -751,7 +749,7 @@ def test_the_loopback_does_not_take_what_another_key_signed(platform):
     assert (code, json.loads(text)["code"]) == (401, "SIGN_ERROR")
 
 
-def test_sdk_and_driver_read_the_same_in_a_notice(sdk, platform):
+def test_sdk_and_driver_read_the_same_values_in_a_notice(sdk, platform):
     assert _sdk_creates(sdk, "sdk-001")[0] == 200
     platform.pay("sdk-001")
     sent = platform.notice("sdk-001")
@@ -775,7 +773,7 @@ def test_sdk_and_driver_refuse_the_same_forgery(sdk, platform):
 
 
 @pytest.mark.parametrize("call", ["open_payment", "query", "close"])
-def test_the_sdk_makes_the_very_authorization_that_the_driver_sends(call, platform, clock):
+def test_the_sdk_computes_the_drivers_authorization(call, platform, clock):
     driver = registry.build("wechatpay", platform.config())
     driver.open_payment(_payment())
     getattr(driver, call)(_payment())
@@ -793,7 +791,7 @@ def test_the_sdk_makes_the_very_authorization_that_the_driver_sends(call, platfo
     )
 
 
-def test_where_errors_are_signed_a_check_sees_a_wrong_key_of_theirs(channel, platform, flask, refuses):
+def test_if_errors_are_signed_a_check_finds_a_wrong_key_of_the_upstream(channel, platform, flask, refuses):
     platform.signs_errors = True
     assert "accepts our keys" in flask("channel", "check", channel).output
     flask("channel", "set", channel, "--config", f"public_key={key_pair('somebody')[1]}")

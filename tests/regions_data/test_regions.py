@@ -54,13 +54,13 @@ def test_a_city_without_districts_has_itself_as_its_only_one(province, city, cod
     assert regions_data.districts(province, city) == [{"name": city, "code": code}]
 
 
-def test_chongqing_is_as_since_november_2025():
+def test_chongqing_has_its_districts_of_november_2025():
     districts = regions_data.districts("重庆市", "重庆市")
     assert {"name": "两江新区", "code": "500157"} in districts
     assert not {"江北区", "渝北区"} & set(names(districts))
 
 
-def test_what_a_province_governs_directly_has_its_official_name():
+def test_places_governed_by_a_province_have_their_official_name():
     assert {"name": "仙桃市", "code": "429004"} in regions_data.districts("湖北省", "省直辖县级行政区划")
 
 
@@ -85,7 +85,7 @@ def test_a_city_and_a_district_are_inside_their_province_only():
         assert not regions_data.is_inside(area, "110000")
 
 
-def test_only_what_is_in_the_data_is_inside():
+def test_only_listed_places_are_inside():
     assert not any(regions_data.is_inside(area, "440000") for area in ("440000", "441901", "449999", ""))
     assert not regions_data.is_inside("500105", "500000")
     assert not regions_data.is_inside("440100", "990000")

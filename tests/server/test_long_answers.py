@@ -104,7 +104,7 @@ def read_through(answer):
         pass
 
 
-def test_the_first_part_is_there_before_the_second_is_made(port, long, raw):
+def test_the_first_part_arrives_before_the_second_is_made(port, long, raw):
     answer = asked(raw(port), b"three")
     assert answer.read(4) == b"one,"
     assert not long.closed.is_set()
@@ -115,7 +115,7 @@ def test_the_first_part_is_there_before_the_second_is_made(port, long, raw):
 
 @pytest.mark.parametrize("path", ["numbers", "blocks", "huge", "nothing"])
 @pytest.mark.parametrize("version", [b"1.0", b"1.1"])
-def test_all_of_it_comes(port, long, raw, path, version):
+def test_the_whole_response_arrives(port, long, raw, path, version):
     connection = raw(port)
     assert asked(connection, path.encode(), version).read() == b"".join(getattr(long, path)())
     if version == b"1.1":
@@ -139,7 +139,7 @@ def test_little_is_made_before_it_is_read(serve, raw, path):
             assert app.made - got < unsent + 2 * buffer + OURS
 
 
-def test_who_reads_slowly_holds_up_nobody_but_one_thread(serve, long, busy, raw):
+def test_a_slow_reader_occupies_only_one_thread(serve, long, busy, raw):
     port = serve(
         application=lambda environ, start: (long if environ["PATH_INFO"] == "/blocks" else busy)(environ, start)
     )
@@ -149,7 +149,7 @@ def test_who_reads_slowly_holds_up_nobody_but_one_thread(serve, long, busy, raw)
     assert len(slow.read()) == 25_000_000
 
 
-def test_who_does_not_read_is_let_go_of(serve, long, raw, monkeypatch):
+def test_a_client_that_does_not_read_is_disconnected(serve, long, raw, monkeypatch):
     monkeypatch.setattr(server, "UNREAD_SECONDS", 1)
     port = serve(application=long, threads=1)
     raw(port, 4096).send(GET % b"endless")
@@ -166,7 +166,7 @@ ENDS = {
 
 @pytest.mark.parametrize("end", ENDS.values(), ids=ENDS)
 @pytest.mark.parametrize("read", [10, 10_000_000])
-def test_nothing_is_made_for_who_went_away(serve, long, raw, caplog, end, read):
+def test_nothing_is_made_for_a_disconnected_client(serve, long, raw, caplog, end, read):
     port = serve(application=long, threads=1)
     gone = raw(port)
     asked(gone, b"endless").read(read)
@@ -178,7 +178,7 @@ def test_nothing_is_made_for_who_went_away(serve, long, raw, caplog, end, read):
 
 @pytest.mark.parametrize("path", [b"breaks", b"text"])
 @pytest.mark.parametrize("version", [b"1.0", b"1.1"])
-def test_half_an_answer_is_never_taken_for_a_whole_one(serve, long, raw, caplog, path, version):
+def test_half_a_response_never_looks_complete(serve, long, raw, caplog, path, version):
     port = serve(application=long, threads=1)
     connection = raw(port)
     answer = asked(connection, path, version)
@@ -192,7 +192,7 @@ def test_half_an_answer_is_never_taken_for_a_whole_one(serve, long, raw, caplog,
     assert asked(raw(port), b"nothing").status == 200
 
 
-def test_what_fails_before_its_first_byte_is_answered_as_an_error(port, long, raw, caplog):
+def test_a_failure_before_the_first_byte_is_an_error_response(port, long, raw, caplog):
     connection = raw(port)
     assert connection.send(GET % b"fails").answer()[STATUS] == b"500"
     assert long.closed.is_set()
@@ -200,7 +200,7 @@ def test_what_fails_before_its_first_byte_is_answered_as_an_error(port, long, ra
     assert asked(connection, b"nothing").status == 200
 
 
-def test_to_head_there_is_the_head(port, long, raw):
+def test_head_gets_the_head_only(port, long, raw):
     connection = raw(port)
     answer = asked(connection, b"endless", method=b"HEAD")
     assert (answer.status, answer.getheader("Content-Length")) == (200, None)
@@ -222,7 +222,7 @@ def ending(long):
         long.go.set()
 
 
-def test_an_answer_under_way_is_finished_at_the_end(ending, long, raw):
+def test_a_response_in_progress_is_finished_at_the_stop(ending, long, raw):
     port, ask, finished = ending
     answer = asked(raw(port), b"three")
     ask.set()
@@ -234,7 +234,7 @@ def test_an_answer_under_way_is_finished_at_the_end(ending, long, raw):
 
 
 @pytest.mark.parametrize("reads", [True, False])
-def test_but_for_one_that_does_not_come_to_an_end(ending, long, raw, monkeypatch, reads):
+def test_an_endless_response_is_ended_at_the_stop(ending, long, raw, monkeypatch, reads):
     monkeypatch.setattr(server, "DRAIN_SECONDS", 1)
     monkeypatch.setattr(server, "LAST_SECONDS", 1)
     port, ask, finished = ending
@@ -250,7 +250,7 @@ def test_but_for_one_that_does_not_come_to_an_end(ending, long, raw, monkeypatch
 @pytest.mark.parametrize(
     ("host", "client"), [("127.0.0.1", "127.0.0.1"), ("::1", "::1"), ("::", "::1"), ("::", "127.0.0.1")]
 )
-def test_it_does_not_matter_how_a_client_is_addressed(serve, long, host, client):
+def test_clients_by_ipv4_and_ipv6_are_treated_alike(serve, long, host, client):
     port = serve(application=long, host=host)
     with socket.create_connection((client, port)) as connection:
         connection.sendall(GET % b"blocks")
@@ -259,7 +259,7 @@ def test_it_does_not_matter_how_a_client_is_addressed(serve, long, host, client)
         assert len(answer.read()) == 25_000_000
 
 
-def test_flasks_answers_are_sent_as_a_whole_where_their_length_is_known(serve, raw):
+def test_flasks_responses_of_known_length_are_sent_as_a_whole(serve, raw):
     flask = Flask(__name__)
     flask.add_url_rule("/known", "known", lambda: "text")
     flask.add_url_rule("/unknown", "unknown", lambda: Response(iter(["te", "xt"])))

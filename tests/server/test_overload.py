@@ -14,7 +14,7 @@ GET = b"GET /wait HTTP/1.1\r\nHost: x\r\n\r\n"
 STATUS = slice(9, 12)
 
 
-def test_as_many_wait_as_may_and_the_rest_is_refused_at_once(serve, busy, raw, kept_busy):
+def test_the_queue_is_limited_and_the_rest_is_refused_immediately(serve, busy, raw, kept_busy):
     port = serve(threads=2, waiting=3)
     running = kept_busy(port, 2)
     more = [raw(port).send(GET) for _ in range(8)]
@@ -26,19 +26,19 @@ def test_as_many_wait_as_may_and_the_rest_is_refused_at_once(serve, busy, raw, k
     assert raw(port).send(GET).answer()[STATUS] == b"200"
 
 
-def test_who_waits_too_long_is_refused_though_nobody_comes_after(serve, raw, kept_busy, short_limits):
+def test_a_request_that_waits_too_long_is_refused_even_without_a_successor(serve, raw, kept_busy, short_limits):
     port = serve(threads=1, waiting=3)
     kept_busy(port, 1)
     assert raw(port).send(GET).answer()[STATUS] == b"503"
 
 
-def test_a_probe_behind_one_that_hangs_is_refused_in_the_end(serve, raw, kept_busy, short_limits):
+def test_a_probe_behind_a_hanging_one_is_finally_refused(serve, raw, kept_busy, short_limits):
     port = serve(probe="/wait")
     kept_busy(port, 1)
     assert raw(port).send(GET).answer()[STATUS] == b"503"
 
 
-def test_who_sent_its_body_slowly_has_not_waited_in_line_for_that(serve, busy, raw, kept_busy, monkeypatch):
+def test_sending_a_body_slowly_does_not_count_as_waiting(serve, busy, raw, kept_busy, monkeypatch):
     monkeypatch.setattr("server.LONGEST_WAIT", 1.5)
     port = serve(threads=1, waiting=3)
     running = kept_busy(port, 1)
@@ -52,7 +52,7 @@ def test_who_sent_its_body_slowly_has_not_waited_in_line_for_that(serve, busy, r
     assert [one.answer()[STATUS] for one in (*running, slow, after)] == [b"200"] * 3
 
 
-def test_a_probe_of_this_machine_is_answered_however_busy_all_threads_are(serve, raw, kept_busy):
+def test_a_probe_of_this_machine_is_served_however_busy_all_threads_are(serve, raw, kept_busy):
     port = serve(threads=1, waiting=1)
     kept_busy(port, 1)
     raw(port).send(GET)
@@ -60,14 +60,14 @@ def test_a_probe_of_this_machine_is_answered_however_busy_all_threads_are(serve,
         assert raw(port).send(GET.replace(b"/wait", b"/healthz")).answer()[STATUS] == b"200"
 
 
-def test_a_request_that_ends_in_the_worst_way_is_answered_and_leaves_its_place(serve, raw):
+def test_a_request_that_fails_badly_gets_a_response_and_frees_its_thread(serve, raw):
     port = serve(threads=1)
     for _ in range(3):
         assert raw(port).send(GET.replace(b"/wait", b"/end")).answer()[STATUS] == b"500"
     assert raw(port).send(GET.replace(b"/wait", b"/")).answer()[STATUS] == b"200"
 
 
-def test_requests_share_no_context_with_each_other_or_with_who_started_the_server(raw):
+def test_requests_share_no_context_with_each_other_or_with_the_servers_starter(raw):
     seen, name = [], ContextVar("name", default="none")
 
     def application(environ, start_response):
@@ -95,7 +95,7 @@ def test_requests_share_no_context_with_each_other_or_with_who_started_the_serve
     [b"Content-Length: 5\r\n\r\nhello", b"Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n"],
     ids=["of known length", "in chunks"],
 )
-def test_a_refused_connection_is_good_for_the_next_request(serve, raw, kept_busy, busy, framing):
+def test_a_refused_connection_can_send_the_next_request(serve, raw, kept_busy, busy, framing):
     port = serve(threads=1, waiting=1)
     kept_busy(port, 1)
     lined_up = [raw(port).send(GET) for _ in range(2)]

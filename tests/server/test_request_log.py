@@ -43,7 +43,7 @@ def said(caplog):
     return lambda logger: [vars(record) for record in caplog.records if record.name == logger]
 
 
-def test_an_error_outside_of_the_framework_is_logged_with_the_id_that_its_answer_has(url, said):
+def test_an_error_outside_of_the_framework_is_logged_with_the_id_of_its_response(url, said):
     answers = [requests.get(url, headers=given, timeout=10) for given in ({}, {"X-Request-Id": "mine"})]
     ids = [answer.headers["X-Request-Id"] for answer in answers]
     assert [answer.json()["code"] for answer in answers] == [50000, 50000]
@@ -52,7 +52,7 @@ def test_an_error_outside_of_the_framework_is_logged_with_the_id_that_its_answer
     assert ids[0] != "mine"
 
 
-def test_an_answer_that_breaks_off_is_logged_with_its_id(url, said):
+def test_an_interrupted_response_is_logged_with_its_id(url, said):
     with pytest.raises(requests.RequestException):
         requests.get(f"{url}/half", headers={"X-Request-Id": "mine"}, timeout=10)
     assert [line["request_id"] for line in said("server")] == ["mine"]
@@ -65,7 +65,7 @@ def test_each_refusal_has_an_id_of_its_own(url):
     assert len({answer.headers["X-Request-Id"] for answer in answers}) == 20
 
 
-def test_what_the_server_refuses_by_itself_has_a_line_and_is_counted(url, said):
+def test_refusals_of_the_server_itself_have_a_line_and_are_counted(url, said):
     answer = requests.post(url, data=b"x" * 70_000, headers={"X-Request-Id": "mine"}, timeout=10)
     (line,) = said("access")
     facts = {name: line[name] for name in ("method", "endpoint", "status", "code", "address", "request_id")}

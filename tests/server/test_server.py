@@ -52,7 +52,7 @@ def post(service, body):
 
 
 @pytest.mark.parametrize("sizes", [None, (), (1, 2, 3), (BODY_LIMIT - 1,), (30_000, 30_000), tuple([997] * 60)])
-def test_a_body_of_the_largest_size_is_taken_and_one_byte_more_refused(running, sizes):
+def test_a_body_of_the_largest_size_is_accepted_and_one_byte_more_refused(running, sizes):
     taken, refused = (
         post(running, body if sizes is None else in_chunks(body, *sizes))
         for body in (order_of(BODY_LIMIT), order_of(BODY_LIMIT + 1))
@@ -63,13 +63,13 @@ def test_a_body_of_the_largest_size_is_taken_and_one_byte_more_refused(running, 
 
 @pytest.mark.parametrize("chunked", [False, True])
 @pytest.mark.parametrize("size", [BODY_LIMIT * 2, 4 * 1024 * 1024])
-def test_who_sends_far_too_much_hears_so(running, size, chunked):
+def test_a_far_too_large_body_is_41300(running, size, chunked):
     body = order_of(size)
     refused = post(running, in_chunks(body, *[60_000] * (size // 60_000)) if chunked else body)
     assert refused.code == 41300
 
 
-def test_chunks_that_come_slowly_are_put_together_and_others_answered_meanwhile(running):
+def test_slow_chunks_are_joined_while_others_are_served(running):
     body = json.dumps(signed("createOrder", BUY | {"customer_name": "张三", "merchant_order_no": "slow-1"})).encode()
     others = []
 
@@ -83,7 +83,7 @@ def test_chunks_that_come_slowly_are_put_together_and_others_answered_meanwhile(
     assert running.api.listed(merchant_order_no="slow-1").data["total"] == 1
 
 
-def test_a_sender_that_goes_away_in_mid_body_leaves_the_service_well(running):
+def test_a_sender_that_disconnects_in_mid_body_does_no_harm(running):
     before = running.api.listed().data["total"]
     head = b"POST /merchant/createOrder HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
     body = json.dumps(signed("createOrder", BUY)).encode()
@@ -143,7 +143,7 @@ def test_a_connection_carries_several_requests(running):
 )
 @pytest.mark.parametrize("chunked", [False, True])
 @pytest.mark.parametrize("size", [1000, BODY_LIMIT * 2])
-def test_what_nobody_reads_of_a_request_is_not_taken_for_the_next_one(running, method, path, status, chunked, size):
+def test_an_unread_body_is_not_parsed_as_the_next_request(running, method, path, status, chunked, size):
     body = b"GET /merchant HTTP/1.1\r\n\r\n" * (size // 26)
     headers = JSON | ({"Transfer-Encoding": "chunked"} if chunked else {})
     with connection_to(running) as send:
@@ -153,7 +153,7 @@ def test_what_nobody_reads_of_a_request_is_not_taken_for_the_next_one(running, m
             assert send("GET", "/healthz")[0] == 200
 
 
-def test_requests_that_come_together_are_answered_in_turn(running):
+def test_pipelined_requests_are_served_in_turn(running):
     with socket.create_connection(("127.0.0.1", running.port), timeout=20) as sender:
         paths = ["/healthz", "/nowhere", REGIONS, "/healthz"]
         sender.sendall("".join(f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n" for path in paths).encode())
@@ -163,7 +163,7 @@ def test_requests_that_come_together_are_answered_in_turn(running):
     assert re.findall(rb"HTTP/1.1 (\d+)", answers) == [b"200", b"404", b"200", b"200"]
 
 
-def test_a_sender_that_waits_to_be_told_to_go_on_is_told(running):
+def test_expect_100_continue_is_supported(running):
     body = order_of(3000)
     head = "POST /merchant/createOrder HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
     with socket.create_connection(("127.0.0.1", running.port), timeout=20) as sender:
@@ -185,7 +185,7 @@ def test_a_host_that_can_not_be_listened_on_is_named_in_one_line(instance, host)
     assert f"can't listen on {host}:" in Service(instance, ORDERS_HOST=host).refused()
 
 
-def test_a_service_behind_a_proxy_says_where_it_listens_and_what_its_site_is(instance):
+def test_a_service_behind_a_proxy_prints_its_address_and_its_site(instance):
     service = Service(instance, ORDERS_SITE_URL="https://pay.example.com")
     try:
         service.start()
@@ -209,7 +209,7 @@ def test_a_service_may_listen_on_ipv6_or_a_name(instance, host, site):
             service.kill()
 
 
-def test_while_writes_wait_everything_else_is_answered(running):
+def test_while_writes_wait_all_other_requests_are_served(running):
     clients = [Api(through_http(running.url)) for _ in range(MANY)]
     known = running.api.buy().data["order_no"]
     with ThreadPoolExecutor(MANY) as pool:

@@ -47,7 +47,7 @@ def memory(service):
     return int(status.partition("VmRSS:")[2].split()[0])
 
 
-def test_hundreds_that_send_slowly_hold_up_nobody_and_cost_little(running, raw):
+def test_hundreds_of_slow_senders_delay_no_others_and_cost_little(running, raw):
     running.api.buy()
     before = memory(running)
     for _ in range(MANY):
@@ -59,7 +59,7 @@ def test_hundreds_that_send_slowly_hold_up_nobody_and_cost_little(running, raw):
     assert memory(running) - before < 150 * MEGABYTE
 
 
-def test_a_body_that_takes_too_long_is_told_so_in_an_envelope_and_the_callers_language(running, raw):
+def test_a_too_slow_body_gets_an_envelope_in_the_callers_language(running, raw):
     texts = {b"en": "the request body was not received in time", b"zh, en;q=0.5": "请求体接收超时"}
     slow = POST + b"Content-Length: 9\r\nAccept-Language: %s\r\n\r\n{"
     for sender, text in [(raw(running.port).send(slow % name), text) for name, text in texts.items()]:
@@ -81,19 +81,19 @@ def test_a_body_that_takes_too_long_is_told_so_in_an_envelope_and_the_callers_la
     ],
     ids=["arrays", "objects", "closed arrays", "a huge number", "5,000 names"],
 )
-def test_a_body_that_is_hard_to_read_is_refused(running, body):
+def test_an_expensive_body_is_refused(running, body):
     answer = running.api.post("createOrder", body)
     assert answer.code in (40000, 40101)
     assert running.api.listed().code == 1
 
 
-def test_a_thousand_names_that_are_signed_are_refused_by_name(running):
+def test_a_thousand_signed_unknown_fields_are_refused_by_name(running):
     many = BUY | {f"a{number}": 1 for number in range(1_000)}
     answer = running.api.post("createOrder", json.dumps(signed("createOrder", many)).encode())
     assert (answer.code, len(answer.data)) == (42200, 1_000)
 
 
-def test_under_more_than_it_can_do_all_are_answered_and_it_recovers(small):
+def test_under_overload_all_requests_get_a_response_and_it_recovers(small):
     clients = [Api(through_http(small.url)) for _ in range(60)]
     small.api.buy()
     before = memory(small)
@@ -111,7 +111,7 @@ def test_under_more_than_it_can_do_all_are_answered_and_it_recovers(small):
     assert small.api.listed().data["total"] == len(taken) + 2
 
 
-def test_a_client_that_reads_no_answer_does_not_keep_the_process(small, raw):
+def test_a_client_that_reads_no_response_does_not_delay_the_exit(small, raw):
     deaf = raw(small.port, buffer=4096)
     deaf.socket.settimeout(1)
     with suppress(TimeoutError):
@@ -121,7 +121,7 @@ def test_a_client_that_reads_no_answer_does_not_keep_the_process(small, raw):
     assert small.stop() == 0
 
 
-def test_a_sigterm_in_the_moment_of_the_start_is_obeyed(instance):
+def test_a_sigterm_during_the_start_is_obeyed(instance):
     service = Service(instance)
     with service.log.open("wb") as log:
         process = subprocess.Popen(
@@ -136,7 +136,7 @@ def test_a_sigterm_in_the_moment_of_the_start_is_obeyed(instance):
         socket.create_connection(("127.0.0.1", service.port))
 
 
-def test_an_address_with_bytes_that_should_have_been_escaped_is_read_as_it_was_sent(running, raw):
+def test_an_address_with_unescaped_bytes_is_read_unchanged(running, raw):
     path = b"/addons/paychannel/channel.gatewaya/regionData?search=%s"
     sent = [b"GET %s HTTP/1.1\r\nHost: x\r\n\r\n" % (path % name) for name in ("中".encode(), b"%E4%B8%AD")]
     answers = [raw(running.port).send(each).answer().partition(b"\r\n\r\n") for each in sent]
@@ -144,7 +144,7 @@ def test_an_address_with_bytes_that_should_have_been_escaped_is_read_as_it_was_s
     assert answers[0][2] == answers[1][2]
 
 
-def test_of_a_list_of_languages_only_the_beginning_is_read(running):
+def test_only_the_beginning_of_a_list_of_languages_is_read(running):
     asked = [", ".join(["xx"] * most) + ", zh" for most in (10, 3_000)]
     answers = [running.api.send("GET", "/nowhere", headers={"Accept-Language": each}) for each in asked]
     assert [answer.json["msg"].isascii() for answer in answers] == [False, True]

@@ -37,7 +37,7 @@ def signed(body=BODY, secret=SECRET, at=NOW):
     return {"webhook-id": "msg_1", "webhook-timestamp": str(at), "webhook-signature": signature}
 
 
-def test_the_callback_of_the_documentation_holds():
+def test_the_callback_of_the_documentation_is_valid():
     headers = {
         "Webhook-Id": "msg_1",
         "WEBHOOK-TIMESTAMP": str(NOW),
@@ -49,7 +49,7 @@ def test_the_callback_of_the_documentation_holds():
     assert (event.order.cny_amount, event.order.merchant_actual_amount) == (Decimal("100.00"), 9940)
 
 
-def test_while_the_secret_changes_any_of_both_sides_fits():
+def test_during_a_rotation_any_pair_of_secrets_matches():
     both = signed() | {"webhook-signature": f"v1,AAAA {signed()['webhook-signature']}"}
     assert verify(both, BODY, [NEW, SECRET], now=NOW).id == "msg_1"
 
@@ -68,18 +68,18 @@ def test_while_the_secret_changes_any_of_both_sides_fits():
         ({}, BODY),
     ],
 )
-def test_what_does_not_fit_is_a_bad_signature(headers, body):
+def test_a_changed_callback_is_a_bad_signature(headers, body):
     with pytest.raises(BadSignature):
         verify(headers, body, SECRET, now=NOW)
 
 
 @pytest.mark.parametrize("secret", ["demo-secret", "whsec_", "whsec_?", ""])
-def test_what_is_no_callback_secret_is_refused(secret):
+def test_a_value_that_is_not_a_callback_secret_is_refused(secret):
     with pytest.raises(ValueError, match="whsec_"):
         verify(signed(), BODY, secret, now=NOW)
 
 
-def test_a_type_of_tomorrow_is_an_event_too():
+def test_an_unknown_type_is_an_event_too():
     body = json.dumps({"type": "merchant.changed", "timestamp": "2026-11-21T03:40:00Z", "data": {}}).encode()
     assert verify(signed(body), body, SECRET, now=NOW).type == "merchant.changed"
 
@@ -134,7 +134,7 @@ def in_fastapi():
 
 
 @pytest.mark.parametrize("framework", [in_flask, in_django, in_fastapi])
-def test_a_framework_hands_over_what_verifies_and_refuses_the_rest(framework):
+def test_a_framework_passes_genuine_callbacks_and_refuses_the_others(framework):
     post = framework()
     SEEN.clear()
     now = int(time.time())

@@ -15,7 +15,7 @@ PUBLISHED = json.loads((Path(__file__).parents[3] / "docs" / "signature-vectors.
 
 
 @pytest.mark.parametrize("vector", PUBLISHED["vectors"], ids=lambda vector: vector["name"])
-def test_every_published_vector_holds(vector):
+def test_every_published_vector_is_valid(vector):
     body = json.loads(vector["body"] or "{}", parse_int=str, parse_float=str)
     text = string_to_sign(vector["endpoint"], body, dict(parse_qsl(vector["query"])))
     assert text == vector["string_to_sign"]
@@ -40,7 +40,7 @@ def test_an_amount_is_sent_with_two_decimals(amount, text):
 
 
 @pytest.mark.parametrize("amount", [12.5, 100, True, None])
-def test_a_float_or_an_int_is_no_amount(amount):
+def test_a_float_or_an_int_is_not_an_amount(amount):
     with pytest.raises(TypeError, match="a Decimal or a str in yuan"):
         amount_text(amount)
 
@@ -59,7 +59,7 @@ def test_fen_and_yuan():
         yuan(12.5)
 
 
-def test_a_client_is_told_what_it_was_given_wrongly():
+def test_an_invalid_argument_of_the_client_is_named():
     with pytest.raises(ValueError, match="callback secret"):
         Client("http://127.0.0.1:1", "demo", "whsec_AAAA")
     with pytest.raises(ValueError, match="https"):

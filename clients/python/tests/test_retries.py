@@ -46,7 +46,7 @@ def buy(client, **more):
         broken,
     ],
 )
-def test_what_may_pass_is_tried_again_with_the_same_key_and_signed_anew(stand_in, failure):
+def test_a_temporary_error_is_retried_with_the_same_key_and_a_new_signature(stand_in, failure):
     stand_in.says(failure, failure, created)
     order = buy(stand_in.client(), idempotency_key="payment-1")
     assert stand_in.keys == ["payment-1"] * 3
@@ -57,14 +57,14 @@ def test_what_may_pass_is_tried_again_with_the_same_key_and_signed_anew(stand_in
         assert body["signature"] == sign("demo-secret", string_to_sign("createOrder", body))
 
 
-def test_without_a_key_one_is_made_for_the_call_and_shown(stand_in):
+def test_without_a_key_one_is_generated_for_the_call_and_shown(stand_in):
     stand_in.says(broken, created, created)
     first, second = (buy(stand_in.client()) for _ in range(2))
     assert stand_in.keys == [first.idempotency_key, first.idempotency_key, second.idempotency_key]
     assert first.idempotency_key != second.idempotency_key
 
 
-def test_each_try_has_the_time_of_its_own(stand_in):
+def test_each_attempt_has_its_own_timestamp(stand_in):
     times = iter([1000.9, 1060.0])
     stand_in.says(broken, created)
     buy(stand_in.client(now=lambda: next(times)))
@@ -72,7 +72,7 @@ def test_each_try_has_the_time_of_its_own(stand_in):
 
 
 @pytest.mark.parametrize("code", sorted({*BY_CODE, 40000, 40404, 41500} - {40104, 40902, 42900}))
-def test_what_is_refused_is_never_tried_again(stand_in, code):
+def test_a_refusal_is_never_retried(stand_in, code):
     stand_in.says(lambda: answer(code, Retry_After="1"))
     with pytest.raises(BY_CODE.get(code, BadRequest)) as caught:
         buy(stand_in.client())
@@ -82,7 +82,7 @@ def test_what_is_refused_is_never_tried_again(stand_in, code):
     assert len(stand_in.got) == 1
 
 
-def test_a_channel_s_refusal_names_the_cancelled_order_and_is_not_tried_again(stand_in):
+def test_a_channels_refusal_names_the_cancelled_order_and_is_not_retried(stand_in):
     stand_in.says(lambda: answer(50201, {"order_no": "202601018899480685472049"}))
     with pytest.raises(ChannelRefused) as caught:
         buy(stand_in.client())
@@ -90,7 +90,7 @@ def test_a_channel_s_refusal_names_the_cancelled_order_and_is_not_tried_again(st
     assert len(stand_in.got) == 1
 
 
-def test_a_pause_is_as_long_as_the_service_asks_for(stand_in):
+def test_a_pause_is_as_long_as_the_service_requests(stand_in):
     stand_in.says(lambda: answer(42900, Retry_After="7"), created)
     buy(stand_in.client())
     assert stand_in.pauses == [7.0]
@@ -109,7 +109,7 @@ def test_a_pause_is_shortened_at_random_by_up_to_a_half():
     assert all(1.0 <= Retry().pause(3, None) <= 2.0 for _ in range(100))
 
 
-def test_a_pause_past_the_deadline_is_not_begun(stand_in):
+def test_a_pause_past_the_deadline_is_not_started(stand_in):
     stand_in.says(lambda: answer(42900, Retry_After="61"))
     with pytest.raises(TooManyRequests):
         buy(stand_in.client())
@@ -123,14 +123,14 @@ def test_a_total_of_zero_tries_once(stand_in):
     assert len(stand_in.got) == 1
 
 
-def test_a_refusal_after_a_lost_answer_leaves_the_outcome_unknown(stand_in):
+def test_a_refusal_after_a_lost_response_leaves_the_outcome_unknown(stand_in):
     stand_in.says(broken, lambda: answer(40300))
     with pytest.raises(OutcomeUnknown, match="an earlier attempt got no response") as caught:
         buy(stand_in.client(), idempotency_key="payment-1")
     assert (caught.value.code, caught.value.idempotency_key) == (40300, "payment-1")
 
 
-def test_a_refusal_that_comes_after_the_key_was_looked_up_is_final(stand_in):
+def test_a_refusal_after_the_key_was_checked_is_final(stand_in):
     stand_in.says(broken, lambda: answer(42200, {"cny_amount": ["too much"]}))
     with pytest.raises(Invalid) as caught:
         buy(stand_in.client())
@@ -138,7 +138,7 @@ def test_a_refusal_that_comes_after_the_key_was_looked_up_is_final(stand_in):
     assert "too much" in str(caught.value)
 
 
-def test_nobody_listens():
+def test_the_server_is_not_running():
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         client = Client(f"http://127.0.0.1:{taken.getsockname()[1]}", "demo", "demo-secret", retry=Retry(total=0))
@@ -146,7 +146,7 @@ def test_nobody_listens():
             buy(client)
 
 
-def test_nobody_answers_in_time():
+def test_the_server_does_not_respond_in_time():
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         silent.listen()
@@ -155,7 +155,7 @@ def test_nobody_answers_in_time():
             buy(Client(url, "demo", "demo-secret", timeout=0.1, retry=Retry(total=0)))
 
 
-def test_queries_are_tried_again_without_a_key_and_a_refusal_stays_one(stand_in):
+def test_queries_are_retried_without_a_key_and_a_refusal_stays_one(stand_in):
     stand_in.says(broken, lambda: answer(1, ORDER))
     assert stand_in.client().order("1").merchant_actual_amount == 9940
     assert stand_in.keys == [None, None]
@@ -183,7 +183,7 @@ def test_each_page_begins_after_the_last_order_of_the_one_before(stand_in):
     assert asked == [(1, None, "completed"), (1, "99", "completed")]
 
 
-def test_one_number_of_an_order_is_asked_for():
+def test_exactly_one_number_of_an_order_is_required():
     client = Client("http://127.0.0.1:1", "demo", "demo-secret")
     for wrong in ({}, {"order_no": "1", "id": 2}):
         with pytest.raises(TypeError):
@@ -195,7 +195,7 @@ def test_every_error_is_one_class():
 
 
 @pytest.mark.parametrize("key", ["", " ", "two words", "schlüssel", "x" * 256, "a\n"])
-def test_a_key_that_the_service_would_not_go_by_is_refused_before_anything_is_sent(stand_in, key):
+def test_a_key_that_the_service_would_refuse_is_refused_before_anything_is_sent(stand_in, key):
     with pytest.raises(ValueError, match="idempotency_key"):
         buy(stand_in.client(), idempotency_key=key)
     assert stand_in.bodies == []

@@ -56,7 +56,7 @@ def told(story):
 # --- deposits
 
 
-def test_a_deposit_is_shown_as_a_code_and_completed_by_the_platform_s_own_notice(paid, platform, api, balances, story):
+def test_a_deposit_is_shown_as_a_code_and_completed_by_the_platforms_own_notice(paid, platform, api, balances, story):
     assert (api.status(paid), balances()) == ("completed", PAID)
     assert story(paid)["channel_reference"] == platform.order(paid, "trade_no")
     assert (platform.order(paid, "status"), platform.order(paid, "notify")) == ("1", "0")
@@ -70,7 +70,7 @@ def test_the_payer_sees_the_code_of_the_platform(place, platform, shown):
 
 
 @pytest.mark.parametrize("how", ["asked by an operator", "asked by the service"])
-def test_a_deposit_whose_notice_is_lost_is_learnt_by_asking(
+def test_a_deposit_with_a_lost_notice_is_found_by_a_status_check(
     how, place, platform, listener, flask, later, api, balances, told
 ):
     order_no = place()
@@ -85,7 +85,7 @@ def test_a_deposit_whose_notice_is_lost_is_learnt_by_asking(
     assert any("the channel was asked" in line for line in told(order_no))
 
 
-def test_a_notice_that_the_platform_repeats_is_taken_and_counts_once(place, platform, listener, api, balances):
+def test_a_repeated_notice_is_accepted_and_counts_once(place, platform, listener, api, balances):
     order_no = place()
     listener.deaf = True
     platform.pay(order_no)
@@ -97,7 +97,7 @@ def test_a_notice_that_the_platform_repeats_is_taken_and_counts_once(place, plat
     assert (listener.heard, balances()) == ([(200, "success")] * 2, PAID)
 
 
-def test_a_deposit_that_nobody_pays_expires(place, platform, later, api, exceptions):
+def test_an_unpaid_deposit_expires(place, platform, later, api, exceptions):
     order_no = place()
     later(450, times=3)
     assert (api.status(order_no), exceptions(), platform.order(order_no, "status")) == ("cancelled", {}, "0")
@@ -110,14 +110,14 @@ def test_a_deposit_that_the_platform_does_not_know_expires(place, platform, late
     assert (api.status(order_no), exceptions()) == ("cancelled", {})
 
 
-def test_money_that_comes_after_the_deposit_expired_is_an_exception(place, platform, listener, later, about):
+def test_money_received_after_the_deposit_expired_is_an_exception(place, platform, listener, later, about):
     order_no = place()
     later(450, times=3)
     platform.pay(order_no)
     assert (listener.heard, about(order_no)) == ([(200, "success")], [("late_payment", "100.00", None)])
 
 
-def test_a_payment_type_that_is_off_at_the_platform_is_refused_with_its_words(
+def test_a_payment_type_disabled_at_the_platform_is_refused_with_its_message(
     version, platform, add_channel, api, flask_json, told
 ):
     platform.sql("UPDATE pre_type SET status = 0 WHERE name = 'wxpay'")
@@ -127,7 +127,7 @@ def test_a_payment_type_that_is_off_at_the_platform_is_refused_with_its_words(
     assert (order["status"], told(order["order_no"])[-1]) == ("cancelled", "refused: 支付方式(type)不存在")
 
 
-def test_a_wrong_key_is_refused_with_the_platform_s_words(version, platform, add_channel, api, flask_json, told):
+def test_a_wrong_key_is_refused_with_the_platforms_message(version, platform, add_channel, api, flask_json, told):
     platform.sql("UPDATE pre_user SET `key` = 'changed', publickey = ''")
     assert api.buy(channel=add_channel("epay", platform.config(version))).code == 50201
     assert "签名校验失败" in told(flask_json("order", "list")[0]["order_no"])[-1]
@@ -151,7 +151,7 @@ def _goes_to_the_platform(version, order_no, platform, http, shown):
     return platform.post(*_fields(http("GET", f"{GO}?order_no={order_no}").text)).text
 
 
-def test_with_redirect_the_platform_s_own_page_takes_the_payment(
+def test_with_redirect_the_platforms_own_page_accepts_the_payment(
     version, place, platform, listener, http, shown, api, balances
 ):
     order_no = place(redirect="true")
@@ -161,7 +161,7 @@ def test_with_redirect_the_platform_s_own_page_takes_the_payment(
     assert (listener.heard, api.status(order_no), balances()) == ([(200, "success")], "completed", PAID)
 
 
-def test_where_the_platform_wants_a_security_check_the_payer_passes_it_with_redirect(
+def test_if_the_platform_requires_a_security_check_the_payer_passes_it_with_redirect(
     version, place, platform, listener, http, shown, later, api, balances
 ):
     platform.set(pay_verify="3")
@@ -201,7 +201,7 @@ def test_one_payer_s_daily_limit_does_not_stop_another_with_open_on_view(
     assert (api.status(second), api.status(third), balances()) == ("pending", "completed", (START + 2 * 9_940, 0))
 
 
-def test_where_the_platform_adds_to_the_amount_the_order_s_own_is_credited(
+def test_if_the_platform_increases_the_amount_the_orders_own_is_credited(
     version, place, platform, listener, http, shown, api, balances, exceptions
 ):
     platform.set(pay_payaddstart="1", pay_payaddmin="0.01", pay_payaddmax="0.09")
@@ -222,7 +222,7 @@ REFUNDS = {  # the refunded amount, and the exception, by version
 
 
 @pytest.mark.parametrize("back", REFUNDS)
-def test_a_refund_at_the_platform_is_seen_by_asking(back, version, paid, platform, flask, about, balances):
+def test_a_refund_at_the_platform_is_found_by_a_status_check(back, version, paid, platform, flask, about, balances):
     platform.refund(paid, back)
     flask("order", "ask", paid)
     assert (about(paid), balances()) == ([REFUNDS[back][version]], PAID)
@@ -256,7 +256,7 @@ def test_a_refund_before_the_service_knew_of_the_payment_is_not_credited(
 
 
 @pytest.mark.parametrize("back", REFUNDS)
-def test_a_first_notice_that_comes_after_the_refund_credits_and_opens_nothing(
+def test_a_first_notice_after_the_refund_credits_and_opens_nothing(
     back, refunded_unheard, platform, listener, due, api, about, balances
 ):
     order_no = refunded_unheard(back)
@@ -268,9 +268,7 @@ def test_a_first_notice_that_comes_after_the_refund_credits_and_opens_nothing(
     assert balances() == BACK
 
 
-def test_that_the_platform_froze_a_payment_is_said_and_nothing_is_credited(
-    place, platform, listener, later, story, balances
-):
+def test_a_frozen_payment_is_reported_and_not_credited(place, platform, listener, later, story, balances):
     order_no = place()
     listener.deaf = True
     platform.pay(order_no)
@@ -294,7 +292,7 @@ def send(api, add_channel, platform):
     return lambda: api.sell(channel=channel, paychannel_paymethod="alipay").data["order_no"]
 
 
-def test_a_payout_that_the_platform_makes_at_once_is_done(send, platform, api, later, balances, story):
+def test_a_payout_that_the_platform_makes_immediately_is_done(send, platform, api, later, balances, story):
     platform.set(loopback_submitted="1")
     order_no = send()
     later(1, times=3)
@@ -305,7 +303,7 @@ def test_a_payout_that_the_platform_makes_at_once_is_done(send, platform, api, l
     assert story(order_no)["channel_reference"] == transfer["biz_no"] == transfer["out_biz_no"]
 
 
-def test_a_payout_in_progress_is_asked_about_until_it_is_done(send, platform, api, later, balances, exceptions):
+def test_a_payout_in_progress_is_checked_until_it_is_done(send, platform, api, later, balances, exceptions):
     platform.set(loopback_queried="0")
     order_no = send()
     later(60, times=5)
@@ -323,7 +321,7 @@ def test_a_payout_that_fails_is_cancelled_with_the_platform_s_reason(send, platf
     assert any("收款方账户异常" in line for line in told(order_no))
 
 
-def test_a_payout_that_waits_for_the_platform_s_staff_is_held_until_they_decide(
+def test_a_payout_that_awaits_the_platforms_staff_stays_reserved_until_they_decide(
     send, platform, api, later, balances, told
 ):
     platform.set(transfer_alipay="-1")
@@ -338,9 +336,7 @@ def test_a_payout_that_waits_for_the_platform_s_staff_is_held_until_they_decide(
     assert (api.status(order_no), balances(), len(platform.transfers())) == ("completed", SPENT, 1)
 
 
-def test_a_payout_that_waits_for_their_staff_unheard_and_is_deleted_is_not_handed_over_again(
-    send, platform, api, later, balances, about
-):
+def test_an_unconfirmed_payout_that_the_staff_deletes_is_not_sent_again(send, platform, api, later, balances, about):
     platform.set(transfer_alipay="-1")
     platform.spoils("transfer/submit")
     order_no = send()
@@ -354,7 +350,7 @@ def test_a_payout_that_waits_for_their_staff_unheard_and_is_deleted_is_not_hande
     assert about(order_no)[-1] == ("payout_missing", "100.00", None)
 
 
-def test_a_payout_that_the_platform_refuses_is_no_failure_and_goes_out_later(
+def test_a_payout_that_the_platform_refuses_is_not_a_failure_and_is_sent_later(
     send, platform, api, later, balances, story
 ):
     platform.sql("UPDATE pre_user SET money = 50")
@@ -368,7 +364,7 @@ def test_a_payout_that_the_platform_refuses_is_no_failure_and_goes_out_later(
     assert (api.status(order_no), balances(), platform.money()) == ("completed", SPENT, "399.50")
 
 
-def test_a_payout_whose_answer_is_lost_is_one_transfer(send, platform, api, later, balances):
+def test_a_payout_with_a_lost_response_is_one_transfer(send, platform, api, later, balances):
     platform.spoils("transfer/submit")
     order_no = send()
     later(1, times=2)
@@ -387,9 +383,7 @@ def test_the_same_number_twice_is_one_transfer_and_no_failure(platform):
     assert (len(platform.transfers()), platform.money()) == (1, "99899.50")
 
 
-def test_a_payout_whose_record_is_deleted_at_the_platform_is_not_handed_over_again(
-    send, platform, api, later, balances, about
-):
+def test_a_payout_deleted_at_the_platform_is_not_sent_again(send, platform, api, later, balances, about):
     platform.set(loopback_queried="0")
     order_no = send()
     later(1, times=4)
@@ -409,7 +403,7 @@ def channel(add_channel, platform, version):
     return add_channel("epay", platform.config(version), "--pay-method", "wxpay,alipay", "--min", "2.00")
 
 
-def test_the_check_of_a_channel_finds_out_all_about_it(version, checked, platform):
+def test_the_check_of_a_channel_reports_everything(version, checked, platform):
     found = checked()
     assert found["keys"] == ("ok", "the channel answers, and accepts our keys")
     assert found["collect"] == ("ok", f"open; balance at the platform: {FULL}")
@@ -422,7 +416,7 @@ def test_the_check_of_a_channel_finds_out_all_about_it(version, checked, platfor
         assert found["pay_out"] == ("ok", f"open; available: {FULL}, the platform's fee: 0.5%")
 
 
-def test_the_check_of_a_channel_finds_a_payment_type_that_is_off(version, checked, platform):
+def test_the_check_of_a_channel_finds_a_disabled_payment_type(version, checked, platform):
     platform.sql("UPDATE pre_type SET status = 0 WHERE name = 'alipay'")
     platform.set(user_transfer="0")
     found = checked(fails=True)
@@ -446,15 +440,13 @@ def reconciled(platform, tmp_path, flask):
     return compare
 
 
-def test_the_platform_s_own_export_agrees_with_the_orders(paid, reconciled, story):
+def test_the_platforms_own_export_agrees_with_the_orders(paid, reconciled, story):
     found = reconciled(story(paid)["channel"])
     assert (found["lines"], found["matched"], found["differences"]) == (1, 1, [])
     assert found["sums"]["there"]["in"] == found["sums"]["here"]["in"] == "100.00"
 
 
-def test_the_export_tells_what_the_platform_froze_and_sent_back(
-    version, api, add_channel, platform, listener, reconciled
-):
+def test_the_export_shows_frozen_and_refunded_payments(version, api, add_channel, platform, listener, reconciled):
     channel = add_channel("epay", platform.config(version))
     _, frozen, refunded = (api.buy(channel=channel).data["order_no"] for _ in range(3))
     for order_no in (frozen, refunded):

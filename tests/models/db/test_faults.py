@@ -99,7 +99,7 @@ def test_an_order_that_can_not_be_stored_is_50300_and_there_is_no_order(instance
 
 
 @FAULTS
-def test_the_same_key_makes_the_order_once_it_can_be_stored(instance, api, broken, fault):
+def test_the_same_key_creates_the_order_once_it_can_be_stored(instance, api, broken, fault):
     keys = iter(range(1000))
     with broken(instance):
         _, made = _refused(lambda: api.buy(headers={"Idempotency-Key": f"key-{next(keys)}"}))
@@ -109,7 +109,7 @@ def test_the_same_key_makes_the_order_once_it_can_be_stored(instance, api, broke
 
 
 @FAULTS
-def test_a_refused_order_s_nonce_stays_spent(instance, api, broken, fault):
+def test_a_refused_orders_nonce_stays_used(instance, api, broken, fault):
     nonces = iter(range(1000))
     with broken(instance):
         _, made = _refused(lambda: api.buy(nonce=f"nonce-{next(nonces):04}"))
@@ -118,7 +118,7 @@ def test_a_refused_order_s_nonce_stays_spent(instance, api, broken, fault):
 
 
 @FAULTS
-def test_queries_go_on(instance, api, broken, fault):
+def test_queries_continue(instance, api, broken, fault):
     order_no = api.buy().data["order_no"]
     with broken(instance):
         assert (api.status(order_no), api.listed().data["total"]) == ("pending", 1)
@@ -142,7 +142,7 @@ def test_a_notice_that_can_not_be_stored_is_not_acknowledged_and_counts_when_it_
 
 
 @pytest.mark.parametrize(("broken", "fault"), [(read_only, READ_ONLY), (locked, LOCKED)])
-def test_health_says_what_it_is_and_when_it_is_over(instance, http, broken, fault):
+def test_health_reports_the_fault_and_its_end(instance, http, broken, fault):
     assert http("GET", "/healthz").status == 200
     with broken(instance):
         sick = _health(http, 503)
@@ -152,7 +152,7 @@ def test_health_says_what_it_is_and_when_it_is_over(instance, http, broken, faul
 
 
 @FAULTS
-def test_the_log_says_it_in_one_line_however_often_it_happens(instance, api, caplog, broken, fault):
+def test_the_log_has_one_line_however_often_it_happens(instance, api, caplog, broken, fault):
     with broken(instance):
         for _ in range(2):
             _refused(api.buy)
@@ -162,7 +162,7 @@ def test_the_log_says_it_in_one_line_however_often_it_happens(instance, api, cap
 
 
 @pytest.mark.parametrize("broken", [read_only, locked])
-def test_a_job_gives_up_until_its_next_turn_and_then_does_what_is_due(instance, api, due, caplog, broken):
+def test_a_job_stops_until_its_next_run_and_then_does_the_due_work(instance, api, due, caplog, broken):
     order_no = completed(api)
     sweep = storage_health.surviving(due.callbacks)
     with broken(instance):
@@ -172,13 +172,13 @@ def test_a_job_gives_up_until_its_next_turn_and_then_does_what_is_due(instance, 
     assert not [record for record in caplog.records if record.exc_info]
 
 
-def test_a_job_s_own_errors_are_not_taken_for_the_disk_s():
+def test_a_jobs_own_errors_are_not_treated_as_disk_errors():
     with pytest.raises(ZeroDivisionError):
         storage_health.surviving(lambda: 1 // 0)()
 
 
 @pytest.mark.parametrize("replaced", [False, True])
-def test_orders_are_not_written_to_a_file_that_nobody_can_open_any_more(instance, api, http, replaced):
+def test_orders_are_not_written_to_a_deleted_file(instance, api, http, replaced):
     made = completed(api)
     file, elsewhere = instance / "orders.sqlite", instance / "elsewhere.sqlite"
     file.rename(elsewhere)
@@ -194,7 +194,7 @@ def test_orders_are_not_written_to_a_file_that_nobody_can_open_any_more(instance
 
 
 @pytest.mark.usefixtures("slow")
-def test_a_command_beside_the_log_of_a_file_that_was_moved_leaves_both_alone(instance, tmp_path):
+def test_a_command_next_to_the_log_of_a_moved_file_changes_neither(instance, tmp_path):
     service = Service(instance).start()
     made = service.api.buy().data["order_no"]
     database_file, aside = instance / "orders.sqlite", tmp_path / "aside.sqlite"
@@ -208,7 +208,7 @@ def test_a_command_beside_the_log_of_a_file_that_was_moved_leaves_both_alone(ins
     service.stop()
 
 
-def test_health_says_so_where_a_write_does_not_come_to_an_end(instance, http, monkeypatch):
+def test_health_reports_a_write_that_does_not_finish(instance, http, monkeypatch):
     monkeypatch.setattr(storage_health, "HANGS", 0.5)
     with waiting(instance):
         sick = _health(http, 503)
@@ -216,7 +216,7 @@ def test_health_says_so_where_a_write_does_not_come_to_an_end(instance, http, mo
     _health(http, 200)
 
 
-def test_a_command_that_can_not_write_says_so_in_one_line(instance, refuses):
+def test_a_command_that_can_not_write_reports_it_in_one_line(instance, refuses):
     with locked(instance):
         assert LOCKED.text in refuses("merchant", "set", "demo", "--name", "New")
 
@@ -233,7 +233,7 @@ def _damage(file, since=0, until=None):
     ("since", "end"), [(0, 100), (100, 4096), (0, None), (4096, None)], ids=["header", "schema", "all", "tables"]
 )
 @pytest.mark.usefixtures("slow")
-def test_a_damaged_database_is_refused_at_the_start_and_left_alone(instance, since, end):
+def test_a_damaged_database_is_refused_at_the_start_and_unchanged(instance, since, end):
     file = instance / "orders.sqlite"
     _damage(file, since, end)
     before = file.read_bytes()
@@ -244,7 +244,7 @@ def test_a_damaged_database_is_refused_at_the_start_and_left_alone(instance, sin
 
 
 @pytest.mark.breaks_the_ledger
-def test_damage_that_shows_later_is_50300_and_said(instance, api, http):
+def test_damage_found_later_is_50300_and_reported(instance, api, http):
     api.buy()
     writer.stop()
     database.execute_sql("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -292,7 +292,7 @@ def on_small_disk(small_disk, tmp_path):
 
 
 @pytest.mark.usefixtures("slow")
-def test_on_a_full_disk_nothing_is_lost_and_it_recovers_by_itself(on_small_disk, small_disk):
+def test_on_a_full_disk_nothing_is_lost_and_it_recovers_automatically(on_small_disk, small_disk):
     service = on_small_disk.start()
     api = service.api
     made = [api.buy().data["order_no"], api.sell("10.00").data["order_no"]]

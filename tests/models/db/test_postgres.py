@@ -47,7 +47,7 @@ def test_many_threads_share_few_connections(there):
     assert len(there(f"SELECT pid {OURS}")) <= CONNECTIONS
 
 
-def test_where_no_connection_becomes_free_it_fails_and_the_next_call_is_done(there, monkeypatch):
+def test_without_a_free_connection_a_call_fails_and_the_next_succeeds(there, monkeypatch):
     monkeypatch.setattr("models.db.postgres.LONGEST_WAIT", 0.2)
     go_on = threading.Event()
 
@@ -65,7 +65,7 @@ def test_where_no_connection_becomes_free_it_fails_and_the_next_call_is_done(the
     assert write("a") == "wrote a"
 
 
-def test_threads_get_a_connection_in_the_order_in_which_they_came(there, postgres_url):
+def test_threads_get_connections_in_the_order_of_their_requests(there, postgres_url):
     open_postgres(postgres_url, 1)
     begun, go_on, order = threading.Event(), threading.Event(), []
 
@@ -103,7 +103,7 @@ def test_a_restart_of_the_server_that_closed_every_connection_breaks_nothing_lat
         until(lambda: not there(f"SELECT pid {OURS}"))
 
 
-def test_transactions_that_wait_for_each_other_are_both_done(there):
+def test_deadlocked_transactions_both_succeed(there):
     for text in "ab":
         write(text)
     met, tries = threading.Barrier(2, timeout=20), []
@@ -126,7 +126,7 @@ def test_transactions_that_wait_for_each_other_are_both_done(there):
     assert sorted(followed) == ["a", "b"]  # once for each, and not for rolled back work
 
 
-def test_a_failure_leaves_nothing_and_nothing_follows(there):
+def test_a_failure_stores_nothing_and_calls_no_hooks(there):
     followed = []
 
     @transaction
@@ -140,7 +140,7 @@ def test_a_failure_leaves_nothing_and_nothing_follows(there):
     assert (there(), followed) == ([], [])
 
 
-def test_an_error_that_was_passed_over_does_not_become_a_silent_rollback(there):
+def test_an_ignored_error_does_not_become_a_silent_rollback(there):
     @transaction
     def careless():
         write("a")
@@ -155,7 +155,7 @@ def test_an_error_that_was_passed_over_does_not_become_a_silent_rollback(there):
     assert write("b") == "wrote b"
 
 
-def test_work_that_fails_in_a_group_leaves_its_neighbours_alone(there):
+def test_failed_work_in_a_group_does_not_affect_the_others(there):
     calls = []
 
     @grouped(lambda text: 0)
@@ -173,7 +173,7 @@ def test_work_that_fails_in_a_group_leaves_its_neighbours_alone(there):
     assert sum(calls) >= 12
 
 
-def test_a_group_whose_commit_got_no_answer_may_be_there_so_it_is_not_done_again(there, monkeypatch):
+def test_a_group_whose_commit_had_no_response_is_not_repeated(there, monkeypatch):
     begun, go_on, commit = threading.Event(), threading.Event(), Postgres.commit
 
     @grouped(lambda text: 0)
@@ -208,7 +208,7 @@ def test_a_connection_that_the_server_closed_breaks_nothing_later(there):
     assert there() == ["a", "b"]
 
 
-def test_a_transaction_whose_connection_is_lost_leaves_nothing_and_says_so(there):
+def test_a_transaction_whose_connection_is_lost_stores_nothing_and_fails(there):
     @transaction
     def interrupted():
         write("a")

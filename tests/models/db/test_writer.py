@@ -91,14 +91,14 @@ def many(path):
     return write_many
 
 
-def test_what_was_written_is_there_for_others_once_the_call_returned(there):
+def test_writes_are_visible_to_others_once_the_call_returned(there):
     for number in range(20):
         assert write(str(number)) == f"wrote {number}"
         assert there()[-1] == str(number)
 
 
 @pytest.mark.parametrize("error", [Broken("no such luck", 7), Fatal("the end"), ValueError("嗯")])
-def test_a_failure_keeps_its_type_and_its_words_and_leaves_nothing(there, error):
+def test_a_failure_keeps_its_type_and_its_text_and_stores_nothing(there, error):
     with pytest.raises(type(error)) as raised:
         write("x", error)
     assert raised.value.args == error.args
@@ -106,7 +106,7 @@ def test_a_failure_keeps_its_type_and_its_words_and_leaves_nothing(there, error)
     assert write("x") == "wrote x"
 
 
-def test_where_no_thread_can_be_started_the_next_who_writes_tries_again(there, monkeypatch):
+def test_if_no_thread_can_be_started_the_next_writer_tries_again(there, monkeypatch):
     start, refused = threading.Thread.start, []
 
     def refuse_one(thread):
@@ -124,7 +124,7 @@ def test_where_no_thread_can_be_started_the_next_who_writes_tries_again(there, m
     assert (refused, later.is_alive(), there()[-1]) == (["writer"], False, "b")
 
 
-def test_what_waits_is_committed_together_and_the_rest_after_it(there, commits, monkeypatch):
+def test_waiting_work_is_committed_together_and_the_rest_after_it(there, commits, monkeypatch):
     monkeypatch.setattr(writer, "LARGEST_GROUP", 3)
     texts = ["a", "b", "c", "d", "e"]
     assert together(*((write, text) for text in texts)) == [f"wrote {text}" for text in texts]
@@ -150,7 +150,7 @@ def test_threads_that_are_ready_to_write_share_the_commit(there, commits, monkey
 
 
 @pytest.mark.parametrize("error", [Broken("b"), Fatal("b")])
-def test_work_that_fails_leaves_its_neighbours_alone(there, commits, error):
+def test_failed_work_does_not_affect_the_others(there, commits, error):
     write("twice")
     said = together((write, "a"), (write, "b", error), (write, "twice"), (write, "c"))
     assert (said[0], said[1], said[3]) == ("wrote a", error, "wrote c")
@@ -159,7 +159,7 @@ def test_work_that_fails_leaves_its_neighbours_alone(there, commits, error):
     assert commits() == 1 + 2
 
 
-def test_alike_work_is_done_at_once_and_each_gets_its_own_result(there, many, commits):
+def test_grouped_work_is_done_together_and_each_caller_gets_its_result(there, many, commits):
     said = together((many, "a"), (write, "x"), (many, "b"), (write, "y"))
     assert said == ["wrote a", "wrote x", "wrote b", "wrote y"]
     assert many.calls == [["a", "b"]]
@@ -167,7 +167,7 @@ def test_alike_work_is_done_at_once_and_each_gets_its_own_result(there, many, co
     assert commits() == 2
 
 
-def test_alike_work_that_fails_for_one_succeeds_for_the_others(there, many, commits):
+def test_grouped_work_that_fails_for_one_succeeds_for_the_others(there, many, commits):
     said = together((many, "a"), (many, "bad"), (many, "c"))
     assert (said[0], said[2]) == ("wrote a", "wrote c")
     assert (type(said[1]), str(said[1])) == (Broken, "bad")
@@ -176,7 +176,7 @@ def test_alike_work_that_fails_for_one_succeeds_for_the_others(there, many, comm
     assert commits() == 2
 
 
-def test_a_nested_call_is_done_in_its_caller_s_transaction(there, many, commits):
+def test_a_nested_call_is_part_of_its_callers_transaction(there, many, commits):
     @transaction
     def outer():
         return write("a"), many("b")
@@ -186,7 +186,7 @@ def test_a_nested_call_is_done_in_its_caller_s_transaction(there, many, commits)
     assert commits() == 1
 
 
-def test_where_the_caller_fails_what_a_nested_call_did_is_not_there(there, many):
+def test_if_the_caller_fails_its_nested_calls_are_rolled_back(there, many):
     @transaction
     def outer():
         write("a")
@@ -199,7 +199,7 @@ def test_where_the_caller_fails_what_a_nested_call_did_is_not_there(there, many)
 
 
 @pytest.mark.parametrize("neighbours", [[], ["a", "b"]])
-def test_what_was_to_follow_the_commit_follows_where_the_work_succeeded(path, neighbours):
+def test_after_commit_hooks_run_if_the_work_succeeded(path, neighbours):
     followed = []
 
     @grouped(lambda text: 0)
@@ -215,7 +215,7 @@ def test_what_was_to_follow_the_commit_follows_where_the_work_succeeded(path, ne
     assert followed == neighbours
 
 
-def test_what_follows_the_commit_cannot_make_a_failure_of_it(there):
+def test_a_failed_hook_does_not_fail_the_commit(there):
     @transaction
     def promise(text):
         put(text)
@@ -234,7 +234,7 @@ def most_pages(count):
 
 # SQLite rolls back the whole transaction, or only the statement, depending on the statement.
 @pytest.mark.parametrize("sql", ["INSERT INTO note VALUES (?)", "INSERT INTO note VALUES (?), ('more')"])
-def test_a_full_database_does_nothing_by_halves_and_the_writer_goes_on(path, there, sql):
+def test_a_full_database_stores_nothing_in_part_and_the_writer_continues(path, there, sql):
     followed = []
 
     @transaction
@@ -255,7 +255,7 @@ def test_a_full_database_does_nothing_by_halves_and_the_writer_goes_on(path, the
     assert "full" in str(said[1])
 
 
-def test_while_the_database_is_locked_each_call_fails_and_the_next_is_done(path, there):
+def test_while_the_database_is_locked_each_call_fails_and_the_next_succeeds(path, there):
     write("a")
     with closing(sqlite3.connect(path, isolation_level=None)) as other, ThreadPoolExecutor(3) as pool:
         other.execute("BEGIN IMMEDIATE")
@@ -275,7 +275,7 @@ def test_after_it_was_stopped_the_next_call_starts_it_again(there):
     assert there() == ["a", "b", "c"]
 
 
-def test_what_waits_is_done_before_it_stops(there):
+def test_waiting_work_is_done_before_it_stops(there):
     with writer_held_up() as callers:
         calls = [callers.call(write, text) for text in "abc"]
         stopping = callers.call(writer.stop)
@@ -284,7 +284,7 @@ def test_what_waits_is_done_before_it_stops(there):
     assert there() == ["a", "b", "c"]
 
 
-def test_a_call_that_comes_while_it_stops_is_done_too(there):
+def test_a_call_during_the_stop_is_done_too(there):
     with writer_held_up() as callers:
         stopping = callers.call(writer.stop)
         call = callers.call(write, "a")

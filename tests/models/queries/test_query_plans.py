@@ -111,7 +111,7 @@ def test_the_console_s_lists_read_nothing_that_grows(raw, app, api, flask):
     nothing(told(raw, heard.statements))
 
 
-def test_a_short_or_frequent_part_of_a_number_is_sought_among_the_merchant_s_own(raw, api):
+def test_a_short_or_frequent_part_of_a_number_is_searched_among_the_merchants_own(raw, api):
     with Heard() as heard:
         all_interfaces.list_by_every_filter(api, (SHORT, FREQUENT))
     nothing(told(raw, heard.statements))
@@ -119,7 +119,7 @@ def test_a_short_or_frequent_part_of_a_number_is_sought_among_the_merchant_s_own
     assert all("merchant_id=?" in line for line in reads)
 
 
-def test_a_rare_part_of_a_number_is_looked_up_by_what_the_index_names(raw, api):
+def test_a_rare_part_of_a_number_is_found_by_the_index(raw, api):
     api.buy(merchant_order_no="not indexed yet")
     with Heard() as heard:
         all_interfaces.list_by_every_filter(api, (RARE,))

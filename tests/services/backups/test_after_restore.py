@@ -43,7 +43,7 @@ def test_types_and_orders_have_webhook_ids_of_their_own(api, flask, flask_json):
     assert len(set(ids)) == len(ids) == 6
 
 
-def test_the_ids_of_lost_orders_do_not_return(api, story, backup):
+def test_the_ids_of_lost_orders_are_not_reused(api, story, backup):
     kept = row_id(story, api.buy().data["order_no"])
     before = backup()
     lost = row_id(story, api.sell().data["order_no"])
@@ -61,7 +61,7 @@ def _orders():
     return [{"seq": seq} for (seq,) in found]
 
 
-def test_ids_of_exceptions_callbacks_and_channels_do_not_return(api, flask, flask_json, due, backup, story):
+def test_ids_of_exceptions_callbacks_and_channels_are_not_reused(api, flask, flask_json, due, backup, story):
     first = backup()
     first.restore()
     order_no = api.buy().data["order_no"]
@@ -113,7 +113,7 @@ def test_a_deposit_on_a_channel_that_can_be_queried_still_expires(api, later, ba
     assert api.status(order_no) == "cancelled"
 
 
-def test_no_withdrawal_is_handed_over_until_the_operator_resumes(api, flask, later, backup, http):
+def test_no_withdrawal_is_sent_until_the_operator_resumes(api, flask, later, backup, http):
     order_no = api.sell("50.00").data["order_no"]
     backup().restore()
     flask("order", "accept", order_no)
@@ -125,7 +125,7 @@ def test_no_withdrawal_is_handed_over_until_the_operator_resumes(api, flask, lat
     assert api.status(order_no) == "completed"
 
 
-def test_a_withdrawal_that_was_paid_out_after_the_backup_completes_while_paused(api, flask, later, backup, balances):
+def test_a_withdrawal_paid_out_after_the_backup_completes_while_paused(api, flask, later, backup, balances):
     order_no = api.sell("50.00").data["order_no"]
     saved = backup()
     flask("order", "accept", order_no)
@@ -148,7 +148,7 @@ def test_a_withdrawal_on_a_manual_channel_can_still_be_paid(api, flask, due, bac
     assert api.status(order_no) == "completed"
 
 
-def test_the_command_says_what_is_paused_and_what_to_do_next(backup):
+def test_the_command_prints_what_is_paused_and_what_to_do_next(backup):
     said = backup().restore()
     assert "payouts and the expiry of manual deposits are paused" in said
     steps = ["start the service", "orders reconcile", "orders order list", "orders order unknown", "orders db resume"]

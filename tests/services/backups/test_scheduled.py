@@ -45,7 +45,7 @@ def _name(at):
     return f"scheduled-{at:%Y%m%dT%H%M%SZ}.sqlite"
 
 
-def test_a_backup_that_fails_is_told_until_one_is_made(look, chosen, http):
+def test_a_failed_backup_is_reported_until_one_succeeds(look, chosen, http):
     chosen.backups.write_text("a file where the folder should be")
     scheduled.run(chosen, threading.Event())
     assert "orders_backup_failed 1.0" in http("GET", "/metrics").text
@@ -71,7 +71,7 @@ def there(chosen):
     return make
 
 
-def test_the_first_one_is_made_at_once_and_is_whole(look, chosen, api):
+def test_the_first_one_is_made_immediately_and_is_complete(look, chosen, api):
     order_no = api.buy().data["order_no"]
     (name,) = look()
     with closing(sqlite3.connect(chosen.backups / name)) as made:
@@ -87,7 +87,7 @@ def test_the_next_is_due_by_the_time_in_the_name_of_the_last(look, there, hours,
     assert (len(look()) > len(last)) is is_due
 
 
-def test_one_that_claims_to_be_of_the_future_puts_nothing_off_and_is_left_alone(look, there):
+def test_one_dated_in_the_future_delays_nothing_and_is_kept(look, there):
     """The clock was wrong when it was made."""
     (future,) = there(_name(_ago(days=-400)))
     assert len(look()) == 2
@@ -130,7 +130,7 @@ def test_one_that_fails_is_logged_and_the_old_ones_stay(look, there, monkeypatch
     assert [record.levelname for record in caplog.records if "scheduled backup" in record.message] == ["ERROR"]
 
 
-def test_what_is_in_the_log_needs_room_too(api, refuses, instance, tmp_path, monkeypatch):
+def test_the_log_needs_room_too(api, refuses, instance, tmp_path, monkeypatch):
     for _ in range(20):
         api.buy()
     file, log = instance / "orders.sqlite", instance / "orders.sqlite-wal"
@@ -140,14 +140,14 @@ def test_what_is_in_the_log_needs_room_too(api, refuses, instance, tmp_path, mon
     assert not (tmp_path / "copy.sqlite").exists()
 
 
-def test_a_folder_that_is_not_there_is_not_made_elsewhere_than_in_the_instance(look, tmp_path, caplog):
+def test_a_missing_folder_is_created_only_in_the_instance(look, tmp_path, caplog):
     """Its place may be an unmounted disk."""
     assert look(backup_folder=tmp_path / "disk" / "backups") == []
     assert not (tmp_path / "disk").exists()
     assert "ERROR" in {record.levelname for record in caplog.records}
 
 
-def test_what_was_left_half_written_is_swept_away_and_nothing_else(look, there):
+def test_only_unfinished_files_are_deleted(look, there):
     left = there(f".{_name(_ago(days=9))}.x1y2.unfinished", f".{_name(_ago(days=9))}.x1y2.unfinished-journal")
     others = there(".other.unfinished")
     found = look()
@@ -156,7 +156,7 @@ def test_what_was_left_half_written_is_swept_away_and_nothing_else(look, there):
 
 
 @pytest.mark.parametrize("steps", [0, 1, 3])
-def test_one_under_way_is_given_up_when_the_service_stops(demo, chosen, flask, monkeypatch, steps):
+def test_a_running_backup_is_cancelled_when_the_service_stops(demo, chosen, flask, monkeypatch, steps):
     flask("seed", "--orders", "300")
     monkeypatch.setattr(backup, "PAGES_A_STEP", 20)
     monkeypatch.setattr(backup, "STEPS_OF_A_CHECK", 10)
@@ -174,7 +174,7 @@ def test_one_under_way_is_given_up_when_the_service_stops(demo, chosen, flask, m
     assert os.listdir(chosen.backups) == []
 
 
-def test_nothing_is_copied_before_there_is_a_merchant(tmp_path, caplog):
+def test_there_is_no_backup_before_the_first_merchant(tmp_path, caplog):
     chosen = Settings(instance=tmp_path / "new", backup_every=1)
     create_app(chosen)
     scheduled.run(chosen, threading.Event())
@@ -197,7 +197,7 @@ def test_the_service_makes_one_when_it_starts_but_not_at_each_start(instance):
 
 
 @pytest.mark.usefixtures("slow")
-def test_without_the_setting_there_is_none(instance):
+def test_without_the_setting_there_is_no_backup(instance):
     service = Service(instance).start()
     assert service.api.buy().code == 1
     assert service.stop() == 0

@@ -72,7 +72,7 @@ def test_a_slow_merchant_delays_no_other(api, other, shop, other_shop, pool, gat
     assert other_shop.got[0].event["type"] == "order.completed"
 
 
-def test_merchants_that_always_answer_slowly_do_not_have_all_workers(
+def test_merchants_that_always_respond_slowly_do_not_have_all_workers(
     api, other, shop, other_shop, newcomer, gate, monkeypatch
 ):
     monkeypatch.setattr(delivery, "SLOW", 0.5)
@@ -112,7 +112,7 @@ def test_two_merchants_that_were_quick_and_turn_slow_delay_no_third(api, other, 
 
 
 @pytest.mark.parametrize("headers", [{}, {"Content-Length": "2000"}])
-def test_a_merchant_that_drips_its_answer_is_given_up(headers, api, shop, pool, gate, tries, monkeypatch):
+def test_an_attempt_with_a_slowly_sent_response_times_out(headers, api, shop, pool, gate, tries, monkeypatch):
     monkeypatch.setattr(delivery, "TIMEOUT", 1.0)
 
     def drip():
@@ -126,7 +126,7 @@ def test_a_merchant_that_drips_its_answer_is_given_up(headers, api, shop, pool, 
 
 
 @pytest.mark.parametrize("name_takes", [0, 1.5])  # seconds to resolve the merchant's address, if it exists
-def test_a_merchant_that_drips_its_headers_is_given_up(name_takes, api, flask, pool, gate, tries, monkeypatch):
+def test_an_attempt_with_slowly_sent_headers_times_out(name_takes, api, flask, pool, gate, tries, monkeypatch):
     look_up = socket.getaddrinfo
 
     def slowly(*arguments, **named):
@@ -162,7 +162,7 @@ def test_a_dead_merchant_delays_no_other(api, other, flask, other_shop, pool):
     sweep_until(pool, lambda: other_shop.got)
 
 
-def test_a_callback_that_its_worker_never_finished_is_taken_up_again(api, shop, due, ahead):
+def test_a_callback_that_its_worker_never_finished_is_claimed_again(api, shop, due, ahead):
     completed(api)
     assert delivery.sweep(CrashedPool()) == 1
     assert due.callbacks() == 0
@@ -209,7 +209,7 @@ def test_a_merchant_is_sent_all_its_callbacks_without_waiting_for_the_next_inter
     assert len({received.headers["Webhook-Id"] for received in shop.got}) == 20
 
 
-def test_what_a_merchants_server_sets_as_a_cookie_is_never_sent_back(api, shop, due):
+def test_a_cookie_of_a_merchants_server_is_never_sent_back(api, shop, due):
     shop.answers(200, headers={"Set-Cookie": "session=theirs; Path=/"})
     for _ in range(2):
         completed(api)
@@ -259,7 +259,7 @@ def few_workers():
 
 @pytest.mark.parametrize("how", ["silent", "refused", "no name"])
 @pytest.mark.parametrize("restarted", [True, False])
-def test_hundreds_of_dead_merchants_delay_none_that_is_well(
+def test_hundreds_of_dead_merchants_delay_no_healthy_one(
     restarted, how, silent, api, shop, dead_merchants, few_workers, monkeypatch
 ):
     monkeypatch.setattr(delivery, "TIMEOUT", 3.0)
@@ -274,7 +274,7 @@ def test_hundreds_of_dead_merchants_delay_none_that_is_well(
     sweep_until(few_workers, lambda: len(shop.got) == 2)
 
 
-def test_how_a_merchants_callbacks_went_is_on_record_for_the_next_start(api, other, shop, other_shop, due, ahead):
+def test_a_merchants_health_is_stored_for_the_next_start(api, other, shop, other_shop, due, ahead):
     completed(api)
     completed(other)
     other_shop.answers(500)

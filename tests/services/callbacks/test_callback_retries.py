@@ -45,7 +45,7 @@ def completed(api):
     return order_no
 
 
-def test_eight_attempts_by_the_schedule_and_then_dead(api, shop, fail_until_dead, callback, ahead, due, flask_json):
+def test_eight_attempts_by_the_schedule_and_then_failed(api, shop, fail_until_dead, callback, ahead, due, flask_json):
     shop.answers(500)
     completed(api)
     waits = fail_until_dead()
@@ -58,7 +58,7 @@ def test_eight_attempts_by_the_schedule_and_then_dead(api, shop, fail_until_dead
     assert due.callbacks() == 0
 
 
-def test_every_attempt_carries_the_same_id_and_bytes_and_its_own_time(api, shop, fail_until_dead):
+def test_every_attempt_has_the_same_id_and_bytes_and_its_own_time(api, shop, fail_until_dead):
     shop.answers(503)
     completed(api)
     fail_until_dead()
@@ -68,7 +68,7 @@ def test_every_attempt_carries_the_same_id_and_bytes_and_its_own_time(api, shop,
     assert len({got.headers["Webhook-Timestamp"] for got in shop.got}) == 8
 
 
-def test_the_pauses_are_not_all_alike(api, shop, due, ahead, flask_json):
+def test_the_pauses_vary(api, shop, due, ahead, flask_json):
     shop.answers(500)
     for _ in range(15):
         completed(api)
@@ -99,7 +99,7 @@ def test_any_2xx_is_delivered(status, api, shop, due, callback):
 
 
 @pytest.mark.parametrize("status", [300, 304, 400, 401, 404, 409, 429, 500, 502, 503])
-def test_anything_else_is_tried_again(status, api, shop, due, callback):
+def test_any_other_status_is_tried_again(status, api, shop, due, callback):
     shop.answers(status)
     completed(api)
     due.callbacks()
@@ -128,7 +128,7 @@ def test_410_ends_it(api, shop, due, ahead, callback):
     assert len(shop.got) == 1
 
 
-def test_a_server_that_is_not_there_is_tried_again(api, flask, due, callback):
+def test_an_unreachable_server_is_tried_again(api, flask, due, callback):
     flask("merchant", "set", "demo", "--callback-url", f"http://127.0.0.1:{free_port()}/hook")
     completed(api)
     due.callbacks()
@@ -138,14 +138,14 @@ def test_a_server_that_is_not_there_is_tried_again(api, flask, due, callback):
     assert callback()["state"] == "pending"
 
 
-def test_a_2xx_whose_text_cannot_be_read_is_delivered_all_the_same(api, shop, due, callback):
+def test_a_2xx_with_an_unreadable_text_is_delivered(api, shop, due, callback):
     shop.answers(200, "not packed at all", {"Content-Encoding": "gzip"})
     completed(api)
     due.callbacks()
     assert callback()["state"] == "delivered"
 
 
-def test_each_attempt_is_kept_with_its_time_and_how_long_it_took(api, shop, due, callback):
+def test_each_attempt_is_stored_with_its_time_and_duration(api, shop, due, callback):
     def slowly(request):
         threading.Event().wait(0.05)
         return Response("later", 500)
@@ -160,7 +160,7 @@ def test_each_attempt_is_kept_with_its_time_and_how_long_it_took(api, shop, due,
 
 
 @pytest.mark.parametrize("text", ["x" * 5000, "收" * 2000])
-def test_the_first_kibibyte_of_the_answer_is_kept(text, api, shop, due, callback):
+def test_the_first_kibibyte_of_the_response_is_stored(text, api, shop, due, callback):
     shop.answers(500, text)
     completed(api)
     due.callbacks()
@@ -169,14 +169,14 @@ def test_the_first_kibibyte_of_the_answer_is_kept(text, api, shop, due, callback
     assert 1021 <= len(kept.encode()) <= 1024
 
 
-def test_an_answer_that_comes_in_pieces_is_kept_whole(api, shop, due, callback):
+def test_a_response_in_pieces_is_stored_complete(api, shop, due, callback):
     shop.answer = lambda request: Response(iter(["it ", "failed ", "because"]), 500)
     completed(api)
     due.callbacks()
     assert callback()["tries"][0]["answer"] == "it failed because"
 
 
-def test_a_dead_callback_is_delivered_again_by_hand(api, shop, flask, due, callback):
+def test_a_failed_callback_can_be_redelivered_manually(api, shop, flask, due, callback):
     shop.answers(410)
     completed(api)
     due.callbacks()
@@ -189,7 +189,7 @@ def test_a_dead_callback_is_delivered_again_by_hand(api, shop, flask, due, callb
     assert shop.got[0].webhook_id == shop.got[1].webhook_id
 
 
-def test_one_that_was_redelivered_has_its_eight_attempts_again(api, shop, flask, fail_until_dead, callback):
+def test_a_redelivered_callback_has_eight_attempts_again(api, shop, flask, fail_until_dead, callback):
     shop.answers(500)
     completed(api)
     fail_until_dead()
@@ -198,7 +198,7 @@ def test_one_that_was_redelivered_has_its_eight_attempts_again(api, shop, flask,
     assert len(callback()["tries"]) == 16
 
 
-def test_a_redelivery_asked_for_while_a_try_is_under_way_is_not_lost_with_it(api, shop, flask, due, callback):
+def test_a_redelivery_requested_during_an_attempt_is_not_lost_with_it(api, shop, flask, due, callback):
     def answer(_request):
         flask("callback", "redeliver", callback()["id"])
         shop.answers(200)
@@ -212,9 +212,7 @@ def test_a_redelivery_asked_for_while_a_try_is_under_way_is_not_lost_with_it(api
     assert (callback()["state"], len(shop.got)) == ("delivered", 2)
 
 
-def test_a_try_that_was_overtaken_by_a_redelivery_in_the_same_second_does_not_count(
-    api, shop, flask, due, clock, callback
-):
+def test_an_attempt_overtaken_by_a_redelivery_in_the_same_second_does_not_count(api, shop, flask, due, clock, callback):
     again, gone_on, sweeps = threading.Event(), threading.Event(), []
 
     def answer(_request):
@@ -240,7 +238,7 @@ def test_a_try_that_was_overtaken_by_a_redelivery_in_the_same_second_does_not_co
     assert (callback()["state"], len(callback()["tries"])) == ("delivered", 3)
 
 
-def test_all_of_a_merchant_in_a_time_range_are_delivered_again(api, other, shop, other_shop, flask, due, ahead):
+def test_all_callbacks_of_a_merchant_in_a_time_range_are_redelivered(api, other, shop, other_shop, flask, due, ahead):
     orders = []
     for _ in range(3):
         completed(other)

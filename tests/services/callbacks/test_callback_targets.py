@@ -80,7 +80,7 @@ LOOPBACK = str.split("""
 
 @pytest.mark.parametrize("settings_of_app", [IN_PRODUCTION])
 @pytest.mark.parametrize("host", LOOPBACK)
-def test_loopback_is_refused_in_production_however_it_is_written(host, api, receiver, flask, swept, tries, dials):
+def test_loopback_is_refused_in_production_in_any_notation(host, api, receiver, flask, swept, tries, dials):
     host, hash_sign, rest = host.partition("#")
     flask("merchant", "set", "demo", "--callback-url", f"http://{host}:{receiver.server.port}/demo{hash_sign}{rest}")
     completed(api)
@@ -120,7 +120,7 @@ def test_a_private_target_is_allowed_by_a_setting_and_in_demo_mode(settings_of_a
 
 
 @pytest.mark.parametrize("settings_of_app", [IN_PRODUCTION])
-def test_a_name_that_leads_to_a_public_address_is_called(api, flask, swept, tries, internet):
+def test_a_name_with_a_public_address_is_called(api, flask, swept, tries, internet):
     internet.names["shop.example"] = [[PUBLIC]]
     flask("merchant", "set", "demo", "--callback-url", "http://shop.example:8080/demo")
     completed(api)
@@ -143,9 +143,7 @@ def test_a_name_with_any_address_that_is_not_public_is_refused(addresses, home, 
 
 
 @pytest.mark.parametrize("settings_of_app", [IN_PRODUCTION])
-def test_a_name_that_leads_home_when_it_is_asked_again_is_asked_once_an_attempt(
-    api, flask, swept, tries, ahead, internet
-):
+def test_a_name_is_resolved_once_for_each_attempt(api, flask, swept, tries, ahead, internet):
     internet.names["shop.example"] = [[PUBLIC], ["127.0.0.1"]]
     internet.receiver.answers(500)
     flask("merchant", "set", "demo", "--callback-url", f"http://shop.example:{internet.receiver.server.port}/demo")
@@ -160,7 +158,7 @@ def test_a_name_that_leads_home_when_it_is_asked_again_is_asked_once_an_attempt(
 
 
 @pytest.mark.parametrize("settings_of_app", [IN_PRODUCTION])
-def test_where_the_first_address_of_a_name_is_down_the_next_one_is_called(api, flask, swept, tries, internet):
+def test_if_the_first_address_of_a_name_is_down_the_next_one_is_called(api, flask, swept, tries, internet):
     internet.names["shop.example"] = [["2606:4700::dead", PUBLIC]]
     flask("merchant", "set", "demo", "--callback-url", "http://shop.example/demo")
     completed(api)
@@ -179,7 +177,7 @@ def test_where_the_first_address_of_a_name_is_down_the_next_one_is_called(api, f
 
 
 @pytest.mark.parametrize("settings_of_app", [IN_PRODUCTION])
-def test_where_the_machine_has_no_ipv6_the_address_of_the_other_kind_is_called(api, flask, swept, tries, internet):
+def test_without_ipv6_on_the_machine_the_ipv4_address_is_called(api, flask, swept, tries, internet):
     internet.names["shop.example"] = [["2606:4700::dead", PUBLIC]]
     flask("merchant", "set", "demo", "--callback-url", "http://shop.example/demo")
     completed(api)
@@ -247,7 +245,9 @@ def test_proxies_in_the_environment_are_not_used(without, api, shop, other_shop,
 
 @pytest.mark.parametrize("settings_of_app", [IN_PRODUCTION])
 @pytest.mark.parametrize("scheme", ["http", "https"])
-def test_a_proxy_in_the_environment_is_no_way_home(scheme, api, flask, receiver, swept, tries, monkeypatch, dials):
+def test_a_proxy_in_the_environment_gives_no_access_to_private_addresses(
+    scheme, api, flask, receiver, swept, tries, monkeypatch, dials
+):
     for name in ("http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"):
         monkeypatch.setenv(name, receiver.url)
     flask("merchant", "set", "demo", "--callback-url", f"{scheme}://169.254.169.254/latest/meta-data/")
@@ -257,7 +257,7 @@ def test_a_proxy_in_the_environment_is_no_way_home(scheme, api, flask, receiver,
     assert (dials, receiver.got) == ([], [])
 
 
-def test_passwords_on_file_are_not_sent(api, shop, swept, tmp_path, monkeypatch):
+def test_passwords_in_netrc_are_not_sent(api, shop, swept, tmp_path, monkeypatch):
     netrc = tmp_path / "netrc"
     netrc.write_text("machine 127.0.0.1 login operator password secret\ndefault login operator password secret\n")
     monkeypatch.setenv("NETRC", str(netrc))
@@ -274,7 +274,7 @@ http+unix://%2Frun%2Fx.sock/ unix:/run/x.sock javascript:1 HTTP:x http:// http:/
 
 
 @pytest.mark.parametrize("url", NO_ADDRESS)
-def test_an_address_that_is_none_is_refused_with_a_line(url, flask, flask_json):
+def test_an_invalid_address_is_refused_with_a_line(url, flask, flask_json):
     said = flask("merchant", "set", "demo", "--callback-url", url, fails=True).output
     assert said.startswith("Error: ")
     assert flask_json("merchant", "show", "demo")["callback_url"] == "/sandbox/inbox"
@@ -282,7 +282,7 @@ def test_an_address_that_is_none_is_refused_with_a_line(url, flask, flask_json):
 
 @pytest.mark.parametrize("settings_of_app", [IN_PRODUCTION, {"private_callbacks": True}])
 @pytest.mark.parametrize("url", ["http://a..b/", "http://.example/", "http://%/", "http://nowhere.invalid/"])
-def test_an_address_that_leads_nowhere_is_a_failed_attempt(url, settings_of_app, api, flask, swept, tries):
+def test_an_unresolvable_address_is_a_failed_attempt(url, settings_of_app, api, flask, swept, tries):
     flask("merchant", "set", "demo", "--callback-url", url)
     completed(api)
     swept()
@@ -293,7 +293,7 @@ def test_an_address_that_leads_nowhere_is_a_failed_attempt(url, settings_of_app,
 
 @pytest.mark.parametrize("settings_of_app", [IN_PRODUCTION])
 @pytest.mark.parametrize("path", ["/sandbox/inbox", "/\\127.0.0.1/", "/../", "/@127.0.0.1/"])
-def test_a_path_alone_leads_nowhere_but_to_the_service_itself(path, api, flask, swept, tries, dials):
+def test_a_path_alone_is_an_address_of_the_service_itself(path, api, flask, swept, tries, dials):
     flask("merchant", "set", "demo", "--callback-url", path)
     completed(api)
     swept()

@@ -126,7 +126,7 @@ def test_each_event_shows_the_order_as_it_was_then(api, shop, due, flask):
     assert all(got.event["type"] == f"order.{got.event['data']['status']}" for got in shop.got)
 
 
-def test_a_withdrawal_is_told_of_in_the_same_way(api, shop, due, flask, ahead):
+def test_a_withdrawal_has_the_same_callbacks(api, shop, due, flask, ahead):
     flask("merchant", "set", "demo", "--events", "paid,confirmed")
     order_no = paid_out(api, flask, due, ahead)
     due.callbacks()
@@ -135,13 +135,13 @@ def test_a_withdrawal_is_told_of_in_the_same_way(api, shop, due, flask, ahead):
     assert all(set(got.event["data"]) == QUERY_FIELDS for got in shop.got)
 
 
-def test_a_rejected_withdrawal_is_told_of(api, shop, due, flask):
+def test_a_rejected_withdrawal_has_a_callback(api, shop, due, flask):
     flask("order", "reject", api.sell().data["order_no"], "--reason", "wrong card")
     due.callbacks()
     assert [got.event["type"] for got in shop.got] == ["order.cancelled"]
 
 
-def test_an_expired_deposit_is_told_of(api, shop, due, ahead):
+def test_an_expired_deposit_has_a_callback(api, shop, due, ahead):
     api.buy()
     ahead(901)
     due()
@@ -150,7 +150,7 @@ def test_an_expired_deposit_is_told_of(api, shop, due, ahead):
 
 
 @pytest.mark.parametrize("outcome", ["duplicate", "wrong_amount", "late"])
-def test_nothing_is_told_twice_and_nothing_that_did_not_happen(outcome, api, shop, due):
+def test_no_event_is_sent_twice_or_without_its_cause(outcome, api, shop, due):
     told = {"duplicate": ["order.completed"], "wrong_amount": [], "late": ["order.cancelled"]}[outcome]
     order_no = bought(api, outcome)
     api.play(order_no, outcome)
@@ -166,14 +166,14 @@ def test_a_delivered_callback_is_not_sent_again(api, shop, due, ahead):
     assert len(shop.got) == 1
 
 
-def test_each_merchant_is_told_of_its_own_orders_under_its_own_secret(api, other, shop, other_shop, due):
+def test_each_merchant_gets_its_own_orders_signed_with_its_own_secret(api, other, shop, other_shop, due):
     mine, theirs = bought(api), bought(other)
     due.callbacks()
     assert [got.event["data"]["order_no"] for got in shop.got] == [mine]
     assert [got.event["data"]["order_no"] for got in other_shop.got] == [theirs]
 
 
-def test_two_signatures_while_the_callback_secret_rotates(api, shop, due, flask_json, ahead):
+def test_two_signatures_during_a_rotation_of_the_callback_secret(api, shop, due, flask_json, ahead):
     old = shop.secret
     new = flask_json("merchant", "rotate", "demo", "--callback", "--keep-hours", "1")["callback_secret"]
     bought(api)

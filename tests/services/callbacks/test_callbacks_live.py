@@ -23,7 +23,7 @@ def paid(service):
     return order_no
 
 
-def test_a_payment_is_told_of_by_itself(service, told):
+def test_a_payment_causes_a_callback_automatically(service, told):
     order_no = paid(service)
     until(lambda: told.got)
     (got,) = told.got
@@ -43,7 +43,7 @@ def test_kill_9_right_after_the_status_changed_loses_no_callback(service, told, 
     assert request.getfixturevalue("api").status(order_no) == "completed"
 
 
-def test_kill_9_while_the_merchant_is_slow_to_answer_tells_it_again(service, told, request):
+def test_kill_9_during_a_slow_response_repeats_the_callback(service, told, request):
     leave = threading.Event()
 
     def slowly(_request):
@@ -67,7 +67,7 @@ def test_kill_9_while_the_merchant_is_slow_to_answer_tells_it_again(service, tol
     assert due.callbacks() == 0
 
 
-def test_an_answer_that_is_under_way_is_awaited_on_sigterm(service, told):
+def test_a_response_in_progress_is_awaited_on_sigterm(service, told):
     asked, leave = threading.Event(), threading.Event()
 
     def slowly(_request):

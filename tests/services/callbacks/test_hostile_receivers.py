@@ -87,7 +87,7 @@ def hostile(flask, monkeypatch):
         pytest.param(once(OK, b"Content-Encoding: gzip\r\n\r\n", BOMB), "http", 200, id="a bomb"),
     ],
 )
-def test_whatever_a_server_sends_the_attempt_ends_and_is_on_record(serve, scheme, status, hostile, api, due, tries):
+def test_whatever_a_server_sends_the_attempt_ends_and_is_recorded(serve, scheme, status, hostile, api, due, tries):
     hostile(serve, scheme)
     completed(api)
     worker = threading.Thread(target=due.callbacks)
@@ -105,7 +105,7 @@ def test_whatever_a_server_sends_the_attempt_ends_and_is_on_record(serve, scheme
         pytest.param(endless(OK, CHUNKED, b"1\r\ny\r\n0\r\n", b"X: y\r\n" * 50), 200, "in the body)", id="trailers"),
     ],
 )
-def test_of_an_answer_without_end_only_the_beginning_is_read(serve, status, answer, hostile, api, due, tries):
+def test_only_the_beginning_of_an_endless_response_is_read(serve, status, answer, hostile, api, due, tries):
     """Reading all of it would keep the processor busy, and delay all other callers, until the timeout."""
     hostile(serve)
     completed(api)
@@ -115,9 +115,7 @@ def test_of_an_answer_without_end_only_the_beginning_is_read(serve, status, answ
     assert answer in attempt["answer"]
 
 
-def test_where_no_thread_could_watch_an_attempt_the_next_one_has_them_all_watched(
-    hostile, api, due, flask_json, monkeypatch
-):
+def test_if_no_thread_could_watch_an_attempt_the_next_one_watches_them_all(hostile, api, due, flask_json, monkeypatch):
     watchdog, start, refused = http._Watchdog(), threading.Thread.start, []
     monkeypatch.setattr(http, "_watchdog", watchdog)
 

@@ -50,7 +50,7 @@ def refused(refuses, rows):
 
 @pytest.mark.parametrize("second", ["deposit", "withdrawal"])
 @pytest.mark.parametrize("first", ["deposit", "withdrawal"])
-def test_a_reference_on_record_is_refused_and_its_first_order_named(request, paid, refused, api, first, second):
+def test_a_recorded_reference_is_refused_and_its_first_order_named(request, paid, refused, api, first, second):
     first, second = request.getfixturevalue(first)(), request.getfixturevalue(second)()
     paid(first, "BANK-1")
     told = refused(second, "BANK-1")
@@ -77,14 +77,14 @@ def test_money_that_became_an_exception_counts_too(deposit, paid, refused, amoun
     assert order_no in refused(deposit(), "BANK-1", "--amount", amounts[1])
 
 
-def test_money_of_a_settled_exception_counts_too(deposit, paid, refused, flask):
+def test_money_of_a_resolved_exception_counts_too(deposit, paid, refused, flask):
     order_no = deposit()
     paid(order_no, "BANK-1", "--amount", "99.00")
     flask("order", "settle", order_no, "--refund")
     assert order_no in refused(deposit(), "BANK-1")
 
 
-def test_a_shared_reference_counts_for_each_order_that_it_is_confirmed_for(deposit, paid, refused, balances):
+def test_a_shared_reference_counts_for_each_confirmed_order(deposit, paid, refused, balances):
     orders = [deposit() for _ in range(3)]
     paid(orders[0], "BANK-1")
     assert "completed" in paid(orders[1], "BANK-1", "--shared-reference")
@@ -102,7 +102,7 @@ def test_an_amount_is_corrected_under_a_shared_reference(deposit, paid, api):
     assert "completed" in paid(second, "BANK-1")
 
 
-def test_no_reference_is_never_a_duplicate(deposit, paid, api):
+def test_an_empty_reference_is_never_a_duplicate(deposit, paid, api):
     orders = [deposit() for _ in range(2)]
     for order_no, reference in zip(orders, ("", "  "), strict=True):
         paid(order_no, reference)
@@ -119,7 +119,7 @@ def test_another_channel_has_numbers_of_its_own(deposit, paid, flask, flask_json
     assert api.status(there) == "completed"
 
 
-def test_of_two_operators_with_the_same_reference_at_once_one_is_refused(deposit, app, balances):
+def test_of_two_simultaneous_operators_with_the_same_reference_one_is_refused(deposit, app, balances):
     orders = [deposit() for _ in range(4)]
 
     def mark(order_no):
@@ -147,7 +147,7 @@ def test_the_oldest_order_with_a_number_is_found(api, deposit, paid):
 # Reports of a channel
 
 
-def test_a_channel_s_number_that_is_on_record_for_another_order_opens_an_exception(api, flask, exceptions, balances):
+def test_a_channels_number_recorded_for_another_order_opens_an_exception(api, flask, exceptions, balances):
     first, second = (api.buy().data["order_no"] for _ in range(2))
     for order_no in (first, second, second):
         assert api.notice(order_no, 10_000, reference="R-9").text == "success"
@@ -158,7 +158,7 @@ def test_a_channel_s_number_that_is_on_record_for_another_order_opens_an_excepti
     assert (exceptions(), balances()) == ({}, (START + 2 * 9_940, 0))
 
 
-def test_a_payout_under_a_number_of_another_order_is_not_spent_by_itself(api, flask, exceptions, balances):
+def test_a_payout_under_a_number_of_another_order_is_not_spent_automatically(api, flask, exceptions, balances):
     first, second = (api.sell("50.00").data["order_no"] for _ in range(2))
     for order_no in (first, second):
         flask("order", "accept", order_no)

@@ -40,7 +40,7 @@ def test_only_some_requests_wait_for_it_and_the_others_are_opened_later(app, api
     assert len(slow.orders) == 3
 
 
-def test_half_of_the_threads_are_for_other_things_than_waiting_for_channels(app):
+def test_half_of_the_threads_never_wait_for_channels(app):
     with ExitStack() as waiting:
         for channel in (1, 1, 2, 2):
             waiting.enter_context(channel_slot(channel))
@@ -50,7 +50,7 @@ def test_half_of_the_threads_are_for_other_things_than_waiting_for_channels(app)
         pass
 
 
-def test_once_they_have_their_answer_the_next_may_wait(api, slow):
+def test_once_they_have_their_response_the_next_may_wait(api, slow):
     for _ in range(5):
         assert api.buy(channel=5).code == 1
     assert len(slow.orders) == 5

@@ -79,7 +79,7 @@ def test_personal_data_is_erased_some_days_after_an_order_ended(paid_by_name, pa
     assert privacy.run(30) == 0
 
 
-def test_nothing_but_personal_data_changes(paid_by_name, paid_out, delivered, ahead, rows, api, balances):
+def test_only_personal_data_changes(paid_by_name, paid_out, delivered, ahead, rows, api, balances):
     orders = [paid_by_name(), paid_out()]
     delivered()
     ahead(30 * DAY)

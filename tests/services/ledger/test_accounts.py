@@ -53,7 +53,7 @@ def test_the_balances_are_by_merchant_in_fen(api, flask_json):
         pytest.param("REPLACE INTO {table} SELECT * FROM {table} LIMIT 1", marks=pytest.mark.sqlite),
     ],
 )
-def test_the_database_itself_refuses_to_change_what_was_written(api, books, table, statement):
+def test_the_database_itself_refuses_to_change_entries(api, books, table, statement):
     api.sell("50.00")
     column = {"posting": "memo", "entry": "amount", "history": "who"}[table]
     before = books.execute(f"SELECT * FROM {table}").fetchall()
@@ -132,7 +132,7 @@ DAMAGE = {
 
 @pytest.mark.breaks_the_ledger
 @pytest.mark.parametrize("damage", DAMAGE)
-def test_the_proof_finds_each_kind_of_damage(orders, instance, flask, damage):
+def test_the_check_finds_each_kind_of_damage(orders, instance, flask, damage):
     statement = DAMAGE[damage]
     used = {name: number for name, number in orders.items() if f":{name}" in statement}
     with unguarded(instance) as books:
@@ -148,7 +148,7 @@ def test_the_proof_finds_each_kind_of_damage(orders, instance, flask, damage):
 
 @pytest.mark.parametrize(("amount", "after"), [("12.34", START + 1_234), ("-12.34", START - 1_234), ("-10000.00", 0)])
 @pytest.mark.parametrize("channel", [(), ("--channel", 2)])
-def test_an_adjustment_moves_the_available_balance_and_says_why(flask, books, balances, amount, after, channel):
+def test_an_adjustment_moves_the_available_balance_and_has_a_reason(flask, books, balances, amount, after, channel):
     flask("ledger", "adjust", "demo", amount, "--reason", "bank fee returned", *channel)
     assert balances() == (after, 0)
     assert books.execute("SELECT who, memo FROM posting ORDER BY id DESC").fetchone() == (
@@ -171,14 +171,14 @@ def test_an_adjustment_moves_the_available_balance_and_says_why(flask, books, ba
         ("demo", "1.00", "--reason", "x", "--channel", "99"),
     ],
 )
-def test_an_adjustment_that_can_not_be_is_refused_with_a_line(flask, balances, arguments):
+def test_an_impossible_adjustment_is_refused_with_a_line(flask, balances, arguments):
     refused = flask("ledger", "adjust", *arguments, fails=True)
     assert isinstance(refused.exception, SystemExit)
     assert "rror" in refused.output
     assert balances() == (START, 0)
 
 
-def test_the_same_adjustment_once_more_is_refused_unless_it_is_confirmed(flask, refuses, balances):
+def test_a_repeated_adjustment_is_refused_unless_it_is_confirmed(flask, refuses, balances):
     same = ("ledger", "adjust", "demo", "1.00", "--reason", "again")
     flask(*same)
     assert "--again" in refuses(*same)
@@ -238,7 +238,7 @@ def test_an_adjustment_whose_commit_was_lost_counts_once_when_it_is_repeated(
 
 
 @pytest.mark.usefixtures("postgres_url")
-def test_other_commands_say_too_that_their_commit_was_lost(api, refuses, flask, lost_commits):
+def test_other_commands_also_report_a_lost_commit(api, refuses, flask, lost_commits):
     order_no = api.sell("50.00").data["order_no"]
     lost_commits(True)
     assert "may have been done or not" in refuses("order", "accept", order_no)

@@ -63,7 +63,7 @@ def test_a_deposit_is_credited_less_its_fee(api, flask, amount, rate, fee, credi
         ("10.00", "-100", 3, -1_000),
     ],
 )
-def test_a_withdrawal_costs_its_fee_and_the_channel_s_surcharge(api, flask, balances, amount, rate, fee, surcharge):
+def test_a_withdrawal_costs_its_fee_and_the_channel_fee(api, flask, balances, amount, rate, fee, surcharge):
     flask("channel", "set", 2, f"--passage-rate={rate}")
     made = api.sell(amount).data
     fen = int(Decimal(amount) * 100)
@@ -76,7 +76,7 @@ def test_a_withdrawal_costs_its_fee_and_the_channel_s_surcharge(api, flask, bala
     assert balances() == (START - made["merchant_actual_amount"], made["merchant_actual_amount"])
 
 
-def test_the_channel_s_commission_is_the_operator_s_and_not_the_merchant_s(api, flask, balances):
+def test_the_channel_cost_is_the_operators_and_not_the_merchants(api, flask, balances):
     flask("channel", "set", 3, "--commission-rate", "0.25")
     made = api.sell("100.00", 3).data
     assert (made["channel_amount"], made["merchant_actual_amount"]) == (25, 10_030)
@@ -86,7 +86,7 @@ def test_the_channel_s_commission_is_the_operator_s_and_not_the_merchant_s(api, 
 
 
 @pytest.mark.parametrize("ending", ["paid", "reject"])
-def test_a_security_is_held_while_the_order_is_open_and_returned_in_full(api, flask, balances, ending):
+def test_a_security_deposit_is_reserved_while_the_order_is_open_and_returned_in_full(api, flask, balances, ending):
     flask("channel", "set", 3, "--deposit-rate", "10")
     made = api.sell("100.00", 3).data
     assert (made["deposit_rate"], made["deposit_amount"], made["merchant_actual_amount"]) == (1_000, 1_000, 10_030)
@@ -96,7 +96,7 @@ def test_a_security_is_held_while_the_order_is_open_and_returned_in_full(api, fl
     assert balances() == (START - (10_030 if ending == "paid" else 0), 0)
 
 
-def test_the_balance_must_cover_the_security_too(api, flask):
+def test_the_balance_must_cover_the_security_deposit_too(api, flask):
     flask("channel", "set", 2, "--deposit-rate", "100")
     assert api.sell("5000.00").code == 40901
     assert api.sell("4990.00").code == 1
@@ -123,26 +123,26 @@ def test_a_later_change_of_a_rate_changes_no_order(api, flask, story, balances, 
     assert balances() == (START + moved, 0)
 
 
-def test_a_new_rate_counts_from_the_next_order_on(api, flask):
+def test_a_new_rate_applies_from_the_next_order_on(api, flask):
     _change_every_rate(flask)
     assert api.buy("100.00").data["service_amount"] == 500
     assert api.sell("100.00", 3).data["merchant_actual_amount"] == 10_000 + 600 + 700
 
 
 @given(fen=FEN, rate=SURCHARGE)
-def test_a_share_is_rounded_half_up_to_the_fen(fen, rate):
+def test_a_fee_is_rounded_half_up_to_the_fen(fen, rate):
     assert fees.apply_rate(fen, rate) == half_up(fen, rate)
 
 
 @given(fen=FEN, rate=RATE)
-def test_what_a_deposit_credits_and_costs_is_what_was_paid(fen, rate):
+def test_a_deposits_credit_and_fee_sum_to_the_payment(fen, rate):
     quote = fees.quote_buy(fen, Merchant(buy_rate=rate))
     assert quote.merchant_actual_amount + quote.service_amount == fen == quote.deposit_amount
     assert 0 <= quote.merchant_actual_amount <= fen
 
 
 @given(fen=FEN, rate=RATE, passage=SURCHARGE, commission=RATE, deposit=RATE)
-def test_what_a_withdrawal_costs_is_the_sum_of_its_parts(fen, rate, passage, commission, deposit):
+def test_a_withdrawals_cost_is_the_sum_of_its_parts(fen, rate, passage, commission, deposit):
     channel = Channel(passage_rate=passage, commission_rate=commission, deposit_rate=deposit)
     quote = fees.quote_sell(fen, Merchant(sell_rate=rate), channel)
     assert quote.merchant_actual_amount == fen + half_up(fen, rate) + half_up(fen, passage) >= 0

@@ -61,7 +61,7 @@ def kept(moved, flask, tmp_path):
     return file
 
 
-def test_an_auditor_needs_nothing_but_the_rows_to_follow_the_chains(moved, flask_json):
+def test_an_auditor_can_verify_the_chains_from_the_rows_alone(moved, flask_json):
     heads = {}
     written = dict(database.execute_sql("SELECT id, hash FROM entry").fetchall())
     for entry, _, kind, owner, amount, *facts in database.execute_sql(ENTRIES).fetchall():
@@ -75,7 +75,7 @@ def test_an_auditor_needs_nothing_but_the_rows_to_follow_the_chains(moved, flask
     assert shown["available", 2] == (0, "")
 
 
-def test_people_see_the_heads_as_a_table(moved, flask):
+def test_the_checkpoints_are_printed_as_a_table(moved, flask):
     lines = [line.split() for line in flask("ledger", "heads").output.splitlines()]
     assert lines[0] == ["kind", "owner", "entries", "head", "merchant"]
     assert lines[1][:3] == ["available", "1", "6"]
@@ -160,7 +160,7 @@ UNTYPED = {"an amount that is no number", "a number that is none", "a count that
 @pytest.mark.parametrize(
     "damage", [pytest.param(each, marks=pytest.mark.sqlite if each in UNTYPED else ()) for each in DAMAGE]
 )
-def test_what_was_changed_past_the_guards_is_named(stranger, found, damage):
+def test_changes_past_the_guards_are_named(stranger, found, damage):
     statement, line = DAMAGE[damage]
     stranger(statement)
     assert line in "\n".join(found()[CHAINED])
@@ -168,7 +168,7 @@ def test_what_was_changed_past_the_guards_is_named(stranger, found, damage):
 
 @pytest.mark.breaks_the_ledger
 @pytest.mark.parametrize("damage", THOROUGH)
-def test_what_was_covered_up_is_named(stranger, found, damage):
+def test_covered_up_changes_are_named(stranger, found, damage):
     statements, line = THOROUGH[damage]
     stranger(*statements)
     assert line in "\n".join(found()[CHAINED])
@@ -181,7 +181,7 @@ def test_one_changed_entry_is_one_line(stranger, found):
 
 
 @pytest.mark.breaks_the_ledger
-def test_people_see_the_line_too(stranger, flask):
+def test_the_output_for_people_has_the_line_too(stranger, flask):
     stranger(DAMAGE["a memo"][0])
     lines = flask("ledger", "verify", fails=True).stdout.splitlines()
     assert lines[lines.index(f"FAILED  {CHAINED}") + 1].strip() == THIRD_CHANGED
@@ -219,7 +219,7 @@ def _rewrite(instance):
 BY_HAND = "(SELECT MAX(id) FROM posting WHERE memo = 'by hand')"
 
 
-def test_books_that_went_on_still_go_back_to_the_heads_that_were_kept(kept, api, flask, flask_json):
+def test_a_growing_ledger_still_matches_the_stored_checkpoints(kept, api, flask, flask_json):
     api.play(api.buy("100.00").data["order_no"], "success")
     found = flask_json("ledger", "verify", "--against", kept)
     assert found[KEPT] == []
@@ -228,7 +228,7 @@ def test_books_that_went_on_still_go_back_to_the_heads_that_were_kept(kept, api,
 
 
 @pytest.mark.breaks_the_ledger
-def test_only_kept_heads_tell_of_books_that_were_rewritten_as_a_whole(kept, stranger, instance, flask, found):
+def test_only_stored_checkpoints_reveal_a_completely_rewritten_ledger(kept, stranger, instance, flask, found):
     stranger("UPDATE posting SET memo = 'never you mind' WHERE memo = 'by hand'")
     _rewrite(instance)
     assert "FAILED" not in flask("ledger", "verify").stdout
@@ -241,7 +241,7 @@ def test_only_kept_heads_tell_of_books_that_were_rewritten_as_a_whole(kept, stra
 
 
 @pytest.mark.breaks_the_ledger
-def test_only_kept_heads_tell_that_the_newest_posting_is_gone(flask, stranger, instance, kept, tmp_path, found):
+def test_only_stored_checkpoints_reveal_a_deleted_newest_posting(flask, stranger, instance, kept, tmp_path, found):
     flask("ledger", "adjust", "demo", "5.00", "--reason", "by hand")
     later = tmp_path / "later.json"
     later.write_text(flask("ledger", "heads", "--json").stdout)
@@ -256,32 +256,32 @@ def test_only_kept_heads_tell_that_the_newest_posting_is_gone(flask, stranger, i
 
 
 @pytest.mark.breaks_the_ledger
-def test_an_account_that_is_gone_is_named(kept, stranger, found):
+def test_a_deleted_account_is_named(kept, stranger, found):
     stranger("DELETE FROM ledger_account WHERE kind = 'clearing' AND owner = 4")
     assert found("--against", kept) == {KEPT: ["account clearing 4 is gone"]}
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", "7", "[7]", '[{"kind": "available"}]', "heads", "\udcff"])
-def test_a_file_without_heads_is_refused(refuses, tmp_path, text):
+def test_a_file_without_checkpoints_is_refused(refuses, tmp_path, text):
     file = tmp_path / "heads.json"
     file.write_bytes(text.encode(errors="surrogateescape"))
     assert "orders ledger checkpoints --json" in refuses("ledger", "verify", "--against", file)
 
 
-def test_a_file_that_is_not_there_is_refused(refuses, tmp_path):
+def test_a_missing_file_is_refused(refuses, tmp_path):
     assert "No such file" in refuses("ledger", "verify", "--against", tmp_path / "heads.json")
 
 
 # While the service runs
 
 
-def test_many_entries_are_read_in_parts(demo, flask, flask_json):
+def test_many_entries_are_read_in_batches(demo, flask, flask_json):
     flask("seed", "--orders", "2500")
     assert database.execute_sql("SELECT COUNT(*) FROM entry").fetchone()[0] > integrity.ENTRIES_AT_ONCE
     assert not any(flask_json("ledger", "verify").values())
 
 
-def test_the_books_are_proven_as_they_were_at_one_moment_while_others_write(api, balances):
+def test_the_ledger_is_checked_as_of_one_moment_while_others_write(api, balances):
     def write():
         for _ in range(60):
             api.sell("1.00")

@@ -43,7 +43,7 @@ def asked(states):
 
 
 @pytest.mark.usefixtures("slow")
-def test_a_run_that_was_asked_for_ends_and_is_on_record(app, api, asked):
+def test_a_requested_run_ends_and_is_recorded(app, api, asked):
     completed(api)
     run = asked()
     assert (run.who, run.outcome, run.off) == ("operator demo", "holds", {})
@@ -53,7 +53,7 @@ def test_a_run_that_was_asked_for_ends_and_is_on_record(app, api, asked):
 
 @pytest.mark.breaks_the_ledger
 @pytest.mark.usefixtures("slow")
-def test_what_is_off_is_on_record_and_in_the_log(app, api, instance, asked, caplog):
+def test_failures_are_recorded_and_logged(app, api, instance, asked, caplog):
     completed(api)
     with unguarded(instance) as books:
         books.execute(BROKEN)
@@ -66,7 +66,7 @@ def test_what_is_off_is_on_record_and_in_the_log(app, api, instance, asked, capl
 
 
 @pytest.mark.usefixtures("slow")
-def test_there_are_never_two_runs_at_once(app, states):
+def test_there_are_never_two_simultaneous_runs(app, states):
     scheduled_checks.start("operator demo")
     with pytest.raises(OperatorError, match="just now"):
         scheduled_checks.start("operator demo")
@@ -75,7 +75,7 @@ def test_there_are_never_two_runs_at_once(app, states):
 
 
 @pytest.mark.usefixtures("slow")
-def test_a_run_that_was_killed_does_not_run_for_ever(app, ahead, asked, states):
+def test_a_killed_run_does_not_count_as_running_forever(app, ahead, asked, states):
     scheduled_checks._begin("operator demo")
     assert states() == ["running"]
     ahead(scheduled_checks.SILENCE + 1)
@@ -85,14 +85,14 @@ def test_a_run_that_was_killed_does_not_run_for_ever(app, ahead, asked, states):
 
 
 @pytest.mark.usefixtures("slow")
-def test_a_run_of_a_service_that_stops_is_put_down_as_that(app, states):
+def test_a_run_of_a_stopping_service_is_recorded_as_such(app, states):
     scheduled_checks.start("operator demo")
     scheduled_checks.stop()
     assert states() in (["failed"], ["holds"])  # it may have finished just before
 
 
 @pytest.mark.usefixtures("slow")
-def test_a_database_that_cannot_be_opened_is_no_verdict(app, instance, asked, monkeypatch, caplog):
+def test_a_database_that_cannot_be_opened_gives_no_result(app, instance, asked, monkeypatch, caplog):
     monkeypatch.setattr(current(), "settings", settings_of(instance / "nowhere", database_url=""))
     run = asked()
     assert run.outcome == "failed"
@@ -101,7 +101,7 @@ def test_a_database_that_cannot_be_opened_is_no_verdict(app, instance, asked, mo
 
 
 @pytest.mark.usefixtures("slow")
-def test_the_job_runs_when_the_last_time_is_long_ago(app, ahead, job, states):
+def test_the_job_runs_when_the_last_run_is_long_ago(app, ahead, job, states):
     job()
     assert states() == ["holds"]
     ahead(23 * HOUR)
@@ -113,14 +113,14 @@ def test_the_job_runs_when_the_last_time_is_long_ago(app, ahead, job, states):
     assert scheduled_checks.last().who == "service"
 
 
-def test_the_job_leaves_a_run_that_is_under_way_alone(app, job, states):
+def test_the_job_does_not_interfere_with_a_running_check(app, job, states):
     scheduled_checks._begin("operator demo")
     job()
     assert states() == ["running"]
 
 
 @pytest.mark.usefixtures("slow")
-def test_a_run_that_came_to_no_end_is_repeated_in_an_hour(app, ahead, job, states):
+def test_an_unfinished_run_is_repeated_in_an_hour(app, ahead, job, states):
     run = scheduled_checks._begin("service")
     scheduled_checks._end(run, "failed", {"the verification came to no end": ["no room"]}, 0)
     job()
@@ -130,7 +130,7 @@ def test_a_run_that_came_to_no_end_is_repeated_in_an_hour(app, ahead, job, state
     assert states() == ["holds", "failed"]
 
 
-def test_where_no_money_moved_there_is_nothing_to_verify(app, instance, job, states):
+def test_without_postings_no_check_runs(app, instance, job, states):
     with unguarded(instance) as books:
         for table in ("entry", "posting"):
             books.execute(f"DELETE FROM {table}")
@@ -146,7 +146,7 @@ def test_the_newest_hundred_are_kept(app, instance):
     assert [run.who for run in scheduled_checks.recent(2)] == ["command 102", "command 101"]
 
 
-def test_the_command_puts_its_runs_on_record(flask, api):
+def test_the_command_records_its_runs(flask, api):
     completed(api)
     flask("ledger", "verify")
     run = scheduled_checks.last()
@@ -154,7 +154,7 @@ def test_the_command_puts_its_runs_on_record(flask, api):
 
 
 @pytest.mark.breaks_the_ledger
-def test_the_command_puts_on_record_what_is_off(flask, api, instance):
+def test_the_command_records_failures(flask, api, instance):
     completed(api)
     with unguarded(instance) as books:
         books.execute(BROKEN)
@@ -164,7 +164,7 @@ def test_the_command_puts_on_record_what_is_off(flask, api, instance):
 
 @pytest.mark.parametrize(("every", "hours"), [(24, 48), (1, 2), (0, 7 * 24)])
 @pytest.mark.usefixtures("slow")
-def test_books_that_were_not_verified_for_long_are_overdue(app, ahead, asked, every, hours):
+def test_a_ledger_not_checked_for_long_is_overdue(app, ahead, asked, every, hours):
     asked()
     ahead(hours * HOUR - 60)
     assert not scheduled_checks.overdue(every)
@@ -172,13 +172,13 @@ def test_books_that_were_not_verified_for_long_are_overdue(app, ahead, asked, ev
     assert scheduled_checks.overdue(every)
 
 
-def test_books_that_were_never_verified_are_overdue_once_they_are_old(app):
+def test_an_old_ledger_never_checked_is_overdue(app):
     assert scheduled_checks.overdue(24)  # the demo's first posting is from January
 
 
 @pytest.mark.sqlite
 @pytest.mark.usefixtures("slow")
-def test_the_proof_makes_no_database_where_the_file_was_moved_just_now(tmp_path):
+def test_the_check_creates_no_database_if_the_file_was_just_moved(tmp_path):
     gone, its_log = tmp_path / "orders.sqlite", tmp_path / "orders.sqlite-wal"
     its_log.write_bytes(b"orders that are nowhere else")
     command = [sys.executable, "-m", "services.ledger.integrity_process"]

@@ -58,19 +58,19 @@ CHANGES = [
 @pytest.mark.parametrize(
     ("command", "look", "before", "after"), CHANGES, ids=lambda value: getattr(value, "__name__", str(value)[:60])
 )
-def test_a_change_in_this_process_counts_at_once(only_told, api, flask, command, look, before, after):
+def test_a_change_in_this_process_takes_effect_immediately(only_told, api, flask, command, look, before, after):
     assert look(api) == before
     flask(*command)
     assert look(api) == after
 
 
-def test_a_merchant_s_events_count_for_the_next_callback(only_told, api, flask, flask_json):
+def test_a_merchants_events_apply_to_the_next_callback(only_told, api, flask, flask_json):
     flask("merchant", "set", "demo", "--events", "paid")
     completed(api)
     assert {row["type"] for row in flask_json("callback", "list")} == {"order.paid", "order.completed"}
 
 
-def test_a_merchant_that_was_unknown_may_call_once_it_is_there(only_told, http, flask_json):
+def test_an_unknown_merchant_may_call_once_it_was_added(only_told, http, flask_json):
     shop = Api(http, "shop", "?")
     assert shop.listed().code == 40101
     shop.secret = flask_json("merchant", "add", "shop")["secret"]
@@ -91,7 +91,9 @@ OTHERS_CHANGES = [
 @pytest.mark.parametrize(
     ("sql", "look", "after"), OTHERS_CHANGES, ids=lambda value: getattr(value, "__name__", str(value)[:60])
 )
-def test_a_change_by_another_process_counts_once_the_database_is_asked(always_asked, api, change, sql, look, after):
+def test_a_change_by_another_process_takes_effect_once_the_database_is_checked(
+    always_asked, api, change, sql, look, after
+):
     assert look(api) != after
     change(sql)
     assert look(api) == after
@@ -107,13 +109,13 @@ def test_a_change_by_another_process_counts_once_the_database_is_asked(always_as
         pytest.param("REPLACE INTO channel_link (merchant_id, channel_id) VALUES (1, 2)", marks=pytest.mark.sqlite),
     ],
 )
-def test_any_change_of_merchants_and_channels_moves_the_revision(change, sql):
+def test_any_change_of_merchants_and_channels_raises_the_setup_version(change, sql):
     before = current_version()
     change(sql)
     assert current_version() > before
 
 
-def test_orders_leave_the_revision_alone_and_merchants_unread(only_told, api, due):
+def test_orders_do_not_raise_the_setup_version_or_reload_merchants(only_told, api, due):
     completed(api)
     before = current_version()
     with Heard() as heard:
@@ -124,7 +126,7 @@ def test_orders_leave_the_revision_alone_and_merchants_unread(only_told, api, du
     assert not [sql for sql in heard.statements if 'FROM "merchant"' in sql]
 
 
-def test_what_a_failed_transaction_changed_is_not_believed(always_asked, api):
+def test_changes_of_a_failed_transaction_are_not_cached(always_asked, api):
     @transaction
     def fails():
         Merchant.update(buy_rate=100).execute()
@@ -136,7 +138,7 @@ def test_what_a_failed_transaction_changed_is_not_believed(always_asked, api):
     assert cache.by_id(1).merchant.buy_rate == 60
 
 
-def test_strangers_are_not_remembered(api, http):
+def test_unknown_keys_are_not_cached(api, http):
     assert api.listed().code == 1
     known = set(cache._newest()[0].known)
     for number in range(100):
@@ -144,7 +146,7 @@ def test_strangers_are_not_remembered(api, http):
     assert set(cache._newest()[0].known) <= known
 
 
-def test_in_the_running_service_a_command_s_change_counts(service):
+def test_in_the_running_service_a_commands_change_takes_effect(service):
     assert channels(service.api) == [1, 2, 3]
     service.flask("channel", "unlink", "3", "demo")
     until(lambda: channels(service.api) == [1, 2])
@@ -158,7 +160,7 @@ def test_in_the_running_service_a_command_s_change_counts(service):
     assert service.api.listed().code == 1
 
 
-def test_in_the_running_service_a_change_of_the_database_counts(service):
+def test_in_the_running_service_a_change_of_the_database_takes_effect(service):
     assert fee(service.api) == 60
     with raw(service.instance) as other:
         other.execute("UPDATE merchant SET buy_rate = 100")

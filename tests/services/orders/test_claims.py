@@ -32,7 +32,7 @@ def claimed_at_channel(api):
 # An operator
 
 
-def test_a_claim_is_dismissed_with_its_reason_and_the_merchant_is_told(claimed, api, flask, story, steps, balances):
+def test_a_claim_is_dismissed_with_its_reason_and_the_merchant_is_notified(claimed, api, flask, story, steps, balances):
     assert "cancelled" in flask("order", "not-received", claimed, "--reason", "no such transfer").output
     assert (api.status(claimed), balances()) == ("cancelled", (START, 0))
     assert steps(claimed)[-1] == ("operator", "paid", "cancelled")
@@ -50,7 +50,7 @@ def test_it_is_dismissed_once_and_a_new_claim_changes_nothing(claimed, world, re
     assert story(claimed) == told
 
 
-def test_money_that_comes_after_it_was_dismissed_is_visible(claimed, flask, exceptions, balances):
+def test_money_received_after_the_dismissal_is_visible(claimed, flask, exceptions, balances):
     flask("order", "not-received", claimed)
     flask("order", "paid", claimed, "--reference", "BANK-1")
     assert (exceptions(), balances()) == ({claimed: "late_payment"}, (START, 0))
@@ -59,7 +59,7 @@ def test_money_that_comes_after_it_was_dismissed_is_visible(claimed, flask, exce
 
 
 @pytest.mark.parametrize("how", ["credit", "refund"])
-def test_money_that_came_must_be_settled_first(world, api, flask, refuses, rows, how):
+def test_received_money_must_be_resolved_first(world, api, flask, refuses, rows, how):
     order_no = deposit_claimed_and_wrong(world)
     before = rows()
     assert "(wrong_amount) first" in refuses("order", "not-received", order_no)
@@ -72,14 +72,14 @@ def test_money_that_came_must_be_settled_first(world, api, flask, refuses, rows,
 @pytest.mark.parametrize(
     ("place", "why"), [("buy", "is pending"), ("sell", "only a deposit")], ids=["pending", "withdrawal"]
 )
-def test_what_is_no_claim_is_refused(api, refuses, rows, place, why):
+def test_an_order_that_is_not_a_claim_is_refused(api, refuses, rows, place, why):
     order_no = getattr(api, place)().data["order_no"]
     before = rows()
     assert why in refuses("order", "not-received", order_no)
     assert rows() == before
 
 
-def test_of_two_operators_who_disagree_one_is_heard(claimed, app, api, balances, exceptions):
+def test_of_two_operators_who_disagree_one_succeeds(claimed, app, api, balances, exceptions):
     def run(*arguments):
         return app.test_cli_runner().invoke(args=["order", *arguments])
 
@@ -98,7 +98,7 @@ def test_a_claim_that_fails_at_its_channel_is_cancelled(claimed_at_channel, api)
     assert api.status(claimed_at_channel) == "cancelled"
 
 
-def test_a_channel_is_asked_first_and_again_later(claimed_at_channel, api, flask, exceptions, story):
+def test_the_status_is_checked_first_and_again_later(claimed_at_channel, api, flask, exceptions, story):
     flask("order", "not-received", claimed_at_channel)
     assert api.status(claimed_at_channel) == "cancelled"
     assert story(claimed_at_channel)["due_at"]
@@ -106,13 +106,13 @@ def test_a_channel_is_asked_first_and_again_later(claimed_at_channel, api, flask
     assert exceptions() == {claimed_at_channel: "late_payment"}
 
 
-def test_what_the_channel_reports_as_paid_is_not_dismissed(claimed_at_channel, api, refuses, balances):
+def test_a_claim_that_the_channel_reports_as_paid_is_not_dismissed(claimed_at_channel, api, refuses, balances):
     api.play(claimed_at_channel, "silent")
     assert "reports it as paid" in refuses("order", "not-received", claimed_at_channel)
     assert (api.status(claimed_at_channel), balances()) == ("completed", PAID)
 
 
-def test_without_an_answer_nothing_is_dismissed(claimed_at_channel, refuses, rows, monkeypatch):
+def test_without_a_response_nothing_is_dismissed(claimed_at_channel, refuses, rows, monkeypatch):
     def silent(self, payment):
         raise ChannelUnknown("it did not answer")
 
@@ -157,7 +157,7 @@ class TestClaimsThatExpire:
         due.orders(meanwhile=lambda: flask("order", "paid", claimed))
         assert (api.status(claimed), balances()) == ("completed", PAID)
 
-    def test_money_that_came_must_be_settled_first(self, world, api, flask, later, ahead):
+    def test_received_money_must_be_resolved_first(self, world, api, flask, later, ahead):
         order_no = deposit_claimed_and_wrong(world)
         for _ in range(2):
             later(DAY)
@@ -166,7 +166,7 @@ class TestClaimsThatExpire:
         flask("order", "settle", order_no, "--refund")
         assert (api.status(order_no), claims.take_up()) == ("cancelled", 0)
 
-    def test_a_claim_from_before_the_setting_is_taken_up(self, claimed, api, later):
+    def test_a_claim_from_before_the_setting_ends_too(self, claimed, api, later):
         Order.update(due_at=None).where(Order.order_no == claimed).execute()
         later(DAY)
         assert api.status(claimed) == "paid"
@@ -174,18 +174,18 @@ class TestClaimsThatExpire:
         later(0)
         assert api.status(claimed) == "cancelled"
 
-    def test_a_channel_that_can_be_asked_is_asked_first(self, claimed_at_channel, api, later, balances):
+    def test_a_channel_with_status_checks_is_checked_first(self, claimed_at_channel, api, later, balances):
         api.play(claimed_at_channel, "silent")
         later(DAY)
         assert (api.status(claimed_at_channel), balances()) == ("completed", PAID)
 
-    def test_a_claim_that_the_channel_knows_nothing_of_ends(self, claimed_at_channel, api, later):
+    def test_a_claim_unknown_to_the_channel_ends(self, claimed_at_channel, api, later):
         later(60)
         assert api.status(claimed_at_channel) == "paid"
         later(DAY)
         assert api.status(claimed_at_channel) == "cancelled"
 
-    def test_a_channel_that_does_not_answer_ends_no_claim(self, claimed_at_channel, api, later, exceptions):
+    def test_a_channel_that_does_not_respond_ends_no_claim(self, claimed_at_channel, api, later, exceptions):
         api.play(claimed_at_channel, "timeout")
         later(DAY)
         assert (api.status(claimed_at_channel), exceptions()) == ("paid", {claimed_at_channel: "unknown_outcome"})

@@ -79,7 +79,7 @@ def about(story, order_no):
 # --- 1: late money that was refunded
 
 
-def test_late_money_that_all_went_back_can_not_be_credited(late, told, moves, flask, story, exceptions, balances):
+def test_fully_refunded_late_money_can_not_be_credited(late, told, moves, flask, story, exceptions, balances):
     order_no = late()
     moves.give_back(order_no, 10_000, 0)
     told(order_no)
@@ -91,9 +91,7 @@ def test_late_money_that_all_went_back_can_not_be_credited(late, told, moves, fl
         assert about(story, order_no) == [("late_payment", "0.00", None)]
 
 
-def test_late_money_that_was_credited_and_went_back_is_a_reversal(
-    late, told, moves, flask, story, exceptions, balances
-):
+def test_credited_and_refunded_late_money_is_a_reversal(late, told, moves, flask, story, exceptions, balances):
     order_no = late()
     flask("order", "settle", order_no, "--credit")
     moves.give_back(order_no, 10_000, 0)
@@ -106,7 +104,7 @@ def test_late_money_that_was_credited_and_went_back_is_a_reversal(
     assert story(order_no)["exceptions"] == before["exceptions"]
 
 
-def test_late_money_that_was_sent_back_by_hand_may_go_back(late, told, moves, flask, story, exceptions):
+def test_manually_returned_late_money_may_be_refunded(late, told, moves, flask, story, exceptions):
     order_no = late()
     flask("order", "settle", order_no, "--refund")
     moves.give_back(order_no, 10_000, 0)
@@ -114,7 +112,7 @@ def test_late_money_that_was_sent_back_by_hand_may_go_back(late, told, moves, fl
     assert (about(story, order_no), exceptions()) == ([("late_payment", "100.00", "refund")], {})
 
 
-def test_late_money_of_which_some_went_back_counts_as_what_is_left(late, told, moves, flask, story, balances):
+def test_partly_refunded_late_money_counts_as_the_rest(late, told, moves, flask, story, balances):
     order_no = late()
     moves.partly.add(order_no)
     moves.give_back(order_no, 4_000, 6_000)
@@ -127,7 +125,7 @@ def test_late_money_of_which_some_went_back_counts_as_what_is_left(late, told, m
         assert "names no amount" in flask("order", "settle", order_no, "--credit", fails=True).output
 
 
-def test_money_of_a_wrong_amount_that_went_back_ends_the_order(api, placed, told, moves, flask, story, balances):
+def test_refunded_money_of_a_wrong_amount_ends_the_order(api, placed, told, moves, flask, story, balances):
     order_no = placed()
     moves.pay(order_no, 9_000)
     moves.notice(order_no).to(api.send, order_no)
@@ -141,7 +139,7 @@ def test_money_of_a_wrong_amount_that_went_back_ends_the_order(api, placed, told
 # --- a deposit that was credited
 
 
-def test_a_credited_deposit_of_which_some_went_back_is_reversed_by_that(api, placed, told, moves, story, balances):
+def test_a_partly_refunded_credited_deposit_is_reversed_by_that_part(api, placed, told, moves, story, balances):
     order_no = placed()
     moves.pay(order_no, 10_000)
     moves.notice(order_no).to(api.send, order_no)
@@ -173,7 +171,7 @@ def test_a_credited_deposit_that_the_channel_reports_as_unpaid_is_reversed(api, 
         ("refund", 7_000, []),
     ],
 )
-def test_an_amount_that_is_corrected_after_it_was_settled_is_an_exception(
+def test_an_amount_corrected_after_its_resolution_is_an_exception(
     late, moves, api, flask, story, how, reported, expected
 ):
     order_no = late()
@@ -184,9 +182,7 @@ def test_an_amount_that_is_corrected_after_it_was_settled_is_an_exception(
     assert about(story, order_no) == [("late_payment", "100.00", how), *expected]
 
 
-def test_what_was_received_beyond_a_settled_amount_is_credited_on_its_own(
-    late, moves, api, flask, balances, exceptions
-):
+def test_money_beyond_a_resolved_amount_is_credited_separately(late, moves, api, flask, balances, exceptions):
     order_no = late()
     flask("order", "settle", order_no, "--credit")
     for fen in (12_000, 15_000):
@@ -196,9 +192,7 @@ def test_what_was_received_beyond_a_settled_amount_is_credited_on_its_own(
     assert (balances(), exceptions()) == ((START + 14_910, 0), {})
 
 
-def test_money_that_all_went_back_reverses_what_was_credited_beside_what_is_open(
-    late, moves, told, flask, story, balances
-):
+def test_a_full_refund_reverses_the_credit_and_closes_the_open_exception(late, moves, told, flask, story, balances):
     if not moves.sized:
         pytest.skip("this channel does not say how much went back")
     order_no = late()
@@ -212,7 +206,7 @@ def test_money_that_all_went_back_reverses_what_was_credited_beside_what_is_open
     assert (about(story, order_no)[1:], balances()) == (ended, (START + CREDITED, 0))
 
 
-def test_a_refund_of_unknown_size_gets_its_amount_once_the_channel_names_it(api, flask, story, monkeypatch):
+def test_a_refund_of_unknown_amount_gets_it_once_the_channel_reports_it(api, flask, story, monkeypatch):
     order_no = api.buy().data["order_no"]
     api.notice(order_no, 10_000, reference="R-1")
     for report, size in (
@@ -226,9 +220,7 @@ def test_a_refund_of_unknown_size_gets_its_amount_once_the_channel_names_it(api,
         assert about(story, order_no) == [("reversed", size, None)]
 
 
-def test_a_second_refund_of_unknown_size_is_an_exception_once_the_first_was_sized_and_settled(
-    api, flask, story, monkeypatch
-):
+def test_a_second_refund_of_unknown_amount_is_an_exception_once_the_first_is_resolved(api, flask, story, monkeypatch):
     order_no = api.buy().data["order_no"]
     api.notice(order_no, 10_000, reference="R-1")
     unsized, left = Report(State.RETURNED, reference="R-1"), Report(State.PAID, 7_000, "R-1")
@@ -245,7 +237,7 @@ def test_a_second_refund_of_unknown_size_is_an_exception_once_the_first_was_size
 # --- 7: a refund of unknown amount
 
 
-def test_a_refund_of_unknown_size_is_an_exception_and_loses_nothing(api, placed, told, moves, story, exceptions):
+def test_a_refund_of_unknown_amount_is_an_exception_and_loses_nothing(api, placed, told, moves, story, exceptions):
     if moves.sized:
         pytest.skip("this channel says how much went back")
     order_no = placed()
@@ -276,7 +268,7 @@ def test_a_payout_conflict_whose_payout_bounced_is_closed(api, paid_although_rej
     assert (exceptions(), balances()) == ({}, (START, 0))
 
 
-def test_a_payout_that_bounced_after_the_merchant_paid_for_it_is_given_back(
+def test_a_payout_that_bounced_after_its_deduction_is_credited_back(
     api, paid_although_rejected, flask, story, exceptions, balances
 ):
     flask("order", "settle", paid_although_rejected, "--complete")
@@ -291,7 +283,7 @@ def test_a_payout_that_bounced_after_the_merchant_paid_for_it_is_given_back(
     assert exceptions() == {paid_although_rejected: "payout_conflict"}
 
 
-def test_a_payout_that_is_reported_again_after_it_was_given_back_is_a_conflict(world, api, flask, exceptions, balances):
+def test_a_payout_reported_again_after_it_was_credited_back_is_a_conflict(world, api, flask, exceptions, balances):
     order_no = sell_accepted(world)
     world.later(5, times=2)
     api.notice(order_no, 5_000, state="failed", reference=f"SB{order_no}")
@@ -312,7 +304,7 @@ def in_progress_although_rejected(world, api):
     return order_no
 
 
-def test_a_rejected_withdrawal_that_is_in_progress_is_held_again(
+def test_a_rejected_withdrawal_in_progress_is_reserved_again(
     api, in_progress_although_rejected, exceptions, balances, flask
 ):
     api.notice(in_progress_although_rejected, 5_000, **IN_PROGRESS)
@@ -324,7 +316,7 @@ def test_a_rejected_withdrawal_that_is_in_progress_is_held_again(
 @pytest.mark.parametrize(
     ("final", "money", "end"), [("paid", (START - 5_010, 0), "paid_out"), ("failed", (START, 0), "failed")]
 )
-def test_a_withdrawal_that_is_held_again_ends_with_the_channel_s_final_result(
+def test_a_withdrawal_reserved_again_ends_with_the_channels_final_result(
     api, in_progress_although_rejected, exceptions, balances, story, flask, final, money, end
 ):
     for _ in range(2):
@@ -336,14 +328,14 @@ def test_a_withdrawal_that_is_held_again_ends_with_the_channel_s_final_result(
     flask("ledger", "verify")
 
 
-def test_a_withdrawal_can_be_held_again_more_than_once(api, in_progress_although_rejected, balances, flask):
+def test_a_withdrawal_can_be_reserved_again_repeatedly(api, in_progress_although_rejected, balances, flask):
     for state in ("failed", "open", "failed", "open", "paid"):
         api.notice(in_progress_although_rejected, 5_000, state=state)
     assert balances() == (START - 5_010, 0)
     flask("ledger", "verify")
 
 
-def test_without_the_balance_a_payout_in_progress_is_an_exception_alone(world, api, flask, exceptions, balances):
+def test_without_the_balance_a_payout_in_progress_is_only_an_exception(world, api, flask, exceptions, balances):
     order_no = sell_rejected(world)
     flask("ledger", "adjust", "demo", "--reason", "all of it", "--", "-10000.00")
     api.notice(order_no, 5_000, **IN_PROGRESS)
@@ -352,7 +344,7 @@ def test_without_the_balance_a_payout_in_progress_is_an_exception_alone(world, a
     assert exceptions() == {order_no: "payout_conflict"}
 
 
-def test_a_rejected_withdrawal_in_progress_is_asked_about_until_the_channel_has_a_result(
+def test_a_rejected_withdrawal_in_progress_is_checked_until_the_channel_has_a_result(
     world, api, flask, story, exceptions, balances
 ):
     order_no = world.api.sell("50.00").data["order_no"]
@@ -372,7 +364,7 @@ def test_a_rejected_withdrawal_in_progress_is_asked_about_until_the_channel_has_
 # --- 5: a channel that does not respond
 
 
-def test_a_channel_that_is_silent_to_the_end_leaves_an_exception(placed, moves, later, api, story, exceptions, flask):
+def test_a_channel_that_never_responds_leaves_an_exception(placed, moves, later, api, story, exceptions, flask):
     if moves.driver not in ("epay", "alipay"):
         pytest.skip("a cancelled deposit of this channel is not asked about")
     order_no = placed()
@@ -390,7 +382,7 @@ def test_a_channel_that_is_silent_to_the_end_leaves_an_exception(placed, moves, 
     assert exceptions() == {}
 
 
-def test_a_payout_in_progress_after_it_was_given_back_is_held_again_once(
+def test_a_payout_in_progress_after_it_was_credited_back_is_reserved_again_once(
     world, api, flask, exceptions, balances, story
 ):
     order_no = sell_accepted(world)
@@ -406,11 +398,11 @@ def test_a_payout_in_progress_after_it_was_given_back_is_held_again_once(
     assert (exceptions(), balances()) == ({}, (START - 5_010, 0))
 
 
-def test_a_withdrawal_reported_in_progress_is_asked_about_by_the_service(in_progress_although_rejected, story):
+def test_a_withdrawal_reported_in_progress_is_checked_by_the_service(in_progress_although_rejected, story):
     assert story(in_progress_although_rejected)["due_at"]
 
 
-def test_after_a_day_of_silence_an_operator_may_end_what_is_held_again(
+def test_after_a_day_of_silence_an_operator_may_end_a_withdrawal_reserved_again(
     world, api, in_progress_although_rejected, flask, refuses, ahead, exceptions, balances, monkeypatch
 ):
     def silent(self, payout):

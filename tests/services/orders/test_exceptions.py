@@ -76,7 +76,7 @@ def _by_way(cases):
 @pytest.mark.parametrize(
     ("walk", "kind", "amount", "status", "money", "ways"), CASES, ids=lambda v: getattr(v, "__name__", "")
 )
-def test_a_deposit_s_odd_money_is_visible_and_moves_nothing(
+def test_a_deposits_unexpected_money_is_visible_and_moves_nothing(
     world, api, story, exceptions, balances, walk, kind, amount, status, money, ways
 ):
     order_no = walk(world)
@@ -88,7 +88,7 @@ def test_a_deposit_s_odd_money_is_visible_and_moves_nothing(
 
 
 @pytest.mark.parametrize(("walk", "kind", "amount", "status", "money", "how", "credited"), _by_way(CASES))
-def test_a_deposit_s_odd_money_is_credited_or_refunded_once(
+def test_a_deposits_unexpected_money_is_credited_or_refunded_once(
     world, api, settle, story, exceptions, balances, walk, kind, amount, status, money, how, credited
 ):
     order_no = walk(world)
@@ -140,7 +140,7 @@ def test_a_completed_withdrawal_that_bounced_is_credited_back_or_left(
     assert (api.status(order_no), balances(), exceptions()) == ("completed", money, {})
 
 
-def test_a_withdrawal_that_bounced_twice_is_given_back_once(world, api, flask, settle, story, balances):
+def test_a_withdrawal_that_bounced_twice_is_credited_back_once(world, api, flask, settle, story, balances):
     order_no = payout_failed_after_all(world)
     assert api.notice(order_no, 5_000, state="failed", reference="R-3").status == 200
     first, second = (exception["id"] for exception in story(order_no)["exceptions"])
@@ -149,7 +149,7 @@ def test_a_withdrawal_that_bounced_twice_is_given_back_once(world, api, flask, s
     assert balances() == BACK
 
 
-def test_a_deposit_that_was_credited_by_hand_is_not_completed_by_more_money(world, flask, api, exceptions, balances):
+def test_a_manually_credited_deposit_is_not_completed_by_more_money(world, flask, api, exceptions, balances):
     order_no = deposit_wrong_by_hand(world)
     flask("order", "settle", order_no, "--credit")
     before = balances()
@@ -157,18 +157,18 @@ def test_a_deposit_that_was_credited_by_hand_is_not_completed_by_more_money(worl
     assert (balances(), len(exceptions())) == (before, 1)
 
 
-def test_a_credit_is_at_the_order_s_own_rate(world, flask, settle, balances):
+def test_a_credit_uses_the_orders_own_rate(world, flask, settle, balances):
     order_no = played("late")(world)
     flask("merchant", "set", "demo", "--buy-rate", "50")
     settle(order_no, "credit")
     assert balances() == (START + 9_940, 0)
 
 
-def test_an_order_without_an_exception_has_nothing_to_settle(world, settle):
+def test_an_order_without_an_exception_has_nothing_to_resolve(world, settle):
     settle(played("success")(world), "credit", fails=True)
 
 
-def test_settling_needs_to_be_told_how(world, flask):
+def test_resolving_requires_a_resolution(world, flask):
     flask("order", "settle", played("late")(world), fails=True)
 
 
@@ -192,7 +192,7 @@ def test_a_late_payment_completes_its_cancelled_order(world, api, flask, story, 
 
 
 @pytest.mark.parametrize("walk", [played("wrong_amount"), deposit_claimed_and_paid_more])
-def test_a_larger_payment_completes_its_order_with_what_was_received(world, api, flask, story, balances, walk):
+def test_a_larger_payment_completes_its_order_with_the_received_amount(world, api, flask, story, balances, walk):
     order_no = walk(world)
     complete(flask, order_no)
     assert balances() == (START + 10_039, 0)
@@ -206,7 +206,7 @@ def test_a_larger_payment_completes_its_order_with_what_was_received(world, api,
     flask("ledger", "verify")
 
 
-def test_money_that_goes_back_from_a_completed_larger_payment_is_a_reversal(world, api, flask, story):
+def test_a_refund_of_a_completed_larger_payment_is_a_reversal(world, api, flask, story):
     order_no = played("wrong_amount")(world)
     complete(flask, order_no)
     api.notice(order_no, 10_000, reference=f"SB{order_no}")

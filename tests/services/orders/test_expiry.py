@@ -29,7 +29,7 @@ def test_the_time_to_pay_is_a_setting(api, later, channel):
     assert api.status(order_no) == "cancelled"
 
 
-def test_one_sweep_is_enough_though_the_service_was_away_for_long(api, later):
+def test_one_sweep_is_enough_after_a_long_outage(api, later):
     unpaid, silent = (api.buy().data["order_no"] for _ in range(2))
     api.play(silent, "silent")
     later(100_000)
@@ -43,7 +43,7 @@ def test_a_withdrawal_does_not_expire(api, later):
 
 
 @pytest.mark.parametrize("paid_at", [0, 100, 895])
-def test_money_that_no_notice_told_of_is_found_by_asking(api, ahead, later, balances, story, paid_at):
+def test_money_without_a_notice_is_found_by_a_status_check(api, ahead, later, balances, story, paid_at):
     order_no = api.buy().data["order_no"]
     ahead(paid_at)
     api.play(order_no, "silent")
@@ -60,14 +60,14 @@ def test_a_payment_is_found_long_before_the_order_would_expire(api, later):
     assert api.status(order_no) == "completed"
 
 
-def test_a_wrong_amount_does_not_expire_before_an_operator_saw_it(api, later, exceptions):
+def test_a_wrong_amount_does_not_expire_before_an_operator_decides(api, later, exceptions):
     order_no = api.buy().data["order_no"]
     api.play(order_no, "wrong_amount")
     later(1_000, times=3)
     assert (api.status(order_no), exceptions()) == ("pending", {order_no: "wrong_amount"})
 
 
-def test_what_the_payer_says_was_paid_does_not_expire(api, http, later):
+def test_a_claimed_payment_does_not_expire(api, http, later):
     order_no = api.buy(channel=MANUAL).data["order_no"]
     http("POST", "/addons/paychannel/pay/paid", f"order_no={order_no}".encode(), FORM)
     later(1_000, times=3)
@@ -84,7 +84,7 @@ def test_a_channel_that_refuses_a_deposit_cancels_it(api, flask, flask_json, ste
     assert steps(row["order_no"])[-1] == ("channel", "pending", "cancelled")
 
 
-def test_a_channel_that_does_not_answer_leaves_the_deposit_as_it_was(api, flask, exceptions, due, later):
+def test_a_channel_that_does_not_respond_leaves_the_deposit_unchanged(api, flask, exceptions, due, later):
     flask("channel", "set", SANDBOX, "--config", "open=timeout")
     placed = api.buy()
     order_no = placed.data["order_no"]
@@ -97,21 +97,21 @@ def test_a_channel_that_does_not_answer_leaves_the_deposit_as_it_was(api, flask,
     assert (api.status(order_no), exceptions()) == ("pending", {})
 
 
-def test_a_deposit_whose_opening_went_unanswered_can_still_be_paid(api, flask, balances, exceptions):
+def test_a_deposit_opened_without_a_response_can_still_be_paid(api, flask, balances, exceptions):
     flask("channel", "set", SANDBOX, "--config", "open=timeout")
     order_no = api.buy().data["order_no"]
     api.play(order_no, "success")
     assert (api.status(order_no), balances(), exceptions()) == ("completed", PAID, {})
 
 
-def test_a_deposit_whose_opening_went_unanswered_expires_when_the_channel_says_so(api, flask, later):
+def test_a_deposit_opened_without_a_response_expires_by_the_channels_report(api, flask, later):
     flask("channel", "set", SANDBOX, "--config", "open=timeout")
     order_no = api.buy().data["order_no"]
     later(450, times=2)
     assert api.status(order_no) == "cancelled"
 
 
-def test_an_unknown_outcome_is_visible_and_asked_about_until_it_is_known(api, later, exceptions, story, balances):
+def test_an_unknown_outcome_is_visible_and_checked_until_it_is_known(api, later, exceptions, story, balances):
     order_no = api.buy().data["order_no"]
     api.play(order_no, "timeout")
     later(60)
@@ -132,7 +132,7 @@ def test_an_order_does_not_expire_while_its_outcome_is_unknown(api, ahead, later
     assert api.status(order_no) == "completed"
 
 
-def test_silence_is_said_once_in_the_history_however_often_the_channel_is_asked(api, later, story):
+def test_silence_is_in_the_history_once_however_often_the_status_is_checked(api, later, story):
     order_no = api.buy().data["order_no"]
     api.play(order_no, "timeout")
     later(60)
@@ -153,7 +153,7 @@ def test_a_channel_that_falls_silent_again_is_visible_again(api, flask, due, lat
 
 
 @pytest.mark.parametrize("how", ["credit", "refund"])
-def test_an_unknown_outcome_is_for_the_channel_and_not_for_an_operator_to_end(api, later, flask, balances, how):
+def test_an_unknown_outcome_is_resolved_by_the_channel_and_not_by_an_operator(api, later, flask, balances, how):
     order_no = api.buy().data["order_no"]
     api.play(order_no, "timeout")
     later(60)

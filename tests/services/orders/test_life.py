@@ -108,7 +108,7 @@ ENDED = [row for row in ROWS if row[1] in ("completed", "cancelled")]
 
 
 @pytest.mark.parametrize(("walk", "status", "moves", "money"), ROWS, ids=[row[0].__name__ for row in ROWS])
-def test_a_walk_ends_where_the_table_says(world, api, steps, balances, exceptions, walk, status, moves, money):
+def test_a_walk_ends_as_in_the_table(world, api, steps, balances, exceptions, walk, status, moves, money):
     order_no = walk(world)
     assert api.status(order_no) == status
     assert steps(order_no) == moves
@@ -117,7 +117,7 @@ def test_a_walk_ends_where_the_table_says(world, api, steps, balances, exception
 
 
 @pytest.mark.parametrize(("walk", "status", "moves", "money"), ENDED, ids=[row[0].__name__ for row in ENDED])
-def test_an_order_that_ended_stays_as_it_is(world, flask, steps, balances, walk, status, moves, money):
+def test_an_ended_order_does_not_change(world, flask, steps, balances, walk, status, moves, money):
     order_no = walk(world)
     flask("order", "accept", order_no, fails=True)
     flask("order", "reject", order_no, "--reason", "too late", fails=True)
@@ -147,10 +147,10 @@ def test_a_repeated_notice_changes_nothing_and_is_acknowledged(world, api, story
         (sell_failed, ["order.confirmed", "order.cancelled"]),
     ],
 )
-def test_each_step_has_its_callback_where_the_merchant_wants_it(world, flask, story, walk, events):
+def test_each_step_has_its_callback_if_the_merchant_subscribed(world, flask, story, walk, events):
     flask("merchant", "set", "demo", "--events", "paid,confirmed")
     assert [callback["type"] for callback in story(walk(world))["callbacks"]] == events
 
 
-def test_the_reason_of_a_rejection_stands_in_the_history(world, story):
+def test_the_reason_of_a_rejection_is_in_the_history(world, story):
     assert story(sell_given_up_by_hand(world))["history"][-1]["why"] == "no such card"

@@ -15,9 +15,7 @@ SANDBOX, MANUAL = 2, 3
 DAY = 86_400
 
 
-def test_a_deposit_that_is_reversed_while_it_is_about_to_be_credited_is_not(
-    api, flask, ahead, due, exceptions, balances
-):
+def test_a_deposit_reversed_just_before_its_credit_is_not_credited(api, flask, ahead, due, exceptions, balances):
     flask("channel", "set", SANDBOX, "--settlement-days", 1)
     order_no = api.buy().data["order_no"]
     api.play(order_no, "success")
@@ -27,9 +25,7 @@ def test_a_deposit_that_is_reversed_while_it_is_about_to_be_credited_is_not(
 
 
 @pytest.mark.parametrize("days", [0, 1])
-def test_a_deposit_that_is_paid_while_it_is_about_to_expire_is_a_good_one(
-    api, flask, ahead, later, due, exceptions, balances, days
-):
+def test_a_deposit_paid_just_before_its_expiry_is_credited(api, flask, ahead, later, due, exceptions, balances, days):
     flask("channel", "set", MANUAL, "--settlement-days", days)
     order_no = api.buy(channel=MANUAL).data["order_no"]
     ahead(900)
@@ -38,7 +34,7 @@ def test_a_deposit_that_is_paid_while_it_is_about_to_expire_is_a_good_one(
     assert (api.status(order_no), balances(), exceptions()) == ("completed", PAID, {})
 
 
-def test_a_deposit_that_the_payer_says_was_paid_while_it_is_about_to_expire_does_not(api, http, ahead, due):
+def test_a_deposit_claimed_just_before_its_expiry_does_not_expire(api, http, ahead, due):
     order_no = api.buy(channel=MANUAL).data["order_no"]
     says = functools.partial(
         http,
@@ -50,7 +46,9 @@ def test_a_deposit_that_the_payer_says_was_paid_while_it_is_about_to_expire_does
     assert api.status(order_no) == "paid"
 
 
-def test_silence_is_seen_though_another_worker_took_the_order_up_meanwhile(api, ahead, due, exceptions, monkeypatch):
+def test_silence_is_recorded_although_another_worker_claimed_the_order_meanwhile(
+    api, ahead, due, exceptions, monkeypatch
+):
     class AtWork(InlinePool):
         """Starts the work and does not finish it."""
 
@@ -73,7 +71,7 @@ def test_silence_is_seen_though_another_worker_took_the_order_up_meanwhile(api, 
 @pytest.mark.parametrize(
     ("outcome", "status", "left_open"), [("success", "completed", set()), ("wrong_amount", "pending", {"wrong_amount"})]
 )
-def test_a_channel_that_falls_silent_on_an_order_that_needs_no_more_of_its_answers_leaves_no_question_open(
+def test_silence_about_an_order_that_needs_no_response_leaves_no_exception(
     api, ahead, due, story, monkeypatch, outcome, status, left_open
 ):
     order_no = api.buy().data["order_no"]

@@ -27,7 +27,9 @@ class CrashesAfter(InlinePool):
 
 @pytest.mark.parametrize("pool", [CrashesBefore, CrashesAfter])
 @pytest.mark.parametrize("crashes", [1, 3])
-def test_a_crash_while_handing_over_loses_nothing_and_pays_once(world, api, ahead, balances, exceptions, pool, crashes):
+def test_a_crash_while_sending_a_payout_loses_nothing_and_pays_once(
+    world, api, ahead, balances, exceptions, pool, crashes
+):
     order_no = sell_accepted(world)
     for _ in range(crashes):
         assert due.sweep(pool()) == 1
@@ -37,7 +39,7 @@ def test_a_crash_while_handing_over_loses_nothing_and_pays_once(world, api, ahea
     assert (api.status(order_no), balances(), exceptions()) == ("completed", SPENT, {})
 
 
-def test_a_withdrawal_that_was_accepted_while_the_service_was_dead_is_paid_out(service):
+def test_a_withdrawal_approved_while_the_service_was_dead_is_paid_out(service):
     order_no = service.api.sell("50.00").data["order_no"]
     service.kill()
     service.flask("order", "accept", order_no)

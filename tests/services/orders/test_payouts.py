@@ -39,7 +39,7 @@ OUTCOMES = [
     ("told_by", "outcome", "soon", "finally_"),
     [("button", *case) for case in OUTCOMES] + [("config", *case) for case in OUTCOMES if case[0] != "duplicate"],
 )
-def test_each_outcome_of_the_sandbox_ends_as_it_should(
+def test_each_outcome_of_the_sandbox_has_its_final_status(
     api, flask, accepted, later, balances, exceptions, told_by, outcome, soon, finally_
 ):
     if told_by == "config":
@@ -52,7 +52,7 @@ def test_each_outcome_of_the_sandbox_ends_as_it_should(
     assert (api.status(order_no), balances(), exceptions().get(order_no, "")) == finally_
 
 
-def test_a_payout_that_stays_silent_is_asked_about_until_it_speaks(api, accepted, later, balances):
+def test_a_payout_without_a_response_is_checked_until_there_is_one(api, accepted, later, balances):
     order_no = accepted(outcome="silent")
     later(400, times=5)
     assert api.status(order_no) == "confirmed"
@@ -64,24 +64,24 @@ def test_a_payout_that_stays_silent_is_asked_about_until_it_speaks(api, accepted
 # The decision
 
 
-def test_a_withdrawal_waits_for_the_operator_with_its_amount_held(api, later, balances):
+def test_a_withdrawal_waits_for_the_operator_with_its_amount_reserved(api, later, balances):
     order_no = api.sell("50.00").data["order_no"]
     later(1_000, times=2)
     assert (api.status(order_no), balances()) == ("pending", HELD)
 
 
-def test_a_withdrawal_is_accepted_once(accepted, flask):
+def test_a_withdrawal_is_approved_once(accepted, flask):
     flask("order", "accept", accepted(), fails=True)
 
 
-def test_a_withdrawal_that_is_with_its_channel_can_not_be_rejected(api, accepted, flask, later, balances):
+def test_a_withdrawal_sent_to_its_channel_can_not_be_rejected(api, accepted, flask, later, balances):
     order_no = accepted()
     later(0)
     flask("order", "reject", order_no, "--reason", "too late", fails=True)
     assert (api.status(order_no), balances()) == ("confirmed", HELD)
 
 
-def test_a_rejected_withdrawal_is_over(api, flask, later, balances):
+def test_a_rejected_withdrawal_has_ended(api, flask, later, balances):
     order_no = api.sell("50.00").data["order_no"]
     flask("order", "reject", order_no, "--reason", "no")
     flask("order", "reject", order_no, "--reason", "no", fails=True)
@@ -95,14 +95,14 @@ def test_a_rejection_needs_a_reason(api, flask):
 
 
 @pytest.mark.parametrize("command", [("accept",), ("reject", "--reason", "x")])
-def test_a_deposit_is_neither_accepted_nor_rejected(api, flask, command):
+def test_a_deposit_is_neither_approved_nor_rejected(api, flask, command):
     order_no = api.buy().data["order_no"]
     flask("order", command[0], order_no, *command[1:], fails=True)
     assert api.status(order_no) == "pending"
 
 
 @pytest.mark.parametrize(("amount", "status"), [("0.01", "confirmed"), ("50.00", "confirmed"), ("50.01", "pending")])
-def test_the_rule_accepts_up_to_its_limit(api, flask, later, steps, amount, status):
+def test_withdrawals_are_auto_approved_up_to_the_limit(api, flask, later, steps, amount, status):
     flask("channel", "set", SANDBOX, "--auto-accept-max", "50.00")
     order_no = api.sell(amount).data["order_no"]
     later(0)
@@ -110,14 +110,14 @@ def test_the_rule_accepts_up_to_its_limit(api, flask, later, steps, amount, stat
     assert status == "pending" or steps(order_no)[-1] == ("service", "pending", "confirmed")
 
 
-def test_what_the_rule_accepted_is_paid_out_by_itself(api, flask, later, balances):
+def test_an_auto_approved_withdrawal_is_paid_out_automatically(api, flask, later, balances):
     flask("channel", "set", SANDBOX, "--auto-accept-max", "50.00")
     order_no = api.sell("50.00").data["order_no"]
     later(3, times=4)
     assert (api.status(order_no), balances()) == ("completed", SPENT)
 
 
-def test_a_rule_that_was_taken_back_accepts_nothing_any_more(api, flask, later):
+def test_a_removed_limit_approves_nothing(api, flask, later):
     flask("channel", "set", SANDBOX, "--auto-accept-max", "50.00")
     order_no = api.sell("50.00").data["order_no"]
     flask("channel", "set", SANDBOX, "--auto-accept-max", "49.99")
@@ -126,7 +126,7 @@ def test_a_rule_that_was_taken_back_accepts_nothing_any_more(api, flask, later):
     flask("order", "accept", order_no)
 
 
-def test_the_operator_may_reject_before_the_rule_acts(api, flask, later, balances):
+def test_the_operator_may_reject_before_the_auto_approval(api, flask, later, balances):
     flask("channel", "set", SANDBOX, "--auto-accept-max", "50.00")
     order_no = api.sell("50.00").data["order_no"]
     flask("order", "reject", order_no, "--reason", "no")
@@ -137,7 +137,7 @@ def test_the_operator_may_reject_before_the_rule_acts(api, flask, later, balance
 # Manual channels
 
 
-def test_a_withdrawal_by_hand_waits_until_the_operator_says_paid(
+def test_a_manual_withdrawal_waits_until_the_operator_marks_it_as_paid(
     api, accepted, flask, later, story, balances, exceptions
 ):
     order_no = accepted(MANUAL)
@@ -148,26 +148,26 @@ def test_a_withdrawal_by_hand_waits_until_the_operator_says_paid(
     assert story(order_no)["channel_reference"] == "BANK-1"
 
 
-def test_only_an_accepted_withdrawal_can_be_paid_by_hand(api, flask, balances):
+def test_only_an_approved_withdrawal_can_be_marked_as_paid(api, flask, balances):
     order_no = api.sell("50.00", MANUAL).data["order_no"]
     flask("order", "paid", order_no, fails=True)
     assert (api.status(order_no), balances()) == ("pending", (START - 5_015, 5_015))
 
 
-def test_a_channel_that_speaks_for_itself_is_not_paid_by_hand(accepted, flask, api):
+def test_a_channel_with_status_checks_is_not_paid_manually(accepted, flask, api):
     order_no = accepted()
     flask("order", "paid", order_no, fails=True)
     assert api.status(order_no) == "confirmed"
 
 
-def test_withdrawals_hold_only_what_is_there(api, other, balances):
+def test_withdrawals_reserve_only_the_available_balance(api, other, balances):
     first = api.sell("9000.00").data
     assert api.sell("1000.00").code == 40901
     assert other.sell("1.00").code == 40903
     assert balances() == (START - first["merchant_actual_amount"], first["merchant_actual_amount"])
 
 
-def test_the_time_of_a_step_stands_in_the_order(api, accepted, ahead):
+def test_the_time_of_a_step_is_in_the_order(api, accepted, ahead):
     order_no = api.sell("50.00").data["order_no"]
     ahead(100)
     placed = api.detail(order_no=order_no).data

@@ -34,7 +34,7 @@ def twice(api, later):
 
 @pytest.mark.parametrize("walk", [late, wrong, twice])
 @pytest.mark.parametrize("settled", [False, True])
-def test_odd_money_that_is_reported_again_changes_nothing(api, later, flask, story, balances, walk, settled):
+def test_unexpected_money_reported_again_changes_nothing(api, later, flask, story, balances, walk, settled):
     order_no = walk(api, later)
     if settled:
         flask("order", "settle", order_no, "--credit")
@@ -48,7 +48,7 @@ def test_odd_money_that_is_reported_again_changes_nothing(api, later, flask, sto
 
 @pytest.mark.parametrize("walk", [late, wrong, twice])
 @pytest.mark.parametrize("settled", [False, True])
-def test_odd_money_that_is_corrected_to_another_amount_counts_as_that_unless_it_was_sent_back(
+def test_unexpected_money_corrected_to_another_amount_counts_as_that_unless_it_was_returned(
     api, later, flask, story, balances, walk, settled
 ):
     order_no = walk(api, later)
@@ -68,7 +68,7 @@ def test_odd_money_that_is_corrected_to_another_amount_counts_as_that_unless_it_
     assert [(each["kind"], each["amount"]) for each in story(order_no)["exceptions"][1:]] == less
 
 
-def test_an_amount_that_was_mistyped_by_hand_is_corrected_by_saying_it_again(api, flask, story, balances):
+def test_a_mistyped_amount_is_corrected_by_another_confirmation(api, flask, story, balances):
     order_no = api.buy(channel=MANUAL).data["order_no"]
     for amount in ("90", "95"):
         said = flask("order", "paid", order_no, "--amount", amount, "--reference", "BANK-1").output
@@ -78,7 +78,7 @@ def test_an_amount_that_was_mistyped_by_hand_is_corrected_by_saying_it_again(api
     assert balances() == (START + 9_443, 0)
 
 
-def test_money_without_a_number_is_not_corrected_by_what_may_be_other_money(api, flask, later, balances):
+def test_money_without_a_number_is_not_corrected_by_possibly_other_money(api, flask, later, balances):
     paid, expired = (api.buy(channel=MANUAL).data["order_no"] for _ in range(2))
     flask("order", "paid", paid, "--reference", "BANK-1")
     later(900)
@@ -90,7 +90,7 @@ def test_money_without_a_number_is_not_corrected_by_what_may_be_other_money(api,
         assert balances()[0] - before == 2_000 - 12
 
 
-def test_two_odd_payments_are_two_exceptions_to_be_named(api, later, flask, story, balances):
+def test_two_unexpected_payments_are_two_exceptions_to_be_named(api, later, flask, story, balances):
     order_no = api.buy().data["order_no"]
     later(900)
     for reference in ("R-1", "R-2"):
@@ -104,7 +104,7 @@ def test_two_odd_payments_are_two_exceptions_to_be_named(api, later, flask, stor
     assert balances() == (START + 9_940, 0)
 
 
-def test_another_payment_of_the_right_amount_completes_an_order_that_was_paid_wrong(api, flask, balances, exceptions):
+def test_another_payment_of_the_right_amount_completes_an_order_with_a_wrong_payment(api, flask, balances, exceptions):
     order_no = api.buy().data["order_no"]
     api.notice(order_no, 5_000, reference="R-1")
     api.notice(order_no, 10_000, reference="R-2")
@@ -113,7 +113,7 @@ def test_another_payment_of_the_right_amount_completes_an_order_that_was_paid_wr
     assert balances() == (START + 9_940 + 4_970, 0)
 
 
-def test_an_amount_that_the_channel_corrected_is_not_credited_beside_the_right_one(api, tried, balances):
+def test_an_amount_corrected_by_the_channel_is_not_credited_in_addition(api, tried, balances):
     order_no = api.buy().data["order_no"]
     api.notice(order_no, 5_000)
     api.notice(order_no, 10_000)
@@ -123,7 +123,7 @@ def test_an_amount_that_the_channel_corrected_is_not_credited_beside_the_right_o
 
 
 @pytest.mark.parametrize("reference", ["", "BANK-1"])
-def test_an_amount_that_the_operator_corrected_is_not_credited_beside_the_right_one(api, tried, balances, reference):
+def test_an_amount_corrected_by_the_operator_is_not_credited_in_addition(api, tried, balances, reference):
     order_no = api.buy(channel=MANUAL).data["order_no"]
     tried("order", "paid", order_no, "--amount", "99.00", "--reference", reference)
     tried("order", "paid", order_no, "--reference", reference)
@@ -132,7 +132,7 @@ def test_an_amount_that_the_operator_corrected_is_not_credited_beside_the_right_
 
 
 @pytest.mark.parametrize(("how", "credited"), [("credit", 9_841), ("refund", 0)])
-def test_money_that_was_settled_does_not_complete_its_order_afterwards(api, http, tried, balances, how, credited):
+def test_resolved_money_does_not_complete_its_order_afterwards(api, http, tried, balances, how, credited):
     order_no = api.buy(channel=MANUAL).data["order_no"]
     form = {"Content-Type": "application/x-www-form-urlencoded"}
     http("POST", "/addons/paychannel/pay/paid", f"order_no={order_no}".encode(), form)
@@ -142,7 +142,7 @@ def test_money_that_was_settled_does_not_complete_its_order_afterwards(api, http
     assert balances() == (START + credited, 0)
 
 
-def test_the_same_payout_said_twice_by_hand_is_spent_once(api, flask, balances, exceptions):
+def test_the_same_payout_confirmed_twice_is_spent_once(api, flask, balances, exceptions):
     order_no = api.sell("50.00", MANUAL).data["order_no"]
     flask("order", "accept", order_no)
     flask("order", "paid", order_no, "--reference", "BANK-1")
@@ -150,7 +150,7 @@ def test_the_same_payout_said_twice_by_hand_is_spent_once(api, flask, balances, 
     assert (balances(), exceptions()) == ((START - 5_015, 0), {})
 
 
-def test_a_failure_that_is_reported_after_an_odd_payout_is_visible_too(api, flask, later, exceptions):
+def test_a_failure_reported_after_an_unexpected_payout_is_visible_too(api, flask, later, exceptions):
     order_no = api.sell("50.00").data["order_no"]
     api.play(order_no, "wrong_amount")
     flask("order", "accept", order_no)
@@ -161,7 +161,7 @@ def test_a_failure_that_is_reported_after_an_odd_payout_is_visible_too(api, flas
     assert exceptions() == {order_no: "reversed"}
 
 
-def test_a_payout_that_is_said_again_with_another_amount_is_a_conflict(api, flask, balances):
+def test_a_payout_confirmed_again_with_another_amount_is_a_conflict(api, flask, balances):
     order_no = api.sell("50.00", channel=MANUAL).data["order_no"]
     flask("order", "accept", order_no)
     flask("order", "paid", order_no, "--reference", "BANK-1")

@@ -26,13 +26,13 @@ def test_a_paid_deposit_is_credited_after_the_delay_and_not_before(api, delayed,
     assert steps(order_no)[-1] == ("service", "confirmed", "completed")
 
 
-def test_without_a_delay_it_is_credited_at_once(api, delayed, balances):
+def test_without_a_delay_it_is_credited_immediately(api, delayed, balances):
     delayed(0)
     api.play(api.buy().data["order_no"], "success")
     assert balances() == (START + 9_940, 0)
 
 
-def test_money_that_is_on_its_way_can_not_be_withdrawn(api, delayed, later):
+def test_money_not_yet_credited_can_not_be_withdrawn(api, delayed, later):
     delayed(1)
     api.play(api.buy("5000.00").data["order_no"], "success")
     assert api.sell("12000.00").code == 40901
@@ -40,7 +40,9 @@ def test_money_that_is_on_its_way_can_not_be_withdrawn(api, delayed, later):
     assert api.sell("12000.00").code == 1
 
 
-def test_it_is_credited_once_however_often_the_notice_comes_or_the_job_runs(api, delayed, later, balances, exceptions):
+def test_it_is_credited_once_however_often_the_notice_arrives_or_the_job_runs(
+    api, delayed, later, balances, exceptions
+):
     delayed(1)
     order_no = api.buy().data["order_no"]
     api.play(order_no, "duplicate")
@@ -51,7 +53,7 @@ def test_it_is_credited_once_however_often_the_notice_comes_or_the_job_runs(api,
     assert (balances(), exceptions()) == ((START + 9_940, 0), {})
 
 
-def test_a_deposit_proven_by_hand_waits_too(api, delayed, flask, later, balances):
+def test_a_manually_confirmed_deposit_waits_too(api, delayed, flask, later, balances):
     delayed(1, MANUAL)
     order_no = api.buy(channel=MANUAL).data["order_no"]
     flask("order", "paid", order_no)
@@ -80,7 +82,7 @@ def test_a_second_payment_during_the_delay_is_an_exception(api, delayed, later, 
     assert (api.status(order_no), balances()) == ("completed", (START + 9_940, 0))
 
 
-def test_a_deposit_whose_money_all_went_back_during_the_delay_is_cancelled(api, flask, later, exceptions, balances):
+def test_a_deposit_fully_refunded_during_the_delay_is_cancelled(api, flask, later, exceptions, balances):
     flask("channel", "set", 2, "--settlement-days", 1)
     order_no = api.buy().data["order_no"]
     api.play(order_no, "success")
@@ -89,9 +91,7 @@ def test_a_deposit_whose_money_all_went_back_during_the_delay_is_cancelled(api, 
     assert (api.status(order_no), exceptions(), balances()[0]) == ("cancelled", {}, 1_000_000)
 
 
-def test_a_deposit_of_which_some_went_back_during_the_delay_waits_for_an_operator(
-    api, flask, later, exceptions, balances
-):
+def test_a_deposit_partly_refunded_during_the_delay_waits_for_an_operator(api, flask, later, exceptions, balances):
     flask("channel", "set", 2, "--settlement-days", 1)
     order_no = api.buy().data["order_no"]
     api.notice(order_no, 10_000)

@@ -32,7 +32,7 @@ def test_each_combination_has_a_verdict_that_the_order_can_follow(books, proof):
 
 
 @pytest.mark.parametrize("books", Books, ids=lambda each: each.name)
-def test_what_is_on_record_changes_nothing(books):
+def test_a_recorded_report_changes_nothing(books):
     assert TABLE[books][Proof.AS_BOOKED] == Verdict()
 
 

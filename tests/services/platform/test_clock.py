@@ -64,7 +64,7 @@ def test_a_request_does_not_count_again_when_the_clock_is_set_back(app, times, a
     assert api.post(endpoint, body).code in (40103, 40104)
 
 
-def test_requests_are_taken_again_once_the_clock_has_passed_what_is_forgotten(app, times, api, pass_time, caplog):
+def test_requests_are_accepted_again_once_the_clock_has_passed_the_dropped_nonces(app, times, api, pass_time, caplog):
     pass_time(0, HOUR)
     times(HOUR, off=-HOUR)
     assert api.buy().code == 40103
@@ -76,13 +76,13 @@ def test_requests_are_taken_again_once_the_clock_has_passed_what_is_forgotten(ap
 
 
 @pytest.mark.parametrize("back", [1, 60, 300])
-def test_setting_it_back_by_minutes_refuses_nobody(app, times, api, pass_time, back):
+def test_setting_it_back_by_minutes_refuses_no_request(app, times, api, pass_time, back):
     pass_time(0, HOUR)
     times(HOUR, off=-back)
     assert api.buy().code == 1
 
 
-def test_a_clock_that_was_a_day_ahead_for_an_hour_forgets_nothing_and_refuses_nobody_once_it_is_right(
+def test_a_clock_that_was_a_day_ahead_for_an_hour_forgets_nothing_and_refuses_nothing_once_it_is_right(
     app, times, api, pass_time
 ):
     assert api.buy().code == 1
@@ -94,7 +94,7 @@ def test_a_clock_that_was_a_day_ahead_for_an_hour_forgets_nothing_and_refuses_no
     assert api.buy().code == 1
 
 
-def test_a_clock_that_was_ahead_for_a_minute_makes_no_nonce_good_again(app, times, api):
+def test_a_clock_that_was_ahead_for_a_minute_makes_no_nonce_valid_again(app, times, api):
     times(700)
     body = order_sent(NOON + 700)
     assert api.post("createOrder", body).code == 1
@@ -106,7 +106,7 @@ def test_a_clock_that_was_ahead_for_a_minute_makes_no_nonce_good_again(app, time
     assert api.post("createOrder", body).code == 40104
 
 
-def test_orders_keep_their_order_and_ranges_of_time_hold_all_of_them(app, times, api):
+def test_orders_keep_their_sequence_and_time_ranges_have_all_of_them(app, times, api):
     first = api.buy().data["order_no"]
     times(100, off=-400)  # within the tolerance for callers
     second = api.buy().data["order_no"]
@@ -117,7 +117,7 @@ def test_orders_keep_their_order_and_ranges_of_time_hold_all_of_them(app, times,
     assert api.listed(start_time=NOON, end_time=NOON).data["total"] == 2
 
 
-def test_a_key_whose_request_died_is_not_held_to_be_running_for_longer(app, api):
+def test_a_key_whose_request_failed_does_not_count_as_running_for_longer(app, api):
     placed = api.buy(headers={"Idempotency-Key": "k"})
     IdempotencyKey.update(outcome=None, createtime=IdempotencyKey.createtime + HOUR).execute()
     assert api.buy(headers={"Idempotency-Key": "k"}).data == placed.data
@@ -132,7 +132,7 @@ def _jobs():
 
 @pytest.mark.parametrize("off", [-HOUR, -30 * 24 * HOUR, HOUR])
 @pytest.mark.usefixtures("slow")
-def test_jobs_go_on_at_once_when_the_clock_is_set(api, shop, flask, balances, time_machine, off):
+def test_jobs_continue_immediately_when_the_clock_is_set(api, shop, flask, balances, time_machine, off):
     """Callbacks, payouts and expiry; each once."""
     time_machine.move_to(datetime.now(UTC))
     with _jobs():
@@ -150,7 +150,7 @@ def test_jobs_go_on_at_once_when_the_clock_is_set(api, shop, flask, balances, ti
 
 
 @pytest.mark.usefixtures("slow")
-def test_what_was_put_off_by_a_clock_that_was_ahead_goes_on_after_a_restart(api, shop, flask, balances, time_machine):
+def test_work_delayed_by_a_clock_that_was_ahead_continues_after_a_restart(api, shop, flask, balances, time_machine):
     time_machine.move_to(datetime.now(UTC))
     time_machine.shift(10 * HOUR)
     completed(api)
@@ -165,7 +165,7 @@ def test_what_was_put_off_by_a_clock_that_was_ahead_goes_on_after_a_restart(api,
     assert balances() == (1_000_000 + 9_940 - 1_002, 0)
 
 
-def test_waits_that_can_be_and_dates_stay_what_they_are(world, api, shop, due):
+def test_possible_waits_and_dates_are_unchanged(world, api, shop, due):
     shop.answers(500)
     for make in (buy_confirmed, lambda w: w.api.buy(channel=3), lambda w: w.api.buy()):
         make(world)
@@ -179,7 +179,7 @@ def test_waits_that_can_be_and_dates_stay_what_they_are(world, api, shop, due):
     assert waiting() == due_before
 
 
-def test_a_host_that_starts_leaves_alone_what_one_whose_clock_is_a_little_ahead_is_sending(api, shop, due, clock):
+def test_a_starting_host_does_not_touch_the_callbacks_of_one_whose_clock_is_slightly_ahead(api, shop, due, clock):
     completed(api)
     clock(3)
     assert delivery.sweep(CrashedPool()) == 1

@@ -49,13 +49,13 @@ def test_a_second_service_that_reaches_the_database_by_another_path_is_refused_t
         assert "a service (process" in Service(folder).refused()
 
 
-def test_after_kill_9_the_next_one_starts_at_once(service):
+def test_after_kill_9_the_next_one_starts_immediately(service):
     service.kill()
     assert service.start().api.buy().code == 1
 
 
 @pytest.mark.usefixtures("slow")
-def test_who_holds_it_is_named_and_once_it_is_gone_the_next_holds_it(tmp_path, holder):
+def test_the_owner_is_named_and_after_its_end_the_next_gets_the_lock(tmp_path, holder):
     with pytest.raises(OperatorError, match=f"process {holder.pid}"), instance_lock.locked(tmp_path):
         pass
     holder.kill()
@@ -64,7 +64,7 @@ def test_who_holds_it_is_named_and_once_it_is_gone_the_next_holds_it(tmp_path, h
         assert (tmp_path / instance_lock.NAME).read_text() == f"{os.getpid()}\n"
 
 
-def test_it_is_let_go_of_at_the_end_and_after_an_error(tmp_path):
+def test_it_is_released_at_the_end_and_after_an_error(tmp_path):
     with pytest.raises(ZeroDivisionError), instance_lock.locked(tmp_path):
         raise ZeroDivisionError
     with instance_lock.locked(tmp_path):

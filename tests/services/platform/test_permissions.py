@@ -35,7 +35,7 @@ def start(folder):
     database.close()
 
 
-def test_what_other_users_could_read_is_narrowed_and_warned_of(wide, caplog):
+def test_readable_files_are_restricted_with_a_warning(wide, caplog):
     start(wide)
     assert modes(wide) == {wide.name: "0o700"} | dict.fromkeys(FILES, "0o600")
     (line,) = [record.message for record in caplog.records if "Other users" in record.message]
@@ -46,7 +46,7 @@ def test_what_other_users_could_read_is_narrowed_and_warned_of(wide, caplog):
     assert not [record.message for record in caplog.records if "Other users" in record.message]
 
 
-def test_in_a_folder_of_its_own_a_file_is_narrowed_without_a_warning(wide, caplog):
+def test_in_a_private_folder_a_file_is_restricted_without_a_warning(wide, caplog):
     wide.chmod(0o700)
     start(wide)
     assert modes(wide) == {wide.name: "0o700"} | dict.fromkeys(FILES, "0o600")
@@ -62,7 +62,7 @@ def test_a_group_may_read_a_mounted_key(wide, caplog):
 
 @pytest.mark.parametrize("error", [errno.EPERM, errno.EROFS])
 @pytest.mark.parametrize("name", FILES[:3])
-def test_a_wide_file_that_cannot_be_narrowed_is_refused_in_one_line(wide, name, error, monkeypatch, capsys):
+def test_a_readable_file_that_cannot_be_restricted_is_refused_in_one_line(wide, name, error, monkeypatch, capsys):
     """Simulates another user's file or a read-only disk, since these tests may run as root."""
     chmod = os.chmod
 
@@ -78,7 +78,7 @@ def test_a_wide_file_that_cannot_be_narrowed_is_refused_in_one_line(wide, name, 
     assert f"other users may read or write {wide / name}, and it cannot be changed" in capsys.readouterr().err
 
 
-def test_the_backups_are_narrowed_too(wide):
+def test_the_backups_are_restricted_too(wide):
     shutil.rmtree(wide / "backups", ignore_errors=True)
     (wide / "backups").mkdir(mode=0o755)
     start(wide)

@@ -24,24 +24,24 @@ def taken(rate, tries=100, who="a"):
     return sum(rate.hit(who) for _ in range(tries))
 
 
-def test_as_many_as_the_limit_are_taken_and_no_more(rate):
+def test_hits_up_to_the_limit_are_accepted(rate):
     assert [rate.hit("a") for _ in range(MOST + 3)] == [True] * MOST + [False] * 3
     assert rate.is_reached("a")
 
 
-def test_each_is_counted_alone(rate):
+def test_each_caller_is_counted_separately(rate):
     assert taken(rate) == MOST
     assert not rate.is_reached("b")
     assert taken(rate, who="b") == MOST
 
 
-def test_looking_counts_nothing(rate):
+def test_checking_the_limit_counts_nothing(rate):
     assert not any(rate.is_reached("a") for _ in range(100))
     assert taken(rate) == MOST
 
 
 @pytest.mark.parametrize(("part", "more"), [(0, 0), (0.05, 0), (0.15, 1), (0.55, 5), (0.95, 9)])
-def test_the_window_before_counts_by_the_part_that_is_not_over(rate, clock, part, more):
+def test_the_previous_window_counts_by_its_remaining_share(rate, clock, part, more):
     taken(rate)
     clock(SECONDS * (1 + part))
     assert taken(rate) == more
@@ -54,13 +54,13 @@ def test_half_a_window_leaves_room_for_half_of_the_next(rate, clock):
 
 
 @pytest.mark.parametrize("windows", [2, 3, 1000])
-def test_what_is_two_windows_old_counts_no_more(rate, clock, windows):
+def test_hits_two_windows_old_no_longer_count(rate, clock, windows):
     taken(rate)
     clock(SECONDS * windows)
     assert taken(rate) == MOST
 
 
-def test_hits_that_are_refused_hold_nobody_up(rate, clock):
+def test_refused_hits_do_not_count(rate, clock):
     taken(rate)
     for second in range(1, 10):
         clock(second)
@@ -69,14 +69,14 @@ def test_hits_that_are_refused_hold_nobody_up(rate, clock):
     assert taken(rate) == 5
 
 
-def test_a_clock_that_is_set_back_locks_nobody_out(rate, clock):
+def test_a_clock_that_is_set_back_locks_no_caller_out(rate, clock):
     taken(rate)
     clock(-3600)
     assert 0 < taken(rate) <= MOST
 
 
 @given(steps=st.lists(st.tuples(st.floats(0, 15), st.integers(1, 15)), max_size=30))
-def test_whenever_they_come_no_window_takes_more_than_the_limit(steps):
+def test_no_window_accepts_more_than_the_limit(steps):
     with time_machine.travel(NOON, tick=False) as clock:
         rate, at, by_window = Rate(MOST, SECONDS), 0.0, Counter()
         for pause, tries in steps:
@@ -86,12 +86,12 @@ def test_whenever_they_come_no_window_takes_more_than_the_limit(steps):
     assert all(count <= MOST for count in by_window.values())
 
 
-def test_many_at_once_are_counted_right(rate):
+def test_simultaneous_hits_are_counted_correctly(rate):
     with ThreadPoolExecutor(8) as pool:
         assert sum(pool.map(lambda _: taken(rate, 50), range(8))) == MOST
 
 
-def test_who_came_long_ago_is_forgotten(rate, clock):
+def test_old_callers_are_forgotten(rate, clock):
     for window in range(5):
         clock(SECONDS * window)
         for number in range(1000):
@@ -104,7 +104,7 @@ def test_who_came_long_ago_is_forgotten(rate, clock):
 
 @pytest.mark.parametrize("second", [0, 0.5, 17.2, 30, 59.99])
 @pytest.mark.parametrize("settings_of_app", [{"requests_per_second": 3}])
-def test_a_merchant_that_waits_as_long_as_it_is_told_is_answered(clock, api, second):
+def test_a_merchant_that_waits_for_retry_after_succeeds(clock, api, second):
     clock(second)
     assert [api.listed().code for _ in range(4)] == [1, 1, 1, 42900]
     clock(second + int(api.listed().headers["Retry-After"]))
@@ -113,7 +113,7 @@ def test_a_merchant_that_waits_as_long_as_it_is_told_is_answered(clock, api, sec
 
 @pytest.mark.parametrize("second", [0, 0.5, 17.2, 30, 59.99])
 @pytest.mark.parametrize("settings_of_app", [{"refused_per_minute": 3}])
-def test_an_address_that_waits_as_long_as_it_is_told_is_answered(clock, api, second):
+def test_an_address_that_waits_for_retry_after_succeeds(clock, api, second):
     clock(second)
     assert [api.listed(api_key="nobody").code for _ in range(3)] == [40101] * 3
     refused = api.listed()

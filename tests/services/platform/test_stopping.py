@@ -13,7 +13,7 @@ from tests.support import until
 
 
 @pytest.mark.sqlite  # where one thread writes for all
-def test_a_commit_that_wakes_the_sweep_while_the_jobs_are_stopped_holds_nothing_up(app, api, monkeypatch):
+def test_a_commit_that_wakes_the_sweep_during_the_stop_delays_nothing(app, api, monkeypatch):
     wakers, begun, go_on = [], threading.Event(), threading.Event()
     monkeypatch.setattr(outbox, "when_enqueued", wakers.append)
     api.buy()  # the search index does not contain it yet

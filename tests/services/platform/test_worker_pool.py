@@ -103,7 +103,7 @@ def test_one_failure_costs_a_tenant_its_share_and_one_success_restores_it(tenant
     assert tenants.sweep(GOOD) == [GOOD] * (WORKERS // 4)
 
 
-def test_work_under_way_counts_for_the_standing_that_its_tenant_has_now(tenants):
+def test_work_in_progress_counts_for_its_tenants_present_health(tenants):
     tenants.pool.learn(dict.fromkeys(range(4), Health.GOOD))
     assert len(tenants.sweep(*range(4))) == WORKERS
     tenants.pool._health_by_tenant.update(dict.fromkeys(range(4), Health.FAILING))
@@ -122,19 +122,19 @@ def test_of_unknown_tenants_the_newest_comes_first(tenants):
     assert tenants.sweep(NEW, NEW + 2, NEW + 1) == [NEW + 2, NEW + 1, NEW]
 
 
-def test_one_sweep_starts_little_for_tenants_that_may_fail_at_once(tenants):
+def test_one_sweep_starts_little_for_tenants_that_may_fail_immediately(tenants):
     tenants.pool.learn({GOOD: Health.GOOD})
     assert len(tenants.pool.choose(range(20), lambda tenant, limit: [tenant])) == WORKERS // 4
     assert GOOD in tenants.pool.choose([*range(20), GOOD], lambda tenant, limit: [tenant])
 
 
 @pytest.mark.parametrize("workers", [1, 2, 3])
-def test_few_workers_are_for_everybody(tenants, workers):
+def test_a_few_workers_serve_all_tenants(tenants, workers):
     tenants.fail(1)
     assert tenants.sweep(1) == [1]
 
 
-def test_a_tenant_that_waits_has_its_turn_though_others_always_have_more_to_do():
+def test_a_waiting_tenant_gets_its_turn_although_others_always_have_more_work():
     woken, told, over = threading.Event(), threading.Event(), threading.Event()
     pool = WorkerPool(WORKERS, "test", wake=woken.set)
     pool.learn(dict.fromkeys(range(20), Health.GOOD))
@@ -159,7 +159,7 @@ def test_a_tenant_that_waits_has_its_turn_though_others_always_have_more_to_do()
     pool.stop()
 
 
-def test_all_tenants_have_their_turn_after_a_while_without_threads(monkeypatch):
+def test_all_tenants_get_their_turn_after_a_time_without_threads(monkeypatch):
     pool, start, refused, done = WorkerPool(WORKERS, "test"), threading.Thread.start, [], Counter()
 
     def refuse_some(thread):
@@ -185,7 +185,7 @@ def test_all_tenants_have_their_turn_after_a_while_without_threads(monkeypatch):
 
 
 @pytest.mark.parametrize("end", [ValueError("no"), SystemExit(3)])
-def test_whatever_ends_a_piece_of_work_leaves_its_worker_to_the_next(end):
+def test_whatever_ends_work_its_worker_continues_with_the_next(end):
     pool, ended = WorkerPool(1, "test"), []
 
     def work(tenant):

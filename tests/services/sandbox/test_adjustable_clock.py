@@ -30,7 +30,7 @@ def seen(service, order_no):
     return service.api.send("GET", f"/sandbox/orders/{order_no}").data
 
 
-def test_an_order_expires_when_its_time_has_come_and_signed_calls_go_on(service):
+def test_an_order_expires_at_its_time_and_signed_calls_continue(service):
     first = service.api.buy().data
     assert post(service, "clock", seconds=890).data["done"]
     assert service.api.status(first["order_no"]) == "pending"
@@ -43,7 +43,7 @@ def test_an_order_expires_when_its_time_has_come_and_signed_calls_go_on(service)
     assert arrived["verified"]  # by the machine's clock, as at a merchant's server
 
 
-def test_in_one_long_move_a_callback_goes_through_all_its_tries(service):
+def test_in_one_long_move_a_callback_makes_all_its_attempts(service):
     post(service, "inbox/answers", answer="500")
     order_no = completed(service.api)
     assert post(service, "clock", seconds=2 * DAY).data["done"]
@@ -56,7 +56,7 @@ def test_in_one_long_move_a_callback_goes_through_all_its_tries(service):
         assert wanted * 0.9 - 1 <= pause <= wanted * 1.1 + 3
 
 
-def test_to_the_next_thing_due_is_as_far_as_a_withdrawal_takes(service):
+def test_a_move_to_the_next_due_time_suffices_for_a_withdrawal(service):
     order_no = service.api.sell("10.00").data["order_no"]
     assert post(service, "accept", order_no=order_no).data["status"] == "confirmed"
     did = []
@@ -91,7 +91,7 @@ def test_a_move_reports_a_status_check_that_changes_nothing(service):
     assert (event["event"], event["order_no"]) == ("check", order_no)
 
 
-def test_an_outcome_that_was_planned_comes_at_its_time(service):
+def test_a_planned_outcome_happens_at_its_time(service):
     order_no = service.api.buy().data["order_no"]
     service.api.send("POST", "/sandbox/pay", f"order_no={order_no}&outcome=success&after=300".encode(), FORM)
     post(service, "clock", seconds=200)
@@ -102,7 +102,7 @@ def test_an_outcome_that_was_planned_comes_at_its_time(service):
 
 
 @pytest.mark.usefixtures("slow")
-def test_the_clock_stays_where_it_was_moved_to_over_a_restart_and_for_commands(instance):
+def test_the_offset_survives_a_restart_and_applies_to_commands(instance):
     running = DemoService(instance).start()
     post(running, "clock", seconds=10 * DAY)
     running.stop()
@@ -133,7 +133,7 @@ def test_outside_the_demo_no_clock_is_moved(tmp_path, http):
     assert business_clock.ahead() == 60
 
 
-def test_the_time_of_a_database_with_real_merchants_is_the_machines_whatever_the_settings_say(tmp_path, http):
+def test_the_time_of_a_database_with_real_merchants_is_the_machines_whatever_the_settings(tmp_path, http):
     assert http("POST", "/sandbox/clock", b"seconds=60", FORM).data["ahead"] == 60
     folder = tmp_path / "real"
     folder.mkdir()
@@ -146,7 +146,7 @@ def test_the_time_of_a_database_with_real_merchants_is_the_machines_whatever_the
     database.close()
 
 
-def test_books_that_can_t_be_read_keep_nobody_from_starting(any_database, tmp_path, caplog):
+def test_unreadable_records_do_not_prevent_a_start(any_database, tmp_path, caplog):
     folder = tmp_path / "real"
     folder.mkdir()
     (folder / "sandbox.sqlite").write_bytes(b"no database" * 100)
@@ -159,7 +159,7 @@ def test_books_that_can_t_be_read_keep_nobody_from_starting(any_database, tmp_pa
 @pytest.mark.parametrize(
     "form", [b"", b"seconds=-1", b"seconds=x", b"to=noon", b"seconds=1&to=next", b"seconds=99999999"]
 )
-def test_a_move_that_is_none_is_refused(http, form):
+def test_an_invalid_move_is_refused(http, form):
     assert http("POST", "/sandbox/clock", form, FORM).code == 42200
     assert business_clock.ahead() == 0
 
@@ -169,6 +169,6 @@ def test_the_clock_can_be_ten_years_ahead_at_most(http):
     assert codes == [1] * 10 + [42200]
 
 
-def test_nothing_is_next_where_nothing_is_due(http):
+def test_without_due_work_a_move_to_the_next_is_refused(http):
     answer = http("POST", "/sandbox/clock", b"to=next", FORM)
     assert (answer.code, answer.json["msg"], answer.data) == (42200, "invalid fields: nothing is due", None)

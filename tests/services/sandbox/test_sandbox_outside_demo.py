@@ -67,7 +67,7 @@ def test_its_channels_are_disabled_at_start_and_named_in_the_log(earnest, paid, 
     assert rows == {1: False, 2: False, 3: True, 4: False}
 
 
-def test_no_caller_can_order_pay_or_play_anything_there(earnest, api, due):
+def test_no_caller_can_create_pay_or_simulate_orders_there(earnest, api, due):
     waiting = api.buy("500.00", channel=2).data["order_no"]
     production = earnest()
     Channel.update(enabled=True).where(Channel.id == 2).execute()  # by someone with database access
@@ -114,14 +114,14 @@ def test_a_merchant_with_its_money_cannot_withdraw_until_it_is_removed(earnest, 
     assert production.api.sell("10.00", channel=3).code == 1
 
 
-def test_a_withdrawal_that_waits_is_not_accepted_either(earnest, paid, api):
+def test_a_waiting_withdrawal_is_not_approved_either(earnest, paid, api):
     order_no = api.sell("10.00", channel=3).data["order_no"]
     production = earnest()
     said = production.run("order", "accept", order_no, fails=True).output
     assert "orders ledger remove-sandbox demo" in said
 
 
-def test_one_that_was_accepted_before_is_not_handed_over_until_then(earnest, paid, api, flask, later, monkeypatch):
+def test_one_that_was_approved_before_is_not_sent_until_then(earnest, paid, api, flask, later, monkeypatch):
     Channel.update(driver=Trial.name, config=Channel.get_by_id(1).config).where(Channel.id == 3).execute()
     cache.forget()
     order_no = api.sell("10.00", channel=3).data["order_no"]
@@ -146,7 +146,7 @@ def test_no_withdrawal_is_marked_as_paid_until_then(accepted, earnest, paid, api
     production.run("order", "paid", order_no, "--reference", "R-1")
 
 
-def test_the_console_offers_no_payout_and_gives_the_reason_until_then(earnest, paid, api, flask):
+def test_the_console_offers_no_payout_and_shows_the_reason_until_then(earnest, paid, api, flask):
     waiting, accepted = (api.sell("10.00", channel=3).data["order_no"] for _ in range(2))
     flask("order", "accept", accepted)
     operators.add("anna", "four words not together")
@@ -164,7 +164,7 @@ def test_the_console_offers_no_payout_and_gives_the_reason_until_then(earnest, p
     assert [set(page(each).actions) for each in (waiting, accepted)] == [{"reject", "accept"}, {"reject", "paid"}]
 
 
-def test_no_exception_is_settled_as_paid_out_until_then(earnest, paid, api, flask):
+def test_no_exception_is_resolved_as_paid_out_until_then(earnest, paid, api, flask):
     order_no = api.sell("10.00", channel=3).data["order_no"]
     flask("order", "reject", order_no, "--reason", "no")
     flask("order", "paid", order_no, "--reference", "R-1")
@@ -175,7 +175,7 @@ def test_no_exception_is_settled_as_paid_out_until_then(earnest, paid, api, flas
     production.run("order", "settle", order_no, "--complete")
 
 
-def test_the_check_asks_the_database_nothing_for_each_order(earnest, paid, monkeypatch):
+def test_the_check_needs_no_query_for_each_order(earnest, paid, monkeypatch):
     production = earnest()
     production.run("ledger", "remove-sandbox", "--apply")
     production.api.sell("10.00", channel=3)
@@ -192,7 +192,7 @@ def test_without_apply_it_shows_what_it_would_post_and_changes_nothing(earnest, 
     assert rows() == before
 
 
-def test_every_account_is_brought_back_once_and_the_ledger_verifies(earnest, api, flask, later, real, balances):
+def test_every_account_is_reversed_once_and_the_ledger_passes_its_check(earnest, api, flask, later, real, balances):
     for amount in ("500.00", "70.00"):
         api.play(api.buy(amount, channel=2).data["order_no"], "success")
     held = api.sell("20.00", channel=2).data["order_no"]
@@ -216,7 +216,7 @@ def test_every_account_is_brought_back_once_and_the_ledger_verifies(earnest, api
     assert audit["history"][-1]["code"] == "sandbox_removed"
 
 
-def test_money_that_was_spent_is_reversed_only_where_the_operator_takes_the_loss(earnest, paid, flask, balances, kept):
+def test_spent_money_is_reversed_only_if_the_operator_takes_the_loss(earnest, paid, flask, balances, kept):
     flask("ledger", "adjust", "demo", "-1300.00", "--reason", "paid out elsewhere")
     left = balances()[0]
     production = earnest()
@@ -235,7 +235,7 @@ def test_money_that_was_spent_is_reversed_only_where_the_operator_takes_the_loss
     production.run("ledger", "verify")
 
 
-def test_no_exception_of_its_orders_can_be_settled_as_money(earnest, api):
+def test_no_exception_of_its_orders_can_be_resolved_as_money(earnest, api):
     order_no = api.buy("500.00", channel=2).data["order_no"]
     api.play(order_no, "wrong_amount")
     production = earnest()

@@ -22,7 +22,7 @@ QUERIES = st.text("a=1&%F0 +\ufffd", max_size=12)
 
 @settings(deadline=None, max_examples=60)
 @given(body=BODIES | st.binary(max_size=20), query=QUERIES, theirs=st.none() | st.text(max_size=20))
-def test_the_lines_are_those_of_the_text_that_is_signed(body, query, theirs):
+def test_the_lines_are_those_of_the_signed_text(body, query, theirs):
     told = explain("/merchant/createOrder", body, query, KEYS, theirs=theirs, signature="x")
     assert told.refused or told.text == "\n".join(line for line, _ in told.lines)
     right = hexed(told.text)
@@ -30,7 +30,7 @@ def test_the_lines_are_those_of_the_text_that_is_signed(body, query, theirs):
     assert told.refused or not told.holds
 
 
-def test_a_request_with_thousands_of_values_is_told_without_a_search():
+def test_a_request_with_thousands_of_values_is_explained_without_a_search():
     body = json.dumps({f"a{number}": number for number in range(5_000)}).encode()
     told = explain("/merchant/createOrder", body, "", KEYS, signature="x")
     assert (told.holds, told.mistakes, len(told.lines)) == (False, (), 5_001)

@@ -64,7 +64,7 @@ def _old_keys(instance):
     return [_keys(path) for path in sorted(instance.glob("vault.key.before-*"))]
 
 
-def test_every_sealed_column_is_known(sealed_rows):
+def test_every_encrypted_column_is_known(sealed_rows):
     """All values that begin like Fernet's tokens are encrypted."""
     found = set()
     for table in database.get_tables():
@@ -76,7 +76,7 @@ def test_every_sealed_column_is_known(sealed_rows):
     assert found == {column for column, _ in sealed_rows}
 
 
-def test_all_is_sealed_with_the_new_key_and_the_old_one_is_put_aside(flask, sealed_rows, instance, key_file):
+def test_everything_is_encrypted_with_the_new_key_and_the_old_one_is_kept(flask, sealed_rows, instance, key_file):
     (old,) = _keys(key_file)
     said = flask(*ROTATE, "--wait", 0).output
     (new,) = _keys(key_file)
@@ -90,7 +90,7 @@ def test_all_is_sealed_with_the_new_key_and_the_old_one_is_put_aside(flask, seal
     assert {path.stat().st_mode & 0o777 for path in instance.glob("vault.key*")} == {0o600}
 
 
-def test_where_a_link_leads_to_the_key_file_it_still_does_afterwards(flask, sealed_rows, key_file, tmp_path):
+def test_a_link_to_the_key_file_is_kept(flask, sealed_rows, key_file, tmp_path):
     elsewhere = tmp_path / "elsewhere.key"
     key_file.rename(elsewhere)
     key_file.symlink_to(elsewhere)
@@ -112,7 +112,7 @@ def test_a_key_file_that_can_not_be_replaced_ends_it_with_one_line(refuses, seal
     assert _keys(key_file) == [old]
 
 
-def test_the_old_key_can_be_kept_and_a_later_rotation_makes_a_new_one_all_the_same(flask, sealed_rows, key_file):
+def test_the_old_key_can_be_kept_and_a_later_rotation_still_makes_a_new_one(flask, sealed_rows, key_file):
     keys = [_keys(key_file)]
     for _ in range(2):
         flask(*ROTATE, "--wait", 0, "--keep-old")
@@ -122,7 +122,7 @@ def test_the_old_key_can_be_kept_and_a_later_rotation_makes_a_new_one_all_the_sa
     assert _opened(vault.Ring(keys[2][0])) == sealed_rows
 
 
-def test_the_moment_of_sealing_is_kept(sealed_rows, flask):
+def test_the_time_of_encryption_is_kept(sealed_rows, flask):
     def moments():
         return [
             Fernet(vault.key_ring().keys[0]).extract_timestamp(token)
@@ -160,7 +160,7 @@ class _Interruption:
         return run
 
 
-def test_it_may_be_killed_at_each_step_and_goes_on_when_it_is_repeated(sealed_rows, instance, tmp_path, monkeypatch):
+def test_it_may_be_killed_at_each_step_and_continues_when_it_is_repeated(sealed_rows, instance, tmp_path, monkeypatch):
     databases.close()
     passing, ends = 0, set()
     while True:
@@ -191,7 +191,7 @@ def test_it_may_be_killed_at_each_step_and_goes_on_when_it_is_repeated(sealed_ro
     create_app(databases.settings_of(instance))
 
 
-def test_what_is_changed_meanwhile_is_not_overwritten(flask, sealed_rows, monkeypatch, key_file):
+def test_a_value_changed_meanwhile_is_not_overwritten(flask, sealed_rows, monkeypatch, key_file):
     """A merchant's secret is changed between the rotation's read and its write."""
     store, new = key_rotation._store, []
 
@@ -205,7 +205,7 @@ def test_what_is_changed_meanwhile_is_not_overwritten(flask, sealed_rows, monkey
     assert _opened(vault.Ring(_keys(key_file)[0]))["merchant.secret", 1] == new[0]
 
 
-def test_what_none_of_the_keys_opens_ends_it_and_no_key_is_dropped(refuses, sealed_rows, instance, key_file):
+def test_a_value_that_no_key_decrypts_ends_it_and_no_key_is_removed(refuses, sealed_rows, instance, key_file):
     old = _keys(key_file)
     stranger = Fernet(Fernet.generate_key()).encrypt(b"lost").decode()
     with databases.raw(instance) as other:
@@ -217,13 +217,13 @@ def test_what_none_of_the_keys_opens_ends_it_and_no_key_is_dropped(refuses, seal
     assert all(vault.Ring(key_file.read_text()).open(token) for (token,) in secrets)
 
 
-def test_two_rotations_at_once_are_one_too_many(refuses, instance):
+def test_a_second_simultaneous_rotation_is_refused(refuses, instance):
     with key_rotation._alone(instance):
         assert "is at work" in refuses(*ROTATE)
 
 
 @pytest.mark.usefixtures("slow")
-def test_a_key_from_a_setting_is_used_and_the_others_can_go(instance):
+def test_a_key_from_a_setting_is_used_and_the_others_can_be_removed(instance):
     (old,) = _keys(instance / "vault.key")
     (instance / "vault.key").unlink()
     new = Fernet.generate_key().decode()
@@ -238,7 +238,7 @@ def test_a_key_from_a_setting_is_used_and_the_others_can_go(instance):
     assert not list(instance.glob("vault.key*"))
 
 
-def test_the_service_goes_on_while_keys_rotate(service):
+def test_the_service_continues_during_a_rotation(service):
     """Signed requests succeed, and names are encrypted, before, during and after; no order's name is lost."""
     stop, codes, placed = threading.Event(), [], []
 

@@ -11,11 +11,11 @@ from services.security import masking
     ("text", "seen"),
     [("6222020000000000017", "***************0017"), ("123456", "***456"), ("12", "*2"), ("1", "*"), ("", "")],
 )
-def test_of_a_number_the_end_is_seen_and_never_more_than_half(text, seen):
+def test_only_the_end_of_a_number_is_visible_and_never_more_than_half(text, seen):
     assert masking.ending(text) == seen
 
 
-def test_nothing_is_seen_of_a_field_that_nobody_knows():
+def test_an_unknown_field_is_hidden():
     assert masking.masked({"new_field": "secret", "bank": "My Bank", "sub_bank": ""}) == {
         "new_field": "***",
         "bank": "My Bank",
@@ -46,18 +46,18 @@ def test_nothing_is_seen_of_a_field_that_nobody_knows():
         ("abc", "***"),
     ],
 )
-def test_no_key_in_an_address_is_seen(url, seen):
+def test_a_key_in_an_address_is_hidden(url, seen):
     assert masking.address(url) == seen
 
 
-def test_of_what_is_no_address_of_a_network_nothing_is_seen():
+def test_a_text_that_is_not_a_network_is_hidden():
     assert masking.networks("10.0.0.1/8, 2001:db8::,999.1.1.1,sk-secret,") == "10.0.0.1/8, 2001:db8::,999.1.1.1,***,"
 
 
-def test_no_key_is_seen_in_what_a_failed_call_says():
+def test_a_key_in_the_message_of_a_failed_call_is_hidden():
     said = "ConnectionError: HTTPConnectionPool(host='a', port=1): url: /hook?key=abc&b=c (Caused by 'refused')"
     assert masking.error(said) == said.replace("abc", "***").replace("b=c", "b=***")
 
 
-def test_the_story_has_a_word_for_everything_that_the_service_does_by_itself():
+def test_the_history_has_a_text_for_every_automatic_step():
     assert set(timeline.ACTS) == set(due.ACTS)

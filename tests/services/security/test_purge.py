@@ -13,7 +13,7 @@ def kept(rows):
     return lambda: (len(rows()["Nonce"]), len(rows()["IdempotencyKey"]))
 
 
-def test_nonces_of_orders_are_dropped_when_no_timestamp_can_bring_them_back(api, clock, kept):
+def test_nonces_of_orders_are_dropped_when_no_timestamp_allows_a_replay(api, clock, kept):
     for _ in range(3):
         api.buy()
     clock(601)  # a nonce dated 300 seconds ahead was valid until now
@@ -37,7 +37,7 @@ def test_keys_are_dropped_after_a_day(api, clock, kept):
     assert kept() == (1, 1)
 
 
-def test_a_purge_goes_on_where_the_last_one_stopped_and_then_from_the_start(api, other, clock, kept, monkeypatch):
+def test_a_purge_continues_from_the_last_one_and_then_from_the_start(api, other, clock, kept, monkeypatch):
     monkeypatch.setattr(replay, "PURGE_STEP", 4)
     monkeypatch.setattr(replay, "PURGE_STEPS", 2)
     for _ in range(10):

@@ -31,7 +31,7 @@ def test_the_tests_own_client_agrees_with_the_published_vector(kind):
     assert signature(vector["endpoint"], json.loads(vector["body"]), PUBLISHED["secret"]) == vector["signature"]
 
 
-def test_a_signature_holds_under_either_of_two_secrets_and_no_third():
+def test_a_signature_is_valid_under_either_of_two_secrets_and_no_third():
     text = "createOrder\napi_key=demo"
     given = signing.sign("new", text)
     assert signing.is_valid(given, ["new", "old"], text)

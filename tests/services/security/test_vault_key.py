@@ -20,14 +20,14 @@ def _secret(instance, **environ):
     return done.returncode, done.stdout + done.stderr
 
 
-def test_a_key_from_the_environment_makes_no_file(tmp_path):
+def test_a_key_from_the_environment_creates_no_file(tmp_path):
     service = DemoService(tmp_path, ORDERS_VAULT_KEY=_new_key())
     service.flask("seed")
     assert "whsec_" in service.flask("merchant", "show", "demo").stdout
     assert not (tmp_path / "vault.key").exists()
 
 
-def test_a_new_key_before_the_old_one_opens_both(instance):
+def test_a_new_key_before_the_old_one_decrypts_both(instance):
     old, new = (instance / "vault.key").read_text().strip(), _new_key()
     both = Service(instance, ORDERS_VAULT_KEY=f"{new},{old}")
     for key in ("demo", "other"):
@@ -38,13 +38,13 @@ def test_a_new_key_before_the_old_one_opens_both(instance):
     assert Service(instance, ORDERS_VAULT_KEY=new).flask("merchant", "show", "other").returncode == 0
 
 
-def test_the_key_file_may_hold_several_keys(instance):
+def test_the_key_file_may_contain_several_keys(instance):
     file = instance / "vault.key"
     file.write_text(f"{_new_key()}\n{file.read_text()}")
     assert _secret(instance)[0] == 0
 
 
-def test_a_command_with_a_wrong_key_says_so_in_one_line(instance):
+def test_a_command_with_a_wrong_key_reports_it_in_one_line(instance):
     status, said = _secret(instance, ORDERS_VAULT_KEY=_new_key())
     assert (status, len(said.splitlines())) == (2, 1)
     assert "sealed with another key" in said
@@ -57,7 +57,7 @@ def test_the_service_does_not_start_with_a_wrong_key(instance):
 
 
 @pytest.mark.usefixtures("slow")
-def test_a_lost_key_file_is_not_replaced_in_silence(instance):
+def test_a_lost_key_file_is_not_replaced_silently(instance):
     """A new key decrypts none of the data; new data would be encrypted with a second one."""
     (instance / "vault.key").unlink()
     assert "vault.key: No such file or directory; put the key file back" in Service(instance).refused()
@@ -66,7 +66,7 @@ def test_a_lost_key_file_is_not_replaced_in_silence(instance):
 
 @pytest.mark.parametrize("text", ["", "\n", "not a key\n", "ключ\n"])
 @pytest.mark.usefixtures("slow")
-def test_a_damaged_key_file_is_refused_and_left_alone(instance, text):
+def test_a_damaged_key_file_is_refused_and_unchanged(instance, text):
     file = instance / "vault.key"
     file.write_text(text, "utf-8")
     assert "vault.key holds no key, or a damaged one" in Service(instance).refused()
@@ -74,7 +74,7 @@ def test_a_damaged_key_file_is_refused_and_left_alone(instance, text):
 
 
 @pytest.mark.usefixtures("slow")
-def test_a_key_file_that_lost_its_end_or_turned_to_noise_is_refused_and_left_alone(instance):
+def test_a_truncated_or_random_key_file_is_refused_and_unchanged(instance):
     file = instance / "vault.key"
     whole = file.read_bytes()
     for damaged in (whole[:20], whole[:-3], b"x" + whole, bytes(range(256))):
@@ -86,7 +86,7 @@ def test_a_key_file_that_lost_its_end_or_turned_to_noise_is_refused_and_left_alo
 
 
 @pytest.mark.usefixtures("slow")
-def test_a_folder_in_the_key_file_s_place_is_refused(instance):
+def test_a_folder_instead_of_the_key_file_is_refused(instance):
     file = instance / "vault.key"
     file.unlink()
     file.mkdir()
@@ -101,7 +101,7 @@ def test_a_key_file_that_can_not_be_read_is_refused(instance):
     assert "vault.key" in Service(instance).refused()
 
 
-def test_a_lost_key_file_is_not_replaced_where_only_a_channel_was_sealed(tmp_path):
+def test_a_lost_key_file_is_not_replaced_if_only_a_channel_was_encrypted(tmp_path):
     service = Service(tmp_path / "instance")
     service.flask("channel", "add", "--category", "gateway_c", "--driver", "manual", "--name", "Shop")
     (service.instance / "vault.key").unlink()

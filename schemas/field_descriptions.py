@@ -167,7 +167,7 @@ MEANINGS: dict[str, Meaning] = {
     "ChannelListQuery.category": _in("Only channels of this category.", "gateway_b"),
     "CityQuery.province": _in("Province name, exactly as in provinceList.", "广东省", 40402),
     "DistrictQuery.city": _in("City name, exactly as in cityList.", "广州市", 40402),
-    # --- what is not held to a schema: texts in addresses, forms and headers
+    # --- texts in addresses, forms and headers, which no schema checks
     "paymentPage.order_no": Meaning(
         "Order number from `pay_url`. An unknown number returns a page with status 404.", "202601018899480685472049"
     ),
@@ -186,7 +186,7 @@ MEANINGS: dict[str, Meaning] = {
     "If-None-Match": Meaning(
         "The `ETag` of an earlier response. The status is 304 if nothing has changed.", '"0a1b2c3d"'
     ),
-    # --- an order, going out
+    # --- an order in responses
     "View.order_no": _out(_ORDER_NO, "202601018899480685472049", **_NUMBER),
     "View.merchant_order_no": _out("Your own order number as sent, otherwise empty.", "A-1001", maxLength=255),
     "View.order_id": _out("The `id` for orderQueryDetail.", "2", pattern="^[1-9][0-9]{0,18}$"),

@@ -28,7 +28,7 @@ DATE = "^[0-9]{4}(0[1-9]|1[0-2])(0[1-9]|[12][0-9]|3[01])$"
 TYPES = {Text: "string", Whole: "integer", Yuan: "number", DecimalText: "string", fields.Function: "string"}
 
 FIRST_PAGE = {"anyOf": [{"enum": [1, "", None]}, {"type": "string", "pattern": "^0*1$"}]}
-EMPTY = ["", None]  # what an optional field may have and still count as absent
+EMPTY = ["", None]  # values of an optional field that count as absent
 
 # Rules between the fields of a schema. They use `not`, which code generators ignore: from `oneOf` or `anyOf` a
 # generator makes a union of types, and loses the object's own fields.

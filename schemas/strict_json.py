@@ -96,7 +96,7 @@ def _fault(value: Any, path: str = "", depth: int = 1) -> Malformed | None:
 
 
 def _refused(text: str) -> Malformed:
-    """Why `parse` does not accept a text: decoded again, since only then the path of the fault is known."""
+    """Return why `parse` refuses a text. It is decoded again, leniently, to find the path of the fault."""
     if not text.strip():
         return Malformed(N_("the body is empty"))
     if text.startswith("\ufeff"):

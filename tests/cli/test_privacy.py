@@ -122,7 +122,7 @@ def test_an_account_on_file_is_exported_without_any_order(on_file, exported):
     assert [row["account"] for row in exported("--card", OLD)] == on_file[:1]
 
 
-def test_an_account_that_was_replaced_is_erased_and_the_present_one_is_kept(on_file, exported, flask, flask_json):
+def test_a_replaced_account_is_erased_and_the_present_one_is_kept(on_file, exported, flask, flask_json):
     assert "would be erased" in flask("privacy", "erase", "--name", NAME).stdout
     assert len(exported("--name", NAME)) == 2
     told = flask("privacy", "erase", "--name", NAME, "--yes").stdout

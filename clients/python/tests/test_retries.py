@@ -170,7 +170,7 @@ def test_a_redirect_is_not_followed(stand_in):
         buy(stand_in.client())
 
 
-def test_each_page_begins_after_the_last_order_of_the_one_before(stand_in):
+def test_each_page_starts_after_the_last_order_of_the_previous_one(stand_in):
     rows = [ORDER | {"order_no": str(number)} for number in range(150)]
 
     def page(of):

@@ -97,7 +97,7 @@ def test_a_posting_that_does_not_sum_to_zero_is_never_written(app, balances):
     assert balances() == (START, 0)
 
 
-def test_sound_books_are_verified(orders, flask, flask_json):
+def test_a_consistent_ledger_passes_the_check(orders, flask, flask_json):
     assert "FAILED" not in flask("ledger", "verify").output
     assert set(map(tuple, flask_json("ledger", "verify").values())) == {()}
 

@@ -55,7 +55,7 @@ class NonceMemory:
             self._now.add((merchant, nonce))
             return True
 
-    def holds(self, merchant: int, nonce: str) -> bool:
+    def has(self, merchant: int, nonce: str) -> bool:
         """Whether the nonce is in memory."""
         with self._lock:
             return (merchant, nonce) in self._now or (merchant, nonce) in self._before
@@ -101,7 +101,7 @@ def spend_nonce(merchant: Merchant, nonce: str) -> None:
 
 def refuse_order_nonce(merchant: Merchant, nonce: str) -> None:
     """Refuse a nonce that an earlier order used. Raises ApiError INVALID_NONCE."""
-    if memory().holds(merchant.id, nonce) and _spent.run(merchant=merchant.id, nonce=nonce).fetchone():
+    if memory().has(merchant.id, nonce) and _spent.run(merchant=merchant.id, nonce=nonce).fetchone():
         raise ApiError(Code.INVALID_NONCE, detail=REUSED)
 
 

@@ -47,7 +47,13 @@ CANCELLED_ORDER: dict[str, Any] = {
     "properties": {"order_no": meaning_of("order_no", "View").words() | {"type": "string", "pattern": "^[0-9]{24}$"}},
     "examples": [{"order_no": "202601018899480685472049"}],
 }
-DATA = {422: WRONG_FIELDS, 502: CANCELLED_ORDER}  # by HTTP status
+CHECKS: dict[str, Any] = {
+    "description": "Only from readyz: each check and its result. Otherwise null.",
+    "type": ["object", "null"],
+    "additionalProperties": {"type": "string"},
+    "examples": [None],
+}
+DATA = {422: WRONG_FIELDS, 502: CANCELLED_ORDER, 503: CHECKS}  # by HTTP status
 NO_DATA = {"description": "Always null.", "type": "null", "examples": [None]}
 
 

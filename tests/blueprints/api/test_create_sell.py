@@ -155,7 +155,7 @@ def test_a_withdrawal_accepts_no_customer_name(api, channel):
 REFUSED_ALONE = {
     "order_type": [None, 0, "sell", True],
     "amount": [None, "", "0", "-0.01", "1.005", False, []],
-    "channel": [None, 0, "two", 2.0, {}],
+    "channel": [None, 0, "two", 2.5, {}],
     "paychannel_paymethod": [None, "cash", 1, ["bank"]],
     "merchant_order_no": ["x" * 256, 1, {}],
 }

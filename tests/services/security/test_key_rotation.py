@@ -107,7 +107,7 @@ def test_a_key_file_that_can_not_be_replaced_ends_it_with_one_line(refuses, seal
 
     monkeypatch.setattr(Path, "replace", busy)
     assert refuses(*ROTATE, "--wait", "0").splitlines() == [
-        f"Error: {key_file}: Device or resource busy; repeat it once that is mended"
+        f"Error: {key_file}: Device or resource busy. Fix this and repeat the command"
     ]
     assert _keys(key_file) == [old]
 

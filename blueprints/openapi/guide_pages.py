@@ -6,12 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from flask import Blueprint, Response, current_app, render_template
-from markupsafe import Markup
 
 from blueprints.api.envelope import language
 from blueprints.openapi import guides
-from blueprints.openapi.pages import MARKDOWN, page, reference_markdown, reference_page, strict
-from runtime import current
+from blueprints.openapi.pages import MARKDOWN, addresses, page, reference_markdown, reference_page, rendered, strict
 from services.errors import ApiError, Code
 
 guide_pages = Blueprint("guides", __name__)
@@ -31,8 +29,7 @@ def home() -> Response:
 @guide_pages.get("/llms.txt")
 def llms() -> Response:
     """The documentation for language models: an index of the Markdown pages (llmstxt.org)."""
-    site = current().settings.public_url
-    text = render_template("llms.txt", index=guides.index(), translated=guides.translated(), site=site)
+    text = render_template("llms.txt", index=guides.index(), translated=guides.translated(), **addresses())
     return Response(text, content_type=guides.TEXT)
 
 
@@ -48,7 +45,7 @@ def _reference_markdown(chosen: str) -> Response:
 
 def _page(found: guides.Guide, chosen: str, base: str) -> Response:
     def values() -> dict[str, Any]:
-        return {"guide": found, "sections": guides.sections(found), "text": Markup(guides.html(found, base))}
+        return {"guide": found, "sections": guides.sections(found), "text": rendered(found, base)}
 
     return page("guide.html", chosen, base, found.name, values)
 

@@ -82,7 +82,21 @@ def reference_page(chosen: str, base: str) -> Response:
 
 def _included(chosen: str, base: str) -> dict[str, Markup]:
     found = {name: (guides.guide(file, chosen), anchor) for name, (file, anchor) in INCLUDED.items()}
-    return {name: Markup(guides.html(guide, base, anchor)) for name, (guide, anchor) in found.items() if guide}
+    return {name: rendered(guide, base, anchor) for name, (guide, anchor) in found.items() if guide}
+
+
+def rendered(found: guides.Guide, base: str, section: str = "") -> Markup:
+    """A page, or a section of it, with the addresses of this installation."""
+    html = guides.html(found, base, section)
+    for name, address in addresses().items():
+        html = html.replace(f"{{{name}}}", escape(address))
+    return Markup(html)
+
+
+def addresses() -> dict[str, str]:
+    """The addresses that the documentation writes as `{site_url}` and `{base_url}`."""
+    url = current().settings.public_url
+    return {"site_url": url, "base_url": url + current().settings.api_prefix}
 
 
 def reference_markdown(chosen: str) -> str:

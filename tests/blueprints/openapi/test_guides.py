@@ -150,7 +150,9 @@ def test_the_landing_page_has_only_the_name_of_the_service_in_production(http):
 
 
 @pytest.mark.parametrize("settings_of_app", [{"api_prefix": "/api/v1", "site_url": "https://pay.example.com"}])
-def test_the_tour_and_the_samples_have_the_addresses_of_this_installation(demo, http):
+def test_the_tour_the_samples_and_the_pages_have_the_addresses_of_this_installation(demo, http):
     assert "https://pay.example.com/api/v1/merchant/createOrder" in http("GET", "/").text
     assert "export MERCHANT_URL=https://pay.example.com/api/v1\n" in http("GET", "/docs").text
     assert "](https://pay.example.com/docs.md)" in http("GET", "/llms.txt").text
+    assert "`{base_url}` is https://pay.example.com/api/v1.\n" in http("GET", "/llms.txt").text
+    assert "https://pay.example.com/api/v1/merchant/" in http("GET", "/docs/orders").text

@@ -13,8 +13,8 @@ from typing import Any
 class _Language:
     """`signed` and `plain` are the code of a signed request and of a GET.
 
-    `start` to `margin` say how an object is written, `inside` the margin that the code has where it stands. `by_name`
-    precedes the Idempotency-Key.
+    `start` to `margin` define how an object is written. `inside` is the indentation of the call in `signed`, `by_name`
+    the prefix of the Idempotency-Key.
     """
 
     key: str
@@ -121,7 +121,7 @@ ALONE = {"java": "java Sample.java", "go": "go run sample.go"}  # how a GET runs
 
 @dataclass(frozen=True)
 class Sample:
-    """The code of one request. `client` is the file that it needs, empty if none; `text` is empty if it can't."""
+    """The code of one request. `client` is the file that it needs, if any. No `text`: the client cannot send it."""
 
     key: str
     name: str

@@ -19,7 +19,7 @@ FILES = {
 
 @pytest.fixture
 def samples(live, language, client):
-    """Run the samples of an operation by the commands beside them; what each prints, in the order of the page."""
+    """Run the samples of an operation with the commands that the page shows, and yield the output of each."""
     page = live.api.send("GET", "/docs", headers={"Accept-Language": "en"}).text
     key, file = FILES[language]
 

@@ -53,7 +53,7 @@ def test_each_published_vector_is_explained_line_by_line(name, flask, file):
     assert told["string_to_sign"] == vector["string_to_sign"]
     assert [line["text"] for line in told["lines"]] == vector["string_to_sign"].split("\n")
     assert told["signature"] == vector["signature"]
-    assert (told["holds"], told["verdict"]) == (None, "The request carries no signature.")
+    assert (told["holds"], told["verdict"]) == (None, "The request has no signature.")
     given = flask("sign", vector["endpoint"], *options, "--signature", vector["signature"], "--json")
     assert json.loads(given.stdout)["holds"] is True
 
@@ -99,19 +99,16 @@ def test_the_output_for_people_is_in_lines(flask, file):
     body, theirs = file(mistaken.body("0" * 64)), file(mistaken.text.replace("12.50", "12.5"))
     options = ("--body", body, "--query", QUERY, "--theirs", theirs, "--merchant", "demo")
     shown = flask("sign", "/merchant/createOrder", *options, fails=True).output
-    assert (
-        "This text is what you get if\n  - a number is signed with other digits than it is sent with. Send amounts"
-        in shown
-    )
+    assert "You get this text if\n  - a number is signed with other digits than it is sent with. Send amounts" in shown
     assert re.search(r"different +6 +cny_amount=12.50 +6 +cny_amount=12.5 +a number", shown)
     assert "customer_name=␣张/三␣" in shown
     assert "first difference, line 6, column 16: server '0'" in shown
-    assert "The signature that came is not that of your text" in shown
+    assert "The signature in the request is not that of your text" in shown
 
 
 def test_a_request_refused_before_its_signature_is_reported_as_such(flask, file):
     shown = flask("sign", ENDPOINT, "--body", file('{"a":1,"a":1}'), fails=True).output
-    assert shown == "This request is refused before its signature is looked at.\n  a: the name appears twice\n"
+    assert shown == "The service refuses this request before it checks the signature.\n  a: the name appears twice\n"
 
 
 def test_a_stored_secret_signs_nothing_for_callers_without_it(flask, file, flask_json):

@@ -131,26 +131,29 @@ def _lines(received: Received) -> tuple[tuple[str, Leaf | None], ...]:
 
 # --- the mistake
 
-_REFUSED = Sentence(N_("This request is refused before its signature is looked at."), False)
-_NOTHING = Sentence(N_("This is the text that the server signs."))
-_NO_SIGNATURE = Sentence(N_("The request carries no signature."))
-_HOLDS = Sentence(N_("The signature holds."))
-_SAME_TEXT = Sentence(N_("Your text is the server's, character by character."))
+_REFUSED = Sentence(N_("The service refuses this request before it checks the signature."), False)
+_NOTHING = Sentence(N_("This is the server's string to sign."))
+_NO_SIGNATURE = Sentence(N_("The request has no signature."))
+_HOLDS = Sentence(N_("The signature is valid."))
+_SAME_TEXT = Sentence(N_("Your text equals the server's."))
 _SAME_BUT = Sentence(
-    N_("Your text is the server's, but the signature is not of it: the secret is another, or the bytes are."), False
+    N_("Your text equals the server's, but the signature differs: you used another secret or other bytes."), False
 )
-_FOUND = Sentence(N_("This signature is what you get if"), False)
-_FOUND_TEXT = Sentence(N_("This text is what you get if"), False)
-_TEXT_DIFFERS = Sentence(N_("The texts differ; each line says how."), False)
-_OF_THIS_TEXT = Sentence(N_("The signature that came is that of your text."))
+_FOUND = Sentence(N_("You get this signature if"), False)
+_FOUND_TEXT = Sentence(N_("You get this text if"), False)
+_TEXT_DIFFERS = Sentence(N_("The texts differ. Each line shows how."), False)
+_OF_THIS_TEXT = Sentence(N_("The signature in the request is that of your text."))
 _NOT_OF_IT = Sentence(
-    N_("The signature that came is not that of your text: the secret is another, too, or it is of another request."),
+    N_(
+        "The signature in the request is not that of your text: the secret differs too, or it belongs to another "
+        "request."
+    ),
     False,
 )
 _UNKNOWN = Sentence(
     N_(
         "No known mistake gives this signature. Compare the text that your code signs with the server's: "
-        "the first line that differs is the mistake. If none differs, the secret does."
+        "the first line that differs shows the mistake. If no line differs, the secret does."
     ),
     False,
 )
@@ -211,19 +214,17 @@ def _checks(received: Received, given: str, keys: Keys, now: float) -> Iterator[
         if not received.auth(name) and not (name == "signature" and given):
             yield Sentence(_IN_QUERY if name in in_query else _MISSING, False, {"name": name})
     if keys.api_key and received.auth("api_key") not in ("", keys.api_key):
-        yield Sentence(
-            N_("the secret used is that of the api_key %(key)s, not of this one"), False, {"key": keys.api_key}
-        )
+        yield Sentence(N_("the secret belongs to the api_key %(key)s, not to this one"), False, {"key": keys.api_key})
     if stamp := received.auth("timestamp"):
         yield _time_check(stamp, now)
     if (nonce := received.auth("nonce")) and not re.fullmatch(NONCE, nonce):
-        yield Sentence(N_("nonce must be a text of 8 to 64 of A-Z a-z 0-9 _ . -"), False)
+        yield Sentence(N_("nonce must have 8 to 64 of the characters A-Z a-z 0-9 _ . -"), False)
     if given and not re.fullmatch("[0-9a-f]{64}", given):
         yield Sentence(N_("signature must be 64 lowercase hex digits"), False)
 
 
-_MISSING = N_("%(name)s is missing, or is no text")
-_IN_QUERY = N_("%(name)s stands in the query string: this endpoint takes it from the body only")
+_MISSING = N_("%(name)s is missing or is not a string")
+_IN_QUERY = N_("%(name)s is in the query string, but this endpoint takes it from the body only")
 
 
 def _time_check(stamp: str, now: float) -> Sentence:

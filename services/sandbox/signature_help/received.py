@@ -20,7 +20,7 @@ BODY, QUERY = N_("body"), N_("query string")
 WHY_LEFT_OUT = {
     "signature": N_("the signature itself"),
     "null": N_("null"),
-    "empty": N_("an empty text"),
+    "empty": N_("an empty string"),
 }
 
 

@@ -16,7 +16,7 @@ STATES = {
     DIFFERENT: N_("differs"),
     MISSING: N_("missing in yours"),
     EXTRA: N_("only in yours"),
-    MOVED: N_("at another place in yours"),
+    MOVED: N_("in another place in yours"),
 }
 # Characters that are invisible, or look like another one.
 NAMES = {

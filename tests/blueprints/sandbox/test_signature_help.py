@@ -46,14 +46,14 @@ def told(http):
 def test_a_request_signed_over_a_wrong_text_is_explained_on_the_page_that_its_refusal_names(name, change, refused):
     mistaken = Mistaken()
     shown = refused(mistaken.body(hexed(change(mistaken.text))))
-    assert f"This signature is what you get if: {WHAT[name]} {CURE[name]}" in shown
+    assert f"You get this signature if: {WHAT[name]} {CURE[name]}" in shown
 
 
 @pytest.mark.parametrize(("name", "sign"), SIGNERS, ids=[name for name, _ in SIGNERS])
 def test_a_signature_made_wrongly_of_the_right_text_is_explained(name, sign, refused):
     mistaken = Mistaken()
     shown = refused(mistaken.body(sign(mistaken.text)))
-    assert f"This signature is what you get if: {WHAT[name]} {CURE[name]}" in shown
+    assert f"You get this signature if: {WHAT[name]} {CURE[name]}" in shown
 
 
 def test_the_json_signed_instead_of_lines_is_explained(refused):
@@ -67,7 +67,7 @@ def test_an_expired_secret_is_explained_and_no_signature_is_shown(refused, flask
     mistaken = Mistaken()
     shown = refused(mistaken.body(hexed(mistaken.text)))
     assert WHAT["ended_secret"] in shown
-    assert "Right signature" not in shown
+    assert "Correct signature" not in shown
 
 
 def test_every_known_mistake_is_made_in_these_tests():
@@ -93,7 +93,7 @@ def test_a_signature_that_no_known_mistake_produces_is_reported_as_unknown(refus
 def test_the_first_line_that_differs_is_shown_with_its_characters(refused):
     mistaken = Mistaken()
     shown = refused(mistaken.body(hexed(mistaken.text.replace("12.50", "12.5"))))
-    assert "6 cny_amount=12.50 yours cny_amount=12.5 differs · a number is signed in other digits" in shown
+    assert "6 cny_amount=12.50 yours cny_amount=12.5 differs · a number is signed with other digits" in shown
     assert "line 6, column 16: the server has '0', you have a newline, where the line ends" in shown
 
 
@@ -106,7 +106,7 @@ def test_the_page_shows_the_newest_first_and_keeps_twenty(api, http):
 
 
 def test_a_forgotten_request_is_reported_as_forgotten(http):
-    assert "not remembered any more" in http("GET", f"{PAGE}?refused=1").text
+    assert "no longer available" in http("GET", f"{PAGE}?refused=1").text
 
 
 def test_requests_refused_for_other_reasons_are_not_kept(api, http):
@@ -122,7 +122,7 @@ def test_a_merchant_that_is_not_the_demos_is_not_explained(http, flask_json):
     assert "?refused=" not in http("GET", PAGE).text
     form = urlencode({"endpoint": "orderQueryList", "api_key": "shop", "body": body}).encode()
     page = http("POST", PAGE, form, FORM).text
-    assert "Right signature" not in page
+    assert "Correct signature" not in page
     assert secret not in page
 
 
@@ -142,7 +142,7 @@ def test_the_form_begins_with_an_example_whose_mistake_is_explained(http, told):
     shown = told(body=body, query="")
     assert WHAT["newline_at_end"] in shown
     assert "cny_amount=100.00" in shown
-    right = re.search(r"Right signature ([0-9a-f]{64})", shown)[1]
+    right = re.search(r"Correct signature ([0-9a-f]{64})", shown)[1]
     mended = json.dumps(json.loads(body) | {"signature": right})
     assert http("POST", "/merchant/createOrder", mended.encode(), {"Content-Type": "application/json"}).code == 1
 
@@ -156,13 +156,13 @@ def test_a_wrong_text_alone_is_explained(name, change, told):
 
 def test_a_text_in_one_line_is_read_with_its_line_ends(told):
     mistaken = Mistaken()
-    assert "Your text is the server" in told(body=mistaken.bare, theirs=mistaken.text.replace("\n", r"\n"))
+    assert "Your text equals the server" in told(body=mistaken.bare, theirs=mistaken.text.replace("\n", r"\n"))
 
 
 def test_with_a_right_text_and_a_wrong_signature_the_secret_is_wrong(told):
     mistaken = Mistaken()
     shown = told(body=mistaken.bare, theirs=mistaken.text, signature=hexed(mistaken.text, "another"))
-    assert "the secret is another" in shown
+    assert "you used another secret" in shown
 
 
 def test_a_newline_that_was_only_pasted_is_not_blamed(told):
@@ -171,7 +171,7 @@ def test_a_newline_that_was_only_pasted_is_not_blamed(told):
     shown = told(body=mistaken.bare, theirs=theirs + "\n", signature=hexed(theirs))
     assert WHAT["number"] in shown
     assert WHAT["newline_at_end"] not in shown
-    assert "The signature that came is that of your text." in shown
+    assert "The signature in the request is that of your text." in shown
 
 
 def test_line_by_line_three_mistakes_are_distinguished(told):
@@ -211,7 +211,7 @@ def test_a_character_that_looks_like_another_is_named(char, name, told):
 )
 def test_a_request_refused_before_its_signature_is_reported_as_such(body, why, told):
     shown = told(body=body)
-    assert "refused before its signature is looked at" in shown
+    assert "refuses this request before it checks the signature" in shown
     assert why in shown
 
 
@@ -222,21 +222,21 @@ def test_a_request_refused_before_its_signature_is_reported_as_such(body, why, t
         ({"timestamp": 99_999_999_999}, "ahead of the server"),
         ({"timestamp": 1_767_225_600_000}, "timestamp is in milliseconds"),
         ({"timestamp": "now"}, "timestamp must be a whole number of seconds"),
-        ({"nonce": "x"}, "nonce must be a text of 8 to 64"),
+        ({"nonce": "x"}, "nonce must have 8 to 64 of the characters"),
         ({"nonce": None}, "nonce is missing"),
-        ({"api_key": "other"}, "the secret used is that of the api_key demo"),
+        ({"api_key": "other"}, "the secret belongs to the api_key demo"),
     ],
 )
 def test_other_reasons_for_a_refusal_are_reported(fields, said, told):
     body = signed("orderQueryList", fields, secret=SECRET)
     shown = told(endpoint="orderQueryList", query="", body=json.dumps(body))
-    assert "The signature holds." in shown
+    assert "The signature is valid." in shown
     assert said in shown
 
 
 def test_ignored_parameters_in_the_query_string_are_reported(told):
     shown = told(body="{}", query="api_key=demo&timestamp=1&nonce=12345678&signature=x")
-    assert "api_key stands in the query string: this endpoint takes it from the body only" in shown
+    assert "api_key is in the query string, but this endpoint takes it from the body only" in shown
 
 
 def test_another_secret_can_be_entered_and_is_not_shown_again(told, http):

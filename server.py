@@ -320,8 +320,7 @@ class Server:
     """An HTTP/1.1 server in one process, with an event loop and a pool of threads.
 
     A request gets a thread once its body is complete, so slow senders do not delay other requests. If the queue is
-    full,
-    the request is refused (50300).
+    full, the request is refused (50300).
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""How each endpoint's cost grows with the number of orders in the file."""
+"""The growth of each endpoint's cost with the number of orders in the file."""
 
 from __future__ import annotations
 

@@ -21,8 +21,8 @@ class Failed(Exception):
 class Load:
     """The outcome of one run of wrk; latencies in milliseconds.
 
-    `spent` is True if the prepared requests were used up before the time was over: all of them
-    have a response, and `seconds` ends with the last one.
+    `spent` is True if the prepared requests were used up before the time was over: all of them have a response, and
+    `seconds` ends with the last one.
     """
 
     responses: int

@@ -1,4 +1,4 @@
-"""The machine: what it is, and how busy it was during a measurement."""
+"""Facts about the machine, and its load during a measurement."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The yardstick transaction: the rows that one createOrder writes, written by sqlite3.
 
-`learn` compares the service's file before and after an order. `python -m
-bench.raw_orders TEMPLATE DATABASE SECONDS` writes equal rows, one transaction an order.
+`learn` compares the service's file before and after an order. `python -m bench.raw_orders TEMPLATE DATABASE SECONDS`
+writes equal rows, one transaction an order.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ def line(row: Row, found: Compared | str, bench: Bench) -> str:
 
 
 def _circumstances(row: Row, found: Compared) -> list[str]:
-    """How busy the machine was, and a note if the row is left out of the docs."""
+    """Return the load of the machine, and a note if the row is left out of the docs."""
     busy = found.conditions
     texts = [f"load average {busy['load_average']:.2f}, other processes {busy['others']:.0%} of all cores"]
     if row.spread(found) > STEADY:

@@ -250,8 +250,7 @@ class EpayDriver(Driver):
         """Resolve a page address of the platform as a browser on its site would. Raises ChannelUnknown.
 
         Plugins of such platforms return addresses that begin with a slash. They start at the root of the host, even if
-        the
-        platform is installed in a folder.
+        the platform is installed in a folder.
         """
         try:
             return web_address(urljoin(self.config["base_url"], address) if address.startswith("/") else address)

@@ -90,9 +90,8 @@ def opened(reply: Reply) -> dict[str, Any]:
     """Return the response to a request to open a payment.
 
     An error page instead of JSON is a refusal: the code of such platforms ends there, before any payment can be shown.
-    If
-    a payment did exist and were paid, its notice or the status checks of a cancelled deposit would open `late_payment`,
-    so no money is lost.
+    If a payment did exist and were paid, its notice or the status checks of a cancelled deposit would open
+    `late_payment`, so no money is lost.
 
     Raises:
         ChannelRefused: an error page of the platform; with its text.

@@ -75,7 +75,7 @@ def _schema(payload: dict[str, Any], channel: Channel | None) -> Schema:
     return _sell[channel.category]
 
 
-# Where each field of createOrder belongs: in an object, or at the top level.
+# The place of each field of createOrder: in an object, or at the top level.
 _HOMES = {
     **dict.fromkeys((*_buy.fields, *AUTH, PERSON, CARD), ""),
     **dict.fromkeys(PersonalData().fields, PERSON),
@@ -84,7 +84,7 @@ _HOMES = {
 
 
 def _unknown(path: str, schema: Schema) -> str:
-    """The message about an unknown field: where it belongs, if it is a field of createOrder."""
+    """Return the message about an unknown field, with its place if it is a field of createOrder."""
     name = path.rpartition(".")[2]
     if name.lower() == "idempotency_key":
         return N_("Belongs in the header Idempotency-Key.")

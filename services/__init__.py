@@ -1,1 +1,1 @@
-"""The verbs: what the service does with orders and money."""
+"""The actions of the service on orders and money."""

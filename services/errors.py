@@ -65,7 +65,7 @@ ERRORS = {
 
 
 class Action(StrEnum):
-    """What a caller of createOrder does after an error: `x-action` in the OpenAPI document."""
+    """The action of a createOrder caller after an error: `x-action` in the OpenAPI document."""
 
     SAME_KEY = "same-key"
     NEW_KEY = "new-key"

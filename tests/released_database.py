@@ -73,7 +73,7 @@ def _withdrawals(service: DemoService, api: DemoApi) -> None:
 
 
 def _set_up(service: DemoService) -> None:
-    """What operators change: a third merchant, secrets, an account, a balance, and accounts of the console."""
+    """Make an operator's changes: a third merchant, secrets, an account, a balance, and accounts of the console."""
     service.flask(
         "merchant", "add", "third", "--name", "Third Shop 第三商户", "--buy-rate", "0.5", "--sell-rate", "0.2"
     )

@@ -34,7 +34,7 @@ CHINESE_LABELS = {action: TRANSLATED[label].string for action, label in ACTION_L
 
 
 def _anchors(page):
-    """What a link can name on a page: each heading as the repository's web page writes it."""
+    """The anchors of a page: each heading as the repository's web page writes it."""
     headings = re.findall(r"^#+ (.*)$", CODE.sub("", page.read_text("utf-8")), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 

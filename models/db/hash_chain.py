@@ -36,9 +36,8 @@ class Chain:
         """Append an entry of `amount` fen; return its `number` and `hash`.
 
         The hash is the SHA-256, in hex, of a JSON array in ASCII without spaces: the previous hash, the account's kind
-        and
-        owner, the number, the amount, and the posting's facts. Changing this format requires rehashing every entry of
-        every database.
+        and owner, the number, the amount, and the posting's facts. Changing this format requires rehashing every entry
+        of every database.
         """
         self.number += 1
         linked = _canonical([self.head, self.kind, self.owner, self.number, amount, *facts])

@@ -128,8 +128,7 @@ class _Writer:
         """Yield to threads that are about to write until none adds work to the queue.
 
         They share the commit: createOrder is 1.2 times as fast at 32 connections. If no thread is ready to run, this
-        takes
-        no time.
+        takes no time.
         """
         before = -1
         while before < (waiting := self._queue.qsize()) < LARGEST_GROUP:
@@ -197,8 +196,7 @@ def _commit_shared(group: list[_Waiting]) -> None:
     """Do a group's work on Postgres, in one transaction for each kind. If one fails, each caller repeats its own item.
 
     Lock contention counts as a failure, so that one locked row does not delay the group. A lost connection does not:
-    the
-    work may be on disk, and callers that repeat it would take their own rows for another's.
+    the work may be on disk, and callers that repeat it would take their own rows for another's.
     """
     alike: dict[Work, list[_Waiting]] = {}
     for waiting in group:

@@ -40,7 +40,7 @@ def at_once(read: Callable[[], Ids]) -> Ids:
 
 @dataclass(frozen=True)
 class _Index:
-    """How a kind of database keeps the index: statements to create it, add orders, and find candidates for a text.
+    """The index of a kind of database: statements to create it, add orders, and find candidates for a text.
 
     The candidates are then compared with the text.
     """

@@ -31,16 +31,14 @@ TRANSITIONS: dict[int, dict[str, set[str]]] = {
 class Order(Table):
     """One buy or sell order. Amounts in fen, rates in basis points, as stored when it was created.
 
-    `seq` counts a merchant's orders from 1, without a gap, in the order of `createtime`: any page of them, and any
-    range
-    of time, is found by counting (models/queries/order_range.py).
-    `expires_at` is when an unpaid deposit expires. For a withdrawal it is the time until which its channel may not show
-    the last payout request yet.
-    `left_alone_until` is set on a withdrawal that an operator wants to reject: it is not sent to the channel before
-    then.
-    `due_at` is when the service must next act on the order (check its status, expire it, pay it out, complete it), null
-    if no act is due; `asks` counts those acts in the present status.
-    `received_amount` is the amount that the payer sent, null if it is the order's amount.
+    - `seq` counts a merchant's orders from 1, without a gap, in the order of `createtime`. Any page of them, and any
+    range of time, is found by counting (models/queries/order_range.py).
+    - `expires_at` is when an unpaid deposit expires. For a withdrawal it is the time until which its channel may not
+    show the last payout request yet.
+    - `left_alone_until` is set on a withdrawal that an operator wants to reject: it is not sent to the channel before.
+    - `due_at` is when the service must next act on the order (check its status, expire it, pay it out, complete it),
+    null if no act is due; `asks` counts those acts in the present status.
+    - `received_amount` is the amount that the payer sent, null if it is the order's amount.
     """
 
     order_no = TextField(unique=True)
@@ -194,10 +192,8 @@ class PaymentException(Table):
 
     `amount` in fen is the money received, or for `reversed` the money returned; 0 if the channel did not report it.
     `returned` is the part that the channel has since sent back. `reference` is the channel's own number for the
-    payment.
-    The cause is `code` with `args` (services/orders/reasons.py). `history` is the line that opened it, null if an
-    upgrade
-    from before 0.4.0 did not find it.
+    payment. The cause is `code` with `args` (services/orders/reasons.py). `history` is the line that opened it, null if
+    an upgrade from before 0.4.0 did not find it.
     """
 
     order = ForeignKeyField(Order)

@@ -32,8 +32,7 @@ def post(url: str, body: bytes, headers: dict[str, str], *, timeout: float, priv
     """POST to an address; return the response with an unread body.
 
     An adapter alone keeps no cookies, follows no redirect and ignores .netrc and proxies; a session around it would
-    double
-    the cost of a call.
+    double the cost of a call.
 
     Args:
         timeout: seconds for connecting and for each read.

@@ -50,8 +50,7 @@ def lock_account(channel_id: int) -> str:
     """Lock the channel's config against changes until the caller's transaction ends; return it encrypted.
 
     Every act that sends an order to the channel calls this first. A change of the account then either sees the order
-    and
-    is refused, or the act sees the change.
+    and is refused, or the act sees the change.
     """
     return _config.run(channel=channel_id).fetchone()[0]
 

@@ -24,8 +24,7 @@ def first_with(order: Order, reference: str) -> Order | None:
     """Return the oldest other order of the channel with this number, or None. Call it in a transaction.
 
     Deposits and withdrawals both count. Until the transaction ends, other transactions wait with the same number. Lock
-    the
-    order first (`Order.for_update`), so that no two transactions wait for each other.
+    the order first (`Order.for_update`), so that no two transactions wait for each other.
     """
     if not reference:
         return None

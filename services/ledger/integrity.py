@@ -155,7 +155,7 @@ def _wrong_balances() -> Found:
         yield f"account {kind} {owner} is negative: {balance} fen"
 
 
-# What each posting of an order moves on its own merchant's account: purpose, kind, fen.
+# The effect of each posting of an order on its own merchant's account: purpose, kind, fen.
 _everything = Order.merchant_actual_amount + Order.deposit_amount
 MOVES = (
     ("credit", AVAILABLE, Order.merchant_actual_amount),

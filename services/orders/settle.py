@@ -95,8 +95,7 @@ def _may_be_old(order: Order, report: Report) -> bool:
     """Return whether a notice may be outdated: it would credit, or report, money that was returned since.
 
     A notice stays valid forever. With some channels the payer's return address contains the signed parts of a notice,
-    so
-    every payer can send it again.
+    so every payer can send it again.
     """
     exceptions = positions.exceptions_of(order)
     if report.state is not State.PAID or not positions.is_gone(order, report, exceptions):

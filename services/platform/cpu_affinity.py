@@ -16,8 +16,7 @@ def stay_on_one(port: int) -> None:
     """Keep this thread, and those that it starts, on one core.
 
     Python runs one thread at a time anyway, and switching to a thread on another core is slow. The port chooses the
-    core,
-    so services on neighbouring ports have different ones.
+    core, so services on neighbouring ports have different ones.
     """
     if not hasattr(os, "sched_setaffinity"):
         return

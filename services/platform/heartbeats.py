@@ -41,6 +41,6 @@ def ages() -> dict[str, float]:
 
 
 def late() -> list[str]:
-    """Return the names of late jobs."""
+    """Return the late jobs by name."""
     now = clock.steady()
     return [name for name, (ended, limit) in list(_jobs().items()) if now - ended > limit]

@@ -1,4 +1,4 @@
-"""Whether the database can be read and written, for the log, `/healthz` and callers."""
+"""The health of the database, readable and writable, for the log, `/healthz` and callers."""
 
 from __future__ import annotations
 

@@ -59,17 +59,14 @@ class WorkerPool:
     """A thread pool with a limit for each tenant, and a reserve for tenants whose servers respond.
 
     The rule is LIMITS, with a minimum of one worker. However many tenants fail, a quarter of the workers is reserved
-    for
-    those whose last work succeeded, and a quarter for unknown ones. The order of the three groups is random, so that
-    none
-    starves. Within a group, the tenant that waited longest comes first; of unknown ones the newest, which needs one
-    success to become a good one.
+    for those whose last work succeeded, and a quarter for unknown ones. The order of the three groups is random, so
+    that none starves. Within a group, the tenant that waited longest comes first; of unknown ones the newest, which
+    needs one success to become a good one.
 
     Nothing is queued: a sweep takes as many due rows from the database as there are free workers. A worker that
-    finishes
-    starts the next sweep if more is due to a good tenant. The others wait for the sweep at the next interval. It uses
-    at
-    most a quarter of the workers for them, so that work that fails immediately does not use up the processor.
+    finishes starts the next sweep if more is due to a good tenant. The others wait for the sweep at the next interval.
+    It uses at most a quarter of the workers for them, so that work that fails immediately does not use up the
+    processor.
     """
 
     def __init__(self, workers: int, name: str, wake: Callable[[], None] = lambda: None):

@@ -1,4 +1,4 @@
-"""Moving the demo's clock ahead: in steps, so that due work on the way is done in its order."""
+"""Move the demo's clock ahead in steps, so that due work on the way is done in its order."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def move(seconds: int) -> Moved:
 
 
 def move_to_next() -> Moved:
-    """Move the clock to when the next order, callback or planned outcome is due. Raises OperatorError: none is."""
+    """Move the clock to the next due order, callback or planned outcome. Raises OperatorError if nothing is due."""
     with _one_at_a_time():
         due = next_due()
         if due is None:
@@ -122,7 +122,7 @@ def move_to_next() -> Moved:
 
 
 def move_to_callback() -> Moved:
-    """Move the clock to when the next callback is due. Raises OperatorError: none is."""
+    """Move the clock to the next due callback. Raises OperatorError if no callback is due."""
     with _one_at_a_time():
         due = next_callback()
         if due is None:
@@ -131,7 +131,7 @@ def move_to_callback() -> Moved:
 
 
 class _Report:
-    """What a move does: status changes of orders, attempts to deliver callbacks, and status checks without a change."""
+    """The report of a move: status changes, attempts to deliver callbacks, and status checks without a change."""
 
     def __init__(self) -> None:
         self.began = business_clock.now()
@@ -147,7 +147,7 @@ class _Report:
         clock_offset.keep(ahead)
 
     def collect(self) -> None:
-        """Add what was done since the last call."""
+        """Add the events since the last call."""
         changes = (
             History.select(History.at, Order.order_no, History.before, History.after, History.code)
             .join(Order)

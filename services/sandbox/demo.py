@@ -1,4 +1,4 @@
-"""What a newcomer needs to try the demo: addresses, keys, and a signed request to paste."""
+"""The introduction to the demo: addresses, keys, and a signed request to paste."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def signed_curl(url: str, api_prefix: str) -> str:
 
 
 def tour(url: str, api_prefix: str) -> dict[str, str]:
-    """What the landing page shows: a fresh signed order, and the operator's name and password."""
+    """Return the values of the landing page: a fresh signed order, and the operator's name and password."""
     name, password, _ = OPERATORS[0]
     return {"curl": signed_curl(url, api_prefix), "name": name, "password": password}
 
@@ -62,7 +62,7 @@ def exposed(host: str) -> str:
 
 
 def banner(url: str, api_prefix: str) -> str:
-    """Return what `make run` prints."""
+    """Return the text that `make run` prints."""
     name, password, _ = OPERATORS[0]
     keys = "\n".join(f"  {merchant['key']:<6} secret {merchant['secret']}" for merchant in MERCHANTS)
     return f"""

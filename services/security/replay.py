@@ -56,7 +56,7 @@ class NonceMemory:
             return True
 
     def has(self, merchant: int, nonce: str) -> bool:
-        """Whether the nonce is in memory."""
+        """Return whether the nonce is in memory."""
         with self._lock:
             return (merchant, nonce) in self._now or (merchant, nonce) in self._before
 
@@ -86,7 +86,7 @@ class Call:
 
 
 def is_fresh(timestamp: int) -> bool:
-    """Whether a timestamp is within the window and, after the clock was set back, its nonces are still known."""
+    """Return whether a timestamp is within the window and its nonces were not dropped after the clock was set back."""
     if abs(int(time.time()) - timestamp) > WINDOW:
         return False
     clock.seen().use()

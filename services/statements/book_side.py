@@ -40,8 +40,7 @@ class Days:
     """The days of a statement: from `since` until before `until`, in Unix seconds.
 
     It lists the payments of these days or, `by_creation`, the orders placed in them. The channel may place an order
-    later
-    than this service, but not after it expires.
+    later than this service, but not after it expires.
     """
 
     since: int
@@ -114,10 +113,8 @@ class Recorded:
     """`by_line` has the record of each line for an order of the channel, `elsewhere` the channel of other lines.
 
     `within` are the records of orders, with or without lines, whose money moved in the statement's days, by time. It
-    also
-    has those with other money, reported in these days, that an operator credited, or that was returned and is
-    unresolved.
-    `sums` is all money that moved then: `in`, `out` and `fees`, in fen.
+    also has those with other money, reported in these days, that an operator credited, or that was returned and is
+    unresolved. `sums` is all money that moved then: `in`, `out` and `fees`, in fen.
     """
 
     by_line: dict[int, Record]

@@ -44,9 +44,8 @@ class Line:
     """One line of a statement. Money in fen: the amount with its sign in the file, the fee without a sign.
 
     `fee` is None if the file has no column for it, `time` and `created` (Unix seconds) if this line has none. A line
-    that
-    is a payment and its refund becomes two. `is_frozen`: the channel withholds the money; `is_unsized`: part of it was
-    returned, and the line does not show how much.
+    that is a payment and its refund becomes two. `is_frozen`: the channel withholds the money; `is_unsized`: part of it
+    was returned, and the line does not show how much.
     """
 
     at: int

@@ -22,7 +22,7 @@ MODELS = ["--output-model-type", "pydantic_v2.BaseModel", "--openapi-scopes", "s
 
 
 def run(folder, *command, **settings):
-    """What a command printed, which must succeed."""
+    """Run a command, which must succeed; return its output."""
     environ = CLEAN | {"NO_PROXY": "*"} | settings
     done = subprocess.run([*map(str, command)], cwd=folder, env=environ, capture_output=True, text=True, timeout=180)
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"

@@ -33,7 +33,7 @@ def test_every_vector_is_used_for_some_client(name):
 
 
 def differences(texts):
-    """What of each vector a language signs otherwise, by the vector's name: the value that it makes of the number."""
+    """Return the vectors that a language signs differently, by name: its text of the number."""
     found = {}
     for vector, text in zip(VECTORS.values(), texts, strict=True):
         if text != vector["string_to_sign"]:

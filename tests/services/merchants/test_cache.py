@@ -1,4 +1,4 @@
-"""The cache of merchants and channels: every change takes effect, whoever made it."""
+"""The cache of merchants and channels: every change takes effect, by any process."""
 
 import json
 

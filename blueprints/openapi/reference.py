@@ -101,19 +101,16 @@ def _row(name: str, shape: dict[str, Any], required: bool, about: str) -> Row:
 
 
 RETRY = N_("Retry")  # if there is no key
-# The first lines of docstrings that describe the forms of a body or a response, for translation.
-TITLES = (
-    N_("A deposit."),
-    N_("A withdrawal through gateway_b or gateway_c."),
-    N_("A withdrawal through gateway_a."),
-    N_("A deposit that was created."),
-    N_("A withdrawal that was created."),
-    N_("One of three parameters, by their priority."),
-    N_("A page and its filters. `before` is the last order of the previous page."),
-    N_("The four signing parameters, here or in the query string."),
-    N_("The body of a callback."),
-    N_("The result."),
-)
+# The forms of bodies and responses by schema.
+TITLES = {
+    "SignedBuyOrder": N_("A deposit"),
+    "SignedSellOrder": N_("A withdrawal through gateway_b or gateway_c"),
+    "SignedGatewayASellOrder": N_("A withdrawal through gateway_a"),
+    "CreatedBuyOrder": N_("A new deposit"),
+    "CreatedSellOrder": N_("A new withdrawal"),
+    "SignedOrderDetailQuery": N_("One of three parameters, by their priority"),
+    "OptionalAuth": N_("The four signing parameters, here or in the query string"),
+}
 
 
 class Reference:
@@ -164,7 +161,7 @@ class Reference:
             yield from self.rows(inside, f"{before}.*" if before else "*")
 
     def _part(self, shape: dict[str, Any], example: Any) -> Part:
-        title = said(self._resolved(shape).get("description", "")).rstrip(".。")
+        title = said(TITLES.get(shape.get("$ref", "").rsplit("/", 1)[-1], ""))
         shown = json.dumps(example, ensure_ascii=False, indent=2) if example else ""
         return Part(title, [*self.rows(shape)], shown)
 

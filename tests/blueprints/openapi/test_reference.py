@@ -148,6 +148,10 @@ def test_every_text_of_the_document_on_the_page_is_translated(app, document, mon
     assert {text for text in shown if text not in catalogue} == set()
 
 
+def test_each_title_is_of_a_schema_of_the_document(document):
+    assert {*reference.TITLES} <= {*document["components"]["schemas"]}
+
+
 def test_the_introduction_to_callbacks_has_the_schedule():
     units = ((3600, "h"), (60, "min"), (1, "s"))
     spans = [

@@ -107,7 +107,7 @@ def _header_faults(known: dict[str, Any], headers: dict[str, str]) -> list[str]:
 def _body_faults(name: str, status: str, media: str, body: bytes) -> list[str]:
     content = _answers()[name][status].get("content", {})
     if not content or not body:
-        return [f"a body of {media}, where there is none in the document"] if body else []
+        return [f"a body of {media}, without one in the document"] if body else []
     if media not in content:
         return [f"{media} is not in the document, but {', '.join(content)}"]
     value = json.loads(body) if media == JSON else body.decode()
@@ -136,7 +136,7 @@ def faults_of_answer(
         return []
     known = _answers()[name].get(str(status))
     if known is None:
-        return [f"the document has no {status} there, but {', '.join(_answers()[name])}"]
+        return [f"the document has no {status} for it, but {', '.join(_answers()[name])}"]
     lower = {header.lower(): value for header, value in headers.items()}
     faults = _header_faults(known["headers"], lower)
     media = lower.get("content-type", "").partition(";")[0]

@@ -291,7 +291,7 @@ class Reports(RuleBasedStateMachine):
         self.moves.platform.faults.clear()
         for order in silent:
             about = (PaymentException.order == order, PaymentException.kind == UNKNOWN_OUTCOME)
-            assert PaymentException.select().where(*about).exists(), "silent to the end, and nothing says so"
+            assert PaymentException.select().where(*about).exists(), "silent to the end, without an exception"
 
     @rule(seconds=st.sampled_from([600, 3_700, DAY]))
     def the_clock_is_set_back(self, seconds: int) -> None:

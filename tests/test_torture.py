@@ -127,7 +127,7 @@ DAMAGE = [
     (OUTBOX, lambda e: e.found.callbacks.pop()),
     (OUTBOX, lambda e: e.got.pop()),
     (ELSE, lambda e: e.seen.wrong.append("client-1 was answered <500>")),
-    (ELSE, lambda e: e.wrong.append("the service ended by itself")),
+    (ELSE, lambda e: e.wrong.append("the service ended unexpectedly")),
 ]
 
 

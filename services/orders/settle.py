@@ -147,7 +147,7 @@ def _unless_shared(order: Order, proof: Proof, report: Report, who: str) -> Proo
 
 
 def _settle_deposit(order: Order, report: Report, who: str, why: Reason) -> bool:
-    """Apply a report to the payment that it names, or to all recorded payments if it reports that there is none."""
+    """Apply a report to the payment that it names, or to all recorded payments if it names no payment."""
     changed, exceptions = False, positions.exceptions_of(order)
     for reference in positions.references_of(order, report, exceptions):
         again = True

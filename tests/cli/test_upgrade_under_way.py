@@ -50,7 +50,7 @@ INSERT INTO history (order_id, "before", "after", who, why, at)
 
 @pytest.fixture
 def instance(tmp_path):
-    """The instance folder of a service of that release, with orders under way."""
+    """The instance folder of a service of that release, with open orders."""
     folder = tmp_path / "instance"
     folder.mkdir()
     with closing(sqlite3.connect(folder / "orders.sqlite")) as old:

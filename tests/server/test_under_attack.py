@@ -103,7 +103,7 @@ def test_under_overload_all_requests_get_a_response_and_it_recovers(small):
             until(lambda: sum(call.done() for call in calls) >= len(clients) - 12)
             assert small.api.send("GET", "/healthz").status == 200
         answers = [call.result(30) for call in calls]
-    taken, refused = ([a for a in answers if (a.status == 200) is good] for good in (True, False))
+    taken, refused = ([a for a in answers if (a.status == 200) is wanted] for wanted in (True, False))
     assert 4 <= len(taken) <= 12
     assert {(a.status, a.code, a.headers["Retry-After"]) for a in refused} == {(503, 50300, "1")}
     assert memory(small) - before < 50 * MEGABYTE

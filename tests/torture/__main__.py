@@ -40,7 +40,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=random.randrange(10**6), help="repeats a run's choices")
     parser.add_argument("--clients", type=int, default=4, help="merchants' systems at once (%(default)s)")
     parser.add_argument("--postgres", action="store_true", help="two services on a Postgres, which is killed, too")
-    parser.add_argument("--limit", type=int, default=420, help="seconds after which it is given up (%(default)s)")
+    parser.add_argument("--limit", type=int, default=420, help="seconds until the run is cancelled (%(default)s)")
     parser.add_argument("--hasty", action="store_true", help="the service takes up what was left within seconds")
     parser.add_argument("--keep", type=Path, help="an empty folder for database and log, to look at later")
     return parser.parse_args()
@@ -82,7 +82,7 @@ def main() -> int:
         try:
             result = torture(plan, given.keep or Path(folder), steps)
         except (AssertionError, subprocess.TimeoutExpired, CommandFailed) as error:
-            print(f"given up at the step '{steps.last}': {error}")
+            print(f"cancelled at the step '{steps.last}': {error}")
             return 1
     print(_figures(result))
     return 0 if report(result.evidence) else 1

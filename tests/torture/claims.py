@@ -38,21 +38,21 @@ def told_orders_exist(e: Evidence) -> Verdict:
     told = [(number, wish) for wish in e.seen.wishes for number in set(wish.told)]
     for number, wish in told:
         order = orders.get(number)
-        said = order and (order["merchant"], order["merchant_order_no"], order["order_type"], order["cny_amount"])
-        if said != (wish.merchant, wish.number, wish.order_type, f"{wish.amount // 100}.{wish.amount % 100:02d}"):
-            wrong.append(f"{wish.number} was told of {number}, there is {said}")
+        found = order and (order["merchant"], order["merchant_order_no"], order["order_type"], order["cny_amount"])
+        if found != (wish.merchant, wish.number, wish.order_type, f"{wish.amount // 100}.{wish.amount % 100:02d}"):
+            wrong.append(f"{wish.number} got {number}, which has {found}")
     return len(told), wrong
 
 
 def wishes_are_fulfilled_once(e: Evidence) -> Verdict:
     made = Counter(order["merchant_order_no"] for order in e.found.orders)
-    wrong = [f"an order that nobody wished for: {number}" for number in made.keys() - {w.number for w in e.seen.wishes}]
+    wrong = [f"an order without a wish: {number}" for number in made.keys() - {w.number for w in e.seen.wishes}]
     for wish in e.seen.wishes:
         if len(set(wish.told)) > 1:
-            wrong.append(f"{wish.number} was told of several orders: {sorted(set(wish.told))}")
+            wrong.append(f"{wish.number} got several orders: {sorted(set(wish.told))}")
         expected = 0 if wish.refused else 1
         if made[wish.number] != expected and (wish.told or wish.spent or wish.refused or made[wish.number] > 1):
-            wrong.append(f"{wish.number} was to be there {expected} times and is {made[wish.number]} times")
+            wrong.append(f"{wish.number} should exist {expected} times and exists {made[wish.number]} times")
     return len(e.seen.wishes), wrong
 
 
@@ -76,7 +76,7 @@ def balances_are_what_the_orders_say(e: Evidence) -> Verdict:
             money["available"] -= fen
             money["held"] += 0 if order["status"] == COMPLETED else fen
     return len(expected), [
-        f"{key} has {e.found.balances.get(key)}, the orders say {money}"
+        f"{key} has {e.found.balances.get(key)}, the orders sum to {money}"
         for key, money in expected.items()
         if e.found.balances.get(key) != money
     ]
@@ -102,11 +102,13 @@ def payouts_are_spent(e: Evidence) -> Verdict:
     for number, play in handed_in.items():
         order = orders.get(number, {"status": "missing", "order_type": None, "cny_amount": None})
         status = COMPLETED if play.outcome in PAID else CANCELLED
-        said = (order["order_type"], order["status"], order["cny_amount"])
-        if said != (SELL, status, f"{play.amount // 100}.{play.amount % 100:02d}"):
-            wrong.append(f"the channel has a payout {number} of {play.amount} fen ({play.outcome}), the service {said}")
+        found = (order["order_type"], order["status"], order["cny_amount"])
+        if found != (SELL, status, f"{play.amount // 100}.{play.amount % 100:02d}"):
+            wrong.append(
+                f"the channel has a payout {number} of {play.amount} fen ({play.outcome}), the service has {found}"
+            )
     spent = {o["order_no"] for o in e.found.orders if o["order_type"] == SELL and o["status"] == COMPLETED}
-    wrong += [f"{number} is completed, and the channel knows of no payout" for number in spent - handed_in.keys()]
+    wrong += [f"{number} is completed, and the channel has no payout" for number in spent - handed_in.keys()]
     return len(handed_in), wrong
 
 
@@ -130,10 +132,10 @@ def results_arrive_under_one_id(e: Evidence) -> Verdict:
     results = {(o["order_no"], f"order.{o['status']}") for o in e.found.orders if o["status"] in (COMPLETED, CANCELLED)}
     wrong = [f"{event} of {number} never arrived" for number, event in results - taken]
     wrong += [
-        f"{event} of {number} came as {sorted(those)}" for (number, event), those in ids.items() if len(those) > 1
+        f"{event} of {number} arrived as {sorted(those)}" for (number, event), those in ids.items() if len(those) > 1
     ]
-    wrong += [f"{webhook_id} came with several bodies" for webhook_id, those in bodies.items() if len(those) > 1]
-    wrong += [f"{number} came as completed and as cancelled" for number in _contradictions(ids)]
+    wrong += [f"{webhook_id} arrived with several bodies" for webhook_id, those in bodies.items() if len(those) > 1]
+    wrong += [f"{number} arrived as completed and as cancelled" for number in _contradictions(ids)]
     return len(results), wrong
 
 
@@ -146,8 +148,8 @@ def the_outbox_agrees(e: Evidence) -> Verdict:
     came = {(receipt.webhook_id, receipt.order_no, receipt.event) for receipt in e.got if receipt.taken}
     rows = {(row["id"], row["order_no"], row["type"]): row["state"] for row in e.found.callbacks}
     wrong = [f"{row} is {state}" for row, state in rows.items() if state != "delivered"]
-    wrong += [f"{row} is said to be delivered and never came" for row in rows.keys() - came]
-    wrong += [f"{row} came and is not in the outbox" for row in came - rows.keys()]
+    wrong += [f"{row} is recorded as delivered and was never received" for row in rows.keys() - came]
+    wrong += [f"{row} arrived and is not in the outbox" for row in came - rows.keys()]
     return len(rows), wrong
 
 
@@ -156,15 +158,15 @@ def nothing_else_went_wrong(e: Evidence) -> Verdict:
 
 
 CLAIMS: dict[str, Callable[[Evidence], Verdict]] = {
-    "every order that a client was told of exists": told_orders_exist,
-    "what was asked for once is there once, however often it was repeated": wishes_are_fulfilled_once,
+    "every order in a response exists": told_orders_exist,
+    "every request creates at most one order, however often it was repeated": wishes_are_fulfilled_once,
     "no nonce is accepted twice": nonces_count_once,
-    "the ledger verifies": the_ledger_verifies,
-    "the balances are what the orders say": balances_are_what_the_orders_say,
-    "what was paid is credited, and nothing else": payments_are_credited,
-    "what the channel paid out is spent, and nothing else": payouts_are_spent,
-    "every order came to its end": orders_come_to_their_end,
+    "the ledger passes its integrity check": the_ledger_verifies,
+    "the balances agree with the orders": balances_are_what_the_orders_say,
+    "exactly the paid amounts are credited": payments_are_credited,
+    "exactly the paid out amounts are spent": payouts_are_spent,
+    "every order has ended": orders_come_to_their_end,
     "every result reached the receiver under one webhook-id": results_arrive_under_one_id,
-    "the outbox says what the receiver says": the_outbox_agrees,
-    "no internal error, no false signature, no end by itself, no stop that hung": nothing_else_went_wrong,
+    "outbox and receiver agree": the_outbox_agrees,
+    "no internal error, invalid signature, unexpected end or hanging stop": nothing_else_went_wrong,
 }

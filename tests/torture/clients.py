@@ -45,7 +45,7 @@ class Client(threading.Thread):
                 self._turn()
                 time.sleep(self._rng.uniform(0, 0.06))
         except Exception as error:
-            self._seen.wrong.append(f"{self.name} gave up: {error!r}")
+            self._seen.wrong.append(f"{self.name} failed: {error!r}")
             raise
 
     def _turn(self) -> None:
@@ -117,7 +117,7 @@ class Client(threading.Thread):
             self._seen.count("refused for their balance")
             wish.refused = answer.code
         else:
-            self._seen.wrong.append(f"{wish.number} was answered {answer}")
+            self._seen.wrong.append(f"{wish.number} got {answer}")
 
     def _replay(self, wish: Wish, body: bytes) -> None:
         """Repeat a successful request, byte for byte."""
@@ -128,7 +128,7 @@ class Client(threading.Thread):
         if answer.code == 1:
             self._seen.accept(json.loads(body)["nonce"])
         elif answer.code not in REPLAYED:
-            self._seen.wrong.append(f"the replay of {wish.number} was answered {answer}")
+            self._seen.wrong.append(f"the replay of {wish.number} got {answer}")
 
     def _pay(self, wish: Wish) -> None:
         """Send the payer's choice until there is a response, as a channel repeats its notices."""

@@ -39,7 +39,7 @@ class Killer:
     def _kill(self, process: Service, moment: str) -> None:
         assert process.process
         if (status := process.process.poll()) is not None:
-            self.wrong.append(f"the service ended by itself with status {status}, {moment}")
+            self.wrong.append(f"the service ended unexpectedly with status {status}, {moment}")
             return
         process.kill()
         self.kills[moment] += 1

@@ -47,7 +47,7 @@ class Line:
             time.sleep(PAUSE)
             return None
         if answer.status >= 500 and answer.status != 503:
-            self._seen.wrong.append(f"{threading.current_thread().name} was answered {answer}")
+            self._seen.wrong.append(f"{threading.current_thread().name} got {answer}")
         return answer
 
     def until_answered(self, call: Callable[[], Answer]) -> Answer | None:
@@ -58,5 +58,5 @@ class Line:
             if answer is not None and not _is_busy(answer):
                 return answer
             time.sleep(PAUSE)
-        self._seen.wrong.append(f"{threading.current_thread().name} got no answer for {PATIENCE} s")
+        self._seen.wrong.append(f"{threading.current_thread().name} got no response for {PATIENCE} s")
         return None

@@ -106,4 +106,4 @@ def _kill(plan: Plan, target: Target, killer: Killer, seen: Seen, say: Callable[
     while killer.kills.total() < plan.kills:
         moment = killer.strike(target.victim())
         orders = len(seen.wishes)
-        say(f"kill {killer.kills.total()} of {plan.kills}, the last {moment}; {orders} orders asked for")
+        say(f"kill {killer.kills.total()} of {plan.kills}, the last {moment}; {orders} orders requested")

@@ -53,7 +53,7 @@ def broken() -> Response:
 
 
 class StandIn:
-    """Gives `answers` in turn, the last one for ever, and keeps what it `got`; time passes only in pauses."""
+    """Gives `answers` in turn, the last one forever, and stores the requests in `got`; time passes only in pauses."""
 
     def __init__(self, server: HTTPServer):
         self.url = server.url_for("")

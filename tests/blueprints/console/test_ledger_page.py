@@ -20,7 +20,7 @@ def told(page):
 
 
 def ended():
-    """The newest run, once none is running."""
+    """The newest run, after all runs have ended."""
     until(lambda: not scheduled_checks.running())
     return scheduled_checks.recent()[0]
 

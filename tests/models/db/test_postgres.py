@@ -147,7 +147,7 @@ def test_an_ignored_error_does_not_become_a_silent_rollback(there):
         try:
             write("a")
         except IntegrityError:
-            return "all is well"
+            return "done"
 
     with pytest.raises(DatabaseError, match="failed before"):
         careless()

@@ -68,8 +68,8 @@ def hostile(flask, monkeypatch):
     ("serve", "scheme", "status"),
     [
         pytest.param(endless(b""), "http", None, id="never answers"),
-        pytest.param(endless(b"HTTP/1.1 100 Continue\r\n\r\n"), "http", None, id="goes on with 100"),
-        pytest.param(endless(b"HTTP/1.1 100 Continue\r\n\r\n", pause=0.1), "http", None, id="goes on slowly"),
+        pytest.param(endless(b"HTTP/1.1 100 Continue\r\n\r\n"), "http", None, id="endless 100s"),
+        pytest.param(endless(b"HTTP/1.1 100 Continue\r\n\r\n", pause=0.1), "http", None, id="endless slow 100s"),
         pytest.param(endless(OK, b"X: y\r\n"), "http", None, id="endless headers"),
         pytest.param(endless(OK, b"X: y\r\n", pause=0.1), "http", 200, id="headers that drip"),
         pytest.param(endless(OK + b"X: ", b"y" * 1000), "http", None, id="an endless header"),

@@ -23,7 +23,7 @@ def moved(api, flask):
     """The merchant's accounts have several entries, of orders and of manual adjustments."""
     api.play(api.buy("100.00").data["order_no"], "success")
     for yuan in ("3.00", "-1.00"):
-        flask("ledger", "adjust", "demo", yuan, "--reason", "by hand")
+        flask("ledger", "adjust", "demo", yuan, "--reason", "manual")
     api.sell("50.00")
     api.sell("20.00")
 
@@ -216,7 +216,7 @@ def _rewrite(instance):
         )
 
 
-BY_HAND = "(SELECT MAX(id) FROM posting WHERE memo = 'by hand')"
+MANUAL = "(SELECT MAX(id) FROM posting WHERE memo = 'manual')"
 
 
 def test_a_growing_ledger_still_matches_the_stored_checkpoints(kept, api, flask, flask_json):
@@ -229,7 +229,7 @@ def test_a_growing_ledger_still_matches_the_stored_checkpoints(kept, api, flask,
 
 @pytest.mark.breaks_the_ledger
 def test_only_stored_checkpoints_reveal_a_completely_rewritten_ledger(kept, stranger, instance, flask, found):
-    stranger("UPDATE posting SET memo = 'never you mind' WHERE memo = 'by hand'")
+    stranger("UPDATE posting SET memo = 'never you mind' WHERE memo = 'manual'")
     _rewrite(instance)
     assert "FAILED" not in flask("ledger", "verify").stdout
     assert found("--against", kept) == {
@@ -242,10 +242,10 @@ def test_only_stored_checkpoints_reveal_a_completely_rewritten_ledger(kept, stra
 
 @pytest.mark.breaks_the_ledger
 def test_only_stored_checkpoints_reveal_a_deleted_newest_posting(flask, stranger, instance, kept, tmp_path, found):
-    flask("ledger", "adjust", "demo", "5.00", "--reason", "by hand")
+    flask("ledger", "adjust", "demo", "5.00", "--reason", "manual")
     later = tmp_path / "later.json"
     later.write_text(flask("ledger", "heads", "--json").stdout)
-    stranger(f"DELETE FROM entry WHERE posting_id = {BY_HAND}", f"DELETE FROM posting WHERE id = {BY_HAND}")
+    stranger(f"DELETE FROM entry WHERE posting_id = {MANUAL}", f"DELETE FROM posting WHERE id = {MANUAL}")
     _rewrite(instance)
     assert "FAILED" not in flask("ledger", "verify").stdout
     assert "FAILED" not in flask("ledger", "verify", "--against", kept).stdout

@@ -42,7 +42,7 @@ def _whole(low: int, high: int) -> Callable[[str], int]:
 def _yuan(text: str) -> int:
     """Parse an amount in yuan, with at most two decimals, as fen."""
     if not re.fullmatch(r"[0-9]{1,10}(\.[0-9]{1,2})?", text, re.ASCII):
-        raise ValueError("must be an amount in yuan such as 50000 or 50000.00")
+        raise ValueError("must be an amount in yuan, such as 50000 or 50000.00")
     return int(Decimal(text) * 100)
 
 
@@ -57,7 +57,7 @@ def _one_of(*choices: str) -> Callable[[str], str]:
 
 def _host(text: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9._:%-]+", text):
-        raise ValueError("must be an address or a name of this machine, such as 127.0.0.1")
+        raise ValueError("must be an IP address or name of this machine, such as 127.0.0.1")
     return text
 
 
@@ -75,7 +75,7 @@ def _postgres(text: str) -> str:
 
 def _path_prefix(text: str) -> str:
     if text and (not text.startswith("/") or set(text) & set("?#<> ")):
-        raise ValueError("must be empty or start with / , such as /api")
+        raise ValueError("must be empty or start with a slash, such as /api")
     return text.rstrip("/")
 
 
@@ -84,7 +84,7 @@ def _networks(text: str) -> tuple[IPv4Network | IPv6Network, ...]:
         return () if text == "none" else tuple(ip_network(each.strip()) for each in text.split(","))
     except ValueError:
         raise ValueError(
-            "must be addresses or networks joined by commas, such as 127.0.0.1,10.0.0.0/8, or none"
+            "must be IP addresses or networks separated by commas, such as 127.0.0.1,10.0.0.0/8, or none"
         ) from None
 
 
@@ -102,63 +102,67 @@ class Settings:
         lambda text: Path(text).expanduser().resolve(),
         "folder of the database, the key and config.toml",
     )
-    database_url: str = _setting("", _postgres, "Postgres, postgresql://...; an SQLite file in the folder where empty")
-    database_connections: int = _setting(16, _whole(2, 500), "connections to Postgres at most")
+    database_url: str = _setting(
+        "", _postgres, "Postgres address, postgresql://...; empty: an SQLite file in the instance folder"
+    )
+    database_connections: int = _setting(16, _whole(2, 500), "maximum number of connections to Postgres")
     host: str = _setting("127.0.0.1", _host, "address to listen on")
     port: int = _setting(8000, _whole(1, 65535), "port to listen on")
-    site_url: str = _setting("", _site, "public address of the service; http://HOST:PORT where empty")
+    site_url: str = _setting("", _site, "public address of the service; empty: http://HOST:PORT")
     api_prefix: str = _setting("", _path_prefix, "path before /merchant/..., such as /api")
     demo: bool = _setting(False, _flag, "demo mode: seeded merchants, callbacks to loopback, signing help")
-    language: str = _setting("en", _one_of("en", "zh"), "language of messages where the caller names none")
-    vault_key: str = _setting("", str, "Fernet keys, newest first, joined by commas; instance/vault.key where empty")
-    threads: int = _setting(64, _whole(1, 256), "threads that answer requests")
-    waiting: int = _setting(512, _whole(1, 100_000), "requests that may wait for a thread; more are refused")
-    one_core: bool = _setting(True, _flag, "stay on one processor core, where Python's threads take turns fastest")
-    trusted_proxies: int = _setting(0, _whole(0, 9), "reverse proxies in front whose X-Forwarded-* are believed")
-    buy_expiry: int = _setting(900, _whole(1, 30 * 86400), "seconds until an unpaid buy order expires")
+    language: str = _setting("en", _one_of("en", "zh"), "language of messages if the client does not choose one")
+    vault_key: str = _setting("", str, "Fernet keys, newest first, separated by commas; empty: instance/vault.key")
+    threads: int = _setting(64, _whole(1, 256), "threads that process requests")
+    waiting: int = _setting(512, _whole(1, 100_000), "requests that can wait for a thread; further ones are refused")
+    one_core: bool = _setting(True, _flag, "use one processor core, on which Python's threads are fastest")
+    trusted_proxies: int = _setting(
+        0, _whole(0, 9), "number of reverse proxies in front whose X-Forwarded-* headers are trusted"
+    )
+    buy_expiry: int = _setting(900, _whole(1, 30 * 86400), "seconds until an unpaid deposit expires")
     claim_expiry: int = _setting(
         0,
         _whole(0, 366 * 86400),
-        "seconds until a deposit that its payer only claims to have paid is cancelled; 0: never",
+        "seconds until an unconfirmed claimed deposit is cancelled; 0: never",
     )
     second_factor_required: bool = _setting(
-        False, _flag, "an account of the console can do nothing before it has set up a second factor"
+        False, _flag, "require console accounts to set up a second factor before anything else"
     )
     confirm_above: int = _setting(
-        0, _yuan, "yuan above which a payout needs the second factor or password again, stored in fen; 0: never"
+        0, _yuan, "yuan above which a payout needs the second factor or password again (kept in fen); 0: never"
     )
     second_operator_above: int = _setting(
-        0, _yuan, "yuan above which a payout needs a second operator, stored in fen; 0: never"
+        0, _yuan, "yuan above which a payout needs a second operator (kept in fen); 0: never"
     )
     erase_after_days: int = _setting(
-        0, _whole(0, 36_500), "days after which the personal data of an order that has ended is erased; 0: never"
+        0, _whole(0, 36_500), "days after its end until an order's personal data is erased; 0: never"
     )
-    requests_per_second: int = _setting(100, _whole(1, 1_000_000), "requests a second per merchant")
-    requests_per_address: int = _setting(200, _whole(1, 1_000_000), "requests a second per address")
-    pages_per_address: int = _setting(20, _whole(1, 1_000_000), "payment pages a second per address")
+    requests_per_second: int = _setting(100, _whole(1, 1_000_000), "requests per second and merchant")
+    requests_per_address: int = _setting(200, _whole(1, 1_000_000), "requests per second and IP address")
+    pages_per_address: int = _setting(20, _whole(1, 1_000_000), "payment pages per second and IP address")
     short_searches: int = _setting(
-        5, _whole(1, 1_000_000), "searches by fewer than three characters, a second per merchant"
+        5, _whole(1, 1_000_000), "searches with fewer than three characters, per second and merchant"
     )
-    refused_per_minute: int = _setting(200, _whole(1, 1_000_000), "refused authentications a minute per address")
+    refused_per_minute: int = _setting(200, _whole(1, 1_000_000), "failed authentications per minute and IP address")
     private_callbacks: bool = _setting(
         False, _flag, "allow callbacks to private and loopback addresses; always on in demo mode"
     )
     private_channels: bool = _setting(
         False, _flag, "allow channels at private and loopback addresses; always on in demo mode"
     )
-    callback_workers: int = _setting(128, _whole(1, 256), "callbacks under way at once")
-    channel_workers: int = _setting(32, _whole(1, 256), "calls to channels under way at once")
-    backup_every: int = _setting(0, _whole(0, 8784), "hours from one scheduled backup to the next; 0 makes none")
+    callback_workers: int = _setting(128, _whole(1, 256), "maximum number of callbacks in progress")
+    channel_workers: int = _setting(32, _whole(1, 256), "maximum number of requests to channels in progress")
+    backup_every: int = _setting(0, _whole(0, 8784), "hours between scheduled backups; 0: none")
     backup_folder: Path = _setting(
         Path("backups"), lambda text: Path(text).expanduser(), "folder of scheduled backups, in the instance folder"
     )
-    backup_keep: int = _setting(14, _whole(1, 100_000), "scheduled backups that are kept; older ones are deleted")
-    verify_every: int = _setting(24, _whole(0, 8784), "hours from one verification of the ledger to the next; 0: none")
-    log_level: str = _setting("INFO", _one_of("DEBUG", "INFO", "WARNING", "ERROR"), "least level that is logged")
-    log_format: str = _setting("text", _one_of("text", "json"), "form of the log's lines")
-    access_log: bool = _setting(False, _flag, "a line in the log for each request")
+    backup_keep: int = _setting(14, _whole(1, 100_000), "number of scheduled backups to keep; older ones are deleted")
+    verify_every: int = _setting(24, _whole(0, 8784), "hours between ledger integrity checks; 0: none")
+    log_level: str = _setting("INFO", _one_of("DEBUG", "INFO", "WARNING", "ERROR"), "minimum level of log lines")
+    log_format: str = _setting("text", _one_of("text", "json"), "format of log lines")
+    access_log: bool = _setting(False, _flag, "log each request")
     metrics_from: tuple[IPv4Network | IPv6Network, ...] = _setting(
-        _networks("127.0.0.1,::1"), _networks, "who may read /metrics"
+        _networks("127.0.0.1,::1"), _networks, "IP addresses and networks that can read /metrics"
     )
 
     @property
@@ -214,9 +218,9 @@ def _config_file(path: Path) -> dict[str, str]:
     for name in table:
         if name not in names:
             near = difflib.get_close_matches(name, names, 1)
-            raise WrongSetting(f"{path}: no setting {name!r}" + (f", did you mean {near[0]!r}?" if near else ""))
+            raise WrongSetting(f"{path}: unknown setting {name!r}" + (f", did you mean {near[0]!r}?" if near else ""))
         if not isinstance(table[name], (str, int)):
-            raise WrongSetting(f"{path}: {name} must be a text, a whole number, true or false")
+            raise WrongSetting(f"{path}: {name} must be a string, a whole number, true or false")
     return {name: str(value) for name, value in table.items() if value != ""}
 
 
@@ -233,7 +237,7 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
         if variable.startswith(PREFIX) and variable[len(PREFIX) :].lower() not in names:
             near = difflib.get_close_matches(variable[len(PREFIX) :].lower(), names, 1)
             hint = f", did you mean {PREFIX}{near[0].upper()}?" if near else ""
-            print(f"warning: no setting {variable}{hint}", file=sys.stderr)
+            print(f"warning: unknown setting {variable}{hint}", file=sys.stderr)
     values = {name: _read(name, PREFIX + name.upper(), text) for name, text in given.items()}
     folder = values.get("instance", Settings.instance)
     for name, text in _config_file(folder / "config.toml").items():
@@ -243,5 +247,5 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
 
 def _agreeing(chosen: Settings) -> Settings:
     if chosen.database_url and chosen.backup_every:
-        raise WrongSetting("backup_every: copies an SQLite file, not database_url; use pg_dump (docs/scaling.md)")
+        raise WrongSetting("backup_every works with SQLite only: for Postgres, use pg_dump (docs/scaling.md)")
     return chosen

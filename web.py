@@ -124,7 +124,7 @@ def _serve_until_asked(app: Flask, chosen: settings.Settings, asked: threading.E
             drain=current().bound(drain),
         )
     except OSError as error:
-        raise OperatorError(f"can't listen on {chosen.host}:{chosen.port}: {error}") from None
+        raise OperatorError(f"cannot listen on {chosen.host}:{chosen.port}: {error}") from None
     counters().load = server.load
     stopped.append(job_table.start(chosen))
     if chosen.demo:
@@ -149,9 +149,7 @@ def _seed_or_refuse(chosen: settings.Settings) -> None:
         seeding.seed_base()
         seeding.seed_operators()
     elif Merchant.any_demo():
-        raise OperatorError(
-            "the database holds the demo merchants: choose another ORDERS_INSTANCE, or set ORDERS_DEMO=1"
-        )
+        raise OperatorError("the database has the demo merchants: choose another ORDERS_INSTANCE, or set ORDERS_DEMO=1")
 
 
 @click.command("serve")

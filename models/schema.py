@@ -164,7 +164,7 @@ def missing() -> list[str]:
     """
     status = _runner().status()
     if any(migration.path is None for migration in status):
-        raise WrongSchema("the database was written by a newer version of the service: upgrade the service")
+        raise WrongSchema("the database is from a newer version of the service: upgrade the service")
     return [migration.name for migration in status if migration.applied is None]
 
 
@@ -175,4 +175,4 @@ def check() -> None:
         WrongSchema: with one line on what to do.
     """
     if missing():
-        raise WrongSchema("the database is of an older version: back it up, then run `orders db migrate`")
+        raise WrongSchema("the database is from an older version: back it up, then run `orders db migrate`")

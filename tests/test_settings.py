@@ -239,8 +239,8 @@ def test_an_invalid_file_is_refused_in_one_line(tmp_path, text, word):
 def test_an_unknown_variable_causes_a_warning(tmp_path, capsys):
     settings.load({"ORDERS_INSTANCE": str(tmp_path), "ORDERS_PROT": "81", "ORDERS_QQQ": "1", "OTHER": "1"})
     assert capsys.readouterr().err.splitlines() == [
-        "warning: no setting ORDERS_PROT, did you mean ORDERS_PORT?",
-        "warning: no setting ORDERS_QQQ",
+        "warning: unknown setting ORDERS_PROT, did you mean ORDERS_PORT?",
+        "warning: unknown setting ORDERS_QQQ",
     ]
 
 

@@ -38,7 +38,7 @@ def notify(order_no: str) -> Response:
         settle.take_notice(order, incoming)
         accepted = True
     except BadNotice as error:
-        log.warning("refused a notice for order %s from %s: %s", order_no, request.remote_addr, error)
+        log.warning("Refused a notice for order %s from %s: %s", order_no, request.remote_addr, error)
         settle.note_refused_notice(order, str(error)[:200])
         accepted = False
     said = driver_of(order.channel).acknowledge(accepted)

@@ -95,7 +95,7 @@ class Postgres(PostgresqlDatabase):
     def __init__(self, url: str, connections: int):
         """Raises NoDriver, or DatabaseError for an invalid address."""
         if psycopg is None:
-            raise NoDriver("the driver of Postgres is missing: run `make postgres`")
+            raise NoDriver("the Postgres driver is missing: run `make postgres`")
         super().__init__(None, prefer_psycopg3=True)
         # peewee's lock protects state that each thread has separately here. With it, threads would wait for each other.
         self._lock = nullcontext()

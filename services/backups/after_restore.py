@@ -28,10 +28,10 @@ PAUSED = "payouts and the expiry of manual deposits are paused until `orders db 
 NEXT_STEPS = """\
 next steps:
   1. start the service: it checks the status of open orders at the channels that it can query
-  2. compare with each channel: `orders reconcile CHANNEL STATEMENT`
-  3. compare with your merchants: `orders order list`, orders and results since the backup
-  4. look for payments of orders that the backup lacks: `orders order unknown`
-  5. enter what was paid on manual channels since the backup, then run `orders db resume`"""
+  2. compare with the statement of each channel: `orders reconcile CHANNEL STATEMENT`
+  3. compare orders and results since the backup with your merchants: `orders order list`
+  4. find payments for orders that the backup lacks: `orders order unknown`
+  5. record manual payments and payouts since the backup, then run `orders db resume`"""
 
 Ids = Mapping[str, int]
 
@@ -77,7 +77,7 @@ def resume() -> None:
     """Resume payouts and the expiry of manual deposits. Raises OperatorError if they are not paused."""
     paused = Restoration.resumed.is_null()
     if not Restoration.update(resumed=business_clock.now()).where(paused).execute():
-        raise OperatorError("nothing is paused: payouts and the expiry of manual deposits go on already")
+        raise OperatorError("nothing is paused: payouts and the expiry of manual deposits are running")
     audit.record(HERE, "resume", "database")
 
 

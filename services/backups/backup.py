@@ -32,12 +32,14 @@ def backup(target: Path, progress: Progress = lambda done, total: None) -> None:
         WrongSchema: the database was written by a newer version.
     """
     if database.is_shared:
-        raise OperatorError("the database is Postgres's: back it up by pg_dump (docs/scaling.md)")
+        raise OperatorError("the service uses Postgres: back it up with pg_dump (docs/scaling.md)")
     schema.missing()
     if not Merchant.select().exists():
-        raise OperatorError(f"{database.database} has no merchant: is ORDERS_INSTANCE the same as the service's?")
+        raise OperatorError(
+            f"{database.database} has no merchants: check that ORDERS_INSTANCE is the folder of the service"
+        )
     if target.exists():
-        raise OperatorError(f"{target} is there already")
+        raise OperatorError(f"{target} already exists: specify a new file")
     try:
         leave_room(Path(database.database), target.parent)
         with files.unfinished(target) as copy:
@@ -45,7 +47,7 @@ def backup(target: Path, progress: Progress = lambda done, total: None) -> None:
             check(copy, progress)
             files.finish(copy, target)
     except FileExistsError:
-        raise OperatorError(f"{target} is there already") from None
+        raise OperatorError(f"{target} already exists: specify a new file") from None
     except OSError as error:
         raise OperatorError(f"{error.filename or target}: {error.strerror}") from None
     except sqlite3.Error as error:
@@ -58,7 +60,9 @@ def leave_room(source: Path, folder: Path) -> None:
     size = source.stat().st_size + (log.stat().st_size if log.exists() else 0)
     free = shutil.disk_usage(folder).free
     if free < size * 1.1:
-        raise OperatorError(f"{folder} has {free / 2**20:.1f} MiB left, a copy needs {size * 1.1 / 2**20:.1f} MiB")
+        raise OperatorError(
+            f"{folder} has {free / 2**20:.1f} MiB of free space, the copy needs {size * 1.1 / 2**20:.1f} MiB"
+        )
 
 
 def copy_database(opened: sqlite3.Connection, copy: Path, progress: Progress = lambda done, total: None) -> None:

@@ -57,7 +57,7 @@ def _compare(source: sqlite3.Connection, table: Any) -> int:
     before = list(source.execute(_sums(table, "CHARACTERS")).fetchone())
     after = list(database.execute_sql(_sums(table)).fetchone())
     if before != after:
-        raise OperatorError(f"{table._meta.table_name} came out different: {before} before, {after} after")
+        raise OperatorError(f"{table._meta.table_name} differs after the copy: {before} before, {after} after")
     return int(before[0])
 
 
@@ -74,7 +74,7 @@ def copy(url: str, connections: int, progress: Callable[[str, int], None] = lamb
         the source, or the two differ. The target is then empty.
     """
     if database.is_shared:
-        raise OperatorError("the service is on Postgres already (database_url)")
+        raise OperatorError("the service already uses Postgres (database_url)")
     file = Path(database.database)
     try:
         # Also refuse if the service is running but idle: it would continue to use the file afterwards.
@@ -94,10 +94,10 @@ def copy(url: str, connections: int, progress: Callable[[str, int], None] = lamb
 
 def _fill(source: sqlite3.Connection, progress: Callable[[str, int], None]) -> None:
     if database.get_tables():
-        raise OperatorError("the target is not empty: name a new database")
+        raise OperatorError("the target database is not empty: specify a new one")
     (encoding,) = database.execute_sql("SHOW server_encoding").fetchone()
     if encoding != "UTF8":
-        raise OperatorError(f"the target's encoding is {encoding}: make a database with UTF8")
+        raise OperatorError(f"the target's encoding is {encoding}: create a database with UTF8")
 
     def rows() -> None:
         for table in schema.TABLES:
@@ -109,4 +109,4 @@ def _fill(source: sqlite3.Connection, progress: Callable[[str, int], None]) -> N
     search.index_all()
     off = {name: found for name, found in integrity.verify() if found}
     if off:
-        raise OperatorError(f"the books do not verify: {', '.join(off)}")
+        raise OperatorError(f"the ledger check failed: {', '.join(off)}")

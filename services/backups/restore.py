@@ -52,7 +52,7 @@ def restore(backup: Path, chosen: Settings, *, verified: bool = True, step: Step
         VaultLocked: the key does not decrypt its secrets.
     """
     if chosen.database_url:
-        raise OperatorError("the database is Postgres's: restore it by pg_restore (docs/scaling.md)")
+        raise OperatorError("the service uses Postgres: restore it with pg_restore (docs/scaling.md)")
     target = chosen.database.resolve()
     try:
         chosen.instance.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -60,7 +60,7 @@ def restore(backup: Path, chosen: Settings, *, verified: bool = True, step: Step
             files.sweep(target.parent, target.name)
             return _replace(backup, target, chosen, verified, step)
     except (OSError, DatabaseError, sqlite3.Error) as error:
-        raise OperatorError(f"{backup} can't be restored: {error}") from None
+        raise OperatorError(f"{backup} cannot be restored: {error}") from None
 
 
 def _replace(backup: Path, target: Path, chosen: Settings, verified: bool, step: Step) -> Restored:
@@ -91,16 +91,18 @@ def _opened(backup: Path) -> sqlite3.Connection:
 def _checked(chosen: Settings, verified: bool, step: Step) -> tuple[int, int | None, list[str]]:
     """Check the open database; return its number of orders, the newest one's time, and its missing migrations."""
     if not schema.has_tables():
-        raise OperatorError("the file is no database of this service")
+        raise OperatorError("the file is not a database of this service")
     missing = schema.missing()
     vault.open_vault(chosen.vault_key, chosen.instance / "vault.key", create=False)
     for name in key_rotation.check(vault.key_ring()):
-        step(f"opening {name}")
+        step(f"decrypting {name}")
     # The ledger of an older version is checked once it is migrated.
     for name, off in integrity.verify() if verified and not missing else ():
         step(name)
         if off:
-            raise OperatorError(f"its books are off: {name}: {off[0]} (--unverified restores it all the same)")
+            raise OperatorError(
+                f"its ledger check failed: {name}: {off[0]} (--unverified restores it without the check)"
+            )
     orders, newest = Order.select(fn.COUNT(Order.id), fn.MAX(Order.createtime)).tuples().get()
     return orders, newest, missing
 
@@ -158,4 +160,4 @@ def _close_log(present: Path) -> None:
             return
         mode = "busy"
     if mode != "delete":
-        raise OperatorError("another process has the database open: end it first")
+        raise OperatorError("another process has the database open: stop it first")

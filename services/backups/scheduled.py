@@ -43,9 +43,9 @@ def run(chosen: Settings, stopping: threading.Event) -> None:
             _retain(chosen, now)
         _failed().clear()
     except Stopping:
-        log.info("a backup was given up: the service stops")
+        log.info("Scheduled backup interrupted: the service is stopping")
     except (OperatorError, OSError, DatabaseError) as error:
-        log.error("scheduled backup: %s", error)
+        log.error("Scheduled backup failed, will be retried: %s", error)
         _failed().set()
 
 
@@ -61,7 +61,7 @@ def _make(target: Path, stopping: threading.Event) -> None:
 
     files.sweep(target.parent, f"{PREFIX}*")
     backup(target, go_on)
-    log.info("made the backup %s", target)
+    log.info("Scheduled backup saved: %s", target)
 
 
 def _made(folder: Path, now: datetime) -> list[tuple[datetime, Path]]:
@@ -91,4 +91,4 @@ def _due(chosen: Settings, now: datetime) -> bool:
 def _retain(chosen: Settings, now: datetime) -> None:
     for _, path in _made(chosen.backups, now)[: -chosen.backup_keep]:
         path.unlink()
-        log.info("deleted the backup %s: there are %s newer ones", path, chosen.backup_keep)
+        log.info("Deleted the backup %s: %s newer ones are kept", path, chosen.backup_keep)

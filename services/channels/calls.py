@@ -64,7 +64,7 @@ def call_driver(call: Callable[[Any], Any], about: Payment | Payout) -> Any:
         raise
     except Exception as error:
         _count(call, "failed")
-        log.exception("a driver failed on order %s", about.order_no)
+        log.exception("Driver failed on order %s", about.order_no)
         raise ChannelUnknown(f"the driver failed: {type(error).__name__}") from error
     _count(call, "answered")
     return result

@@ -104,13 +104,13 @@ def _pay_method(text: str | None, driver: str) -> str:
     possible = registry.DRIVERS[driver].methods
     wanted = set(possible) if text is None else {part.strip() for part in text.split(",")}
     if not wanted <= set(possible):
-        raise OperatorError(f"payment methods are {', '.join(possible)}", "pay_method")
+        raise OperatorError(f"payment methods must be some of {', '.join(possible)}", "pay_method")
     return ",".join(method for method in PAY_METHODS if method in wanted)
 
 
 def _check_driver(name: str) -> None:
     if name not in registry.DRIVERS:
-        raise OperatorError(f"no driver {name!r}: there are {', '.join(drivers())}")
+        raise OperatorError(f"unknown driver {name!r}: choose one of {', '.join(drivers())}")
     if name not in drivers():
         raise OperatorError(sandbox_guard.DEMO_ONLY)
 
@@ -140,7 +140,7 @@ def add_channel(
         OperatorError: invalid value; it names the field.
     """
     if category not in CATEGORIES:
-        raise OperatorError(f"categories are {', '.join(CATEGORIES)}")
+        raise OperatorError(f"category must be one of {', '.join(CATEGORIES)}")
     _check_driver(driver)
     _check_range(facts.get("min_amount", 1), facts.get("max_amount", LARGEST_AMOUNT))
     if new_name:
@@ -218,8 +218,8 @@ def _check_account(channel: Channel, present: dict[str, Any], config: dict[str, 
     database.for_update(Channel.select().where(Channel.id == channel.id), alone=True).get()
     if Order.select().where(Order.channel == channel, Order.due_at.is_null(False)).exists():
         raise OperatorError(
-            f"orders are under way at the account of the present {changed[0]}: add another channel, or say "
-            "--same-account if it is that account's new name",
+            f"orders are in progress at the account of the present {changed[0]}. Add another channel, or add "
+            "--same-account if this is a new name of the same account",
             {"same_account": [UNDER_WAY]},
         )
 

@@ -90,7 +90,7 @@ def run(days: int) -> int:
             break
         time.sleep(3 * (time.monotonic() - started))
     if erased:
-        log.info("erased the personal data of %d orders", erased)
+        log.info("Erased the personal data of %d orders", erased)
     return erased
 
 
@@ -257,7 +257,7 @@ def erase(numbers: list[str], on_file: Iterable[PayoutAccount] = ()) -> int:
     needed = needed_for(orders)
     if needed:
         refused = [f"  {order.order_no}: {needed[order.id]}" for order in orders if order.id in needed]
-        raise OperatorError("\n".join(["nothing was erased, because these orders have not ended:", *refused]))
+        raise OperatorError("\n".join(["nothing was erased, because these orders are still open:", *refused]))
     erased = clear(orders)
     for order in erased:
         audit.record(audit.HERE, "erase", "order", order.order_no)

@@ -66,7 +66,7 @@ def _broken_chains() -> Found:
         if account.entries != chain.number:
             yield f"account {chain.kind} {chain.owner} had {account.entries} entries, the last is entry {chain.number}"
         elif account.head != chain.head:
-            yield f"account {chain.kind} {chain.owner} has another head than its newest entry, {chain.number}"
+            yield f"account {chain.kind} {chain.owner} does not end with its newest entry, {chain.number}"
 
 
 def heads() -> Heads:
@@ -90,7 +90,7 @@ def read_heads(file: IO[str]) -> Heads:
     except (ValueError, TypeError, KeyError):
         kept = {}
     if not kept:
-        raise OperatorError("the file does not hold what `orders ledger checkpoints --json` prints")
+        raise OperatorError("the file is not the output of `orders ledger checkpoints --json`")
     return kept
 
 
@@ -98,13 +98,13 @@ def _changed_since(kept: Heads) -> Found:
     for (kind, owner), (number, head) in kept.items():
         account = LedgerAccount.get_or_none(LedgerAccount.kind == kind, LedgerAccount.owner == owner)
         if account is None:
-            yield f"account {kind} {owner} is gone"
+            yield f"account {kind} {owner} is missing"
         elif number:
             entry = Entry.get_or_none(Entry.account == account, Entry.number == number)
             if entry is None:
-                yield f"account {kind} {owner}: entry {number} is gone"
+                yield f"account {kind} {owner}: entry {number} is missing"
             elif entry.hash != head:
-                yield f"account {kind} {owner}: entry {number} is not the one that it was"
+                yield f"account {kind} {owner}: entry {number} was replaced"
 
 
 _orphaned = Statement(
@@ -150,7 +150,7 @@ _overdrawn = Statement(
 
 def _wrong_balances() -> Found:
     for kind, owner, balance, total in _off_balance.run():
-        yield f"account {kind} {owner} says {balance} fen, its entries say {total}"
+        yield f"account {kind} {owner} has {balance} fen, but its entries sum to {total}"
     for kind, owner, balance in _overdrawn.run():
         yield f"account {kind} {owner} is negative: {balance} fen"
 
@@ -239,8 +239,8 @@ def _wrong_holds() -> Found:
         expected.update(dict(statement.run().fetchall()))
     for account in LedgerAccount.select().where(LedgerAccount.kind == HELD):
         if account.balance != expected[account.owner]:
-            there = f"account held {account.owner} says {account.balance} fen"
-            yield f"{there}, the open withdrawals say {expected[account.owner]}"
+            there = f"account held {account.owner} has {account.balance} fen"
+            yield f"{there}, but the open withdrawals sum to {expected[account.owner]}"
 
 
 CHECKS: dict[str, Check] = {

@@ -102,7 +102,7 @@ def _end(run: Verification, outcome: str, found: dict[str, list[str]], seconds: 
     newest = Verification.select(Verification.id).order_by(Verification.id.desc()).limit(KEPT)
     Verification.delete().where(Verification.id.not_in([row.id for row in newest])).execute()
     for name, lines in off.items():
-        log.error("verification of the ledger: %s: %s: %s", outcome, name, "; ".join(lines[:5]))
+        log.error("Ledger integrity check, result %s: %s: %s", outcome, name, "; ".join(lines[:5]))
 
 
 def record(who: str, found: dict[str, list[str]], seconds: float) -> None:

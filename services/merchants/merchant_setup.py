@@ -71,7 +71,7 @@ def _callback_url(url: str) -> str:
 def _events(text: str) -> str:
     wanted = {event.strip() for event in text.split(",") if event.strip()}
     if not wanted <= set(EVENTS):
-        raise OperatorError(f"events are {', '.join(EVENTS)}")
+        raise OperatorError(f"events must be some of {', '.join(EVENTS)}")
     return ",".join(event for event in EVENTS if event in wanted | set(RESULTS))
 
 

@@ -184,7 +184,7 @@ def _check_ended(order: Order) -> int | None:
     try:
         reports = _reports_of(order)
     except ChannelUnknown as silence:
-        log.info("order %s, which is %s, was asked about: %s", order.order_no, order.status, silence)
+        log.info("Order %s (%s): status check without a usable response: %s", order.order_no, order.status, silence)
         if passed < SILENT_FOR or _is_in_progress(order):
             return now + LATE[1]
         _stop_checking(order, str(silence))

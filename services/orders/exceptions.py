@@ -256,7 +256,7 @@ def find(order: Order, exception: PaymentException, resolution: str) -> Resoluti
     """Return the rule for this exception and resolution. Raises OperatorError with the reason if none matches."""
     known = dict.fromkeys(way.resolution for way in RULES[order.is_buy])
     if resolution not in known:
-        raise OperatorError(f"an exception of this order is settled by {' or '.join(known)}, not by {resolution}")
+        raise OperatorError(f"an exception of this order can be resolved by {' or '.join(known)}, not by {resolution}")
     if sandbox_guard.is_barred(order.channel):
         raise OperatorError(sandbox_guard.DEMO_ONLY)
     if resolution == COMPLETE:
@@ -368,7 +368,7 @@ def _named(order: Order, exception_id: int | None, amount: int | None) -> Paymen
         raise OperatorError(N_("the order has no such open exception (one of silence only after a day)"))
     if len(found) > 1:
         which = ", ".join(f"{exception.id} ({exception.kind})" for exception in found)
-        raise OperatorError(f"several exceptions are open, name one: {which}")
+        raise OperatorError(f"several exceptions are open, choose one with --exception: {which}")
     if amount not in (None, found[0].amount):
         raise OperatorError(N_("the exception was corrected just now: another amount is meant"))
     return found[0]

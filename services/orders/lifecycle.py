@@ -84,7 +84,7 @@ def raise_exception(
     same = (PaymentException.order == order) & (PaymentException.reference == reference)
     this = (same, PaymentException.kind == kind, PaymentException.resolution.is_null())
     PaymentException.update(history=note(order, "service", cause)).where(*this).execute()
-    log.warning("order %s: exception %s: %s", order.order_no, kind, cause.text())
+    log.warning("Order %s: exception %s: %s", order.order_no, kind, cause.text())
     return True
 
 

@@ -74,7 +74,7 @@ class Clock:
         jump = offset - last.offset
         if jump < 0:
             self.set_backs += 1
-        log.warning("the clock was set %s by %.0f seconds", "back" if jump < 0 else "ahead", abs(jump))
+        log.warning("System clock set %s by %.0f seconds", "back" if jump < 0 else "ahead", abs(jump))
 
     def use(self) -> None:
         """Record that nonces are used now."""
@@ -140,7 +140,7 @@ class Watch(threading.Thread):
             self._then(ahead)
         except Exception as error:
             if storage_health.report(error) is None:
-                log.exception("Handling a clock change failed and will be tried again")
+                log.exception("Clock change handler failed, will be retried")
             return False
         return True
 

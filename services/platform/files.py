@@ -125,10 +125,14 @@ def secure(chosen: Settings) -> None:
     reachable = _wide(folder)
     for path in secrets:
         if not _narrow(path):
-            raise OperatorError(f"other users may read or write {path}, and it cannot be changed: chmod go= it")
+            raise OperatorError(
+                f"other users can read or write {path}, and its permissions cannot be changed. Run: chmod go= {path}"
+            )
     for path in (*files, *(each for each in (folder, folder / "backups") if _wide(each))):
         if not _narrow(path):
-            log.warning("Other users may read or write %s, and it cannot be changed: chmod go= it", path)
+            log.warning(
+                "Other users can read or write %s, and its permissions cannot be changed. Run: chmod go= %s", path, path
+            )
     if reachable and (wide := [path.name for path in (*secrets, *files)]):
-        remedy = ": change the key by `orders vault rotate`" if any("vault.key" in name for name in wide) else ""
+        remedy = ". Change the key with `orders vault rotate`" if any("vault.key" in name for name in wide) else ""
         log.warning("Other users could read or write %s in %s until now%s", ", ".join(wide), folder, remedy)

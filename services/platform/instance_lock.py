@@ -39,11 +39,11 @@ def _take(handle: int, folder: Path) -> None:
     except BlockingIOError:
         number = os.pread(handle, 20, 0).decode("ascii", "replace").strip() or "?"
         raise OperatorError(
-            f"a service (process {number}) is running on this instance already: stop it first, "
+            f"a service (process {number}) is already running on this instance: stop it first, "
             "or choose another ORDERS_INSTANCE"
         ) from None
     except OSError as error:  # a file system without locks
-        raise OperatorError(f"{folder / NAME} can't be locked: {error.strerror}") from None
+        raise OperatorError(f"{folder / NAME} cannot be locked: {error.strerror}") from None
     try:
         if os.geteuid() == 0:  # otherwise the service's own user could not open it later
             owner = folder.stat()

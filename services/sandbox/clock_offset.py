@@ -22,7 +22,7 @@ def recall(knows_demo: bool = True) -> None:
     try:
         ahead = books().ahead
     except sqlite3.Error as error:  # a service outside demo mode must start in any case
-        log.warning("the sandbox's books can't be read, so its clock is the machine's: %s", error)
+        log.warning("sandbox.sqlite cannot be read, so the clock is the machine's: %s", error)
         ahead = 0
     business_clock.put_ahead(ahead if ahead and knows_demo and _is_demos() else 0)
 

@@ -44,7 +44,7 @@ class _Tried(Exception):
 def affected(merchant: Merchant | None) -> list[Merchant]:
     """Return the merchants with something to reverse: all, or at most this one. Raises OperatorError in demo mode."""
     if not sandbox_guard.channels():
-        raise OperatorError("nothing to remove: there is no sandbox channel, or this is demo mode")
+        raise OperatorError("nothing to reverse: no sandbox channel, or demo mode")
     return [row for row in sandbox_guard.with_money() if merchant is None or row == merchant]
 
 
@@ -77,8 +77,8 @@ def remove(merchant: Merchant, *, book_loss: bool = False, only_try: bool = Fals
     loss = max(0, found.get(own, 0) - accounts.balances_of(merchant)["available"])
     if loss and not book_loss:
         raise OperatorError(
-            f"{merchant.key} has spent {hundredths(loss)} of the sandbox money: reject its open withdrawals first, or "
-            "take the rest from your fees with --book-loss"
+            f"{merchant.key} has spent {hundredths(loss)} of the sandbox money. Reject its open withdrawals, or "
+            "charge the rest to your fees with --book-loss"
         )
     lines = {account: -fen for account, fen in found.items()}
     if loss:
@@ -89,7 +89,7 @@ def remove(merchant: Merchant, *, book_loss: bool = False, only_try: bool = Fals
         try:
             accounts.post(sandbox_guard.REMOVED, lines, who=WHO, memo=memo)
         except ApiError:
-            raise OperatorError(f"the balance of {merchant.key} changed just now: run the command again") from None
+            raise OperatorError(f"the balance of {merchant.key} has just changed: run the command again") from None
     removal = Removal(merchant.key, {account: fen for account, fen in lines.items() if fen}, ended, loss)
     if only_try:
         raise _Tried(removal)

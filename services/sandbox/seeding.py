@@ -74,7 +74,7 @@ def seed_base() -> bool:
     if Merchant.any_demo():
         return False
     if Merchant.select().exists() or Channel.select().exists():
-        raise OperatorError("the database has merchants of its own, or channels: the demo content wants an empty one")
+        raise OperatorError("the database has merchants or channels of your own: demo content needs an empty database")
     stamps: dict[str, Any] = {"createtime": START, "updatetime": START}
     for facts in MERCHANTS:
         facts = facts | {"callback_secret": CALLBACK_SECRETS[facts["key"]]}

@@ -68,7 +68,9 @@ def play_planned() -> None:
         if order and driver:
             play(order, driver, each.outcome)  # before the plan is removed, so that it does not count as done too early
         else:
-            log.warning("order %s, which was to be %s, is not the sandbox's", each.order_no, each.outcome)
+            log.warning(
+                "Order %s is not on a sandbox channel: the planned outcome %s is ignored", each.order_no, each.outcome
+            )
         books().remove(each)
 
 

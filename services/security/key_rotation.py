@@ -71,7 +71,7 @@ def check(ring: Ring) -> Iterator[str]:
                 except InvalidToken:
                     name = f"{name_of(column)} of row {row}"
                     raise VaultLocked(
-                        f"{name} was sealed with another key: append it to vault.key (or vault_key)"
+                        f"{name} was encrypted with another key: append that key to vault.key (or vault_key)"
                     ) from None
 
 
@@ -98,8 +98,8 @@ def rotate(folder: Path, *, keep_old: bool = False, wait: float = IN_FLIGHT, onl
         ring = vault.key_ring()
         if database.is_shared and ring.file is not None and not only_host:
             raise OperatorError(
-                f"other hosts don't see a new key in {ring.file}: change it by vault_key on all of them "
-                "(docs/guides/key.md); --only-host where no other host uses this database"
+                f"other hosts do not see a new key in {ring.file}: set vault_key on all of them "
+                "(docs/guides/key.md). If no other host uses this database, add --only-host"
             )
         yield from _in_setting(ring) if ring.file is None else _in_file(ring, ring.file, keep_old, wait)
 
@@ -107,22 +107,22 @@ def rotate(folder: Path, *, keep_old: bool = False, wait: float = IN_FLIGHT, onl
 def _in_setting(ring: Ring) -> Iterator[str]:
     yield from _encrypt_all(ring)
     if others := len(ring.keys) - 1:
-        yield f"all is sealed with the first key of vault_key; the {others} after it can go"
+        yield f"everything is encrypted with the first key of vault_key; remove the {others} after it"
     else:
-        yield "vault_key has one key, and all is sealed with it: put a new one before it, restart, and repeat this"
+        yield "everything is encrypted with the only key of vault_key: put a new one before it, restart, repeat this"
 
 
 def _in_file(ring: Ring, file: Path, keep_old: bool, wait: float) -> Iterator[str]:
     if not _begun(ring):
         _write(file, [Fernet.generate_key().decode(), *ring.keys])
         ring = vault.key_ring()
-        yield f"{file} has a new key: copy the file to a safe place"
+        yield f"new key added to {file}: copy the file to a safe place"
     yield from _encrypt_all(ring)
     if keep_old:
-        yield f"all is sealed with the new key; {file} keeps the old ones, too"
+        yield f"everything is encrypted with the new key; {file} also keeps the old ones"
         return
     if wait:
-        yield f"waiting {wait:.0f} seconds for what the service has under way"
+        yield f"waiting {wait:.0f} seconds for work in progress"
         time.sleep(wait)
         yield from _encrypt_all(ring)
     yield from _drop_old(ring, file)
@@ -135,7 +135,7 @@ def _alone(folder: Path) -> Iterator[None]:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise OperatorError("another `orders vault rotate` is at work") from None
+            raise OperatorError("another `orders vault rotate` is running") from None
         yield
     finally:
         os.close(handle)
@@ -175,7 +175,7 @@ def _encrypt_all(ring: Ring) -> Iterator[str]:
                     _store(column, [(row, token, _encrypted_again(ring, column, row, token)) for row, token in old])
                 changed += len(old)
             if changed:
-                yield f"{name_of(column)}: {changed} sealed with the new key"
+                yield f"{name_of(column)}: {changed} encrypted with the new key"
             found += changed
 
 
@@ -183,7 +183,7 @@ def _encrypted_again(ring: Ring, column: Any, row: int, token: str) -> str:
     try:
         return ring.rotate(token)
     except InvalidToken:
-        raise VaultLocked(f"{name_of(column)} of row {row} was sealed with a key that is not here") from None
+        raise VaultLocked(f"{name_of(column)} of row {row} was encrypted with a missing key") from None
 
 
 @cache
@@ -205,6 +205,6 @@ def _drop_old(ring: Ring, file: Path) -> Iterator[str]:
         return
     aside = file.with_name(f"{file.name}.before-{files.moment()}")
     files.write(aside, "\n".join(old) + "\n", files.finish)
-    yield f"the old keys are in {aside}: keep it, elsewhere, as long as you have backups from before"
+    yield f"old keys moved to {aside}. Store the file elsewhere, for as long as you keep backups from before"
     _write(file, [new])
-    yield f"{file} has the new key only"
+    yield f"{file} now has only the new key"

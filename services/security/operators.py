@@ -27,7 +27,7 @@ def seed(name: str, password: str, role: str, at: int) -> Operator:
     if not NAME.fullmatch(name):
         raise OperatorError(N_("an operator's name has 1 to 64 letters, digits, _ . @ or -"), "name")
     if role not in ROLES:
-        raise OperatorError(f"roles are {', '.join(ROLES)}")
+        raise OperatorError(f"role must be one of {', '.join(ROLES)}")
     return _insert(name, passwords.hashed(password), role, at)
 
 
@@ -72,7 +72,7 @@ def change(operator: Operator, *, role: str | None = None, enabled: bool | None 
         OperatorError
     """
     if role is not None and role not in ROLES:
-        raise OperatorError(f"roles are {', '.join(ROLES)}")
+        raise OperatorError(f"role must be one of {', '.join(ROLES)}")
     if by is not None and (role == VIEWER or enabled is False):
         _check_somebody_may_act(operator, by)
     given = {"role": role, "enabled": enabled}

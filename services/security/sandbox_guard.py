@@ -60,8 +60,8 @@ def warning() -> str:
         return ""
     names = ", ".join(f"{channel.id} ({channel.name})" for channel in found)
     keys = ", ".join(row.key for row in with_money())
-    money = f"; withdrawals of {keys} are refused until `orders ledger remove-sandbox` reverses it" if keys else ""
-    return f"The sandbox exists in demo mode only: its channels are disabled: {names}{money}"
+    money = f". Withdrawals of {keys} are refused until you run `orders ledger remove-sandbox`" if keys else ""
+    return f"Sandbox channels work in demo mode only and are disabled: {names}{money}"
 
 
 @transaction

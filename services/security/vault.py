@@ -69,7 +69,9 @@ def key_ring() -> Ring:
             ring = Ring.read(ring.file)
         except (OSError, ValueError) as error:
             # The keys in memory still decrypt the whole database, and no copy of them exists elsewhere.
-            log.error("%s can't be used, put the right one back: %s", ring.file, error)
+            log.error(
+                "Key file %s cannot be used, the previous keys stay in use. Restore the file: %s", ring.file, error
+            )
             ring.stamp = stamp
         _ring()[0] = ring
     return ring
@@ -90,10 +92,10 @@ def open_vault(keys: str, path: Path, *, create: bool) -> None:
                 files.write(path, Fernet.generate_key().decode() + "\n", files.finish)
         _ring()[:] = [Ring(keys) if keys else Ring.read(path)]
     except OSError as error:
-        raise VaultLocked(f"{path}: {error.strerror}; put the key file back") from None
+        raise VaultLocked(f"{path}: {error.strerror}. Restore the key file") from None
     except ValueError:
         where = "ORDERS_VAULT_KEY" if keys else path
-        raise VaultLocked(f"{where} holds no key, or a damaged one: put the right one back") from None
+        raise VaultLocked(f"{where} has no valid key: restore the correct one") from None
     _opened().cache_clear()
 
 
@@ -116,7 +118,7 @@ def _open(token: str) -> str:
     for ring in rings:
         with suppress(InvalidToken):
             return ring().open(token)
-    raise VaultLocked("the database was sealed with another key: put the right one back (vault.key, or vault_key)")
+    raise VaultLocked("the database was encrypted with another key: restore the correct one (vault.key, or vault_key)")
 
 
 _opened = Part(lambda: lru_cache(maxsize=4096)(_open))

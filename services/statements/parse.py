@@ -64,7 +64,7 @@ def overridden(layout: Layout, given: dict[str, list[str]]) -> Layout:
     """Return the layout with some names replaced. Raises OperatorError for an unknown field."""
     kinds = {field.name: type(getattr(layout, field.name)) for field in fields(layout) if field.name != "types"}
     if unknown := set(given) - set(kinds):
-        raise OperatorError(f"no column {', '.join(sorted(unknown))}: there are {', '.join(kinds)}")
+        raise OperatorError(f"unknown column {', '.join(sorted(unknown))}: choose from {', '.join(kinds)}")
     return replace(layout, **{name: kinds[name](values) for name, values in given.items()})
 
 
@@ -78,7 +78,7 @@ def read(raw: bytes, layout: Layout, needed: Collection[str] = ()) -> list[Line]
         OperatorError: it can't be read; the text names the line and the column.
     """
     if len(raw) > MOST_BYTES:
-        raise OperatorError("the statement is larger than 64 MiB: compare fewer days at once")
+        raise OperatorError("the statement is larger than 64 MiB: compare fewer days at a time")
     rows = _rows(_text(raw))
     header = _header(rows, layout)
     names = {name: next((each for each in getattr(layout, name) if each in header), None) for name in COLUMNS}
@@ -92,13 +92,13 @@ def read(raw: bytes, layout: Layout, needed: Collection[str] = ()) -> list[Line]
 def _text(raw: bytes) -> str:
     for beginning, meaning in NO_TEXT.items():
         if raw.startswith(beginning):
-            raise OperatorError(f"the statement is no text: {meaning}")
+            raise OperatorError(f"the statement is not a text file: {meaning}")
     for encoding in ENCODINGS:
         try:
             return raw.decode(encoding)
         except UnicodeDecodeError:
             continue
-    raise OperatorError("the statement is neither UTF-8 nor GBK: save it as CSV in one of them")
+    raise OperatorError("the statement is neither UTF-8 nor GBK: save it as CSV in one of these encodings")
 
 
 def _rows(text: str) -> Iterator[Row]:
@@ -118,7 +118,8 @@ def _header(rows: Iterator[Row], layout: Layout) -> list[str]:
             return cells
     number, amount = " or ".join(layout.number), " or ".join(layout.amount)
     raise OperatorError(
-        f"no line of the statement has the columns {number} and {amount}: name them by --column number=... amount=..."
+        f"the statement has no line with the columns {number} and {amount}: "
+        "specify them with --column number=... --column amount=..."
     )
 
 

@@ -111,7 +111,7 @@ BAD_VALUES = [
     ("--callback-url", "ftp://shop.example", "http"),
     ("--callback-url", "shop.example/hook", "http"),
     ("--callback-url", "http://[bad", "callback URL"),
-    ("--events", "paid,nope", "events are"),
+    ("--events", "paid,nope", "events must be some of"),
     ("--allow", "10.0.0.1/8", "is no IP address, and no network"),
     ("--allow", "localhost", "is no IP address, and no network"),
 ]

@@ -764,8 +764,8 @@ def test_a_line_that_cannot_be_read_ends_it_and_is_named(api, refused, damaged, 
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (b"", "no line of the statement has the columns"),
-        (b"a,b\n1,2\n", "order_no or out_trade_no and amount or money: name them by --column"),
+        (b"", "the statement has no line with the columns"),
+        (b"a,b\n1,2\n", "order_no or out_trade_no and amount or money: specify them with --column"),
         ("order_no,amount\n订单,1\n".encode("utf-16"), "neither UTF-8 nor GBK"),
         (b"order_no,amount\n\xff\xff,1\n", "neither UTF-8 nor GBK"),
         (b"PK\x03\x04....", "ZIP archive or an Excel workbook"),
@@ -781,7 +781,7 @@ def test_a_file_that_cannot_be_read_or_dated_is_refused(refused, content, words)
 @pytest.mark.parametrize(
     ("options", "status", "words"),
     [
-        (("--column", "colour=red"), 1, "no column colour: there are number, "),
+        (("--column", "colour=red"), 1, "unknown column colour: choose from number, "),
         (("--column", "status=state"), 1, "has no column state"),
         (("--column", "number"), 2, "NAME=VALUE"),
         (("--since", "2026-05-02"), 1, "the last day (2026-05-01) is before the first (2026-05-02)"),

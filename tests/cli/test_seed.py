@@ -203,7 +203,7 @@ def test_a_database_with_real_merchants_is_refused_and_unchanged(fresh):
     before = _content()
     result = run("seed", "--orders", "10")
     assert result.exit_code == 1
-    assert "merchants of its own" in result.stderr
+    assert "merchants or channels of your own" in result.stderr
     assert _content() == before
 
 

@@ -74,7 +74,7 @@ def submit() -> Any:
         page, status = _page(form, 429, sign_in_limits.too_many(refusal))
         return page, status, {"Retry-After": str(refusal.retry_after or 1)}
     if found is None:
-        log.warning("console: somebody at %s could not sign in", request.remote_addr)
+        log.warning("Console: failed sign-in from %s", request.remote_addr)
         return _page(form, 401, gettext("Name or password are wrong."))
     take_back()
     if second_factor.of(found) is None:

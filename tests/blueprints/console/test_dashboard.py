@@ -309,7 +309,7 @@ def test_a_damaged_ledger_turns_the_page_red_and_names_the_failures(dashboard, v
     severity, text = verdict(shown)
     assert severity == "urgent"
     assert "The ledger is off. Not true any more: balances equal their entries." in text
-    assert "account fees 0 says 61 fen, its entries say 60" in card(shown, "Does the ledger verify?")
+    assert "account fees 0 has 61 fen, but its entries sum to 60" in card(shown, "Does the ledger verify?")
 
 
 # The first steps

@@ -99,7 +99,7 @@ def test_the_damage_of_a_ledger_is_listed_line_by_line(send, told, page, api, in
     text = told()
     assert "The ledger is off." in text
     assert "Not true any more: balances equal their entries" in text
-    assert "account fees 0 says 61 fen, its entries say 60" in text
+    assert "account fees 0 has 61 fen, but its entries sum to 60" in text
 
 
 def test_the_command_accepts_the_pages_checkpoints(console, api, flask, tmp_path):

@@ -159,7 +159,7 @@ def test_the_command_prints_what_is_paused_and_what_to_do_next(backup):
 def test_resume_is_refused_if_nothing_is_paused(flask, refuses, backup):
     assert "nothing is paused" in refuses("db", "resume")
     backup().restore()
-    assert "go on" in flask("db", "resume").stdout
+    assert "resume within five minutes" in flask("db", "resume").stdout
     assert "nothing is paused" in refuses("db", "resume")
 
 

@@ -127,7 +127,7 @@ def test_one_that_fails_is_logged_and_the_old_ones_stay(look, there, monkeypatch
     old = there(*(_name(_ago(days=days)) for days in range(9, 1, -1)))
     failing(monkeypatch)
     assert look() == old
-    assert [record.levelname for record in caplog.records if "scheduled backup" in record.message] == ["ERROR"]
+    assert [record.levelname for record in caplog.records if "Scheduled backup" in record.message] == ["ERROR"]
 
 
 def test_the_log_needs_room_too(api, refuses, instance, tmp_path, monkeypatch):
@@ -136,7 +136,7 @@ def test_the_log_needs_room_too(api, refuses, instance, tmp_path, monkeypatch):
     file, log = instance / "orders.sqlite", instance / "orders.sqlite-wal"
     assert log.stat().st_size > file.stat().st_size * 0.2
     _without_room(monkeypatch, round(file.stat().st_size * 1.2))
-    assert "MiB left" in refuses("db", "backup", str(tmp_path / "copy.sqlite"))
+    assert "MiB of free space" in refuses("db", "backup", str(tmp_path / "copy.sqlite"))
     assert not (tmp_path / "copy.sqlite").exists()
 
 

@@ -119,7 +119,7 @@ DAMAGE = {
         f"UPDATE entry SET account_id = 6, number = 9 WHERE {MINE} AND number = 3",
         "account available 1: entry 4 comes after entry 2",
     ),
-    "a head": (f"UPDATE ledger_account SET head = 'x' WHERE {ACCOUNT}", "available 1 has another head than its newest"),
+    "a head": (f"UPDATE ledger_account SET head = 'x' WHERE {ACCOUNT}", "available 1 does not end with its newest"),
     "a count": (f"UPDATE ledger_account SET entries = 7 WHERE {ACCOUNT}", "account available 1 had 7 entries"),
     "whose account": (f"UPDATE ledger_account SET owner = 9 WHERE {ACCOUNT}", "account available 9: entry 1 or its"),
 }
@@ -135,7 +135,7 @@ THOROUGH = {
     ),
     "the newest is gone, the count with it": (
         (LAST_GONE, f"UPDATE ledger_account SET entries = 5 WHERE {ACCOUNT}"),
-        "account available 1 has another head than its newest entry, 5",
+        "account available 1 does not end with its newest entry, 5",
     ),
     "two changed places": (
         (f"UPDATE entry SET number = 7 - number WHERE {MINE} AND number IN (3, 4)",),
@@ -234,8 +234,8 @@ def test_only_stored_checkpoints_reveal_a_completely_rewritten_ledger(kept, stra
     assert "FAILED" not in flask("ledger", "verify").stdout
     assert found("--against", kept) == {
         KEPT: [
-            "account available 1: entry 6 is not the one that it was",
-            "account fees 0: entry 3 is not the one that it was",
+            "account available 1: entry 6 was replaced",
+            "account fees 0: entry 3 was replaced",
         ]
     }
 
@@ -250,15 +250,15 @@ def test_only_stored_checkpoints_reveal_a_deleted_newest_posting(flask, stranger
     assert "FAILED" not in flask("ledger", "verify").stdout
     assert "FAILED" not in flask("ledger", "verify", "--against", kept).stdout
     assert found("--against", later)[KEPT] == [
-        "account available 1: entry 7 is gone",
-        "account fees 0: entry 4 is gone",
+        "account available 1: entry 7 is missing",
+        "account fees 0: entry 4 is missing",
     ]
 
 
 @pytest.mark.breaks_the_ledger
 def test_a_deleted_account_is_named(kept, stranger, found):
     stranger("DELETE FROM ledger_account WHERE kind = 'clearing' AND owner = 4")
-    assert found("--against", kept) == {KEPT: ["account clearing 4 is gone"]}
+    assert found("--against", kept) == {KEPT: ["account clearing 4 is missing"]}
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", "7", "[7]", '[{"kind": "available"}]', "heads", "\udcff"])

@@ -61,8 +61,8 @@ def test_failures_are_recorded_and_logged(app, api, instance, asked, caplog):
         run = asked()
     assert run.outcome == "off"
     assert list(run.off) == ["balances equal their entries"]
-    assert run.off["balances equal their entries"] == ["account fees 0 says 61 fen, its entries say 60"]
-    assert "balances equal their entries: account fees 0 says 61 fen" in caplog.text
+    assert run.off["balances equal their entries"] == ["account fees 0 has 61 fen, but its entries sum to 60"]
+    assert "balances equal their entries: account fees 0 has 61 fen" in caplog.text
 
 
 @pytest.mark.usefixtures("slow")

@@ -35,7 +35,7 @@ def holder(tmp_path):
 def test_a_second_service_on_the_same_database_is_refused_at_the_start(service):
     second = Service(service.instance)
     said = second.refused()
-    assert f"a service (process {service.process.pid}) is running on this instance" in said
+    assert f"a service (process {service.process.pid}) is already running on this instance" in said
     assert service.api.buy().code == 1
 
 

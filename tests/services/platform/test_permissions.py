@@ -75,7 +75,9 @@ def test_a_readable_file_that_cannot_be_restricted_is_refused_in_one_line(wide, 
     with pytest.raises(SystemExit) as end:
         app.begin(settings_of(wide))
     assert end.value.code == 2
-    assert f"other users may read or write {wide / name}, and it cannot be changed" in capsys.readouterr().err
+    assert (
+        f"other users can read or write {wide / name}, and its permissions cannot be changed" in capsys.readouterr().err
+    )
 
 
 def test_the_backups_are_restricted_too(wide):

@@ -151,7 +151,7 @@ def test_unreadable_records_do_not_prevent_a_start(any_database, tmp_path, caplo
     folder.mkdir()
     (folder / "sandbox.sqlite").write_bytes(b"no database" * 100)
     create_app(settings_of(folder))
-    assert "the sandbox's books can't be read" in caplog.text
+    assert "sandbox.sqlite cannot be read" in caplog.text
     assert business_clock.ahead() == 0
     database.close()
 

@@ -62,7 +62,7 @@ def test_its_channels_are_disabled_at_start_and_named_in_the_log(earnest, paid, 
     production = earnest()
     (line,) = [record.message for record in caplog.records if "demo mode only" in record.message]
     assert "1 (Sandbox A), 2 (Sandbox B), 4 (Sandbox D)" in line
-    assert "withdrawals of demo are refused until `orders ledger remove-sandbox` reverses it" in line
+    assert "Withdrawals of demo are refused until you run `orders ledger remove-sandbox`" in line
     rows = {row["id"]: row["enabled"] for row in json.loads(production.run("channel", "list", "--json").stdout)}
     assert rows == {1: False, 2: False, 3: True, 4: False}
 
@@ -188,7 +188,7 @@ def test_the_check_needs_no_query_for_each_order(earnest, paid, monkeypatch):
 def test_without_apply_it_shows_what_it_would_post_and_changes_nothing(earnest, paid, rows):
     production = earnest()
     before = rows()
-    assert "not posted yet" in production.run("ledger", "remove-sandbox").output
+    assert "nothing posted" in production.run("ledger", "remove-sandbox").output
     assert rows() == before
 
 
@@ -255,7 +255,7 @@ def test_an_instance_with_sandbox_channels_starts_and_disables_them(slow, any_da
     databases.close()
     service.start()
     try:
-        assert "demo mode only: its channels are disabled: 1 (Trial)" in service.log.read_text()
+        assert "demo mode only and are disabled: 1 (Trial)" in service.log.read_text()
         assert '"enabled": false' in service.flask("channel", "list", "--json").stdout
         assert service.api.send("POST", "/sandbox/pay").status == 404
         service.environ["ORDERS_DEMO"] = "1"  # for a command alone, because the database is not a demo's

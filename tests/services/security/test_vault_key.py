@@ -47,7 +47,7 @@ def test_the_key_file_may_contain_several_keys(instance):
 def test_a_command_with_a_wrong_key_reports_it_in_one_line(instance):
     status, said = _secret(instance, ORDERS_VAULT_KEY=_new_key())
     assert (status, len(said.splitlines())) == (2, 1)
-    assert "sealed with another key" in said
+    assert "encrypted with another key" in said
 
 
 @pytest.mark.usefixtures("slow")
@@ -60,7 +60,7 @@ def test_the_service_does_not_start_with_a_wrong_key(instance):
 def test_a_lost_key_file_is_not_replaced_silently(instance):
     """A new key decrypts none of the data; new data would be encrypted with a second one."""
     (instance / "vault.key").unlink()
-    assert "vault.key: No such file or directory; put the key file back" in Service(instance).refused()
+    assert "vault.key: No such file or directory. Restore the key file" in Service(instance).refused()
     assert not (instance / "vault.key").exists()
 
 
@@ -69,7 +69,7 @@ def test_a_lost_key_file_is_not_replaced_silently(instance):
 def test_a_damaged_key_file_is_refused_and_unchanged(instance, text):
     file = instance / "vault.key"
     file.write_text(text, "utf-8")
-    assert "vault.key holds no key, or a damaged one" in Service(instance).refused()
+    assert "vault.key has no valid key" in Service(instance).refused()
     assert file.read_text("utf-8") == text
 
 

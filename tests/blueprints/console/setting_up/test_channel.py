@@ -180,7 +180,7 @@ COLUMNS = [
     ("deposit_rate", "x", "Must be a percentage with at most two decimals."),
     ("settlement_days", "366", "Must be from 0 to 365."),
     ("auto_accept_max", "-1", "Must be greater than 0."),
-    ("pay_method", [], "payment methods are wxpay, alipay, bank"),
+    ("pay_method", [], "payment methods must be some of wxpay, alipay, bank"),
 ]
 
 

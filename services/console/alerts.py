@@ -19,20 +19,20 @@ from services.security import sandbox_guard
 
 URGENT, SOON = SEVERITIES = ("urgent", "soon")
 LONG = 86_400  # seconds after which a withdrawal has waited too long
-LEAST_RECENT, LEAST_USUAL = 20, 50  # orders that came to an end, so that a rate says something
-WORSE = 0.2  # by how much less of them succeed
-ENOUGH = 10  # orders that came to an end, so that a rate is shown
+LEAST_RECENT, LEAST_USUAL = 20, 50  # finished orders that make a rate meaningful
+WORSE = 0.2  # the decrease of the success rate that is a finding
+ENOUGH = 10  # finished orders from which a rate is shown
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that needs a person: `kind` says which, `facts` what is told about it.
+    """One finding that needs attention: `kind` is its type, `facts` are its values.
 
     Kinds and their facts: restored (at), unknown_notices (count), storage (fault), ledger_off (checks, at),
-    ledger_failed (why), ledger_overdue (at, may be None), exceptions (count, oldest, silent: how many of them),
-    sandbox_money (merchants: their keys), requests (count, oldest),
-    payouts (count, oldest), claims (count, oldest, channels), dead (count, merchants, since), retried (count),
-    silent (channel, count, oldest), failing (channel, order_type, recent and usual: rates from 0 to 1, since: a day).
+    ledger_failed (why), ledger_overdue (at, may be None), exceptions (count, oldest, silent: their number),
+    sandbox_money (merchants: their keys), requests (count, oldest), payouts (count, oldest), claims (count, oldest,
+    channels), dead (count, merchants, since), retried (count), silent (channel, count, oldest), failing (channel,
+    order_type, recent and usual: rates from 0 to 1, since: a day).
     """
 
     severity: str
@@ -41,7 +41,7 @@ class Finding:
 
 
 def rate(sums: Sum, least: int = ENOUGH) -> float | None:
-    """The share of completed ones among ended orders; None if there are too few."""
+    """Return the share of completed orders among finished ones; None if there are too few."""
     return sums.completed / sums.closed if sums.closed >= least else None
 
 
@@ -116,7 +116,7 @@ def _sandbox_money() -> Iterator[Finding]:
 
 
 def findings(statistics: Statistics, waiting: Waiting, verify_every: int) -> list[Finding]:
-    """All of them, the worst first; none where all is well."""
+    """Return all findings, the most severe first."""
     found = [
         *_storage(),
         *_restored(),

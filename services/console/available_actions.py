@@ -20,11 +20,11 @@ from services.security import sandbox_guard, second_operator
 
 @dataclass(frozen=True)
 class Action:
-    """One thing that can be done.
+    """One possible action.
 
-    `sends` is the body of the callback that the merchant receives, if it is shown first.
-    `case` names what exactly it does, `lines` what it moves in the books at once (fen by account), `asks` that the
-    channel is asked first and may speak against it; `fields` are what the operator gives with it.
+    `sends` is the body of the merchant's callback, if it is shown first. `case` is the exact name, `lines` are its
+    postings (fen by account). With `asks`, the status is checked first and may prevent the action. `fields` are the
+    values that the operator enters.
     """
 
     name: str
@@ -40,13 +40,13 @@ class Action:
 
     @property
     def key(self) -> str:
-        """Names it among those of its order."""
+        """The action's key among those of its order."""
         of = self.exception.id if self.exception else self.callback.id if self.callback else ""
         return "-".join(str(part) for part in (self.name, of, self.resolution) if part)
 
     @property
     def seal(self) -> str:
-        """Differs once it would do anything else than it would now."""
+        """A hash that changes if the action would now do anything else."""
         exception = (self.exception.kind, self.exception.amount) if self.exception else ()
         facts = (self.key, self.case, sorted(self.lines.items()), self.asks, exception, self.state)
         return hashlib.sha256(repr(facts).encode()).hexdigest()[:16]
@@ -141,7 +141,7 @@ def _state(callback: Callback) -> str:
 
 
 def of_callback(callback: Callback) -> list[Action]:
-    """The actions that an operator may perform on a callback now."""
+    """Return the actions that an operator may perform on a callback now."""
     if manual_redelivery.why_not_redeliver(callback):
         return []
     return [Action("redeliver", callback.state, callback=callback, state=_state(callback))]
@@ -152,7 +152,7 @@ PAYING_OUT = ("accept", "paid")
 
 
 def _by_two(order: Order, found: list[Action]) -> Iterator[Action]:
-    """The same, where a second operator must approve a payout: it is requested, or approved."""
+    """Yield the actions; a payout that needs a second operator is requested or approved instead."""
     request = second_operator.waiting(order)
     paying_out = [action for action in found if action.name in PAYING_OUT]
     yield from (action for action in found if action not in paying_out)
@@ -169,7 +169,7 @@ def _by_two(order: Order, found: list[Action]) -> Iterator[Action]:
 
 
 def possible(order: Order) -> list[Action]:
-    """The actions that an operator may perform on an order now."""
+    """Return the actions that an operator may perform on an order now."""
     found = [action for rule in RULES for action in rule(order)]
     if sandbox_guard.withholds(order):
         found = [action for action in found if action.name not in PAYING_OUT and action.resolution != COMPLETE]

@@ -1,4 +1,4 @@
-"""Lists of everything, a page at a time from where the last one ended: what each consists of is said by a `Browse`."""
+"""Lists with keyset pagination; a `Browse` defines the rows of each."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ AT_ONCE = 500  # rows of an export that are read together
 class Found:
     """A page of rows, newest first.
 
-    `older` and `newer` are the ids of rows before and after which the neighbouring pages are, None where there is
-    nothing; `total` where it costs nothing; `looked_to` is the Unix time at which looking ended for now.
+    `older` and `newer` are the ids of the rows before and after which the neighbouring pages are; None if there is no
+    such page. `total` is set if it costs nothing; `looked_to` is the Unix time at which the search of this page
+    stopped.
     """
 
     rows: list[Any]
@@ -32,72 +33,72 @@ class Found:
 
 
 class Browse:
-    """One list. `wanted` are its filters by name, those that were given; times in Unix seconds, amounts in fen."""
+    """One list. `wanted` are the given filters by name; times in Unix seconds, amounts in fen."""
 
     table: Any
-    timed = True  # a row's key is its time and id; else its id
+    timed = True  # a row's key is its time and id; otherwise its id
 
     def __init__(self, wanted: dict[str, Any] | None = None):
         self.wanted = wanted or {}
 
     @property
     def columns(self) -> tuple[Any, ...]:
-        """By which the rows stand one after the other."""
+        """The columns that order the rows."""
         return (self.table.createtime, self.table.id) if self.timed else (self.table.id,)
 
     def lines(self, above: Key | None, below: Key | None) -> list[Line]:
-        """Where the rows between two keys are found, themselves not included."""
+        """Return the lines with the rows between two keys, both excluded."""
         return [self.line([], above, below)]
 
     def line(self, part: list[Any], above: Key | None, below: Key | None) -> Line:
-        """The rows between two keys in one part of an index that has the rows in this order."""
+        """Return the rows between two keys in one part of an index with this order."""
         return Line(self.table, part, self.columns, self.columns, above, below, self.condition())
 
     def conditions(self) -> list[Any]:
-        """The wanted conditions that no index serves."""
+        """Return the wanted conditions that no index serves."""
         return []
 
     def condition(self) -> Any:
-        """All conditions as one; None if there are none."""
+        """Return all conditions as one; None if there are none."""
         wanted = self.conditions()
         return reduce(and_, wanted) if wanted else None
 
     def equal(self, **columns: Any) -> list[Any]:
-        """The conditions that columns have the wanted values, by the names of their filters."""
+        """Return the conditions that columns equal the wanted values, by the names of their filters."""
         return [column == self.wanted[name] for name, column in columns.items() if name in self.wanted]
 
     def within(self, time: Any) -> list[Any]:
-        """The conditions of `since` and `until` on a column of times."""
+        """Return the conditions of `since` and `until` on a column of times."""
         since = [time >= self.wanted["since"]] if "since" in self.wanted else []
         return [*since, time <= self.wanted["until"]] if "until" in self.wanted else since
 
     def few(self) -> list[Key] | None:
-        """The keys of all rows if they are few; None if they are read page by page."""
+        """Return the keys of all rows if they are few; None if they are read page by page."""
         return None
 
     def total(self) -> int | None:
-        """How many there are, where that costs nothing."""
+        """Return the number of rows if that costs nothing, otherwise None."""
         return None
 
     def key(self, row_id: int) -> Key | None:
-        """The key of a row; None if it does not exist."""
+        """Return the key of a row; None if it does not exist."""
         return self.table.select(*self.columns).where(self.table.id == row_id).tuples().first()
 
     def time_of(self, key: Key) -> int | None:
-        """The time of a row whose key this is."""
+        """Return the time of the row with this key."""
         return key[0] if self.timed else None
 
     def query(self) -> Any:
-        """The rows as they are shown, with what belongs to them."""
+        """The query for the rows with all displayed values."""
         return self.table.select()
 
     def rows(self, ids: list[int]) -> list[Any]:
-        """The rows of these ids, in this order."""
+        """Return the rows of these ids, in this order."""
         by_id = {row.id: row for row in self.query().where(self.table.id.in_(ids))}
         return [by_id[each] for each in ids if each in by_id]
 
     def in_time(self, above: Key | None, below: Key | None) -> tuple[Key | None, Key | None]:
-        """The bounds, narrowed to the range of time that is wanted; of keys of time and id."""
+        """Return the bounds, narrowed to the wanted time range; for keys of time and id."""
         since, until = self.wanted.get("since"), self.wanted.get("until")
         lows = [above, None if since is None else (since, 0)]
         highs = [below, None if until is None else (until + 1, 0)]
@@ -106,14 +107,14 @@ class Browse:
 
 
 def merchants(wanted: dict[str, Any]) -> list[int]:
-    """The ids of the merchants that are wanted: one, or all."""
+    """Return the ids of the wanted merchants: one, or all."""
     if "merchant" in wanted:
         return [wanted["merchant"]]
     return [row_id for (row_id,) in Merchant.select(Merchant.id).order_by(Merchant.id).tuples()]
 
 
 def name_owners(rows: list[Any]) -> list[Any]:
-    """The rows, each with its merchant and channel, which are looked up once for all."""
+    """Add merchant and channel to the rows, reading each once."""
     for table, name in ((Merchant, "merchant"), (Channel, "channel")):
         having = [row for row in rows if hasattr(row, f"{name}_id")]
         ids = {getattr(row, f"{name}_id") for row in having}
@@ -124,14 +125,14 @@ def name_owners(rows: list[Any]) -> list[Any]:
 
 
 def _among(keys: list[Key], above: Key | None, below: Key | None, limit: int, newer: bool) -> Page:
-    """A page of rows that are all known."""
+    """Return a page of known rows."""
     fit = [key for key in keys if (above is None or key > above) and (below is None or key < below)]
     ids = [key[-1] for key in sorted(fit, reverse=not newer)]
     return Page(ids[:limit], more=len(ids) > limit)
 
 
 def find(browse: Browse, *, before: int | None = None, after: int | None = None, limit: int = 50) -> Found:
-    """A page: the newest rows, those older than the row `before`, or those newer than `after` (0: the oldest)."""
+    """Return a page: the newest rows, those older than the row `before`, or those newer than `after` (0: oldest)."""
     below = browse.key(before) if before else None
     above = browse.key(after) if after else None
     few = browse.few()
@@ -143,7 +144,7 @@ def find(browse: Browse, *, before: int | None = None, after: int | None = None,
         return keyset.page(browse.lines(above, below), limit, newer)
 
     got = page(newer)
-    if newer and above is not None and not got.more:  # there is not a whole page: it is the newest one
+    if newer and above is not None and not got.more:  # not a full page, so it is the newest one
         newer, above = False, None
         got = page(newer)
     ids = got.ids[::-1] if newer else got.ids
@@ -160,7 +161,7 @@ def find(browse: Browse, *, before: int | None = None, after: int | None = None,
 
 
 def every(browse: Browse) -> Iterator[list[Any]]:
-    """All rows, newest first, some at a time, each time by short queries of their own."""
+    """Yield all rows, newest first, in batches, each by short queries of its own."""
     few = browse.few()
     if few is None:
         pages = keyset.every(browse.lines(None, None), AT_ONCE)
@@ -172,5 +173,5 @@ def every(browse: Browse) -> Iterator[list[Any]]:
 
 
 def capped(query: Any, most: int = 100) -> int:
-    """How many rows there are, counted no further than `most`."""
+    """Return the number of rows, counted up to `most`."""
     return int(query.limit(most).count())

@@ -1,4 +1,4 @@
-"""Lists of orders: all of them, and withdrawals that a person must see to."""
+"""Lists of orders: all orders, and withdrawals that need an operator."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ class Orders(Browse):
 
     @property
     def cells(self) -> Cells:
-        """The types and statuses that are wanted."""
+        """The wanted types and statuses."""
         types = (self.wanted["type"],) if "type" in self.wanted else TYPES
         return types, (self.wanted["status"],) if "status" in self.wanted else STATUSES
 
     def conditions(self) -> list[Any]:
-        """Channel, method, amount, and a part of the merchant's number where the index of those can't help."""
+        """Channel, method, amount, and a part of the merchant's number if its index can't help."""
         text = [Order.merchant_order_no.contains(self.wanted["text"])] if "text" in self.wanted else []
         return [*self._plain_conditions(), *text]
 
@@ -44,7 +44,7 @@ class Orders(Browse):
         return [*self.equal(channel=Order.channel, method=Order.payment_method), *least, *most]
 
     def lines(self, above: Key | None, below: Key | None) -> list[Line]:
-        """One for each merchant, type and status; or for each merchant alone."""
+        """One line for each merchant, type and status, or for each merchant alone."""
         lows, highs = self._numbers(above, below)
         condition = self.condition()
         return [
@@ -70,13 +70,13 @@ class Orders(Browse):
         ]
 
     def _numbers(self, above: Key | None, below: Key | None) -> tuple[dict[int, int] | None, dict[int, int] | None]:
-        """By merchant: the number of the first order that is wanted, and of the first that is too new."""
+        """Return, by merchant, the number of the first wanted order, and of the first one that is too new."""
         above, below = self.in_time(above, below)
         lows = time_bisect.first_from(above[0], above[1] + 1) if above else None
         return lows, time_bisect.first_from(*below) if below else None
 
     def few(self) -> list[Key] | None:
-        """The order of this number; else those that the index of merchants' numbers names."""
+        """The order with this number; otherwise candidates from the index of merchants' numbers."""
         text = self.wanted.get("text")
         if not text:
             return None
@@ -92,14 +92,14 @@ class Orders(Browse):
 
     def _keys(self, *conditions: Any) -> list[Key]:
         types, statuses = self.cells
-        # The sum keeps the database from walking through a merchant's orders instead of going to the few named.
+        # The sum keeps the database from scanning a merchant's orders instead of fetching the few candidates.
         owner = [Order.merchant + 0 == self.wanted["merchant"]] if "merchant" in self.wanted else []
         cells = [Order.order_type.in_(types), Order.status.in_(statuses)]
         wanted = [*conditions, *cells, *self._plain_conditions(), *owner, *self.within(Order.createtime)]
         return list(Order.select(*self.columns).where(*wanted).tuples())
 
     def total(self) -> int | None:
-        """By the counts that the database keeps, or by the merchants' numbering."""
+        """The total by the database's counts, or by the merchants' numbering."""
         if self.condition() is not None:
             return None
         types, statuses = self.cells
@@ -114,7 +114,7 @@ class Orders(Browse):
         return sum(max(0, highs[merchant] - lows[merchant]) for merchant in merchants(self.wanted))
 
     def rows(self, ids: list[int]) -> list[Any]:
-        """With merchant and channel."""
+        """The rows with merchant and channel."""
         return name_owners(super().rows(ids))
 
 
@@ -131,24 +131,25 @@ class WithExceptions(Orders):
     """Orders with open exceptions, by the filters of `Orders`."""
 
     def few(self) -> list[Key]:
-        """All of them: an open exception waits for an operator, so there are few."""
+        """All of them: open exceptions await an operator, so they are few."""
         return self._keys(Order.id.in_(list(open_exceptions())))
 
 
 class Payouts(Orders):
-    """Withdrawals that are not over, by `merchant`, `channel`, `since`, `until`, `state`.
+    """Open withdrawals, by `merchant`, `channel`, `since`, `until`, `state`.
 
-    `state` is WAITING for those that a person must accept, or send by hand; UNDER_WAY for the others; both without.
+    `state` is WAITING for those that an operator must approve or send manually, UNDER_WAY for the others; without it,
+    all.
     """
 
     @property
     def cells(self) -> Cells:
-        """Those that are not over."""
+        """Open withdrawals."""
         statuses = {WAITING: (PENDING, CONFIRMED), UNDER_WAY: (CONFIRMED, PAID)}
         return (SELL,), statuses.get(self.wanted.get("state", ""), (PENDING, CONFIRMED, PAID))
 
     def _plain_conditions(self) -> list[Any]:
-        """Also: accepted ones wait, or not, by their channels."""
+        """The same, and the channels of approved withdrawals that wait or do not wait."""
         others, state = super()._plain_conditions(), self.wanted.get("state")
         if state is None:
             return others
@@ -156,7 +157,7 @@ class Payouts(Orders):
         return [waits if state == WAITING else (Order.status == PAID) | Order.channel.not_in(by_hand()), *others]
 
     def rows(self, ids: list[int]) -> list[Any]:
-        """Each with `waits`: what a person must do, "accept" or "send", or empty."""
+        """The rows, each with `waits`: the operator's action, "accept" or "send", or empty."""
         rows = super().rows(ids)
         for row in rows:
             sends = row.status == CONFIRMED and DRIVERS[row.channel.driver].by_hand
@@ -165,7 +166,7 @@ class Payouts(Orders):
 
 
 def payouts_waiting() -> int:
-    """How many withdrawals wait for a person, counted up to 100."""
+    """Return the number of withdrawals that need an operator, counted up to 100."""
     everybody = merchants({})
     pending = (OrderCount.order_type == SELL) & (OrderCount.status == PENDING) & OrderCount.merchant.in_(everybody)
     counted = int(OrderCount.select(fn.COALESCE(fn.SUM(OrderCount.count), 0)).where(pending).scalar())

@@ -1,4 +1,4 @@
-"""Perform an action that an operator confirmed, exactly as shown, with an audit entry written first."""
+"""Perform an action that an operator confirmed, exactly as shown, after writing an audit entry."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MOST_CHARACTERS = 200
 
 @dataclass(frozen=True)
 class Given:
-    """What an operator gives with an action, as typed; an empty amount is the order's own."""
+    """The values that an operator typed for an action; an empty amount is the order's own."""
 
     reason: str = ""
     amount: str = ""
@@ -38,7 +38,7 @@ class Given:
             raise OperatorError(N_("write the amount like 12.50")) from None
 
     def text(self, name: str) -> str:
-        """The reason, or the reference. Raises OperatorError: it is too long, or can't be read."""
+        """Return the reason or the reference. Raises OperatorError if it is too long or unreadable."""
         typed = str(getattr(self, name)).strip()
         if len(typed) > MOST_CHARACTERS or not typed.isprintable():
             text = N_("a reason or a reference has at most %(most)s characters, in one line")
@@ -71,11 +71,11 @@ def _approve(order: Order, action: Action, given: Given, who: str) -> Any:
 
 
 def _request(order: Order, action: Action, given: Given, actor: Actor) -> PayoutRequest:
-    given.text("reference")  # refused now rather than when it is approved
+    given.text("reference")  # refused now and not at the approval
     return second_operator.request(order, action.name, asdict(given), actor.name)
 
 
-# By an action's name: its verb in the audit log, and the function that does it.
+# By an action's name: its verb in the audit log, and the function that performs it.
 DOING: dict[str, tuple[str, Callable[[Order, Action, Given, str], Any]]] = {
     "accept": ("accept order", lambda order, _, given, who: payouts.accept(order, who)),
     "reject": ("reject order", lambda order, _, given, who: payouts.reject(order, given.text("reason"), who)),
@@ -97,7 +97,7 @@ DOING: dict[str, tuple[str, Callable[[Order, Action, Given, str], Any]]] = {
 
 
 def _recorded(given: Given, name: str) -> str:
-    """What was typed; *** if it is refused, since it may be a password."""
+    """Return the typed value for the audit log; *** if it is refused, because it may be a password."""
     try:
         return given.amount if name == "amount" and given.fen() else given.text(name)
     except OperatorError:
@@ -118,16 +118,16 @@ def _detail(action: Action, given: Given) -> str:
 
 
 def perform(order: Order, key: str, seal: str, given: Given, actor: Actor) -> tuple[Action, Any]:
-    """Do what an operator confirmed, unless it would do anything else by now; the action, and what came of it.
+    """Perform an action that an operator confirmed, unless it would do anything else by now; return it and its result.
 
-    It runs outside any transaction, for the channel may be asked. The audit log has it before it is done, and what
-    spoke against it.
+    It runs outside any transaction, because it may call the channel. The audit log has the action before it is
+    performed, and the reason if it fails.
 
     Args:
         key, seal: of the action as the operator saw it.
 
     Raises:
-        OperatorError: the order moved on since, or the act's own reason.
+        OperatorError: the order changed since, or the action is refused.
     """
     action = next((each for each in possible(order) if each.key == key), None)
     if action is None:
@@ -147,7 +147,7 @@ def perform(order: Order, key: str, seal: str, given: Given, actor: Actor) -> tu
 
 
 def payout(order: Order, key: str, given: Given) -> int:
-    """How much the action with this key pays out, or is a step to paying out, in fen; 0 if it is another action."""
+    """Return the amount in fen that the action with this key pays out, or leads to paying out; 0 for other actions."""
     if order.is_buy or key not in (*PAYING_OUT, "approve"):
         return 0
     request = second_operator.waiting(order)
@@ -156,17 +156,18 @@ def payout(order: Order, key: str, given: Given) -> int:
     amount: int = order.amount
     try:
         return max(amount, given.fen() or 0)
-    except OperatorError:  # the act itself says what is wrong with the amount
+    except OperatorError:  # the action itself reports the error in the amount
         return amount
 
 
 def _is_requested(order: Order, action: Action, given: Given) -> bool:
-    """Is it only requested, because another operator must approve it? So is a larger amount than the order's."""
+    """Return whether it is only requested, because another operator must approve it. So is an amount above the
+    order's."""
     if action.name not in PAYING_OUT:
         return False
     try:
         return second_operator.is_needed(order, given.fen())
-    except OperatorError:  # the act itself says what is wrong with the amount
+    except OperatorError:  # the action itself reports the error in the amount
         return action.case == "request"
 
 

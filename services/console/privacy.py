@@ -1,4 +1,4 @@
-"""The personal data of one person: which orders and accounts on file have it, and its erasure on request."""
+"""The personal data of one person: the orders and accounts on file that contain it, and its erasure on request."""
 
 from __future__ import annotations
 
@@ -22,15 +22,16 @@ from services.security import audit, vault
 
 log = logging.getLogger(__name__)
 
-EVERY = 5  # seconds from one run to the next
-LONGEST = 0.9  # seconds that one run takes at most
-BATCH = 100  # orders that one transaction examines, so that it holds up others for milliseconds
+EVERY = 5  # seconds between runs
+LONGEST = 0.9  # seconds that one run may take
+BATCH = 100  # orders that one transaction examines, so that it delays others by milliseconds
 DAY = 86_400
 JOB = audit.Actor("erasure job")
 
 
 def needed_for(orders: list[Order]) -> dict[int, str]:
-    """Return by order id why the personal data of these orders is still needed; without those that have ended."""
+    """Return, by order id, the reason why these orders' personal data is still needed; without orders that may be
+    erased."""
     ids = [order.id for order in orders]
     is_open = PaymentException.resolution.is_null()
     questioned = _orders_of(PaymentException, PaymentException.order.in_(ids) & is_open)
@@ -56,7 +57,7 @@ def _orders_of(table: type[PaymentException] | type[Callback], which: object) ->
 def clear(orders: list[Order]) -> list[Order]:
     """Erase the personal data of orders, in the caller's transaction. Accounts on file stay.
 
-    Returns: the orders that had any.
+    Returns: the orders that had personal data.
     """
     holders = having(orders)
     own = PayoutAccount.id.in_([order.account_id for order in holders if order.account_id])
@@ -74,12 +75,12 @@ def having(orders: list[Order]) -> list[Order]:
 
 
 def run(days: int) -> int:
-    """Erase what is due, in batches, and leave the writer to others most of the time.
+    """Erase due personal data, in batches, and leave the writer to others most of the time.
 
     Args:
-        days: how many must have passed since an order ended.
+        days: the minimum age of an order's end.
 
-    Returns: how many orders were erased.
+    Returns: the number of erased orders.
     """
     erased, until = 0, time.monotonic() + LONGEST
     while time.monotonic() < until:
@@ -96,7 +97,7 @@ def run(days: int) -> int:
 
 @transaction
 def _step(days: int) -> tuple[int, int]:
-    """Examine a batch; how many orders were examined, and of how many personal data was erased."""
+    """Examine a batch; return the number of examined and of erased orders."""
     database.advisory_lock("erasure")
     batch = _Batch(days)
     batch.look_again()
@@ -133,7 +134,7 @@ class _Batch:
         self.examined += len(orders)
 
     def go_on(self) -> None:
-        """Examine the orders after the last one that was examined, as long as they are old enough."""
+        """Examine the orders after the last examined one, as long as they are old enough."""
         reached = ErasureProgress.reached()
         orders = list(Order.select().where(Order.id > reached).order_by(Order.id).limit(BATCH))
         orders = [order for order in orders if order.createtime <= self.until]
@@ -143,7 +144,7 @@ class _Batch:
         for order in orders:
             if order.id in held and (order.id in needed or order.updatetime > self.until):
                 if order.id not in needed and order.updatetime - order.createtime < DAY:
-                    break  # nearly every order ends soon after it was created: wait for it here
+                    break  # almost every order ends soon after its creation, so wait for it here
                 delayed.append({"order": order.id, "due_at": self._again_at(order, order.id in needed)})
             elif order.id in held:
                 self.ready.append(order)
@@ -155,7 +156,7 @@ class _Batch:
             ErasureProgress.reach(last)
 
     def _again_at(self, order: Order, is_needed: bool) -> int:
-        """When to examine it again: within a day, since exceptions are settled and settings change."""
+        """Return when to examine it again: within a day, because exceptions are resolved and settings change."""
         tomorrow = self.now + DAY
         return tomorrow if is_needed else min(int(order.updatetime) + self.wait, tomorrow)
 
@@ -166,10 +167,10 @@ CARDS = ("card_number", "gatewaya_card_info.card_no")
 
 
 def find(numbers: tuple[str, ...], name: str, card: str) -> list[str]:
-    """The numbers of these orders, and of those with exactly this name or card number, without repeats.
+    """Return the numbers of these orders, and of those with exactly this name or card number, without repeats.
 
     Raises:
-        OperatorError: there is no such order number, or nothing was asked for.
+        OperatorError: an unknown order number, or nothing to search for.
     """
     if not (numbers or name or card):
         raise OperatorError("specify order numbers, --name or --card")
@@ -190,44 +191,44 @@ def _matching(name: str, card: str) -> Iterator[str]:
 
 
 def _is_of(values: dict[str, Any], name: str, card: str) -> bool:
-    """Have these values exactly this name, or this card number?"""
+    """Return whether these values have exactly this name, or this card number."""
     is_named = name and name in (values.get(field) for field in NAMES)
     return bool(is_named or (card and card in (values.get(field) for field in CARDS)))
 
 
 def details_of(account: PayoutAccount) -> dict[str, Any]:
-    """An account on file, decrypted."""
+    """Return an account on file, decrypted."""
     return json.loads(vault.decrypt(account.details))
 
 
 def accounts(name: str, card: str) -> list[PayoutAccount]:
-    """The accounts on file with exactly this name or card number, by id."""
+    """Return the accounts on file with exactly this name or card number, by id."""
     stored = PayoutAccount.on_file & (PayoutAccount.details != "")
     rows = PayoutAccount.select().where(stored).order_by(PayoutAccount.id) if name or card else []
     return [row for row in rows if _is_of(details_of(row), name, card)]
 
 
 def is_current(account: PayoutAccount) -> bool:
-    """Do the merchant's withdrawals go to it now?"""
+    """Return whether the merchant's withdrawals are paid to it now."""
     return bool(PayoutAccount.of(account.merchant) == account)
 
 
 def export_account(account: PayoutAccount) -> dict[str, Any]:
-    """All about an account on file, once the audit log says that it was exported."""
+    """Return all data of an account on file, after recording the export in the audit log."""
     audit.record(audit.HERE, "export personal data", "account", str(account.id))
     facts = {"account": account.id, "merchant": account.merchant.key, "createtime": account.createtime}
     return facts | {"current": is_current(account), "personal_data": details_of(account)}
 
 
 def export(order_no: str) -> Order:
-    """The order, once the audit log says that its personal data was exported."""
+    """Return the order, after recording the export of its personal data in the audit log."""
     order = timeline.find(order_no)
     audit.record(audit.HERE, "export personal data", "order", order_no)
     return order
 
 
 def survey(numbers: list[str]) -> list[dict[str, Any]]:
-    """What an erasure would do to each order: its number, status, stored fields, and why it is refused or empty."""
+    """Return the effect of an erasure on each order: number, status, stored fields, and why it is refused or empty."""
     orders = [timeline.find(number) for number in numbers]
     needed = needed_for(orders)
     return [
@@ -244,10 +245,11 @@ def survey(numbers: list[str]) -> list[dict[str, Any]]:
 
 @transaction
 def erase(numbers: list[str], on_file: Iterable[PayoutAccount] = ()) -> int:
-    """Erase the personal data of all these orders or of none; how many had any.
+    """Erase the personal data of all these orders or of none; return the number of orders that had any.
 
     Args:
-        on_file: accounts to erase with them, except those that withdrawals go to now. Orders to them have their name
+        on_file: accounts to erase as well, except those that withdrawals are paid to now. Orders to them have their
+            name
             and card, so they are among `numbers` if both were found by those.
 
     Raises:

@@ -18,7 +18,7 @@ from services.console import to_do
 from services.console.lists import Browse, capped, merchants, name_owners
 
 OPEN, SETTLED = "open", "settled"
-EXCEPTION = "exception"  # how the purpose begins of a posting that settled one
+EXCEPTION = "exception"  # the beginning of the purpose of a posting that resolved one
 
 
 class Exceptions(Browse):
@@ -28,7 +28,7 @@ class Exceptions(Browse):
 
     @property
     def timed(self) -> bool:  # type: ignore[override]
-        """The index of open ones has their times."""
+        """True if the index of open exceptions, which has their times, is used."""
         return self.wanted.get("state") == OPEN
 
     def lines(self, above: Key | None, below: Key | None) -> list[Line]:
@@ -38,7 +38,7 @@ class Exceptions(Browse):
         return [self.line([PaymentException.resolution.is_null()], *self.in_time(above, below))]
 
     def conditions(self) -> list[Any]:
-        """What the exception and its order say."""
+        """Conditions on the exception and its order."""
         own = self.equal(kind=PaymentException.kind)
         own += [] if self.timed else self.within(PaymentException.createtime)
         if of_order := self.equal(merchant=Order.merchant, channel=Order.channel, type=Order.order_type):
@@ -48,23 +48,23 @@ class Exceptions(Browse):
         return own
 
     def query(self) -> Any:
-        """With their orders."""
+        """The query with their orders."""
         return PaymentException.select(PaymentException, Order).join(Order)
 
     def rows(self, ids: list[int]) -> list[Any]:
-        """With order, merchant and channel."""
+        """The rows with order, merchant and channel."""
         rows = super().rows(ids)
         name_owners([row.order for row in rows])
         return rows
 
 
 def exceptions_open() -> int:
-    """How many exceptions are open, counted up to 100."""
+    """Return the number of open exceptions, counted up to 100."""
     return capped(PaymentException.select(PaymentException.createtime).where(PaymentException.resolution.is_null()))
 
 
 def _for_purpose(purpose: str) -> Any:
-    """The condition on a posting; those of all exceptions, each of which has a number, count as one purpose."""
+    """The condition on a posting's purpose; the numbered purposes of exceptions count as one."""
     numbered = f"{purpose} "
     return Posting.purpose.between(numbered, f"{numbered}:") if purpose == EXCEPTION else Posting.purpose == purpose
 
@@ -72,7 +72,7 @@ def _for_purpose(purpose: str) -> Any:
 class Entries(Browse):
     """Ledger entries, by `account` (a kind), `merchant`, `channel`, `purpose`, `order` (its number), `since`, `until`.
 
-    `merchant` stands for its own accounts, `channel` for its clearing account.
+    `merchant` means its own accounts, `channel` its clearing account.
     """
 
     table = Entry
@@ -107,14 +107,14 @@ class Entries(Browse):
         ]
 
     def conditions(self) -> list[Any]:
-        """What the posting says."""
+        """Conditions on the posting."""
         purpose = [_for_purpose(self.wanted["purpose"])] if "purpose" in self.wanted else []
         wanted = [*purpose, *self.within(Posting.createtime)]
         of_entry = Posting.select(SQL("1")).where(Posting.id == Entry.posting_id, *wanted)
         return [fn.EXISTS(of_entry)] if wanted else []
 
     def few(self) -> list[Key] | None:
-        """Those of one order."""
+        """The entries of one order."""
         if "order" not in self.wanted:
             return None
         own = Entry.select(Entry.id).join(Posting).join(Order).where(Order.order_no == self.wanted["order"])
@@ -122,23 +122,23 @@ class Entries(Browse):
         return list(own.where(Entry.account.in_(accounts), *self.conditions()).tuples())
 
     def total(self) -> int | None:
-        """By the accounts' own counts."""
+        """The total by the accounts' own counts."""
         if self.condition() is not None:
             return None
         return sum(account.entries for account in self._accounts())
 
     def time_of(self, key: Key) -> int | None:
-        """When its posting was written."""
+        """The time of its posting."""
         return Entry.select(Posting.createtime).join(Posting).where(Entry.id == key[0]).scalar()
 
     def query(self) -> Any:
-        """With posting, account and order."""
+        """The query with posting, account and order."""
         with_posting = Entry.select(Entry, Posting, LedgerAccount, Order.order_no).join(Posting)
         with_order = with_posting.join(Order, JOIN.LEFT_OUTER, attr="of_order")
         return with_order.switch(Entry).join(LedgerAccount)
 
     def rows(self, ids: list[int]) -> list[Any]:
-        """Each with `owner`: the merchant, the channel, or None where the account is the operator's."""
+        """The rows, each with `owner`: the merchant, the channel, or None for the operator's accounts."""
         rows = super().rows(ids)
         known: dict[str, dict[int, Any]] = {
             kind: {each.id: each for each in table.select()}
@@ -156,7 +156,7 @@ class Callbacks(Browse):
     table = Callback
 
     def lines(self, above: Key | None, below: Key | None) -> list[Line]:
-        """One for each merchant and state."""
+        """One line for each merchant and state."""
         states = [self.wanted["state"]] if "state" in self.wanted else CALLBACK_STATES
         bounds = self.in_time(above, below)
         return [
@@ -166,23 +166,23 @@ class Callbacks(Browse):
         ]
 
     def conditions(self) -> list[Any]:
-        """The event."""
+        """The condition on the event."""
         return self.equal(event=Callback.type)
 
     def few(self) -> list[Key] | None:
-        """Those of one order."""
+        """The callbacks of one order."""
         if "order" not in self.wanted:
             return None
         wanted = self.equal(order=Order.order_no, state=Callback.state, event=Callback.type, merchant=Callback.merchant)
         return list(Callback.select(*self.columns).join(Order).where(*wanted).tuples())
 
     def query(self) -> Any:
-        """Without what is sent."""
+        """The query without the body."""
         columns = [field for field in Callback._meta.sorted_fields if field is not Callback.body]
         return Callback.select(*columns, Order.order_no).join(Order)
 
     def rows(self, ids: list[int]) -> list[Any]:
-        """With the order's number, the merchant, and `last`: the newest attempt, or None."""
+        """The rows with the order's number, the merchant, and `last`: the newest attempt, or None."""
         rows = name_owners(super().rows(ids))
         newest = CallbackAttempt.select(fn.MAX(CallbackAttempt.id)).where(CallbackAttempt.callback.in_(ids))
         last = CallbackAttempt.select().where(CallbackAttempt.id.in_(newest.group_by(CallbackAttempt.callback)))
@@ -193,7 +193,7 @@ class Callbacks(Browse):
 
 
 def callbacks_failing() -> int:
-    """How many callbacks of the last days were given up, counted up to 100."""
+    """Return the number of recently failed callbacks, counted up to 100."""
     recent = Callback.createtime >= business_clock.now() - to_do.RECENT
     dead = (Callback.state == DEAD) & Callback.merchant.in_(merchants({}))
     return capped(Callback.select(Callback.createtime).where(dead, recent))

@@ -1,4 +1,4 @@
-"""Lists of what an operator sets up, and the audit log."""
+"""Lists of merchants, channels and payout accounts, and the audit log."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from services.security import masking
 
 
 class _SetUp(Browse):
-    """By `enabled`, and `text`: a part of the name or key."""
+    """Rows by `enabled`, and `text`: a part of the name or key."""
 
     timed = False
     named_by: tuple[Any, ...] = ()
 
     def conditions(self) -> list[Any]:
-        """What is wanted."""
+        """The wanted conditions."""
         text = self.wanted.get("text")
         named = [reduce(or_, (field.contains(text) for field in self.named_by))] if text else []
         return [*named, *self.equal(enabled=self.table.enabled)]
 
     def total(self) -> int | None:
-        """There are few."""
+        """The number of rows, which are few."""
         rows, wanted = self.table.select(), self.conditions()
         return int((rows.where(*wanted) if wanted else rows).count())
 
@@ -54,7 +54,7 @@ class Merchants(_SetUp):
     named_by = (Merchant.key, Merchant.name)
 
     def rows(self, ids: list[int]) -> list[Any]:
-        """With `available` and `held` in fen, and `linked`: how many channels it may use."""
+        """The rows with `available` and `held` in fen, and `linked`: the number of channels that it may use."""
         rows, linked = super().rows(ids), _linked(ChannelLink.merchant_id, ids)
         balances = _balances((AVAILABLE, HELD), ids)
         for row in rows:
@@ -70,11 +70,12 @@ class Channels(_SetUp):
     named_by = (Channel.name,)
 
     def conditions(self) -> list[Any]:
-        """What is wanted."""
+        """The wanted conditions."""
         return [*self.equal(driver=Channel.driver, category=Channel.category), *super().conditions()]
 
     def rows(self, ids: list[int]) -> list[Any]:
-        """With `clearing`: the balance of its account in fen, and `linked`: how many merchants may use it."""
+        """The rows with `clearing`: the balance of its account in fen, and `linked`: the number of merchants that may
+        use it."""
         rows, linked = super().rows(ids), _linked(ChannelLink.channel_id, ids)
         balances = _balances((CLEARING,), ids)
         for row in rows:
@@ -83,19 +84,20 @@ class Channels(_SetUp):
 
 
 class Accounts(Browse):
-    """Receiving accounts on file, by `merchant`."""
+    """Payout accounts on file, by `merchant`."""
 
     table = PayoutAccount
     timed = False
 
     def lines(self, above: Key | None, below: Key | None) -> list[Line]:
-        """One for each merchant."""
+        """One line for each merchant."""
         on_file = PayoutAccount.on_file
         owners = merchants(self.wanted)
         return [self.line([on_file, PayoutAccount.merchant == owner], above, below) for owner in owners]
 
     def rows(self, ids: list[int]) -> list[Any]:
-        """With merchant; `masked` is what everybody may see, `present` whether withdrawals go there now."""
+        """The rows with merchant; `masked` is visible to everybody, `present` means that withdrawals are paid to it
+        now."""
         rows = name_owners(super().rows(ids))
         owner = PayoutAccount.merchant_id
         on_file = PayoutAccount.on_file & owner.in_({row.merchant_id for row in rows})
@@ -112,16 +114,16 @@ class Audit(Browse):
     timed = False
 
     def lines(self, above: Key | None, below: Key | None) -> list[Line]:
-        """By its index of what it is about, or by ids."""
+        """By the index of objects, or by ids."""
         if not {"about", "key"} <= self.wanted.keys():
             return super().lines(above, below)
         return [self.line(self.equal(about=AuditEntry.about, key=AuditEntry.key), above, below)]
 
     def conditions(self) -> list[Any]:
-        """What the entry says."""
+        """Conditions on the entry."""
         exact = self.equal(who=AuditEntry.who, action=AuditEntry.action, about=AuditEntry.about, key=AuditEntry.key)
         return [*self.within(AuditEntry.at), *exact]
 
     def time_of(self, key: Key) -> int | None:
-        """When it was written."""
+        """The time of the entry."""
         return AuditEntry.select(AuditEntry.at).where(AuditEntry.id == key[0]).scalar()

@@ -1,8 +1,7 @@
-"""What the orders of the last days add up to, by day, channel, method, type and status, at any number of orders.
+"""Sums of the orders of the last days, by day, channel, method, type and status, at any number of orders.
 
-Rows are summed by the database, in blocks of neighbouring ids. A block's sums are kept, and read again once the
-history tells that one of its orders moved: nothing is counted on the way of an order, and a busy day costs a few
-blocks a look.
+The database sums rows in blocks of neighbouring ids. A block's sums are cached, and read again once the history shows
+that one of its orders changed. Orders cause no counting, and a busy day costs a few blocks for each view.
 """
 
 from __future__ import annotations
@@ -29,10 +28,10 @@ from services.platform import clock, cpu_affinity
 DAYS = 30
 DAY = 86_400
 WEEK = 7 * DAY
-BLOCK = 8_192  # orders, neighbours by id, that are summed together: some 20 ms
-FRESH = 15.0  # seconds for which a result is as good as new
-ZONES = 4  # in which days are kept
-# Lines of history that are looked at again each time: on Postgres one may be seen after others that came later.
+BLOCK = 8_192  # orders, neighbours by id, that are summed together in about 20 ms
+FRESH = 15.0  # seconds for which a result is reused
+ZONES = 4  # time zones whose days are cached
+# Lines of history that are checked again each time: on Postgres one may become visible after later ones.
 OVERLAP = 5_000
 EPOCH = date(1970, 1, 1).toordinal()
 
@@ -53,7 +52,7 @@ class Cell(NamedTuple):
 
 @dataclass(frozen=True)
 class Sum:
-    """What some orders add up to, in fen; `open` are those that are neither completed nor cancelled."""
+    """The sums of some orders, in fen; `open` counts those that are neither completed nor cancelled."""
 
     orders: int = 0
     completed: int = 0
@@ -64,12 +63,12 @@ class Sum:
 
     @property
     def open(self) -> int:
-        """How many are on their way."""
+        """The number of open orders."""
         return self.orders - self.completed - self.cancelled
 
     @property
     def closed(self) -> int:
-        """How many came to an end."""
+        """The number of finished orders."""
         return self.completed + self.cancelled
 
 
@@ -87,7 +86,7 @@ class Statistics:
         return [self.today - timedelta(back) for back in reversed(range(DAYS))]
 
     def by(self, key: Callable[[Cell], Any], wanted: Callable[[Cell], bool] = lambda cell: True) -> dict[Any, Sum]:
-        """What the cells add up to, by `key` of each."""
+        """Return the sums of the cells, by `key` of each."""
         sums: dict[Any, tuple[int, ...]] = {}
         for cell in filter(wanted, self.cells):
             done, cancelled = cell.status == COMPLETED, cell.status == CANCELLED
@@ -98,11 +97,11 @@ class Statistics:
         return {each: Sum(*row) for each, row in sums.items()}
 
 
-Pieces = tuple[tuple[int, int], ...]  # from which Unix time on, how many seconds ahead of UTC
+Pieces = tuple[tuple[int, int], ...]  # the Unix time from which an offset applies, and the offset to UTC in seconds
 
 
 def _pieces(zone: tzinfo, since: int, until: int) -> Pieces:
-    """A zone's offsets in a range of time, so that zones that agree there are one."""
+    """Return a zone's offsets in a time range; zones with the same offsets share a cache."""
 
     def offset(at: int) -> int:
         return int((datetime.fromtimestamp(at, zone).utcoffset() or timedelta()).total_seconds())
@@ -125,7 +124,7 @@ def _day(pieces: Pieces) -> Any:
 
 
 def _of_block(pieces: Pieces) -> Statement:
-    """The sums of the orders of a range of ids, created since a time."""
+    """The query for the sums of the orders of a range of ids, created since a time."""
     keys = (_day(pieces), Order.channel, Order.payment_method, Order.order_type, Order.status)
     sums = [fn.SUM(each) for each in (Order.amount, Order.service_amount, Order.channel_amount)]
     return Statement(
@@ -141,8 +140,8 @@ _created_at = Statement(lambda v: Order.select(Order.createtime).where(Order.id 
 
 
 def _moved(block: int) -> Statement:
-    """The blocks of so many orders each that newer lines of the history are about."""
-    # Of the expression there is no index, so it walks along those lines alone.
+    """The query for the blocks of this size with orders in newer lines of the history."""
+    # The expression has no index, so this scans those lines only.
     return Statement(lambda v: History.select(SQL(f"order_id / {block}")).where(History.id > v.line).distinct())
 
 
@@ -151,8 +150,9 @@ def _newest(table: Any) -> int:
 
 
 def _first(since: int) -> int:
-    """An id such that all orders created since then have it or a larger one; a clock set back a day is allowed for."""
-    if Merchant.any_demo():  # seeded orders come later than others of their time
+    """Return an id such that all orders created since then have it or a higher one, even if a clock was set back a
+    day."""
+    if Merchant.any_demo():  # seeded orders are inserted later than others of their time
         return 1
 
     def is_later(order_id: int) -> bool:
@@ -163,20 +163,21 @@ def _first(since: int) -> int:
 
 
 class _Days:
-    """The sums by day in one zone: what each block held when it was last read."""
+    """The sums by day in one zone: the values of each block when it was last read."""
 
     def __init__(self, pieces: Pieces, since: int):
         self._sums, self._moved, self._since, self._size = _of_block(pieces), _moved(BLOCK), since, BLOCK
         self._blocks: dict[int, list[tuple[Any, ...]]] = {}
-        self._line = 0  # of the history, up to which all is in the blocks
+        self._line = 0  # of the history, up to which the blocks have everything
         self._first = 0
         self._last = -1  # the block that is still being filled
         self.result: Statistics | None = None
         self.looked_at = 0.0
 
     def look(self, first: date, last: date) -> list[Cell]:
-        """Read what is new or moved; all of these days."""
-        line, newest = _newest(History), _newest(Order)  # before the blocks: what moves meanwhile is read again
+        """Read new and changed blocks; return the cells of all these days."""
+        # Read before the blocks, so that changes meanwhile are read again.
+        line, newest = _newest(History), _newest(Order)
         if self._last < 0:
             self._first = _first(self._since)
         blocks = set(range(max(self._last, self._first // self._size), newest // self._size + 1))
@@ -204,10 +205,10 @@ _days = Part(lambda: lru_cache(maxsize=ZONES)(_Days))
 
 
 def of(zone: tzinfo) -> Statistics:
-    """The last DAYS days in this zone, at most FRESH seconds old."""
+    """Return the last DAYS days in this zone, at most FRESH seconds old."""
     now = business_clock.now()
     today = datetime.fromtimestamp(now, zone).date()
-    week = now // WEEK * WEEK  # what was read is good for a week
+    week = now // WEEK * WEEK  # the cache is kept for a week
     since = week - (DAYS + 1) * DAY
     with _lock():
         days = _days()(_pieces(zone, since, week + WEEK), since)

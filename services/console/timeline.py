@@ -1,4 +1,4 @@
-"""The whole story of an order, and of a callback, for the commands and the console."""
+"""The whole history of an order, and of a callback, for the commands and the console."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ ACTS = {
 
 @dataclass(frozen=True)
 class Event:
-    """Something that happened to an order.
+    """An event of an order.
 
-    `before` and `after` are states, the same where nothing moved; `exception` is the one that was raised here, or,
-    where `settled`, was settled.
+    `before` and `after` are statuses, equal for an event without a step; `exception` is the one that was opened, or
+    with `settled` the one that was resolved.
     """
 
     at: int
@@ -62,7 +62,7 @@ class Event:
 
 @dataclass(frozen=True)
 class OrderTimeline:
-    """An order with everything that belongs to it, each in the order in which it was written."""
+    """An order with all its records, each in the order of writing."""
 
     order: Order
     history: list[History]
@@ -81,13 +81,13 @@ class OrderTimeline:
 
     @property
     def refused_notices(self) -> list[str]:
-        """Why notices were refused."""
+        """The reasons why notices were refused."""
         told = [reason_of(line) for line in self.history if line.code == Why.NOTICE_REFUSED]
         return [str(reason.args["text"]) for reason in told]
 
     @property
     def next_act(self) -> str | None:
-        """What the service does at the order's `due_at`, as in ACTS; None where nothing is due."""
+        """The service's step at the order's `due_at`, as in ACTS; None if nothing is due."""
         order = self.order
         if order.due_at is None:
             return None
@@ -104,7 +104,7 @@ class OrderTimeline:
 
     @property
     def timeline(self) -> list[Event]:
-        """The history, exceptions and how they were settled, by time: an exception stands at the line that tells it."""
+        """Return the history, exceptions and resolutions, by time. An exception is at the line that reports it."""
         opened = self.opened
         events = [
             Event(line.at, line.who, reason_of(line), line.before, line.after, opened.get(line.id))
@@ -119,7 +119,7 @@ class OrderTimeline:
 
 
 def _settle(events: list[Event], exception: PaymentException) -> None:
-    """Give the exception to the line that settled it, or add one: an end of silence has none."""
+    """Add the exception to the line that resolved it, or add an event: the end of silence has no line."""
     why = settled(exception, exception.resolution)
     for at, event in enumerate(events):
         if event.exception is None and event.why == why:
@@ -130,7 +130,7 @@ def _settle(events: list[Event], exception: PaymentException) -> None:
 
 
 def find(order_no: str) -> Order:
-    """The order with this number, its merchant and channel too. Raises OperatorError."""
+    """Return the order with this number, with merchant and channel. Raises OperatorError."""
     found = (
         Order.select(Order, Merchant, Channel)
         .join_from(Order, Merchant)
@@ -148,7 +148,7 @@ def _audit(about: str, keys: Iterable[str]) -> list[AuditEntry]:
 
 
 def order_timeline(order: Order) -> OrderTimeline:
-    """The whole story of an order."""
+    """Return the whole history of an order."""
     entries = (
         Entry.select(Entry, Posting, LedgerAccount)
         .join(Posting)
@@ -171,7 +171,7 @@ def order_timeline(order: Order) -> OrderTimeline:
 
 @dataclass(frozen=True)
 class CallbackTimeline:
-    """A callback with every attempt; `url` and the answers without the values of the address's query."""
+    """A callback with every attempt; `url` and the responses without the values of the address's query."""
 
     callback: Callback
     attempts: list[CallbackAttempt]
@@ -181,7 +181,7 @@ class CallbackTimeline:
 
 
 def callback_timeline(webhook_id: str) -> CallbackTimeline:
-    """The whole story of a callback. Raises OperatorError."""
+    """Return the whole history of a callback. Raises OperatorError."""
     found = (
         Callback.select(Callback, Merchant, Order)
         .join_from(Callback, Merchant)
@@ -202,23 +202,23 @@ def callback_timeline(webhook_id: str) -> CallbackTimeline:
 
 
 def personal_values(order: Order) -> dict[str, Any]:
-    """The personal data of an order by field, decrypted; empty if there is none, or it was erased."""
+    """Return the personal data of an order by field, decrypted; empty if there is none, or it was erased."""
     opened = create.personal_data(order)
     values: dict[str, Any] = opened.get("account", opened)
     return {name: value for name, value in values.items() if value}
 
 
 def masked(order: Order) -> dict[str, str]:
-    """The customer's name (deposit) or the account to pay to (withdrawal) by field, masked."""
+    """Return the customer's name (deposit) or the payout account (withdrawal) by field, masked."""
     return masking.masked(personal_values(order))
 
 
 def reveal(order: Order, actor: audit.Actor) -> dict[str, Any]:
-    """The same in full, once the audit log says who saw it."""
+    """Return the same unmasked, after recording the viewer in the audit log."""
     audit.record(actor, "reveal", "order", order.order_no)
     return personal_values(order)
 
 
 def account_ending(order: Order) -> str:
-    """The last digits of the account that a withdrawal goes to, masked before them; "" of a deposit."""
+    """Return the last digits of a withdrawal's payout account, masked before them; "" for a deposit."""
     return "" if order.is_buy else masked(order).get("card_number", "")

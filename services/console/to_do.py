@@ -15,13 +15,13 @@ from models.tables.order import BUY, CONFIRMED, PAID, PENDING, SELL, UNKNOWN_OUT
 from models.tables.order_counts import OrderCount
 from models.tables.outbox import DEAD, WAITING, Callback
 
-RECENT = 7 * 86_400  # seconds for which a callback that was given up is news
+RECENT = 7 * 86_400  # seconds for which a failed callback is reported
 MOST = 20_000  # orders that are searched for manual ones
 
 
 @dataclass(frozen=True)
 class Queue:
-    """How many wait, and since when the oldest does, in Unix time."""
+    """The number of waiting items, and the Unix time of the oldest."""
 
     count: int = 0
     oldest: int | None = None
@@ -33,13 +33,12 @@ class Queue:
 
 @dataclass(frozen=True)
 class Waiting:
-    """All that waits.
+    """All open items.
 
-    `payouts` are withdrawals to accept or to send by hand, `requests` payouts that a second operator must approve,
-    `claims` deposits by hand that the payer says were paid,
-    of channels `by_hand`; `exceptions` are the open ones, `silent` those of them about a channel's silence, by channel
-    id; `retried` are callbacks that failed and are tried again, `dead` those that were given up since `dead_since`, by
-    merchant's key.
+    `payouts` are withdrawals to approve or to send manually, `requests` payouts that a second operator must approve,
+    `claims` deposits on the manual channels `by_hand` that the payer claims to have paid. `exceptions` are the open
+    ones, `silent` those of them about a channel's silence, by channel id. `retried` are callbacks that failed and are
+    tried again, `dead` those that failed after all retries since `dead_since`, by merchant's key.
     """
 
     payouts: Queue
@@ -54,7 +53,7 @@ class Waiting:
 
 
 def by_hand() -> list[int]:
-    """The ids of the channels through which a person moves the money."""
+    """Return the ids of the manual channels."""
     return [row.id for row in Channel.select(Channel.id, Channel.driver) if DRIVERS[row.driver].by_hand]
 
 
@@ -111,7 +110,7 @@ def _callbacks(since: int) -> tuple[int, dict[str, int]]:
     every = Callback.merchant.in_(Merchant.select(Merchant.id))
     retried = Callback.select(fn.COUNT(Callback.id)).where(every, failed).scalar()
     given_up = (Callback.merchant == Merchant.id) & (Callback.state == DEAD) & (Callback.createtime >= since)
-    # Callbacks of a merchant without an address fail at once, and need no action.
+    # Callbacks of a merchant without an address fail immediately, and need no action.
     reached = Merchant.callback_url != ""
     dead = Callback.select(fn.COUNT(Callback.id)).where(given_up)
     counts = Merchant.select(Merchant.key, dead).where(reached).tuples()
@@ -119,7 +118,7 @@ def _callbacks(since: int) -> tuple[int, dict[str, int]]:
 
 
 def waiting_counts() -> Waiting:
-    """Count it now."""
+    """Count all open items now."""
     hand = by_hand()
     exceptions, silent = _exceptions()
     since = business_clock.now() - RECENT
@@ -141,5 +140,5 @@ STEPS = {"channel": Channel, "merchant": Merchant, "link": ChannelLink, "order":
 
 
 def onboarding_steps() -> dict[str, bool]:
-    """Each step in turn, and whether it is done: channel, merchant, link, order."""
+    """Return each step, in order, and whether it is done: channel, merchant, link, order."""
     return {name: table.select().exists() for name, table in STEPS.items()}

@@ -333,7 +333,7 @@ def resolve(
         amount: the exception's amount when it was read, in fen; None to accept any amount.
 
     Raises:
-        OperatorError: there is no exception, there are several and no id is given, it can't be resolved that way,
+        OperatorError: there is no exception, there are several and no id is given, it can't be resolved that way, it or
             the order changed since it was read, or the channel's report contradicts the decision.
     """
     exception = _named(order, exception_id, amount)

@@ -60,7 +60,7 @@ def every(key: str | None, status: str | None, kind: str | None, exceptions: boo
 
 def _line(line: History, opened: PaymentException | None) -> dict[str, Any]:
     why = reason_of(line).text()
-    why = f"exception {opened.kind}: {why}" if opened else why
+    why = f"Exception {opened.kind}: {why}" if opened else why
     told = {"at": line.at, "from": line.before, "to": line.after, "who": line.who, "why": why}
     return told | {"code": line.code}
 

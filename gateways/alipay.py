@@ -119,7 +119,7 @@ class Certificate(Certificates):
 class RootCertificates(Certificates):
     """Alipay's root certificates. Only those signed with RSA count; some of the others can't be parsed."""
 
-    refusal = N_("Is no file of Alipay's root certificates.")
+    refusal = N_("The file does not contain Alipay's root certificates.")
 
     def _pem(self, text: str) -> str:
         found = [root for block in _CERTIFICATE.findall(text) for root in _readable(block)]
@@ -145,24 +145,24 @@ class AlipayConfig(UpstreamConfig):
     app_id = fields.String(
         required=True,
         validate=number(8, 32),
-        metadata=texts(N_("Application"), N_("APPID: 控制台 → 应用 → the application.")),
+        metadata=texts(N_("Application"), N_("APPID: 控制台 → 应用 → your application.")),
     )
     seller_id = fields.String(
         required=True,
-        validate=validate.Regexp(r"2088[0-9]{12}\Z", error=N_("Must be a PID: 16 digits, 2088 first.")),
-        metadata=texts(N_("Merchant number"), N_("PID, 16 digits that begin with 2088: 账户中心 → 商户信息.")),
+        validate=validate.Regexp(r"2088[0-9]{12}\Z", error=N_("Must be a PID: 16 digits that start with 2088.")),
+        metadata=texts(N_("Merchant number"), N_("PID, 16 digits that start with 2088: 账户中心 → 商户信息.")),
     )
     private_key = PrivateKey(
         required=True,
         validate=validate.Length(min=1, error=N_("Must not be empty.")),
         metadata=texts(
-            N_("Your private key"), N_("应用私钥, made with Alipay's key tool. PEM or the bare text."), secret=True
+            N_("Your private key"), N_("应用私钥, generated with Alipay's key tool. PEM or plain text."), secret=True
         ),
     )
     alipay_public_key = PublicKey(
         load_default="",
         metadata=texts(
-            N_("Alipay's public key"), N_("Key mode: 支付宝公钥, not 应用公钥. With certificates it stays empty.")
+            N_("Alipay's public key"), N_("Key mode: enter 支付宝公钥, not 应用公钥. Leave empty in certificate mode.")
         ),
     )
     app_certificate = Certificate(
@@ -178,18 +178,19 @@ class AlipayConfig(UpstreamConfig):
         metadata=texts(N_("Alipay's root certificates"), N_("Certificate mode: alipayRootCert.crt.")),
     )
     base_url = Address(
-        load_default=GATEWAY, metadata=texts(N_("Address"), N_("Usually as it is; Alipay's sandbox has another."))
+        load_default=GATEWAY,
+        metadata=texts(N_("Address"), N_("Change it only for Alipay's sandbox or your own relay.")),
     )
 
     @validates_schema
     def _has_one_mode(self, data: dict[str, Any], **_: Any) -> None:
         given = [name for name in CERTIFICATES if data[name]]
         if data["alipay_public_key"]:
-            wrong = {name: [N_("Is not for key mode: leave this empty, or alipay_public_key.")] for name in given}
+            wrong = {name: [N_("Not used in key mode. Leave this field or alipay_public_key empty.")] for name in given}
         elif given:
-            wrong = {name: [N_("Certificate mode needs it.")] for name in CERTIFICATES if name not in given}
+            wrong = {name: [N_("Required in certificate mode.")] for name in CERTIFICATES if name not in given}
         else:
-            wrong = {"alipay_public_key": [N_("Is needed, or all of the three certificates.")]}
+            wrong = {"alipay_public_key": [N_("Enter this key or all three certificates.")]}
         if wrong:
             raise ValidationError(wrong)
 
@@ -206,10 +207,10 @@ class AlipayConfig(UpstreamConfig):
 
 def _misfit(key: RSAPublicKey | None, ours: RSAPublicKey, is_ours: bool) -> str:
     if key is None:
-        return N_("Holds no RSA key.")
+        return N_("Must contain an RSA key.")
     if is_ours:
-        return "" if key == ours else N_("Does not belong to private_key.")
-    return N_("Is your application's own: Alipay's is another one.") if key == ours else ""
+        return "" if key == ours else N_("Does not match private_key.")
+    return N_("This is your application's key. Enter Alipay's public key.") if key == ours else ""
 
 
 def _certified(pem: str) -> RSAPublicKey | None:
@@ -297,7 +298,7 @@ class AlipayDriver(Driver):
 
     name = "alipay"
     title = N_("Alipay (OpenAPI)")
-    about = N_("Deposits by QR code straight to your Alipay merchant account; with certificates it also pays out.")
+    about = N_("QR code deposits directly into your Alipay merchant account. Payouts need certificate mode.")
     config_schema = AlipayConfig
     methods = ("alipay",)
     account_fields = ("base_url", "app_id", "seller_id")

@@ -247,7 +247,7 @@ class Driver:
         report = self.query(payments[0])
         if report.state not in (State.ABSENT, State.OPEN):
             raise ChannelUnknown(f"it says of an order that was never made that it is {report.state.value}")
-        return [Finding("keys", True, N_("the channel answers, and accepts our keys"))]
+        return [Finding("keys", True, N_("The channel responds and accepts your keys."))]
 
     def close(self, payment: Payment) -> bool:
         """Close an unpaid deposit upstream; False if the upstream may still accept money for it.

@@ -97,7 +97,7 @@ class Proxy(fields.String):
 class Pasted(fields.String):
     """A key or certificate, as PEM or as the bare base64 that consoles show; loads as PEM."""
 
-    refusal = N_("Is no key.")
+    refusal = N_("Must be a key.")
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **named: Any) -> str:
         text = super()._deserialize(value, attr, data, **named).strip()
@@ -136,7 +136,7 @@ def public_key(text: str) -> RSAPublicKey:
 class PrivateKey(Pasted):
     """An RSA private key without a password, PKCS#1 or PKCS#8."""
 
-    refusal = N_("Is no RSA private key of 1024 bits or more, without a password.")
+    refusal = N_("Must be an RSA private key of 1024 bits or more, without a password.")
 
     def _pem(self, text: str) -> str:
         return private_key(text).private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
@@ -145,7 +145,7 @@ class PrivateKey(Pasted):
 class PublicKey(Pasted):
     """An RSA public key."""
 
-    refusal = N_("Is no RSA public key of 1024 bits or more.")
+    refusal = N_("Must be an RSA public key of 1024 bits or more.")
 
     def _pem(self, text: str) -> str:
         return public_key(text).public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
@@ -154,7 +154,7 @@ class PublicKey(Pasted):
 class Certificates(Pasted):
     """One or more X.509 certificates as PEM."""
 
-    refusal = N_("Is no X.509 certificate in PEM.")
+    refusal = N_("Must be an X.509 certificate in PEM format.")
 
     def __init__(self, *, several: bool = False, **named: Any):
         super().__init__(**named)
@@ -174,7 +174,9 @@ def certificates(text: str) -> list[x509.Certificate]:
 
 def number(least: int, most: int) -> Callable[[str], Any]:
     """Return a validator for a merchant's or an application's number."""
-    return validate.Regexp(rf"[0-9A-Za-z_-]{{{least},{most}}}\Z", error=N_("Must be the number from the console."))
+    return validate.Regexp(
+        rf"[0-9A-Za-z_-]{{{least},{most}}}\Z", error=N_("Must be the number from the provider's console.")
+    )
 
 
 def ip_address(text: str) -> None:
@@ -182,7 +184,7 @@ def ip_address(text: str) -> None:
     try:
         ipaddress.ip_address(text)
     except ValueError:
-        raise ValidationError(N_("Is no IP address.")) from None
+        raise ValidationError(N_("Must be an IP address.")) from None
 
 
 class UpstreamConfig(Schema):
@@ -196,24 +198,28 @@ class UpstreamConfig(Schema):
         load_default="",
         metadata=texts(
             N_("Proxy"),
-            N_("http://host:port, or http://user:password@host:port: the upstream is called through it. Usually none."),
+            N_(
+                "http://host:port or http://user:password@host:port. Requests to the channel go through it. "
+                "Usually empty."
+            ),
             secret=True,
         ),
     )
     ask_again = fields.Boolean(
         load_default=False,
         metadata=texts(
-            N_("Ask again"),
-            N_("A notice alone credits nothing: the upstream is asked, and its answer counts."),
+            N_("Check status after notices"),
+            N_("A notice alone credits nothing. The service checks the status at the channel and applies that result."),
         ),
     )
     open_on_view = fields.Boolean(
         load_default=False,
         metadata=texts(
-            N_("Open on view"),
+            N_("Create payment on page view"),
             N_(
-                "The payment is opened at the upstream when the payer views the page, with the payer's own address, "
-                "and not when the order is created. A refusal is then shown on the page."
+                "The payment is created at the channel when the payer opens the page, with the payer's IP "
+                "address, and not when the order is created. If the channel rejects it, the page shows the "
+                "reason."
             ),
         ),
     )

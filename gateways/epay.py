@@ -77,13 +77,16 @@ class EpayConfig(UpstreamConfig):
         required=True,
         plain=True,
         metadata=texts(
-            N_("Platform's address"), N_("接口地址, such as https://pay.example.com: without submit.php or api/.")
+            N_("Platform URL"), N_("接口地址, for example https://pay.example.com, without submit.php or api/.")
         ),
     )
     version = fields.String(
         load_default="1",
         validate=validate.OneOf(list(KEYS)),
-        metadata=texts(N_("Version"), N_("1 signs with MD5, 2 with RSA and also pays out. Take 2 where there is one.")),
+        metadata=texts(
+            N_("Version"),
+            N_("1 signs with MD5. 2 signs with RSA and supports payouts. Choose 2 if the platform offers it."),
+        ),
     )
     pid = fields.String(
         required=True,
@@ -99,7 +102,7 @@ class EpayConfig(UpstreamConfig):
         load_default="",
         metadata=texts(
             N_("Your private key"),
-            N_("Version 2: 商户私钥, as 生成商户 RSA 密钥对 showed it once. PEM or the bare text."),
+            N_("Version 2: 商户私钥, shown once by 生成商户 RSA 密钥对. PEM or plain text."),
             secret=True,
             when=("version", "2"),
         ),
@@ -107,26 +110,26 @@ class EpayConfig(UpstreamConfig):
     platform_key = PublicKey(
         load_default="",
         metadata=texts(
-            N_("Platform's public key"), N_("Version 2: 平台公钥. PEM or the bare text."), when=("version", "2")
+            N_("Platform's public key"), N_("Version 2: 平台公钥. PEM or plain text."), when=("version", "2")
         ),
     )
     redirect = fields.Boolean(
         load_default=False,
-        metadata=texts(
-            N_("Redirect"), N_("The payer is sent to the platform's own page, instead of seeing its QR code on ours.")
-        ),
+        metadata=texts(N_("Redirect"), N_("Sends the payer to the platform's page instead of showing its QR code.")),
     )
     device = fields.String(
         load_default="pc",
         validate=validate.OneOf(["pc", "mobile", "qq", "wechat", "alipay", "jump"]),
-        metadata=texts(N_("Device"), N_("What the platform makes the payment for. Some give a QR code for pc only.")),
+        metadata=texts(
+            N_("Device"), N_("Device type sent to the platform. Some platforms return a QR code for pc only.")
+        ),
     )
     clientip = fields.String(
         load_default="127.0.0.1",
         validate=ip_address,
         metadata=texts(
-            N_("Payer's address"),
-            N_("What the platform is told, as nobody knows the payer's when an order is made. Some refuse some."),
+            N_("Payer IP"),
+            N_("Payer IP sent to the platform. Some platforms reject certain addresses."),
         ),
     )
 
@@ -135,7 +138,7 @@ class EpayConfig(UpstreamConfig):
         version = data.get("version", "1")
         missing = [name for name in KEYS.get(version, ()) if not data.get(name)]
         if missing:
-            raise ValidationError({name: [N_("This version needs it.")] for name in missing})
+            raise ValidationError({name: [N_("Required for this version.")] for name in missing})
 
 
 def signed_text(fields: Mapping[str, Any]) -> str:
@@ -157,7 +160,8 @@ class EpayDriver(Driver):
     name = "epay"
     title = "epay (易支付)"
     about = N_(
-        "A platform with the epay interface: WeChat, Alipay and bank. The platform has the money until it settles."
+        "A platform with the epay API: WeChat Pay, Alipay and bank transfer. The platform keeps the "
+        "money until it settles."
     )
     config_schema = EpayConfig
     account_fields = ("base_url", "version", "pid")
@@ -234,16 +238,16 @@ class EpayDriver(Driver):
     def _is_on(self, payment: Payment) -> Finding:
         """Return a finding on whether a payment method can be used."""
         if self.config["redirect"]:
-            return Finding(payment.method, None, N_("not tried: the platform's own page shows it"))
+            return Finding(payment.method, None, N_("Not tested. The platform's own page shows the payment."))
         try:
             self.open_payment(payment)
         except ChannelError as error:
             told = {"amount": money.yuan(payment.amount), "why": str(error)}
             good = False if isinstance(error, ChannelRefused) else None
-            return Finding(payment.method, good, N_("an order of %(amount)s is not accepted: %(why)s"), told)
+            return Finding(payment.method, good, N_("An order of %(amount)s was rejected: %(why)s"), told)
         self.close(payment)
         return Finding(
-            payment.method, True, N_("an order of %(amount)s is accepted"), {"amount": money.yuan(payment.amount)}
+            payment.method, True, N_("An order of %(amount)s was accepted."), {"amount": money.yuan(payment.amount)}
         )
 
     def _page(self, address: str) -> str:
@@ -358,7 +362,9 @@ class EpayV1(EpayDriver):
             newer = "code" in self._upstream.post("api/pay/query", {}).json()
         except ChannelUnknown:
             newer = False
-        return Finding("version", None, N_("1; the platform also has version 2, which is safer") if newer else "1")
+        return Finding(
+            "version", None, N_("1. The platform also supports version 2, which is more secure.") if newer else "1"
+        )
 
 
 class EpayV2(EpayDriver):

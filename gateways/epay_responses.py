@@ -140,7 +140,7 @@ def _error_page(reply: Reply) -> str:
 
 def no_response(about: str, silence: ChannelUnknown) -> Finding:
     """Return a finding for a check without a usable response."""
-    return Finding(about, None, N_("not known: %(why)s"), {"why": str(silence)})
+    return Finding(about, None, N_("Unknown: %(why)s"), {"why": str(silence)})
 
 
 def may_collect(answer: Mapping[str, Any], success: str, *states: Any) -> Finding:
@@ -149,24 +149,24 @@ def may_collect(answer: Mapping[str, Any], success: str, *states: Any) -> Findin
     Each state is 1 if allowed, 2 while it is under review, 0 if not.
     """
     if str(answer["code"]) != success:
-        return Finding("collect", None, N_("not known: %(why)s"), {"why": refusal(answer)})
+        return Finding("collect", None, N_("Unknown: %(why)s"), {"why": refusal(answer)})
     if None in states:
-        return Finding("collect", None, N_("not known: %(why)s"), {"why": "the platform does not say"})
+        return Finding("collect", None, N_("Unknown: %(why)s"), {"why": "the platform does not say"})
     found = {str(state) for state in states}
     if found == {"1"}:
         balance = printable(answer.get("money", ""))
-        return Finding("collect", True, N_("open; balance at the platform: %(balance)s"), {"balance": balance})
+        return Finding("collect", True, N_("Enabled. Balance at the platform: %(balance)s"), {"balance": balance})
     if "2" in found:
-        return Finding("collect", False, N_("the platform is still reviewing the merchant"))
-    return Finding("collect", False, N_("the platform has closed this for the merchant"))
+        return Finding("collect", False, N_("The platform is still reviewing the merchant."))
+    return Finding("collect", False, N_("The platform has disabled payments for the merchant."))
 
 
 def may_pay_out(answer: Mapping[str, Any]) -> Finding:
     """Return a finding on payouts. For a channel that takes deposits only, a missing permission is not a problem."""
     if str(answer["code"]) != "0":
-        return Finding("pay_out", None, N_("not open: %(why)s"), {"why": refusal(answer)})
+        return Finding("pay_out", None, N_("Not enabled: %(why)s"), {"why": refusal(answer)})
     facts = {
         "available": printable(answer.get("available_money", "")),
         "rate": printable(answer.get("transfer_rate", "")),
     }
-    return Finding("pay_out", True, N_("open; available: %(available)s, the platform's fee: %(rate)s%%"), facts)
+    return Finding("pay_out", True, N_("Enabled. Available: %(available)s, platform fee: %(rate)s%%"), facts)

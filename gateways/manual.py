@@ -18,20 +18,22 @@ def _shown(most: int, label: str, hint: str = "") -> fields.String:
 class ManualConfig(Schema):
     """The details for the payer. The QR texts are those of the static codes of the payee's wallet."""
 
-    payee = _shown(100, N_("Payee"), N_("Whose account it is. Payers see all of this on the payment page."))
+    payee = _shown(100, N_("Payee"), N_("The account holder. Shown to payers on the payment page."))
     bank = _shown(100, N_("Bank"))
     account = _shown(100, N_("Account number"))
-    note = _shown(300, N_("Note"), N_("What the payer is to do, such as to put the order number into the remark."))
-    qr_wxpay = _shown(500, N_("WeChat QR text"), N_("The text inside the static code of your own wallet."))
-    qr_alipay = _shown(500, N_("Alipay QR text"), N_("The same for Alipay."))
+    note = _shown(
+        300, N_("Note"), N_("Instructions for the payer, for example to enter the order number as the remark.")
+    )
+    qr_wxpay = _shown(500, N_("WeChat QR code text"), N_("The text encoded in your own static WeChat QR code."))
+    qr_alipay = _shown(500, N_("Alipay QR code text"), N_("The text encoded in your own static Alipay QR code."))
 
 
 class ManualDriver(Driver):
     """No upstream: only an operator's confirmation proves a payment."""
 
     name = "manual"
-    title = N_("By hand")
-    about = N_("The payer sees your account and pays into it; you look into it, and say what came and what you sent.")
+    title = N_("Manual")
+    about = N_("Payers transfer to your own account. You confirm each payment and send payouts yourself.")
     config_schema = ManualConfig
     payout_methods = METHODS
     by_hand = True

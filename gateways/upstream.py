@@ -143,11 +143,14 @@ class Upstream:
         try:
             off = round(self._heard - parsedate_to_datetime(self._date).timestamp())
         except ValueError:
-            return Finding("clock", None, N_("the channel does not say what time it has"))
+            return Finding("clock", None, N_("The channel returned no time."))
         if abs(off) <= CLOCKS_DIFFER:
-            return Finding("clock", True, N_("agrees with the channel's"))
+            return Finding("clock", True, N_("In sync with the channel."))
         return Finding(
-            "clock", False, N_("%(off)s seconds off the channel's: set this machine's clock"), {"off": f"{off:+}"}
+            "clock",
+            False,
+            N_("%(off)s seconds off the channel's clock. Correct this machine's clock."),
+            {"off": f"{off:+}"},
         )
 
     def get(self, path: str, query: Mapping[str, str]) -> Reply:

@@ -79,7 +79,7 @@ CLOSED_ALREADY = ("ORDER_CLOSED", "ORDERCLOSED")
 def _rsa_only(text: str) -> None:
     """Validate certificates. Raises ValidationError."""
     if not all(isinstance(each.public_key(), RSAPublicKey) for each in certificates(text)):
-        raise ValidationError(N_("Holds a certificate without an RSA key."))
+        raise ValidationError(N_("The certificate must contain an RSA key."))
 
 
 class WechatpayConfig(UpstreamConfig):
@@ -97,55 +97,58 @@ class WechatpayConfig(UpstreamConfig):
         required=True,
         validate=number(1, 32),
         metadata=texts(
-            N_("Application"), N_("AppID of an application that is linked to it: 产品中心 → AppID账号管理.")
+            N_("Application"), N_("AppID of an application linked to the merchant number: 产品中心 → AppID账号管理.")
         ),
     )
     serial_no = fields.String(
         required=True,
-        validate=validate.Regexp(r"[0-9A-Fa-f]{1,40}\Z", error=N_("Must be the certificate's serial number, in hex.")),
-        metadata=texts(N_("Certificate's serial number"), N_("证书序列号 of your API certificate, in hex.")),
+        validate=validate.Regexp(r"[0-9A-Fa-f]{1,40}\Z", error=N_("Must be the certificate's serial number in hex.")),
+        metadata=texts(N_("Certificate serial number"), N_("证书序列号 of your API certificate, in hex.")),
     )
     private_key = PrivateKey(
         required=True,
         validate=validate.Length(min=1, error=N_("Must not be empty.")),
-        metadata=texts(N_("Your private key"), N_("Of your API certificate: the file apiclient_key.pem."), secret=True),
+        metadata=texts(
+            N_("Your private key"), N_("Private key of your API certificate: the file apiclient_key.pem."), secret=True
+        ),
     )
     apiv3_key = fields.String(
         required=True,
-        validate=validate.Regexp(r"[!-~]{32}\Z", error=N_("Must have 32 characters, of ASCII.")),
+        validate=validate.Regexp(r"[!-~]{32}\Z", error=N_("Must be 32 ASCII characters.")),
         metadata=texts(
-            N_("APIv3 key"), N_("APIv3密钥, the 32 characters that you chose: 账户中心 → API安全."), secret=True
+            N_("APIv3 key"), N_("APIv3密钥, the 32 characters that you set: 账户中心 → API安全."), secret=True
         ),
     )
     public_key_id = fields.String(
         load_default="",
         validate=validate.Regexp(r"(PUB_KEY_ID_[0-9A-Za-z]{1,64})?\Z", error=N_("Must look like PUB_KEY_ID_0123.")),
-        metadata=texts(N_("WeChat Pay's key number"), N_("PUB_KEY_ID_...: 账户中心 → API安全 → 微信支付公钥.")),
+        metadata=texts(N_("WeChat Pay public key ID"), N_("PUB_KEY_ID_...: 账户中心 → API安全 → 微信支付公钥.")),
     )
     public_key = PublicKey(
         load_default="",
         metadata=texts(
-            N_("WeChat Pay's public key"), N_("The file pub_key.pem, with its number; or else the certificates below.")
+            N_("WeChat Pay public key"),
+            N_("The file pub_key.pem, together with its ID. Or enter the certificates below instead."),
         ),
     )
     platform_certificates = Certificates(
         several=True,
         load_default="",
         validate=_rsa_only,
-        metadata=texts(N_("Platform certificates"), N_("Older accounts: 平台证书, one or several in one PEM file.")),
+        metadata=texts(N_("Platform certificates"), N_("For older accounts: 平台证书, one or more in one PEM file.")),
     )
     base_url = Address(
         load_default="https://api.mch.weixin.qq.com",
-        metadata=texts(N_("Address"), N_("Another host of WeChat Pay, or a relay of yours. Usually as it is.")),
+        metadata=texts(N_("Address"), N_("Change it only for a different WeChat Pay host or your own relay.")),
     )
 
     @validates_schema
     def _can_verify(self, data: dict[str, Any], **_: Any) -> None:
         pair = [name for name in ("public_key_id", "public_key") if not data.get(name)]
         if len(pair) == 1:
-            raise ValidationError({pair[0]: [N_("Needed: public_key and public_key_id belong together.")]})
+            raise ValidationError({pair[0]: [N_("Required: public_key and public_key_id must both be set.")]})
         if pair and not data.get("platform_certificates"):
-            raise ValidationError({name: [N_("Needed, unless there are platform_certificates.")] for name in pair})
+            raise ValidationError({name: [N_("Required, unless platform_certificates is set.")] for name in pair})
 
 
 class _Message(Schema):
@@ -224,7 +227,7 @@ class WechatpayDriver(Driver):
 
     name = "wechatpay"
     title = N_("WeChat Pay (API v3)")
-    about = N_("Deposits by QR code into a merchant account of your own at WeChat Pay. It pays nothing out.")
+    about = N_("QR code deposits directly into your WeChat Pay merchant account. No payouts.")
     config_schema = WechatpayConfig
     methods = ("wxpay",)
     account_fields = ("mchid", "appid")

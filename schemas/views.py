@@ -9,12 +9,25 @@ from typing import Any
 from marshmallow import Schema, fields, validate
 
 from models.tables.channel import CATEGORIES
-from models.tables.order import BUY, SELL, STATUSES
+from models.tables.order import BUY, CANCELLED, COMPLETED, CONFIRMED, PAID, PENDING, SELL, STATUSES
 
 N_ = str  # marks a text for translation
 
 CATEGORY_TEXTS = {"gateway_a": N_("Gateway A"), "gateway_b": N_("Gateway B"), "gateway_c": N_("Gateway C")}
 PAY_METHOD_TEXTS = {"wxpay": N_("WeChat Pay"), "alipay": N_("Alipay"), "bank": N_("Bank transfer")}
+# What people read for a status, by order type. The API has the status itself.
+STATUS_TEXTS = {
+    (BUY, PENDING): N_("Awaiting payment"),
+    (BUY, PAID): N_("Claimed"),
+    (BUY, CONFIRMED): N_("Received"),
+    (BUY, COMPLETED): N_("Completed"),
+    (BUY, CANCELLED): N_("Cancelled"),
+    (SELL, PENDING): N_("Needs review"),
+    (SELL, CONFIRMED): N_("Payout in progress"),
+    (SELL, PAID): N_("Paid out"),
+    (SELL, COMPLETED): N_("Completed"),
+    (SELL, CANCELLED): N_("Cancelled"),
+}
 
 
 def hundredths(value: int) -> str:

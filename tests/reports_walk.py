@@ -228,7 +228,7 @@ class Reports(RuleBasedStateMachine):
 
     def _reject(self, order_no: str) -> None:
         said = self._command("order", "reject", order_no, "--reason", "no").output
-        if "not handed over again for now" in said:
+        if "not sent again for now" in said:
             self.promised[order_no] = self.elapsed + LEFT_ALONE
 
     @rule(order_no=deposits | withdrawals, how=st.sampled_from(SETTLED))

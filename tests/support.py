@@ -217,7 +217,7 @@ def sandbox_notice(
 
 def heard(story: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """The output of `order show` without rejected notices, and the reasons of their rejection."""
-    mark = "refused a notice: "
+    mark = "Notice rejected: "
     refused = [line["why"].removeprefix(mark) for line in story["history"] if line["why"].startswith(mark)]
     history = [line for line in story["history"] if not line["why"].startswith(mark)]
     return story | {"history": history}, refused

@@ -113,7 +113,7 @@ def test_a_manual_transfer_is_claimed_by_the_payer_and_confirmed_by_the_operator
     payer.opens(placed["pay_url"])
     assert "6222 0200 0000 0000 001" in payer.find(".lines").text
     payer.find("form.claim button").click()
-    payer.waits_for(lambda: payer.heading == "正在确认您的付款")
+    payer.waits_for(lambda: payer.heading == "正在确认到账")
     assert running.api.status(placed["order_no"]) == "paid"
 
     payer.chrome.execute_script("window.sameDocument = true")
@@ -154,7 +154,7 @@ def test_a_payment_opened_late_appears_automatically_and_is_paid(size, payer, ru
     placed = running.api.buy("66.00", channel=5).data
     payer.sits_at(size, "en")
     payer.opens(placed["pay_url"])
-    assert payer.heading == "Your payment is being prepared"
+    assert payer.heading == "Preparing your payment"
     payer.waits_for(lambda: payer.heading == "Scan with WeChat to pay", 30)
     assert payer.find("#cashier .qr").is_displayed()
     assert not payer.scrolls_sideways
@@ -197,7 +197,7 @@ def test_a_payment_is_opened_automatically_once_its_page_is_viewed(size, languag
     ("size", "language", "refused", "heading"),
     [
         (PHONE, "zh-CN", "无法发起支付", "请使用微信扫码支付"),
-        (DESKTOP, "en", "The payment could not be opened", "Scan with WeChat to pay"),
+        (DESKTOP, "en", "Payment could not be started", "Scan with WeChat to pay"),
     ],
 )
 def test_a_refusal_is_shown_and_trying_again_opens_it(size, language, refused, heading, payer, running, platform):
@@ -238,5 +238,5 @@ def test_the_inbox_shows_a_callback_when_it_arrives(payer, running):
     order_no = other.buy().data["order_no"]
     other.play(order_no, "success")
     payer.waits_for(lambda: order_no in payer.find("#items").text)
-    assert "Signature verified" in payer.find("#items").text
+    assert "Signature valid" in payer.find("#items").text
     assert payer.has_not_reloaded

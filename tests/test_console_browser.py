@@ -135,7 +135,7 @@ def test_a_second_factor_is_set_up_and_then_required(operator, running):
     operator.find("#name").clear()
     operator.find("#name").send_keys("人工 & <b>")
     operator.presses("Save")
-    operator.is_at("Confirm that it is you")
+    operator.is_at("Confirm your identity")
     operator.find("#confirm-answer").send_keys(second, Keys.ENTER)
     operator.reads("Saved.")
     assert operator.find("#name").get_attribute("value") == "人工 & <b>", "what was typed is not lost"
@@ -151,7 +151,7 @@ def test_a_payout_is_approved(size, operator, running):
     operator.presses(placed["order_no"])
     operator.presses("Accept")
     operator.waits_for(lambda: "45.00" in operator.dialog.text)
-    operator.confirms("Yes, accept it")
+    operator.confirms("Approve withdrawal")
     until(lambda: running.api.status(placed["order_no"]) == "completed")
     operator.goes_to(order_page(placed))
     assert "operator demo" in operator.text
@@ -163,7 +163,7 @@ def test_an_exception_is_resolved(operator, running):
     running.api.play(placed["order_no"], "wrong_amount")
     operator.goes_to("exceptions/")
     operator.presses(placed["order_no"])
-    operator.presses("Credit what came")
+    operator.presses("Credit %(available)s")
     operator.waits_for(lambda: "71.00" in operator.dialog.text)
     operator.confirms("Yes, credit it")
     until(lambda: running.api.status(placed["order_no"]) == "cancelled")
@@ -184,8 +184,8 @@ def test_a_callback_is_redelivered(operator, running, web_server):
     operator.goes_to("callbacks/?flt_state=dead")
     operator.find("td.col-createtime a").click()
     operator.reads("410")
-    operator.presses("Deliver again")
-    operator.confirms("Yes, deliver it")
+    operator.presses("Redeliver")
+    operator.confirms("Redeliver callback")
     until(lambda: len(shop.got) == 2)
     assert shop.got[0].webhook_id == shop.got[1].webhook_id
 
@@ -230,7 +230,7 @@ def test_a_withdrawal_is_approved_by_the_keyboard_alone(operator, running):
     operator.waits_for(lambda: operator.chrome.find_elements(By.CSS_SELECTOR, ":popover-open"))
     for _ in range(10):
         keys.send_keys(Keys.TAB).perform()
-        if operator.chrome.switch_to.active_element.accessible_name == "Yes, accept it":
+        if operator.chrome.switch_to.active_element.accessible_name == "Approve withdrawal":
             break
     keys.send_keys(Keys.ENTER).perform()
     until(lambda: running.api.status(placed["order_no"]) == "completed")
@@ -291,7 +291,7 @@ def test_an_operator_completes_a_late_payment_and_sees_the_callback_first(operat
     order_no = running.api.buy().data["order_no"]
     running.api.play(order_no, "late")
     operator.goes_to(f"order/{order_no}")
-    operator.presses("Complete the order")
+    operator.presses("Complete order")
     assert '"type":"order.completed"' in operator.dialog.text
     assert "¥99.40" in operator.dialog.text
     operator.confirms("Complete and notify the merchant")

@@ -44,13 +44,21 @@ BROWSERS = {
 
 # What the sandbox offers: outcome, label, what it does.
 OUTCOMES = (
-    ("success", N_("Pay"), N_("The money comes and the channel says so.")),
-    ("fail", N_("Fail"), N_("The channel refuses the payment.")),
-    ("silent", N_("Pay, no notice"), N_("The money comes, but no notice does: the service finds it when it asks.")),
-    ("duplicate", N_("Pay, notice twice"), N_("The same notice comes twice: it counts once.")),
-    ("late", N_("Pay too late"), N_("The order expires first, then the money comes.")),
-    ("wrong_amount", N_("Pay a wrong amount"), N_("One yuan too much comes: nothing is credited.")),
-    ("timeout", N_("Channel times out"), N_("The channel does not answer for a while.")),
+    ("success", N_("Pay"), N_("The payment arrives and the channel sends a notice.")),
+    ("fail", N_("Fail"), N_("The channel rejects the payment.")),
+    (
+        "silent",
+        N_("Pay without notice"),
+        N_("The payment arrives, but no notice is sent. The service finds it by checking the status."),
+    ),
+    ("duplicate", N_("Pay with duplicate notice"), N_("The same notice is sent twice and counted once.")),
+    ("late", N_("Pay after expiry"), N_("The order expires before the payment arrives.")),
+    (
+        "wrong_amount",
+        N_("Pay a different amount"),
+        N_("The payer sends one yuan too much. Nothing is credited until the exception is resolved."),
+    ),
+    ("timeout", N_("Channel timeout"), N_("The channel does not respond for a while.")),
 )
 
 

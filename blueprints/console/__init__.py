@@ -65,19 +65,19 @@ def _failure(status: int, text: str) -> tuple[str, int]:
 
 def _http(error: HTTPException) -> Any:
     texts = {
-        400: gettext("The form is too old, or was not sent from here. Go back, reload the page, and try again."),
-        403: gettext("Your account may look, but not change anything."),
-        404: gettext("There is nothing here."),
-        405: gettext("method not allowed"),
-        413: gettext("the request body is too large"),
-        422: gettext("A filter can't be applied, so nothing is shown. See what it says."),
+        400: gettext("This form has expired or was not sent from this site. Go back, reload the page and try again."),
+        403: gettext("Your account is read-only. Ask an operator to make this change."),
+        404: gettext("Page not found."),
+        405: gettext("Method not allowed."),
+        413: gettext("The request body is too large."),
+        422: gettext("A filter is not valid, so no results are shown. Correct it and try again."),
     }
     status = error.code or 500
     return (_refusal if status < 500 else _failure)(status, texts.get(status, error.name))
 
 
 def _refused(refusal: ApiError) -> Any:
-    busy = gettext("Too many requests: wait a moment.")
+    busy = gettext("Too many requests. Wait a moment and try again.")
     return _refusal(
         refusal.code // 100, busy if refusal.code == 42900 else refusal.detail or gettext(ERRORS[refusal.code])
     )
@@ -88,12 +88,17 @@ def _unexpected(error: Exception) -> Any:
     if not fault:
         envelope.log.exception("%s %r failed", request.method, request.path)
     return _failure(
-        503 if fault else 500, gettext(fault.text) if fault else gettext("Something went wrong: the log says what.")
+        503 if fault else 500,
+        gettext(fault.text) if fault else gettext("Something went wrong. The log has the details."),
     )
 
 
 def _draining() -> Any:
-    return _failure(503, gettext("The service is stopping.")) if envelope.draining().is_set() else None
+    return (
+        _failure(503, gettext("The service is shutting down. Try again in a minute."))
+        if envelope.draining().is_set()
+        else None
+    )
 
 
 def create() -> Flask:

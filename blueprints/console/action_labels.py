@@ -31,174 +31,180 @@ class ActionText(Button):
     text: str = ""
 
 
-_AT_ONCE = lazy_gettext("Another amount moves nothing and becomes an exception, which you then settle.")
-_STAYS = lazy_gettext("The order stays %(status)s.")
-_CANCELS = lazy_gettext("The order ends as cancelled.")
-_NOTHING = lazy_gettext("Nothing moves in the books: the exception is closed.")
-_FEE = lazy_gettext("%(available)s is credited to the merchant: %(came)s came, less %(fee)s fee.")
-_BACK = lazy_gettext(
-    "You send %(came)s back to the payer yourself, outside of this service. Nothing moves in the books."
-)
-_AGAIN = lazy_gettext("It is sent with the same number and the same body, and is tried from the first attempt on.")
-_TWO = lazy_gettext("Payouts of this size need a second operator: nothing takes effect until another one approves.")
+_AT_ONCE = lazy_gettext("A different amount needs review before it is credited.")
+_STAYS = lazy_gettext("The order status does not change: %(status)s.")
+_CANCELS = lazy_gettext("The order is cancelled.")
+_NOTHING = lazy_gettext("The exception is closed. No money is recorded in the ledger.")
+_FEE = lazy_gettext("%(available)s is credited to the merchant: %(came)s received, less a %(fee)s fee.")
+_BACK = lazy_gettext("You refund %(came)s to the payer outside this service. No money is recorded in the ledger.")
+_AGAIN = lazy_gettext("The callback is sent with the same id and body, and its retries start over.")
+_TWO = lazy_gettext("Payouts of this amount need a second operator. Nothing happens until another operator approves.")
 
-_ACCEPT = Button(lazy_gettext("Accept"), lazy_gettext("Yes, accept it"))
-_REJECT = Button(lazy_gettext("Reject"), lazy_gettext("Yes, reject it"), "danger")
+_ACCEPT = Button(lazy_gettext("Approve"), lazy_gettext("Approve withdrawal"))
+_REJECT = Button(lazy_gettext("Reject"), lazy_gettext("Reject withdrawal"), "danger")
 _REQUEST = Button(lazy_gettext("Request approval"), lazy_gettext("Request approval"))
-_MARK = Button(lazy_gettext("Mark as paid"), lazy_gettext("Yes, mark as paid"))
-_MORE = Button(lazy_gettext("Record another payment"), lazy_gettext("Yes, record it"), "")
-_NOT_RECEIVED = Button(lazy_gettext("Payment not received"), lazy_gettext("Cancel the deposit"), "danger")
-_ASK = Button(lazy_gettext("Ask the channel"), lazy_gettext("Yes, ask it"), "")
-_CREDIT = Button(lazy_gettext("Credit what came"), lazy_gettext("Yes, credit it"))
-_SEND = Button(lazy_gettext("Send it back"), lazy_gettext("Yes, send it back"), "danger")
-_OUT = Button(lazy_gettext("It was paid out"), lazy_gettext("Yes, it was paid out"))
-_NOT_OUT = Button(lazy_gettext("It was not paid out"), lazy_gettext("Yes, it was not paid out"), "danger")
-_DELIVER = Button(lazy_gettext("Deliver again"), lazy_gettext("Yes, deliver it"), "")
+_RECEIVED = Button(lazy_gettext("Confirm payment"), lazy_gettext("Confirm payment"))
+_SENT = Button(lazy_gettext("Mark as paid out"), lazy_gettext("Mark as paid out"))
+_MORE = Button(lazy_gettext("Record another payment"), lazy_gettext("Record payment"), "")
+_NOT_RECEIVED = Button(lazy_gettext("Payment not received"), lazy_gettext("Cancel deposit"), "danger")
+_ASK = Button(lazy_gettext("Check status"), lazy_gettext("Check status"), "")
+_CREDIT = Button(lazy_gettext("Credit %(available)s"), lazy_gettext("Credit %(available)s"))
+_SEND = Button(lazy_gettext("Mark as refunded"), lazy_gettext("Mark as refunded"), "danger")
+_NOT_OUT = Button(lazy_gettext("Mark as not paid out"), lazy_gettext("Mark as not paid out"), "danger")
+_DELIVER = Button(lazy_gettext("Redeliver"), lazy_gettext("Redeliver callback"), "")
 
 # By name and case: the button, then the sentences that say what it does.
 _TEXTS: dict[tuple[str, str], tuple[Any, ...]] = {
     ("accept", "by hand"): (
         _ACCEPT,
-        lazy_gettext("%(amount)s stays held. You then send it yourself, and mark the withdrawal as paid."),
+        lazy_gettext("%(amount)s stays reserved. Send the money yourself, then mark the withdrawal as paid out."),
     ),
     ("accept", "at the channel"): (
         _ACCEPT,
-        lazy_gettext("The service hands it to %(channel)s, which pays %(amount)s out."),
+        lazy_gettext("The service sends the payout of %(amount)s to %(channel)s."),
     ),
-    ("accept", "request"): (_REQUEST, _TWO, lazy_gettext("Once it is approved, %(amount)s can be paid out.")),
-    ("paid", "request"): (replace(_REQUEST, label=_MARK.label), lazy_gettext("You sent the money."), _TWO),
+    ("accept", "request"): (_REQUEST, _TWO, lazy_gettext("After approval, %(amount)s can be paid out.")),
+    ("paid", "request"): (replace(_REQUEST, label=_SENT.label), lazy_gettext("You have sent the money."), _TWO),
     ("approve", "accept"): (
         Button(lazy_gettext("Approve payout"), lazy_gettext("Approve payout")),
-        lazy_gettext("You are the second operator: the withdrawal of %(amount)s is approved at once."),
+        lazy_gettext("You are the second operator. The withdrawal of %(amount)s is approved immediately."),
     ),
     ("approve", "paid"): (
-        Button(lazy_gettext("Approve as paid"), lazy_gettext("Approve as paid")),
-        lazy_gettext("You are the second operator: the withdrawal of %(amount)s is marked as paid at once."),
+        Button(lazy_gettext("Approve as paid out"), lazy_gettext("Approve as paid out")),
+        lazy_gettext("You are the second operator. The withdrawal of %(amount)s is marked as paid out immediately."),
     ),
     ("withdraw-request", "any"): (
-        Button(lazy_gettext("Withdraw the request"), lazy_gettext("Withdraw the request"), "danger"),
-        lazy_gettext("Nothing is paid out. The payout can be requested again."),
+        Button(lazy_gettext("Withdraw request"), lazy_gettext("Withdraw request"), "danger"),
+        lazy_gettext("Nothing is paid out. You can request the payout again."),
     ),
     ("reject", "return"): (
         _REJECT,
-        lazy_gettext("It is not paid out. %(available)s goes back to the merchant's available balance."),
+        lazy_gettext("Nothing is paid out. %(available)s returns to the merchant's available balance."),
         _CANCELS,
     ),
     ("reject", "ask first"): (
         _REJECT,
-        lazy_gettext("%(channel)s is asked first: if it has the withdrawal, or can't say, nothing changes."),
-        lazy_gettext("Else %(available)s goes back to the merchant's available balance."),
+        lazy_gettext(
+            "The service first checks the status at %(channel)s. If the channel has the payout or gives "
+            "no clear response, nothing changes."
+        ),
+        lazy_gettext("Otherwise %(available)s returns to the merchant's available balance."),
         _CANCELS,
     ),
     ("not-received", "cancel"): (
         _NOT_RECEIVED,
-        lazy_gettext("You checked your account: the payer's claim is false. No money moves."),
+        lazy_gettext("You have checked your account and the payment did not arrive. No money moves."),
         _CANCELS,
     ),
     ("not-received", "ask first"): (
         _NOT_RECEIVED,
-        lazy_gettext("The service checks the status at %(channel)s first. If it is paid there, it is credited."),
+        lazy_gettext(
+            "The service first checks the status at %(channel)s. If the deposit is paid there, it is credited."
+        ),
         _CANCELS,
     ),
     ("paid", "credit"): (
-        _MARK,
+        _RECEIVED,
         lazy_gettext(
-            "You saw the money come. If it is %(amount)s, %(available)s is credited to the merchant at once, "
-            "after %(fee)s fee."
+            "You have received the payment. If it is %(amount)s, %(available)s is credited to the "
+            "merchant immediately, after a %(fee)s fee."
         ),
         _AT_ONCE,
     ),
     ("paid", "credit later"): (
-        _MARK,
+        _RECEIVED,
         lazy_gettext(
-            "You saw the money come. If it is %(amount)s, it is credited to the merchant after the channel's "
-            "settlement delay."
+            "You have received the payment. If it is %(amount)s, it is credited to the merchant after "
+            "the settlement delay."
         ),
         _AT_ONCE,
     ),
     ("paid", "paid again"): (
         _MORE,
-        lazy_gettext("It is paid already. More money becomes an exception, which you then credit or send back."),
+        lazy_gettext("This deposit is already paid. Another payment becomes an exception, which you credit or refund."),
     ),
     ("paid", "late"): (
         _MORE,
-        lazy_gettext(
-            "It is cancelled. Money that came all the same becomes an exception, which you then credit or send back."
-        ),
+        lazy_gettext("This deposit is cancelled. A late payment becomes an exception, which you credit or refund."),
     ),
     ("paid", "spend"): (
-        _MARK,
-        lazy_gettext("You sent the money. If it was %(amount)s, %(spent)s of what is held is spent."),
+        _SENT,
+        lazy_gettext("You have sent the money. If it was %(amount)s, %(spent)s of the reserved balance is spent."),
         _AT_ONCE,
     ),
     ("paid", "sent again"): (
         _MORE,
-        lazy_gettext("It is paid out already. Money that went out once more becomes an exception."),
+        lazy_gettext("This withdrawal is already paid out. A second payout becomes an exception."),
     ),
     ("paid", "sent although cancelled"): (
         _MORE,
-        lazy_gettext("Its hold is returned. Money that went out all the same becomes an exception."),
+        lazy_gettext("The reserved amount was returned. If you paid it out, the payout becomes an exception."),
     ),
     ("ask", "deposit"): (
         _ASK,
-        lazy_gettext("%(channel)s is asked whether it is paid, and what it says counts. It may take some seconds."),
+        lazy_gettext(
+            "The service checks whether the order is paid at %(channel)s and applies the result. This "
+            "can take a few seconds."
+        ),
     ),
     ("ask", "withdrawal"): (
         _ASK,
-        lazy_gettext("%(channel)s is asked what became of it, and what it says counts. It may take some seconds."),
+        lazy_gettext(
+            "The service checks the payout at %(channel)s and applies the result. This can take a few seconds."
+        ),
     ),
     ("settle", "credit what came, cancel"): (_CREDIT, _FEE, _CANCELS),
     ("settle", "credit what came"): (_CREDIT, _FEE, _STAYS),
     ("settle", "complete the order"): (
-        Button(lazy_gettext("Complete the order"), lazy_gettext("Complete and notify the merchant")),
+        Button(lazy_gettext("Complete order"), lazy_gettext("Complete and notify the merchant")),
         lazy_gettext("The order is completed with %(came)s received."),
         _FEE,
-        lazy_gettext("The merchant is notified by the callback order.completed."),
+        lazy_gettext("The merchant receives the callback order.completed."),
     ),
     ("settle", "good after all"): (
-        replace(_CREDIT, label=lazy_gettext("Credit it after all")),
-        lazy_gettext("The deposit is good after all: %(available)s is credited to the merchant, after %(fee)s fee."),
+        _CREDIT,
+        lazy_gettext("The deposit is valid. %(available)s is credited to the merchant, after a %(fee)s fee."),
     ),
     ("settle", "send back, cancel"): (_SEND, _BACK, _CANCELS),
     ("settle", "send back"): (_SEND, _BACK, _STAYS),
     ("settle", "stays credited"): (
-        Button(lazy_gettext("Leave it credited"), lazy_gettext("Yes, leave it credited"), "danger"),
+        Button(lazy_gettext("Keep credited"), lazy_gettext("Keep credited"), "danger"),
         _NOTHING,
-        lazy_gettext("The merchant keeps %(credited)s, unless you take it back by an adjustment."),
+        lazy_gettext("The merchant keeps %(credited)s. To take it back, adjust the balance."),
         _STAYS,
     ),
     ("settle", "nobody paid"): (
-        Button(lazy_gettext("Nobody paid"), lazy_gettext("Yes, nobody paid"), "danger"),
-        lazy_gettext("You looked at the channel: nobody paid."),
+        Button(lazy_gettext("Mark as unpaid"), lazy_gettext("Cancel deposit"), "danger"),
+        lazy_gettext("You have checked at the channel and nobody has paid."),
         _CANCELS,
     ),
     ("settle", "money is out"): (
-        _OUT,
-        lazy_gettext("The money is out as ordered: %(spent)s of what is held is spent."),
-        lazy_gettext("The order ends as completed."),
+        _SENT,
+        lazy_gettext("The payout was made as ordered. %(spent)s of the reserved balance is spent."),
+        lazy_gettext("The order is completed."),
     ),
     ("settle", "out after all"): (
-        _OUT,
-        lazy_gettext("The merchant pays for it: %(spent)s is taken from the available balance."),
+        _SENT,
+        lazy_gettext("The merchant pays for it. %(spent)s is deducted from the available balance."),
         _STAYS,
     ),
-    ("settle", "is completed"): (_OUT, _NOTHING, _STAYS),
+    ("settle", "is completed"): (_SENT, _NOTHING, _STAYS),
     ("settle", "money is not out"): (
         _NOT_OUT,
-        lazy_gettext("You looked at the channel: %(available)s goes back to the merchant's available balance."),
+        lazy_gettext("You have checked at the channel. %(available)s returns to the merchant's available balance."),
         _CANCELS,
     ),
     ("settle", "is cancelled"): (_NOT_OUT, _NOTHING, _STAYS),
     ("settle", "give back"): (
-        Button(lazy_gettext("Give it back"), lazy_gettext("Yes, give it back")),
-        lazy_gettext("%(available)s goes back to the merchant: all that the withdrawal took, fees too."),
+        Button(lazy_gettext("Return to merchant"), lazy_gettext("Return to merchant")),
+        lazy_gettext("%(available)s returns to the merchant. This is all that the withdrawal cost, fees included."),
         _STAYS,
     ),
     ("redeliver", "pending"): (replace(_DELIVER, label=lazy_gettext("Deliver now")), _AGAIN),
     ("redeliver", "delivered"): (_DELIVER, _AGAIN),
     ("redeliver", "dead"): (_DELIVER, _AGAIN),
     ("redeliver-all", "all"): (
-        Button(lazy_gettext("Deliver all again"), lazy_gettext("Yes, deliver them"), ""),
+        Button(lazy_gettext("Redeliver all"), lazy_gettext("Redeliver callbacks"), ""),
         _AGAIN,
     ),
 }
@@ -210,8 +216,8 @@ def money(fen: int) -> str:
 
 
 def status(order: Order) -> str:
-    """An order's state, inside a sentence."""
-    return labels.name_of(labels.STATUSES, order.status).lower()
+    """The label of the order's status."""
+    return labels.status(order.order_type, order.status)
 
 
 def describe(action: Action, order: Order) -> ActionText:
@@ -227,32 +233,33 @@ def describe(action: Action, order: Order) -> ActionText:
         "channel": order.channel.name,
         "status": status(order),
     }
-    return ActionText(button.label, button.sure, button.kind, sentences(*(str(text) % values for text in texts)))
+    label, sure = (str(text) % values for text in (button.label, button.sure))
+    return ActionText(label, sure, button.kind, sentences(*(str(text) % values for text in texts)))
 
 
 STATES_OF_CHANNEL = {
-    "open": lazy_gettext("it is not paid yet, or under way"),
-    "paid": lazy_gettext("it is paid"),
-    "failed": lazy_gettext("it failed"),
-    "absent": lazy_gettext("it has no such order"),
+    "open": lazy_gettext("not paid yet, or in progress"),
+    "paid": lazy_gettext("paid"),
+    "failed": lazy_gettext("failed"),
+    "absent": lazy_gettext("not found"),
 }
 
 
 def outcome(action: Action, result: Any, order: Order) -> str:
     """The outcome of an action as a message; `order` is as it is now."""
     if action.case == "request":
-        return gettext("Requested. Another operator must approve it.")
+        return gettext("Approval requested. Another operator must approve it.")
     if action.name == "withdraw-request":
-        return gettext("The request is withdrawn.")
+        return gettext("Request withdrawn.")
     if "paid" in (action.name, action.case) and not result:
-        return gettext("This was on record already: nothing changed.")
+        return gettext("Already recorded. Nothing was changed.")
     if action.name.startswith("redeliver"):
         count = int(result)
-        return ngettext("%(num)s callback is delivered again now.", "%(num)s callbacks are delivered again now.", count)
-    message = gettext("Done: the order is %(status)s.", status=status(order))
+        return ngettext("%(num)s callback queued for redelivery.", "%(num)s callbacks queued for redelivery.", count)
+    message = gettext("Done. Order status: %(status)s.", status=status(order))
     if action.name == "ask":
         heard = ", ".join(str(STATES_OF_CHANNEL[report.state.value]) for report in result)
-        message = gettext("The channel says: %(heard)s. The order is %(status)s.", heard=heard, status=status(order))
+        message = gettext("Channel result: %(heard)s. Order status: %(status)s.", heard=heard, status=status(order))
     if exceptions.open_exceptions(order):
-        message = sentences(message, gettext("There is an exception to settle, see below."))
+        message = sentences(message, gettext("An exception needs your decision. See below."))
     return message

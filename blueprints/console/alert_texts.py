@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from flask import url_for
-from flask_babel import format_timedelta, gettext, ngettext
+from flask_babel import format_timedelta, gettext, lazy_gettext, ngettext
 
 import business_clock
 from blueprints.console.forms import translate
@@ -64,31 +64,27 @@ def _restored(facts: Facts, said: Facts) -> Sentence:
 
 def _ledger_off(facts: Facts, said: Facts) -> Sentence:
     checks = "; ".join(gettext(name) for name in facts["checks"])
-    return gettext("The ledger is off. Not true any more: %(checks)s.", checks=checks), url_for("ledger.index")
+    return gettext("Ledger integrity check failed. Failed checks: %(checks)s.", checks=checks), url_for("ledger.index")
 
 
 def _ledger_overdue(facts: Facts, said: Facts) -> Sentence:
     if facts["at"] is None:
-        return gettext("The ledger was never verified."), url_for("ledger.index")
-    return gettext("The ledger was not verified for %(time)s.", time=ago(facts["at"])), url_for("ledger.index")
+        return gettext("The ledger has never been checked."), url_for("ledger.index")
+    return gettext("The ledger has not been checked for %(time)s.", time=ago(facts["at"])), url_for("ledger.index")
 
 
 def _exceptions(facts: Facts, said: Facts) -> Sentence:
-    text = ngettext(
-        "%(count)s exception is open: money that the rules can't settle.",
-        "%(count)s exceptions are open: money that the rules can't settle.",
-        **said,
-    )
+    text = gettext("Open exceptions: %(count)s (oldest: %(time)s).", **said)
     if facts["silent"]:
-        silent = gettext("Of these, %(count)s may settle once the channel answers.", count=facts["silent"])
+        silent = gettext("%(count)s of them may resolve when the channel responds.", count=facts["silent"])
         text = sentences(text, silent)
     return text, url_for("exceptions.index", flt_state="open")
 
 
 def _silent(facts: Facts, said: Facts) -> Sentence:
     text = ngettext(
-        "The channel %(name)s does not answer about %(count)s order, for %(time)s.",
-        "The channel %(name)s does not answer about %(count)s orders, for %(time)s.",
+        "%(name)s has not responded about %(count)s order for %(time)s.",
+        "%(name)s has not responded about %(count)s orders for %(time)s.",
         name=_channel(facts["channel"]),
         **said,
     )
@@ -100,19 +96,22 @@ def _failing(facts: Facts, said: Facts) -> Sentence:
     rates = {name: f"{facts[name]:.0%}" for name in ("recent", "usual")}
     about = {"name": _channel(facts["channel"])} | rates
     if facts["order_type"] == BUY:
-        text = gettext("%(name)s: %(recent)s of the deposits since yesterday succeeded, %(usual)s do usually.", **about)
+        text = gettext("%(name)s: deposit success rate since yesterday %(recent)s, usually %(usual)s.", **about)
     else:
-        text = gettext(
-            "%(name)s: %(recent)s of the withdrawals since yesterday succeeded, %(usual)s do usually.", **about
-        )
+        text = gettext("%(name)s: withdrawal success rate since yesterday %(recent)s, usually %(usual)s.", **about)
     filters = {"flt_channel": facts["channel"], "flt_type": TYPES[facts["order_type"]]}
     return text, url_for("orders.index", **filters, flt_since=f"{facts['since']}T00:00")
+
+
+def _counted(text: Any, url: Callable[[Facts], str]) -> Callable[[Facts, Facts], Sentence]:
+    """The sentence of a count, and the list behind it."""
+    return lambda facts, said: (str(text) % said, url(facts))
 
 
 # By kind of finding. `said` has the values that most texts share: `num`, `count` in digits, `time` since the oldest.
 SENTENCES: dict[str, Callable[[Facts, Facts], Sentence]] = {
     "storage": lambda facts, said: (
-        gettext("The database: %(what)s.", what=translate(facts["fault"].text)),
+        translate(facts["fault"].text),
         "#",
     ),
     "restored": _restored,
@@ -135,49 +134,29 @@ SENTENCES: dict[str, Callable[[Facts, Facts], Sentence]] = {
     "ledger_off": _ledger_off,
     "ledger_overdue": _ledger_overdue,
     "ledger_failed": lambda facts, said: (
-        gettext("The last verification of the ledger came to no end: %(why)s.", why=facts["why"].rstrip(".")),
+        gettext("The last ledger check did not finish: %(why)s.", why=facts["why"].rstrip(".")),
         url_for("ledger.index"),
     ),
     "exceptions": _exceptions,
-    "payouts": lambda facts, said: (
-        ngettext(
-            "%(count)s withdrawal waits for you, for %(time)s.",
-            "%(count)s withdrawals wait for you, the oldest for %(time)s.",
-            **said,
-        ),
-        url_for("payouts.index", flt_state="waiting"),
+    "payouts": _counted(
+        lazy_gettext("Withdrawals to review or send: %(count)s (oldest: %(time)s)."),
+        lambda facts: url_for("payouts.index", flt_state="waiting"),
     ),
-    "requests": lambda facts, said: (
-        ngettext(
-            "%(count)s payout awaits a second operator, for %(time)s.",
-            "%(count)s payouts await a second operator, the oldest for %(time)s.",
-            **said,
-        ),
-        url_for("payouts.index", flt_state="waiting"),
+    "requests": _counted(
+        lazy_gettext("Payouts waiting for a second operator: %(count)s (oldest: %(time)s)."),
+        lambda facts: url_for("payouts.index", flt_state="waiting"),
     ),
-    "claims": lambda facts, said: (
-        ngettext(
-            "%(count)s deposit by hand is said to be paid, for %(time)s: look whether the money came.",
-            "%(count)s deposits by hand are said to be paid, the oldest for %(time)s: look whether the money came.",
-            **said,
-        ),
-        claims_link(facts["channels"]),
+    "claims": _counted(
+        lazy_gettext("Customers who say they have paid: %(count)s (oldest: %(time)s). Check your account."),
+        lambda facts: claims_link(facts["channels"]),
     ),
-    "dead": lambda facts, said: (
-        ngettext(
-            "%(count)s callback was given up in the last 7 days: its merchant was not told.",
-            "%(count)s callbacks were given up in the last 7 days: their merchants were not told.",
-            **said,
-        ),
-        dead_link(facts["merchants"], facts["since"]),
+    "dead": _counted(
+        lazy_gettext("Callbacks that failed after all retries, last 7 days: %(count)s."),
+        lambda facts: dead_link(facts["merchants"], facts["since"]),
     ),
-    "retried": lambda facts, said: (
-        ngettext(
-            "%(count)s callback failed, and is tried again.",
-            "%(count)s callbacks failed, and are tried again.",
-            **said,
-        ),
-        url_for("callbacks.index", flt_state="pending"),
+    "retried": _counted(
+        lazy_gettext("Callbacks being retried: %(count)s."),
+        lambda facts: url_for("callbacks.index", flt_state="pending"),
     ),
     "silent": _silent,
     "failing": _failing,

@@ -120,7 +120,7 @@ def channel_link(channel: Any) -> str:
 
 def status_of(order: Any) -> tuple[str, Any]:
     """The state of an order, as a tag."""
-    return order.status, labels.name_of(labels.STATUSES, order.status)
+    return order.status, labels.status(order.order_type, order.status)
 
 
 def merchant_columns(of: Any = lambda row: row) -> list[Column]:
@@ -132,7 +132,7 @@ def merchant_columns(of: Any = lambda row: row) -> list[Column]:
             lambda row: of(row).merchant.name,
             link=lambda row: merchant_link(of(row).merchant),
         ),
-        Column("merchant_key", lazy_gettext("Merchant's key"), lambda row: of(row).merchant.key, on="export"),
+        Column("merchant_key", lazy_gettext("Merchant key"), lambda row: of(row).merchant.key, on="export"),
     ]
 
 
@@ -140,4 +140,4 @@ def _enabled(row: Any) -> tuple[str, str]:
     return ("good", gettext("Enabled")) if row.enabled else ("off", gettext("Disabled"))
 
 
-ENABLED_COLUMN = Column("enabled", lazy_gettext("State"), _enabled, "state")
+ENABLED_COLUMN = Column("enabled", lazy_gettext("Status"), _enabled, "state")

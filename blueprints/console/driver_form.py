@@ -41,7 +41,7 @@ class Upload(FileField):
         try:
             self.text = self.data.read().decode() if self.data else ""
         except UnicodeDecodeError:
-            raise StopValidation(gettext("This file is no text. Wanted is PEM, or base64.")) from None
+            raise StopValidation(gettext("The file must be text in PEM or base64 format.")) from None
 
 
 # The field of a form for a field of a schema: the first whose question is answered by yes.
@@ -96,9 +96,9 @@ def _parts(name: str, spec: fields.Field[Any], present: dict[str, Any]) -> dict[
         options["render_kw"]["required"] = True
     parts: dict[str, Any] = {name: kind(**options)}
     if isinstance(spec, Pasted):
-        parts[f"{name}_file"] = Upload(gettext("or from a file"))
+        parts[f"{name}_file"] = Upload(gettext("or upload a file"))
     if secret and not spec.required and present.get(name) and _default(spec) == spec.load_default:
-        parts[f"{name}_remove"] = BooleanField(gettext("Remove what is set"))
+        parts[f"{name}_remove"] = BooleanField(gettext("Remove current value"))
     return parts
 
 

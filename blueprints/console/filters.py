@@ -81,12 +81,12 @@ def _choice(each: Filter, text: str) -> tuple[Any, str]:
     for choice in each.choices():
         if choice.text == text:
             return choice.value, str(choice.label)
-    raise ValueError(gettext("There is no such choice."))
+    raise ValueError(gettext("Choose one of the options."))
 
 
 def _text(each: Filter, text: str) -> tuple[Any, str]:
     if len(text) > LONGEST or not text.isprintable():
-        raise ValueError(gettext("This can't be looked for."))
+        raise ValueError(gettext("This value cannot be searched. Enter letters or digits."))
     return text, text
 
 
@@ -94,7 +94,7 @@ def _amount(each: Filter, text: str) -> tuple[Any, str]:
     try:
         fen = Yuan().deserialize(text.replace(",", ""))
     except ValidationError:
-        raise ValueError(gettext("Write an amount like 12.50.")) from None
+        raise ValueError(gettext("Enter an amount, such as 12.50.")) from None
     return fen, text
 
 
@@ -117,7 +117,7 @@ def _time(each: Filter, text: str) -> tuple[Any, str]:
         if not 0 <= moment <= LARGEST_TIME:
             raise ValueError(text)
     except (ValueError, OverflowError):
-        raise ValueError(gettext("Write a date and a time like 2026-01-31T18:00.")) from None
+        raise ValueError(gettext("Enter a date and time, such as 2026-01-31T18:00.")) from None
     return moment, text.replace("T", " ")
 
 
@@ -139,11 +139,11 @@ TYPE = Filter(
 )
 ENABLED = Filter(
     "enabled",
-    lazy_gettext("State"),
+    lazy_gettext("Status"),
     choices=lambda: [Choice("yes", gettext("Enabled"), True), Choice("no", gettext("Disabled"), False)],
 )
 SINCE = Filter("since", lazy_gettext("From"), "since")
-UNTIL = Filter("until", lazy_gettext("Until"), "until")
+UNTIL = Filter("until", lazy_gettext("To"), "until")
 
 
 @dataclass

@@ -12,29 +12,17 @@ from blueprints.console.locale import printable
 from gateways import registry
 from models.tables.ledger import AVAILABLE, CLEARING, COMMISSION, FEES, HELD
 from models.tables.order import BUY, CANCELLED, COMPLETED, CONFIRMED, PAID, PENDING, SELL
-from schemas.views import CATEGORY_TEXTS, PAY_METHOD_TEXTS
-from services.errors import N_
-from services.orders.reasons import Reason, reason_of
-
-
-def _as_they_are(*texts: str) -> dict[str, Any]:
-    """Names that are the keys themselves, translated."""
-    return {text: lazy_gettext(text) for text in texts}
-
+from schemas.views import CATEGORY_TEXTS, PAY_METHOD_TEXTS, STATUS_TEXTS
+from services.orders.reasons import Reason, Why, reason_of
 
 TYPES = {BUY: lazy_gettext("Deposit"), SELL: lazy_gettext("Withdrawal")}
-STATUSES = {
-    "pending": lazy_gettext("Pending"),
-    "paid": lazy_gettext("Paid"),
-    "confirmed": lazy_gettext("Confirmed"),
-    "completed": lazy_gettext("Completed"),
-    "cancelled": lazy_gettext("Cancelled"),
-}
+# By order type and status.
+STATUSES = {key: lazy_gettext(text) for key, text in STATUS_TEXTS.items()}
 # What a check of a channel is about.
 CHECKS = {
     "keys": lazy_gettext("Keys"),
-    "collect": lazy_gettext("Taking payments"),
-    "pay_out": lazy_gettext("Paying out"),
+    "collect": lazy_gettext("Deposits"),
+    "pay_out": lazy_gettext("Payouts"),
     "clock": lazy_gettext("Clock"),
     "version": lazy_gettext("Version"),
     **{name: lazy_gettext(text) for name, text in PAY_METHOD_TEXTS.items()},
@@ -45,27 +33,19 @@ CATEGORIES = {name: lazy_gettext(text) for name, text in CATEGORY_TEXTS.items()}
 CALLBACKS = {
     "pending": lazy_gettext("Waiting"),
     "delivered": lazy_gettext("Delivered"),
-    "dead": lazy_gettext("Given up"),
-}
-EVENTS = {
-    "order.paid": lazy_gettext("Paid"),
-    "order.confirmed": lazy_gettext("Confirmed"),
-    "order.completed": lazy_gettext("Completed"),
-    "order.cancelled": lazy_gettext("Cancelled"),
-    "order.credited": lazy_gettext("Credited"),
-    "order.refunded": lazy_gettext("Refunded"),
+    "dead": lazy_gettext("Failed (retries exhausted)"),
 }
 EXCEPTIONS = {
     "wrong_amount": lazy_gettext("Wrong amount"),
     "late_payment": lazy_gettext("Late payment"),
     "paid_twice": lazy_gettext("Paid twice"),
     "amount_corrected": lazy_gettext("Amount corrected"),
-    "shared_reference": lazy_gettext("Reference of another order"),
+    "shared_reference": lazy_gettext("Transaction ID of another order"),
     "payout_conflict": lazy_gettext("Payout conflict"),
     "payout_in_progress": lazy_gettext("Payout in progress"),
     "payout_missing": lazy_gettext("Payout missing at the channel"),
     "reversed": lazy_gettext("Reversed by the channel"),
-    "unknown_outcome": lazy_gettext("Channel does not answer"),
+    "unknown_outcome": lazy_gettext("No response from the channel"),
 }
 RESOLUTIONS = {
     "credit": lazy_gettext("Credited"),
@@ -73,28 +53,28 @@ RESOLUTIONS = {
     "complete": lazy_gettext("Completed"),
     "cancel": lazy_gettext("Cancelled"),
     "corrected": lazy_gettext("Corrected by the channel"),
-    "answered": lazy_gettext("The channel answered"),
+    "answered": lazy_gettext("Channel responded"),
     "returned": lazy_gettext("Returned by the channel"),
     "paid_out": lazy_gettext("Paid out by the channel"),
     "failed": lazy_gettext("Failed at the channel"),
-    "sandbox_removed": lazy_gettext("Sandbox removed"),
+    "sandbox_removed": lazy_gettext("Sandbox money removed"),
 }
 ACCOUNTS = {
     AVAILABLE: lazy_gettext("Available"),
-    HELD: lazy_gettext("Held"),
+    HELD: lazy_gettext("Reserved"),
     FEES: lazy_gettext("Fees"),
-    COMMISSION: lazy_gettext("Commission"),
-    CLEARING: lazy_gettext("Clearing"),
+    COMMISSION: lazy_gettext("Channel cost"),
+    CLEARING: lazy_gettext("Channel clearing"),
 }
 PURPOSES = {
     "credit": lazy_gettext("Deposit credited"),
-    "hold": lazy_gettext("Withdrawal held"),
-    "release": lazy_gettext("Hold returned"),
+    "hold": lazy_gettext("Withdrawal reserved"),
+    "release": lazy_gettext("Reserve released"),
     "spend": lazy_gettext("Withdrawal paid out"),
-    "return": lazy_gettext("Withdrawal given back"),
-    "hold_again": lazy_gettext("Withdrawal held again"),
-    "release_again": lazy_gettext("Hold returned again"),
-    "spend_again": lazy_gettext("Withdrawal paid out after all"),
+    "return": lazy_gettext("Withdrawal returned"),
+    "hold_again": lazy_gettext("Withdrawal reserved again"),
+    "release_again": lazy_gettext("Second reserve released"),
+    "spend_again": lazy_gettext("Withdrawal paid out after cancellation"),
     "adjustment": lazy_gettext("Adjustment"),
     "sandbox_removal": lazy_gettext("Sandbox money removed"),
 }
@@ -102,129 +82,137 @@ PURPOSES = {
 
 def reason(why: Reason) -> str:
     """The cause of an exception, or why something happened."""
-    return why.text(gettext(why.code.template), name_inside)
+    kind = BUY if why.code is Why.NOT_PAID_THERE else SELL  # the other reasons with a status are about withdrawals
+
+    def called(name: str, value: str) -> str:
+        return status(kind, value) if name == "status" else name_inside(name, value)
+
+    return why.text(gettext(why.code.template), called)
 
 
-# The audit log's acts, and what an act is about.
-ACTIONS = _as_they_are(
-    N_("sign in"),
-    N_("sign out"),
-    N_("sign out everywhere"),
-    N_("end session"),
-    N_("end other sessions"),
-    N_("confirm identity"),
-    N_("set up second factor"),
-    N_("remove second factor"),
-    N_("renew recovery codes"),
-    N_("use recovery code"),
-    N_("enter incorrect code"),
-    N_("accept order"),
-    N_("reject order"),
-    N_("mark paid"),
-    N_("request payout"),
-    N_("approve payout"),
-    N_("withdraw payout request"),
-    N_("remove sandbox"),
-    N_("report not received"),
-    N_("ask channel"),
-    N_("settle exception"),
-    N_("redeliver callback"),
-    N_("redeliver callbacks"),
-    N_("reveal"),
-    N_("export"),
-    N_("verify ledger"),
-    N_("adjust balance"),
-    N_("add merchant"),
-    N_("set merchant"),
-    N_("rotate API secret"),
-    N_("rotate callback secret"),
-    N_("reveal callback secret"),
-    N_("add receiving account"),
-    N_("test callback"),
-    N_("add channel"),
-    N_("set channel"),
-    N_("try channel"),
-    N_("add operator"),
-    N_("restore"),
-    N_("resume"),
-    N_("set operator"),
-    N_("set password"),
-    N_("enable operator"),
-    N_("disable operator"),
-    N_("make operator"),
-    N_("make viewer"),
-    N_("end sessions"),
-    N_("erase"),
-    N_("export personal data"),
-)
-ABOUT = _as_they_are(
-    N_("order"),
-    N_("callback"),
-    N_("merchant"),
-    N_("channel"),
-    N_("operator"),
-    N_("ledger"),
-    N_("list"),
-    N_("database"),
-    N_("orders"),
-    N_("account"),
-)
+def status(order_type: int, value: str) -> str:
+    """The label of an order's status."""
+    return name_of(STATUSES, (order_type, value))
+
+
+# By the stored names of the audit log: actions, and their subjects.
+ACTIONS = {
+    "sign in": lazy_gettext("sign in"),
+    "sign out": lazy_gettext("sign out"),
+    "sign out everywhere": lazy_gettext("sign out everywhere"),
+    "end session": lazy_gettext("end session"),
+    "end other sessions": lazy_gettext("end other sessions"),
+    "confirm identity": lazy_gettext("confirm identity"),
+    "set up second factor": lazy_gettext("set up second factor"),
+    "remove second factor": lazy_gettext("remove second factor"),
+    "renew recovery codes": lazy_gettext("renew recovery codes"),
+    "use recovery code": lazy_gettext("use recovery code"),
+    "enter incorrect code": lazy_gettext("enter incorrect code"),
+    "accept order": lazy_gettext("approve withdrawal"),
+    "reject order": lazy_gettext("reject withdrawal"),
+    "mark paid": lazy_gettext("record payment"),
+    "request payout": lazy_gettext("request payout approval"),
+    "approve payout": lazy_gettext("approve payout"),
+    "withdraw payout request": lazy_gettext("withdraw payout request"),
+    "remove sandbox": lazy_gettext("remove sandbox money"),
+    "report not received": lazy_gettext("report payment not received"),
+    "ask channel": lazy_gettext("check status"),
+    "settle exception": lazy_gettext("resolve exception"),
+    "redeliver callback": lazy_gettext("redeliver callback"),
+    "redeliver callbacks": lazy_gettext("redeliver callbacks"),
+    "reveal": lazy_gettext("reveal personal data"),
+    "export": lazy_gettext("export"),
+    "verify ledger": lazy_gettext("check ledger"),
+    "adjust balance": lazy_gettext("adjust balance"),
+    "add merchant": lazy_gettext("add merchant"),
+    "set merchant": lazy_gettext("edit merchant"),
+    "rotate API secret": lazy_gettext("rotate API secret"),
+    "rotate callback secret": lazy_gettext("rotate callback secret"),
+    "reveal callback secret": lazy_gettext("reveal callback secret"),
+    "add receiving account": lazy_gettext("add payout account"),
+    "test callback": lazy_gettext("send test callback"),
+    "add channel": lazy_gettext("add channel"),
+    "set channel": lazy_gettext("edit channel"),
+    "try channel": lazy_gettext("test channel"),
+    "add operator": lazy_gettext("add operator"),
+    "restore": lazy_gettext("restore backup"),
+    "resume": lazy_gettext("resume after restore"),
+    "set operator": lazy_gettext("edit operator"),
+    "set password": lazy_gettext("set password"),
+    "enable operator": lazy_gettext("enable operator"),
+    "disable operator": lazy_gettext("disable operator"),
+    "make operator": lazy_gettext("grant operator role"),
+    "make viewer": lazy_gettext("make read-only"),
+    "end sessions": lazy_gettext("end all sessions"),
+    "erase": lazy_gettext("erase personal data"),
+    "export personal data": lazy_gettext("export personal data"),
+}
+ABOUT = {
+    "order": lazy_gettext("order"),
+    "callback": lazy_gettext("callback"),
+    "merchant": lazy_gettext("merchant"),
+    "channel": lazy_gettext("channel"),
+    "operator": lazy_gettext("operator"),
+    "ledger": lazy_gettext("ledger"),
+    "list": lazy_gettext("list"),
+    "database": lazy_gettext("database"),
+    "orders": lazy_gettext("orders"),
+    "account": lazy_gettext("payout account"),
+}
 MEANING = {
-    (True, PENDING): lazy_gettext("It awaits payment."),
-    (True, PAID): lazy_gettext("Somebody says that it was paid. It is not proven."),
-    (True, CONFIRMED): lazy_gettext("The payment is proven. It is credited after the settlement delay."),
-    (True, COMPLETED): lazy_gettext("It is credited to the merchant."),
-    (True, CANCELLED): lazy_gettext("It was cancelled before it was credited."),
-    (False, PENDING): lazy_gettext("It waits to be accepted. Its money is held."),
+    (True, PENDING): lazy_gettext("Waiting for the payment."),
+    (True, PAID): lazy_gettext("The customer says they paid. Not confirmed yet."),
+    (True, CONFIRMED): lazy_gettext("Payment received. It is credited after the settlement delay."),
+    (True, COMPLETED): lazy_gettext("Credited to the merchant."),
+    (True, CANCELLED): lazy_gettext("Cancelled before it was credited."),
+    (False, PENDING): lazy_gettext("Waiting for review. The amount is reserved."),
     (False, PAID): lazy_gettext("The money was sent."),
-    (False, CONFIRMED): lazy_gettext("It is accepted, and on its way out. Its money is held."),
-    (False, COMPLETED): lazy_gettext("It is paid out, and the hold is spent."),
-    (False, CANCELLED): lazy_gettext("It is not paid out, and the hold is returned."),
+    (False, CONFIRMED): lazy_gettext("Approved. Payout in progress. The amount is reserved."),
+    (False, COMPLETED): lazy_gettext("Paid out. The reserved amount is spent."),
+    (False, CANCELLED): lazy_gettext("Not paid out. The reserved amount was returned."),
 }
 NEXT = {
-    "ask": lazy_gettext("asks the channel whether it is paid"),
-    "expire": lazy_gettext("lets it expire, unless it is paid"),
-    "end claim": lazy_gettext("cancels it, unless the money is confirmed"),
-    "credit": lazy_gettext("credits it to the merchant"),
-    "ask for late money": lazy_gettext("asks the channel whether money came late"),
-    "accept by rule": lazy_gettext("accepts it by rule"),
-    "hand over": lazy_gettext("hands it to the channel, or asks what became of it"),
-    "ask for late payout": lazy_gettext("asks the channel whether it was paid out all the same"),
+    "ask": lazy_gettext("check the payment status"),
+    "expire": lazy_gettext("expire if unpaid"),
+    "end claim": lazy_gettext("cancel if the payment is not confirmed"),
+    "credit": lazy_gettext("credit the merchant"),
+    "ask for late money": lazy_gettext("check for a late payment"),
+    "accept by rule": lazy_gettext("approve automatically"),
+    "hand over": lazy_gettext("send to the channel, or check status"),
+    "ask for late payout": lazy_gettext("check for a late payout"),
 }
 FIELDS = {
-    "customer_name": lazy_gettext("Customer's name"),
+    "customer_name": lazy_gettext("Customer name"),
     "bank": lazy_gettext("Bank"),
     "sub_bank": lazy_gettext("Branch"),
     "card_number": lazy_gettext("Account number"),
     "real_name": lazy_gettext("Account holder"),
-    "gatewaya_personal_data.name": lazy_gettext("Person's name"),
-    "gatewaya_personal_data.cert_type": lazy_gettext("Certificate's type"),
-    "gatewaya_personal_data.cert_no": lazy_gettext("Certificate's number"),
-    "gatewaya_personal_data.cert_validity_type": lazy_gettext("Certificate's validity"),
-    "gatewaya_personal_data.cert_begin_date": lazy_gettext("Certificate valid from"),
-    "gatewaya_personal_data.cert_end_date": lazy_gettext("Certificate valid until"),
+    "gatewaya_personal_data.name": lazy_gettext("Name on ID document"),
+    "gatewaya_personal_data.cert_type": lazy_gettext("ID document type"),
+    "gatewaya_personal_data.cert_no": lazy_gettext("ID document number"),
+    "gatewaya_personal_data.cert_validity_type": lazy_gettext("ID document validity"),
+    "gatewaya_personal_data.cert_begin_date": lazy_gettext("ID document valid from"),
+    "gatewaya_personal_data.cert_end_date": lazy_gettext("ID document valid until"),
     "gatewaya_personal_data.mobile_no": lazy_gettext("Mobile number"),
-    "gatewaya_personal_data.email": lazy_gettext("E-mail"),
+    "gatewaya_personal_data.email": lazy_gettext("Email"),
     "gatewaya_personal_data.address": lazy_gettext("Address"),
-    "gatewaya_card_info.card_type": lazy_gettext("Card's type"),
-    "gatewaya_card_info.card_name": lazy_gettext("Card holder"),
+    "gatewaya_card_info.card_type": lazy_gettext("Card type"),
+    "gatewaya_card_info.card_name": lazy_gettext("Cardholder"),
     "gatewaya_card_info.card_no": lazy_gettext("Card number"),
-    "gatewaya_card_info.prov_id": lazy_gettext("Card's province"),
-    "gatewaya_card_info.area_id": lazy_gettext("Card's city or district"),
+    "gatewaya_card_info.prov_id": lazy_gettext("Card province"),
+    "gatewaya_card_info.area_id": lazy_gettext("Card city or district"),
 }
 OPERATOR = "operator "
 WHO = {
     "merchant": lazy_gettext("merchant"),
     "payer": lazy_gettext("payer"),
     "channel": lazy_gettext("channel"),
-    "service": lazy_gettext("service"),
-    "operator": lazy_gettext("operator, by a command"),
-    "seed": lazy_gettext("demo content"),
+    "service": lazy_gettext("system"),
+    "operator": lazy_gettext("operator (command line)"),
+    "seed": lazy_gettext("demo data"),
 }
 # Names of the values inside a service's sentence (`OperatorError.values`, `Reason.args`).
 INSIDE = {
-    "status": STATUSES,
-    "state": {"open": lazy_gettext("under way"), "paid": lazy_gettext("paid")},
     "kind": EXCEPTIONS,
     "resolution": RESOLUTIONS,
 }
@@ -242,6 +230,8 @@ def name_inside(name: str, value: str) -> str:
     """A value inside a service's sentence, in the reader's language."""
     if name == "who":
         return who(value)
+    if name == "status":  # a label of `STATUS_TEXTS`
+        return gettext(value)
     return name_of(INSIDE[name], value).lower() if name in INSIDE else value
 
 

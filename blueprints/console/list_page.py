@@ -66,7 +66,7 @@ class ListPage:
             "console/list.html",
             **{"page": self, "wanted": wanted, "found": found, "list_url": self._url},
             columns=[column for column in self.columns if column.on != "export"],
-            empty=gettext("Nothing here fits.") if narrowed else self.empty,
+            empty=gettext("No results. Change or clear the filters.") if narrowed else self.empty,
         )
         return page, 422 if wanted.wrong else 200
 

@@ -29,7 +29,7 @@ WINDOW = 300  # seconds
 TRIES, TRIES_OF_SITE, TRIES_OF_ALL = 10, 40, 120
 # Incorrect codes in a window, of an account or known device: only someone with the password gets to try one.
 CODES, CODE_WINDOW = 10, 3_600
-WRONG_PASSWORD = N_("The password is incorrect.")
+WRONG_PASSWORD = N_("Incorrect password.")
 COOKIE = "console_device"
 LONGEST_SECONDS = 365 * 86_400
 _rates = Part(
@@ -77,7 +77,7 @@ def count_try(own: str = "", kind: str = "own") -> Callable[[], None]:
 
 def too_many(refusal: ApiError) -> str:
     """The message of a page for TOO_MANY_REQUESTS."""
-    return gettext("Too many tries. Try again in %(seconds)s seconds.", seconds=refusal.retry_after or 1)
+    return gettext("Too many attempts. Try again in %(seconds)s seconds.", seconds=refusal.retry_after or 1)
 
 
 def check_password(operator: Operator, password: str) -> None:

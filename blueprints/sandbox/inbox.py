@@ -23,16 +23,16 @@ from services.sandbox.seeding import INBOX
 
 NO_ANSWER = 444  # the server breaks off its response
 LABELS = {
-    "200": N_("200, thank you"),
-    "400": N_("400, bad request"),
-    "410": N_("410, gone: no more attempts"),
-    "429": N_("429, too many requests, with Retry-After"),
-    "500": N_("500, internal error"),
-    "503": N_("503, unavailable, with Retry-After"),
-    "redirect": N_("302, a redirect"),
-    "slow": N_("200, but only after some seconds"),
-    "long_head": N_("200 with a head of 40 KiB"),
-    "hang_up": N_("the response breaks off"),
+    "200": N_("200 OK"),
+    "400": N_("400 Bad request"),
+    "410": N_("410 Gone (no more retries)"),
+    "429": N_("429 Too many requests, with Retry-After"),
+    "500": N_("500 Internal error"),
+    "503": N_("503 Unavailable, with Retry-After"),
+    "redirect": N_("302 Redirect"),
+    "slow": N_("200 OK after a delay"),
+    "long_head": N_("200 OK with 40 KiB of headers"),
+    "hang_up": N_("Connection closed mid-response"),
 }
 
 

@@ -15,7 +15,7 @@ from blueprints.sandbox.inbox import LABELS
 from gateways.sandbox.driver import PAYOUT_OUTCOMES, SandboxDriver
 from models.tables.order import Order
 from schemas.sandbox.forms import OPEN, ChannelForm, ClockForm, MerchantForm, OrderForm, PlayForm
-from schemas.views import hundredths
+from schemas.views import STATUS_TEXTS, hundredths
 from services.channels import channel_setup
 from services.channels.calls import driver_of
 from services.errors import N_, ApiError, Code, OperatorError
@@ -56,7 +56,7 @@ def _page(wrong: str = "") -> str:
         next_due=adjustable_clock.next_due(),
         next_callback=adjustable_clock.next_callback(),
         moves=[(seconds, gettext(text)) for seconds, text in MOVES],
-        delays=[(0, gettext("at once")), *((seconds, gettext(text)) for seconds, text in MOVES)],
+        delays=[(0, gettext("immediately")), *((seconds, gettext(text)) for seconds, text in MOVES)],
         orders=[(order, hundredths(order.amount)) for order in simulator.open_orders(SHOWN)],
         planned={plan.order_no: plan for plan in simulator.planned()},
         outcomes=chosen,
@@ -68,6 +68,7 @@ def _page(wrong: str = "") -> str:
         channels=[(channel, channel_setup.config_of(channel)) for channel in simulator.channels()],
         failing=gettext(LABELS[now.answer]) if now.answer != "200" else "",
         recorded=recording.count(),
+        statuses=STATUS_TEXTS,
     )
 
 

@@ -46,20 +46,20 @@ class SandboxConfig(Schema):
         load_default=lambda: secrets.token_hex(16),
         validate=validate.Length(min=8),
         metadata=texts(
-            N_("Notice secret"), N_("What the simulator signs its notices with. Made for you where empty."), secret=True
+            N_("Notice secret"), N_("The simulator signs its notices with it. Generated if empty."), secret=True
         ),
     )
     open = fields.String(
         load_default="accept",
         validate=validate.OneOf(["accept", "refuse", "timeout"]),
         metadata=texts(
-            N_("New deposits"), N_("What the simulator does with each: accept it, refuse it, or not answer.")
+            N_("New deposits"), N_("How the simulator responds to new deposits: accept, reject or time out.")
         ),
     )
     payout = fields.String(
         load_default="success",
         validate=validate.OneOf(PAYOUT_OUTCOMES),
-        metadata=texts(N_("Withdrawals"), N_("What becomes of those that nobody told the simulator anything about.")),
+        metadata=texts(N_("Withdrawals"), N_("Outcome of withdrawals without a chosen outcome.")),
     )
 
 
@@ -80,7 +80,7 @@ class SandboxDriver(Driver):
 
     name = "sandbox"
     title = N_("Sandbox")
-    about = N_("A simulator inside the service, to try things out. No real money moves.")
+    about = N_("A built-in simulator for testing. No real money moves.")
     config_schema = SandboxConfig
     payout_methods = METHODS
     shows_payouts_after = 0

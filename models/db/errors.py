@@ -25,14 +25,14 @@ class Fault:
     retry_after: int
 
 
-LOCKED = Fault("locked", N_("the database is locked by another process"), 1)
-FULL = Fault("disk_full", N_("no room is left on the disk of the database"), 5)
-READ_ONLY = Fault("read_only", N_("the database or its disk is read-only"), 5)
-FAILING = Fault("disk_error", N_("the disk of the database fails"), 5)
-MISSING = Fault("missing", N_("the database file is gone, replaced, or can't be opened"), 5)
-DAMAGED = Fault("damaged", N_("the database file is damaged: restore a backup"), 30)
-HANGING = Fault("hanging", N_("a write to the database does not come to an end"), 5)
-AWAY = Fault("unreachable", N_("Postgres can't be reached, is restarting, or has no connection left"), 2)
+LOCKED = Fault("locked", N_("The database is locked by another process."), 1)
+FULL = Fault("disk_full", N_("The database disk is full."), 5)
+READ_ONLY = Fault("read_only", N_("The database or its disk is read-only."), 5)
+FAILING = Fault("disk_error", N_("The database disk is failing."), 5)
+MISSING = Fault("missing", N_("The database file is missing, was replaced or cannot be opened."), 5)
+DAMAGED = Fault("damaged", N_("The database file is damaged. Restore a backup."), 30)
+HANGING = Fault("hanging", N_("A database write does not finish."), 5)
+AWAY = Fault("unreachable", N_("Postgres cannot be reached, is restarting or has no free connections."), 2)
 
 # By the beginning of the extended error name; the first match counts.
 SQLITE = {

@@ -51,5 +51,5 @@ def _due_again(selected: Any) -> int:
     now = business_clock.now()
     count: int = Callback.update(state=WAITING, attempts=0, due_at=now, updatetime=now).where(selected).execute()
     if not count:
-        raise OperatorError(N_("no such callback"))
+        raise OperatorError(N_("Callback not found."))
     return count

@@ -18,26 +18,26 @@ ORDER_NO = "0" * 24  # impossible for an order, whose number begins with a date
 # The problem, by the name of the error that ended the attempt.
 ERRORS = {
     "AddressRefused": N_(
-        "The address leads into a private network, which the service does not call. "
-        "Where that is meant, ORDERS_PRIVATE_CALLBACKS=1 allows it."
+        "The address is in a private network, which the service does not call. To allow it, set "
+        "ORDERS_PRIVATE_CALLBACKS=1."
     ),
-    "SSLError": N_("The server's certificate is not good for this address: it has expired, or is another name's."),
-    "ConnectTimeout": N_("The server could not be reached in time: is a firewall in between?"),
-    "ConnectionError": N_("No connection: the name leads nowhere, or nothing listens there."),
-    "InvalidSchema": N_("The address must begin with https:// or http://."),
+    "SSLError": N_("The server's certificate has expired or is for a different host name. Renew it."),
+    "ConnectTimeout": N_("The connection timed out. Check your firewall."),
+    "ConnectionError": N_("Connection failed. Check the host name and that the server is running."),
+    "InvalidSchema": N_("The address must start with https:// or http://."),
 }
-LATE = N_("The server did not answer within 10 seconds.")
-NO_ANSWER = N_("There was no usable answer.")
+LATE = N_("The server did not respond within 10 seconds.")
+NO_ANSWER = N_("The server sent no valid response.")
 # The problem by HTTP status; the hundreds are for all their other statuses.
 STATUSES = {
-    300: N_("The server sends the caller elsewhere. Redirects are not followed: enter the address that it leads to."),
-    400: N_("The server refuses the callback: look into its log."),
-    401: N_("The server does not accept the signature: does it have this merchant's callback secret?"),
-    403: N_("The server does not let the caller in: does it accept the signature, and this service's address?"),
-    404: N_("The server has nothing at this address."),
-    405: N_("The server takes no POST at this address."),
-    410: N_("The server wants no more callbacks: a real one would not be tried again."),
-    500: N_("The server failed at it: look into its log."),
+    300: N_("The server redirects. Redirects are not followed: enter the final address."),
+    400: N_("The server rejected the callback. Check its log."),
+    401: N_("The server rejected the signature. Check that it uses this merchant's callback secret."),
+    403: N_("The server denied access. Check that it accepts the signature and this service's IP address."),
+    404: N_("Not found. Check the path of the address."),
+    405: N_("The server does not accept POST requests at this address."),
+    410: N_("The server responded 410. A real callback would not be retried."),
+    500: N_("The server failed to process the callback. Check its log."),
 }
 
 
@@ -86,7 +86,7 @@ def _body(now: int) -> str:
 def callback(merchant: Merchant) -> Outcome:
     """Send a test callback like a real one, in at most ten seconds. Raises OperatorError without a callback URL."""
     if not merchant.callback_url:
-        raise OperatorError(N_("%(key)s has no callback URL"), key=merchant.key)
+        raise OperatorError(N_("%(key)s has no callback URL. Set one first."), key=merchant.key)
     webhook_id, started = outbox.new_webhook_id(), time.monotonic()
     status, answer = delivery.send(merchant, webhook_id, _body(business_clock.now()))
     return Outcome(webhook_id, status, round((time.monotonic() - started) * 1000), answer)

@@ -26,8 +26,8 @@ from services.ledger import accounts
 from services.merchants import cache, edit_conflicts, links
 from services.security import sandbox_guard, vault
 
-BY_HAND = N_("nobody can be asked: an operator moves the money by hand")
-UNDER_WAY = N_("orders are under way at the present account: another one would know nothing of them")
+BY_HAND = N_("Manual channel: no automatic status check.")
+UNDER_WAY = N_("Orders are still in progress at the current account. For a different account, add another channel.")
 
 
 def check(channel: Channel) -> list[Finding]:
@@ -164,7 +164,7 @@ def add_channel(
 def _check_name(name: str) -> None:
     database.advisory_lock("names of channels")
     if Channel.select().where(Channel.name == name).exists():
-        raise OperatorError(N_("there is a channel of this name already"), "name")
+        raise OperatorError(N_("A channel with this name already exists. Choose another name."), "name")
 
 
 @transaction
@@ -226,7 +226,7 @@ def _check_account(channel: Channel, present: dict[str, Any], config: dict[str, 
 
 def _check_range(least: int, largest: int) -> None:
     if least > largest:
-        raise OperatorError(N_("the least amount is above the largest"), "min_amount")
+        raise OperatorError(N_("The minimum amount is above the maximum."), "min_amount")
 
 
 def _checked(write: Any) -> Any:

@@ -11,6 +11,7 @@ from marshmallow import ValidationError
 from models.tables.operator import PayoutRequest
 from models.tables.order import Order, PaymentException
 from schemas.fields import Yuan
+from schemas.views import STATUS_TEXTS
 from services.callbacks import manual_redelivery
 from services.console.available_actions import PAYING_OUT, Action, possible
 from services.errors import N_, OperatorError
@@ -35,13 +36,13 @@ class Given:
         try:
             return Yuan().deserialize(self.amount.strip()) if self.amount.strip() else None
         except ValidationError:
-            raise OperatorError(N_("write the amount like 12.50")) from None
+            raise OperatorError(N_("Enter an amount, such as 12.50.")) from None
 
     def text(self, name: str) -> str:
         """Return the reason or the reference. Raises OperatorError if it is too long or unreadable."""
         typed = str(getattr(self, name)).strip()
         if len(typed) > MOST_CHARACTERS or not typed.isprintable():
-            text = N_("a reason or a reference has at most %(most)s characters, in one line")
+            text = N_("A reason or transaction ID has at most %(most)s characters, in one line.")
             raise OperatorError(text, most=str(MOST_CHARACTERS))
         return typed
 
@@ -137,7 +138,7 @@ def perform(order: Order, key: str, seal: str, given: Given, actor: Actor) -> tu
 
     def do() -> tuple[Action, Any]:
         if acting.seal != seal:
-            raise OperatorError(N_("it would not do any more what the page said: look again"))
+            raise OperatorError(N_("The order changed since this page was loaded. Reload and try again."))
         if is_requested:
             return replace(acting, case="request"), _request(order, acting, given, actor)
         return acting, act(order, acting, given, actor.who)
@@ -172,7 +173,10 @@ def _is_requested(order: Order, action: Action, given: Given) -> bool:
 
 
 def _moved_on(order: Order, key: str, actor: Actor) -> NoReturn:
-    why = OperatorError(N_("that is not possible: the order is %(status)s now"), status=order.status)
+    why = OperatorError(
+        N_("Not possible in the current order status: %(status)s."),
+        status=STATUS_TEXTS[order.order_type, order.status],
+    )
     name = max((name for name in DOING if key.startswith(name)), key=len, default="")
     verb = DOING[name][0] if name else "act"
     audit.record(actor, verb, "order", order.order_no, f"not done: {why}")

@@ -115,7 +115,7 @@ def adjust(
     if channel and sandbox_guard.is_barred(channel):
         raise OperatorError(sandbox_guard.DEMO_ONLY, "channel")
     if not fen or not reason.strip():
-        raise OperatorError(N_("an adjustment needs an amount and a reason"))
+        raise OperatorError(N_("Enter an amount and a reason for the adjustment."))
     database.advisory_lock("adjustments", merchant.id)
     if once:
         _check_not_made(merchant, fen, reason, who)
@@ -129,7 +129,7 @@ def adjust(
 
 
 def _not_covered(merchant: Merchant) -> OperatorError:
-    said = N_("the available balance does not cover that")
+    said = N_("The available balance is too low.")
     return OperatorError(f"{merchant.key}: {said}", {"amount": [said]})
 
 
@@ -158,13 +158,13 @@ def newest_adjustment(merchant: Merchant) -> int:
 def check_newest(merchant: Merchant, newest: int) -> None:
     """Raise OperatorError if there is a newer adjustment than `newest`."""
     if newest != newest_adjustment(merchant):
-        raise OperatorError(N_("this balance was adjusted meanwhile: look whether it was this very adjustment"))
+        raise OperatorError(N_("This balance was adjusted in the meantime. Check that it was not the same adjustment."))
 
 
 def _check_not_made(merchant: Merchant, fen: int, reason: str, who: str) -> None:
     mine = (Posting.who == who) & (Posting.memo == reason) & (Entry.amount == fen)
     if _adjustments(merchant).where(mine, Posting.createtime > business_clock.now() - REPEATED).exists():
-        said = N_("this was just done: if it is to be done again, say so in the reason")
+        said = N_("The same adjustment was just made. To repeat it, say so in the reason.")
         text = f"{merchant.key} was adjusted by this amount for this reason just now: --again does it once more"
         raise OperatorError(text, {"reason": [said]})
 

@@ -244,12 +244,12 @@ def _wrong_holds() -> Found:
 
 
 CHECKS: dict[str, Check] = {
-    N_("every entry has its posting and its account"): _orphans,
-    N_("entries chain without a gap up to their account's head"): _broken_chains,
+    N_("every entry has a posting and an account"): _orphans,
+    N_("entries are chained without gaps up to the account's checkpoint"): _broken_chains,
     N_("postings sum to zero"): _unbalanced_postings,
     N_("balances equal their entries"): _wrong_balances,
-    N_("postings move what their orders say"): _wrong_moves,
-    N_("held equals the open withdrawals"): _wrong_holds,
+    N_("postings match their orders"): _wrong_moves,
+    N_("reserved balances equal the open withdrawals"): _wrong_holds,
     N_("completed deposits are credited, no others"): _orders_off("credited", BUY, "credit", COMPLETED),
     N_("completed withdrawals are spent, no others"): _orders_off("spent", SELL, "spend", COMPLETED),
     N_("cancelled withdrawals are released, no others"): _orders_off("released", SELL, "release", CANCELLED),

@@ -85,7 +85,7 @@ def _begin(who: str) -> Verification:
     """Record the start of a run. Raises OperatorError if one is running."""
     database.advisory_lock("verification")
     if running() is not None:
-        raise OperatorError(N_("the ledger is being verified just now"))
+        raise OperatorError(N_("A ledger check is already running."))
     return _add(who)
 
 
@@ -140,7 +140,7 @@ class _Runs:
             found = self._result_of(run)
             _end(run, OFF if any(found.values()) else HOLDS, found, time.monotonic() - began)
         except (CheckAborted, OSError) as error:
-            _end(run, FAILED, {"the verification came to no end": [str(error)]}, time.monotonic() - began)
+            _end(run, FAILED, {"the check did not finish": [str(error)]}, time.monotonic() - began)
 
     def _result_of(self, run: Verification) -> dict[str, list[str]]:
         child = self._child_of(current().settings)

@@ -29,5 +29,5 @@ def check_version(row: Any, mark: str | None) -> Any:
     table = type(row)
     now = database.for_update(table.select().where(table.id == row.id)).get()
     if mark is not None and mark != version_of(now):
-        raise OperatorError(N_("somebody changed this meanwhile: open the page again, and change what it says now"))
+        raise OperatorError(N_("Someone else changed this in the meantime. Reload the page and try again."))
     return now

@@ -63,7 +63,7 @@ def _callback_url(url: str) -> str:
     except ValueError:
         usable = False
     if not usable:
-        message = N_("a callback URL is an address like https://shop.example/paid")
+        message = N_("Enter a URL, such as https://shop.example/paid.")
         raise OperatorError(message, "callback_url")  # without the value, which may contain a password
     return url
 
@@ -83,7 +83,7 @@ def _address(text: str) -> str:
     try:
         return str(network_of(text))
     except ValueError:
-        message = N_("%(given)s is no IP address, and no network like 10.0.0.0/8")
+        message = N_("%(given)s is not an IP address or a network such as 10.0.0.0/8.")
         raise OperatorError(message, "allowed_addresses", given=masking.networks(text)) from None
 
 
@@ -113,7 +113,7 @@ def add_merchant(
         OperatorError: the key is taken, or invalid value.
     """
     if not MERCHANT_KEY.fullmatch(key) or key in NO_KEYS:
-        message = N_("a merchant's key has 1 to 64 letters, digits, _ . or -, and is not new, . or ..")
+        message = N_("A merchant key has 1 to 64 letters, digits, _ . or -, and is not new, . or ..")
         raise OperatorError(message, "key")
     secret = secret or secrets.token_urlsafe(32)
     now = business_clock.now()
@@ -129,7 +129,7 @@ def add_merchant(
             )
     except IntegrityError as error:
         if Merchant.select().where(Merchant.key == key).exists():
-            raise OperatorError(N_("there is a merchant %(key)s already"), "key", key=key) from None
+            raise OperatorError(N_("Merchant %(key)s already exists. Choose another key."), "key", key=key) from None
         raise OperatorError(f"a value is out of range: {first_line(error)}") from None
     accounts.open_accounts((AVAILABLE, merchant.id), (HELD, merchant.id), (FEES, OPERATOR), (COMMISSION, OPERATOR))
     links.set_channels(merchant, channels)
@@ -177,7 +177,7 @@ def rotate(merchant: Merchant, *, callback: bool, keep_hours: int, mark: str | N
     """
     merchant = database.for_update(Merchant.select().where(Merchant.id == merchant.id)).get()
     if mark is not None and mark != version_of(merchant, callback=callback):
-        raise OperatorError(N_("this secret was replaced meanwhile: look at the merchant's page again"))
+        raise OperatorError(N_("This secret was replaced in the meantime. Reload the merchant's page."))
     column = "callback_secret" if callback else "secret"
     new = new_callback_secret() if callback else secrets.token_urlsafe(32)
     facts: dict[str, Any] = {
@@ -209,9 +209,9 @@ def add_account(
     Raises:
         OperatorError: invalid value, or a repeated or outdated form.
     """
-    wrong = {} if real_name.strip() else {"real_name": [N_("a receiving account needs its holder's name")]}
+    wrong = {} if real_name.strip() else {"real_name": [N_("Enter the account holder's name.")]}
     if not CARD_NUMBER.fullmatch(card_number):
-        wrong["card_number"] = [N_("a card number has 6 to 40 letters, digits, @ . _ or -")]
+        wrong["card_number"] = [N_("A card or account number has 6 to 40 letters, digits, @ . _ or -.")]
     if wrong:
         raise OperatorError("; ".join(text for texts in wrong.values() for text in texts), wrong)
     details = {"bank": bank, "sub_bank": sub_bank, "card_number": card_number, "real_name": real_name}
@@ -229,9 +229,9 @@ def _check_newest(merchant: Merchant, details: dict[str, str], seen: int) -> Non
     database.advisory_lock("accounts", merchant.id)
     newest = PayoutAccount.of(merchant)
     if newest and json.loads(vault.decrypt(newest.details)) == details:
-        raise OperatorError(N_("this is the newest account on file already"), "card_number")
+        raise OperatorError(N_("This account is already the current payout account."), "card_number")
     if seen != (newest.id if newest else 0):
-        raise OperatorError(N_("another account was added meanwhile: look which one withdrawals go to now"))
+        raise OperatorError(N_("Another payout account was added in the meantime. Check which one is in use."))
 
 
 def accounts_on_file(merchants: list[Merchant]) -> list[PayoutAccount]:

@@ -77,7 +77,7 @@ def dismiss(order: Order, reason: str = "", who: str = "operator") -> None:
     why = own_words(reason.strip()) if reason.strip() else because(Why.NOT_RECEIVED)
     ask_again = None if driver_of(order.channel).by_hand else _unpaid_at_channel(order)
     if not settle.cancel_unpaid(order, ask_again, why, who):
-        raise OperatorError(N_("the deposit moved on just now"))
+        raise OperatorError(N_("The deposit changed just now. Reload and try again."))
 
 
 def _unpaid_at_channel(order: Order) -> int:
@@ -93,10 +93,10 @@ def _unpaid_at_channel(order: Order) -> int:
             if not is_paid:
                 attempts.close(order)
     except ChannelUnknown as silence:
-        raise OperatorError(N_("no usable answer: %(why)s"), why=str(silence)) from silence
+        raise OperatorError(N_("No valid response: %(why)s"), why=str(silence)) from silence
     except ChannelRefused as refusal:
-        raise OperatorError(N_("the channel does not close it: %(why)s"), why=str(refusal)) from refusal
+        raise OperatorError(N_("The channel did not close the payment: %(why)s"), why=str(refusal)) from refusal
     if is_paid:
         settle.apply_reports(order, reports)
-        raise OperatorError(N_("the channel reports it as paid"))
+        raise OperatorError(N_("The channel reports the deposit as paid."))
     return business_clock.now() + LATE[0]

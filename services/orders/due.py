@@ -166,7 +166,7 @@ def ask_now(order: Order, who: str = "an operator") -> list[Report]:
         with channel_slot(order.channel_id):
             reports = _reports_of(order)
     except ChannelUnknown as silence:
-        raise OperatorError(N_("no usable answer: %(why)s"), why=str(silence)) from silence
+        raise OperatorError(N_("No valid response: %(why)s"), why=str(silence)) from silence
     settle.apply_reports(order, reports, because(Why.CHANNEL_ASKED_BY, who=who))
     return reports
 

@@ -26,7 +26,7 @@ from models.tables.order import (
     Order,
     PaymentException,
 )
-from schemas.views import order_view
+from schemas.views import STATUS_TEXTS, order_view
 from services.callbacks import outbox
 from services.channels.calls import LATE
 from services.errors import N_, ApiError, OperatorError
@@ -166,9 +166,12 @@ def _release_again(order: Order, exception: PaymentException, who: str) -> None:
 def _cannot_pay_after_all(order: Order, exception: PaymentException) -> str:
     """Return the reason not to deduct a cancelled withdrawal that was paid after all from the balance, or ""."""
     if exception.amount != order.amount:
-        return "not the order's amount went out: correct the balance by ledger adjust, and --cancel"
+        return N_(
+            "The amount sent differs from the order. "
+            "Correct the balance with ledger adjust, then resolve with --cancel."
+        )
     if LedgerAccount.balance_of(AVAILABLE, order.merchant_id) < order.merchant_actual_amount:
-        return "the merchant's balance does not cover what went out"
+        return N_("The merchant's available balance does not cover the payout.")
     return ""
 
 
@@ -178,7 +181,7 @@ def _pay_after_all(order: Order, exception: PaymentException, who: str) -> None:
             f"exception {exception.id}", postings.late_spend(order), who=who, order=order, memo=exception.kind
         )
     except ApiError:
-        raise OperatorError(N_("the merchant's balance does not cover what went out")) from None
+        raise OperatorError(N_("The merchant's available balance does not cover the payout.")) from None
 
 
 def _give_back(order: Order, exception: PaymentException, who: str) -> None:
@@ -236,14 +239,15 @@ RULES: dict[bool, tuple[ResolutionRule, ...]] = {
 }
 # Reasons why no rule matches.
 _UNFIT = {
-    (True, CREDIT): "no money came in: there is nothing to credit",
-    (True, REFUND): "a confirmed deposit can't be cancelled, and where no money came in there is none to send back: "
-    "credit it, cancel it, or leave the exception open",
-    (True, COMPLETE): "only a deposit that waits or is cancelled is completed, with money that was received for it",
-    (True, CANCEL): "only a pending deposit whose channel does not answer is cancelled",
-    (False, COMPLETE): "the withdrawal is {status}: it can't be completed",
-    (False, CANCEL): "the withdrawal is {status}: it can't be cancelled",
-    (False, CREDIT): "only a withdrawal that was paid out and then reversed is credited back",
+    (True, CREDIT): N_("No payment was received, so nothing can be credited."),
+    (True, REFUND): N_("No payment was received, so nothing can be refunded."),
+    (True, COMPLETE): N_(
+        "Only an unpaid or cancelled deposit can be completed, with a payment that covers the order's amount."
+    ),
+    (True, CANCEL): N_("Only an unpaid deposit without a response from its channel can be cancelled."),
+    (False, COMPLETE): N_("This withdrawal can't be completed in its current status."),
+    (False, CANCEL): N_("This withdrawal can't be cancelled in its current status."),
+    (False, CREDIT): N_("Only a withdrawal that was paid out and then reversed can be returned to the merchant."),
 }
 
 
@@ -256,14 +260,14 @@ def find(order: Order, exception: PaymentException, resolution: str) -> Resoluti
     """Return the rule for this exception and resolution. Raises OperatorError with the reason if none matches."""
     known = dict.fromkeys(way.resolution for way in RULES[order.is_buy])
     if resolution not in known:
-        raise OperatorError(f"an exception of this order can be resolved by {' or '.join(known)}, not by {resolution}")
+        raise OperatorError(f"An exception of this order can be resolved by {' or '.join(known)}, not by {resolution}.")
     if sandbox_guard.is_barred(order.channel):
         raise OperatorError(sandbox_guard.DEMO_ONLY)
     if resolution == COMPLETE:
         sandbox_guard.refuse_payout(order)
     way = _fitting(order, exception, resolution)
     if way is None:
-        raise OperatorError(_UNFIT[order.is_buy, resolution].format(status=order.status))
+        raise OperatorError(_UNFIT[order.is_buy, resolution])
     if why := way.against(order, exception):
         raise OperatorError(why)
     return way
@@ -349,11 +353,14 @@ def _resolve(order: Order, resolution: str, who: str, seen: PaymentException) ->
     exception = _named(order, seen.id, seen.amount)
     way = find(order, exception, resolution)
     if order.status != checked.status:
-        raise OperatorError(N_("the order moved on just now: it is %(status)s"), status=order.status)
+        raise OperatorError(
+            N_("The order changed just now. Its status is %(status)s."),
+            status=STATUS_TEXTS[order.order_type, order.status],
+        )
     if payouts.may_be(order, exception) and not payouts.is_as_checked(order, checked):
-        raise OperatorError(N_("the withdrawal moved on just now"))
+        raise OperatorError(N_("The withdrawal changed just now. Reload and try again."))
     if not exception.resolve(resolution, who):
-        raise OperatorError(N_("the exception was settled just now"))
+        raise OperatorError(N_("This exception was already resolved."))
     way.act(order, exception, who)
     lifecycle.note(order, who, lifecycle.settled(exception, resolution))
     if exception.kind in MONEY_IN and resolution in EVENTS:
@@ -365,10 +372,15 @@ def _named(order: Order, exception_id: int | None, amount: int | None) -> Paymen
     """Return the open exception with this id, or the only one; with this amount, if one is given."""
     found = [exception for exception in settleable(order) if exception_id in (None, exception.id)]
     if not found:
-        raise OperatorError(N_("the order has no such open exception (one of silence only after a day)"))
+        raise OperatorError(
+            N_(
+                "The order has no such open exception. An exception without a channel response can be "
+                "resolved after a day."
+            )
+        )
     if len(found) > 1:
         which = ", ".join(f"{exception.id} ({exception.kind})" for exception in found)
         raise OperatorError(f"several exceptions are open, choose one with --exception: {which}")
     if amount not in (None, found[0].amount):
-        raise OperatorError(N_("the exception was corrected just now: another amount is meant"))
+        raise OperatorError(N_("The amount of this exception was corrected just now. Reload and try again."))
     return found[0]

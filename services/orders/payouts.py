@@ -37,15 +37,15 @@ LEFT_ALONE = 3_600  # seconds for which a withdrawal that an operator wants to r
 # The channel's reports that allow an operator to end the withdrawal as not paid out, or as paid out.
 NOT_OUT, OUT = (State.ABSENT, State.FAILED), (State.PAID,)
 _OTHERWISE = {
-    State.ABSENT: N_("the channel does not have it"),
-    State.FAILED: N_("the channel reports that it failed"),
-    State.OPEN: N_("the channel has it: it is open there"),
-    State.PAID: N_("the channel has it: it is paid there"),
-    **dict.fromkeys((State.RETURNED, State.ENDED), N_("the channel reports that it went back")),
+    State.ABSENT: N_("The channel has no record of it."),
+    State.FAILED: N_("The channel reports that it failed."),
+    State.OPEN: N_("The channel has it in progress."),
+    State.PAID: N_("The channel reports it as paid."),
+    **dict.fromkeys((State.RETURNED, State.ENDED), N_("The channel reports that the money was returned.")),
 }
 MISSING = N_(
-    "the channel had it and no longer shows it: check there whether the money is out, then settle the exception "
-    "about it, by --complete or --cancel"
+    "The channel had the payout but no longer shows it. Check there whether it was sent, then "
+    "resolve the exception with --complete or --cancel."
 )
 
 
@@ -71,15 +71,15 @@ def check(order: Order, wanted: tuple[State, ...], exception: PaymentException |
     now, shown_from, due_at = business_clock.now(), order.expires_at or 0, order.due_at
     # A worker claims it for at most LEASE, so after a longer time no worker has it.
     if due_at is not None and now < due_at <= now + LEASE:
-        raise OperatorError(N_("this can't be done while the service is at it: repeat this in a minute"))
+        raise OperatorError(N_("The service is processing this order. Try again in a minute."))
     until, too_soon = max(now, shown_from) + LEFT_ALONE, now < shown_from
     if not _claimed(order, until, **({"left_alone_until": until} if too_soon else {})):
-        raise OperatorError(N_("the withdrawal moved on just now"))
+        raise OperatorError(N_("The withdrawal changed just now. Reload and try again."))
     if too_soon:
         at = datetime.fromtimestamp(shown_from).astimezone()
         text = N_(
-            "it was handed over not long ago, and the channel may not show it yet. It is not handed over again for "
-            "now: repeat this between %(at)s and an hour later"
+            "The payout was sent to the channel recently and may not be visible there yet. It is not "
+            "sent again for now. Try again between %(at)s and an hour later."
         )
         raise OperatorError(text, at=f"{at:%H:%M:%S}")
     again = now if due_at is not None else None  # an order that awaits an operator continues to do so
@@ -90,7 +90,9 @@ def check(order: Order, wanted: tuple[State, ...], exception: PaymentException |
         if exception is not None and (exception.kind == UNKNOWN_OUTCOME or exception.createtime <= now - LONG):
             return
         order.put_off(again)
-        raise OperatorError(N_("the channel can't say whether it has it: %(why)s"), why=str(silence)) from silence
+        raise OperatorError(
+            N_("The channel cannot confirm whether it has the payout: %(why)s"), why=str(silence)
+        ) from silence
     is_missing = report.state is State.ABSENT and positions.was_shown(order)
     if is_missing and exception is not None and exception.kind in settle.OPEN_ENDED:
         return  # the operator has checked it at the channel
@@ -118,27 +120,31 @@ LONGEST_UNSEEN = max(driver.shows_payouts_after for driver in registry.DRIVERS.v
 def why_not_accept(order: Order) -> str:
     """Return the reason not to approve it, or ""."""
     if order.is_buy:
-        return "only a withdrawal can be accepted"
+        return N_("Only a withdrawal can be approved.")
     if sandbox_guard.is_barred(order.channel):
         return sandbox_guard.DEMO_ONLY
-    return "" if order.status == PENDING else f"the withdrawal is {order.status}, not pending"
+    return "" if order.status == PENDING else N_("Only a withdrawal that needs review can be approved.")
 
 
 def why_not_reject(order: Order) -> str:
     """Return the reason not to reject it, apart from the channel's status, or ""."""
     if order.is_buy:
-        return "only a withdrawal can be rejected"
+        return N_("Only a withdrawal can be rejected.")
     rejectable = order.status in (PENDING, CONFIRMED)
-    return "" if rejectable else f"the withdrawal is {order.status}: it can't be rejected any more"
+    return "" if rejectable else N_("This withdrawal can no longer be rejected.")
 
 
 def why_not_mark_paid(order: Order) -> str:
     """Return the reason not to accept an operator's confirmation that money was received or sent, or ""."""
     if not driver_of(order.channel).by_hand:
-        return f"channel {order.channel_id} reports payments itself"
+        return N_("The channel reports payments itself. Check the status instead.")
     if order.is_buy:
         return ""
-    return {PENDING: "accept the withdrawal first", PAID: "the payout is on record already"}.get(order.status, "")
+    refused = {
+        PENDING: N_("Approve the withdrawal first."),
+        PAID: N_("The payout is already recorded."),
+    }
+    return refused.get(order.status, "")
 
 
 @transaction
@@ -152,7 +158,7 @@ def accept(order: Order, who: str = "operator", why: Reason = ACCEPTED) -> None:
     sandbox_guard.refuse_payout(order)
     lock_account(order.channel_id)
     if not lifecycle.transition(order, CONFIRMED, who, why, due_at=business_clock.now()):
-        raise OperatorError(N_("the withdrawal moved on just now"))
+        raise OperatorError(N_("The withdrawal changed just now. Reload and try again."))
 
 
 def _unless(why: str) -> None:
@@ -171,12 +177,12 @@ def reject(order: Order, reason: str, who: str = "operator") -> None:
     """
     _unless(why_not_reject(order))
     if not reason.strip():
-        raise OperatorError(N_("a rejection needs a reason"))
+        raise OperatorError(N_("Enter a reason for the rejection."))
     at_a_channel = may_be(order)
     if at_a_channel:
         check(order, NOT_OUT)
     if not _cancelled(order, who, reason, business_clock.now() + LATE[0] if at_a_channel else None):
-        raise OperatorError(N_("the withdrawal moved on just now"))
+        raise OperatorError(N_("The withdrawal changed just now. Reload and try again."))
 
 
 @transaction
@@ -211,7 +217,12 @@ def mark_paid(
     sandbox_guard.refuse_payout(order)
     report = Report(State.PAID, order.amount if amount is None else amount, reference)
     if order.is_buy and not reference and _is_other_money(order, report.amount):
-        raise OperatorError(N_("money without a reference is on record already: give this one its own (--reference)"))
+        raise OperatorError(
+            N_(
+                "A payment without a transaction ID is already recorded. Enter a transaction ID for this one "
+                "(--reference)."
+            )
+        )
     if order.is_buy and not reference and order.status not in (PENDING, PAID) and _without_number(order):
         return False
     if not shared and not payment_numbers.is_on_record(order, reference):
@@ -222,8 +233,8 @@ def mark_paid(
 def _counts_once(order: Order, reference: str) -> None:
     if first := payment_numbers.first_with(order, reference):
         text = N_(
-            "reference %(reference)s is on record for order %(order_no)s: one transfer counts once. Check the number; "
-            "if the transfer is for both orders, confirm that (--shared-reference)"
+            "Transaction ID %(reference)s is already recorded for order %(order_no)s. Check it. If the "
+            "transfer pays for both orders, confirm that (--shared-reference)."
         )
         raise OperatorError(text, reference=reference, order_no=first.order_no)
 

@@ -117,7 +117,7 @@ def move_to_next() -> Moved:
     with _one_at_a_time():
         due = next_due()
         if due is None:
-            raise OperatorError(N_("nothing is due"))
+            raise OperatorError(N_("Nothing is scheduled."))
         return _move(business_clock.ahead() + _until(due))
 
 
@@ -181,9 +181,9 @@ def _until(due: int) -> int:
 
 def _move(target: int) -> Moved:
     if not current().settings.demo:
-        raise OperatorError(N_("only the demo's clock can be moved"))
+        raise OperatorError(N_("Only the demo's clock can be moved."))
     if target > MOST_AHEAD:
-        raise OperatorError(N_("the clock can be ten years ahead at most"))
+        raise OperatorError(N_("The clock can be at most ten years ahead."))
     sweeps = next(iter(_sweeps()), None)  # None if the service is being stopped
     report = _Report()
     give_up, done = time.monotonic() + MOVE_SECONDS, sweeps is not None

@@ -28,10 +28,10 @@ HEADERS = ("webhook-id", "webhook-timestamp", "webhook-signature")
 
 GOOD = ""
 MISSING = N_("A header is missing: webhook-id, webhook-timestamp or webhook-signature.")
-NO_TIME = N_("webhook-timestamp is not a whole number of seconds.")
-STALE = N_("webhook-timestamp is more than 300 seconds off this machine's clock.")
-UNKNOWN = N_("There is no such order here, so nobody knows whose secret it should be signed with.")
-FORGED = N_("No signature in webhook-signature fits the merchant's callback secret and these very bytes.")
+NO_TIME = N_("webhook-timestamp must be a whole number of seconds.")
+STALE = N_("webhook-timestamp differs from this machine's clock by more than 300 seconds.")
+UNKNOWN = N_("Order not found, so its merchant and secret are unknown.")
+FORGED = N_("No signature in webhook-signature matches the merchant's callback secret and the exact body.")
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ def add(name: str, password: str, role: str = OPERATOR) -> Operator:
 def seed(name: str, password: str, role: str, at: int) -> Operator:
     """Add an account with a weak password, such as the demo's, which is published. Raises OperatorError."""
     if not NAME.fullmatch(name):
-        raise OperatorError(N_("an operator's name has 1 to 64 letters, digits, _ . @ or -"), "name")
+        raise OperatorError(N_("User names have 1 to 64 letters, digits, _ . @ or -."), "name")
     if role not in ROLES:
         raise OperatorError(f"role must be one of {', '.join(ROLES)}")
     return _insert(name, passwords.hashed(password), role, at)
@@ -35,7 +35,7 @@ def seed(name: str, password: str, role: str, at: int) -> Operator:
 def _insert(name: str, hashed: str, role: str, now: int) -> Operator:
     database.advisory_lock("operators")
     if Operator.select().where(Operator.name == name).exists():
-        raise OperatorError(N_("there is an operator %(name)s already"), "name", name=name)
+        raise OperatorError(N_("User name %(name)s is already taken. Choose another name."), "name", name=name)
     facts = {"session": secrets.token_hex(16), "createtime": now, "updatetime": now}
     return Operator.create(name=name, password=hashed, role=role, **facts)
 
@@ -81,11 +81,11 @@ def change(operator: Operator, *, role: str | None = None, enabled: bool | None 
 
 def _check_somebody_may_act(operator: Operator, by: str) -> None:
     if operator.name == by:
-        raise OperatorError(N_("nobody can shut out themselves: ask another operator"))
+        raise OperatorError(N_("You cannot do this to your own account. Ask another operator."))
     database.advisory_lock("operators")
     others = Operator.select().where(Operator.role == OPERATOR, Operator.enabled, Operator.id != operator.id)
     if not others.exists():
-        raise OperatorError(N_("this is the last account that may act: make another one first"))
+        raise OperatorError(N_("This is the last operator account. Add another operator first."))
 
 
 def end_sessions(operator: Operator) -> None:

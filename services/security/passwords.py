@@ -52,10 +52,10 @@ def _alone(work: Callable[[], T], known: bool) -> T:
 def check_strength(password: str, name: str) -> None:
     """Raise OperatorError if a password is too short, too long, common, or like the account's name."""
     if not SHORTEST <= len(password) <= LONGEST:
-        message = N_("a password has %(least)s to %(most)s characters")
+        message = N_("Passwords have %(least)s to %(most)s characters.")
         raise OperatorError(message, "password", least=str(SHORTEST), most=str(LONGEST))
     if zxcvbn(password[:JUDGED], user_inputs=[name, *COMMON])["score"] < STRONG:
-        message = N_("this password is easy to guess: use a longer one, such as four words that do not belong together")
+        message = N_("This password is easy to guess. Use a longer one, such as four unrelated words.")
         raise OperatorError(message, "password")
 
 

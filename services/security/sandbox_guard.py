@@ -26,7 +26,7 @@ from services.errors import N_, OperatorError
 log = logging.getLogger(__name__)
 
 REMOVED = "sandbox_removal"  # the purpose of a posting that reverses those of sandbox channels
-DEMO_ONLY = N_("the sandbox exists in demo mode only: choose another provider")
+DEMO_ONLY = N_("The sandbox is available in demo mode only. Choose another provider.")
 NOT_REAL = N_(
     "the merchant %(key)s has money from a sandbox channel, which is not real: "
     "run `orders ledger remove-sandbox %(key)s` first"

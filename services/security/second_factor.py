@@ -94,7 +94,7 @@ def set_up(operator: Operator, secret: str, typed: str, session_id: int) -> list
     # Lock the row. A sign-in that found no second factor but has not started its session becomes invalid.
     same = (Operator.id == operator.id) & (Operator.session == operator.session)
     if not Operator.update(session=secrets.token_hex(16)).where(same).execute():
-        raise OperatorError(N_("This account has just been changed. Sign in again."))
+        raise OperatorError(N_("This account was changed. Sign in again."))
     if of(operator) is not None:
         raise OperatorError(N_("This account already uses two-factor authentication."))
     facts = {"secret": vault.encrypt(secret), "timecode": timecode, "createtime": int(time.time())}

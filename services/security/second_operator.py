@@ -40,7 +40,9 @@ def request(order: Order, action: str, given: dict[str, str], who: str) -> Payou
     order = Order.for_update(order.id)
     earlier = waiting(order)
     if earlier is not None:
-        raise OperatorError(N_("%(who)s has requested this already: another operator must approve it"), who=earlier.who)
+        raise OperatorError(
+            N_("%(who)s has already requested this. Another operator must approve it."), who=earlier.who
+        )
     PayoutRequest.delete().where(PayoutRequest.order == order.id).execute()  # only void requests remain
     facts = {"status": order.status, "who": who, "at": business_clock.now()}
     return PayoutRequest.create(order=order.id, action=action, given=json.dumps(given), **facts)
@@ -50,7 +52,7 @@ def _take(order: Order, request_id: int) -> PayoutRequest:
     """Delete the request as shown, in the caller's transaction. Raises OperatorError if it is void or was decided."""
     row = waiting(Order.for_update(order.id))
     if row is None or row.id != request_id:
-        raise OperatorError(N_("the request is void: the order changed, or somebody decided about it"))
+        raise OperatorError(N_("The request is no longer valid: the order changed or the request was already decided."))
     row.delete_instance()
     return row
 
@@ -67,7 +69,7 @@ def approve(order: Order, request_id: int, who: str, carry_out: Callable[[str, d
     """
     row = _take(order, request_id)
     if row.who == who:
-        raise OperatorError(N_("another operator must approve this: you requested it"))
+        raise OperatorError(N_("You requested this payout, so another operator must approve it."))
     return carry_out(row.action, row.asked)
 
 

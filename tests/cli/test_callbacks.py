@@ -104,11 +104,11 @@ def test_the_list_is_filtered(flask_json, api, other, filters, count):
     ("arguments", "words"),
     [
         ((), "either WEBHOOK_ID or --merchant"),
-        (("msg_x",), "no such callback"),
+        (("msg_x",), "Callback not found."),
         (("msg_x", "--merchant", "demo"), "either WEBHOOK_ID or --merchant"),
         (("--merchant", "nobody"), "no merchant nobody"),
         (("--merchant", "demo", "--since", "yesterday"), "--since"),
-        (("--merchant", "demo", "--until", "2000-01-01"), "no such callback"),
+        (("--merchant", "demo", "--until", "2000-01-01"), "Callback not found."),
         (("--merchant", "demo", "--state", "lost"), "--state"),
     ],
 )

@@ -55,7 +55,7 @@ def test_the_other_side_of_an_adjustment_is_the_channel_or_the_operator(flask, t
         (("demo", "NaN"), "AMOUNT"),
         (("demo", "--5"), "AMOUNT"),
         (("demo", "1e30"), "AMOUNT"),
-        (("demo", "-10000.01"), "does not cover"),
+        (("demo", "-10000.01"), "is too low"),
         (("nobody", "5"), "no merchant nobody"),
         (("demo", "5", "--channel", "99"), "no channel 99"),
         (("demo", "5", "--channel", "0"), "0 is not in the range"),

@@ -110,10 +110,10 @@ BAD_VALUES = [
     ("--buy-rate", "１０", "percentage"),
     ("--callback-url", "ftp://shop.example", "http"),
     ("--callback-url", "shop.example/hook", "http"),
-    ("--callback-url", "http://[bad", "callback URL"),
+    ("--callback-url", "http://[bad", "Enter a URL"),
     ("--events", "paid,nope", "events must be some of"),
-    ("--allow", "10.0.0.1/8", "is no IP address, and no network"),
-    ("--allow", "localhost", "is no IP address, and no network"),
+    ("--allow", "10.0.0.1/8", "is not an IP address or a network"),
+    ("--allow", "localhost", "is not an IP address or a network"),
 ]
 
 
@@ -128,7 +128,7 @@ def test_an_invalid_value_is_named_and_changes_nothing(flask_json, refuses, comm
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("add", "demo"), "there is a merchant demo already"),
+        (("add", "demo"), "Merchant demo already exists"),
         (("add", "bad key"), "key"),
         (("add", ""), "key"),
         (("add", "x" * 65), "key"),

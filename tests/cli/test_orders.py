@@ -63,7 +63,7 @@ def test_show_prints_the_whole_history(flask, flask_json, api):
 
 def test_an_approved_withdrawal_is_confirmed_once(flask, refuses, api, withdrawal):
     assert "confirmed" in flask("order", "accept", withdrawal).output
-    assert "confirmed, not pending" in refuses("order", "accept", withdrawal)
+    assert "Only a withdrawal that needs review" in refuses("order", "accept", withdrawal)
     assert api.status(withdrawal) == "confirmed"
 
 
@@ -85,7 +85,7 @@ def test_an_approved_withdrawal_that_a_channel_may_have_paid_cannot_be_rejected(
     order_no = api.sell("50.00", channel=2).data["order_no"]
     flask("order", "accept", order_no)
     due.orders()
-    assert "while the service is at it" in refuses("order", "reject", order_no, "--reason", "late")
+    assert "The service is processing" in refuses("order", "reject", order_no, "--reason", "late")
     assert api.status(order_no) == "confirmed"
 
 
@@ -112,10 +112,10 @@ def test_a_manual_deposit_is_credited_once(flask, deposit, balances, api):
 @pytest.mark.parametrize(
     ("command", "kind", "words"),
     [
-        (("accept",), "deposit", "only a withdrawal"),
-        (("reject", "--reason", "x"), "deposit", "only a withdrawal"),
+        (("accept",), "deposit", "Only a withdrawal"),
+        (("reject", "--reason", "x"), "deposit", "Only a withdrawal"),
         (("reject",), "withdrawal", "--reason"),
-        (("paid",), "withdrawal", "accept the withdrawal first"),
+        (("paid",), "withdrawal", "Approve the withdrawal first"),
         (("settle", "--refund"), "deposit", "no such open exception"),
     ],
 )

@@ -94,7 +94,7 @@ def test_the_first_failed_step_ends_the_run_and_reports_the_actual_result(servic
         ({"do": "create", "fields": BUY | {"cny_amount": "0"}}, "42200"),
         ({"do": "create", "fields": BUY, "code": 50201}, '"code": 1'),
         ({"do": "create", "fields": BUY, "merchant": "nobody"}, "40101"),
-        ({"do": "accept", "order": "deposit"}, "only a withdrawal can be accepted"),
+        ({"do": "accept", "order": "deposit"}, "Only a withdrawal can be approved"),
         ({"do": "channel", "channel": 3, "open": "refuse"}, "40403"),
         ({"do": "expect", "balance": {"available": "1.00"}, "within": 0}, '"available": "0.00"'),
         ({"do": "expect", "balance": {"available": "1.00"}, "merchant": "nobody"}, '["demo", "other"]'),

@@ -83,7 +83,7 @@ def test_files_from_the_console_are_accepted_unchanged(api, alipay, flask, flask
 def test_a_channel_can_change_to_certificates(api, alipay, add_channel, flask, refuses):
     number = add_channel("alipay", alipay.config("key"))
     pairs = [part for name, text in alipay.certificates.items() for part in ("--config", f"{name}={text}")]
-    assert "leave this empty, or alipay_public_key" in refuses("channel", "set", number, *pairs)
+    assert "Leave this field or alipay_public_key empty" in refuses("channel", "set", number, *pairs)
     flask("channel", "set", number, *pairs, "--config", "alipay_public_key=")
     flask("account", "add", "demo", "--card-number", "payee@example.com", "--real-name", "张三")
     assert api.buy(channel=number, paychannel_paymethod="alipay").code == 1

@@ -102,7 +102,7 @@ def test_for_a_payee_who_can_not_be_paid_the_reserve_returns(reason, api, alipay
     order_no = sell()
     later(1)
     assert (api.status(order_no), balances(), alipay.transfers) == ("cancelled", (START, 0), {})
-    assert story(order_no)["history"][-1]["why"] == f"refused: 收款账号***有误 (40004 {reason})"
+    assert story(order_no)["history"][-1]["why"] == f"Rejected: 收款账号***有误 (40004 {reason})"
 
 
 def test_without_enough_money_the_reserve_stays_until_there_is_some(

@@ -95,7 +95,7 @@ def test_nothing_is_opened_when_the_order_is_created_or_its_page_only_loaded(pla
     order_no = placed()
     page = payer().views(order_no)
     assert 'id="open"' in page
-    assert "Your payment is being prepared" in page
+    assert "Preparing your payment" in page
     assert not payer().is_ready(order_no)
     assert platform.calls == []
 
@@ -127,7 +127,7 @@ def test_another_browser_gets_an_attempt_with_a_number_of_its_own(placed, payer,
     assert [form["out_trade_no"] for form in asked("create")] == [order_no, f"{order_no}_2"]
     assert [form["out_trade_no"] for form in asked("close")] == ([order_no] if version == "2" else [])
     told = [line["why"] for line in story(order_no)["history"]]
-    assert f"opened at the channel as {order_no}_2 for a browser: mobile" in told
+    assert f"Payment {order_no}_2 created at the channel for a browser: mobile" in told
 
 
 @pytest.mark.parametrize("number", ["", "_2"])
@@ -188,7 +188,7 @@ def test_a_refusal_is_shown_to_the_payer_who_may_try_again_under_a_new_number(
     order_no, barred = placed(), payer(address="203.0.113.66")
     platform.barred.add("203.0.113.66")
     page = Seen(barred.opens(order_no))
-    assert "The payment could not be opened" in page.text
+    assert "Payment could not be started" in page.text
     assert "你今天已无法再发起支付，请明天再试" in page.text
     assert "Try again" in page.text
     assert barred.is_ready(order_no)
@@ -205,7 +205,7 @@ def test_after_five_refusals_the_page_sends_the_payer_back_to_the_shop(placed, p
     platform.barred.add("203.0.113.7")
     pages = [payer().opens(order_no, "again=1") for _ in range(7)]
     assert len(asked("create")) == 5
-    assert "Please go back to Demo Shop 演示商户 and start a new order." in Seen(pages[-1]).text
+    assert "Go back to Demo Shop 演示商户 and place a new order." in Seen(pages[-1]).text
     assert "Try again" not in Seen(pages[-1]).text
     assert 'id="open"' not in payer("mobile").views(order_no)
 

@@ -29,16 +29,16 @@ def channel(version, platform, add_channel):
 
 def test_it_reports_everything_that_can_be_checked(checked, version, platform):
     found = checked()
-    assert found["keys"] == ("ok", "the channel answers, and accepts our keys")
-    assert found["collect"] == ("ok", "open; balance at the platform: 1000.00")
-    assert found["wxpay"] == found["alipay"] == ("ok", "an order of 2.00 is accepted")
-    assert found["clock"] == ("ok", "agrees with the channel's")
+    assert found["keys"] == ("ok", "The channel responds and accepts your keys.")
+    assert found["collect"] == ("ok", "Enabled. Balance at the platform: 1000.00")
+    assert found["wxpay"] == found["alipay"] == ("ok", "An order of 2.00 was accepted.")
+    assert found["clock"] == ("ok", "In sync with the channel.")
     if version == "1":
-        assert found["version"] == ("-", "1; the platform also has version 2, which is safer")
+        assert found["version"] == ("-", "1. The platform also supports version 2, which is more secure.")
         assert "pay_out" not in found
     else:
         assert found["version"] == ("ok", "2")
-        assert found["pay_out"] == ("ok", "open; available: 100000.00, the platform's fee: 0.5%")
+        assert found["pay_out"] == ("ok", "Enabled. Available: 100000.00, platform fee: 0.5%")
         assert all(order.get("closed") for order in platform.orders.values())
     assert {order["money"] for order in platform.orders.values()} == {"2.00"}
 
@@ -50,7 +50,7 @@ def test_it_creates_no_order_here(checked, flask_json):
 
 @pytest.mark.parametrize(
     ("state", "text"),
-    [(0, "the platform has closed this for the merchant"), (2, "the platform is still reviewing the merchant")],
+    [(0, "The platform has disabled payments for the merchant."), (2, "The platform is still reviewing the merchant.")],
 )
 def test_a_merchant_that_may_not_take_payments_is_a_problem(state, text, checked, platform):
     platform.merchant_state = state
@@ -61,13 +61,13 @@ def test_a_refused_payment_method_is_a_problem_with_the_platforms_message(checke
     platform.barred.add("127.0.0.1")
     found = checked(fails=True)
     assert found["wxpay"][0] == found["alipay"][0] == "problem"
-    assert found["wxpay"][1].startswith("an order of 2.00 is not accepted: 你今天已无法再发起支付，请明天再试")
+    assert found["wxpay"][1].startswith("An order of 2.00 was rejected: 你今天已无法再发起支付，请明天再试")
 
 
 @pytest.mark.parametrize("version", ["2"], indirect=True)
 def test_unavailable_payouts_are_reported_and_not_a_problem(checked, platform):
     platform.pays_out = False
-    assert checked()["pay_out"] == ("-", "not open: 商户未开启代付API接口 (code -1)")
+    assert checked()["pay_out"] == ("-", "Not enabled: 商户未开启代付API接口 (code -1)")
 
 
 def test_without_a_response_of_the_platform_the_result_is_unknown(checked, platform):
@@ -77,7 +77,7 @@ def test_without_a_response_of_the_platform_the_result_is_unknown(checked, platf
 
 def test_with_redirect_the_methods_are_not_checked(flask, checked, channel, platform):
     flask("channel", "set", channel, "--config", "redirect=true")
-    assert checked()["wxpay"] == ("-", "not tried: the platform's own page shows it")
+    assert checked()["wxpay"] == ("-", "Not tested. The platform's own page shows the payment.")
     assert platform.orders == {}
 
 
@@ -92,13 +92,13 @@ def test_a_wrong_clock_is_a_problem(seconds, said, checked, says_it_is):
     says_it_is(formatdate(time.time() - seconds, usegmt=True))
     result, detail = checked(fails=True)["clock"]
     assert result == "problem"
-    assert re.fullmatch(rf"\{said}(199|200|201) seconds off the channel's: set this machine's clock", detail)
+    assert re.fullmatch(rf"\{said}(199|200|201) seconds off the channel's clock. Correct this machine's clock.", detail)
 
 
 @pytest.mark.parametrize("date", ["", "yesterday"])
 def test_a_channel_without_a_time_is_not_a_problem(date, checked, says_it_is):
     says_it_is(date)
-    assert checked()["clock"] == ("-", "the channel does not say what time it has")
+    assert checked()["clock"] == ("-", "The channel returned no time.")
 
 
 def test_the_output_for_people_is_a_table(flask, channel):
@@ -114,5 +114,5 @@ def test_the_other_channels_report_on_keys_and_clock(driver, upstream, web_serve
 
 def test_a_manual_channel_has_no_check(flask_json):
     assert flask_json("channel", "check", 3) == [
-        {"check": "keys", "result": "-", "detail": "nobody can be asked: an operator moves the money by hand"}
+        {"check": "keys", "result": "-", "detail": "Manual channel: no automatic status check."}
     ]

@@ -49,7 +49,7 @@ def stuck(api, add_channel, platform, later):
 def promised(stuck, refuses, later, handed_over, ahead):
     """The same, after an operator got the promise that it is left alone."""
     ahead(due.LEASE)
-    assert "not long ago" in refuses("order", "reject", stuck, *REASON)
+    assert "recently" in refuses("order", "reject", stuck, *REASON)
     assert handed_over() == 2
     return stuck
 

@@ -42,7 +42,7 @@ def test_the_history_has_one_line_that_the_channel_has_the_payout(shown, later, 
     lines = [line["why"] for line in story(shown)["history"] if line["code"] == "payout_shown"]
     assert lines
     assert len(set(lines)) == len(lines)
-    assert lines[0].startswith("the channel has the payout: ")
+    assert lines[0].startswith("The channel has the payout: ")
 
 
 def test_it_is_not_sent_again_however_long_the_channel_does_not_show_it(missing, upstream, api, later, balances, story):
@@ -116,14 +116,14 @@ def test_while_the_channel_has_it_in_progress_again_no_operator_ends_it(missing,
     order_no, record = missing
     upstream.restore(order_no, record)
     for how in ("--complete", "--cancel"):
-        assert "is open there" in refuses("order", "settle", order_no, how)
+        assert "has it in progress" in refuses("order", "settle", order_no, how)
     assert balances() == HELD
 
 
 def test_a_rejection_leads_to_the_exception_instead(shown, upstream, api, ahead, refuses, flask, balances, exceptions):
     upstream.lose(shown)
     ahead(TEN_MINUTES)
-    assert "check there whether the money is out" in refuses("order", "reject", shown, *REASON)
+    assert "Check there whether it was sent" in refuses("order", "reject", shown, *REASON)
     assert (api.status(shown), balances(), exceptions()) == ("confirmed", HELD, {shown: "payout_missing"})
     ahead(60)
     flask("order", "settle", shown, "--cancel")

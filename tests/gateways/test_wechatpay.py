@@ -409,7 +409,7 @@ def test_an_explicit_refusal_cancels(code, api, channel, platform, story):
     platform.refuses = [(403, {"code": code, "message": "不行"})]
     assert api.buy(channel=channel).code == 50201
     order_no = api.listed().data["list"][0]["order_no"]
-    assert story(order_no)["history"][-1]["why"] == f"refused: 不行 ({code})"
+    assert story(order_no)["history"][-1]["why"] == f"Rejected: 不行 ({code})"
     assert api.status(order_no) == "cancelled"
 
 
@@ -793,6 +793,6 @@ def test_the_sdk_computes_the_drivers_authorization(call, platform, clock):
 
 def test_if_errors_are_signed_a_check_finds_a_wrong_key_of_the_upstream(channel, platform, flask, refuses):
     platform.signs_errors = True
-    assert "accepts our keys" in flask("channel", "check", channel).output
+    assert "accepts your keys" in flask("channel", "check", channel).output
     flask("channel", "set", channel, "--config", f"public_key={key_pair('somebody')[1]}")
     assert "not genuine: bad signature" in refuses("channel", "check", str(channel))

@@ -70,7 +70,7 @@ class Item:
 MENU = (
     ("", (Item("dashboard", lazy_gettext("Overview")),)),
     (
-        lazy_gettext("Daily work"),
+        lazy_gettext("Operations"),
         (
             Item("orders", lazy_gettext("Orders"), "order"),
             Item("payouts", lazy_gettext("Payouts"), to_do=order_list.payouts_waiting),
@@ -83,11 +83,11 @@ MENU = (
         (Item("ledger", lazy_gettext("Balances")), Item("entries", lazy_gettext("Ledger entries"))),
     ),
     (
-        lazy_gettext("Set up"),
+        lazy_gettext("Setup"),
         (
             Item("merchants", lazy_gettext("Merchants"), "merchant"),
             Item("channels", lazy_gettext("Channels"), "channel"),
-            Item("accounts", lazy_gettext("Receiving accounts")),
+            Item("accounts", lazy_gettext("Payout accounts")),
             Item("operators", lazy_gettext("Operators")),
             Item("audit", lazy_gettext("Audit log")),
         ),

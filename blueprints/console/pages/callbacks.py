@@ -15,7 +15,10 @@ from blueprints.console.forms import find_or_404
 from blueprints.console.list_page import ListPage, pages_of_one
 from blueprints.console.pages.order import act_on, find_order
 from services.console import available_actions, record_lists, timeline
+from services.merchants import merchant_setup
 from services.security import masking
+
+EVENTS = {name: name for name in (f"order.{event}" for event in merchant_setup.EVENTS)}
 
 
 def _last_answer(row: Any) -> str:
@@ -30,8 +33,8 @@ CALLBACKS = ListPage(
     browse=record_lists.Callbacks,
     empty=lazy_gettext("No callbacks yet."),
     filters=(
-        Filter("state", lazy_gettext("State"), choices=choices(labels.CALLBACKS)),
-        Filter("event", lazy_gettext("Order became"), choices=choices(labels.EVENTS)),
+        Filter("state", lazy_gettext("Status"), choices=choices(labels.CALLBACKS)),
+        Filter("event", lazy_gettext("Event"), choices=choices(EVENTS)),
         MERCHANT,
         Filter("order", lazy_gettext("Order number"), "text"),
         SINCE,
@@ -53,15 +56,15 @@ CALLBACKS = ListPage(
             lambda row: row.order.order_no,
             link=lambda row: order_link(row.order),
         ),
-        Column("event", lazy_gettext("Order became"), lambda row: labels.name_of(labels.EVENTS, row.type)),
+        Column("event", lazy_gettext("Event"), lambda row: row.type),
         Column(
             "state",
-            lazy_gettext("State"),
+            lazy_gettext("Status"),
             lambda row: (row.state, labels.name_of(labels.CALLBACKS, row.state)),
             "state",
         ),
         Column("attempts", lazy_gettext("Attempts"), lambda row: row.attempts, "number", note=_last_answer),
-        Column("last", lazy_gettext("Last answer"), _last_answer, on="export"),
+        Column("last", lazy_gettext("Last response"), _last_answer, on="export"),
         Column("due_at", lazy_gettext("Next attempt"), lambda row: row.due_at, "time"),
     ),
 )

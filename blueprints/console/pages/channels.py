@@ -40,7 +40,7 @@ CHANNEL = f"/<int(max={LARGEST_ID}):channel_id>"
 AMOUNTS = ("min_amount", "max_amount", "passage_rate", "commission_rate", "deposit_rate", "auto_accept_max")
 NUMBERS = (*AMOUNTS, "settlement_days")
 FIELDS = ("name", "pay_method", *NUMBERS, "enabled", "merchants")
-ONLY_IN_DEMO = N_("The sandbox exists in demo mode only. This channel takes no orders and cannot be enabled.")
+ONLY_IN_DEMO = N_("The sandbox is available in demo mode only. This channel accepts no orders and cannot be enabled.")
 
 pages = pages_of_one("channel", "channels")
 
@@ -57,19 +57,19 @@ CHANNELS = ListPage(
     empty=lazy_gettext("No channels yet."),
     filters=(
         Filter("text", lazy_gettext("Name"), "search"),
-        Filter("driver", lazy_gettext("Driver"), choices=choices(labels.DRIVERS)),
+        Filter("driver", lazy_gettext("Provider"), choices=choices(labels.DRIVERS)),
         Filter("category", lazy_gettext("Category"), choices=choices(labels.CATEGORIES)),
         ENABLED,
     ),
     columns=(
-        Column("id", lazy_gettext("Id"), lambda row: row.id, "number", link=channel_link),
+        Column("id", lazy_gettext("ID"), lambda row: row.id, "number", link=channel_link),
         Column("name", lazy_gettext("Channel"), lambda row: row.name, link=channel_link),
         Column("category", lazy_gettext("Category"), lambda row: labels.name_of(labels.CATEGORIES, row.category)),
-        Column("driver", lazy_gettext("Driver"), lambda row: labels.name_of(labels.DRIVERS, row.driver)),
+        Column("driver", lazy_gettext("Provider"), lambda row: labels.name_of(labels.DRIVERS, row.driver)),
         Column("methods", lazy_gettext("Methods"), _methods),
-        Column("least", lazy_gettext("Least (¥)"), lambda row: row.min_amount, "money"),
-        Column("most", lazy_gettext("Most (¥)"), lambda row: row.max_amount, "money"),
-        Column("clearing", lazy_gettext("Clearing (¥)"), lambda row: row.clearing, "money"),
+        Column("least", lazy_gettext("Minimum (¥)"), lambda row: row.min_amount, "money"),
+        Column("most", lazy_gettext("Maximum (¥)"), lambda row: row.max_amount, "money"),
+        Column("clearing", lazy_gettext("Channel clearing (¥)"), lambda row: row.clearing, "money"),
         Column("linked", lazy_gettext("Merchants"), lambda row: row.linked, "number"),
         ENABLED_COLUMN,
     ),
@@ -82,16 +82,18 @@ class ChannelForm(FlaskForm):
     mark = HiddenField()
     name = StringField(lazy_gettext("Name"), [DataRequired(), Length(max=100)])
     pay_method = Checkboxes(lazy_gettext("Payment methods"))
-    min_amount = SchemaField(lazy_gettext("Least amount of an order"), Yuan(), default="0.01")
-    max_amount = SchemaField(lazy_gettext("Largest amount of an order"), Yuan(), default=hundredths(LARGEST_AMOUNT))
-    passage_rate = SchemaField(lazy_gettext("Surcharge on withdrawals"), Percent(-100), default="0.00")
-    commission_rate = SchemaField(lazy_gettext("Channel's commission on withdrawals"), Percent(), default="0.00")
-    deposit_rate = SchemaField(lazy_gettext("Security on withdrawals"), Percent(), default="0.00")
-    settlement_days = SchemaField(lazy_gettext("Days until a deposit is credited"), Whole(0, 365), default="0")
-    auto_accept_max = SchemaField(lazy_gettext("Accept withdrawals by rule up to"), Sum(zero=True), default="0.00")
+    min_amount = SchemaField(lazy_gettext("Minimum order amount"), Yuan(), default="0.01")
+    max_amount = SchemaField(lazy_gettext("Maximum order amount"), Yuan(), default=hundredths(LARGEST_AMOUNT))
+    passage_rate = SchemaField(
+        lazy_gettext("Channel fee on withdrawals (paid by the merchant)"), Percent(-100), default="0.00"
+    )
+    commission_rate = SchemaField(lazy_gettext("Channel cost of withdrawals (paid by you)"), Percent(), default="0.00")
+    deposit_rate = SchemaField(lazy_gettext("Security deposit on withdrawals"), Percent(), default="0.00")
+    settlement_days = SchemaField(lazy_gettext("Settlement delay of deposits (T+N)"), Whole(0, 365), default="0")
+    auto_accept_max = SchemaField(lazy_gettext("Auto-approve withdrawals up to"), Sum(zero=True), default="0.00")
     enabled = BooleanField(lazy_gettext("Enabled"), default=True)
-    merchants = Checkboxes(lazy_gettext("Merchants that may use it"), coerce=int)
-    same_account = BooleanField(lazy_gettext("It is the same account's new name"))
+    merchants = Checkboxes(lazy_gettext("Merchants with access"), coerce=int)
+    same_account = BooleanField(lazy_gettext("This is a new name for the same account"))
 
     def __init__(self, driver: str, **options: Any):
         super().__init__(**options)
@@ -114,7 +116,7 @@ class NewChannelForm(ChannelForm):
         lazy_gettext("Category"),
         [DataRequired()],
         choices=[
-            SelectChoice("", lazy_gettext("choose one")),
+            SelectChoice("", lazy_gettext("Select")),
             *(SelectChoice(*each) for each in labels.CATEGORIES.items()),
         ],
     )
@@ -178,7 +180,7 @@ def _added(form: NewChannelForm, driver: str) -> Any:
     detail = audit.changes({}, {"driver": driver, **texts(form, ("category", *FIELDS)), **config})
     add = partial(channel_setup.add_channel, driver=driver, config=given, **facts)
     made = access.act("add channel", "channel", facts["name"], add, detail)
-    flash(gettext("The channel is there. Try it before merchants use it."), "good")
+    flash(gettext("Channel added. Test the connection before merchants use it."), "good")
     return redirect(url_for("channel.show", channel_id=made.id), 303)
 
 
@@ -216,7 +218,7 @@ def _changed(row: Channel, form: ChannelForm, present: dict[str, Any]) -> Any:
         same = bool(form.same_account.data)
         change = partial(channel_setup.set_channel, row, given, same_account=same, mark=form.mark.data, **facts)
         access.act("set channel", "channel", str(row.id), change, detail + ("; the same account" if same else ""))
-    flash(gettext("Saved.") if detail else gettext("Nothing was changed."), "good")
+    flash(gettext("Saved.") if detail else gettext("No changes."), "good")
     return redirect(url_for("channel.show", channel_id=row.id), 303)
 
 
@@ -231,7 +233,7 @@ def attempt(channel_id: int) -> Any:
         ]
     except OperatorError as refusal:
         why = str(refusal).removeprefix(f"channel {row.id}: ")
-        text = gettext("%(why)s. Look at the address, the number and the keys.", why=why)
+        text = gettext("%(why)s. Check the API URL, merchant number and keys.", why=why)
         rows = [(labels.name_of(labels.CHECKS, "keys"), False, text)]
     flash(rows, "found")  # type: ignore[arg-type]  # kept as JSON, whatever it is
     return redirect(url_for("channel.show", channel_id=channel_id, _anchor="check"), 303)

@@ -37,15 +37,15 @@ pages = Blueprint("ledger", __name__, url_prefix="/ledger")
 def owed(fen: int) -> str:
     """A channel's clearing balance in words."""
     if fen < 0:
-        return gettext("The channel owes you %(amount)s.", amount=yuan(-fen))
-    return gettext("You owe the channel %(amount)s.", amount=yuan(fen)) if fen else gettext("Nothing is owed.")
+        return gettext("Receivable: ¥%(amount)s", amount=yuan(-fen))
+    return gettext("Payable: ¥%(amount)s", amount=yuan(fen)) if fen else gettext("Nothing owed")
 
 
 def owed_by_all(fen: int) -> str:
     """All channels' clearing balances together, in words."""
     if fen < 0:
-        return gettext("The channels owe you %(amount)s.", amount=yuan(-fen))
-    return gettext("You owe the channels %(amount)s.", amount=yuan(fen)) if fen else gettext("Nothing is owed.")
+        return gettext("Receivable from channels: ¥%(amount)s", amount=yuan(-fen))
+    return gettext("Payable to channels: ¥%(amount)s", amount=yuan(fen)) if fen else gettext("Nothing owed")
 
 
 @pages.get("/")
@@ -72,9 +72,9 @@ def verify() -> Any:
     try:
         audit.act(actor, "verify ledger", "ledger", "", lambda: scheduled_checks.start(actor.who))
     except OperatorError as refusal:
-        flash(gettext("Not done: %(why)s.", why=message_of(refusal)), "bad")
+        flash(gettext("Action failed: %(why)s", why=message_of(refusal)), "bad")
     else:
-        flash(gettext("The ledger is being verified. Reload the page to see what came of it."), "good")
+        flash(gettext("Ledger check started. Reload the page to see the result."), "good")
     return redirect(url_for(".index"), 303)
 
 
@@ -88,7 +88,7 @@ def heads() -> Response:
 
 
 def _owner(row: Any) -> str:
-    return row.owner.name if row.owner else gettext("The operator")
+    return row.owner.name if row.owner else gettext("Platform")
 
 
 def _owner_link(row: Any) -> str:
@@ -123,7 +123,7 @@ ENTRIES = ListPage(
         Column("id", lazy_gettext("Entry"), lambda row: row.id, "number"),
         Column("createtime", lazy_gettext("Posted"), lambda row: row.posting.createtime, "time"),
         Column("account", lazy_gettext("Account"), lambda row: labels.name_of(labels.ACCOUNTS, row.account.kind)),
-        Column("owner", lazy_gettext("Whose"), _owner, link=_owner_link),
+        Column("owner", lazy_gettext("Owner"), _owner, link=_owner_link),
         Column("amount", lazy_gettext("Amount (¥)"), lambda row: row.amount, "money"),
         Column(
             "purpose",
@@ -141,8 +141,8 @@ ENTRIES = ListPage(
             link=lambda row: order_link(_order_of(row)),
         ),
         Column("who", lazy_gettext("By"), lambda row: labels.who(row.posting.who)),
-        Column("number", lazy_gettext("Number in its account"), lambda row: row.number, "number", on="export"),
-        Column("posting", lazy_gettext("Posting"), lambda row: row.posting_id, "number", on="export"),
+        Column("number", lazy_gettext("Entry number in account"), lambda row: row.number, "number", on="export"),
+        Column("posting", lazy_gettext("Posting number"), lambda row: row.posting_id, "number", on="export"),
     ),
 )
 
@@ -158,7 +158,7 @@ class AdjustForm(FlaskForm):
     def __init__(self, **options: Any):
         super().__init__(**options)
         each = [SelectChoice(str(row.id), f"{row.id} · {row.name}") for row in channel_setup.every()]
-        self.channel.choices = [SelectChoice("", gettext("none: it is your own money")), *each]
+        self.channel.choices = [SelectChoice("", gettext("none (your own money)")), *each]
 
 
 @merchant_pages.route("/<key>/adjust", methods=["GET", "POST"])
@@ -192,5 +192,5 @@ def _adjusted(row: Merchant, form: AdjustForm) -> Any:
         lambda: accounts.adjust(row, fen, reason, channel=through, who=actor.who, once=True, newest=form.newest.data),
         f"{hundredths(fen)} yuan; channel: {through.id if through else '-'}; {reason}",
     )
-    flash(gettext("The balance is adjusted by %(amount)s yuan.", amount=yuan(fen)), "good")
+    flash(gettext("Balance adjusted by ¥%(amount)s.", amount=yuan(fen)), "good")
     return redirect(url_for("merchant.show", key=row.key), 303)

@@ -12,7 +12,7 @@ from flask_wtf import FlaskForm
 from wtforms import BooleanField, HiddenField, SelectChoice, StringField
 from wtforms.validators import DataRequired, Length
 
-from blueprints.console import access, labels
+from blueprints.console import access
 from blueprints.console.columns import ENABLED_COLUMN, Column, merchant_link
 from blueprints.console.filters import ENABLED, Filter
 from blueprints.console.forms import (
@@ -54,13 +54,13 @@ MERCHANTS = ListPage(
     filters=(Filter("text", lazy_gettext("Name or key"), "search"), ENABLED),
     columns=(
         Column("name", lazy_gettext("Merchant"), lambda row: row.name, link=merchant_link, note=lambda row: row.key),
-        Column("key", lazy_gettext("Merchant's key"), lambda row: row.key, on="export"),
+        Column("key", lazy_gettext("Merchant key"), lambda row: row.key, on="export"),
         Column("available", lazy_gettext("Available (¥)"), lambda row: row.available, "money"),
-        Column("held", lazy_gettext("Held (¥)"), lambda row: row.held, "money"),
-        Column("buy_rate", lazy_gettext("Fee on deposits (%)"), lambda row: row.buy_rate, "percent"),
-        Column("sell_rate", lazy_gettext("Fee on withdrawals (%)"), lambda row: row.sell_rate, "percent"),
+        Column("held", lazy_gettext("Reserved (¥)"), lambda row: row.held, "money"),
+        Column("buy_rate", lazy_gettext("Deposit fee (%)"), lambda row: row.buy_rate, "percent"),
+        Column("sell_rate", lazy_gettext("Withdrawal fee (%)"), lambda row: row.sell_rate, "percent"),
         Column("linked", lazy_gettext("Channels"), lambda row: row.linked, "number"),
-        Column("callback_url", lazy_gettext("Callbacks go to"), lambda row: masking.address(row.callback_url)),
+        Column("callback_url", lazy_gettext("Callback URL"), lambda row: masking.address(row.callback_url)),
         ENABLED_COLUMN,
         Column("createtime", lazy_gettext("Created"), lambda row: row.createtime, "time", on="export"),
     ),
@@ -74,14 +74,14 @@ class MerchantForm(FlaskForm):
     name = StringField(lazy_gettext("Name"), [DataRequired(), Length(max=100)])
     callback_url = StringField(lazy_gettext("Callback URL"), [Length(max=2000)])
     events = Checkboxes(
-        lazy_gettext("Callbacks besides the results"),
-        choices=[SelectChoice(each, labels.EVENTS[f"order.{each}"]) for each in MORE_EVENTS],
+        lazy_gettext("Additional callback events"),
+        choices=[SelectChoice(each, f"order.{each}") for each in MORE_EVENTS],
     )
-    buy_rate = SchemaField(lazy_gettext("Fee on deposits"), Percent(), default="0.00")
-    sell_rate = SchemaField(lazy_gettext("Fee on withdrawals"), Percent(), default="0.00")
-    allowed_addresses = StringField(lazy_gettext("Addresses that may call"), [Length(max=2000)])
+    buy_rate = SchemaField(lazy_gettext("Deposit fee"), Percent(), default="0.00")
+    sell_rate = SchemaField(lazy_gettext("Withdrawal fee"), Percent(), default="0.00")
+    allowed_addresses = StringField(lazy_gettext("Allowed IP addresses"), [Length(max=2000)])
     enabled = BooleanField(lazy_gettext("Enabled"), default=True)
-    channels = Checkboxes(lazy_gettext("Channels that it may use"), coerce=int)
+    channels = Checkboxes(lazy_gettext("Available channels"), coerce=int)
 
     def __init__(self, **options: Any):
         super().__init__(**options)
@@ -104,9 +104,7 @@ class NewMerchantForm(MerchantForm):
 class RotateForm(FlaskForm):
     """How long the old secret stays valid; `mark` is the version of the one that is replaced."""
 
-    keep_hours = SchemaField(
-        lazy_gettext("Hours for which the old one stays valid"), Whole(0, LONGEST_KEEP), default="24"
-    )
+    keep_hours = SchemaField(lazy_gettext("Hours until the old secret expires"), Whole(0, LONGEST_KEEP), default="24")
     mark = HiddenField()
 
 
@@ -176,7 +174,7 @@ def _changed(row: Merchant, form: MerchantForm) -> Any:
     if detail:
         change = partial(merchant_setup.set_merchant, row, mark=form.mark.data, **form.facts())
         access.act("set merchant", "merchant", row.key, change, detail)
-    flash(gettext("Saved.") if detail else gettext("Nothing was changed."), "good")
+    flash(gettext("Saved.") if detail else gettext("No changes."), "good")
     return redirect(url_for("merchant.show", key=row.key), 303)
 
 
@@ -186,7 +184,7 @@ def rotate(key: str, kind: str) -> Any:
     row, form, callback = find_or_404(merchant_setup.find_merchant, key), RotateForm(), kind == "callback"
     try:
         if not form.validate():
-            raise OperatorError(gettext("The hours are a number from 0 to %(most)s.", most=LONGEST_KEEP))
+            raise OperatorError(gettext("Enter a number of hours from 0 to %(most)s.", most=LONGEST_KEEP))
         hours, action = form.keep_hours.value, "rotate callback secret" if callback else "rotate API secret"
         renew = partial(merchant_setup.rotate, row, callback=callback, keep_hours=hours, mark=form.mark.data)
         new = access.act(action, "merchant", key, renew, f"the old one stays valid for {hours} hours")

@@ -33,8 +33,8 @@ class PasswordForm(FlaskForm):
 
     password = PasswordField(lazy_gettext("Password"), [InputRequired(), Length(passwords.SHORTEST, passwords.LONGEST)])
     again = PasswordField(
-        lazy_gettext("Password, once more"),
-        [InputRequired(), EqualTo("password", lazy_gettext("The two passwords differ."))],
+        lazy_gettext("Confirm password"),
+        [InputRequired(), EqualTo("password", lazy_gettext("The passwords do not match."))],
     )
 
 
@@ -45,8 +45,8 @@ class NewOperatorForm(PasswordForm):
     role = SelectField(
         lazy_gettext("Role"),
         choices=[
-            SelectChoice(VIEWER, lazy_gettext("viewer: may look")),
-            SelectChoice(OPERATOR, lazy_gettext("operator: may look and act")),
+            SelectChoice(VIEWER, lazy_gettext("Read-only")),
+            SelectChoice(OPERATOR, lazy_gettext("Operator: full access")),
         ],
     )
 
@@ -77,7 +77,7 @@ def index() -> Any:
 def _added(form: NewOperatorForm) -> Any:
     name, role = (form.name.data or "").strip(), form.role.data
     access.act("add operator", "operator", name, lambda: operators.add(name, form.password.data or "", role), role)
-    flash(gettext("%(name)s may sign in now.", name=name), "good")
+    flash(gettext("Account %(name)s added.", name=name), "good")
     return redirect(url_for("operators.index"), 303)
 
 
@@ -108,7 +108,7 @@ def password(operator_id: int) -> Any:
 
 def _set_password(row: Operator, new: str) -> Any:
     access.act("set password", "operator", row.name, lambda: operators.set_password(row, new))
-    flash(gettext("%(name)s has a new password, and is signed out everywhere.", name=row.name), "good")
+    flash(gettext("Password changed. %(name)s is signed out everywhere.", name=row.name), "good")
     return redirect(url_for("operators.index"), 303)
 
 
@@ -129,21 +129,21 @@ AUDIT_LOG = ListPage(
     "audit",
     lazy_gettext("Audit log"),
     browse=setup_lists.Audit,
-    empty=lazy_gettext("Nobody has done anything yet."),
+    empty=lazy_gettext("No actions yet."),
     filters=(
-        Filter("who", lazy_gettext("Who"), "text"),
-        Filter("action", lazy_gettext("What"), choices=choices(labels.ACTIONS)),
-        Filter("about", lazy_gettext("About"), choices=choices(labels.ABOUT)),
-        Filter("key", lazy_gettext("Its number or name"), "text"),
+        Filter("who", lazy_gettext("User"), "text"),
+        Filter("action", lazy_gettext("Action"), choices=choices(labels.ACTIONS)),
+        Filter("about", lazy_gettext("Subject"), choices=choices(labels.ABOUT)),
+        Filter("key", lazy_gettext("Subject number or name"), "text"),
         SINCE,
         UNTIL,
     ),
     columns=(
-        Column("at", lazy_gettext("When"), lambda row: row.at, "time"),
-        Column("who", lazy_gettext("Who"), lambda row: row.who),
-        Column("action", lazy_gettext("What"), lambda row: labels.name_of(labels.ACTIONS, row.action)),
-        Column("about", lazy_gettext("About"), _subject, link=_subject_link),
-        Column("detail", lazy_gettext("Detail"), lambda row: row.detail),
-        Column("address", lazy_gettext("From address"), lambda row: row.address),
+        Column("at", lazy_gettext("Time"), lambda row: row.at, "time"),
+        Column("who", lazy_gettext("User"), lambda row: row.who),
+        Column("action", lazy_gettext("Action"), lambda row: labels.name_of(labels.ACTIONS, row.action)),
+        Column("about", lazy_gettext("Subject"), _subject, link=_subject_link),
+        Column("detail", lazy_gettext("Details"), lambda row: row.detail),
+        Column("address", lazy_gettext("IP address"), lambda row: row.address),
     ),
 )

@@ -9,14 +9,23 @@ from flask_babel import gettext, lazy_gettext
 
 from blueprints.console import labels
 from blueprints.console.columns import Column, channel_link, merchant_columns, order_link, status_of
-from blueprints.console.filters import CHANNEL, MERCHANT, SINCE, TYPE, UNTIL, Filter, choices
+from blueprints.console.filters import CHANNEL, MERCHANT, SINCE, TYPE, UNTIL, Choice, Filter, choices
 from blueprints.console.list_page import ListPage
-from models.tables.order import Order
+from models.tables.order import STATUSES, Order
 from services.console import order_list, record_lists
 from services.console.order_list import UNDER_WAY, WAITING
 from services.orders.reasons import reason_of
 
-STATUS = Filter("status", lazy_gettext("Status"), choices=choices(labels.STATUSES))
+
+def _statuses() -> list[Choice]:
+    """The statuses with their labels for deposits and withdrawals, or only for the type of the other filter."""
+    kinds = [choice.value for choice in TYPE.choices() if TYPE.given() in ("", choice.text)]
+    return [
+        Choice(each, " / ".join(dict.fromkeys(labels.status(kind, each) for kind in kinds)), each) for each in STATUSES
+    ]
+
+
+STATUS = Filter("status", lazy_gettext("Status"), choices=_statuses)
 METHOD = Filter("method", lazy_gettext("Method"), choices=choices(labels.METHODS))
 
 
@@ -28,7 +37,9 @@ _ORDER = [
         link=order_link,
         note=lambda order: order.merchant_order_no,
     ),
-    Column("merchant_order_no", lazy_gettext("Merchant's number"), lambda order: order.merchant_order_no, on="export"),
+    Column(
+        "merchant_order_no", lazy_gettext("Merchant order number"), lambda order: order.merchant_order_no, on="export"
+    ),
     Column("createtime", lazy_gettext("Created"), lambda order: order.createtime, "time"),
 ]
 _THROUGH = [
@@ -39,7 +50,7 @@ _THROUGH = [
         link=lambda order: channel_link(order.channel),
         note=lambda order: labels.name_of(labels.METHODS, order.payment_method),
     ),
-    Column("channel_id", lazy_gettext("Channel's id"), lambda order: order.channel_id, "number", on="export"),
+    Column("channel_id", lazy_gettext("Channel ID"), lambda order: order.channel_id, "number", on="export"),
     Column(
         "method",
         lazy_gettext("Method"),
@@ -53,14 +64,14 @@ ORDERS = ListPage(
     browse=order_list.Orders,
     empty=lazy_gettext("No orders yet."),
     filters=(
-        Filter("text", lazy_gettext("Order number, or a part of the merchant's"), "search"),
+        Filter("text", lazy_gettext("Order number, or part of the merchant order number"), "search"),
         STATUS,
         TYPE,
         MERCHANT,
         CHANNEL,
         METHOD,
-        Filter("least", lazy_gettext("Amount from"), "amount"),
-        Filter("most", lazy_gettext("Amount to"), "amount"),
+        Filter("least", lazy_gettext("Minimum amount"), "amount"),
+        Filter("most", lazy_gettext("Maximum amount"), "amount"),
         SINCE,
         UNTIL,
     ),
@@ -79,8 +90,8 @@ ORDERS = ListPage(
             on="export",
         ),
         Column("status", lazy_gettext("Status"), status_of, "state"),
-        Column("updatetime", lazy_gettext("Changed"), lambda order: order.updatetime, "time", on="export"),
-        Column("reference", lazy_gettext("Channel's number"), lambda order: order.channel_reference, on="export"),
+        Column("updatetime", lazy_gettext("Updated"), lambda order: order.updatetime, "time", on="export"),
+        Column("reference", lazy_gettext("Channel transaction ID"), lambda order: order.channel_reference, on="export"),
     ),
 )
 
@@ -97,15 +108,15 @@ def _open_order() -> Any:
 
 
 PAYOUT_STATES = {
-    WAITING: lazy_gettext("Waiting for a person"),
-    UNDER_WAY: lazy_gettext("Under way"),
-    "all": lazy_gettext("Both"),
+    WAITING: lazy_gettext("To do"),
+    UNDER_WAY: lazy_gettext("In progress"),
+    "all": lazy_gettext("All"),
 }
 
 
 def _to_do(order: Any) -> tuple[str, str]:
-    texts = {"accept": ("bad", gettext("Accept or reject")), "send": ("bad", gettext("Send it by hand"))}
-    under_way = gettext("Sent, not confirmed yet") if order.status == "paid" else gettext("With the channel")
+    texts = {"accept": ("bad", gettext("Review")), "send": ("bad", gettext("Send manually"))}
+    under_way = gettext("Sent, not confirmed yet") if order.status == "paid" else gettext("At the channel")
     return texts.get(order.waits, ("under-way", under_way))
 
 
@@ -113,7 +124,7 @@ PAYOUTS = ListPage(
     "payouts",
     lazy_gettext("Payouts"),
     browse=order_list.Payouts,
-    empty=lazy_gettext("No payout is waiting."),
+    empty=lazy_gettext("No payouts waiting."),
     filters=(
         Filter("state", lazy_gettext("Payouts"), choices=choices(PAYOUT_STATES), default=WAITING),
         MERCHANT,
@@ -125,8 +136,8 @@ PAYOUTS = ListPage(
         *_ORDER,
         *merchant_columns(),
         *_THROUGH,
-        Column("amount", lazy_gettext("To pay out (¥)"), lambda order: order.amount, "money"),
-        Column("held", lazy_gettext("With fees (¥)"), lambda order: order.merchant_actual_amount, "money"),
+        Column("amount", lazy_gettext("Payout amount (¥)"), lambda order: order.amount, "money"),
+        Column("held", lazy_gettext("Including fees (¥)"), lambda order: order.merchant_actual_amount, "money"),
         Column("status", lazy_gettext("Status"), status_of, "state", on="export"),
         Column("to_do", lazy_gettext("To do"), _to_do, "state"),
     ),
@@ -135,8 +146,8 @@ PAYOUTS = ListPage(
 
 EXCEPTION_STATES = {
     record_lists.OPEN: lazy_gettext("Open"),
-    record_lists.SETTLED: lazy_gettext("Settled"),
-    "all": lazy_gettext("Both"),
+    record_lists.SETTLED: lazy_gettext("Resolved"),
+    "all": lazy_gettext("All"),
 }
 
 
@@ -150,7 +161,7 @@ EXCEPTIONS = ListPage(
     "exceptions",
     lazy_gettext("Exceptions"),
     browse=record_lists.Exceptions,
-    empty=lazy_gettext("No exception is open."),
+    empty=lazy_gettext("No open exceptions."),
     filters=(
         Filter("state", lazy_gettext("Exceptions"), choices=choices(EXCEPTION_STATES), default=record_lists.OPEN),
         Filter("kind", lazy_gettext("Kind"), choices=choices(labels.EXCEPTIONS)),
@@ -176,7 +187,7 @@ EXCEPTIONS = ListPage(
             lambda row: labels.name_of(labels.EXCEPTIONS, row.kind),
             note=lambda row: labels.reason(reason_of(row)),
         ),
-        Column("detail", lazy_gettext("Detail"), lambda row: labels.reason(reason_of(row)), on="export"),
+        Column("detail", lazy_gettext("Details"), lambda row: labels.reason(reason_of(row)), on="export"),
         Column(
             "type", lazy_gettext("Type"), lambda row: labels.name_of(labels.TYPES, row.order.order_type), on="export"
         ),
@@ -187,17 +198,17 @@ EXCEPTIONS = ListPage(
             lambda row: row.order.channel.name,
             link=lambda row: channel_link(row.order.channel),
         ),
-        Column("order_amount", lazy_gettext("Ordered (¥)"), lambda row: row.order.amount, "money"),
-        Column("amount", lazy_gettext("Reported (¥)"), lambda row: row.amount or None, "money"),
-        Column("reference", lazy_gettext("Channel's number"), lambda row: row.reference, on="export"),
+        Column("order_amount", lazy_gettext("Order amount (¥)"), lambda row: row.order.amount, "money"),
+        Column("amount", lazy_gettext("Actual amount (¥)"), lambda row: row.amount or None, "money"),
+        Column("reference", lazy_gettext("Channel transaction ID"), lambda row: row.reference, on="export"),
         Column(
             "resolution",
-            lazy_gettext("State"),
+            lazy_gettext("Status"),
             _resolution,
             "state",
             note=lambda row: labels.who(row.resolved_by or ""),
         ),
-        Column("resolved_by", lazy_gettext("Settled by"), lambda row: labels.who(row.resolved_by or ""), on="export"),
-        Column("resolvedtime", lazy_gettext("Settled at"), lambda row: row.resolvedtime, "time", on="export"),
+        Column("resolved_by", lazy_gettext("Resolved by"), lambda row: labels.who(row.resolved_by or ""), on="export"),
+        Column("resolvedtime", lazy_gettext("Resolved at"), lambda row: row.resolvedtime, "time", on="export"),
     ),
 )

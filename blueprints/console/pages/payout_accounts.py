@@ -25,22 +25,22 @@ from services.security import masking
 
 PAYOUT_ACCOUNTS = ListPage(
     "accounts",
-    lazy_gettext("Receiving accounts"),
+    lazy_gettext("Payout accounts"),
     browse=setup_lists.Accounts,
-    empty=lazy_gettext("No receiving account is on file."),
+    empty=lazy_gettext("No payout accounts yet."),
     filters=(MERCHANT,),
     columns=(
-        Column("id", lazy_gettext("Id"), lambda row: row.id, "number"),
+        Column("id", lazy_gettext("ID"), lambda row: row.id, "number"),
         *merchant_columns(),
         Column("bank", lazy_gettext("Bank"), lambda row: row.masked["bank"]),
         Column("sub_bank", lazy_gettext("Branch"), lambda row: row.masked["sub_bank"]),
         Column("card_number", lazy_gettext("Account number"), lambda row: row.masked["card_number"]),
-        Column("real_name", lazy_gettext("Holder"), lambda row: row.masked["real_name"]),
-        Column("createtime", lazy_gettext("Put on file"), lambda row: row.createtime, "time"),
+        Column("real_name", lazy_gettext("Account holder"), lambda row: row.masked["real_name"]),
+        Column("createtime", lazy_gettext("Added"), lambda row: row.createtime, "time"),
         Column(
             "present",
-            lazy_gettext("State"),
-            lambda row: ("good", gettext("Withdrawals go here")) if row.present else ("off", gettext("Replaced")),
+            lazy_gettext("Status"),
+            lambda row: ("good", gettext("In use")) if row.present else ("off", gettext("Replaced")),
             "state",
         ),
     ),
@@ -51,7 +51,7 @@ class AccountForm(FlaskForm):
     """A receiving account; `after` is the id of the newest one that the page knew, 0 for none."""
 
     after = HiddenField(filters=[row_id])
-    real_name = StringField(lazy_gettext("Holder's name"), [DataRequired(), Length(max=100)])
+    real_name = StringField(lazy_gettext("Account holder"), [DataRequired(), Length(max=100)])
     card_number = StringField(lazy_gettext("Card or account number"), [DataRequired(), Length(max=40)])
     bank = StringField(lazy_gettext("Bank"), [Length(max=100)])
     sub_bank = StringField(lazy_gettext("Branch"), [Length(max=100)])
@@ -75,5 +75,8 @@ def _added(row: Merchant, form: AccountForm) -> Any:
     ending = masking.ending(details["card_number"]).lstrip("*")
     add = partial(merchant_setup.add_account, row, after=form.after.data, **details)
     access.act("add receiving account", "merchant", row.key, add, f"ending in {ending}")
-    flash(gettext("Withdrawals now go to the account ending in %(ending)s.", ending=ending), "good")
+    flash(
+        gettext("Payout account changed. Withdrawals now go to the account ending in %(ending)s.", ending=ending),
+        "good",
+    )
     return redirect(url_for("merchant.show", key=row.key), 303)

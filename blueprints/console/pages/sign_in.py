@@ -40,9 +40,9 @@ class SignInForm(FlaskForm):
 class NewPasswordForm(FlaskForm):
     """The account's own new password, twice."""
 
-    present = PasswordField(lazy_gettext("Present password"), [InputRequired()])
+    present = PasswordField(lazy_gettext("Current password"), [InputRequired()])
     new = PasswordField(lazy_gettext("New password"), [InputRequired(), Length(passwords.SHORTEST, passwords.LONGEST)])
-    again = PasswordField(lazy_gettext("New password, once more"), [InputRequired()])
+    again = PasswordField(lazy_gettext("Confirm new password"), [InputRequired()])
 
 
 @pages.get("/login")
@@ -75,7 +75,7 @@ def submit() -> Any:
         return page, status, {"Retry-After": str(refusal.retry_after or 1)}
     if found is None:
         log.warning("Console: failed sign-in from %s", request.remote_addr)
-        return _page(form, 401, gettext("Name or password are wrong."))
+        return _page(form, 401, gettext("Incorrect user name or password."))
     take_back()
     if second_factor.of(found) is None:
         return begin_session(found)
@@ -108,7 +108,7 @@ def begin_session(found: Operator) -> Any:
     audit.record(audit.Actor(found.name, request.remote_addr or ""), "sign in")  # if this fails, no session begins
     token = sessions.begin(found, request.remote_addr or "", request.user_agent.string)
     if token is None:
-        return _page(SignInForm(formdata=None), 401, gettext("This account has just been changed. Sign in again."))
+        return _page(SignInForm(formdata=None), 401, gettext("This account was changed. Sign in again."))
     session.clear()  # an earlier token or name must not survive
     login_user(access.User(found, token=token))
     session.permanent = True
@@ -151,13 +151,13 @@ def password() -> Any:
     try:
         sign_in_limits.check_password(me, form.present.data or "")
         if form.new.data != form.again.data:
-            raise OperatorError(N_("the new passwords differ"))
+            raise OperatorError(N_("The new passwords do not match."))
         access.act("set password", "operator", me.name, lambda: operators.set_password(me, form.new.data or ""))
     except OperatorError as refusal:
         flash(message_of(refusal), "bad")
         return render_template("console/sign_in/password.html", form=form), 422
     response = _signed_out()
-    flash(gettext("The password is changed. Sign in with it."), "good")
+    flash(gettext("Password changed. Sign in with the new password."), "good")
     return response
 
 
@@ -175,7 +175,7 @@ def end_session(session_id: int) -> Any:
     if session_id not in {row.id for row in sessions.of(me)}:
         abort(404)
     access.act("end session", "operator", me.name, lambda: sessions.end(me, session_id))
-    flash(gettext("The session has ended."), "good")
+    flash(gettext("Session ended."), "good")
     return redirect(url_for(".own_sessions"), 303)
 
 
@@ -184,5 +184,5 @@ def end_other_sessions() -> Any:
     """End all of the account's sessions except this one."""
     me, this = current_user.operator, current_user.session.id
     access.act("end other sessions", "operator", me.name, lambda: sessions.end_all(me, but=this))
-    flash(gettext("All other sessions have ended."), "good")
+    flash(gettext("All other sessions ended."), "good")
     return redirect(url_for(".own_sessions"), 303)

@@ -8,13 +8,13 @@ from gateways.sandbox.driver import SandboxDriver
 from tests.pages import CASHIER, CLAIM, FORM, STATUS, Seen
 
 HEADINGS = {
-    "pending": ("Scan with WeChat to pay", "请使用微信扫码支付"),
-    "paid": ("Your payment is being confirmed", "正在确认您的付款"),
+    "pending": ("Scan with WeChat to pay", "微信扫码支付"),
+    "paid": ("Confirming your payment", "正在确认到账"),
     "confirmed": ("Payment received", "已收到付款"),
     "completed": ("Payment complete", "支付成功"),
-    "cancelled": ("This order is closed", "订单已关闭"),
-    "checking": ("Your payment is being checked", "正在核对您的付款"),
-    "expired": ("The time to pay is over", "支付时间已结束"),
+    "cancelled": ("Order closed", "订单已关闭"),
+    "checking": ("Checking your payment", "正在核对付款"),
+    "expired": ("Payment time expired", "支付已超时"),
 }
 
 
@@ -54,14 +54,14 @@ def test_the_pending_page_has_a_countdown_and_an_inline_qr_code(api, visit):
 
 def test_the_sandbox_offers_its_outcomes_until_the_order_is_completed(demo, reach, visit):
     assert visit(reach("pending")).text.count('name="outcome"') == 7
-    assert "Choose how this test payment ends" not in Seen(visit(reach("completed")).text).text
+    assert "Choose the result of this test payment" not in Seen(visit(reach("completed")).text).text
 
 
 def test_a_manual_channel_shows_where_to_pay_and_no_outcomes(api, visit):
     page = Seen(visit(api.buy(channel=3, paychannel_paymethod="bank").data["order_no"]).text)
     for text in ("Transfer exactly ¥100.00", "Demo Shop Ltd.", "6222 0200 0000 0000 001", "I have paid"):
         assert text in page.text
-    assert "Choose how this test payment ends" not in page.text
+    assert "Choose the result of this test payment" not in page.text
 
 
 @pytest.mark.parametrize(
@@ -91,9 +91,9 @@ def test_the_status_is_three_facts(state, status, checking, reach, http):
 def test_a_late_payment_shows_on_a_closed_order(reach, visit, api, http):
     order_no = api.buy().data["order_no"]
     api.play(order_no, "late")
-    assert "A payment for it did come in." in Seen(visit(order_no).text).text
+    assert "We received a payment for this order." in Seen(visit(order_no).text).text
     assert http("GET", f"{STATUS}?order_no={order_no}").data["checking"] is True
-    assert "A payment for it did come in." not in Seen(visit(reach("cancelled")).text).text
+    assert "We received a payment for this order." not in Seen(visit(reach("cancelled")).text).text
 
 
 def test_a_payers_claim_makes_a_manual_order_paid_and_credits_nothing(api, http, balances, flask_json, visit):

@@ -85,7 +85,7 @@ def test_a_wrong_name_and_a_wrong_password_have_the_same_refusal(name, password,
     client = browser()
     answer = sign_in(client, name, password)
     assert answer.status_code in (401, 422)
-    assert ("Name or password are wrong." in answer.text) is (answer.status_code == 401)
+    assert ("Incorrect user name or password." in answer.text) is (answer.status_code == 401)
     assert not is_in(client)
 
 
@@ -200,8 +200,8 @@ def test_a_new_password_ends_every_session_and_the_old_password(browser):
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
-        ({"present": "wrong-password"}, "The password is incorrect."),
-        ({"again": "something else"}, "the new passwords differ"),
+        ({"present": "wrong-password"}, "Incorrect password."),
+        ({"again": "something else"}, "The new passwords do not match."),
         ({"new": "demo-12345", "again": "demo-12345"}, "easy to guess"),
         ({"new": "aaaaaaaaaaaa", "again": "aaaaaaaaaaaa"}, "easy to guess"),
         ({"new": "password12345", "again": "password12345"}, "easy to guess"),
@@ -271,7 +271,7 @@ def test_a_viewer_has_read_only_access_and_changes_only_the_own_password(browser
     assert client.get("/console/orders/").status_code == 200
     refused = send(client, "/console/orders/")
     assert refused.status_code == 403
-    assert "may look" in refused.text
+    assert "is read-only" in refused.text
     new = {"present": "viewer-password", "new": "another long one", "again": "another long one"}
     assert send(client, PASSWORD, **new).location == LOGIN
 
@@ -288,7 +288,7 @@ def test_signing_in_and_out_and_commands_are_in_the_audit_log_and_passwords_are_
         ("demo", "sign out", "", ""),
         ("command line", "add operator", "anna", "viewer"),
         ("command line", "add operator", "anna", "operator"),
-        ("command line", "add operator", "anna", "not done: there is an operator anna already"),
+        ("command line", "add operator", "anna", "not done: User name anna is already taken. Choose another name."),
     ]
 
 

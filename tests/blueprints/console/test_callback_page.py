@@ -19,7 +19,7 @@ def test_the_page_shows_the_callback_and_every_attempt(desk, shop, told, flask_j
     shop.answers(500, "not now")
     seen = desk.see(f"callback/{told}")
     order_no = flask_json("callback", "show", told)["order_no"]
-    for text in ("order.completed", "Delivered", order_no, shop.url, "webhook-signature", "made when it is sent"):
+    for text in ("order.completed", "Delivered", order_no, shop.url, "webhook-signature", "generated when sent"):
         assert text in seen.text
     assert "thank you" in seen.text
     assert '"type": "order.completed"' in seen.text
@@ -34,7 +34,7 @@ def test_the_page_shows_the_callback_and_every_attempt(desk, shop, told, flask_j
 def test_it_is_redelivered_with_the_same_id(desk, shop, told, due):
     seen = desk.see(f"callback/{told}")
     (form,) = seen.actions.values()
-    assert desk.send(form) == ("good", "1 callback is delivered again now.")
+    assert desk.send(form) == ("good", "1 callback queued for redelivery.")
     due.callbacks()
     assert [received.webhook_id for received in shop.got] == [told, told]
     assert "redeliver callback" in desk.see(f"callback/{told}").text
@@ -45,7 +45,7 @@ def test_an_outdated_page_is_refused(desk, shop, told, due):
     desk.send(form)
     category, text = desk.send(form)
     assert category == "bad"
-    assert "look again" in text
+    assert "Reload and try again" in text
 
 
 def test_the_values_in_the_address_are_masked(desk, api, flask, flask_json, due):
@@ -55,7 +55,7 @@ def test_the_values_in_the_address_are_masked(desk, api, flask, flask_json, due)
     (row,) = flask_json("callback", "list")
     seen = desk.see(f"callback/{row['id']}")
     assert "http://127.0.0.1:1/hook?token=***&shop=***" in seen.text
-    assert "no answer" in seen.text
+    assert "no response" in seen.text
     assert "sesame" not in seen.html
 
 

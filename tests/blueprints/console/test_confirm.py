@@ -98,7 +98,7 @@ def test_an_orders_personal_data_is_revealed_after_the_password(api, console, as
 def test_a_wrong_password_confirms_nothing_and_can_be_corrected(console, confirm, asked):
     refused = confirm("wrong-password")
     assert refused.status_code == 401
-    assert "The password is incorrect." in refused.text
+    assert "Incorrect password." in refused.text
     assert asked()
     form = next(form for form in Forms(refused.text).forms if "confirm-answer" in form)
     assert console.post(form.url, data=form | {"confirm-answer": PASSWORD}).status_code == 307

@@ -47,7 +47,7 @@ def verdict(shown):
 
 def by_day(shown):
     """The table's rows that are not empty: day, in, out, fees, orders."""
-    rows = [row for row in shown.rows if "Day" in row and row["Orders placed"] != "0"]
+    rows = [row for row in shown.rows if "Day" in row and row["Orders created"] != "0"]
     return [tuple(row.values()) for row in rows]
 
 
@@ -92,11 +92,11 @@ def test_volumes_orders_and_fees_are_those_of_the_api(dashboard, api, flask):
     flask("order", "paid", paid_out)
     shown = dashboard()
     today = card(shown, "Today")
-    assert "completed deposits, yuan 100.00" in today
-    assert "completed withdrawals, yuan 30.00" in today
-    assert "Orders placed 4" in today
-    assert "Fees earned 0.69 less 0.02 to channels" in today
-    assert card(shown, "The last 30 days") == today.replace("Today", "The last 30 days")
+    assert "Completed deposits (¥) 100.00" in today
+    assert "Completed withdrawals (¥) 30.00" in today
+    assert "Orders created 4" in today
+    assert "Fees earned 0.69 less channel cost of 0.02" in today
+    assert card(shown, "Last 30 days") == today.replace("Today", "Last 30 days")
     assert by_day(shown) == [(f"{datetime.now(UTC):%Y-%m-%d}", "100.00", "30.00", "0.69", "4")]
 
 
@@ -132,16 +132,16 @@ def test_days_follow_changes_of_daylight_saving_time(dashboard, api, time_machin
 def test_orders_older_than_30_days_are_not_counted(dashboard, api, ahead):
     completed(api)
     ahead(29 * 86_400)
-    assert "Orders placed 1" in card(dashboard(), "The last 30 days")
+    assert "Orders created 1" in card(dashboard(), "Last 30 days")
     ahead(86_400)
-    assert "Orders placed 0" in card(dashboard(), "The last 30 days")
+    assert "Orders created 0" in card(dashboard(), "Last 30 days")
 
 
 def test_numbers_follow_an_orders_steps(dashboard, api):
     order_no = api.buy().data["order_no"]
-    assert "yuan 0.00" in card(dashboard(), "Today")
+    assert "(¥) 0.00" in card(dashboard(), "Today")
     api.play(order_no, "success")
-    assert "completed deposits, yuan 100.00" in card(dashboard(), "Today")
+    assert "Completed deposits (¥) 100.00" in card(dashboard(), "Today")
 
 
 def test_many_blocks_of_orders_add_up_as_one(demo, dashboard, api, flask, monkeypatch, time_machine):
@@ -193,10 +193,10 @@ def test_success_is_the_share_of_finished_orders(dashboard, api):
             api.play(api.buy().data["order_no"], outcome)
     api.buy()
     api.play(api.buy(channel=1).data["order_no"], "success")
-    rows = [row for row in dashboard().rows if "Succeed" in row]
+    rows = [row for row in dashboard().rows if "Success rate" in row]
     assert [tuple(row.values()) for row in rows] == [
         ("Sandbox B · WeChat Pay", "75.0 %", "9", "3", "1"),
-        ("Sandbox A · WeChat Pay", "too few", "1", "0", "0"),
+        ("Sandbox A · WeChat Pay", "too few orders", "1", "0", "0"),
     ]
 
 
@@ -211,7 +211,7 @@ def verified(app):
 
 def test_without_open_items_everything_is_up_to_date(dashboard, verified, api):
     completed(api)
-    assert verdict(dashboard()) == ("well", "All is well: nothing needs you now.")
+    assert verdict(dashboard()) == ("well", "Everything is up to date.")
 
 
 def test_exceptions_payouts_and_claims_need_attention(dashboard, verified, api, http, ahead):
@@ -223,14 +223,14 @@ def test_exceptions_payouts_and_claims_need_attention(dashboard, verified, api, 
     ahead(3 * 3_600)
     severity, text = verdict(dashboard())
     assert severity == "urgent"
-    assert text.startswith("3 things need you.")
-    assert "1 deposit by hand is said to be paid, for 3 hours" in text
-    assert "1 exception is open" in text
-    assert "2 withdrawals wait for you, the oldest for 3 hours." in text
+    assert text.startswith("3 items need attention")
+    assert "Customers who say they have paid: 1 (oldest: 3 hours)" in text
+    assert "Open exceptions: 1" in text
+    assert "Withdrawals to review or send: 2 (oldest: 3 hours)." in text
     assert text.index("Urgent") < text.index("Soon")
-    waits = card(dashboard(), "What waits")
+    waits = card(dashboard(), "To do")
     assert "Open exceptions 1" in waits
-    assert "Withdrawals to accept or send 2 the oldest for 3 hours" in waits
+    assert "Withdrawals to review or send 2 oldest: 3 hours" in waits
 
 
 def test_withdrawals_that_wait_long_are_urgent(dashboard, verified, api, ahead):
@@ -243,7 +243,7 @@ def test_withdrawals_that_wait_long_are_urgent(dashboard, verified, api, ahead):
 def test_a_manual_withdrawal_needs_attention_until_it_is_paid(dashboard, verified, api, flask):
     order_no = api.sell(channel=3).data["order_no"]
     flask("order", "accept", order_no)
-    assert "1 withdrawal waits for you" in verdict(dashboard())[1]
+    assert "Withdrawals to review or send: 1" in verdict(dashboard())[1]
     flask("order", "paid", order_no)
     assert verdict(dashboard())[0] == "well"
 
@@ -252,13 +252,13 @@ def test_failed_callbacks_are_reported(dashboard, verified, api, shop, due, ahea
     shop.answers(500)
     completed(api)
     due.callbacks()
-    assert verdict(dashboard()) == ("soon", "1 thing needs you. Soon 1 callback failed, and is tried again.")
+    assert verdict(dashboard()) == ("soon", "1 item needs attention Soon Callbacks being retried: 1.")
     for _ in range(8):
         ahead(40_000)
         due.callbacks()
     severity, text = verdict(dashboard())
     assert severity == "urgent"
-    assert "1 callback was given up in the last 7 days" in text
+    assert "Callbacks that failed after all retries, last 7 days: 1." in text
     ahead(8 * 86_400)
     assert "callback" not in verdict(dashboard())[1]
 
@@ -273,7 +273,7 @@ def test_a_channel_that_does_not_respond_is_named(dashboard, verified, api, late
     api.play(api.buy().data["order_no"], "timeout")
     later(60)
     text = verdict(dashboard())[1]
-    assert "The channel Sandbox B does not answer about 1 order" in text
+    assert "Sandbox B has not responded about 1 order" in text
     assert "exception" not in text
 
 
@@ -285,15 +285,15 @@ def test_a_channel_that_fails_more_than_usual_is_named(dashboard, verified, api,
         api.play(api.buy().data["order_no"], "fail" if number % 2 else "success")
     scheduled_checks.record("command", {}, 0.1)
     text = verdict(dashboard())[1]
-    assert "Sandbox B: 50% of the deposits since yesterday succeeded, 100% do usually." in text
+    assert "Sandbox B: deposit success rate since yesterday 50%, usually 100%." in text
 
 
 def test_an_unchecked_ledger_is_reported(dashboard, api, ahead):
     completed(api)
-    assert "The ledger was never verified." in verdict(dashboard())[1]
+    assert "The ledger has never been checked." in verdict(dashboard())[1]
     scheduled_checks.record("command", {}, 0.1)
     ahead(3 * 86_400)
-    assert "The ledger was not verified for 3 days." in verdict(dashboard())[1]
+    assert "The ledger has not been checked for 3 days." in verdict(dashboard())[1]
 
 
 @pytest.mark.breaks_the_ledger
@@ -308,8 +308,8 @@ def test_a_damaged_ledger_turns_the_page_red_and_names_the_failures(dashboard, v
     shown = dashboard()
     severity, text = verdict(shown)
     assert severity == "urgent"
-    assert "The ledger is off. Not true any more: balances equal their entries." in text
-    assert "account fees 0 has 61 fen, but its entries sum to 60" in card(shown, "Does the ledger verify?")
+    assert "Ledger integrity check failed. Failed checks: balances equal their entries." in text
+    assert "account fees 0 has 61 fen, but its entries sum to 60" in card(shown, "Ledger integrity")
 
 
 # The first steps
@@ -326,15 +326,15 @@ def empty(flask, instance):
 def test_an_empty_shop_shows_the_first_steps(dashboard, empty):
     shown = dashboard()
     assert verdict(shown)[0] == "well"
-    begin = card(shown, "How to begin")
-    for step in ("Add a channel", "Add a merchant", "Link them", "Create the first order"):
+    begin = card(shown, "Get started")
+    for step in ("Add a channel", "Add a merchant", "Give the merchant access to a channel", "Create the first order"):
         assert step in begin
     assert "done" not in begin
     assert '<svg class="bars"' not in shown.html
 
 
 def test_completed_first_steps_are_marked(dashboard, app):
-    begin = card(dashboard(), "How to begin")
+    begin = card(dashboard(), "Get started")
     assert begin.count("done") == 3
 
 
@@ -368,13 +368,13 @@ def test_the_number_of_statements_does_not_grow(demo, dashboard, api, flask, tim
 
 def test_a_result_is_cached_briefly_and_shown_with_its_time(page, api, ahead, monkeypatch):
     completed(api)
-    assert "Orders placed 1" in card(page(), "Today")
+    assert "Orders created 1" in card(page(), "Today")
     api.buy()
     shown = page()
-    assert "Orders placed 1" in card(shown, "Today")
+    assert "Orders created 1" in card(shown, "Today")
     assert "As of 20" in shown.text
     monkeypatch.setattr(statistics, "FRESH", -1)
-    assert "Orders placed 2" in card(page(), "Today")
+    assert "Orders created 2" in card(page(), "Today")
 
 
 def test_the_plot_has_a_name_a_description_and_a_table(dashboard, api):
@@ -382,7 +382,7 @@ def test_the_plot_has_a_name_a_description_and_a_table(dashboard, api):
     html = dashboard().html
     assert '<svg class="bars" role="group" aria-labelledby="volume" aria-describedby="volume-told">' in html
     assert '<desc id="volume-told">' in html
-    assert "The same as a table" in html
+    assert "Show as table" in html
 
 
 # The lists themselves
@@ -408,10 +408,10 @@ def test_the_lists_linked_from_to_do_have_exactly_those_rows(
         (url,) = [url for text, url in lines.items() if text.startswith(start)]
         return {words(row["Order number"]).split()[0] for row in page(url.removeprefix("/console/")).rows}
 
-    assert orders("2 exceptions are open") == set(exceptions)
-    assert orders("2 withdrawals wait for you") == set(payouts)
-    assert orders("1 deposit by hand") == {claim}
-    (url,) = [url for text, url in lines.items() if text.startswith("1 callback was given up")]
+    assert orders("Open exceptions: 2") == set(exceptions)
+    assert orders("Withdrawals to review or send: 2") == set(payouts)
+    assert orders("Customers who say they have paid") == {claim}
+    (url,) = [url for text, url in lines.items() if text.startswith("Callbacks that failed after all retries")]
     assert [given_up in " ".join(row.values()) for row in page(url.removeprefix("/console/")).rows] == [True]
 
 

@@ -67,7 +67,7 @@ def test_amounts_times_and_words_read_the_same_in_every_program(clock, exported,
     (row,), _ = exported("orders/export")
     assert (row["Amount (¥)"], row["Fees (¥)"], row["Credited or deducted (¥)"]) == ("1234.50", "2.47", "1236.97")
     assert row["Created"] == "2026-05-01T20:00:00+08:00"
-    assert (row["Type"], row["Merchant's key"]) == ("Withdrawal", "demo")
+    assert (row["Type"], row["Merchant key"]) == ("Withdrawal", "demo")
 
 
 def test_negative_amounts_stay_numbers(exported, api):
@@ -80,7 +80,7 @@ def test_negative_amounts_stay_numbers(exported, api):
 def test_no_merchants_text_is_a_formula_in_any_spreadsheet(exported, api, text):
     api.buy(merchant_order_no=text)
     (row,), _ = exported("orders/export")
-    cell = row["Merchant's number"]
+    cell = row["Merchant order number"]
     assert cell.replace("'", "") == text
     for separator in (";", ",", "\t", "|"):
         for part in cell.split(separator):
@@ -91,14 +91,14 @@ def test_a_number_is_not_a_formula(exported, api):
     for text in ("-12.50", "12", "A-1", "2026-01-01"):
         api.buy(merchant_order_no=text)
     rows, _ = exported("orders/export")
-    assert [row["Merchant's number"] for row in rows] == ["2026-01-01", "A-1", "12", "-12.50"]
+    assert [row["Merchant order number"] for row in rows] == ["2026-01-01", "A-1", "12", "-12.50"]
 
 
 def test_control_characters_reach_neither_page_nor_file(exported, page, app):
     seeded_orders.seed_orders(1)
     Order.update(merchant_order_no="a\r\n=b\x1b[31m\u202ec\u3000d").execute()
     (row,), _ = exported("orders/export")
-    assert row["Merchant's number"] == "a  =b\ufffd[31m\ufffdc d"
+    assert row["Merchant order number"] == "a  =b\ufffd[31m\ufffdc d"
     assert "a =b\ufffd[31m\ufffdc d" in page("orders/").column("Order number")[0]
 
 
@@ -124,7 +124,7 @@ def test_strangers_texts_are_escaped_on_every_list(page, api, flask, shop, due, 
 def test_values_masked_in_the_list_are_masked_in_the_file(exported, flask):
     flask("account", "add", "demo", "--card-number", "6222020000000000999", "--real-name", "李四光")
     rows, answer = exported("accounts/export")
-    assert (rows[0]["Account number"], rows[0]["Holder"]) == ("***************0999", "李*")
+    assert (rows[0]["Account number"], rows[0]["Account holder"]) == ("***************0999", "李*")
     assert "6222020000000000" not in answer.text
 
 
@@ -138,12 +138,12 @@ def test_a_viewer_may_export_every_list_and_the_audit_log_records_it(exported, p
     shown = page(f"{name}/").rows
     assert len(rows) == len(shown)
     logged = page("audit/").rows[0] if name != "audit" else page("audit/?flt_action=export").rows[0]
-    assert (logged["Who"], logged["What"], logged["About"]) == ("viewer", "export", f"list {name}")
+    assert (logged["User"], logged["Action"], logged["Subject"]) == ("viewer", "export", f"list {name}")
 
 
 def test_the_audit_log_records_exports(exported, page):
     exported("orders/export?flt_status=paid&flt_least=5")
-    assert page("audit/").rows[0]["Detail"] == "status: Paid, least: 5"
+    assert page("audit/").rows[0]["Details"] == "status: Claimed / Paid out, least: 5"
 
 
 def test_an_export_reads_in_small_steps_and_locks_nothing(export, app, monkeypatch):
@@ -177,4 +177,4 @@ def test_many_simultaneous_exports_leave_threads_for_other_requests(console, exp
 def test_another_site_can_not_trigger_an_export(console, page):
     assert console.get("/console/orders/export").status_code == 405
     assert console.post("/console/orders/export").status_code == 400
-    assert page("audit/").column("What").count("export") == 0
+    assert page("audit/").column("Action").count("export") == 0

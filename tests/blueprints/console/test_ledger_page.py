@@ -28,25 +28,25 @@ def ended():
 def test_balances_are_those_of_the_command(page, told, api, flask):
     completed(api)
     api.sell("50.00", channel=3)
-    shown = {row["Merchant"]: (row["Available"], row["Held"]) for row in page("ledger/").rows if "Held" in row}
+    shown = {row["Merchant"]: (row["Available"], row["Reserved"]) for row in page("ledger/").rows if "Reserved" in row}
     assert shown == {
         "Demo Shop 演示商户 demo": ("10,049.25", "50.15"),
         "Other Shop 另一商户 other": ("0.00", "0.00"),
-        "All together": ("10,049.25", "50.15"),
+        "Total": ("10,049.25", "50.15"),
     }
     text = told()
-    assert "Your fees 0.60" in text
-    assert "Sandbox A The channel owes you 10,000.00." in text
-    assert "Sandbox B The channel owes you 100.00." in text
-    assert "Manual C Nothing is owed." in text
-    assert "The channels owe you 10,100.00." in text
+    assert "Fee income 0.60" in text
+    assert "Sandbox A Receivable: ¥10,000.00" in text
+    assert "Sandbox B Receivable: ¥100.00" in text
+    assert "Manual C Nothing owed" in text
+    assert "Receivable from channels: ¥10,100.00" in text
 
 
 def test_a_channel_that_paid_out_more_than_it_received_is_owed(told, api, flask):
     order_no = api.sell("50.00", channel=3).data["order_no"]
     flask("order", "accept", order_no)
     flask("order", "paid", order_no)
-    assert "Manual C You owe the channel 50.03." in told()
+    assert "Manual C Payable: ¥50.03" in told()
 
 
 @pytest.mark.usefixtures("slow")
@@ -56,19 +56,19 @@ def test_an_operator_starts_an_integrity_check(send, told, page, api):
     assert (answer.status_code, answer.headers["Location"]) == (303, "/console/ledger/")
     run = ended()
     assert (run.who, run.outcome) == ("operator demo", "holds")
-    assert "The ledger verifies." in told()
+    assert "Ledger integrity check passed" in told()
     (row,) = [row for row in page("ledger/").rows if "Outcome" in row]
-    assert (row["Outcome"], row["By"], row["Entries"]) == ("verifies", "operator demo", "5")
+    assert (row["Outcome"], row["By"], row["Entries"]) == ("passed", "operator demo", "5")
     assert AuditEntry.select().where(AuditEntry.action == "verify ledger", AuditEntry.who == "demo").count() == 1
 
 
 def test_the_page_shows_the_running_check_and_offers_no_second_one(send, told, app):
     scheduled_checks._begin("operator demo")
     text = told()
-    assert "It is being verified" in text
-    assert "Verify now" not in text
+    assert "Check running" in text
+    assert "Check now" not in text
     send("ledger/verify")
-    assert "Not done: the ledger is being verified just now." in told()
+    assert "Action failed: A ledger check is already running." in told()
     assert len(scheduled_checks.recent()) == 1
 
 
@@ -76,14 +76,14 @@ def test_a_killed_run_is_shown_as_killed(told, ahead, app):
     scheduled_checks._begin("operator demo")
     ahead(scheduled_checks.SILENCE + 1)
     text = told()
-    assert "was killed" in text
-    assert "Verify now" in text
+    assert "stopped" in text
+    assert "Check now" in text
 
 
 def test_a_viewer_sees_the_balances_and_cannot_start_a_check(told, send, viewer, api):
     text = told(client=viewer)
-    assert "The channel owes you 10,000.00." in text
-    assert "Verify now" not in text
+    assert "Receivable: ¥10,000.00" in text
+    assert "Check now" not in text
     assert send("ledger/verify", client=viewer).status_code == 403
     assert scheduled_checks.recent() == []
 
@@ -97,8 +97,8 @@ def test_the_damage_of_a_ledger_is_listed_line_by_line(send, told, page, api, in
     send("ledger/verify")
     assert ended().outcome == "off"
     text = told()
-    assert "The ledger is off." in text
-    assert "Not true any more: balances equal their entries" in text
+    assert "Ledger integrity check failed" in text
+    assert "Failed: balances equal their entries" in text
     assert "account fees 0 has 61 fen, but its entries sum to 60" in text
 
 
@@ -115,4 +115,4 @@ def test_the_command_accepts_the_pages_checkpoints(console, api, flask, tmp_path
 
 
 def test_the_schedule_is_shown(told, app):
-    assert "The service verifies it by itself every 24 hours." in told()
+    assert "Runs automatically every 24 hours." in told()

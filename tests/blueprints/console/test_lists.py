@@ -62,7 +62,7 @@ def test_a_row_shows_an_orders_most_important_facts(page, api):
     api.buy("1234.50", merchant_order_no="MY-1")
     newest, oldest = page("orders/").rows
     assert newest["Order number"].endswith(" MY-1")
-    assert (newest["Amount (¥)"], newest["Fees (¥)"], newest["Status"]) == ("1,234.50", "7.41", "Pending")
+    assert (newest["Amount (¥)"], newest["Fees (¥)"], newest["Status"]) == ("1,234.50", "7.41", "Awaiting payment")
     assert (oldest["Order number"], oldest["Status"], oldest["Type"]) == (order_no, "Completed", "Deposit")
     assert oldest["Merchant"] == "Demo Shop 演示商户"
     assert oldest["Channel"] == "Sandbox B WeChat Pay"
@@ -88,7 +88,7 @@ def test_orders_of_a_type_and_status_are_found_newest_first_on_all_pages(page, e
     found, pages = every(path)
     assert found == wanted
     assert pages == max(1, -(-len(wanted) // 50))
-    assert f"{len(wanted)} in all" in page(path).text
+    assert f"{len(wanted)} total" in page(path).text
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,7 @@ def test_the_other_long_lists_have_pages_both_ways_too(page, every, api, many, r
 )
 def test_an_invalid_filter_is_reported_and_shows_nothing(page, export, many, query):
     shown = page(query, status=422)
-    assert "can't be applied" in shown.text
+    assert "A filter is not valid" in shown.text
     assert not shown.rows
     assert "<script>" not in shown.html
     assert export(query.replace("/?", "/export?")).status_code == 422
@@ -190,7 +190,7 @@ def test_an_unknown_page_is_the_newest_one(page, many, odd):
 
 def test_active_filters_are_shown_and_can_be_removed_one_by_one(page, many):
     shown = page("orders/?flt_status=paid&flt_type=buy&flt_least=5")
-    assert "Status Paid" in shown.text
+    assert "Status Claimed" in shown.text
     assert "Type Deposit" in shown.text
     without = [url for url in shown.addresses if "flt_type=buy" in url and "flt_status" not in url]
     assert without
@@ -207,8 +207,8 @@ def test_without_an_index_for_a_filter_a_page_searches_a_part_and_the_next_conti
         shown = page(at)
         found += [row["Order number"].split()[0] for row in shown.rows]
         pages += 1
-        assert ("only a part of the list was looked through" in shown.text) is ("Look further back" in shown.links)
-        at = shown.links.get("Look further back", "").removeprefix("/console/")
+        assert ("Searched only part of the list" in shown.text) is ("Search older" in shown.links)
+        at = shown.links.get("Search older", "").removeprefix("/console/")
     assert pages > 3
     assert found == [row[0] for row in database.execute_sql(whole).fetchall()]
 
@@ -223,10 +223,10 @@ def test_payouts_that_need_an_operator_are_distinguished_from_those_in_progress(
     def listed(query=""):
         return {row["Order number"]: row["To do"] for row in page(f"payouts/{query}").rows}
 
-    waiting = {to_accept: "Accept or reject", by_hand: "Send it by hand"}
+    waiting = {to_accept: "Review", by_hand: "Send manually"}
     assert listed() == waiting
-    assert listed("?flt_state=under_way") == {at_channel: "With the channel"}
-    assert listed("?flt_state=all") == waiting | {at_channel: "With the channel"}
+    assert listed("?flt_state=under_way") == {at_channel: "At the channel"}
+    assert listed("?flt_state=all") == waiting | {at_channel: "At the channel"}
     assert "Payouts 2" in page().text
 
 
@@ -238,9 +238,9 @@ def test_exceptions_show_open_ones_first_and_resolved_ones_on_demand(page, api, 
     assert "Exceptions 2" in page().text
     flask("order", "settle", one, "--credit")
     (row,) = page("exceptions/").rows
-    assert (row["Ordered (¥)"], row["Reported (¥)"], row["State"]) == ("100.00", "101.00", "Open")
+    assert (row["Order amount (¥)"], row["Actual amount (¥)"], row["Status"]) == ("100.00", "101.00", "Open")
     (settled,) = page("exceptions/?flt_state=settled&flt_merchant=demo&flt_channel=2&flt_type=buy").rows
-    assert settled["State"] == "Credited operator, by a command"
+    assert settled["Status"] == "Credited operator (command line)"
     assert len(page("exceptions/?flt_state=all&flt_kind=wrong_amount").rows) == 2
     assert not page("exceptions/?flt_state=all&flt_merchant=other").rows
 
@@ -253,8 +253,8 @@ def test_callbacks_show_their_results(page, api, shop, due):
     delivered = completed(api)
     due.callbacks()
     newest, oldest = page("callbacks/").rows
-    assert (newest["Order number"], newest["State"], newest["Attempts"]) == (delivered, "Delivered", "1 HTTP 200")
-    assert (oldest["State"], oldest["Attempts"]) == ("Given up", "1 HTTP 410")
+    assert (newest["Order number"], newest["Status"], newest["Attempts"]) == (delivered, "Delivered", "1 HTTP 200")
+    assert (oldest["Status"], oldest["Attempts"]) == ("Failed (retries exhausted)", "1 HTTP 410")
     assert "Callbacks 1" in page().text
     assert page("callbacks/?flt_state=dead").column("Order number") == [dead]
     assert page(f"callbacks/?flt_order={delivered}").column("Order number") == [delivered]
@@ -267,13 +267,13 @@ def test_entries_are_found_by_account_owner_purpose_order_and_time(page, api, fl
     flask("ledger", "adjust", "other", "5.00", "--reason", "a gift")
     entries = page("entries/").rows
     assert len(entries) == 2 + 3 + 2
-    assert (entries[0]["By"], entries[0]["Order number"]) == ("operator, by a command", "")
+    assert (entries[0]["By"], entries[0]["Order number"]) == ("operator (command line)", "")
     assert "Adjustment a gift" in {row["Purpose"] for row in entries}
     credit = page(f"entries/?flt_order={order_no}").rows
-    assert sorted((row["Account"], row["Whose"], row["Amount (¥)"]) for row in credit) == [
+    assert sorted((row["Account"], row["Owner"], row["Amount (¥)"]) for row in credit) == [
         ("Available", "Demo Shop 演示商户", "99.40"),
-        ("Clearing", "Sandbox B", "-100.00"),
-        ("Fees", "The operator", "0.60"),
+        ("Channel clearing", "Sandbox B", "-100.00"),
+        ("Fees", "Platform", "0.60"),
     ]
     assert page("entries/?flt_merchant=other").column("Amount (¥)") == ["5.00"]
     assert page("entries/?flt_channel=2").column("Amount (¥)") == ["-100.00"]
@@ -295,23 +295,23 @@ def test_an_entry_is_found_by_its_time_although_older_entries_were_added_later(p
 def test_merchants_and_channels_show_their_balances_and_links(page, api):
     completed(api)
     other, demo = page("merchants/").rows
-    assert (demo["Available (¥)"], demo["Held (¥)"], demo["Channels"]) == ("10,099.40", "0.00", "3")
-    assert (other["Merchant"], other["State"]) == ("Other Shop 另一商户 other", "Enabled")
+    assert (demo["Available (¥)"], demo["Reserved (¥)"], demo["Channels"]) == ("10,099.40", "0.00", "3")
+    assert (other["Merchant"], other["Status"]) == ("Other Shop 另一商户 other", "Enabled")
     assert page("merchants/?search=OTHER").rows == [other]
-    channels = {row["Id"]: row for row in page("channels/").rows}
-    assert channels["2"]["Clearing (¥)"] == "-100.00"
+    channels = {row["ID"]: row for row in page("channels/").rows}
+    assert channels["2"]["Channel clearing (¥)"] == "-100.00"
     assert set(page("channels/?flt_driver=manual").column("Channel")) == {"Manual C"}
 
 
 def test_payout_accounts_are_masked(page, flask):
     flask("account", "add", "demo", "--card-number", "6222020000000000999", "--real-name", "李四光")
     new, old = page("accounts/").rows
-    assert (new["Account number"], new["Holder"]) == ("***************0999", "李*")
-    assert [new["State"], old["State"]] == ["Withdrawals go here", "Replaced"]
+    assert (new["Account number"], new["Account holder"]) == ("***************0999", "李*")
+    assert [new["Status"], old["Status"]] == ["In use", "Replaced"]
 
 
 def test_the_audit_log_names_actors_and_actions_and_can_be_searched(page):
-    assert page("audit/").rows[0]["What"] == "sign in"
+    assert page("audit/").rows[0]["Action"] == "sign in"
     assert page("audit/?flt_who=demo").rows
     assert not page("audit/?flt_who=nobody").rows
     assert not page("audit/?flt_about=order&flt_key=1").rows

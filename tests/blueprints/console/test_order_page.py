@@ -60,7 +60,7 @@ def test_the_page_shows_the_whole_history(desk, api):
     seen = desk.order(order_no).text
     for text in ("Deposit ¥100.00", order_no, "A-1", "Demo Shop", "Sandbox B", "WeChat Pay", "0.60 %", "99.40"):
         assert text in seen
-    for text in ("created · merchant", "a notice of the channel · channel", "settled · service"):
+    for text in ("Order created · merchant", "Channel notice · channel", "Settled · system"):
         assert text in seen
     for text in (
         f"SB{order_no}",
@@ -73,9 +73,9 @@ def test_the_page_shows_the_whole_history(desk, api):
 
 
 def test_the_page_shows_the_next_automatic_step(desk, api):
-    assert "asks the channel whether it is paid" in desk.order(api.buy().data["order_no"]).text
-    assert "lets it expire" in desk.order(api.buy(channel=MANUAL).data["order_no"]).text
-    assert "none by itself" in desk.order(api.sell("5.00").data["order_no"]).text
+    assert "check the payment status" in desk.order(api.buy().data["order_no"]).text
+    assert "expire if unpaid" in desk.order(api.buy(channel=MANUAL).data["order_no"]).text
+    assert "none" in desk.order(api.sell("5.00").data["order_no"]).text
 
 
 def test_an_exception_is_once_in_the_timeline_with_its_resolution(desk, world):
@@ -84,15 +84,15 @@ def test_an_exception_is_once_in_the_timeline_with_its_resolution(desk, world):
     desk.act(order_no, key)
     seen = desk.order(order_no).text
     timeline = seen[seen.index("Timeline") : seen.index("Postings")]
-    assert timeline.count("Exception 1: Wrong amount paid an amount that does not match , ¥99.99 , R-1 · service") == 1
-    assert timeline.count("Exception 1 settled: Credited operator demo") == 1
-    assert "Cancelled paid an amount that does not match · operator demo" in timeline
+    assert timeline.count("Exception 1: Wrong amount Paid a different amount , ¥99.99 , R-1 · system") == 1
+    assert timeline.count("Exception 1 resolved: Credited operator demo") == 1
+    assert "Cancelled Paid a different amount · operator demo" in timeline
 
 
 def test_a_refused_notice_is_shown(desk, api):
     order_no = api.buy().data["order_no"]
     api.notice(order_no, 10_000, secret="another one")
-    assert "Refused notice bad signature" in desk.order(order_no).text
+    assert "Rejected notice bad signature" in desk.order(order_no).text
 
 
 def test_an_unknown_order_is_not_found(console):
@@ -102,14 +102,14 @@ def test_an_unknown_order_is_not_found(console):
 
 def test_a_withdrawal_is_approved_revealed_and_marked_paid(desk, api, balances, audited):
     order_no = api.sell("50.00", MANUAL).data["order_no"]
-    assert desk.act(order_no, "accept") == ("good", "Done: the order is confirmed.")
+    assert desk.act(order_no, "accept") == ("good", "Done. Order status: Payout in progress.")
     assert last_step(order_no) == ("operator demo", "pending", "confirmed")
     (reveal,) = [form for form in desk.order(order_no).forms if "/reveal" in form.url]
     shown = desk.client.post(reveal.url, data=reveal).text
     assert "6222020000000000017" in shown
     assert "50.00" in shown
     assert 'name="reference"' in shown[shown.index('id="payee"') : shown.index('id="channel-said"')]
-    assert desk.act(order_no, "paid", reference="BANK-1") == ("good", "Done: the order is completed.")
+    assert desk.act(order_no, "paid", reference="BANK-1") == ("good", "Done. Order status: Completed.")
     assert (api.status(order_no), balances()) == ("completed", (1_000_000 - 5_015, 0))
     assert audited() == [
         ("demo", "accept order", "order", order_no, ""),
@@ -140,15 +140,18 @@ def test_an_impossible_amount_changes_nothing(desk, api, audited, amount):
     category, text = desk.act(order_no, "paid", amount=amount)
     assert (category, api.status(order_no)) == ("bad", "pending")
     assert "amount" in text
-    assert [row[1:2] + row[4:] for row in audited()][-1] == ("mark paid", f"not done: {text}".replace("&#39;", "'"))
+    assert [row[1:2] + row[4:] for row in audited()][-1] == (
+        "mark paid",
+        f"not done: {text}".replace("&#39;", "'"),
+    )
 
 
 def test_another_amount_becomes_an_exception(desk, api, exceptions):
     order_no = api.buy(channel=MANUAL).data["order_no"]
     told = desk.act(order_no, "paid", amount="99.00", reference="B-1")
-    assert told == ("good", "Done: the order is pending. There is an exception to settle, see below.")
+    assert told == ("good", "Done. Order status: Awaiting payment. An exception needs your decision. See below.")
     assert exceptions() == {order_no: "wrong_amount"}
-    assert desk.act(order_no, "paid", amount="99.00", reference="B-1")[1].startswith("This was on record already")
+    assert desk.act(order_no, "paid", amount="99.00", reference="B-1")[1].startswith("Already recorded")
 
 
 def test_a_reference_of_another_order_needs_a_confirmation(desk, api, balances, audited):
@@ -157,7 +160,7 @@ def test_a_reference_of_another_order_needs_a_confirmation(desk, api, balances, 
     category, text = desk.act(second, "paid", reference=" BANK-1 ")
     assert (category, api.status(second), balances()) == ("bad", "pending", (1_009_940, 0))
     assert first in text
-    assert desk.act(second, "paid", reference="BANK-1", shared="1") == ("good", "Done: the order is completed.")
+    assert desk.act(second, "paid", reference="BANK-1", shared="1") == ("good", "Done. Order status: Completed.")
     assert (balances(), audited()[-1][4]) == ((1_019_880, 0), "100.00 BANK-1 shared reference")
 
 
@@ -165,8 +168,8 @@ def test_the_status_is_checked_and_the_response_applied(desk, api, story):
     order_no = api.buy().data["order_no"]
     api.play(order_no, "silent")
     category, text = desk.act(order_no, "ask")
-    assert (category, text) == ("good", "The channel says: it is paid. The order is completed.")
-    assert {line["why"] for line in story(order_no)["history"]} >= {"the channel was asked, by operator demo"}
+    assert (category, text) == ("good", "Channel result: paid. Order status: Completed.")
+    assert {line["why"] for line in story(order_no)["history"]} >= {"Status check by operator demo"}
 
 
 @pytest.mark.parametrize("action", ["ask", "reject"])
@@ -189,8 +192,8 @@ def test_no_channel_is_called_inside_a_transaction(desk, world, monkeypatch, act
 def test_a_channel_without_a_response_is_reported(desk, api, audited):
     order_no = api.buy().data["order_no"]
     api.play(order_no, "timeout")
-    assert desk.act(order_no, "ask") == ("bad", "no usable answer: the sandbox did not answer")
-    assert audited()[-1][4] == "not done: no usable answer: the sandbox did not answer"
+    assert desk.act(order_no, "ask") == ("bad", "No valid response: the sandbox did not answer")
+    assert audited()[-1][4] == "not done: No valid response: the sandbox did not answer"
 
 
 def test_one_callback_or_all_of_an_order_are_redelivered(desk, api, flask, due, shop):
@@ -202,7 +205,7 @@ def test_one_callback_or_all_of_an_order_are_redelivered(desk, api, flask, due, 
     one, *_ = [key for key in desk.order(order_no).actions if key.startswith("redeliver-")]
     assert desk.act(order_no, one)[0] == "good"
     due()
-    assert desk.act(order_no, "redeliver-all")[1] == "3 callbacks are delivered again now."
+    assert desk.act(order_no, "redeliver-all")[1] == "3 callbacks queued for redelivery."
     due()
     assert len(shop.got) == sent + 4
 
@@ -223,7 +226,7 @@ def test_of_two_operators_one_succeeds_and_the_other_gets_a_message(desk, sign_i
     before = balances()
     category, text = other.send(stale, reason="no")
     assert (category, api.status(order_no), balances()) == ("bad", "confirmed", before)
-    assert "look again" in text
+    assert "Reload and try again" in text
     assert audited()[-1][1] == "reject order"
     assert audited()[-1][4].startswith("not done: ")
 
@@ -238,7 +241,7 @@ def test_money_corrected_while_it_is_credited_is_not_credited_at_an_unconfirmed_
     assert sent.result(20).status_code == 303
     category, text = flashed(desk.client.get(sent.result().headers["Location"]).text)
     assert (category, balances()[0] - before) in (("good", 4_970), ("bad", 0))
-    assert category == "good" or "the exception was corrected just now" in text
+    assert category == "good" or "The amount of this exception was corrected just now" in text
 
 
 def test_an_outdated_action_is_refused_and_recorded(desk, api, audited, rows):
@@ -246,11 +249,11 @@ def test_an_outdated_action_is_refused_and_recorded(desk, api, audited, rows):
     stale = desk.order(order_no).actions["accept"]
     desk.act(order_no, "reject", reason="no")
     before = {name: found for name, found in rows().items() if name != "AuditEntry"}
-    assert desk.send(stale) == ("bad", "that is not possible: the order is cancelled now")
+    assert desk.send(stale) == ("bad", "Not possible in the current order status: Cancelled.")
     assert {name: found for name, found in rows().items() if name != "AuditEntry"} == before
     assert audited()[-1][1:] == (
         *("accept order", "order", order_no),
-        "not done: that is not possible: the order is cancelled now",
+        "not done: Not possible in the current order status: Cancelled.",
     )
 
 
@@ -347,7 +350,7 @@ def test_a_refusal_does_not_repeat_the_typed_value(desk, api):
     form = desk.order(order_no).actions["paid"]
     answer = desk.client.post(form.url, data={**form, "amount": SCRIPT})
     html = desk.client.get(answer.headers["Location"]).text
-    assert flashed(html)[1] == "write the amount like 12.50"
+    assert flashed(html)[1] == "Enter an amount, such as 12.50."
     assert SCRIPT not in html
 
 

@@ -115,7 +115,7 @@ class TestSettingUp:
     @pytest.mark.parametrize(
         ("wrong", "said"),
         [
-            ({"password": "another-password"}, "The password is incorrect."),
+            ({"password": "another-password"}, "Incorrect password."),
             ({"code": "12345"}, "The code is incorrect"),
             ({"code": "１２３４５６"}, "The code is incorrect"),
             ({"code": ""}, "This field is required."),
@@ -133,7 +133,7 @@ class TestSettingUp:
         stranger.give_password()
         for _ in range(10):
             stranger.set_up(password="another-password")
-        assert "Too many tries. Try again in" in stranger.set_up().text
+        assert "Too many attempts. Try again in" in stranger.set_up().text
         assert SecondFactor.select().count() == 0
 
     def test_a_secret_that_the_page_never_made_is_replaced(self, stranger):
@@ -177,7 +177,7 @@ class TestSettingUp:
     def test_an_account_that_was_changed_meanwhile_gets_none(self, stranger):
         found, secret = Operator.get(name="demo"), second_factor.new_secret()
         operators.end_sessions(Operator.get(name="demo"))
-        with pytest.raises(OperatorError, match="just been changed"):
+        with pytest.raises(OperatorError, match="was changed"):
             second_factor.set_up(found, secret, pyotp.TOTP(secret).at(NOON), session_id=1)
         assert SecondFactor.select().count() == 0
 
@@ -262,7 +262,7 @@ class TestSigningIn:
         assert entries().count("enter incorrect code") == 10
         refused = owner.give_code(owner.app_code())
         assert refused.status_code == 429
-        assert "Too many tries. Try again in" in refused.text
+        assert "Too many attempts. Try again in" in refused.text
 
     def test_correct_codes_are_not_limited(self, owner):
         for _ in range(11):

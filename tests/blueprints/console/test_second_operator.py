@@ -31,7 +31,7 @@ def offered(desk, order_no):
 
 
 def test_it_takes_effect_only_once_another_operator_approves(desk, second, large, api, story):
-    assert desk.act(large, "accept") == ("good", "Requested. Another operator must approve it.")
+    assert desk.act(large, "accept") == ("good", "Approval requested. Another operator must approve it.")
     assert api.status(large) == "pending"
     assert offered(desk, large) == {"withdraw-request", "reject"}
     assert offered(second, large) == {"approve", "withdraw-request", "reject"}
@@ -60,7 +60,7 @@ def test_the_same_account_cannot_approve_from_another_session_either(desk, secon
     approval = second.order(large).actions["approve"]
     again = Desk(sign_in, "demo")
     approval["csrf_token"] = again.order(large).actions["withdraw-request"]["csrf_token"]
-    assert again.send(approval) == ("bad", "another operator must approve this: you requested it")
+    assert again.send(approval) == ("bad", "You requested this payout, so another operator must approve it.")
     form["csrf_token"] = approval["csrf_token"]
     assert again.send(form)[0] == "bad"
     assert api.status(large) == "pending"
@@ -99,9 +99,9 @@ def test_an_approval_that_fails_leaves_the_request_and_the_order(desk, second, l
 
 
 def test_it_is_shown_in_the_to_do_list(desk, second, large):
-    assert "awaits a second operator" not in second.see("").text
+    assert "waiting for a second operator" not in second.see("").text
     desk.act(large, "accept")
-    assert "1 payout awaits a second operator" in second.see("").text
+    assert "Payouts waiting for a second operator: 1" in second.see("").text
 
 
 def test_up_to_the_amount_one_operator_is_enough(desk, api):
@@ -113,7 +113,7 @@ def test_up_to_the_amount_one_operator_is_enough(desk, api):
 def test_a_larger_amount_than_the_orders_needs_two(desk, api, exceptions):
     order_no = api.sell("50.00", channel=3).data["order_no"]
     desk.act(order_no, "accept")
-    assert desk.act(order_no, "paid", amount="50.01")[1] == "Requested. Another operator must approve it."
+    assert desk.act(order_no, "paid", amount="50.01")[1] == "Approval requested. Another operator must approve it."
     assert exceptions() == {}
 
 

@@ -60,7 +60,7 @@ def test_passwords_are_hashed_one_at_a_time_and_most_of_a_flood_is_refused_immed
         refused = [each.result() for each in tries if each.done()]
         assert {answer.status_code for answer in refused} == {429}
         assert all(int(answer.headers["Retry-After"]) >= 1 for answer in refused)
-        assert "Too many tries" in refused[0].text
+        assert "Too many attempts" in refused[0].text
         assert api.buy().code == 1
         hashing.go_on()
         let_in = [each.result().status_code for each in tries]

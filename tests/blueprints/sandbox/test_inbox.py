@@ -91,7 +91,7 @@ def test_a_callback_is_sent_again_and_counted(service, sandbox):
     sandbox("clock", seconds=0)
     assert [each["attempt"] for each in arrived(service, f"?webhook_id={first['webhook_id']}")] == [2, 1]
     page = service.api.send("GET", f"{INBOX}/{first['number']}").text
-    for text in (first["webhook_id"], first["order_no"], "Signature verified", "All tries:", "Send again"):
+    for text in (first["webhook_id"], first["order_no"], "Signature valid", "All attempts:", "Redeliver"):
         assert text in page
     assert sandbox("inbox/again", webhook_id="msg_none").code == 42200
 
@@ -153,7 +153,7 @@ def test_another_sites_page_changes_nothing(http, nothing_changes, path, headers
 def test_the_pages_own_forms_and_scripts_work(http, headers):
     answer = http("POST", ANSWERS, b"answer=500&times=3", BROWSER | headers)
     assert (answer.status, answer.headers["Location"]) == (303, INBOX)
-    assert "500, internal error, callbacks left: 3" in http("GET", INBOX).text.replace("\n", "")
+    assert "500 Internal error, remaining callbacks: 3" in http("GET", INBOX).text.replace("\n", "")
 
 
 @pytest.mark.parametrize("settings_of_app", [{"demo": False}])

@@ -79,11 +79,11 @@ def test_callbacks_are_sent_to_the_forms_address_or_to_the_inbox_if_it_is_empty(
 
     press("merchant", "key=demo&callback_url=http://127.0.0.1:9000/hook")
     assert 'value="http://127.0.0.1:9000/hook"' in page().text
-    assert "Callbacks of demo go elsewhere: http://127.0.0.1:9000/hook" in shown_inbox()
+    assert "Callbacks of demo are sent to a different URL: http://127.0.0.1:9000/hook" in shown_inbox()
     assert flask_json("merchant", "show", "demo")["callback_url"] == "http://127.0.0.1:9000/hook"
     press("merchant", "key=demo&callback_url=")
     assert "http://127.0.0.1:9000/hook" not in page().text
-    assert "go elsewhere" not in shown_inbox()
+    assert "are sent to a different URL" not in shown_inbox()
     assert flask_json("merchant", "show", "demo")["callback_url"] == "/sandbox/inbox"
 
 
@@ -91,9 +91,9 @@ def test_an_invalid_address_is_reported_on_the_page(http):
     form = b"key=demo&callback_url=shop.example"
     answer = http("POST", "/sandbox/merchant", form, FORM)
     assert answer.status == 422
-    assert "a callback URL is an address like https://shop.example/paid" in answer.text
+    assert "Enter a URL, such as https://shop.example/paid." in answer.text
     assert http("POST", "/sandbox/merchant", form, FORM | {"Accept": "application/json"}).json["data"] == {
-        "callback_url": ["a callback URL is an address like https://shop.example/paid"]
+        "callback_url": ["Enter a URL, such as https://shop.example/paid."]
     }
 
 

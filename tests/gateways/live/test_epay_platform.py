@@ -82,7 +82,7 @@ def test_a_deposit_with_a_lost_notice_is_found_by_a_status_check(
     else:
         later(61)
     assert (api.status(order_no), balances(), listener.heard) == ("completed", PAID, [])
-    assert any("the channel was asked" in line for line in told(order_no))
+    assert any("Status check" in line for line in told(order_no))
 
 
 def test_a_repeated_notice_is_accepted_and_counts_once(place, platform, listener, api, balances):
@@ -405,22 +405,22 @@ def channel(add_channel, platform, version):
 
 def test_the_check_of_a_channel_reports_everything(version, checked, platform):
     found = checked()
-    assert found["keys"] == ("ok", "the channel answers, and accepts our keys")
-    assert found["collect"] == ("ok", f"open; balance at the platform: {FULL}")
-    assert found["wxpay"] == found["alipay"] == ("ok", "an order of 2.00 is accepted")
+    assert found["keys"] == ("ok", "The channel responds and accepts your keys.")
+    assert found["collect"] == ("ok", f"Enabled. Balance at the platform: {FULL}")
+    assert found["wxpay"] == found["alipay"] == ("ok", "An order of 2.00 was accepted.")
     assert found["clock"][0] in ("ok", "-")
     if version == "1":
-        assert found["version"] == ("-", "1; the platform also has version 2, which is safer")
+        assert found["version"] == ("-", "1. The platform also supports version 2, which is more secure.")
     else:
         assert found["version"] == ("ok", "2")
-        assert found["pay_out"] == ("ok", f"open; available: {FULL}, the platform's fee: 0.5%")
+        assert found["pay_out"] == ("ok", f"Enabled. Available: {FULL}, platform fee: 0.5%")
 
 
 def test_the_check_of_a_channel_finds_a_disabled_payment_type(version, checked, platform):
     platform.sql("UPDATE pre_type SET status = 0 WHERE name = 'alipay'")
     platform.set(user_transfer="0")
     found = checked(fails=True)
-    assert found["wxpay"] == ("ok", "an order of 2.00 is accepted")
+    assert found["wxpay"] == ("ok", "An order of 2.00 was accepted.")
     assert found["alipay"] == ("problem", "an order of 2.00 is not accepted: 支付方式(type)不存在")
     if version == "2":
         assert found["pay_out"] == ("-", "not open: 管理员未开启代付功能 (code -1)")

@@ -122,7 +122,7 @@ def _damaged(monkeypatch):
     monkeypatch.setattr(backup, "check", fail)
 
 
-@pytest.mark.parametrize("failing", [_without_room, _damaged], ids=["no room", "a copy that fails its check"])
+@pytest.mark.parametrize("failing", [_without_room, _damaged], ids=["disk is full", "a copy that fails its check"])
 def test_one_that_fails_is_logged_and_the_old_ones_stay(look, there, monkeypatch, caplog, failing):
     old = there(*(_name(_ago(days=days)) for days in range(9, 1, -1)))
     failing(monkeypatch)

@@ -54,7 +54,7 @@ def test_a_recorded_reference_is_refused_and_its_first_order_named(request, paid
     first, second = request.getfixturevalue(first)(), request.getfixturevalue(second)()
     paid(first, "BANK-1")
     told = refused(second, "BANK-1")
-    assert f"BANK-1 is on record for order {first}" in told
+    assert f"BANK-1 is already recorded for order {first}" in told
     assert "--shared-reference" in told
     assert api.status(second) in ("pending", "confirmed")
     paid(second, "BANK-2")
@@ -153,7 +153,7 @@ def test_a_channels_number_recorded_for_another_order_opens_an_exception(api, fl
         assert api.notice(order_no, 10_000, reference="R-9").text == "success"
     assert (exceptions(), balances()) == ({second: "shared_reference"}, (START + 9_940, 0))
     told = flask("order", "show", second).output
-    assert f"R-9 is on record for order {first}" in told
+    assert f"R-9 is already recorded for order {first}" in told
     flask("order", "settle", second, "--complete", "--yes")
     assert (exceptions(), balances()) == ({}, (START + 2 * 9_940, 0))
 

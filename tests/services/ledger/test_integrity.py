@@ -11,7 +11,7 @@ from models.db.hash_chain import Chain, Facts
 from services.ledger import integrity
 from tests.databases import unguarded
 
-CHAINED = "entries chain without a gap up to their account's head"
+CHAINED = "entries are chained without gaps up to the account's checkpoint"
 KEPT = "entries go back to the heads that were kept"
 ENTRIES = """SELECT entry.id, entry.account_id, kind, owner, entry.amount, posting_id, order_no, purpose, who, memo,
     posting.createtime FROM entry JOIN ledger_account ON ledger_account.id = entry.account_id

@@ -44,7 +44,7 @@ def test_a_claim_is_dismissed_with_its_reason_and_the_merchant_is_notified(claim
 def test_it_is_dismissed_once_and_a_new_claim_changes_nothing(claimed, world, refuses, flask, story):
     flask("order", "not-received", claimed)
     told = story(claimed)
-    assert told["history"][-1]["why"] == "the payment was not received"
+    assert told["history"][-1]["why"] == "Payment not received"
     assert "is cancelled" in refuses("order", "not-received", claimed)
     claim(world, claimed)
     assert story(claimed) == told
@@ -108,7 +108,7 @@ def test_the_status_is_checked_first_and_again_later(claimed_at_channel, api, fl
 
 def test_a_claim_that_the_channel_reports_as_paid_is_not_dismissed(claimed_at_channel, api, refuses, balances):
     api.play(claimed_at_channel, "silent")
-    assert "reports it as paid" in refuses("order", "not-received", claimed_at_channel)
+    assert "reports the deposit as paid" in refuses("order", "not-received", claimed_at_channel)
     assert (api.status(claimed_at_channel), balances()) == ("completed", PAID)
 
 
@@ -118,7 +118,7 @@ def test_without_a_response_nothing_is_dismissed(claimed_at_channel, refuses, ro
 
     monkeypatch.setattr(SandboxDriver, "query", silent)
     before = rows()
-    assert "no usable answer: it did not answer" in refuses("order", "not-received", claimed_at_channel)
+    assert "No valid response: it did not answer" in refuses("order", "not-received", claimed_at_channel)
     assert rows() == before
 
 
@@ -142,7 +142,7 @@ class TestClaimsThatExpire:
         later(60)
         assert steps(claimed)[-1] == ("service", "paid", "cancelled")
         told = story(claimed)
-        assert told["history"][-1]["why"] == "the payment was not received"
+        assert told["history"][-1]["why"] == "Payment not received"
         assert [callback["type"] for callback in told["callbacks"]] == ["order.cancelled"]
 
     def test_a_claim_that_is_confirmed_in_time_stays(self, claimed, api, flask, later, balances):

@@ -377,7 +377,7 @@ def test_a_channel_that_never_responds_leaves_an_exception(placed, moves, later,
     for _ in range(8 * 24):
         later(3_600)
     assert exceptions() == {order_no: "unknown_outcome"}
-    assert "no longer asks" in story(order_no)["exceptions"][0]["detail"]
+    assert "status checks stopped" in story(order_no)["exceptions"][0]["detail"]
     flask("order", "settle", order_no, "--cancel")
     assert exceptions() == {}
 
@@ -406,10 +406,10 @@ def test_after_a_day_of_silence_an_operator_may_end_a_withdrawal_reserved_again(
     world, api, in_progress_although_rejected, flask, refuses, ahead, exceptions, balances, monkeypatch
 ):
     def silent(self, payout):
-        raise ChannelUnknown("no answer")
+        raise ChannelUnknown("no response")
 
     monkeypatch.setattr(SandboxDriver, "query_payout", silent)
-    assert "can't say" in refuses("order", "settle", in_progress_although_rejected, "--cancel")
+    assert "cannot confirm" in refuses("order", "settle", in_progress_although_rejected, "--cancel")
     ahead(86_400)
     flask("order", "settle", in_progress_although_rejected, "--cancel")
     assert (exceptions(), balances()) == ({}, (START, 0))

@@ -14,4 +14,4 @@ def test_an_exception_names_the_line_that_opened_it(world, story):
     order_no = walks.deposit_too_small(world)
     (opened,) = PaymentException.select(PaymentException, History).join(History)
     assert (opened.history.code, opened.history.args) == (opened.code, opened.args) == ("paid_other_amount", None)
-    assert story(order_no)["history"][-1]["why"] == "exception wrong_amount: paid an amount that does not match"
+    assert story(order_no)["history"][-1]["why"] == "Exception wrong_amount: Paid a different amount"

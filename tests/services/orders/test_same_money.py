@@ -60,7 +60,7 @@ def test_unexpected_money_corrected_to_another_amount_counts_as_that_unless_it_w
     [exception] = told["exceptions"]
     assert (exception["amount"] == "95.00") is not settled
     if not settled:
-        assert f"exception {exception['kind']}: 95.00 under the same number, not" in told["history"][-1]["why"]
+        assert f"Exception {exception['kind']}: 95.00 under the same transaction ID, not" in told["history"][-1]["why"]
         flask("order", "settle", order_no, "--credit")
         assert balances()[0] - before == 9_500 - 57
     assert api.notice(order_no, 9_400).text == "success"

@@ -42,4 +42,4 @@ def test_new_history_and_exceptions_have_codes(world, story):
     lines = [*told["history"], *told["exceptions"]]
     assert {line["code"] for line in lines} == {"created", "paid_other_amount"}
     assert all(line["code"] in set(Why) for line in lines)
-    assert json.dumps(told["history"]).count("does not match") == 1
+    assert json.dumps(told["history"]).count("Paid a different amount") == 1

@@ -171,4 +171,4 @@ def test_the_clock_can_be_ten_years_ahead_at_most(http):
 
 def test_without_due_work_a_move_to_the_next_is_refused(http):
     answer = http("POST", "/sandbox/clock", b"to=next", FORM)
-    assert (answer.code, answer.json["msg"], answer.data) == (42200, "invalid fields: nothing is due", None)
+    assert (answer.code, answer.json["msg"], answer.data) == (42200, "invalid fields: Nothing is scheduled.", None)

@@ -80,7 +80,7 @@ def test_a_channel_of_each_driver_is_added_by_its_form(name, upstream, new, page
     for field, value in config.items():
         given = form[f"config_{field}"].strip()
         assert given == "" if value in secret else given.replace("\r", "").startswith(value.strip()[:40])
-    assert shown.html.count("Leave this empty to keep it") == len(secret)
+    assert shown.html.count("Leave empty to keep the current value") == len(secret)
     read = everywhere(path, f"channel/new?driver={driver}", "merchant/demo").replace("\r", "")
     assert not [value for value in secret if value.strip().splitlines()[-2 if "\n" in value.strip() else 0] in read]
     assert number in [row["id"] for row in api.call("getPayChannels").data["list"]]
@@ -107,7 +107,7 @@ def test_a_secret_is_replaced_or_removed_and_never_shown(
     assert "Problem" in page(f"channel/{number}").text
     fill(f"channel/{number}", config_key=KEY)
     fill(f"channel/{number}", "/try")
-    assert "the channel answers, and accepts our keys" in page(f"channel/{number}").text
+    assert "The channel responds and accepts your keys." in page(f"channel/{number}").text
 
 
 def test_keys_can_be_uploaded_as_files(upstream, new, fill, page, wrong):
@@ -116,36 +116,36 @@ def test_keys_can_be_uploaded_as_files(upstream, new, fill, page, wrong):
     number = new(driver, config, **keys)
     assert "BEGIN PUBLIC KEY" in page(f"channel/{number}").html
     assert wrong(f"channel/{number}", config_platform_key_file=b"\xff\xfe") == {
-        "": "This file is no text. Wanted is PEM, or base64."
+        "": "The file must be text in PEM or base64 format."
     }
     told = wrong(f"channel/{number}", config_platform_key_file=b"what is this")
-    assert told == {"config_platform_key": "Is no RSA public key of 1024 bits or more."}
+    assert told == {"config_platform_key": "Must be an RSA public key of 1024 bits or more."}
 
 
 EPAY = {"base_url": "https://pay.example", "pid": "1"}
 WECHATPAY = {"appid": "wx1", "mchid": "1", "serial_no": "AB", "apiv3_key": "k" * 32, "private_key": key_pair("x")[0]}
 ALIPAY = {"app_id": "20210000", "seller_id": "2088000000000001", "private_key": key_pair("x")[0]}
 MISSING, PROXY = "Missing data for required field.", "http://127.0.0.1:3128 or http://user:password@host:port."
-NO_KEY = "Is no RSA private key of 1024 bits or more, without a password."
-NEEDED = "Needed, unless there are platform_certificates."
+NO_KEY = "Must be an RSA private key of 1024 bits or more, without a password."
+NEEDED = "Required, unless platform_certificates is set."
 # A driver, its config, and the messages by field.
 WRONG = [
     ("epay", {}, {"base_url": MISSING, "pid": MISSING}),
     ("epay", EPAY | {"base_url": "ftp://x", "key": "k"}, {"base_url": "Must look like https://pay.example.com/."}),
-    ("epay", EPAY | {"pid": "1 2", "key": "k"}, {"pid": "Must be the number from the console."}),
-    ("epay", EPAY, {"key": "This version needs it."}),
-    ("epay", EPAY | {"version": "2"}, dict.fromkeys(("private_key", "platform_key"), "This version needs it.")),
-    ("epay", EPAY | {"key": "k", "clientip": "here"}, {"clientip": "Is no IP address."}),
+    ("epay", EPAY | {"pid": "1 2", "key": "k"}, {"pid": "Must be the number from the provider's console."}),
+    ("epay", EPAY, {"key": "Required for this version."}),
+    ("epay", EPAY | {"version": "2"}, dict.fromkeys(("private_key", "platform_key"), "Required for this version.")),
+    ("epay", EPAY | {"key": "k", "clientip": "here"}, {"clientip": "Must be an IP address."}),
     ("epay", EPAY | {"key": "k", "proxy": "socks5://x"}, {"proxy": f"Must look like {PROXY}"}),
     ("wechatpay", WECHATPAY, dict.fromkeys(("public_key", "public_key_id"), NEEDED)),
-    ("wechatpay", WECHATPAY | {"serial_no": "?"}, {"serial_no": "Must be the certificate's serial number, in hex."}),
-    ("wechatpay", WECHATPAY | {"apiv3_key": "short"}, {"apiv3_key": "Must have 32 characters, of ASCII."}),
+    ("wechatpay", WECHATPAY | {"serial_no": "?"}, {"serial_no": "Must be the certificate's serial number in hex."}),
+    ("wechatpay", WECHATPAY | {"apiv3_key": "short"}, {"apiv3_key": "Must be 32 ASCII characters."}),
     ("wechatpay", WECHATPAY | {"private_key": "x"}, {"private_key": NO_KEY}),
-    ("alipay", ALIPAY, {"alipay_public_key": "Is needed, or all of the three certificates."}),
+    ("alipay", ALIPAY, {"alipay_public_key": "Enter this key or all three certificates."}),
     (
         "alipay",
         ALIPAY | {"alipay_public_key": key_pair("x")[1]},
-        {"alipay_public_key": "Is your application's own: Alipay's is another one."},
+        {"alipay_public_key": "This is your application's key. Enter Alipay's public key."},
     ),
     ("trial", {"secret": "short"}, {"secret": "Shorter than minimum length 8."}),
     ("manual", {"note": "x" * 301}, {"note": "Longer than maximum length 300."}),
@@ -174,7 +174,7 @@ COLUMNS = [
     ("name", "", "This field is required."),
     ("min_amount", "0", "Must be greater than 0."),
     ("max_amount", "1.005", "Must have at most two decimals."),
-    ("min_amount", "1000000.01", "the least amount is above the largest"),
+    ("min_amount", "1000000.01", "The minimum amount is above the maximum."),
     ("passage_rate", "-100.01", "Must be a percentage from -100 to 100."),
     ("commission_rate", "-1", "Must be a percentage from 0 to 100."),
     ("deposit_rate", "x", "Must be a percentage with at most two decimals."),
@@ -196,7 +196,7 @@ def test_an_invalid_value_is_reported_at_its_field(wrong, flask_json, path, fiel
 def test_a_channel_needs_a_category_and_a_name_of_its_own(wrong):
     assert wrong("channel/new?driver=manual", name="Sandbox A") == {"category": "This field is required."}
     assert wrong("channel/new?driver=manual", name="Sandbox A", category="gateway_c") == {
-        "name": "there is a channel of this name already"
+        "name": "A channel with this name already exists. Choose another name."
     }
 
 
@@ -218,7 +218,7 @@ def test_another_account_is_refused_while_orders_are_open_unless_it_is_the_same(
     assert "same account" not in page(f"channel/{number}").text
     api.buy(channel=number)
     told = wrong(f"channel/{number}", config_pid="2002")
-    assert "orders are under way at the present account" in told["same_account"]
+    assert "Orders are still in progress at the current account" in told["same_account"]
     form = Page(fill(f"channel/{number}", config_pid="2002").text).form()
     assert form.sent["config_pid"] == "2002"
     answer = console.post(f"/console/channel/{number}", data=form.fill({"same_account": True}))
@@ -228,16 +228,16 @@ def test_another_account_is_refused_while_orders_are_open_unless_it_is_the_same(
 
 def test_checking_a_channel_reports_the_result(new, upstream, fill, page, console, audited):
     fill("channel/2", "/try")
-    assert "the channel answers, and accepts our keys" in page("channel/2").text
+    assert "The channel responds and accepts your keys." in page("channel/2").text
     assert audited()[-1] == "demo try channel channel 2 "
-    assert "you move the money by hand" in page("channel/3").text
+    assert "no automatic status check" in page("channel/3").text
     number = new(*upstream("epay 2"), config_proxy="")
     fill(f"channel/{number}", "/try")
-    assert "the channel answers, and accepts our keys" in page(f"channel/{number}").text
+    assert "The channel responds and accepts your keys." in page(f"channel/{number}").text
 
 
 @pytest.mark.parametrize(
-    ("language", "method", "why"), [("en", "WeChat Pay", "is not accepted"), ("zh", "微信支付", "平台不接受")]
+    ("language", "method", "why"), [("en", "WeChat Pay", "was rejected"), ("zh", "微信支付", "平台拒绝了")]
 )
 def test_checking_a_channel_shows_each_finding_including_bad_ones(
     language, method, why, new, fill, page, web_server, console
@@ -255,7 +255,7 @@ def test_checking_a_channel_shows_each_finding_including_bad_ones(
 def test_a_viewer_sees_a_channel_but_no_secret_and_can_change_nothing(page, viewer, send, nothing_changes):
     shown = page("channel/2", client=viewer)
     assert "sandbox-notice-secret" not in shown.html
-    assert "Try the channel" not in shown.text
+    assert "Test connection" not in shown.text
     assert {send(path, client=viewer).status_code for path in ("channel/2", "channel/2/try", "channel/new")} == {403}
 
 

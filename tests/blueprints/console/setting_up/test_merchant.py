@@ -25,19 +25,21 @@ def test_the_secrets_are_shown_once_and_nowhere_else(fill, shown, everywhere, ht
 
 def test_a_form_sent_twice_adds_one_merchant(fill, wrong, flask_json):
     fill("merchant/new", key="shop", name="Shop")
-    assert wrong("merchant/new", key="shop", name="Shop") == {"key": "there is a merchant shop already"}
+    assert wrong("merchant/new", key="shop", name="Shop") == {
+        "key": "Merchant shop already exists. Choose another key."
+    }
     assert len(flask_json("merchant", "list")) == 3
 
 
 WRONG = [
     ("name", "", "This field is required."),
-    ("callback_url", "ftp://shop.example", "a callback URL is an address like https://shop.example/paid"),
+    ("callback_url", "ftp://shop.example", "Enter a URL, such as https://shop.example/paid."),
     ("buy_rate", "0.605", "Must be a percentage with at most two decimals."),
     ("buy_rate", "101", "Must be a percentage from 0 to 100."),
     ("sell_rate", "", "Must be a percentage with at most two decimals."),
     ("sell_rate", "-1", "Must be a percentage from 0 to 100."),
     ("sell_rate", "１", "Must be a percentage with at most two decimals."),
-    ("allowed_addresses", "10.0.0.1/8", "10.0.0.1/8 is no IP address, and no network like 10.0.0.0/8"),
+    ("allowed_addresses", "10.0.0.1/8", "10.0.0.1/8 is not an IP address or a network such as 10.0.0.0/8."),
 ]
 
 
@@ -87,9 +89,9 @@ def test_a_form_opened_before_another_users_change_does_not_undo_it(
     stale = Page(page(path).html).form().fill(mine)
     assert fill(path, **theirs).status_code == 303
     now = typed(path).to_dict(flat=False)
-    assert "somebody changed this meanwhile" in console.post(f"/console/{path}", data=stale).text
+    assert "Someone else changed this in the meantime" in console.post(f"/console/{path}", data=stale).text
     assert typed(path).to_dict(flat=False) | {"csrf_token": 0} == now | {"csrf_token": 0}
-    assert "not done: somebody changed this meanwhile" in audited()[-1]
+    assert "not done: Someone else changed this in the meantime" in audited()[-1]
     assert fill(path, **mine).status_code == 303
 
 
@@ -128,13 +130,13 @@ def test_a_rotation_sent_twice_replaces_the_secret_once(console, shown, page):
     first, second = (console.post(form.action, data=form.sent) for _ in range(2))
     assert shown(first)["secret"]
     assert second.status_code == 303
-    assert "this secret was replaced meanwhile" in page("merchant/demo").text
+    assert "This secret was replaced in the meantime" in page("merchant/demo").text
 
 
 @pytest.mark.parametrize("hours", ["", "-1", "721", "1.5", "１"])
 def test_invalid_hours_replace_nothing(fill, api, page, hours):
     assert fill("merchant/demo", "/rotate/api", keep_hours=hours).status_code == 303
-    assert "a number from 0 to 720" in page("merchant/demo").text
+    assert "a number of hours from 0 to 720" in page("merchant/demo").text
     assert api.buy().code == 1
 
 
@@ -173,7 +175,9 @@ def test_withdrawals_are_paid_to_an_added_account(fill, api, page, everywhere):
 
 def test_an_account_sent_twice_is_added_once(fill, wrong, flask_json):
     fill("merchant/demo/account", **ACCOUNT)
-    assert wrong("merchant/demo/account", **ACCOUNT) == {"card_number": "this is the newest account on file already"}
+    assert wrong("merchant/demo/account", **ACCOUNT) == {
+        "card_number": "This account is already the current payout account."
+    }
     assert len(flask_json("account", "list", "demo")) == 2
 
 
@@ -181,7 +185,10 @@ def test_a_replaced_account_does_not_return_when_its_form_is_sent_again(fill, co
     first = Page(page("merchant/demo/account").html).form().fill(ACCOUNT)
     assert console.post("/console/merchant/demo/account", data=first).status_code == 303
     assert fill("merchant/demo/account", **ACCOUNT | {"card_number": "6222000011112222"}).status_code == 303
-    assert "another account was added meanwhile" in console.post("/console/merchant/demo/account", data=first).text
+    assert (
+        "Another payout account was added in the meantime"
+        in console.post("/console/merchant/demo/account", data=first).text
+    )
     assert api.sell("10.00").data["payment_method_snapshot"]["card_number"] == "6222000011112222"
 
 
@@ -190,7 +197,7 @@ def test_an_invalid_account_is_reported_at_its_fields(wrong):
         "real_name": "This field is required."
     }
     assert wrong("merchant/demo/account", real_name="李四", card_number="62 2200") == {
-        "card_number": "a card number has 6 to 40 letters, digits, @ . _ or -"
+        "card_number": "A card or account number has 6 to 40 letters, digits, @ . _ or -."
     }
 
 
@@ -201,7 +208,7 @@ def test_a_test_callback_is_signed_like_real_ones_and_not_stored(fill, shop, fla
     assert got.event["type"] == "test"
     assert (got.event["data"]["order_no"], got.event["data"]["merchant_order_no"]) == ("0" * 24, "TEST")
     assert set(got.event["data"]) == set(order_view.fields)
-    assert "It arrived" in page
+    assert "Delivered." in page
     assert "202" in page
     assert "&lt;b&gt;thank you&lt;/b&gt;" in page
     assert flask_json("callback", "list") == []
@@ -211,33 +218,33 @@ def test_a_test_callback_is_signed_like_real_ones_and_not_stored(fill, shop, fla
 @pytest.mark.parametrize(
     ("status", "headers", "words"),
     [
-        (500, {}, "The server failed at it"),
-        (503, {}, "The server failed at it"),
+        (500, {}, "The server failed to process the callback"),
+        (503, {}, "The server failed to process the callback"),
         (302, {"Location": "/elsewhere"}, "Redirects are not followed"),
-        (401, {}, "does it have this merchant&#39;s callback secret?"),
-        (404, {}, "nothing at this address"),
-        (410, {}, "wants no more callbacks"),
-        (418, {}, "refuses the callback"),
+        (401, {}, "Check that it uses this merchant&#39;s callback secret"),
+        (404, {}, "Check the path of the address"),
+        (410, {}, "A real callback would not be retried"),
+        (418, {}, "rejected the callback"),
     ],
 )
 def test_a_failed_test_callback_is_explained_in_plain_words(fill, shop, status, headers, words):
     shop.answers(status, "no", headers)
     page = fill("merchant/demo", "/test").text
-    assert "It did not arrive." in page
+    assert "Not delivered." in page
     assert (words in page, str(status) in page, len(shop.got)) == (True, True, 1)
 
 
 def test_an_unreachable_server_and_a_late_one_are_distinguished(fill, flask, shop, monkeypatch):
     monkeypatch.setattr(delivery, "TIMEOUT", 1.0)
     shop.answer = lambda request: time.sleep(2) or Response("late")
-    assert "did not answer within" in fill("merchant/demo", "/test").text
+    assert "did not respond within" in fill("merchant/demo", "/test").text
     flask("merchant", "set", "demo", "--callback-url", f"http://127.0.0.1:{free_port()}/hook")
-    assert "nothing listens there" in fill("merchant/demo", "/test").text
+    assert "Connection failed" in fill("merchant/demo", "/test").text
 
 
 def test_a_merchant_without_an_address_gets_no_test_callback(fill, send, page):
     fill("merchant/demo", callback_url="")
-    assert "the shop is told nothing" in page("merchant/demo").text
+    assert "The merchant receives no callbacks" in page("merchant/demo").text
     assert send("merchant/demo/test").status_code == 303
     assert "demo has no callback URL" in page("merchant/demo").text
 
@@ -247,7 +254,7 @@ def test_the_command_sends_a_test_callback_too(flask, flask_json, shop):
     assert (said["delivered"], said["status"], said["answer"]) == (True, 200, "thank you")
     assert shop.got[0].webhook_id == said["id"]
     shop.answers(500, "no")
-    assert "The server failed at it" in flask("merchant", "test-callback", "demo", fails=True).output
+    assert "The server failed to process the callback" in flask("merchant", "test-callback", "demo", fails=True).output
 
 
 def test_a_balance_is_adjusted_after_a_confirmation(fill, console, balances, page, audited, flask_json):
@@ -258,7 +265,7 @@ def test_a_balance_is_adjusted_after_a_confirmation(fill, console, balances, pag
     form = Page(asked.text).form()
     first, second = (console.post("/console/merchant/demo/adjust", data=form.sent) for _ in range(2))
     assert (first.status_code, second.status_code, balances()[0]) == (303, 422, before - 1_250)
-    assert "this was just done" in second.text
+    assert "The same adjustment was just made" in second.text
     assert audited()[-2].endswith("adjust balance merchant demo -12.50 yuan; channel: 1; a fee <b>of</b> the bank")
     assert "not done" in audited()[-1]
 
@@ -271,16 +278,16 @@ def test_an_adjustment_sent_again_much_later_is_not_repeated(fill, console, page
     before = balances()
     ahead(3_000)
     again = console.post("/console/merchant/demo/adjust", data={"asked": asking, "confirmed": confirming}[step])
-    assert "was adjusted meanwhile" in again.text
-    assert "Is this right?" not in again.text
+    assert "was adjusted in the meantime" in again.text
+    assert "Confirm adjustment" not in again.text
     assert balances() == before
-    assert "Is this right?" in fill("merchant/demo/adjust", amount="5.00", reason="a gift").text
+    assert "Confirm adjustment" in fill("merchant/demo/adjust", amount="5.00", reason="a gift").text
 
 
 @pytest.mark.parametrize(
     ("field", "value", "words"),
     [
-        ("amount", "-10000.01", "the available balance does not cover that"),
+        ("amount", "-10000.01", "The available balance is too low."),
         ("amount", "0", "Must be greater than 0."),
         ("amount", "1.005", "Must have at most two decimals."),
         ("amount", "1e99", "Is too large."),

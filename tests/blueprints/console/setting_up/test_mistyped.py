@@ -39,11 +39,11 @@ def test_a_refused_callback_url_is_not_recorded(fill, viewer, page, kept, path, 
     given = {"key": "shop", "name": "Shop"} if path.endswith("new") else {}
     answer = fill(path, callback_url=address, **given)
     assert answer.status_code == 422
-    assert "a callback URL is an address like" in answer.text
+    assert "Enter a URL, such as" in answer.text
     assert answer.text.count(SECRET) == 1, "in the field where its author typed it"
     assert kept() == []
-    rows = page("audit/", client=viewer).column("Detail")
-    assert rows[0] == "not done: a callback URL is an address like https://shop.example/paid"
+    rows = page("audit/", client=viewer).column("Details")
+    assert rows[0] == "not done: Enter a URL, such as https://shop.example/paid."
 
 
 @pytest.mark.parametrize("address", ADDRESSES)

@@ -28,7 +28,7 @@ def act(send):
 
 def test_an_account_is_added_and_may_sign_in(fill, row, app, audited):
     assert fill("operators/", **NEW).status_code == 303
-    assert (row("cashier")["Role"], row("cashier")["State"]) == ("operator", "enabled")
+    assert (row("cashier")["Role"], row("cashier")["Status"]) == ("operator", "enabled")
     assert operators.sign_in("cashier", "a long password")
     assert audited()[-1] == "demo add operator operator cashier operator"
 
@@ -36,10 +36,10 @@ def test_an_account_is_added_and_may_sign_in(fill, row, app, audited):
 @pytest.mark.parametrize(
     ("field", "value", "words"),
     [
-        ("name", "demo", "there is an operator demo already"),
-        ("name", "a b", "an operator's name has 1 to 64 letters, digits, _ . @ or -"),
+        ("name", "demo", "User name demo is already taken. Choose another name."),
+        ("name", "a b", "User names have 1 to 64 letters, digits, _ . @ or -."),
         ("password", "short", "Field must be between 10 and 200 characters long."),
-        ("again", "another password", "The two passwords differ."),
+        ("again", "another password", "The passwords do not match."),
         ("role", "owner", "Not a valid choice."),
     ],
 )
@@ -52,7 +52,7 @@ def test_an_invalid_value_is_reported_at_its_field(wrong, flask_json, field, val
 
 def test_a_too_simple_password_is_reported_and_not_stored(fill, wrong, everywhere):
     assert wrong("operators/", **NEW | {"password": "aaaaaaaaaaaa", "again": "aaaaaaaaaaaa"}) == {
-        "password": "this password is easy to guess: use a longer one, such as four words that do not belong together"
+        "password": "This password is easy to guess. Use a longer one, such as four unrelated words."
     }
     fill("operators/", **NEW)
     assert "a long password" not in everywhere("operators/")
@@ -64,12 +64,12 @@ def test_roles_and_disabling_take_effect_immediately_and_end_sessions(act, row, 
     assert row("viewer")["Role"] == "operator"
     assert viewer.get("/console/operators/").status_code == 302
     act("viewer", "disable")
-    assert row("viewer")["State"] == "disabled"
+    assert row("viewer")["Status"] == "disabled"
     assert operators.sign_in("viewer", "viewer-password") is None
     act("viewer", "enable")
     assert operators.sign_in("viewer", "viewer-password")
     act("viewer", "viewer")
-    assert row("viewer")["Role"] == "viewer"
+    assert row("viewer")["Role"] == "read-only"
     assert [line.split(" operator viewer")[0] for line in audited()[-4:]] == [
         "demo make operator",
         "demo disable operator",
@@ -86,8 +86,8 @@ def test_an_account_is_signed_out_everywhere(act, viewer):
 @pytest.mark.parametrize("word", ["disable", "viewer"])
 def test_operators_cannot_lock_themselves_out(act, row, page, word):
     act("demo", word)
-    assert "nobody can shut out themselves" in page("operators/").text
-    assert (row("demo")["Role"], row("demo")["State"]) == ("operator", "enabled")
+    assert "You cannot do this to your own account" in page("operators/").text
+    assert (row("demo")["Role"], row("demo")["Status"]) == ("operator", "enabled")
 
 
 @pytest.mark.parametrize("change", [{"enabled": False}, {"role": "viewer"}])
@@ -97,14 +97,14 @@ def test_the_last_operator_cannot_be_removed_by_anyone(fill, change):
     operators.change(demo, **change, by="cashier")
     operators.change(demo, enabled=True, role="operator", by="cashier")
     operators.change(cashier, enabled=False, by="demo")  # whose simultaneous request comes after this
-    with pytest.raises(OperatorError, match="the last account that may act"):
+    with pytest.raises(OperatorError, match="the last operator account"):
         operators.change(demo, **change, by="cashier")
     assert operators.find("demo").enabled
 
 
 def test_a_new_password_for_another_account_ends_its_sessions(fill, wrong, viewer, console, page):
     path = f"operators/{operators.find('viewer').id}/password"
-    assert wrong(path, password="a new password", again="another one") == {"again": "The two passwords differ."}
+    assert wrong(path, password="a new password", again="another one") == {"again": "The passwords do not match."}
     assert fill(path, password="a new password", again="a new password").status_code == 303
     assert viewer.get("/console/").status_code == 302
     assert operators.sign_in("viewer", "a new password")

@@ -9,7 +9,7 @@ ORDERS ?= 1000
 
 .PHONY: help install setup run test test-slow test-postgres test-all test-epay-platform torture check hooks bench bench-peers seed lock messages postgres audit screenshots
 .DEFAULT_GOAL := help
-# Python keeps what it compiled: otherwise each process that the tests start would compile everything again.
+# Let Python store compiled files: otherwise each process of the tests compiles everything again.
 unexport PYTHONDONTWRITEBYTECODE
 
 help: ## List the commands.
@@ -50,21 +50,21 @@ run: install ## Serve the seeded demo on 127.0.0.1:8000.
 	@echo "Starting the demo"
 	@ORDERS_DEMO=1 exec $(BIN)/orders serve
 
-test: setup ## Run the fast tests: no process, no browser, no Postgres. Three to four minutes.
+test: setup ## Run the fast tests, which need no process, browser or Postgres (3 to 4 minutes).
 	$(PYTEST) -m "not slow" --durations=10 --durations-min=3
 
-test-slow: setup ## Run the other tests on SQLite: processes, browsers, the HTTP server.
+test-slow: setup ## Run the other tests on SQLite, with processes, browsers and the HTTP server.
 	$(PYTEST) -m slow
 
-torture: setup ## Kill the service 50 times under load; two to four minutes. TORTURE=--postgres with two on Postgres.
+torture: setup ## Kill the service 50 times under load (2 to 4 minutes). TORTURE=--postgres: two services on Postgres.
 	$(BIN)/python -m tests.torture $(TORTURE)
 
-test-postgres: setup ## Run all tests that have a database on a Postgres that they start (Debian: postgresql).
+test-postgres: setup ## Run all tests with a database on a temporary Postgres (Debian package postgresql).
 	TEST_DATABASE=postgres $(PYTEST)
 
 test-all: test test-slow test-postgres ## Run all tests, on both databases.
 
-test-epay-platform: setup ## Run the driver epay against the real platform whose code is in FOLDER=... (PHP, MariaDB).
+test-epay-platform: setup ## Test the driver epay with the real platform; its code is in FOLDER=... (PHP, MariaDB).
 	@$(BIN)/python -m tests.gateways.live.epay_platform "$(FOLDER)"
 	EPAY_PLATFORM="$(FOLDER)" $(BIN)/python -m pytest --quiet tests/gateways/live
 
@@ -73,28 +73,28 @@ check: setup ## Run ruff and mypy.
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-hooks: setup ## Have git check each commit as `make check` does.
+hooks: setup ## Run these checks before each commit.
 	$(BIN)/pre-commit install
 
-bench: setup ## Measure against the yardsticks; needs wrk. BENCH=--quick tries it, BENCH=--growth draws the plot.
+bench: setup ## Measure the speed (needs wrk). BENCH=--quick: a short run. BENCH=--growth: also draw the plot.
 	$(BIN)/python -m bench $(BENCH)
 
-bench-peers: setup ## Measure create and list against other services, which are installed in instance/bench/peers.
+bench-peers: setup ## Compare create and list with other services, which are installed in instance/bench/peers.
 	$(BIN)/python -m bench --peers $(BENCH)
 
 postgres: install ## Add the Postgres driver to .venv.
 	@$(BIN)/python $(PIP_INSTALL) requirements-postgres.txt
 
-seed: install ## Write instance/seed/orders.sqlite for testers, with ORDERS=1000 orders.
+seed: install ## Create instance/seed/orders.sqlite with ORDERS=1000 sample orders.
 	@rm -rf instance/seed
 	@ORDERS_DEMO=1 ORDERS_INSTANCE=instance/seed $(BIN)/orders seed --orders $(ORDERS)
 	@echo "instance/seed/orders.sqlite is ready. vault.key, in the same folder, decrypts its secrets. Serve it with:"
 	@echo "  ORDERS_DEMO=1 ORDERS_INSTANCE=instance/seed $(BIN)/orders serve"
 
-screenshots: setup ## Remake docs/images from a new demo (chromium, chromedriver, fonts-noto-cjk).
+screenshots: setup ## Make docs/images from a new demo (chromium, chromedriver, fonts-noto-cjk).
 	@$(BIN)/python -m tests.screenshots
 
-messages: setup ## Bring the translations' catalogue up to date with the code.
+messages: setup ## Update the translation catalog from the code.
 	$(BIN)/pybabel --quiet extract -F babel.cfg -k lazy_gettext -k _in -k _out -k Meaning --no-location -o .messages.pot .
 	$(BIN)/pybabel --quiet update --no-fuzzy-matching --ignore-obsolete -i .messages.pot -d blueprints/translations -l zh
 	@rm .messages.pot
@@ -104,11 +104,11 @@ messages: setup ## Bring the translations' catalogue up to date with the code.
 	.audit/bin/python $(PIP_INSTALL) requirements-audit.txt
 	@touch $@
 
-audit: .audit/.ready ## Look all locked dependencies up among the known vulnerabilities.
+audit: .audit/.ready ## Check all locked dependencies for known vulnerabilities.
 	@.audit/bin/pip-audit --strict --disable-pip --require-hashes --progress-spinner off $(AUDIT) \
 		$(addprefix -r ,$(wildcard requirements*.txt)) > .audit/said 2>&1; status=$$?; cat .audit/said; \
 	grep -qE '^(No known|Found [0-9]+ known) vulnerabilit' .audit/said || { status=2; \
-		echo "error: nothing is known about the packages: not all of them could be looked up (is pypi.org reachable?)"; }; \
+		echo "error: nothing is known about the packages: some lookups failed. Check that pypi.org is reachable"; }; \
 	exit $$status
 
 lock: ## Resolve the dependencies again (needs uv).

@@ -127,7 +127,7 @@ class Upstream:
                 self._date, self._heard = answer.headers.get("Date", ""), time.time()
                 return Reply(answer.status_code, answer.headers, self._body(answer))
         except AddressRefused as refusal:
-            raise ChannelUnknown(f"{self._host} was not called: {refusal}, and private_channels is off") from None
+            raise ChannelUnknown(f"{self._host} was not called: {refusal}, and private_channels is not set") from None
         except (OSError, ValueError, HTTPError, HTTPException) as error:  # those of requests are OSErrors
             raise ChannelUnknown(f"no answer from {self._host}: {type(error).__name__}") from None
 

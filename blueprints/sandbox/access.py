@@ -1,4 +1,4 @@
-"""The blueprint of /sandbox, mounted in demo mode only: who may act, and how browsers and scripts are answered."""
+"""The blueprint of /sandbox, mounted in demo mode only: access, and responses to browsers and scripts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _only_from_here() -> None:
 
 
 def _is_of_another_site() -> bool:
-    """Does a page of somebody else's make the browser send this? Scripts say nothing of where they are."""
+    """Return whether a page of another site sent this request. Scripts send no such header."""
     site = request.headers.get("Sec-Fetch-Site")
     if site is not None:
         return site not in ("same-origin", "none")

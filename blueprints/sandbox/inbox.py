@@ -66,7 +66,7 @@ def receive() -> Response:
 
 @sandbox.get("/inbox")
 def show_inbox() -> Any:
-    """The page that shows what came in, newest first; JSON to who asks for it. `?order_no=` of one order."""
+    """Show the received callbacks, newest first, as a page or as JSON. `?order_no=` filters by order."""
     order_no = request.args.get("order_no", "")
     if wants_json():
         return as_json()
@@ -92,7 +92,7 @@ def as_json() -> Response:
 
 @sandbox.get("/inbox/<int:number>")
 def one(number: int) -> Any:
-    """One callback: what came, whether it verifies and why not, what was answered, its other tries."""
+    """Show one callback: request, signature check, response, other attempts."""
     arrival = inbox().find(number)
     if arrival is None:
         raise ApiError(Code.PATH_NOT_FOUND)
@@ -122,13 +122,13 @@ def answers() -> Any:
 @sandbox.route("/inbox", methods=["DELETE"])
 @sandbox.post("/inbox/clear")
 def clear() -> Any:
-    """Forget what came in."""
+    """Delete all received callbacks."""
     inbox().clear()
     return done(None, "sandbox.show_inbox")
 
 
 @sandbox.post("/inbox/again")
 def again() -> Any:
-    """Have the service send a callback once more."""
+    """Redeliver a callback."""
     manual_redelivery.redeliver(form_of(CallbackForm())["webhook_id"])
     return done(None, "sandbox.show_inbox")

@@ -1,4 +1,4 @@
-"""`/sandbox`: the demo at a glance, its clock, its orders and what becomes of them, its channels."""
+"""`/sandbox`: the demo's clock, its orders and their outcomes, its channels."""
 
 from __future__ import annotations
 

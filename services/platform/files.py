@@ -73,7 +73,7 @@ def link(path: Path, target: Path) -> None:
         raise
     except OSError:  # a file system without links: the name is checked, then the file renamed
         if target.exists():
-            raise FileExistsError(f"{target} is there already") from None
+            raise FileExistsError(f"{target} already exists") from None
         path.rename(target)
 
 

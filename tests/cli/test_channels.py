@@ -188,7 +188,7 @@ def test_a_check_of_a_channel_at_a_private_address_names_the_setting(flask, refu
     number = flask("channel", "add", "--category", "gateway_b", "--driver", "epay", "--name", "A", *pairs, "--json")
     said = refuses("channel", "check", json.loads(number.stdout)["id"])
     assert "127.0.0.1 was not called" in said
-    assert "private_channels is off" in said
+    assert "private_channels is not set" in said
 
 
 @pytest.mark.parametrize("settings_of_app", [{"demo": False}])

@@ -214,7 +214,7 @@ def test_a_private_address_is_called_only_if_the_settings_allow_it(serving, chos
     port = serving(lambda client, _: (heard.append(client), client.sendall(ANSWER)))
     chosen(private_channels=False)
     with pytest.raises(
-        ChannelUnknown, match=r"was not called: .* is not a public address, and private_channels is off"
+        ChannelUnknown, match=r"was not called: .* is not a public address, and private_channels is not set"
     ):
         Upstream(f"http://{host}:{port}").get("api.php", {"key": "secret"})
     assert heard == []
@@ -240,7 +240,7 @@ def test_a_private_proxy_is_not_called_either(serving, chosen):
     heard = []
     port = serving(lambda client, _: (heard.append(client), client.sendall(ANSWER)))
     chosen()
-    with pytest.raises(ChannelUnknown, match="private_channels is off"):
+    with pytest.raises(ChannelUnknown, match="private_channels is not set"):
         Upstream("http://pay.example", f"http://127.0.0.1:{port}").get("api.php", {})
     assert heard == []
 

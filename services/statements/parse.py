@@ -105,7 +105,7 @@ def _rows(text: str) -> Iterator[Row]:
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     try:
         for cells in reader:
-            if all(cell.startswith("`") for cell in cells[:2]):  # each value begins with it, and may contain commas
+            if all(cell.startswith("`") for cell in cells[:2]):  # a backtick before each value allows commas in it
                 cells = re.split(r",\s*`", ",".join(cells))
             yield reader.line_num, [cell.strip(PADDING) for cell in cells]
     except csv.Error as error:

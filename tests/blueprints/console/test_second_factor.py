@@ -437,7 +437,7 @@ class TestLosingTheDevice:
     def test_a_command_removes_it_and_ends_the_sessions(self, owner, flask):
         owner.give_password()
         owner.give_code(owner.app_code())
-        assert "with the password only" in flask("operator", "reset-factor", "demo").output
+        assert "all sessions ended" in flask("operator", "reset-factor", "demo").output
         assert not owner.is_in()
         assert Session.select().where(Session.operator == Operator.get(name="demo")).count() == 0
         assert owner.give_password().location == "/console/"

@@ -229,6 +229,6 @@ def test_the_callback_is_shown_before_an_order_is_completed(world, api, flask):
     told = flask("order", "settle", order_no, "--complete", typed="n\n", fails=True).output
     assert '"type":"order.completed"' in told
     assert '"status":"completed"' in told
-    assert "received 100.00, of which 99.40 is credited" in told
+    assert "received: 100.00, to be credited: 99.40" in told
     assert api.status(order_no) == "cancelled"
     assert "completed" in flask("order", "settle", order_no, "--complete", typed="y\n").output

@@ -11,7 +11,7 @@ from schemas.fields import LARGEST_TIME, MOST_FEN
 N_ = str  # marks a text for translation
 
 YUAN, FEN, PERCENT, POINTS = N_("yuan"), N_("fen"), N_("percent"), N_("basis points")
-SECONDS, UNIX, PIECES = N_("seconds"), N_("Unix seconds"), N_("pieces")
+SECONDS, UNIX, PIECES = N_("seconds"), N_("Unix seconds"), N_("count")
 
 # The range of a response's values as JSON Schema: by unit, unless the field's row has its own.
 RANGES: dict[str, dict[str, Any]] = {
@@ -228,7 +228,7 @@ MEANINGS: dict[str, Meaning] = {
     "View.updatetime": _out("Time of the last change.", 1767225660, UNIX),
     "View.payment_method": _out("The payment method of the order: `wxpay`, `alipay` or `bank`.", "wxpay"),
     "View.pay_url": _out(
-        "The payment page. Redirect the payer to it.",
+        "The payment page. Open it in the payer's browser. It does not return to your shop.",
         "https://pay.example.com/addons/paychannel/pay/index?order_no=202601018899480685472049",
         format="uri",
     ),

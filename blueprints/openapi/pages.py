@@ -24,6 +24,7 @@ POLICY = (
     "base-uri 'none'; frame-ancestors 'none'"
 )
 MARKDOWN = guides.TYPES[".md"]
+DEMO = "http://127.0.0.1:8000"  # the address of a demo in the guides
 # Sections of the guides that the reference includes: the page and the anchor of its English heading.
 INCLUDED = {
     "rule": ("signing", "string-to-sign"),
@@ -90,6 +91,8 @@ def rendered(found: guides.Guide, base: str, section: str = "") -> Markup:
     html = guides.html(found, base, section)
     for name, address in addresses().items():
         html = html.replace(f"{{{name}}}", escape(address))
+    if current().settings.demo:
+        html = html.replace(DEMO, escape(current().settings.public_url))
     return Markup(html)
 
 

@@ -292,7 +292,7 @@ EVENTS = {CREDIT: "order.credited", REFUND: "order.refunded"}  # optional events
 
 
 def open_exceptions(order: Order) -> list[PaymentException]:
-    """Return the order's open exceptions that an operator can resolve, oldest first; a response resolves `silence`."""
+    """Return the order's open exceptions that an operator can resolve, oldest first, without `unknown_outcome`."""
     return list(
         PaymentException.select()
         .where(

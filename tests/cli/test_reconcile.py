@@ -243,7 +243,7 @@ def test_later_history_about_confirmed_money_does_not_change_its_time(api, flask
     assert differences(csv_of(), "--since", "2026-04-30") == [("missing_there", order_no)]
 
 
-def test_a_payer_s_claim_moves_no_money(api, http, compared):
+def test_a_payers_claim_moves_no_money(api, http, compared):
     order_no = api.buy(channel=MANUAL).data["order_no"]
     http("POST", CLAIM, f"order_no={order_no}".encode(), FORM)
     assert api.status(order_no) == "paid"
@@ -654,7 +654,7 @@ WECHAT = Layout(
 )
 
 
-def test_a_file_of_wechat_s_shape(api, compared, monkeypatch):
+def test_a_file_of_wechats_shape(api, compared, monkeypatch):
     monkeypatch.setattr(SandboxDriver, "statement", WECHAT)
     first, second = completed(api), completed(api)
     header = "交易时间,微信订单号,商户订单号,交易状态,商品名称,手续费,订单金额,申请退款金额,费率备注"
@@ -672,7 +672,7 @@ def test_a_file_of_wechat_s_shape(api, compared, monkeypatch):
     assert (refund["kind"], refund["there"]) == ("status", {"status": "refunded", "amount": "40.00"})
 
 
-def test_a_file_of_alipay_s_shape(api, compared):
+def test_a_file_of_alipays_shape(api, compared):
     first, second = completed(api), completed(api)
     lines = [
         "#支付宝业务明细查询",

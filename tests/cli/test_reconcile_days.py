@@ -294,7 +294,7 @@ def test_a_cancelled_withdrawal_that_was_paid_is_missing(api, rejected, flask, r
     assert reconcile(FIRST, (rejected, "paid", "100.00", "R-1"))["differences"] == []
 
 
-def test_a_withdrawal_of_the_demo_s_seed_that_stayed_at_paid_agrees(api, flask, kinds):
+def test_a_withdrawal_of_the_demos_seed_that_stayed_at_paid_agrees(api, flask, kinds):
     order_no = api.sell().data["order_no"]
     flask("order", "accept", order_no)
     Order.update(status="paid", channel_reference="R-1").where(Order.order_no == order_no).execute()

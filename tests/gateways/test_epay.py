@@ -120,7 +120,7 @@ def test_the_page_does_not_claim_that_no_real_money_moves(placed, shown):
     assert "No real money" not in shown(placed())
 
 
-def test_with_redirect_the_payer_goes_to_the_platform_s_page(api, version, platform, add_channel, shown):
+def test_with_redirect_the_payer_goes_to_the_platforms_page(api, version, platform, add_channel, shown):
     order_no = api.buy(channel=add_channel("epay", platform.config(version, redirect="true"))).data["order_no"]
     assert "Continue to payment" in shown(order_no)
 
@@ -290,7 +290,7 @@ def test_a_notice_counts_for_the_order_that_it_names_only(placed, version, api, 
     assert api.status(paid) == "pending"
 
 
-def test_a_notice_of_another_channel_s_platform_is_refused(placed, version, api, platform, other_platform):
+def test_a_notice_of_another_channels_platform_is_refused(placed, version, api, platform, other_platform):
     order_no = placed()
     other_platform.orders = platform.orders
     assert other_platform.notice(order_no, version).to(api.send, order_no).status == 400

@@ -204,7 +204,7 @@ def test_a_nonce_is_used_under_both_secrets(http, flask_json):
 # The string to sign
 
 
-def test_demo_mode_shows_the_server_s_string_to_sign_and_never_the_secret(demo, http):
+def test_demo_mode_shows_the_servers_string_to_sign_and_never_the_secret(demo, http):
     refused = Api(http, "demo", "wrong").buy("12.50", merchant_order_no="订单-1", timestamp=1, nonce="a-nonce-1")
     lines = ["createOrder", "api_key=demo", "cny_amount=12.50", "merchant_order_no=订单-1", "nonce=a-nonce-1"]
     assert refused.code == 40102

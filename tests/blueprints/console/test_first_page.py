@@ -6,5 +6,5 @@ def test_an_operator_and_a_viewer_both_see_the_first_page(page, console, viewer)
         assert "Overview" in page(client=client).text
 
 
-def test_a_viewer_s_forms_are_refused(send, viewer):
+def test_a_viewers_forms_are_refused(send, viewer):
     assert send("orders/", client=viewer).status_code == 403

@@ -68,7 +68,7 @@ def test_a_row_shows_an_orders_most_important_facts(page, api):
     assert oldest["Channel"] == "Sandbox B WeChat Pay"
 
 
-def test_times_are_those_of_the_reader_s_zone(clock, page, console, api):
+def test_times_are_those_of_the_readers_zone(clock, page, console, api):
     api.buy()
     console.set_cookie("console_zone", "Asia/Shanghai", path="/console")
     assert page("orders/").column("Created") == ["2026-05-01 20:00:00"]

@@ -315,7 +315,7 @@ def test_sensitive_values_are_masked_until_they_are_revealed(desk, personal, aud
     assert not [value for value in hidden if value in caplog.text]
 
 
-def test_a_customer_s_name_is_masked_until_it_is_revealed(desk, api):
+def test_a_customers_name_is_masked_until_it_is_revealed(desk, api):
     order_no = api.buy(customer_name="欧阳娜娜").data["order_no"]
     assert "欧*" in desk.order(order_no).text
     assert "欧阳娜娜" not in desk.order(order_no).html

@@ -43,7 +43,7 @@ def test_a_translation_has_the_anchors_of_both_languages(shown, name):
         assert {each.anchor for each in markdown.headings(markdown.parsed(guides.text(file)))} <= ids
 
 
-def test_a_page_is_in_the_reader_s_language_unless_the_address_fixes_one(http, shown):
+def test_a_page_is_in_the_readers_language_unless_the_address_fixes_one(http, shown):
     english, chinese = guides.guide("callbacks", "en").title, guides.guide("callbacks", "zh").title
     assert http("GET", "/docs/callbacks").headers["Vary"] == "Accept-Language"
     for path, language, title in (

@@ -127,7 +127,7 @@ def test_it_has_the_addresses_of_this_installation(page):
     assert {"https://pay.example.com", "/api/v1/merchant/createOrder"} <= {*page.words}
 
 
-def test_it_is_in_the_reader_s_language_unless_the_address_fixes_one(http):
+def test_it_is_in_the_readers_language_unless_the_address_fixes_one(http):
     def language(path, accepted):
         response = http("GET", path, headers={"Accept-Language": accepted})
         assert response.headers["Vary"] == "Accept-Language"

@@ -185,7 +185,7 @@ def test_a_security_check_refuses_a_deposit_without_redirect(version, platform, 
     assert "本次支付需要安全验证" in told(flask_json("order", "list")[0]["order_no"])[-1]
 
 
-def test_one_payer_s_daily_limit_does_not_stop_another_with_open_on_view(
+def test_one_payers_daily_limit_does_not_stop_another_with_open_on_view(
     place, platform, listener, payer, api, balances
 ):
     platform.set(pay_iplimit="1")
@@ -313,7 +313,7 @@ def test_a_payout_in_progress_is_checked_until_it_is_done(send, platform, api, l
     assert (api.status(order_no), balances(), len(platform.transfers())) == ("completed", SPENT, 1)
 
 
-def test_a_payout_that_fails_is_cancelled_with_the_platform_s_reason(send, platform, api, later, balances, told):
+def test_a_payout_that_fails_is_cancelled_with_the_platforms_reason(send, platform, api, later, balances, told):
     platform.set(loopback_queried="2")
     order_no = send()
     later(1, times=4)

@@ -102,7 +102,7 @@ def test_requests_read_nothing_that_grows(raw, app, api, other, http, flask, ask
 
 
 @pytest.mark.usefixtures("slow")
-def test_the_console_s_lists_read_nothing_that_grows(raw, app, api, flask):
+def test_the_consoles_lists_read_nothing_that_grows(raw, app, api, flask):
     seeding.seed_operators()
     for _ in range(3):
         completed(api)

@@ -58,7 +58,7 @@ def test_every_driver_can_be_chosen_with_a_sentence_on_it(demo, page):
 
 
 @pytest.mark.parametrize("driver", registry.DRIVERS)
-def test_each_field_of_a_driver_s_config_is_in_its_form_with_a_label(demo, driver, typed, page):
+def test_each_field_of_a_drivers_config_is_in_its_form_with_a_label(demo, driver, typed, page):
     form = Page(page(f"channel/new?driver={driver}").html).form()
     specs = registry.DRIVERS[driver].config_schema().fields
     assert {f"config_{name}" for name in specs} <= set(form.sent) | set(form.boxes)

@@ -127,7 +127,7 @@ def openapi() -> Response:
     return Response(text, content_type=JSON, headers={"Access-Control-Allow-Origin": "*"})
 
 
-@docs.get("/docs")
+@docs.get("/docs", strict_slashes=False)
 def reference() -> Response:
     """The OpenAPI document as a page."""
     return strict(reference_page(language().language, "/docs"))

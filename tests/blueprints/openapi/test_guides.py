@@ -65,6 +65,10 @@ def test_a_chosen_language_stays_chosen(shown):
     )
 
 
+def test_the_reference_is_served_with_a_trailing_slash_too(shown):
+    assert shown("/docs/") == shown("/docs")
+
+
 def test_a_page_without_a_translation_is_shown_in_english_and_says_so(shown):
     text = shown("/docs/architecture", "zh")
     assert '<html lang="zh-CN">' in text

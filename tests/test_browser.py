@@ -181,7 +181,7 @@ def test_the_channels_payment_details_are_shown_where_they_are_usable(
 
 @pytest.mark.parametrize(
     ("size", "language", "heading"),
-    [(PHONE, "zh-CN", "请使用微信扫码支付"), (DESKTOP, "en", "Scan with WeChat to pay")],
+    [(PHONE, "zh-CN", "微信扫码支付"), (DESKTOP, "en", "Scan with WeChat to pay")],
 )
 def test_a_payment_is_opened_automatically_once_its_page_is_viewed(size, language, heading, payer, running, platform):
     placed = running.api.buy("77.00", channel=6).data
@@ -196,7 +196,7 @@ def test_a_payment_is_opened_automatically_once_its_page_is_viewed(size, languag
 @pytest.mark.parametrize(
     ("size", "language", "refused", "heading"),
     [
-        (PHONE, "zh-CN", "无法发起支付", "请使用微信扫码支付"),
+        (PHONE, "zh-CN", "无法发起支付", "微信扫码支付"),
         (DESKTOP, "en", "Payment could not be started", "Scan with WeChat to pay"),
     ],
 )

@@ -149,7 +149,7 @@ def test_a_payout_is_approved(size, operator, running):
     operator.sits_at(size, "en")
     operator.goes_to("payouts/")
     operator.presses(placed["order_no"])
-    operator.presses("Accept")
+    operator.presses("Approve")
     operator.waits_for(lambda: "45.00" in operator.dialog.text)
     operator.confirms("Approve withdrawal")
     until(lambda: running.api.status(placed["order_no"]) == "completed")
@@ -163,9 +163,9 @@ def test_an_exception_is_resolved(operator, running):
     running.api.play(placed["order_no"], "wrong_amount")
     operator.goes_to("exceptions/")
     operator.presses(placed["order_no"])
-    operator.presses("Credit %(available)s")
+    operator.presses("Credit ¥70.57")
     operator.waits_for(lambda: "71.00" in operator.dialog.text)
-    operator.confirms("Yes, credit it")
+    operator.confirms("Credit ¥70.57")
     until(lambda: running.api.status(placed["order_no"]) == "cancelled")
     operator.goes_to("exceptions/")
     assert placed["order_no"] not in operator.text
@@ -210,7 +210,7 @@ def test_a_viewer_is_offered_no_actions(operator, running):
     operator.goes_to(order_page(placed))
     operator.reads("46.00")
     offered = {each.accessible_name for each in operator.chrome.find_elements(By.CSS_SELECTOR, "main button")}
-    assert not offered & {"Accept", "Reject", "Reveal"}
+    assert not offered & {"Approve", "Reject", "Reveal"}
 
 
 def test_a_withdrawal_is_approved_by_the_keyboard_alone(operator, running):
@@ -219,7 +219,7 @@ def test_a_withdrawal_is_approved_by_the_keyboard_alone(operator, running):
     keys = ActionChains(operator.chrome)
     for _ in range(60):
         keys.send_keys(Keys.TAB).perform()
-        if operator.chrome.switch_to.active_element.accessible_name == "Accept":
+        if operator.chrome.switch_to.active_element.accessible_name == "Approve":
             break
     keys.send_keys(Keys.ENTER).perform()
     operator.waits_for(lambda: operator.chrome.find_elements(By.CSS_SELECTOR, ":popover-open"))
@@ -282,7 +282,7 @@ def test_filters_narrow_a_list(operator, running):
     operator.find("[name=flt_least]").send_keys("55.01")
     operator.find("[name=flt_most]").send_keys("55.01")
     Select(operator.find("[name=flt_type]")).select_by_value("buy")
-    operator.presses("Show")
+    operator.presses("Apply")
     operator.waits_for(lambda: other["order_no"] not in operator.text)
     assert placed["order_no"] in operator.text
 
@@ -295,5 +295,5 @@ def test_an_operator_completes_a_late_payment_and_sees_the_callback_first(operat
     assert '"type":"order.completed"' in operator.dialog.text
     assert "¥99.40" in operator.dialog.text
     operator.confirms("Complete and notify the merchant")
-    operator.reads("the order is completed")
+    operator.reads("Order status: Completed")
     assert running.api.status(order_no) == "completed"

@@ -26,7 +26,7 @@ class Why(StrEnum):
 
     # Steps of an order
     CREATED = "created", N_("Order created")
-    SEEDED = "seeded", N_("Demo data")
+    SEEDED = "seeded", N_("Order created")
     ACCEPTED = "accepted", N_("Approved")
     ACCEPTED_BY_RULE = "accepted_by_rule", N_("Approved automatically")
     CLAIMED = "claimed", N_("The payer says they paid")

@@ -41,13 +41,6 @@ def owed(fen: int) -> str:
     return gettext("Payable: ¥%(amount)s", amount=yuan(fen)) if fen else gettext("Nothing owed")
 
 
-def owed_by_all(fen: int) -> str:
-    """All channels' clearing balances together, in words."""
-    if fen < 0:
-        return gettext("Receivable from channels: ¥%(amount)s", amount=yuan(-fen))
-    return gettext("Payable to channels: ¥%(amount)s", amount=yuan(fen)) if fen else gettext("Nothing owed")
-
-
 @pages.get("/")
 def index() -> str:
     """Show all balances and the latest integrity checks."""
@@ -61,7 +54,6 @@ def index() -> str:
         every=current().settings.verify_every,
         ago=ago,
         owed=owed,
-        owed_by_all=owed_by_all,
     )
 
 

@@ -39,7 +39,7 @@ def test_balances_are_those_of_the_command(page, told, api, flask):
     assert "Sandbox A Receivable: ¥10,000.00" in text
     assert "Sandbox B Receivable: ¥100.00" in text
     assert "Manual C Nothing owed" in text
-    assert "Receivable from channels: ¥10,100.00" in text
+    assert "All channels Receivable: ¥10,100.00" in text
 
 
 def test_a_channel_that_paid_out_more_than_it_received_is_owed(told, api, flask):

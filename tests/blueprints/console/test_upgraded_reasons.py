@@ -45,7 +45,7 @@ OWN_WORDS = [
 TODAY = {
     "notice": "Channel notice",
     "created": "Order created",
-    "seeded": "Demo data",
+    "seeded": "Order created",
     "the payer says that it is paid": "The payer says they paid",
     "accepted": "Approved",
     "accepted by rule": "Approved automatically",

@@ -284,7 +284,7 @@ def _trade(fields: Mapping[str, Any]) -> Report:
     """Read the report on a deposit in a response or notice. Raises ValueError if it is invalid."""
     state, reference = TRADES.get(str(fields.get("trade_status"))), fields.get("trade_no")
     if state is None or not isinstance(reference, str) or not reference:
-        raise ValueError(f"a trade of status {printable(fields.get('trade_status'))}")
+        raise ValueError(f"unknown trade status {printable(fields.get('trade_status'))}")
     amount = money.fen(str(fields.get("total_amount")))
     returned = money.fen(str(fields.get("refund_fee") or "0"))  # in notices after a refund
     if state is State.PAID and 0 < returned < amount:
@@ -366,15 +366,15 @@ class AlipayDriver(Driver):
     def _verified(self, answer: dict[str, tuple[Any, str]], name: str, unsigned_errors: bool) -> dict[str, Any]:
         result, text = answer.get(name) or answer.get("error_response") or (None, "")
         if not isinstance(result, dict) or not isinstance(result.get("code"), str):
-            raise ChannelUnknown("an answer without a code")
+            raise ChannelUnknown("the response has no code")
         serial, _ = answer.get("alipay_cert_sn", ("", ""))
         if self._alipay_serial and serial and serial != self._alipay_serial:
-            raise ChannelUnknown(f"Alipay signs with another certificate now, {printable(serial)}: download it")
+            raise ChannelUnknown(f"Alipay now uses another certificate, {printable(serial)}: download it")
         if not self._genuine(text, answer.get("sign", ("", ""))[0]):
             if result["code"] == DONE:
-                raise ChannelUnknown("an answer whose signature doesn't hold")
+                raise ChannelUnknown("the signature of the response is invalid")
             if not unsigned_errors:
-                raise ChannelUnknown(f"an error that is not signed: {_why(result)}")
+                raise ChannelUnknown(f"unsigned error: {_why(result)}")
         return result
 
     @staticmethod
@@ -383,7 +383,7 @@ class AlipayDriver(Driver):
         if answer["code"] != DONE:
             raise ChannelUnknown(_why(answer))
         if answer.get(name) != our_number:
-            raise ChannelUnknown("the answer is about another order")
+            raise ChannelUnknown("the response is about another order")
         return answer
 
     def open_payment(self, payment: Payment) -> Opened:
@@ -433,7 +433,7 @@ class AlipayDriver(Driver):
         try:
             return Notice(fields.get("out_trade_no", ""), _trade(fields))
         except ValueError:
-            raise BadNotice("it makes no sense") from None
+            raise BadNotice("the fields are invalid") from None
 
     def pay_out(self, payout: Payout) -> Report:
         payee = str(payout.account.get("card_number", ""))
@@ -463,7 +463,7 @@ class AlipayDriver(Driver):
         done = self._done(answer, "out_biz_no", payout.order_no)
         state = TRANSFERS.get(str(done.get("status")))
         if state is None:
-            raise ChannelUnknown(f"the channel gives status {printable(done.get('status'))}")
+            raise ChannelUnknown(f"the channel reports status {printable(done.get('status'))}")
         try:  # only in responses to a status check of a sent payout
             amount = money.fen(str(done["trans_amount"])) if done.get("trans_amount") else payout.amount
         except ValueError as error:

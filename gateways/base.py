@@ -221,7 +221,7 @@ class Driver:
             ChannelRefused: the deposit can't be opened.
             ChannelUnknown: no usable response.
         """
-        raise ChannelRefused(f"{self.name} takes no deposits")
+        raise ChannelRefused(f"{self.name} does not support deposits")
 
     def read_notice(self, incoming: Incoming) -> Notice:
         """Verify a notice over its raw bytes. Raises BadNotice."""
@@ -233,7 +233,7 @@ class Driver:
 
     def query(self, payment: Payment) -> Report:
         """Check the status of a deposit. Raises ChannelUnknown."""
-        raise ChannelUnknown(f"{self.name} can't be asked about deposits")
+        raise ChannelUnknown(f"{self.name} does not support status checks of deposits")
 
     def check(self, payments: Sequence[Payment]) -> list[Finding]:
         """Check whether the channel can be used.
@@ -246,7 +246,7 @@ class Driver:
         """
         report = self.query(payments[0])
         if report.state not in (State.ABSENT, State.OPEN):
-            raise ChannelUnknown(f"it says of an order that was never made that it is {report.state.value}")
+            raise ChannelUnknown(f"reported status {report.state.value!r} for a nonexistent test order")
         return [Finding("keys", True, N_("The channel responds and accepts your keys."))]
 
     def close(self, payment: Payment) -> bool:
@@ -265,8 +265,8 @@ class Driver:
             ChannelRefused: nothing was or will be paid.
             ChannelUnknown: no usable response.
         """
-        raise ChannelRefused(f"{self.name} pays nothing out")
+        raise ChannelRefused(f"{self.name} does not support payouts")
 
     def query_payout(self, payout: Payout) -> Report:
         """Check the status of a withdrawal. Raises ChannelUnknown."""
-        raise ChannelUnknown(f"{self.name} can't be asked about withdrawals")
+        raise ChannelUnknown(f"{self.name} does not support status checks of withdrawals")

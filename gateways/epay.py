@@ -259,7 +259,7 @@ class EpayDriver(Driver):
         try:
             return web_address(urljoin(self.config["base_url"], address) if address.startswith("/") else address)
         except ValueError:
-            raise ChannelUnknown(f"it gave an address that can't be opened: {printable(address)}") from None
+            raise ChannelUnknown(f"the channel returned an invalid address: {printable(address)}") from None
 
     def _opened(self, answer: Mapping[str, Any], payment: Payment, qr: Any, address: Any, link: Any) -> Opened:
         """Return what to show to the payer: the text of a QR code, a page, an app's link.
@@ -273,11 +273,11 @@ class EpayDriver(Driver):
         page = self._page(str(address)) if address else ""
         asked = other_amount(answer, payment.amount)
         if asked and not page:
-            raise ChannelRefused(f"it asks the payer for {asked}: set redirect=true")
+            raise ChannelRefused(f"the platform charges the payer {asked}: set redirect=true")
         if asked:
             return Opened(redirect=page)
         if not (qr or page or link) or (qr and not is_for_a_code(str(qr))):
-            raise ChannelRefused("it gave nothing that a payer could be shown: set redirect=true")
+            raise ChannelRefused("the platform returned no payment that can be shown: set redirect=true")
         return Opened(qr=str(qr or ""), redirect=page, scheme=app_link(str(link)) if link else "")
 
     def read_notice(self, incoming: Incoming) -> Notice:
@@ -287,17 +287,17 @@ class EpayDriver(Driver):
         if fields.get("pid") != self.config["pid"]:
             raise BadNotice("it is for another merchant")
         if fields.get("trade_status") != "TRADE_SUCCESS" or not fields.get("trade_no"):
-            raise BadNotice("it tells of no payment")
+            raise BadNotice("it does not report a payment")
         try:
             amount = money.fen(fields.get("money", ""))
         except ValueError:
-            raise BadNotice("it names no amount in whole fen") from None
+            raise BadNotice("the amount is missing or invalid") from None
         return Notice(fields.get("out_trade_no", ""), Report(State.PAID, amount, fields["trade_no"]))
 
     def _deposit(self, answer: Mapping[str, Any], payment: Payment) -> Report:
         """Return the report on a deposit, after checking that the response is about this deposit."""
         if str(answer.get("out_trade_no")) != payment.order_no or str(answer.get("pid")) != self.config["pid"]:
-            raise ChannelUnknown("the answer is about another order")
+            raise ChannelUnknown("the response is about another order")
         status, reference = str(answer.get("status")), printable(answer.get("trade_no", ""))
         try:
             amount = money.fen(str(answer.get("money")))
@@ -314,9 +314,9 @@ class EpayDriver(Driver):
             detail = "it was paid and refunded at the channel"
             return Report(State.FAILED, reference=reference, detail=detail, returned=returned)
         if status == FROZEN:
-            raise ChannelUnknown("the platform froze this payment (status 3): ask its staff why, and until when")
+            raise ChannelUnknown("the platform froze this payment (status 3): ask its staff")
         if status not in DEPOSITS:
-            raise ChannelUnknown(f"the channel gives status {printable(status)}")
+            raise ChannelUnknown(f"the channel reports status {printable(status)}")
         return Report(DEPOSITS[status], amount, reference)
 
 
@@ -393,7 +393,7 @@ class EpayV2(EpayDriver):
         """Return a successful response with a valid signature, or an error, which proves little without one."""
         answer = read(self._upstream.post(f"api/{path}", self._signed(fields)))
         if str(answer["code"]) == "0" and not (self._genuine(answer) and _is_fresh(answer)):
-            raise ChannelUnknown("an answer whose signature doesn't hold")
+            raise ChannelUnknown("the signature of the response is invalid")
         return answer
 
     def open_payment(self, payment: Payment) -> Opened:
@@ -470,9 +470,9 @@ class EpayV2(EpayDriver):
         state, reference = PAYOUTS.get(str(answer.get("status"))), answer.get("biz_no") or answer.get("orderid")
         # Older platforms don't repeat the number; the response is signed and fresh.
         if str(answer.get("out_biz_no") or payout.number) != payout.number:
-            raise ChannelUnknown(f"the answer is about another payout than {payout.number}")
+            raise ChannelUnknown(f"the response is about another payout than {payout.number}")
         if state is None:
-            raise ChannelUnknown(f"status {printable(answer.get('status'))}, which means nothing here", has_it=True)
+            raise ChannelUnknown(f"unknown status {printable(answer.get('status'))}", has_it=True)
         try:
             amount = money.fen(str(answer["amount"])) if answer.get("amount") else payout.amount
         except ValueError as error:

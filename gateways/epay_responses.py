@@ -45,7 +45,7 @@ def answer_of(reply: Reply) -> dict[str, Any]:
     """Return the JSON object of a response with status 200 and a `code`. Raises ChannelUnknown."""
     answer = reply.json()
     if reply.status != 200 or "code" not in answer:
-        raise ChannelUnknown(f"status {reply.status}: {printable(answer.get('msg', 'no code in the answer'))}")
+        raise ChannelUnknown(f"status {reply.status}: {printable(answer.get('msg', 'no code in the response'))}")
     return answer
 
 

@@ -16,7 +16,7 @@ def yuan(fen: int) -> str:
 def fen(text: str) -> int:
     """Parse yuan: 1250 for 12.5, 12.50 and 12.5000. Raises ValueError if it is not an amount in whole fen."""
     if not _YUAN.fullmatch(text):
-        raise ValueError(f"no amount in yuan: {text[:40]!r}")
+        raise ValueError(f"not an amount in yuan: {text[:40]!r}")
     exact = Decimal(text) * 100
     if exact != int(exact):
         raise ValueError(f"not in whole fen: {text[:40]!r}")

@@ -129,13 +129,13 @@ class Upstream:
         except AddressRefused as refusal:
             raise ChannelUnknown(f"{self._host} was not called: {refusal}, and private_channels is not set") from None
         except (OSError, ValueError, HTTPError, HTTPException) as error:  # those of requests are OSErrors
-            raise ChannelUnknown(f"no answer from {self._host}: {type(error).__name__}") from None
+            raise ChannelUnknown(f"no response from {self._host}: {type(error).__name__}") from None
 
     def _body(self, answer: requests.Response) -> bytes:
         """Return the body. It must not be compressed: a few bytes could expand to any size. Raises ChannelUnknown."""
         encoding = answer.headers.get("Content-Encoding", "")
         if encoding.lower() not in ("", "identity"):
-            raise ChannelUnknown(f"{self._host} answers in an encoding that was not asked for: {printable(encoding)}")
+            raise ChannelUnknown(f"{self._host} uses an unexpected encoding: {printable(encoding)}")
         return b"".join(answer.raw.stream(decode_content=False))
 
     def clock(self) -> Finding:
@@ -167,10 +167,10 @@ def read_form(raw: bytes) -> dict[str, str]:
     try:
         pairs = parse_qsl(raw.decode(), keep_blank_values=True, errors="strict", max_num_fields=100)
     except ValueError:
-        raise BadNotice("it is no form") from None
+        raise BadNotice("it is not a valid form") from None
     fields = dict(pairs)
     if len(fields) != len(pairs):
-        raise BadNotice("a field comes twice")
+        raise BadNotice("a field is repeated")
     return fields
 
 
@@ -193,7 +193,7 @@ def _scheme(text: str) -> str:
 
 def _link(text: str, usable: bool) -> str:
     if not usable or not text.isprintable() or " " in text or len(text) > 2000:
-        raise ChannelUnknown(f"it gave an address that can't be opened: {printable(text)}")
+        raise ChannelUnknown(f"the channel returned an invalid address: {printable(text)}")
     return text
 
 

@@ -195,7 +195,7 @@ def _read(schema: Schema, text: bytes) -> dict[str, Any]:
     try:
         found: dict[str, Any] = schema.loads(text, parse_int=str, parse_float=str, parse_constant=str)
     except (ValidationError, ValueError, RecursionError):
-        raise ValueError("it makes no sense") from None
+        raise ValueError("the fields are invalid") from None
     return found
 
 
@@ -270,12 +270,12 @@ class WechatpayDriver(Driver):
         stamp, nonce, serial, signature = (headers.get(f"Wechatpay-{name}", "") for name in names)
         key = self._keys.get(_serial(serial))
         if key is None:
-            raise ValueError("signed with a key that is not in the config")
+            raise ValueError("signed with an unknown key")
         text = f"{stamp}\n{nonce}\n".encode() + body + b"\n"
         if not is_signature(key, text, signature):
             raise ValueError("bad signature")
         if not re.fullmatch(r"[0-9]{1,12}", stamp) or abs(time.time() - int(stamp)) > CLOCKS_DIFFER:
-            raise ValueError("signed at another time: it is old, or a clock is wrong")
+            raise ValueError("too old, or a clock is wrong")
 
     # --- calls
 
@@ -298,7 +298,7 @@ class WechatpayDriver(Driver):
             try:
                 self._verify(reply.headers, reply.body)
             except ValueError as error:
-                raise ChannelUnknown(f"an answer that is not genuine: {error}") from None
+                raise ChannelUnknown(f"the response is not authentic: {error}") from None
         return _error(reply) if is_error else _Answer(reply)
 
     def open_payment(self, payment: Payment) -> Opened:
@@ -319,7 +319,7 @@ class WechatpayDriver(Driver):
             raise ChannelRefused(answer.text)
         code_url = str(answer.reply.json().get("code_url"))
         if not re.fullmatch(r"[a-z]+://[!-~]{1,500}", code_url):
-            raise ChannelUnknown("an answer without a code_url that can be shown")
+            raise ChannelUnknown("the response has no usable code_url")
         return Opened(qr=code_url)
 
     def query(self, payment: Payment) -> Report:
@@ -332,9 +332,9 @@ class WechatpayDriver(Driver):
         try:
             order_no, report = self._read_report(answer.reply.body)
         except ValueError as error:
-            raise ChannelUnknown(f"an answer that can't be used: {error}") from None
+            raise ChannelUnknown(f"the response is invalid: {error}") from None
         if order_no != payment.order_no:
-            raise ChannelUnknown("the answer is about another order")
+            raise ChannelUnknown("the response is about another order")
         return report
 
     def check(self, payments: Sequence[Payment]) -> list[Finding]:
@@ -372,7 +372,7 @@ class WechatpayDriver(Driver):
             nonce, ciphertext = resource["nonce"].encode(), b64decode(resource["ciphertext"], validate=True)
             return key.decrypt(nonce, ciphertext, (resource["associated_data"] or "").encode())
         except (InvalidTag, ValueError):
-            raise ValueError("it can't be decrypted: is apiv3_key right?") from None
+            raise ValueError("decryption failed: check apiv3_key") from None
 
     def read_notice(self, incoming: Incoming) -> Notice:
         if incoming.method != "POST":
@@ -381,10 +381,10 @@ class WechatpayDriver(Driver):
             self._verify(incoming.headers, incoming.body)
             event = _read(_event, incoming.body)
             if event["event_type"] != "TRANSACTION.SUCCESS":
-                raise ValueError("it tells of no payment")
+                raise ValueError("it does not report a payment")
             order_no, report = self._read_report(self._decrypted(event["resource"]))
             if report.state not in (State.PAID, State.RETURNED):  # open or closed
-                raise ValueError("it tells of no payment")
+                raise ValueError("it does not report a payment")
         except ValueError as error:
             raise BadNotice(str(error)) from None
         return Notice(order_no, report)

@@ -215,7 +215,7 @@ def _split(text: str) -> tuple[bool, str]:
     """Return whether it is negative, and the text without sign and separators."""
     found = _AMOUNT.fullmatch(text)
     if not found:
-        raise ValueError(f"no amount in yuan: {text[:40]!r}")
+        raise ValueError(f"not an amount in yuan: {text[:40]!r}")
     return found[1] == "-", found[2].replace(",", "") + (found[3] or "")
 
 

@@ -159,7 +159,7 @@ STRANGE = {
     "another application": ({"app_id": "2021000000000002"}, "it is for another application"),
     "another merchant": ({"seller_id": "2088000000000002"}, "it is for another merchant"),
     "another order": ({"out_trade_no": "1" * 24}, "it is about another order"),
-} | {name: (changed, "it makes no sense") for name, changed in SENSELESS.items()}
+} | {name: (changed, "the fields are invalid") for name, changed in SENSELESS.items()}
 
 
 @pytest.mark.parametrize("strange", STRANGE)
@@ -196,7 +196,7 @@ def test_a_forged_notice_is_refused_and_changes_nothing(forgery, api, alipay, or
     answer = Sent("POST", FORGED[forgery](genuine.body), genuine.headers).to(api.send, order_no)
     after, reasons = heard(story(order_no))
     assert (answer.status, answer.text, after, balances()) == (400, "fail", told, UNPAID)
-    assert reasons in (["bad signature"], ["a field comes twice"], ["it is no form"])
+    assert reasons in (["bad signature"], ["a field is repeated"], ["it is not a valid form"])
 
 
 def test_a_notice_by_get_or_signed_with_our_own_key_is_refused(api, alipay, order_no):
@@ -256,4 +256,4 @@ def test_an_unsigned_not_found_cancels_no_deposit(api, alipay, order_no, later, 
     alipay.errs("40004", "ACQ.TRADE_NOT_EXIST", signed=False)
     later(EXPIRY)
     assert api.status(order_no) == "pending"
-    assert "not signed: 业务处理失败 (40004 ACQ.TRADE_NOT_EXIST)" in story(order_no)["exceptions"][0]["detail"]
+    assert "unsigned error: 业务处理失败 (40004 ACQ.TRADE_NOT_EXIST)" in story(order_no)["exceptions"][0]["detail"]

@@ -223,7 +223,7 @@ def test_a_changed_certificate_of_alipay_is_reported_to_the_operator(api, alipay
     order_no = sell()
     later(1)
     assert api.status(order_no) == "confirmed"
-    assert why(order_no)[0].startswith("Alipay signs with another certificate now")
+    assert why(order_no)[0].startswith("Alipay now uses another certificate")
     alipay.cert_serial = 3003
     later(10)
     assert (api.status(order_no), alipay.balance) == ("completed", 99_900)

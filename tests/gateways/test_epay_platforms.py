@@ -167,7 +167,7 @@ def test_a_code_or_an_apps_link_for_another_amount_is_refused(sum_, gives, api, 
     assert api.buy(channel=channel).code == 50201
     [row] = flask_json("order", "list")
     assert row["status"] == "cancelled"
-    assert "it asks the payer for" in story(row["order_no"])["history"][-1]["why"]
+    assert "the platform charges the payer" in story(row["order_no"])["history"][-1]["why"]
     assert "set redirect=true" in story(row["order_no"])["history"][-1]["why"]
 
 

@@ -97,7 +97,7 @@ def test_methods_that_a_new_driver_lacks_are_refused_or_unknown(api, channel, la
     order_no = api.buy(channel=channel, paychannel_paymethod="bank").data["order_no"]
     later(900, times=2)
     assert api.status(order_no) == "pending"  # the driver has no report that it was not paid
-    assert "can't be asked" in refuses("channel", "check", str(channel))
+    assert "does not support status checks" in refuses("channel", "check", str(channel))
 
 
 @pytest.mark.usefixtures("_registered")

@@ -269,5 +269,5 @@ def test_a_proxy_in_the_environment_is_not_called(serving, monkeypatch):
 
 @pytest.mark.parametrize("host", ["①②⑦.0.0.1", "*.example", "a..example"])
 def test_an_impossible_host_has_no_response(host):
-    with pytest.raises(ChannelUnknown, match="no answer from"):
+    with pytest.raises(ChannelUnknown, match="no response from"):
         Upstream(f"https://{host}").get("api.php", {"key": "secret"})

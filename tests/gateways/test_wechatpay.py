@@ -200,8 +200,8 @@ def _raw(body):
     return lambda platform, order_no: platform.sent(body)
 
 
-UNKNOWN_KEY, BAD, OTHER_TIME = "signed with a key that is not in the config", "bad signature", "signed at another time"
-NONSENSE, NO_PAYMENT, CLOSED_BOOK = "it makes no sense", "it tells of no payment", "it can't be decrypted"
+UNKNOWN_KEY, BAD, OTHER_TIME = "signed with an unknown key", "bad signature", "too old, or a clock"
+NONSENSE, NO_PAYMENT, CLOSED_BOOK = "the fields are invalid", "it does not report a payment", "decryption failed"
 OTHERS = "it is for another merchant or application"
 HALF_A_LETTER = (
     b'{"event_type": "TRANSACTION.SUCCESS", "resource": '
@@ -795,4 +795,4 @@ def test_if_errors_are_signed_a_check_finds_a_wrong_key_of_the_upstream(channel,
     platform.signs_errors = True
     assert "accepts your keys" in flask("channel", "check", channel).output
     flask("channel", "set", channel, "--config", f"public_key={key_pair('somebody')[1]}")
-    assert "not genuine: bad signature" in refuses("channel", "check", str(channel))
+    assert "not authentic: bad signature" in refuses("channel", "check", str(channel))

@@ -538,7 +538,7 @@ def test_the_account_of_open_orders_is_not_replaced(changed, channel, placed, fl
     flask("channel", "set", channel, "--config", "pid=1001")  # no order is open, and nothing changes
     placed()
     said = refuses("channel", "set", str(channel), "--config", changed)
-    assert f"the present {changed.partition('=')[0]}: add another channel" in said
+    assert f"the present {changed.partition('=')[0]}. Add another channel" in said
     flask("channel", "set", channel, "--config", "device=mobile", "--name", "Renamed")
     flask("channel", "set", channel, "--config", changed, "--same-account")
 

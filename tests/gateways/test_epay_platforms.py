@@ -65,7 +65,7 @@ def last(flask_json, story):
 def test_a_page_with_a_reason_is_a_refusal_with_its_text_in_the_history(text, reason, api, channel, platform, last):
     platform.page = page(text)
     assert api.buy(channel=channel).code == 50201
-    assert last() == ("cancelled", f"refused: {reason}")
+    assert last() == ("cancelled", f"Rejected: {reason}")
 
 
 @pytest.mark.parametrize(

@@ -54,22 +54,32 @@ def _callbacks() -> Iterator[Family]:
     since = business_clock.now() - RECENT
     dead = (Callback.merchant == Merchant.id) & (Callback.state == DEAD) & (Callback.createtime >= since)
     by_merchant = Merchant.select(Callback.select(fn.COUNT(Callback.id)).where(dead)).tuples()
-    yield "orders_callbacks_waiting", "callbacks that are yet to be delivered", (), [((), count)]
+    yield "orders_callbacks_waiting", "callbacks to deliver", (), [((), count)]
     overdue = max(0, business_clock.exactly() - due) if due is not None else 0
-    yield "orders_callbacks_oldest_seconds", "for how long the oldest callback has been due", (), [((), overdue)]
-    given_up = sum(number for (number,) in by_merchant)
-    yield "orders_callbacks_given_up", "callbacks of the last seven days that were given up", (), [((), given_up)]
+    yield "orders_callbacks_oldest_seconds", "seconds since the oldest callback to deliver was due", (), [((), overdue)]
+    failed = sum(number for (number,) in by_merchant)
+    yield (
+        "orders_callbacks_failed",
+        "callbacks of the last seven days that failed after all retries",
+        (),
+        [((), failed)],
+    )
 
 
 def _ledger() -> Iterator[Family]:
     overdue = scheduled_checks.overdue(current().settings.verify_every)
-    yield "orders_ledger_overdue", "are there books that were not verified for too long?", (), [((), overdue)]
+    yield "orders_ledger_overdue", "1 if the last ledger integrity check is too old", (), [((), overdue)]
     newest = scheduled_checks.last()
     if newest is not None:
         faults = 0 if newest.outcome == HOLDS else sum(len(lines) for lines in newest.off.values())
         ended = newest.started + (newest.milliseconds or 0) / 1000
-        yield "orders_ledger_last_verified_timestamp_seconds", "when that ended", (), [((), ended)]
-        yield "orders_ledger_faults", "what the last verification of the ledger found to be off", (), [((), faults)]
+        yield (
+            "orders_ledger_last_verified_timestamp_seconds",
+            "time of the last ledger integrity check",
+            (),
+            [((), ended)],
+        )
+        yield "orders_ledger_faults", "problems that the last ledger integrity check found", (), [((), faults)]
 
 
 def _of_database() -> list[Family]:
@@ -95,15 +105,15 @@ def _of_machine() -> Iterator[Family]:
     folders = {"instance": chosen.instance} | ({"backups": chosen.backups} if chosen.backup_every else {})
     free = {name: _free(folder) for name, folder in folders.items()}
     left: Rows = [((name,), number) for name, number in free.items() if number is not None]
-    yield "orders_disk_free_bytes", "room on the disk of a folder", ("folder",), left
+    yield "orders_disk_free_bytes", "free space on the disk of a folder", ("folder",), left
     if chosen.backup_every:
-        yield "orders_backup_failed", "did the last scheduled backup fail?", (), [((), scheduled.has_failed())]
+        yield "orders_backup_failed", "1 if the last scheduled backup failed", (), [((), scheduled.has_failed())]
         if made := scheduled.newest(chosen):
-            yield "orders_backup_age_seconds", "since the newest scheduled backup", (), [((), time.time() - made)]
+            yield "orders_backup_age_seconds", "age of the newest scheduled backup", (), [((), time.time() - made)]
     jobs: Rows = [((name,), age) for name, age in heartbeats.ages().items()]
-    yield "orders_job_age_seconds", "since a job last ran to its end", ("job",), jobs
+    yield "orders_job_age_seconds", "time since a job last finished", ("job",), jobs
     running, waiting = counters().load()
-    yield "orders_requests_running", "requests that are being answered", (), [((), running)]
+    yield "orders_requests_running", "requests that have a thread", (), [((), running)]
     yield "orders_requests_waiting", "requests that wait for a thread", (), [((), waiting)]
     yield "orders_clock_set_back", "how often the clock was set back", (), [((), clock.seen().set_backs)]
 
@@ -133,7 +143,7 @@ class _Looked(Collector):
     def collect(self) -> Iterator[GaugeMetricFamily]:
         """Return all metrics, at most FRESH seconds old."""
         known = self._read()
-        up: Family = ("orders_database_up", "can the database be read and written?", (), [((), known is not None)])
+        up: Family = ("orders_database_up", "1 if the database accepts writes", (), [((), known is not None)])
         for name, meaning, labels, rows in [up, *(known or []), *_of_machine()]:
             family = GaugeMetricFamily(name, meaning, labels=labels)
             for values, value in rows:

@@ -22,12 +22,12 @@ class Counters:
         self.load: Callable[[], tuple[int, int]] = lambda: (0, 0)
         self.registry = CollectorRegistry()
         self._requests = Counter(
-            *("orders_http_requests", "requests by endpoint, HTTP status and envelope's code"),
+            *("orders_http_requests", "responses by endpoint, HTTP status and the envelope's code"),
             *(("endpoint", "status", "code"),),
             registry=self.registry,
         )
         self._seconds = Histogram(
-            *("orders_http_request_seconds", "how long requests took", ("endpoint",)),
+            *("orders_http_request_seconds", "response time in seconds", ("endpoint",)),
             registry=self.registry,
             buckets=BUCKETS,
         )
@@ -35,7 +35,7 @@ class Counters:
             "orders_channel_calls", "calls to channels", ("driver", "call", "result"), registry=self.registry
         )
         self._unknown_notices = Counter(
-            "orders_unknown_notices", "notices about orders that are not here", ("result",), registry=self.registry
+            "orders_unknown_notices", "notices for unknown orders", ("result",), registry=self.registry
         )
         build = Gauge("orders_build_info", "the service's version", ("version",), registry=self.registry)
         build.labels(settings.VERSION).set(1)

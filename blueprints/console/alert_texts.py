@@ -44,7 +44,7 @@ def claims_link(channels: list[int]) -> str:
 
 
 def dead_link(merchants: list[str], since: int) -> str:
-    """The list of callbacks that failed for good since then."""
+    """The list of callbacks that failed after all retries since then."""
     one: dict[str, Any] = {"flt_merchant": merchants[0]} if len(merchants) == 1 else {}
     return url_for("callbacks.index", flt_state="dead", flt_since=f"{local_time(since):%Y-%m-%dT%H:%M:%S}", **one)
 
@@ -56,7 +56,7 @@ def _channel(number: int) -> str:
 def _restored(facts: Facts, said: Facts) -> Sentence:
     text = gettext(
         "Restored from a backup %(time)s ago. Payouts and the expiry of manual deposits are paused. "
-        "Compare with your channels and merchants, then run `orders db resume`.",
+        "Reconcile with your channels and merchants, then run `orders db resume`.",
         time=ago(facts["at"]),
     )
     return text, url_for("audit.index")
@@ -117,16 +117,16 @@ SENTENCES: dict[str, Callable[[Facts, Facts], Sentence]] = {
     "restored": _restored,
     "unknown_notices": lambda facts, said: (
         ngettext(
-            "%(count)s verified notice about an order that is not in the database. `orders order unknown` lists it.",
-            "%(count)s verified notices about orders that are not in the database. `orders order unknown` lists them.",
+            "%(count)s verified notice refers to an unknown order. Run `orders order unknown` to list it.",
+            "%(count)s verified notices refer to unknown orders. Run `orders order unknown` to list them.",
             **said,
         ),
         "#",
     ),
     "sandbox_money": lambda facts, said: (
         gettext(
-            "%(keys)s cannot withdraw: part of the balance is test money of a sandbox channel. "
-            "`orders ledger remove-sandbox` reverses it.",
+            "%(keys)s: withdrawals are blocked because the balance includes sandbox money. "
+            "Run `orders ledger remove-sandbox` to reverse it.",
             keys=", ".join(facts["merchants"]),
         ),
         url_for("merchants.index"),

@@ -37,7 +37,7 @@ class Upload(FileField):
     text = ""
 
     def pre_validate(self, form: Any) -> None:
-        """Raises StopValidation where it is no text."""
+        """Raises StopValidation if the file is not text."""
         try:
             self.text = self.data.read().decode() if self.data else ""
         except UnicodeDecodeError:
@@ -58,9 +58,9 @@ KINDS: tuple[tuple[Callable[[fields.Field[Any]], Any], type[Field]], ...] = (
 
 @dataclass(frozen=True)
 class Row:
-    """One field of a config on the page, with what stands beside it.
+    """One field of a config on the page, with its label, hint and input.
 
-    `is_set`: a secret is there already; `when`: the id and the value of the choice that it belongs to.
+    `is_set`: a secret is already stored; `when`: the id and the value of the choice that it belongs to.
     """
 
     entry: Field

@@ -57,7 +57,7 @@ class Filter:
     Args:
         key: its name in the address, after `flt_`; and the service's name for it.
         kind: choice, text, search, amount, since or until.
-        default: the text that counts where none is given; `all` then stands for no filter.
+        default: the value without an argument; `all` then means no filter.
     """
 
     key: str

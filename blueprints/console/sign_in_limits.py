@@ -1,6 +1,6 @@
 """Limits on failed passwords and codes, and the known devices that have limits of their own.
 
-A browser on which an account has signed in has a cookie that says so. Strangers who guess an account's password, or
+A browser on which an account has signed in has a cookie that proves it. Strangers who guess an account's password, or
 fill the queue of sign-ins, use up only the tries of strangers.
 """
 

@@ -101,7 +101,7 @@
     try {
       await fetch(form.action, { method: "POST", body: new URLSearchParams(new FormData(form)), redirect: "manual" });
     } catch (error) {
-      // No connection: the next try comes by itself.
+      // No connection: the page retries automatically.
     }
     poll();
     setTimeout(open, EVERY_OPENING, form);
@@ -116,7 +116,7 @@
     } catch (error) {
       // An old browser, or a page that is not served over https.
       getSelection().selectAllChildren(value);
-      if (!document.execCommand("copy")) return; // it stays selected, to be copied by hand
+      if (!document.execCommand("copy")) return; // the text stays selected for manual copying
       getSelection().removeAllRanges();
     }
     const words = button.dataset.words || button.textContent;

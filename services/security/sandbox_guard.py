@@ -28,8 +28,7 @@ log = logging.getLogger(__name__)
 REMOVED = "sandbox_removal"  # the purpose of a posting that reverses those of sandbox channels
 DEMO_ONLY = N_("The sandbox is available in demo mode only. Choose another provider.")
 NOT_REAL = N_(
-    "the merchant %(key)s has money from a sandbox channel, which is not real: "
-    "run `orders ledger remove-sandbox %(key)s` first"
+    "The balance of merchant %(key)s includes sandbox money. Run `orders ledger remove-sandbox %(key)s` first."
 )
 # For merchants, after the text of 40901.
 WITHHELD = N_("part of it is test money from a sandbox channel, which the operator must remove first")

@@ -34,7 +34,7 @@ pages = Blueprint("dashboard", __name__)
 
 @dataclass(frozen=True)
 class Volume:
-    """What came in and was paid out in a day, or in all of them, with the addresses of the lists behind it."""
+    """The volume of a day or of all days, with the addresses of the lists behind each number."""
 
     inward: Sum
     outward: Sum

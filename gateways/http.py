@@ -32,7 +32,7 @@ class _Meter(io.RawIOBase):
     def readinto(self, buffer: Any) -> int | None:
         """Read into a buffer. Raises OSError after MOST bytes."""
         if self._left <= 0:
-            raise OSError(f"the answer goes on after {MOST} bytes")
+            raise OSError(f"the response is longer than {MOST} bytes")
         got: int | None = self._carrier.readinto(buffer)
         self._left -= got or 0
         return got

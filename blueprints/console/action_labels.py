@@ -55,7 +55,7 @@ _DELIVER = Button(lazy_gettext("Redeliver"), lazy_gettext("Redeliver callback"),
 
 # By name and case: the button, then the sentences that say what it does.
 _TEXTS: dict[tuple[str, str], tuple[Any, ...]] = {
-    ("accept", "by hand"): (
+    ("accept", "manual"): (
         _ACCEPT,
         lazy_gettext("%(amount)s stays reserved. Send the money yourself, then mark the withdrawal as paid out."),
     ),
@@ -153,8 +153,8 @@ _TEXTS: dict[tuple[str, str], tuple[Any, ...]] = {
             "The service checks the payout at %(channel)s and applies the result. This can take a few seconds."
         ),
     ),
-    ("settle", "credit what came, cancel"): (_CREDIT, _FEE, _CANCELS),
-    ("settle", "credit what came"): (_CREDIT, _FEE, _STAYS),
+    ("settle", "credit the payment, cancel"): (_CREDIT, _FEE, _CANCELS),
+    ("settle", "credit the payment"): (_CREDIT, _FEE, _STAYS),
     ("settle", "complete the order"): (
         Button(lazy_gettext("Complete order"), lazy_gettext("Complete and notify the merchant")),
         lazy_gettext("The order is completed with %(came)s received."),

@@ -63,7 +63,7 @@ class Action:
 
 def _accept(order: Order) -> Iterator[Action]:
     if not payouts.why_not_accept(order):
-        yield Action("accept", "by hand" if driver_of(order.channel).by_hand else "at the channel")
+        yield Action("accept", "manual" if driver_of(order.channel).by_hand else "at the channel")
 
 
 def _reject(order: Order) -> Iterator[Action]:

@@ -204,10 +204,10 @@ _HOLD_SPENT, _HOLD_RETURNED = _of_order(postings.spend), _of_order(postings.rele
 RULES: dict[bool, tuple[ResolutionRule, ...]] = {
     True: (
         ResolutionRule(
-            *(CREDIT, "credit what came, cancel", _QUESTIONED, _WAITING, _credit_and_close),
+            *(CREDIT, "credit the payment, cancel", _QUESTIONED, _WAITING, _credit_and_close),
             *(_credit_lines, _names_no_amount),
         ),
-        ResolutionRule(CREDIT, "credit what came", MONEY_IN, STATUSES, _credit, _credit_lines, _names_no_amount),
+        ResolutionRule(CREDIT, "credit the payment", MONEY_IN, STATUSES, _credit, _credit_lines, _names_no_amount),
         ResolutionRule(CREDIT, "good after all", _BOUNCED, (CONFIRMED,), _credit_after_all, _of_order(postings.credit)),
         ResolutionRule(
             *(COMPLETE, COMPLETE_ORDER, _WHOLE, (*_WAITING, CANCELLED), _complete_order),

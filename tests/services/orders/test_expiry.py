@@ -16,7 +16,7 @@ def test_an_unpaid_deposit_expires_after_15_minutes_and_not_before(api, later, s
     later(5)
     assert api.status(order_no) == "cancelled"
     last = story(order_no)["history"][-1]
-    assert (last["who"], last["why"]) == ("service", "expired")
+    assert (last["who"], last["why"]) == ("service", "Expired")
 
 
 @pytest.mark.parametrize("settings_of_app", [{"buy_expiry": 30}])

@@ -11,6 +11,7 @@ from functools import wraps
 from typing import Any
 
 from flask import current_app, request
+from flask_babel import gettext
 from marshmallow import Schema, ValidationError
 from peewee import DatabaseError
 
@@ -86,7 +87,7 @@ def _authenticate(endpoint: str, body: dict[str, Any], query: dict[str, Any], in
 def _bad_signature(merchant: Merchant, text: str, sent: str) -> ApiError:
     """Return the error. In demo mode, `EXPLAINS_SIGNATURES` adds the expected string to sign."""
     explain = current_app.extensions.get(EXPLAINS_SIGNATURES)
-    details = ["" if sent else _MISSING, explain(merchant, text) if explain else ""]
+    details = ["" if sent else gettext(_MISSING), explain(merchant, text) if explain else ""]
     return ApiError(Code.BAD_SIGNATURE, detail="; ".join(filter(None, details)))
 
 

@@ -79,7 +79,7 @@ def ok(data: Any, msg: str = N_("success"), **more: Any) -> Response:
 def refuse(refusal: ApiError) -> Response:
     """Return an error response, with its HTTP status and headers."""
     text = gettext(ERRORS[refusal.code])
-    msg = f"{text}: {translated(refusal.detail)}" if refusal.detail else text
+    msg = gettext("%(error)s: %(detail)s", error=text, detail=translated(refusal.detail)) if refusal.detail else text
     response = _envelope(refusal.code, msg, refusal.data, refusal.code // 100)
     if refusal.retry_after is not None:
         response.headers["Retry-After"] = str(refusal.retry_after)

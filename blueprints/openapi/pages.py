@@ -107,7 +107,9 @@ def reference_markdown(chosen: str) -> str:
 
     def make() -> str:
         with force_locale(chosen):
-            return render_template("docs.md", about=ABOUT, api=Reference(_document()))
+            return render_template(
+                "docs.md", about=ABOUT, api=Reference(_document()), prefix="zh/" if chosen == "zh" else ""
+            )
 
     return kept(f"reference as Markdown {chosen}", make)
 

@@ -24,12 +24,13 @@ from services.sandbox.signature_help.texts import STATES, name_of, visible
 
 def explain_refused(merchant: Merchant, text: str) -> str:
     """Return the server's string to sign; a demo merchant's request is kept, with the address that explains it."""
-    detail = f"the server's string to sign is {text!r}"
+    details = [gettext("the server's string to sign is %(text)s", text=repr(text))]
     if merchant.demo:
         query = request.query_string.decode(errors="replace")
         number = rejected_signatures.keep(merchant.key, request.path, query, request.get_data())
-        detail += f"; line by line: {current().settings.public_url}/sandbox/sign?refused={number}"
-    return detail
+        url = f"{current().settings.public_url}/sandbox/sign?refused={number}"
+        details.append(gettext("line by line: %(url)s", url=url))
+    return "; ".join(details)
 
 
 @dataclass(frozen=True)

@@ -97,6 +97,6 @@ def test_details_are_in_the_callers_language(clock, http):
     api = Api(send)
     assert (
         msg_of(api.call("orderQueryList", {"timestamp": NOON - 301}))
-        == f"时间戳无效: 比服务器慢 301 秒，服务器时间为 {NOON}"
+        == f"时间戳无效：比服务器慢 301 秒，服务器时间为 {NOON}"
     )
-    assert msg_of(api.post("createOrder", b'{"a": "\\n"}')) == "请求格式错误: a：不允许控制字符"
+    assert msg_of(api.post("createOrder", b'{"a": "\\n"}')) == "请求格式错误：a：不允许控制字符"

@@ -129,7 +129,7 @@ ACTIONS = {
     "rotate API secret": lazy_gettext("rotate API secret"),
     "rotate callback secret": lazy_gettext("rotate callback secret"),
     "reveal callback secret": lazy_gettext("reveal callback secret"),
-    "add receiving account": lazy_gettext("add payout account"),
+    "add payout account": lazy_gettext("add payout account"),
     "test callback": lazy_gettext("send test callback"),
     "add channel": lazy_gettext("add channel"),
     "set channel": lazy_gettext("edit channel"),
@@ -177,7 +177,7 @@ NEXT = {
     "end claim": lazy_gettext("cancel if the payment is not confirmed"),
     "credit": lazy_gettext("credit the merchant"),
     "ask for late money": lazy_gettext("check for a late payment"),
-    "accept by rule": lazy_gettext("approve automatically"),
+    "approve automatically": lazy_gettext("approve automatically"),
     "hand over": lazy_gettext("send to the channel, or check status"),
     "ask for late payout": lazy_gettext("check for a late payout"),
 }

@@ -36,7 +36,7 @@ ACTS = {
     (BUY, PAID): "ask",
     (BUY, CONFIRMED): "credit",
     (BUY, CANCELLED): "ask for late money",
-    (SELL, PENDING): "accept by rule",
+    (SELL, PENDING): "approve automatically",
     (SELL, CONFIRMED): "hand over",
     (SELL, CANCELLED): "ask for late payout",
     (SELL, COMPLETED): "ask for late payout",

@@ -165,7 +165,7 @@ def _check_not_made(merchant: Merchant, fen: int, reason: str, who: str) -> None
     mine = (Posting.who == who) & (Posting.memo == reason) & (Entry.amount == fen)
     if _adjustments(merchant).where(mine, Posting.createtime > business_clock.now() - REPEATED).exists():
         said = N_("The same adjustment was just made. To repeat it, say so in the reason.")
-        text = f"{merchant.key} was adjusted by this amount for this reason just now: --again does it once more"
+        text = f"{merchant.key} was adjusted by this amount for this reason just now. Use --again to repeat it."
         raise OperatorError(text, {"reason": [said]})
 
 

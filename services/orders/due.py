@@ -151,7 +151,7 @@ def _reports_of(order: Order) -> list[Report]:
 def why_not_ask(order: Order) -> str:
     """Return the reason not to check its status, or ""."""
     by_hand = driver_of(order.channel).by_hand
-    return f"channel {order.channel_id} can't be asked: an operator moves its money by hand" if by_hand else ""
+    return f"channel {order.channel_id} is manual and has no status check" if by_hand else ""
 
 
 def ask_now(order: Order, who: str = "an operator") -> list[Report]:

@@ -121,4 +121,4 @@ def test_an_operator_can_not_confirm_payments_of_a_channel_that_reports_them(api
 
 
 def test_it_has_no_status_check(placed, refuses):
-    assert "by hand" in refuses("order", "ask", placed())
+    assert "is manual and has no status check" in refuses("order", "ask", placed())

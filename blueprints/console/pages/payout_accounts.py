@@ -48,7 +48,7 @@ PAYOUT_ACCOUNTS = ListPage(
 
 
 class AccountForm(FlaskForm):
-    """A receiving account; `after` is the id of the newest one that the page knew, 0 for none."""
+    """A payout account; `after` is the id of the newest one that the page showed, 0 for none."""
 
     after = HiddenField(filters=[row_id])
     real_name = StringField(lazy_gettext("Account holder"), [DataRequired(), Length(max=100)])
@@ -74,7 +74,7 @@ def _added(row: Merchant, form: AccountForm) -> Any:
     details: dict[str, Any] = {name: (form[name].data or "").strip() for name in names}
     ending = masking.ending(details["card_number"]).lstrip("*")
     add = partial(merchant_setup.add_account, row, after=form.after.data, **details)
-    access.act("add receiving account", "merchant", row.key, add, f"ending in {ending}")
+    access.act("add payout account", "merchant", row.key, add, f"ending in {ending}")
     flash(
         gettext("Payout account changed. Withdrawals now go to the account ending in %(ending)s.", ending=ending),
         "good",

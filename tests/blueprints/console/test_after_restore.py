@@ -22,7 +22,7 @@ def test_the_first_page_shows_what_is_paused_until_the_operator_resumes(flask, t
 
 def test_the_first_page_counts_notices_about_unknown_orders(api, told):
     api.notice(LOST, 100)
-    assert told("1 verified notice about an order that is not in the database")
+    assert told("1 verified notice refers to an unknown order.")
 
 
 def test_a_merchant_can_subscribe_to_credited_and_refunded(flask, flask_json, page):

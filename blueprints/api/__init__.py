@@ -1,1 +1,1 @@
-"""The merchants' API, channel notices, region look-ups, health and metrics, with what guards them."""
+"""The merchant API, channel notices, region look-ups, health checks and metrics, authentication, rate limits."""

@@ -92,7 +92,7 @@ def _bad_signature(merchant: Merchant, text: str, sent: str) -> ApiError:
 
 
 def _why_not_fresh(sent: Any) -> str:
-    """Why a timestamp is refused, with the server's time."""
+    """Explain why a timestamp is refused, with the server's time."""
     now = int(time.time())
     if sent in (None, ""):
         return Message(N_("missing; the server's time is %(now)s"), now=now)

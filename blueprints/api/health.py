@@ -15,7 +15,7 @@ health = Blueprint("health", __name__)
 
 @health.get("/healthz")
 def healthz() -> Response:
-    """200 once requests can be answered; 50300 and a word while the database can't be read or written."""
+    """Return 200 while the service is healthy; 50300 with the cause if the database cannot be read or written."""
     fault = storage_health.write_fault()
     if fault is not None:
         raise ApiError(Code.SERVICE_UNAVAILABLE, detail=fault.word, retry_after=fault.retry_after)
@@ -24,7 +24,7 @@ def healthz() -> Response:
 
 @health.get("/readyz")
 def readyz() -> Response:
-    """200 while requests should come here, else 50300; `data` tells each check."""
+    """Return 200 while this process should receive requests, otherwise 50300. `data` has the result of each check."""
     found = readiness.check()
     checks = {name: wrong or "ok" for name, wrong in (found | readiness.warnings()).items()}
     if any(found.values()):

@@ -29,7 +29,7 @@ def _place(call: Call) -> Placed:
     wanted_channel = channel_id(call.payload)
     channel = linked_channel(call.merchant, wanted_channel) if wanted_channel else None
     wanted = load_new_order(call.payload, channel, driver_of(channel).payout_methods if channel else ())
-    assert channel is not None  # a payload that names none has failed its schema
+    assert channel is not None  # load_new_order refuses a payload without a channel
     place = create.place_buy if wanted["order_type"] == BUY else create.place_sell
     return place(call, channel, wanted)
 
@@ -37,7 +37,7 @@ def _place(call: Call) -> Placed:
 @merchant_api.post("/createOrder")
 @signed()
 def create_order(call: Call) -> Response:
-    """A buy or a sell order, by `order_type`."""
+    """Create a deposit or a withdrawal, as `order_type` says."""
     placed = create.placed_before(call) or _place(call)
     order = placed.order
     view = buy_view(order, pay_url(order.order_no)) if order.is_buy else sell_view(order, account_details(order))
@@ -50,7 +50,7 @@ def create_order(call: Call) -> Response:
 @merchant_api.post("/orderQueryDetail")
 @signed(OrderDetailQuery())
 def order_query_detail(merchant: Merchant, query: dict[str, Any]) -> Response:
-    """One order: by id, else by order number, else the oldest with that merchant number."""
+    """Return one order by its id, its order number, or the oldest with its merchant number, in this precedence."""
     name = next(name for name in BY if name in query)
     order = order_page.oldest(merchant.id, name, query[name])
     if order is None:
@@ -61,7 +61,7 @@ def order_query_detail(merchant: Merchant, query: dict[str, Any]) -> Response:
 @merchant_api.post("/orderQueryList")
 @signed(OrderListQuery())
 def order_query_list(merchant: Merchant, query: dict[str, Any]) -> Response:
-    """One page of the merchant's orders, newest first."""
+    """Return a page of the merchant's orders, newest first."""
     page = order_search.page(merchant, query)
     orders = [order_view.of(order) for order in page.orders]
     return ok({"list": orders, "total": page.total, "page": query["page"], "limit": query["limit"]})
@@ -70,7 +70,7 @@ def order_query_list(merchant: Merchant, query: dict[str, Any]) -> Response:
 @merchant_api.post("/getPayChannels")
 @signed(ChannelListQuery(), in_query=True)
 def get_pay_channels(merchant: Merchant, query: dict[str, Any]) -> Response:
-    """The channels that the merchant may use."""
+    """Return the channels that the merchant may use."""
     channels = cache.by_id(merchant.id).channels.values()
     found = [channel_view(each, gettext) for each in channels if query.get("category") in (None, each.category)]
     return ok({"list": found, "total": len(found)})

@@ -24,7 +24,7 @@ notices = Blueprint("notices", __name__, url_prefix="/addons/paychannel/notify")
 
 @notices.route("/<order_no>", methods=["GET", "POST"])
 def notify(order_no: str) -> Response:
-    """A channel's notice about one order: verified, settled, and only then acknowledged."""
+    """Verify a channel's notice about an order and settle the order. Acknowledge the notice only after that."""
     order = Order.get_or_none(Order.order_no == order_no)
     incoming = Incoming(
         request.method, request.query_string, cast("Mapping[str, str]", request.headers), request.get_data(cache=False)

@@ -1,4 +1,4 @@
-"""Checks of every request before anything else: its Host header and the rate of its address."""
+"""The first checks of every request: its Host header and the request rate of its address."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ from services.platform.rate_limits import Rate
 
 log = logging.getLogger(__name__)
 
-_ONE_CALLER = 64  # bits of an IPv6 address; one caller has all addresses with the same beginning
+_ONE_CALLER = 64  # prefix length of an IPv6 network that counts as one caller
 _ONE_SITE = 48
-STRANGERS_FORM = 4 * 1024  # bytes of a form that anybody may send: to read 64 KiB of fields takes 50 ms
-_WRONG_HOST = "orders.wrong_host"  # in the environ: the Host header that was refused
+STRANGERS_FORM = 4 * 1024  # bytes of a form that needs no session: parsing 64 KiB of fields takes 50 ms
+_WRONG_HOST = "orders.wrong_host"  # in the environ: the refused Host header
 _rate = Part(lambda: Rate(current().settings.requests_per_address, seconds=1))
 
 
 @lru_cache(maxsize=256)
 def _is_host(text: str) -> bool:
     try:
-        text.partition(":")[0].encode("idna")  # labels of 1 to 63 characters
+        text.partition(":")[0].encode("idna")  # rejects labels that are empty or longer than 63 characters
     except UnicodeError:
         return False
     return host_is_trusted(text)
 
 
 def _is_known(host: str) -> bool:
-    """Whether a foreign domain can't lead here under this name.
+    """Return whether this Host is safe from DNS rebinding: the service's own name, an address, or a name without a dot.
 
-    The demo's keys are published and its callbacks may go to private addresses, so a page of a domain that is made to
-    resolve to this machine (DNS rebinding) must not reach it. That takes a public domain: a name with a dot.
+    The demo's keys are public and its callbacks may have private addresses. A page of a foreign domain that resolves
+    to this machine must therefore not reach the demo. Such a domain always has a dot.
     """
     chosen = current().settings
     name = (urlsplit(f"//{host}").hostname or "").rstrip(".")
@@ -49,9 +49,9 @@ def _is_known(host: str) -> bool:
 
 
 class ValidHosts:
-    """The application, for requests with one valid Host header; `refusing` answers all others, with 400.
+    """The application, for requests with one valid Host header; `refusing` handles all others.
 
-    Werkzeug can neither route a request without a valid host nor build an address for it. HTTP/1.0 needs none.
+    Without a valid host, Werkzeug can neither route a request nor build addresses. HTTP/1.0 requires no Host header.
     """
 
     def __init__(self, application: Callable[..., Iterable[bytes]], refusing: Callable[..., Iterable[bytes]]):
@@ -77,7 +77,7 @@ def _check_host() -> None:
 
 
 def network(address: str) -> str:
-    """The /48 of an IPv6 address, which one site has whole; empty for IPv4."""
+    """Return the /48 network of an IPv6 address, which belongs to one site; empty for IPv4."""
     try:
         ip = ipaddress.ip_address(address)
     except ValueError:
@@ -88,10 +88,10 @@ def network(address: str) -> str:
 
 @lru_cache(maxsize=4096)
 def caller(address: str) -> str:
-    """The caller that an address counts for: an IPv4 one itself, an IPv6 one its /64; empty for this machine."""
+    """Return what requests are counted by: the IPv4 address or the IPv6 /64 network; empty for this machine."""
     try:
         ip = ipaddress.ip_address(address)
-    except ValueError:  # a proxy's word for it
+    except ValueError:  # a proxy may send another text
         return address[:64]
     ip = getattr(ip, "ipv4_mapped", None) or ip
     if ip.is_loopback:
@@ -100,7 +100,7 @@ def caller(address: str) -> str:
 
 
 def check() -> None:
-    """Count a request of its address and check its Host. Raises ApiError TOO_MANY_REQUESTS or MALFORMED_REQUEST."""
+    """Count the request and check its Host header. Raises ApiError TOO_MANY_REQUESTS or MALFORMED_REQUEST."""
     who = caller(request.remote_addr or "")
     if who and not _rate().hit(who):
         raise ApiError(Code.TOO_MANY_REQUESTS, retry_after=_rate().retry_after(who))
@@ -110,5 +110,5 @@ def check() -> None:
 
 
 def init(app: Flask) -> None:
-    """Count the app's requests from now on."""
+    """Check every request of this app."""
     app.before_request(check)

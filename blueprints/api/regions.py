@@ -1,4 +1,4 @@
-"""Region look-ups (docs/regions.md): answers made once and served from memory, to any origin."""
+"""Region look-ups (docs/regions.md): responses are cached in memory and available to any origin."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from services.errors import ApiError, Code
 regions = Blueprint("regions", __name__, url_prefix="/addons/paychannel/channel.gatewaya")
 
 ONE_DAY = 86_400
-# A cache-buster or a tracker's parameter does no harm here.
+# Unknown parameters are ignored: cache busters and trackers add their own.
 _city_query, _district_query = CityQuery(unknown=EXCLUDE), DistrictQuery(unknown=EXCLUDE)
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """One answer in one encoding: its bytes and all its headers."""
+    """A response in one encoding: body, headers and ETag."""
 
     body: bytes
     headers: list[tuple[str, str]]
     tag: str
 
 
-# `language` is part of the key, for the envelope's text is in it.
+# `language` is part of the cache key because the envelope has a translated text.
 @lru_cache(maxsize=2048)
 def _prepare(language: Locale, packed: bool, look_up: Any, names: tuple[str, ...]) -> Prepared:
     try:
@@ -63,7 +63,7 @@ def _answer(look_up: Any, *names: str) -> Response:
     packed = _takes_gzip(headers.get("Accept-Encoding", ""))
     prepared = _prepare(language(), packed, look_up, names)
     known = headers.get("If-None-Match")
-    if known == prepared.tag:  # as browsers send it; Werkzeug takes twice as long to see that
+    if known == prepared.tag:  # the form that browsers send; Werkzeug's comparison takes twice as long
         return Response(status=304, headers=prepared.headers[1:])
     response = Response(prepared.body, headers=prepared.headers)
     if known:
@@ -79,25 +79,25 @@ def _any_origin(response: Response) -> Response:
 
 @regions.get("/regionData")
 def region_data() -> Response:
-    """The full tree."""
+    """Return all provinces with their cities and districts."""
     return _answer(regions_data.tree)
 
 
 @regions.get("/provinceList")
 def province_list() -> Response:
-    """All provinces."""
+    """Return all provinces."""
     return _answer(regions_data.provinces)
 
 
 @regions.get("/cityList")
 def city_list() -> Response:
-    """One province's cities."""
+    """Return the cities of a province."""
     query = _city_query.load(request.args.to_dict())
     return _answer(regions_data.cities, query["province"])
 
 
 @regions.get("/districtList")
 def district_list() -> Response:
-    """One city's districts."""
+    """Return the districts of a city."""
     query = _district_query.load(request.args.to_dict())
     return _answer(regions_data.districts, query["province"], query["city"])

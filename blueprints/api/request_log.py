@@ -1,4 +1,4 @@
-"""Each request's id, count, time and line in the log: around the whole application, the console too."""
+"""Request ids, metrics and the access log, for the whole application including the console."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from services.platform.counted_metrics import counters
 
 log = logging.getLogger("access")
 
-ENDPOINT, CODE, MERCHANT = "orders.endpoint", "orders.code", "orders.merchant"  # what is known, in the environ
-SINCE = "server.since"  # in refusals of the server: when the request was received (monotonic)
+ENDPOINT, CODE, MERCHANT = "orders.endpoint", "orders.code", "orders.merchant"  # keys of the environ
+SINCE = "server.since"  # set for the server's own refusals: monotonic time of receipt
 GIVEN = "HTTP_X_REQUEST_ID"
 NAMES = {(each.route, each.method.upper()): each.name for each in OPERATIONS}
 NAMES |= {(route, "HEAD"): name for (route, method), name in NAMES.items() if method == "GET"}
@@ -28,9 +28,9 @@ def _endpoint(environ: dict[str, Any]) -> str:
 
 
 class Logged:
-    """An application whose requests have an id each and are counted and logged.
+    """Gives each request of an application an id, counts it and logs it.
 
-    The id stays the context's: a part of the answer that is made later, or an error on its way, is logged with it.
+    The id stays in the context, so that later log lines, of a streamed body or an error in it, also have it.
     """
 
     def __init__(self, application: Callable[..., Iterable[bytes]], access_log: bool):
@@ -55,15 +55,15 @@ class Logged:
 
 
 class LoggedRefusals(Logged):
-    """The application that gives the server's own refusals, with their ids and counts."""
+    """The same for the application that sends the server's own refusals."""
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
-        known = logs.current.get()  # of a request that the application failed to answer
+        known = logs.current.get()  # set if the application failed on this request
         return self._run(environ, start_response, known or logs.of(environ.get(GIVEN)), environ[SINCE])
 
 
 def _say(environ: dict[str, Any], endpoint: str, status: int, code: int, seconds: float) -> None:
-    """A line about a request: never its query string, body or headers."""
+    """Log a request. The line never has its query string, body or headers."""
     facts = {
         "method": environ["REQUEST_METHOD"],
         "endpoint": endpoint,

@@ -1,4 +1,4 @@
-"""The cashier: the page behind `pay_url`, its live status, and the payer's word that the money was sent."""
+"""The payment page behind `pay_url`, its live status, and the payer's claim that the money was sent."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ POLICY = (
 )
 
 
-# Words in the name of a browser, by its kind; the first that fits counts. Any other is a computer's.
+# Words in the User-Agent by kind of browser; the first match counts. Without a match the kind is `pc`.
 BROWSERS = {
     "wechat": ("MicroMessenger",),
     "alipay": ("AlipayClient",),
@@ -42,7 +42,7 @@ BROWSERS = {
     "mobile": ("Mobile", "Android", "iPhone", "iPad"),
 }
 
-# What the sandbox offers: outcome, label, what it does.
+# Outcomes in the sandbox: value, label, effect.
 OUTCOMES = (
     ("success", N_("Pay"), N_("The payment arrives and the channel sends a notice.")),
     ("fail", N_("Fail"), N_("The channel rejects the payment.")),
@@ -67,7 +67,7 @@ _rate = Part(lambda: Rate(current().settings.pages_per_address, seconds=1))
 
 @pages.before_request
 def _limit() -> Response | None:
-    """Tell an address that asks for too many pages to wait a moment; status checks and files cost little."""
+    """Limit the pages per address. Status checks and static files cost little and do not count."""
     request.max_content_length = STRANGERS_FORM
     who = caller(request.remote_addr or "")
     if not who or request.endpoint in ("pages.status", "pages.static") or _rate().hit(who):
@@ -80,13 +80,13 @@ def _limit() -> Response | None:
 @pages.after_request
 def _strict(response: Response) -> Response:
     response.headers.setdefault("Content-Security-Policy", POLICY)
-    response.headers["Referrer-Policy"] = "strict-origin"  # WeChat's H5 payment wants the origin
+    response.headers["Referrer-Policy"] = "strict-origin"  # WeChat's H5 payment requires the origin
     response.headers["Vary"] = "Accept-Language"
     return response
 
 
 def _deposit(order_no: str | None) -> Order:
-    """The deposit with this number. Raises ApiError ORDER_NOT_FOUND."""
+    """Return the deposit with this number. Raises ApiError ORDER_NOT_FOUND."""
     order = Order.get_or_none(Order.order_no == (order_no or ""), Order.order_type == BUY)
     if order is None or sandbox_guard.is_barred(order.channel):
         raise ApiError(Code.ORDER_NOT_FOUND)
@@ -94,14 +94,14 @@ def _deposit(order_no: str | None) -> Order:
 
 
 def _payer() -> Payer:
-    """The viewer of the page."""
+    """Return the payer who views the page."""
     agent = request.user_agent.string
     browser = next((kind for kind, words in BROWSERS.items() if any(word in agent for word in words)), "pc")
     return Payer(request.remote_addr or "", browser)
 
 
 def _live(order: Order, ready: bool) -> dict[str, Any]:
-    """The parts of the page that change while it is open."""
+    """Return the values that change while the page is open."""
     return {
         "status": order.status,
         "ready": ready,
@@ -111,7 +111,7 @@ def _live(order: Order, ready: bool) -> dict[str, Any]:
 
 
 def _shown(order: Order) -> Shown:
-    """The payment details to show; empty if the order has ended or the channel does not respond."""
+    """Return the payment details; empty if the order is not pending or the channel does not respond."""
     try:
         return attempts.shown_to(order, _payer().browser) if order.status == PENDING else Shown(Opened())
     except ChannelError:
@@ -120,9 +120,9 @@ def _shown(order: Order) -> Shown:
 
 @lru_cache(maxsize=512)
 def _qr(text: str) -> Markup | str:
-    """A QR code as an inline SVG, kept since drawing takes 8 ms.
+    """Return a QR code as an inline SVG. Cached, since drawing takes 8 ms.
 
-    segno's output is made of numbers and names of its own.
+    The SVG needs no escaping: it does not contain the text.
     """
     if not text:
         return ""
@@ -131,7 +131,7 @@ def _qr(text: str) -> Markup | str:
 
 @pages.get("/addons/paychannel/pay/index")
 def index() -> Response | tuple[str, int] | str:
-    """The page."""
+    """Show the payment page."""
     try:
         order = _deposit(request.args.get("order_no"))
     except ApiError:
@@ -171,7 +171,7 @@ def index() -> Response | tuple[str, int] | str:
 
 @pages.post("/addons/paychannel/pay/open")
 def open_now() -> Any:
-    """Have the payment opened for the browser that views the page; "again": also after a refusal."""
+    """Open the payment at the channel for this browser. With `again`, also after a refusal."""
     order = _deposit(request.form.get("order_no"))
     attempts.open_for(order, _payer(), again=bool(request.form.get("again")))
     return redirect(url_for("pages.index", order_no=order.order_no), 303)
@@ -179,7 +179,7 @@ def open_now() -> Any:
 
 @pages.get("/addons/paychannel/pay/go")
 def go() -> Any:
-    """On to the channel's own page, by a form that is signed at this moment."""
+    """Send the payer to the channel's own page with a freshly signed form."""
     order = _deposit(request.args.get("order_no"))
     opened = _shown(order).opened
     if opened is None or not opened.fields:
@@ -191,7 +191,7 @@ def go() -> Any:
 
 @pages.get("/addons/paychannel/pay/status")
 def status() -> Response:
-    """The order's state, for the page to show without reloading."""
+    """Return the order's state, with which the page updates itself."""
     order = _deposit(request.args.get("order_no"))
     ready = driver_of(order.channel).opens_locally or _shown(order).is_ready
     return ok(_live(order, ready))
@@ -199,7 +199,7 @@ def status() -> Response:
 
 @pages.post("/addons/paychannel/pay/paid")
 def claim() -> Any:
-    """The payer says that the money was sent; believed only so far as to tell the operator."""
+    """Record the payer's claim that the money was sent. It credits nothing until an operator confirms the payment."""
     order = _deposit(request.form.get("order_no"))
     if not driver_of(order.channel).by_hand:
         raise ApiError(Code.ORDER_NOT_FOUND)

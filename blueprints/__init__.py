@@ -1,1 +1,1 @@
-"""HTTP in, HTTP out."""
+"""The HTTP interface: API, payment page, console, documentation and sandbox."""

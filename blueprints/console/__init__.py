@@ -1,4 +1,4 @@
-"""The operator's console at /console: an application of its own, so that its sessions cost merchants' calls nothing."""
+"""The operator console at /console. It is a separate application, so that sessions do not slow down API requests."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ POLICY = (
 
 
 class _Sessions(SecureCookieSessionInterface):
-    """A cookie that only https carries, wherever the console is reached by https."""
+    """The session cookie. It is `Secure` if the console is reached over HTTPS."""
 
     def get_cookie_secure(self, app: Flask) -> bool:
         return request.is_secure or current().settings.public_url.startswith("https://")
 
 
 def _secrets() -> list[str]:
-    """The keys that sign cookies, newest first: derived from the vault's keys, so that all hosts have the same."""
+    """Return the keys that sign cookies, newest first. They derive from the vault's keys, which all hosts share."""
     return [hmac.new(key.encode(), b"console session", hashlib.sha256).hexdigest() for key in vault.key_ring().keys]
 
 
@@ -58,7 +58,7 @@ def _refusal(status: int, text: str) -> tuple[str, int]:
 
 
 def _failure(status: int, text: str) -> tuple[str, int]:
-    """A page that reads nothing: render_template would look the account up in the database."""
+    """Return an error page without database access: render_template would load the account."""
     template = current_app.jinja_env.get_template("console/failure.html")
     return template.render(status=status, text=text, language=locale.tag()), status
 
@@ -102,7 +102,7 @@ def _draining() -> Any:
 
 
 def create() -> Flask:
-    """The console, to be mounted at PREFIX."""
+    """Create the console, to be mounted at PREFIX."""
     app = Flask(
         "blueprints",
         instance_path=str(current().settings.instance),
@@ -111,7 +111,7 @@ def create() -> Flask:
     )
     app.session_interface = _Sessions()
     app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False
-    # Otherwise an address that is nearly right is redirected to one that is made of the Host header.
+    # Otherwise Werkzeug redirects an inexact path to an absolute URL with the untrusted Host header.
     app.url_map.merge_slashes = app.url_map.strict_slashes = False
     newest, *others = _secrets()
     app.config.update(
@@ -123,7 +123,7 @@ def create() -> Flask:
         SESSION_COOKIE_HTTPONLY=True,
         SESSION_COOKIE_SAMESITE="Lax",
         PERMANENT_SESSION_LIFETIME=sessions.IDLE_SECONDS,
-        WTF_CSRF_TIME_LIMIT=None,  # the session's own end is the token's
+        WTF_CSRF_TIME_LIMIT=None,  # the token is valid as long as the session
         BABEL_TRANSLATION_DIRECTORIES=str(settings.ROOT / "blueprints" / "translations"),
     )
     Babel(app, default_locale=current().settings.language, locale_selector=locale.language)
@@ -143,7 +143,7 @@ def create() -> Flask:
 
 
 class Mounted:
-    """The service with the console below PREFIX, which is made at the first request to it."""
+    """The service with the console below PREFIX. The console is created at its first request."""
 
     def __init__(self, service: Callable[..., Iterable[bytes]]):
         self._service = service

@@ -1,4 +1,4 @@
-"""Sessions and roles: which requests need a session, and which an account may make."""
+"""Access control: the session and the role that a request needs."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ T = TypeVar("T")
 
 # Endpoints that need no session.
 PUBLIC = {"static", "language", "sign_in.form", "sign_in.submit", "second_factor.code"}
-# What an account may do that lacks a required second factor.
+# Endpoints for an account that still lacks a required second factor.
 WITHOUT_SECOND_FACTOR = {"sign_in.sign_out", "sign_in.sign_out_everywhere", "sign_in.password", "second_factor.index"}
-# Forms that viewers may send, and the export of every list.
+# Forms that viewers may send. They may also export every list.
 VIEWERS = WITHOUT_SECOND_FACTOR | {
     "sign_in.end_session",
     "sign_in.end_other_sessions",
@@ -31,33 +31,33 @@ VIEWERS = WITHOUT_SECOND_FACTOR | {
 
 
 class User(UserMixin):
-    """The account behind a request, with its session or, when that begins, the token for its cookie."""
+    """The account of a request, with its session. When the session begins, it has the token for the cookie instead."""
 
     def __init__(self, operator: Operator, session: Session | None = None, token: str = ""):
         self.operator, self.name, self.session, self._token = operator, operator.name, session, token
 
     def get_id(self) -> str:
-        """The token in the cookie."""
+        """Return the token for the cookie."""
         return self._token
 
     @property
     def may_act(self) -> bool:
-        """Whether the account may change anything."""
+        """Return whether the account may make changes."""
         return bool(self.operator.role == OPERATOR)
 
 
 def actor() -> audit.Actor:
-    """The account behind the request, for the audit log and the history."""
+    """Return the account of the request, for the audit log and order timelines."""
     return audit.Actor(current_user.name, request.remote_addr or "")
 
 
 def act(action: str, about: str, key: str, do: Callable[[], T], detail: str = "") -> T:
-    """Do something on behalf of the account behind the request, recorded by `audit.act`."""
+    """Run `do` for the account of the request and record it in the audit log (`audit.act`)."""
     return audit.act(actor(), action, about, key, do, detail)
 
 
 def must_act() -> None:
-    """Refuse a page that is of no use to a viewer. Raises Forbidden."""
+    """Refuse a page that only operators can use. Raises Forbidden."""
     if not current_user.may_act:
         abort(403)
 
@@ -72,7 +72,7 @@ def _is_for_viewers(endpoint: str | None) -> bool:
 
 
 def _check() -> Any:
-    """Allow nothing without a session, and no change by a viewer."""
+    """Require a session, the second factor if it is mandatory, and the operator role for changes."""
     if request.endpoint in PUBLIC:
         request.max_content_length = STRANGERS_FORM
         return None
@@ -88,9 +88,9 @@ def _check() -> Any:
 
 
 def init(app: Flask) -> None:
-    """Check sessions, roles and forgery tokens before every request."""
+    """Check the session, the role and the CSRF token before every request."""
     manager = LoginManager(app)
-    manager.session_protection = None  # it would bind a session to an address, which changes on a phone
+    manager.session_protection = None  # it would bind the session to an IP address, which changes on phones
     manager.user_loader(_load)
     app.before_request(_check)
     CSRFProtect(app)

@@ -17,7 +17,7 @@ from services.orders import exceptions
 
 @dataclass(frozen=True)
 class Button:
-    """The button of an action, the button that confirms it, and what both look like."""
+    """The labels of an action's button and of the button that confirms it, and the style of both."""
 
     label: Any
     sure: Any
@@ -26,7 +26,7 @@ class Button:
 
 @dataclass(frozen=True)
 class ActionText(Button):
-    """The texts of an action: its buttons, and its effect."""
+    """The texts of an action: its buttons and its effect."""
 
     text: str = ""
 
@@ -53,7 +53,7 @@ _SEND = Button(lazy_gettext("Mark as refunded"), lazy_gettext("Mark as refunded"
 _NOT_OUT = Button(lazy_gettext("Mark as not paid out"), lazy_gettext("Mark as not paid out"), "danger")
 _DELIVER = Button(lazy_gettext("Redeliver"), lazy_gettext("Redeliver callback"), "")
 
-# By name and case: the button, then the sentences that say what it does.
+# By name and case of the action: its button, then sentences about its effect.
 _TEXTS: dict[tuple[str, str], tuple[Any, ...]] = {
     ("accept", "manual"): (
         _ACCEPT,
@@ -211,17 +211,17 @@ _TEXTS: dict[tuple[str, str], tuple[Any, ...]] = {
 
 
 def money(fen: int) -> str:
-    """An amount in yuan, with its sign."""
+    """Format fen as yuan with sign and currency: "-¥12.50"."""
     return f"-¥{yuan(-fen)}" if fen < 0 else f"¥{yuan(fen)}"
 
 
 def status(order: Order) -> str:
-    """The label of the order's status."""
+    """Return the label of the order's status."""
     return labels.status(order.order_type, order.status)
 
 
 def describe(action: Action, order: Order) -> ActionText:
-    """The texts of an action, with its amounts."""
+    """Return the texts of an action with its amounts."""
     button, *texts = _TEXTS[action.name, action.case]
     values = {
         "amount": money(order.amount),
@@ -246,7 +246,7 @@ STATES_OF_CHANNEL = {
 
 
 def outcome(action: Action, result: Any, order: Order) -> str:
-    """The outcome of an action as a message; `order` is as it is now."""
+    """Return a message about the outcome of an action. `order` is the order after it."""
     if action.case == "request":
         return gettext("Approval requested. Another operator must approve it.")
     if action.name == "withdraw-request":

@@ -1,4 +1,4 @@
-"""The alerts of the first page: for each kind of finding a sentence, and the address of the list behind it."""
+"""The alerts of the overview: for each kind of finding, a sentence and the address of the matching list."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from models.tables.channel import Channel
 from models.tables.order import BUY, SELL
 from services.console.alerts import Finding
 
-TYPES = {BUY: "buy", SELL: "sell"}  # as lists of orders have them in their addresses
+TYPES = {BUY: "buy", SELL: "sell"}  # as in the addresses of the order list
 Facts = dict[str, Any]
-Sentence = tuple[str, str]  # a sentence, and the address behind it
+Sentence = tuple[str, str]  # a sentence and its link
 
 
 @dataclass(frozen=True)
 class Alert:
-    """A line of the page: a sentence, and the address behind it."""
+    """An alert on the overview: a sentence and its link."""
 
     severity: str
     kind: str
@@ -32,19 +32,19 @@ class Alert:
 
 
 def ago(at: int | None) -> str:
-    """The time since then, in words: "3 hours"."""
+    """Return the time since then in words: "3 hours"."""
     now = business_clock.now()
     return format_timedelta(max(0, now - (at or now)), granularity="second", threshold=1.2)
 
 
 def claims_link(channels: list[int]) -> str:
-    """The list of manual deposits that are claimed to be paid."""
+    """Return the address of the claimed deposits, of one channel if there is only one."""
     one: dict[str, Any] = {"flt_channel": channels[0]} if len(channels) == 1 else {}
     return url_for("orders.index", flt_type=TYPES[BUY], flt_status="paid", **one)
 
 
 def dead_link(merchants: list[str], since: int) -> str:
-    """The list of callbacks that failed after all retries since then."""
+    """Return the address of the callbacks that failed permanently since then."""
     one: dict[str, Any] = {"flt_merchant": merchants[0]} if len(merchants) == 1 else {}
     return url_for("callbacks.index", flt_state="dead", flt_since=f"{local_time(since):%Y-%m-%dT%H:%M:%S}", **one)
 
@@ -104,11 +104,11 @@ def _failing(facts: Facts, said: Facts) -> Sentence:
 
 
 def _counted(text: Any, url: Callable[[Facts], str]) -> Callable[[Facts, Facts], Sentence]:
-    """The sentence of a count, and the list behind it."""
+    """Return a function that fills in the sentence and returns it with its link."""
     return lambda facts, said: (str(text) % said, url(facts))
 
 
-# By kind of finding. `said` has the values that most texts share: `num`, `count` in digits, `time` since the oldest.
+# By kind of finding. `said` has the values of most texts: `num`, `count` (formatted), `time` since the oldest.
 SENTENCES: dict[str, Callable[[Facts, Facts], Sentence]] = {
     "storage": lambda facts, said: (
         translate(facts["fault"].text),
@@ -164,7 +164,7 @@ SENTENCES: dict[str, Callable[[Facts, Facts], Sentence]] = {
 
 
 def alert(finding: Finding) -> Alert:
-    """The alert of a finding."""
+    """Return the alert for a finding."""
     facts, count = finding.facts, finding.facts.get("count", 0)
     said = {"num": count, "count": f"{count:,}", "time": ago(facts.get("oldest"))}
     return Alert(finding.severity, finding.kind, *SENTENCES[finding.kind](facts, said))

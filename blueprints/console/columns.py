@@ -1,4 +1,4 @@
-"""Columns of lists: how a value reads on the page and in a CSV file, and the columns that several lists share."""
+"""Columns of lists: the format of values on the page and in CSV, and the columns that several lists share."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from blueprints.console import labels
 from blueprints.console.locale import local_time, printable, time_tag, yuan
 from schemas.views import hundredths
 
-LONG = 40  # characters, above which a text is cut short on the page and whole when pointed at
-# What a spreadsheet takes for a formula at the beginning of a cell, also in full width; and where another program,
-# or one of another country, would begin a new cell.
+LONG = 40  # characters; the page shortens a longer text and shows all of it in a tooltip
+# Characters that start a formula in a spreadsheet, also in full width, at the beginning of a cell. Other programs
+# and locales also split cells at semicolons, pipes and tabs.
 _FORMULA = re.compile(r"(^|[;,|\t])(\s*)(?=[=+\-@＝＋－＠﹢﹣﹦﹫−])")
 _NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?", re.ASCII)
 
 
 def neutral(text: Any) -> str:
-    """A text that no spreadsheet takes for a formula: an apostrophe stands before what would begin one."""
+    """Return a text that no spreadsheet reads as a formula: an apostrophe precedes each possible start."""
     shown = printable(text)
     return shown if _NUMBER.fullmatch(shown) else _FORMULA.sub(r"\1\2'", shown)
 
 
 def text_html(value: Any) -> Markup:
-    """A text as it is, kept from turning round what follows it."""
+    """Return an escaped text whose direction does not affect the text after it. A long one is shortened by CSS."""
     shown = printable("" if value is None else value)
     if len(shown) <= LONG:
         return Markup("<bdi>{}</bdi>").format(shown) if shown else Markup("")
@@ -47,7 +47,7 @@ def _iso(value: int | None) -> str:
 
 @dataclass(frozen=True)
 class Kind:
-    """How a value is written on a page, and in a file."""
+    """The format of a value on the page and in a CSV file."""
 
     html: Callable[[Any], Any]
     csv: Callable[[Any], str]
@@ -59,7 +59,7 @@ KINDS = {
     "money": Kind(yuan, lambda value: "" if value is None else hundredths(value)),
     "percent": Kind(hundredths, hundredths),
     "time": Kind(time_tag, _iso),
-    # A state is its name, which colours it, and what it is called.
+    # A state is a pair: its name, which selects the colour, and its label.
     "state": Kind(_state_html, lambda value: str(value[1]) if value else ""),
 }
 RIGHT = {"money", "percent"}  # kinds whose cells are aligned to the right
@@ -70,10 +70,10 @@ class Column:
     """A column of a list.
 
     Args:
-        value: of a row, as `kind` wants it.
-        link: where a cell leads, of a row; empty for nowhere.
-        note: a second line of the cell, on the page alone.
-        on: "page" or "export" if it is only there.
+        value: returns the value of a row in the type of `kind`.
+        link: returns the address that the cell of a row links to; empty for none.
+        note: returns a second line for the cell, on the page only.
+        on: "page" or "export" if the column is only there.
     """
 
     name: str
@@ -86,11 +86,11 @@ class Column:
 
     @property
     def align(self) -> str:
-        """The class of its cells."""
+        """The CSS class of the cells."""
         return "money" if self.kind in RIGHT else ""
 
     def html(self, row: Any) -> Any:
-        """The cell of a row on the page."""
+        """Return the cell of a row on the page."""
         cell = KINDS[self.kind].html(self.value(row))
         url = self.link(row) if self.link and cell else ""
         if url:
@@ -99,32 +99,32 @@ class Column:
         return Markup('{} <small class="quiet">{}</small>').format(cell, note) if note else cell
 
     def csv(self, row: Any) -> str:
-        """The cell of a row in a file."""
+        """Return the cell of a row in a CSV file."""
         return KINDS[self.kind].csv(self.value(row))
 
 
 def order_link(order: Any) -> str:
-    """The page of an order."""
+    """Return the address of an order's page."""
     return url_for("order.show", order_no=order.order_no)
 
 
 def merchant_link(merchant: Any) -> str:
-    """The page of a merchant."""
+    """Return the address of a merchant's page."""
     return url_for("merchant.show", key=merchant.key)
 
 
 def channel_link(channel: Any) -> str:
-    """The page of a channel."""
+    """Return the address of a channel's page."""
     return url_for("channel.show", channel_id=channel.id)
 
 
 def status_of(order: Any) -> tuple[str, Any]:
-    """The state of an order, as a tag."""
+    """Return the order's status and its label."""
     return order.status, labels.status(order.order_type, order.status)
 
 
 def merchant_columns(of: Any = lambda row: row) -> list[Column]:
-    """Whose a row is: its name, in a file also its key. `of(row)` has the merchant."""
+    """Return the columns for a row's merchant: name, and in exports the key. `of(row)` has the merchant."""
     return [
         Column(
             "merchant",

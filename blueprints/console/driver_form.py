@@ -1,6 +1,6 @@
-"""A driver's config as part of a form, made from its schema: a new driver needs no code here.
+"""Form fields for a driver's config, generated from its schema: a new driver needs no code here.
 
-Secrets are never sent to the browser: the page shows that one is set, and an empty field leaves it as it is.
+Secrets are never sent to the browser. The page shows whether one is set, and an empty field keeps it.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ NAMED = {"autocomplete": "off", "autocapitalize": "none", "spellcheck": "false"}
 
 
 class SecretArea(TextAreaField):
-    """Several lines that are not sent back."""
+    """A secret of several lines, which the page never contains."""
 
     def _value(self) -> str:
         return ""
 
 
 class Upload(FileField):
-    """A file with a key or certificate; `text` is what is in it."""
+    """A file with a key or certificate; `text` is its content."""
 
     text = ""
 
     def pre_validate(self, form: Any) -> None:
-        """Raises StopValidation if the file is not text."""
+        """Read the file. Raises StopValidation if it is not text."""
         try:
             self.text = self.data.read().decode() if self.data else ""
         except UnicodeDecodeError:
             raise StopValidation(gettext("The file must be text in PEM or base64 format.")) from None
 
 
-# The field of a form for a field of a schema: the first whose question is answered by yes.
+# Form fields by schema field: the first whose condition is true.
 KINDS: tuple[tuple[Callable[[fields.Field[Any]], Any], type[Field]], ...] = (
     (lambda spec: isinstance(spec, fields.Boolean), BooleanField),
     (choices, SelectField),
@@ -58,9 +58,9 @@ KINDS: tuple[tuple[Callable[[fields.Field[Any]], Any], type[Field]], ...] = (
 
 @dataclass(frozen=True)
 class Row:
-    """One field of a config on the page, with its label, hint and input.
+    """One config field on the page, with its hint and its controls for a file and for removal.
 
-    `is_set`: a secret is already stored; `when`: the id and the value of the choice that it belongs to.
+    `is_set`: a secret is stored. `when`: show the field only if the choice with this id has this value.
     """
 
     entry: Field
@@ -72,7 +72,7 @@ class Row:
 
 
 def _schema_fields(driver: str) -> dict[str, fields.Field[Any]]:
-    """In the order in which the driver names them; what all upstreams share comes last."""
+    """Return the config fields in the driver's order; those shared by all upstreams come last."""
     found = dict(registry.DRIVERS[driver].config_schema().fields)
     return {name: field for name, field in found.items() if name not in UpstreamConfig._declared_fields} | found
 
@@ -82,7 +82,7 @@ def _default(spec: fields.Field[Any]) -> Any:
 
 
 def _parts(name: str, spec: fields.Field[Any], present: dict[str, Any]) -> dict[str, Any]:
-    """The fields of a form for one of the schema."""
+    """Return the form fields for one schema field."""
     kind = next(kind for fits, kind in KINDS if fits(spec))
     options: dict[str, Any] = {"label": translate(spec.metadata.get("label", name)), "render_kw": dict(NAMED)}
     secret = is_secret(spec)
@@ -103,7 +103,7 @@ def _parts(name: str, spec: fields.Field[Any], present: dict[str, Any]) -> dict[
 
 
 def form_class(base: type[FlaskForm], driver: str, present: dict[str, Any]) -> type[FlaskForm]:
-    """`base` with a driver's fields; `present` is what is in the channel's config, {} for a new one."""
+    """Return `base` with the driver's fields. `present` is the channel's config, {} for a new channel."""
     parts = {
         f"{PREFIX}{name}": field
         for spec_name, spec in _schema_fields(driver).items()
@@ -113,7 +113,7 @@ def form_class(base: type[FlaskForm], driver: str, present: dict[str, Any]) -> t
 
 
 def rows(form: FlaskForm, driver: str, present: dict[str, Any]) -> list[Row]:
-    """What the page shows, a row for each field of the config."""
+    """Return a row for each field of the config."""
 
     def row(name: str, spec: fields.Field[Any]) -> Row:
         file, remove = (form._fields.get(f"{PREFIX}{name}_{part}") for part in ("file", "remove"))
@@ -131,7 +131,7 @@ def rows(form: FlaskForm, driver: str, present: dict[str, Any]) -> list[Row]:
 
 
 def changed(form: FlaskForm, driver: str, present: dict[str, Any]) -> dict[str, Any]:
-    """What the form's fields make of the config: only what is another value than at present."""
+    """Return the config values that the form changes."""
     specs = _schema_fields(driver)
     given = {name: _typed(form, name, spec) for name, spec in specs.items()}
     return {
@@ -146,7 +146,7 @@ def _plain(value: Any) -> Any:
 
 
 def _typed(form: FlaskForm, name: str, spec: fields.Field[Any]) -> Any:
-    """What was entered; None where nothing was, and what is there stays."""
+    """Return the entered value; None keeps the stored one."""
     entry = form[PREFIX + name]
     if isinstance(spec, fields.Boolean):
         return bool(entry.data)
@@ -161,7 +161,7 @@ def _typed(form: FlaskForm, name: str, spec: fields.Field[Any]) -> Any:
 
 
 def emptied(form: FlaskForm, driver: str, present: dict[str, Any]) -> dict[str, list[str]]:
-    """Fields that must be filled in and were emptied, though the channel has a value."""
+    """Return errors for required fields that were cleared although the channel has a value."""
     return {
         f"config.{name}": ["Missing data for required field."]
         for name, spec in _schema_fields(driver).items()
@@ -170,6 +170,6 @@ def emptied(form: FlaskForm, driver: str, present: dict[str, Any]) -> dict[str, 
 
 
 def changes(given: dict[str, Any], present: dict[str, Any]) -> tuple[dict[str, str], dict[str, str]]:
-    """What `changed` changes, from and to, for the audit log: only that it does, for a config leaves by no log."""
+    """Return the old and new values of `changed` for the audit log, redacted: a config must not be in a log."""
     before = {name: "(set)" if present.get(name) not in ("", None) else "" for name in given}
     return before, {name: "" if value == "" else "(another)" for name, value in given.items()}

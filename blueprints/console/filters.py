@@ -1,4 +1,4 @@
-"""The filters of lists: their form, and their values as the services take them."""
+"""The filters of lists: their form fields, and their values for the services."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LONGEST, LONGEST_LABEL = 255, 60
 
 @dataclass(frozen=True)
 class Choice:
-    """One of several: its text in the address, what it is called, and the value that it stands for."""
+    """An option of a filter: its text in the address, its label, and its value for the service."""
 
     text: str
     label: Any
@@ -30,7 +30,7 @@ class Choice:
 
 
 def choices(words: dict[Any, Any]) -> Callable[[], list[Choice]]:
-    """Choices that never change, by their names."""
+    """Return a function for fixed choices, given as labels by name."""
     return lambda: [Choice(str(name), label, name) for name, label in words.items()]
 
 
@@ -39,13 +39,13 @@ def _label(text: str) -> str:
 
 
 def merchant_choices() -> list[Choice]:
-    """All merchants, by their keys."""
+    """Return all merchants as choices, in the order of their keys."""
     rows = Merchant.select(Merchant.id, Merchant.key, Merchant.name).order_by(Merchant.key).tuples()
     return [Choice(key, _label(f"{name} ({key})" if name != key else key), row_id) for row_id, key, name in rows]
 
 
 def channel_choices() -> list[Choice]:
-    """All channels, by their ids."""
+    """Return all channels as choices, in the order of their ids."""
     rows = Channel.select(Channel.id, Channel.name).order_by(Channel.id).tuples()
     return [Choice(str(row_id), _label(f"{row_id} {name}"), row_id) for row_id, name in rows]
 
@@ -55,9 +55,9 @@ class Filter:
     """One filter of a list.
 
     Args:
-        key: its name in the address, after `flt_`; and the service's name for it.
+        key: the service's name for it; the address has it with the prefix `flt_`.
         kind: choice, text, search, amount, since or until.
-        default: the value without an argument; `all` then means no filter.
+        default: the text that applies if none is given; `all` then means no filter.
     """
 
     key: str
@@ -68,11 +68,11 @@ class Filter:
 
     @property
     def argument(self) -> str:
-        """Its name in the address."""
+        """The parameter's name in the address."""
         return "search" if self.kind == "search" else f"flt_{self.key}"
 
     def given(self) -> str:
-        """What the address says of it."""
+        """Return the parameter's text in the address or the default; empty for no filter."""
         text = request.args.get(self.argument, self.default).strip()
         return "" if text == "all" else text
 
@@ -99,14 +99,14 @@ def _amount(each: Filter, text: str) -> tuple[Any, str]:
 
 
 def _moment(text: str, last: bool) -> int:
-    """Unix time of a day, minute or second in the reader's zone; of its last second where `last`."""
+    """Return the Unix time of a day, minute or second in the reader's zone; with `last`, of its last second."""
     if len(text) == 10:
         at = datetime.combine(date.fromisoformat(text), time())
         length = timedelta(days=1)
     else:
         at = datetime.fromisoformat(text)
         length = timedelta(minutes=1) if len(text) == 16 else timedelta(seconds=1)
-    # The end of a day is the beginning of the next one, however many hours it has.
+    # Local time plus one day is the next midnight, also on days of 23 or 25 hours.
     moment = (at + length if last else at).replace(tzinfo=at.tzinfo or zone())
     return int(moment.timestamp()) - (1 if last else 0)
 
@@ -121,7 +121,7 @@ def _time(each: Filter, text: str) -> tuple[Any, str]:
     return moment, text.replace("T", " ")
 
 
-# By kind: a text as a value for the services, and as people read it. Raises ValueError: it says what is wrong.
+# By kind: a function from text to the value for the service and a text for people. Raises ValueError with a message.
 _CLEAN: dict[str, Callable[[Filter, str], tuple[Any, str]]] = {
     "choice": _choice,
     "text": _text,
@@ -148,7 +148,7 @@ UNTIL = Filter("until", lazy_gettext("To"), "until")
 
 @dataclass
 class Wanted:
-    """The filters of a request: `values` for the services, `shown` as (filter, what it says), `wrong` by key."""
+    """The filters of a request: `values` for the service, `shown` as (filter, text), `wrong` as errors by key."""
 
     values: dict[str, Any]
     shown: list[tuple[Filter, str]]
@@ -156,7 +156,7 @@ class Wanted:
 
 
 def read(filters: Sequence[Filter]) -> Wanted:
-    """What the address of this request says."""
+    """Read the filters from the address of the request."""
     wanted = Wanted({}, [], {})
     for each in filters:
         text = each.given()

@@ -1,4 +1,4 @@
-"""What the forms are made of: fields that a schema validates, and a service's refusals shown at their fields."""
+"""Building blocks of forms: fields validated by a schema, and a service's refusals at their fields."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ T = TypeVar("T")
 
 
 def translate(text: str, /, **values: Any) -> str:
-    """A service's text in the reader's language; empty for an empty text."""
+    """Translate a service's text to the reader's language; empty for an empty text."""
     return gettext(text, **values) if text else ""
 
 
 def message_of(refusal: OperatorError) -> str:
-    """Why something can't be done, in the reader's language."""
+    """Return the reason of a refusal in the reader's language."""
     return translate(refusal.text, **_values(refusal))
 
 
@@ -35,13 +35,13 @@ def _values(refusal: OperatorError) -> dict[str, str]:
 
 
 def row_id(text: Any) -> int:
-    """The id in a hidden field; -1, which no row has, if there is none."""
+    """Return the id in a hidden field; -1, which no row has, if it is not valid."""
     typed = str(text)
     return int(typed) if typed.isdecimal() and len(typed) < 20 else -1
 
 
 class SchemaField(StringField):
-    """A text that a marshmallow field validates: `data` is the text, `value` the value."""
+    """A text field validated by a marshmallow field: `data` is the text, `value` the converted value."""
 
     def __init__(self, label: Any, spec: fields.Field[Any], **options: Any):
         super().__init__(label, **options)
@@ -49,7 +49,7 @@ class SchemaField(StringField):
         self.value: Any = None
 
     def pre_validate(self, form: Any) -> None:
-        """Raises StopValidation, with the schema's own message."""
+        """Convert the text. Raises StopValidation with the schema's message."""
         try:
             self.value = self.spec.deserialize((self.data or "").strip())
         except ValidationError as error:
@@ -61,7 +61,7 @@ class Checkboxes(SelectMultipleField):
 
 
 def text_of(field: Field) -> str:
-    """A field's value, for the audit log."""
+    """Return a field's value as text, for the audit log."""
     if isinstance(field, BooleanField):
         return "yes" if field.data else "no"
     if isinstance(field, SelectMultipleField):
@@ -70,7 +70,7 @@ def text_of(field: Field) -> str:
 
 
 def texts(form: FlaskForm, names: tuple[str, ...]) -> dict[str, str]:
-    """The values of these fields of a form, for the audit log."""
+    """Return the values of these fields as texts, for the audit log."""
     return {name: text_of(form[name]) for name in names}
 
 
@@ -92,7 +92,7 @@ def show_refusal(form: FlaskForm, refusal: OperatorError) -> None:
 
 
 def accepted(form: FlaskForm, do: Callable[[], T]) -> T | None:
-    """Return the result of `do` if the form is sent and valid; None if not, or if `do` refuses, which is shown."""
+    """Return the result of `do` if the form was sent and is valid. Otherwise show the errors and return None."""
     if form.validate_on_submit():
         try:
             return do()
@@ -102,12 +102,12 @@ def accepted(form: FlaskForm, do: Callable[[], T]) -> T | None:
 
 
 def form_page(template: str, form: FlaskForm, **facts: Any) -> tuple[str, int]:
-    """Render a page with a form; its status says whether the form has errors."""
+    """Render a page with a form; the status is 422 if the form has errors, otherwise 200."""
     return render_template(template, form=form, **facts), 422 if form.errors else 200
 
 
 def find_or_404(find: Callable[[K], T], key: K) -> T:
-    """Return what a service finds by the key in the address. Raises NotFound."""
+    """Return the record that `find` returns for the key in the address. Raises NotFound."""
     try:
         return find(key)
     except OperatorError:

@@ -1,4 +1,4 @@
-"""The names of statuses, kinds, codes and fields in the reader's language."""
+"""Labels of statuses, kinds, codes and fields, in the reader's language."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from services.orders.reasons import Reason, Why, reason_of
 TYPES = {BUY: lazy_gettext("Deposit"), SELL: lazy_gettext("Withdrawal")}
 # By order type and status.
 STATUSES = {key: lazy_gettext(text) for key, text in STATUS_TEXTS.items()}
-# What a check of a channel is about.
+# The parts of a channel that a connection test checks.
 CHECKS = {
     "keys": lazy_gettext("Keys"),
     "collect": lazy_gettext("Deposits"),
@@ -81,7 +81,7 @@ PURPOSES = {
 
 
 def reason(why: Reason) -> str:
-    """The cause of an exception, or why something happened."""
+    """Return the reason of an exception or event as text."""
     kind = BUY if why.code is Why.NOT_PAID_THERE else SELL  # the other reasons with a status are about withdrawals
 
     def called(name: str, value: str) -> str:
@@ -91,11 +91,11 @@ def reason(why: Reason) -> str:
 
 
 def status(order_type: int, value: str) -> str:
-    """The label of an order's status."""
+    """Return the label of an order's status."""
     return name_of(STATUSES, (order_type, value))
 
 
-# By the stored names of the audit log: actions, and their subjects.
+# Actions and subjects by their stored names in the audit log.
 ACTIONS = {
     "sign in": lazy_gettext("sign in"),
     "sign out": lazy_gettext("sign out"),
@@ -211,7 +211,7 @@ WHO = {
     "operator": lazy_gettext("operator (command line)"),
     "seed": lazy_gettext("demo data"),
 }
-# Names of the values inside a service's sentence (`OperatorError.values`, `Reason.args`).
+# Labels of values inside a service's text (`OperatorError.values`, `Reason.args`).
 INSIDE = {
     "kind": EXCEPTIONS,
     "resolution": RESOLUTIONS,
@@ -219,7 +219,7 @@ INSIDE = {
 
 
 def name_of(names: dict[Any, Any], key: Any) -> str:
-    """The name in the reader's language, from one of the tables above; a key that is not there stays as it is."""
+    """Return the label from one of the tables above; the key itself if the table does not have it."""
     known: dict[tuple[int, Any], str] = g.setdefault("names", {})  # an export looks the same keys up in every row
     if (id(names), key) not in known:
         known[id(names), key] = str(names.get(key, key))
@@ -227,7 +227,7 @@ def name_of(names: dict[Any, Any], key: Any) -> str:
 
 
 def name_inside(name: str, value: str) -> str:
-    """A value inside a service's sentence, in the reader's language."""
+    """Return the label of a value inside a service's text."""
     if name == "who":
         return who(value)
     if name == "status":  # a label of `STATUS_TEXTS`
@@ -236,23 +236,23 @@ def name_inside(name: str, value: str) -> str:
 
 
 def who(text: str) -> str:
-    """The actor of a line of the history or the ledger."""
+    """Return the label of an actor in a timeline or the ledger."""
     if text.startswith(OPERATOR):
         return gettext("operator %(name)s", name=text.removeprefix(OPERATOR))
     return name_of(WHO, text)
 
 
 def purpose_of(name: str) -> str:
-    """The purpose of a posting, with the exception's number if it resolved one."""
+    """Return the label of a posting's purpose, with the number of the exception that it resolved."""
     kind, _, number = name.partition(" ")
     return f"{lazy_gettext('Exception')} {number}" if kind == "exception" and number else name_of(PURPOSES, kind)
 
 
 def detail(exception: Any) -> Markup:
-    """The cause of an exception, marked up."""
+    """Return the reason of an exception as HTML."""
     return text(reason(reason_of(exception)))
 
 
 def text(value: Any) -> Markup:
-    """A text of a stranger: escaped, and kept from reversing or hiding the text around it."""
+    """Escape an untrusted text, so that it cannot reverse or hide the text around it."""
     return Markup("<bdi>{}</bdi>").format(printable(value))

@@ -26,8 +26,8 @@ from services.console import lists
 from services.errors import ApiError, Code
 from services.security import audit
 
-MOST_EXPORTS = 8  # at once: each occupies a thread of the server until it is read
-BYTE_ORDER_MARK = "\ufeff"  # by which Excel recognises UTF-8
+MOST_EXPORTS = 8  # concurrent exports; each occupies a server thread until the client has read it
+BYTE_ORDER_MARK = "\ufeff"  # Excel detects UTF-8 by it
 _exports = Part(lambda: threading.BoundedSemaphore(MOST_EXPORTS))
 
 
@@ -36,8 +36,8 @@ class ListPage:
     """One list: its columns, its filters, and the `Browse` that finds its rows.
 
     Args:
-        name: of its blueprint, its address and its exports.
-        empty: shown in place of rows if there are none.
+        name: of the blueprint, in the address and in file names.
+        empty: the text for an empty list.
         new: the endpoint and the label of the form that adds a row.
     """
 
@@ -57,7 +57,7 @@ class ListPage:
         return pages
 
     def index(self) -> tuple[str, int]:
-        """Show one page of the rows, or which filter can't be applied."""
+        """Show a page of rows, or the errors of the filters."""
         wanted, found = filters.read(self.filters), lists.Found([])
         if not wanted.wrong:
             found = lists.find(self.browse(wanted.values), before=_row_id("before"), after=_row_id("after"))
@@ -71,12 +71,12 @@ class ListPage:
         return page, 422 if wanted.wrong else 200
 
     def _url(self, endpoint: str = ".index", **changed: Any) -> str:
-        """The address of another page of the list, or of its export, with the same filters."""
+        """Return the address of another page or of the export, with the same filters."""
         given = {each.argument: request.args.get(each.argument) for each in self.filters}
         return url_for(endpoint, **given | changed)
 
     def export(self) -> Response:
-        """Send all rows that match the filters as CSV, written while it is sent. Raises ApiError."""
+        """Stream all rows that match the filters as CSV. Raises ApiError if too many exports are running."""
         wanted = filters.read(self.filters)
         if wanted.wrong:
             raise UnprocessableEntity
@@ -88,7 +88,7 @@ class ListPage:
             content_type="text/csv; charset=utf-8",
             headers={"Content-Disposition": f'attachment; filename="{name}"'},
         )
-        response.call_on_close(slot.close)  # the generator does not run if the client leaves before the first byte
+        response.call_on_close(slot.close)  # the generator does not start if the client leaves before the first byte
         return response
 
     def _lines(self, browse: lists.Browse, slot: ExitStack) -> Iterator[str]:
@@ -100,14 +100,14 @@ class ListPage:
 
 
 def pages_of_one(name: str, list_name: str) -> Blueprint:
-    """Return a blueprint for the pages of one row; its address without a key leads to the list."""
+    """Return a blueprint for the pages of one row; without a key, it redirects to the list."""
     pages = Blueprint(name, __name__, url_prefix=f"/{name}")
     pages.add_url_rule("/", "index", lambda: redirect(url_for(f"{list_name}.index")))
     return pages
 
 
 def _export_slot() -> ExitStack:
-    """Take one of the slots for exports; closing it gives it back. Raises ApiError: TOO_MANY_REQUESTS."""
+    """Reserve an export slot; close it to release it. Raises ApiError TOO_MANY_REQUESTS."""
     if not _exports().acquire(blocking=False):
         raise ApiError(Code.TOO_MANY_REQUESTS)
     slot = ExitStack()
@@ -116,7 +116,7 @@ def _export_slot() -> ExitStack:
 
 
 def _row_id(name: str) -> int | None:
-    """The row id in the address, if there is a valid one."""
+    """Return the row id in the address; None if it is missing or invalid."""
     row_id = request.args.get(name, type=int)
     return row_id if row_id is not None and 0 <= row_id <= LARGEST_ID else None
 

@@ -1,4 +1,4 @@
-"""The reader's language and time zone, and how amounts, times and texts of strangers are written."""
+"""The reader's language and time zone, and formats for amounts, times and untrusted texts."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from schemas.views import hundredths
 LANGUAGES = {"en": Locale("en"), "zh": Locale("zh", "CN", script="Hans")}
 NAMES = {"en": "English", "zh": "中文"}
 YEAR = 365 * 86_400
-_PATH = re.compile(r"/(?![/\\])[\x21-\x7e]*")  # browsers take // and /\ for the start of another host's address
+_PATH = re.compile(r"/(?![/\\])[\x21-\x7e]*")  # browsers read // and /\ as the start of another host's address
 
 
 def language() -> Locale:
-    """The language that was chosen, otherwise the browser's."""
+    """Return the chosen language, otherwise the browser's."""
     chosen = request.cookies.get("console_language", "")
     return LANGUAGES[chosen if chosen in LANGUAGES else envelope.language().language]
 
 
 def tag() -> str:
-    """The language as browsers name it."""
+    """Return the language tag for HTML."""
     return {"zh": "zh-CN"}.get(language().language, "en")
 
 
 def sentences(*texts: Any) -> str:
-    """Sentences one after the other, as the reader's language puts them."""
+    """Join sentences; Chinese has no space between them."""
     return ("" if language().language == "zh" else " ").join(str(text) for text in texts if text)
 
 
@@ -43,22 +43,22 @@ def sentences(*texts: Any) -> str:
 def _zone(name: str) -> ZoneInfo:
     try:
         return ZoneInfo(name)
-    except (LookupError, ValueError, OSError):  # no such zone; a name that no file may have; a folder
+    except (LookupError, ValueError, OSError):  # unknown zone, invalid file name, or folder
         return ZoneInfo("UTC")
 
 
 def zone() -> ZoneInfo:
-    """The browser's time zone, which a script puts into a cookie; UTC until then."""
+    """Return the browser's time zone from the cookie that console.js sets; UTC without it."""
     return _zone(request.cookies.get("console_zone", "UTC")[:64])
 
 
 def local_time(timestamp: int | None) -> datetime | None:
-    """A Unix time in the reader's zone."""
+    """Convert a Unix time to the reader's zone; None for none."""
     return datetime.fromtimestamp(timestamp, zone()) if timestamp else None
 
 
 def time_tag(timestamp: int | None) -> Markup:
-    """A Unix time as people read it in the reader's zone, to the second; empty for none."""
+    """Format a Unix time as a `<time>` element in the reader's zone; empty for none."""
     at = local_time(timestamp)
     if at is None:
         return Markup("")
@@ -68,7 +68,7 @@ def time_tag(timestamp: int | None) -> Markup:
 
 
 def yuan(fen: int | None) -> str:
-    """An amount in fen as people read it: -1234567 -> "-12,345.67"."""
+    """Format fen as yuan: -1234567 -> "-12,345.67"; empty for none."""
     if fen is None:
         return ""
     whole, _, rest = hundredths(abs(fen)).partition(".")
@@ -76,12 +76,12 @@ def yuan(fen: int | None) -> str:
 
 
 def percent(points: int) -> str:
-    """A rate in basis points as people read it: 60 -> "0.60 %"."""
+    """Format basis points as percent: 60 -> "0.60 %"."""
     return f"{hundredths(points)} %"
 
 
 def printable(text: Any) -> str:
-    """A text of a stranger without characters that move, hide or reverse the text around it."""
+    """Replace characters of an untrusted text that could move, hide or reverse the text around it."""
     whole = str(text)
     if whole.isprintable():
         return whole
@@ -91,12 +91,12 @@ def printable(text: Any) -> str:
 
 
 def internal_url(path: str) -> str:
-    """The address of a page of the console by its path there, or of the first page if the text is not such a path."""
+    """Return the address of a path in the console; of the overview if the text is not such a path."""
     return request.script_root + (path if _PATH.fullmatch(path) else "/")
 
 
 def _choose(language_name: str) -> Response:
-    """Keep the language, and go back to where it was chosen."""
+    """Store the chosen language in a cookie and return to the page where it was chosen."""
     response = redirect(internal_url(request.args.get("to", "")))
     if language_name in LANGUAGES:
         response.set_cookie("console_language", language_name, max_age=YEAR, path=request.script_root, samesite="Lax")
@@ -104,7 +104,7 @@ def _choose(language_name: str) -> Response:
 
 
 def init(app: Flask) -> None:
-    """Give templates what they format with."""
+    """Add the language switch, and the filters and variables of the templates."""
     app.add_url_rule("/language/<language_name>", "language", _choose)
     app.jinja_env.filters.update(time=time_tag, yuan=yuan, percent=percent)
 

@@ -1,7 +1,7 @@
-"""Limits on failed passwords and codes, and the known devices that have limits of their own.
+"""Limits on failed passwords and codes. Known devices have separate limits.
 
-A browser on which an account has signed in has a cookie that proves it. Strangers who guess an account's password, or
-fill the queue of sign-ins, use up only the tries of strangers.
+A browser on which an account has signed in has a cookie for it. Strangers who guess an account's password or fill the
+sign-in queue therefore cannot lock out its owner.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from services.security import operators
 log = logging.getLogger(__name__)
 
 WINDOW = 300  # seconds
-# Failures in a window: of one address or known device, of one /48 of IPv6, and of all strangers together.
+# Failures per window: per address or known device, per IPv6 /48, and for all strangers together.
 TRIES, TRIES_OF_SITE, TRIES_OF_ALL = 10, 40, 120
-# Incorrect codes in a window, of an account or known device: only someone with the password gets to try one.
+# Incorrect codes per window and account or known device. Only someone with the password can try a code.
 CODES, CODE_WINDOW = 10, 3_600
 WRONG_PASSWORD = N_("Incorrect password.")
 COOKIE = "console_device"
@@ -44,14 +44,14 @@ _rates = Part(
 
 
 def count_try(own: str = "", kind: str = "own") -> Callable[[], None]:
-    """Count a try before it is made, so that concurrent tries do not exceed the limit.
+    """Count an attempt before it is made, so that concurrent attempts cannot exceed the limit.
 
     Args:
-        own: counted in place of the address: a known device, or the account.
+        own: a known device or the account, counted instead of the address.
         kind: `own` for a password, `code` for a code of the second factor.
 
     Returns:
-        a function that takes the try back.
+        a function that cancels the count.
 
     Raises:
         ApiError: TOO_MANY_REQUESTS.
@@ -69,23 +69,23 @@ def count_try(own: str = "", kind: str = "own") -> Callable[[], None]:
             continue
         rate = _rates()[name]
         if not rate.hit(who):
-            take_back()  # the try is not made
+            take_back()  # the attempt is not made
             raise ApiError(Code.TOO_MANY_REQUESTS, retry_after=rate.retry_after(who))
         counted.append((rate, who))
     return take_back
 
 
 def too_many(refusal: ApiError) -> str:
-    """The message of a page for TOO_MANY_REQUESTS."""
+    """Return the message for TOO_MANY_REQUESTS."""
     return gettext("Too many attempts. Try again in %(seconds)s seconds.", seconds=refusal.retry_after or 1)
 
 
 def check_password(operator: Operator, password: str) -> None:
-    """Check the password of the account that is signed in, and count a failed try.
+    """Check the password of the signed-in account and count a failure.
 
     Raises:
         OperatorError: it is incorrect.
-        ApiError: TOO_MANY_REQUESTS: too many tries, or too many passwords await their hash, which counts no try.
+        ApiError: TOO_MANY_REQUESTS after too many failures, or if too many passwords await hashing (not counted).
     """
     take_back = count_try(f"account {operator.name}")
     try:
@@ -105,7 +105,7 @@ def _serializer() -> URLSafeTimedSerializer:
 
 
 def known_device(name: str) -> str:
-    """The id of this device if the account signed in here since its password or second factor was set up, else ""."""
+    """Return the device's id if the account signed in on it since its password or second factor changed, or ""."""
     try:
         device, mark = _serializer().loads(request.cookies.get(COOKIE, ""), max_age=LONGEST_SECONDS)
     except (BadSignature, TypeError, ValueError):
@@ -114,7 +114,7 @@ def known_device(name: str) -> str:
 
 
 def remember_device(response: Response, name: str) -> None:
-    """Make this browser a known device of the account, which has just proven its identity."""
+    """Make this browser a known device of the account, which has just authenticated."""
     cookie = _serializer().dumps([known_device(name) or secrets.token_hex(8), operators.mark(name)])
     secure = current_app.session_interface.get_cookie_secure(current_app)
     path = current_app.config["SESSION_COOKIE_PATH"]

@@ -1,4 +1,4 @@
-"""What only demo mode serves below /sandbox: simulator, clock, recording, callback inbox, signature help."""
+"""The pages and endpoints below /sandbox, in demo mode only: simulator, clock, recording, inbox, signature help."""
 
 from flask import Flask
 
@@ -14,7 +14,7 @@ __all__ = ["inbox", "mount", "recording", "simulator"]
 
 
 def mount(app: Flask) -> None:
-    """Serve the sandbox."""
+    """Add the sandbox to the app."""
     app.register_blueprint(sandbox)
     app.extensions[EXPLAINS_SIGNATURES] = explain_refused
     app.extensions[TOUR] = lambda: demo.tour(current().settings.public_url, current().settings.api_prefix)

@@ -42,7 +42,7 @@ def _strict(response: Response) -> Response:
 
 @sandbox.errorhandler(OperatorError)
 def _not_possible(error: OperatorError) -> Response:
-    """Turn the reason why something is not possible into a documented refusal."""
+    """Return the refusal as a documented error response."""
 
     def said(text: str) -> str:
         return gettext(text, **error.values)
@@ -52,21 +52,21 @@ def _not_possible(error: OperatorError) -> Response:
 
 
 def form_of(schema: Schema) -> dict[str, Any]:
-    """The form that was sent, by its schema. Raises ValidationError."""
+    """Return the loaded fields of the form. Raises ValidationError."""
     loaded: dict[str, Any] = schema.load(request.form.to_dict())
     return loaded
 
 
 def wants_json() -> bool:
-    """Does the caller ask for JSON by name?"""
+    """Return whether the Accept header prefers JSON explicitly."""
     return request.accept_mimetypes.best_match(["text/html", JSON]) == JSON and bool(request.accept_mimetypes)
 
 
 def wants_page() -> bool:
-    """Is it a browser?"""
+    """Return whether the Accept header prefers HTML, as a browser's does."""
     return request.accept_mimetypes.best_match([JSON, "text/html"]) == "text/html"
 
 
 def done(data: Any, page: str = "sandbox.index", **values: Any) -> Any:
-    """What was done: as JSON to a script; a browser goes to a page."""
+    """Return the result as JSON to a script; redirect a browser to a page."""
     return redirect(url_for(page, **values), 303) if wants_page() else ok(data)

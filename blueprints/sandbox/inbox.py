@@ -1,4 +1,4 @@
-"""`/sandbox/inbox`: takes callbacks as a merchant's server would, shows them, and fails as a tester wants it to."""
+"""`/sandbox/inbox` receives and shows callbacks, and fails on demand."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from services.sandbox import recording, simulator
 from services.sandbox.inbox import LONG_HEAD, SLOW, Behaviour, inbox
 from services.sandbox.seeding import INBOX
 
-NO_ANSWER = 444  # the server breaks off its response
+NO_ANSWER = 444  # the server closes the connection in the middle of the response
 LABELS = {
     "200": N_("200 OK"),
     "400": N_("400 Bad request"),
@@ -37,7 +37,7 @@ LABELS = {
 
 
 def _answered(behaviour: Behaviour) -> Response:
-    """Answer as the tester wants it."""
+    """Return the response that the tester chose."""
     wait = {"Retry-After": str(behaviour.seconds or 30)}
     if behaviour.answer == "slow":
         time.sleep(behaviour.seconds or SLOW)
@@ -55,11 +55,11 @@ def _answered(behaviour: Behaviour) -> Response:
 
 @sandbox.post("/inbox")
 def receive() -> Response:
-    """Take a callback in and keep it to be looked at."""
+    """Receive and store a callback."""
     headers = {name.lower(): value for name, value in request.headers.items()}
     try:
         behaviour = inbox().receive(headers, request.get_data())
-    except ValueError:  # Malformed is one
+    except ValueError:  # including Malformed
         raise ValidationError({"body": [N_("Must be a callback.")]}) from None
     return _answered(behaviour)
 
@@ -85,7 +85,7 @@ def show_inbox() -> Any:
 
 @sandbox.get("/inbox.json")
 def as_json() -> Response:
-    """The same for scripts."""
+    """Return the received callbacks as JSON. `?order_no=` and `?webhook_id=` filter them."""
     found = inbox().arrivals(request.args.get("order_no", ""), request.args.get("webhook_id", ""))
     return ok({"list": [each.for_scripts() for each in found], "total": len(found)})
 
@@ -111,7 +111,7 @@ def one(number: int) -> Any:
 
 @sandbox.post("/inbox/answers")
 def answers() -> Any:
-    """Choose what the next callbacks are answered with: `answer`, `times`, `seconds`."""
+    """Choose the response to the next callbacks: `answer`, `times`, `seconds`."""
     behaviour = Behaviour(**form_of(FailureForm()))
     inbox().behave(behaviour)
     chosen = {name: value for name, value in vars(behaviour).items() if value is not None}

@@ -1,4 +1,4 @@
-"""`/sandbox/scenario`: what was done in the demo, to be downloaded and run again."""
+"""`/sandbox/scenario`: the recorded actions of the demo as a scenario that can be run again."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CREATE = "/merchant/createOrder"
 
 
 def listen(app: Flask) -> None:
-    """Keep what merchants create from now on; for the demo only, where a request may cost more."""
+    """Record the orders that merchants create. In the demo only, because it slows requests down."""
     app.after_request(_keep_created)
 
 
@@ -28,7 +28,7 @@ def _keep_created(response: Response) -> Response:
 
 @sandbox.get("/scenario")
 def download() -> Response:
-    """The recording as a file that `orders scenario run` takes."""
+    """Download the recording as a file for `orders scenario run`."""
     text = json.dumps(recording.scenario(), ensure_ascii=False, indent=2)
     headers = {"Content-Disposition": "attachment; filename=scenario.json"}
     return Response(f"{text}\n", headers=headers, content_type="application/json")

@@ -1,4 +1,4 @@
-"""In demo mode, `/sandbox/sign` explains a request's signature: of one that was refused lately, or of any other."""
+"""`/sandbox/sign` explains the signature of a recently refused request or of any other."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from services.sandbox.signature_help.texts import STATES, name_of, visible
 
 
 def explain_refused(merchant: Merchant, text: str) -> str:
-    """Return the server's string to sign; a demo merchant's request is kept, with the address that explains it."""
-    details = [gettext("the server's string to sign is %(text)s", text=repr(text))]
+    """Return the server's string to sign. Store a demo merchant's request and append the address that explains it."""
+    detail = f"the server's string to sign is {text!r}"
     if merchant.demo:
         query = request.query_string.decode(errors="replace")
         number = rejected_signatures.keep(merchant.key, request.path, query, request.get_data())
@@ -35,7 +35,7 @@ def explain_refused(merchant: Merchant, text: str) -> str:
 
 @dataclass(frozen=True)
 class Form:
-    """What the form holds. The secret is read, and never put into a page."""
+    """The values of the form. The secret is not among them, so that no page can contain it."""
 
     endpoint: str
     body: str
@@ -46,7 +46,7 @@ class Form:
 
 
 def _keys(api_key: str) -> Keys:
-    """The secrets of a demo merchant; those of any other are nobody's to try."""
+    """Return the secrets of a demo merchant; none for other merchants, whose secrets must not be used here."""
     merchant = Merchant.get_or_none(Merchant.key == api_key, Merchant.demo)
     return signature_help.keys_of(merchant) if merchant else Keys()
 
@@ -56,7 +56,10 @@ def _translated(sentence: Sentence) -> str:
 
 
 def _pasted(text: str) -> str | None:
-    """A text out of a form, whose line ends browsers replace; or out of a message, in one line with `\\n` in it."""
+    """Return a pasted text with its original line ends; None if empty.
+
+    Browsers send `\\r\\n`, and a text from an error message has escape sequences instead of line ends.
+    """
     text = text.replace("\r\n", "\n")
     if "\n" not in text:
         text = text.replace("\\r", "\r").replace("\\n", "\n")
@@ -105,7 +108,7 @@ def _page(form: Form, told: Explanation | None, shown: Unsigned | None = None, l
 
 @sandbox.get("/sign")
 def signature_page() -> str:
-    """The newest request that was refused, or that with the number `refused`, explained; and a form for any other."""
+    """Explain the newest refused request, or the one with the number `refused`; show a form for any other."""
     lately = rejected_signatures.recent()
     wanted = request.args.get("refused", "")
     shown = next((one for one in lately if not wanted or str(one.number) == wanted), None)
@@ -116,5 +119,5 @@ def signature_page() -> str:
 
 @sandbox.post("/sign")
 def explain_signature() -> str:
-    """Explain what was pasted into the form. Nothing of it is kept."""
+    """Explain the request in the form. None of it is stored."""
     return _page(*_of_form())

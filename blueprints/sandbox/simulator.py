@@ -42,7 +42,7 @@ sandbox.add_app_template_filter(business_clock.rfc3339)
 
 @sandbox.get("")
 def index() -> str:
-    """The page."""
+    """Show the simulator."""
     return _page()
 
 
@@ -74,13 +74,13 @@ def _page(wrong: str = "") -> str:
 
 @sandbox.get("/clock")
 def clock() -> Response:
-    """The demo's time, how far it is ahead of the machine's, and when the next thing is due."""
+    """Return the demo's time, its lead over the machine's clock in seconds, and when work is next due."""
     return ok({"now": business_clock.now(), "ahead": business_clock.ahead(), "next": adjustable_clock.next_due()})
 
 
 @sandbox.post("/clock")
 def move_clock() -> Any:
-    """Move the clock ahead by `seconds`, or `to` the next due work or callback. The response reports what was done."""
+    """Move the clock ahead by `seconds`, or `to` the next due work or callback. The response reports the work done."""
     form = form_of(ClockForm())
     moved = adjustable_clock.move(form["seconds"]) if "seconds" in form else MOVE_TO[form["to"]]()
     return done(vars(moved))
@@ -94,10 +94,10 @@ def _order(order_no: str) -> Order:
 
 
 def _own(order_no: str) -> tuple[Order, SandboxDriver]:
-    """An order on a sandbox channel, with its driver.
+    """Return an order on a sandbox channel, with its driver.
 
     Raises:
-        ApiError: Code.ORDER_NOT_FOUND.
+        ApiError: ORDER_NOT_FOUND.
         OperatorError: it is on another channel, which might move real money.
     """
     order = _order(order_no)
@@ -122,7 +122,7 @@ def _not_played(order: Order) -> OperatorError:
 def pay() -> Any:
     """Play an outcome for an order, now or later.
 
-    A browser goes back to the cashier or the simulator, a script gets the order's state.
+    A browser returns to the payment page or the simulator; a script receives the order's status.
     """
     form = form_of(PlayForm())
     outcome, seconds = form["outcome"], form["after"]
@@ -141,7 +141,7 @@ def pay() -> Any:
 
 @sandbox.post("/accept")
 def accept() -> Any:
-    """Accept a withdrawal of the sandbox, as an operator would."""
+    """Approve a sandbox withdrawal, as an operator would."""
     order, _ = _own(form_of(OrderForm())["order_no"])
     payouts.accept(order)
     recording.note({"do": "accept"}, order.order_no)
@@ -150,7 +150,7 @@ def accept() -> Any:
 
 @sandbox.post("/channel")
 def set_channel() -> Any:
-    """Choose how a sandbox channel behaves: `open`, `payout`."""
+    """Set how a sandbox channel behaves: `open`, `payout`."""
     form = form_of(ChannelForm())
     channel = next((each for each in simulator.channels() if each.id == form["channel"]), None)
     if channel is None:
@@ -163,7 +163,7 @@ def set_channel() -> Any:
 
 @sandbox.post("/merchant")
 def set_merchant() -> Any:
-    """Where a demo merchant's callbacks go: `key`, `callback_url`, empty for the inbox."""
+    """Set a demo merchant's callback URL: `key`, `callback_url`; empty for the inbox."""
     form = form_of(MerchantForm())
     merchant = merchant_setup.find_merchant(form["key"])
     if not merchant.demo:
@@ -181,12 +181,12 @@ def set_merchant() -> Any:
 
 @sandbox.get("/orders/<order_no>")
 def order_story(order_no: str) -> Response:
-    """What a test wants to know of an order: its status, open exceptions, and how its callbacks fared."""
+    """Return an order's status, open exceptions and callback results, for tests."""
     return ok(recording.seen_of(_order(order_no)))
 
 
 @sandbox.get("/balances")
 def balances() -> Response:
-    """Each merchant's money in yuan, by its key: available and held."""
+    """Return the available and the held balance of each merchant by key, in yuan."""
     found = accounts.balances()
     return ok({key: {name: hundredths(row[name]) for name in ("available", "held")} for key, row in found.items()})

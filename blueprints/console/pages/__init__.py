@@ -1,4 +1,4 @@
-"""The console's pages, and the menu that leads to them."""
+"""The console's pages and its menu."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ BLUEPRINTS = (
 
 @dataclass(frozen=True)
 class Item:
-    """A line of the menu.
+    """An item of the menu.
 
     Args:
-        blueprint: whose `index` it leads to.
-        one: the blueprint of the pages of one row, on which the line is marked as current, too.
-        to_do: counts what awaits a person.
+        blueprint: the item links to its `index`.
+        one: the blueprint of the pages of one row, on which the item is also marked as current.
+        to_do: returns the number of rows that need attention.
     """
 
     blueprint: str
@@ -66,7 +66,7 @@ class Item:
     to_do: Callable[[], int] = lambda: 0
 
 
-# Groups of lines, each with its heading.
+# Groups of items, each with its heading.
 MENU = (
     ("", (Item("dashboard", lazy_gettext("Overview")),)),
     (

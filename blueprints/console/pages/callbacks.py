@@ -1,4 +1,4 @@
-"""The list of callbacks, and the page of one: its body, every attempt, and delivering it again."""
+"""The list of callbacks, and the page of one: its body, its attempts, and its redelivery."""
 
 from __future__ import annotations
 
@@ -90,9 +90,9 @@ def show(webhook_id: str) -> str:
 
 @pages.post("/<webhook_id>/act")
 def act(webhook_id: str) -> Any:
-    """Deliver it again."""
+    """Redeliver the callback."""
     callback = find_or_404(timeline.callback_timeline, webhook_id).callback
-    # The order's other actions are refused here: its own page may ask for a confirmation first.
+    # Refuse the order's other actions: they may need a confirmation, which only the order's page requests.
     if request.form.get("action") != f"redeliver-{callback.id}":
         abort(404)
     act_on(find_order(callback.order.order_no))

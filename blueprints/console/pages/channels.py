@@ -1,4 +1,4 @@
-"""The list of channels, and the pages of one: choosing a provider, setting it up, trying it."""
+"""The list of channels, and the pages of one: choice of provider, settings, connection test."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ CHANNELS = ListPage(
 
 
 class ChannelForm(FlaskForm):
-    """The settings of every channel, whatever its driver; `mark` is the version that the page showed."""
+    """The settings that all drivers share. `mark` is the version that the page showed."""
 
     mark = HiddenField()
     name = StringField(lazy_gettext("Name"), [DataRequired(), Length(max=100)])
@@ -103,14 +103,14 @@ class ChannelForm(FlaskForm):
         self.merchants.choices = [SelectChoice(row.id, f"{row.key} · {row.name}") for row in merchant_setup.merchants()]
 
     def facts(self) -> dict[str, Any]:
-        """The values as `channel_setup.set_channel` takes them."""
+        """Return the arguments for `channel_setup.set_channel`."""
         numbers = {name: self[name].value for name in NUMBERS}
         lists = {"pay_method": ",".join(self.pay_method.data or ()), "merchants": self.merchants.data or ()}
         return {"name": (self.name.data or "").strip(), "enabled": self.enabled.data} | numbers | lists
 
 
 class NewChannelForm(ChannelForm):
-    """The settings, and the category, which can't be changed later."""
+    """The settings, and the category, which cannot be changed later."""
 
     category = SelectField(
         lazy_gettext("Category"),
@@ -122,12 +122,12 @@ class NewChannelForm(ChannelForm):
     )
 
     def facts(self) -> dict[str, Any]:
-        """The values as `channel_setup.add_channel` takes them."""
+        """Return the arguments for `channel_setup.add_channel`."""
         return super().facts() | {"category": self.category.data, "new_name": True}
 
 
 def _present(row: Channel) -> dict[str, Any]:
-    """The channel's settings as the form takes them."""
+    """Return the channel's settings as the form's data."""
     numbers = {name: hundredths(getattr(row, name)) for name in AMOUNTS}
     return numbers | {
         "name": row.name,
@@ -139,7 +139,7 @@ def _present(row: Channel) -> dict[str, Any]:
 
 
 def _drivers() -> list[dict[str, str]]:
-    """The drivers to choose from."""
+    """Return the available drivers."""
     return [
         {"name": name, "title": translate(driver.title) or name, "about": translate(driver.about)}
         for name, driver in registry.DRIVERS.items()
@@ -148,7 +148,7 @@ def _drivers() -> list[dict[str, str]]:
 
 
 def _is_valid(form: ChannelForm, driver: str, present: dict[str, Any]) -> bool:
-    """Whether all fields are valid, the driver's too; errors are shown at their fields."""
+    """Return whether all fields are valid, including the driver's; show errors at their fields."""
     is_valid = form.validate()
     wrong = channel_setup.wrong_config(driver, present | driver_form.changed(form, driver, present))
     return not (show_errors(form, driver_form.emptied(form, driver, present) | wrong) or not is_valid)
@@ -156,7 +156,7 @@ def _is_valid(form: ChannelForm, driver: str, present: dict[str, Any]) -> bool:
 
 @pages.route("/new", methods=["GET", "POST"])
 def new() -> Any:
-    """Show the choice of driver, then (`?driver=`) the form that adds a channel, or add it."""
+    """Show the choice of driver; with `?driver=`, show the form for a new channel or add the channel."""
     access.must_act()
     driver = request.args.get("driver", "")
     if driver not in channel_setup.drivers():
@@ -186,7 +186,7 @@ def _added(form: NewChannelForm, driver: str) -> Any:
 
 @pages.route(CHANNEL, methods=["GET", "POST"])
 def show(channel_id: int) -> Any:
-    """Show a channel and the form that changes it, or change it."""
+    """Show a channel and its form, or change the channel."""
     row = find_or_404(channel_setup.find_channel, channel_id)
     present = channel_setup.config_of(row)
     form = driver_form.form_class(ChannelForm, row.driver, present)(
@@ -224,7 +224,7 @@ def _changed(row: Channel, form: ChannelForm, present: dict[str, Any]) -> Any:
 
 @pages.post(f"{CHANNEL}/try")
 def attempt(channel_id: int) -> Any:
-    """Ask the channel about an order that does not exist, and show the result."""
+    """Test the connection with a status check of a nonexistent order, and show the result."""
     row = find_or_404(channel_setup.find_channel, channel_id)
     try:
         found = access.act("try channel", "channel", str(row.id), lambda: channel_setup.check(row))
@@ -235,5 +235,5 @@ def attempt(channel_id: int) -> Any:
         why = str(refusal).removeprefix(f"channel {row.id}: ")
         text = gettext("%(why)s. Check the API URL, merchant number and keys.", why=why)
         rows = [(labels.name_of(labels.CHECKS, "keys"), False, text)]
-    flash(rows, "found")  # type: ignore[arg-type]  # kept as JSON, whatever it is
+    flash(rows, "found")  # type: ignore[arg-type]  # the session stores any JSON
     return redirect(url_for("channel.show", channel_id=channel_id, _anchor="check"), 303)

@@ -1,4 +1,4 @@
-"""Requests that need the second factor or the password again: which they are, and the page that asks for it."""
+"""Confirmation of sensitive requests with the second factor or the password."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from models.tables.operator import Operator
 from services.errors import ApiError, OperatorError
 from services.security import audit, passwords, second_factor, sessions
 
-# Forms that need a confirmation of the last five minutes. Console accounts are among them because a new account, or
-# another one's password, would be a way around the question; channels, because their keys decide where money goes.
+# Forms that need a confirmation from the last five minutes. Those for console accounts are included because another
+# account could be used to avoid the confirmation; those for channels, because their keys decide where money goes.
 NEEDED = {
     "channel.new",
     "channel.show",
@@ -36,7 +36,7 @@ NEEDED = {
     "operators.password",
     "order.reveal",
 }
-PREFIX = "confirm-"  # of the names of this page's own fields
+PREFIX = "confirm-"  # precedes the names of this page's own fields
 
 pages = Blueprint("confirm", __name__)
 
@@ -58,7 +58,7 @@ def _form(operator: Operator) -> PasswordAgain | CodeAgain:
 
 
 def _page(form: PasswordAgain | CodeAgain, to: str, status: int, problem: str = "") -> Any:
-    """The form. It carries the fields that were sent, so that the browser can send them again."""
+    """Show the form. It includes the fields that were sent, so that the browser can send them again."""
     form.answer.data = ""
     carried = [(name, value) for name, value in request.form.items(multi=True) if not name.startswith(PREFIX)]
     return render_template(
@@ -70,7 +70,7 @@ def _page(form: PasswordAgain | CodeAgain, to: str, status: int, problem: str = 
 
 @pages.post("/confirm")
 def check() -> Any:
-    """Check the answer, and repeat what needed it: 307 has the browser send the same form there."""
+    """Check the confirmation, then repeat the original request: after a 307 the browser sends the form again."""
     me, to = current_user.operator, request.args.get("to", "")
     form = _form(me)
     if not form.validate_on_submit():
@@ -105,5 +105,5 @@ def _check() -> Any:
 
 
 def init(app: Flask) -> None:
-    """Ask before what needs it. To be called after `access.init`, whose checks come first."""
+    """Require confirmations. Call it after `access.init`, whose checks must run first."""
     app.before_request(_check)

@@ -1,4 +1,4 @@
-"""The first page: what needs attention, volumes by day, success rates, balances."""
+"""The overview: alerts, volumes by day, success rates, balances."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from services.console.statistics import Statistics, Sum
 from services.ledger import accounts as books
 from services.ledger import scheduled_checks
 
-MOST_ROWS = 8  # of success rates, before the rest is folded away
+MOST_ROWS = 8  # success rates shown; the page folds the others
 STEPS = (1, 2, 5)
-LINES = 3  # of the axis, upwards
-GAP = 0.2  # the part of a bar's place that stays free
+LINES = 3  # maximum axis lines above zero
+GAP = 0.2  # the share of a bar's slot that stays empty
 
 pages = Blueprint("dashboard", __name__)
 
 
 @dataclass(frozen=True)
 class Volume:
-    """The volume of a day or of all days, with the addresses of the lists behind each number."""
+    """Deposits and withdrawals of one day or of all days, with the addresses of the matching lists."""
 
     inward: Sum
     outward: Sum
@@ -43,17 +43,17 @@ class Volume:
 
     @property
     def orders(self) -> int:
-        """How many orders were placed."""
+        """The number of orders created."""
         return self.inward.orders + self.outward.orders
 
     @property
     def fees(self) -> int:
-        """What the operator earned, in fen, before what channels took."""
+        """The operator's fees in fen, before channel costs."""
         return self.inward.fees + self.outward.fees
 
     @property
     def commission(self) -> int:
-        """What channels took of it, in fen."""
+        """The channel costs in fen."""
         return self.inward.commission + self.outward.commission
 
 
@@ -70,7 +70,7 @@ class Rate:
 
 @dataclass(frozen=True)
 class Line:
-    """A line of the axis: its value in fen, and its distance from the top in percent."""
+    """A line of the axis: its value in fen and its distance from the top in percent."""
 
     value: int
     y: float
@@ -78,7 +78,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Bar:
-    """The bar of one day: `up` above the line of zero, `down` below it, each a start and a height in percent."""
+    """The bar of one day: `up` above zero, `down` below it, each as top and height in percent."""
 
     item: Volume
     x: float
@@ -91,7 +91,7 @@ class Bar:
 
 @dataclass(frozen=True)
 class Plot:
-    """Bars side by side over and under the line of zero, with the lines of the axis."""
+    """A bar chart with bars above and below zero; `zero` is the zero line's distance from the top in percent."""
 
     bars: list[Bar]
     lines: list[Line]
@@ -99,13 +99,13 @@ class Plot:
 
 
 def _round_step(largest: int) -> int:
-    """A round value that goes into `largest` LINES times at most: 1, 2 or 5 with zeros; yuan in fen stay whole."""
+    """Return the smallest step (1, 2 or 5 times ¥1, ¥10, ...) in fen with which LINES steps reach `largest`."""
     round_values = (step * 10**power for power in count(2) for step in STEPS)
     return next(value for value in round_values if value * LINES >= largest)
 
 
 def _plot(days: list[Volume]) -> Plot:
-    """For each day a bar up for received and one down for paid-out money, on one scale."""
+    """Return the chart: for each day, deposits above zero and withdrawals below it, on one scale."""
     ups, downs = [day.inward.amount for day in days], [day.outward.amount for day in days]
     step = _round_step(max(*ups, *downs))
     above, below = max(1, -(-max(ups) // step)), -(-max(downs) // step)
@@ -166,12 +166,12 @@ def _rates(shown: Statistics, order_type: int, names: dict[int, str]) -> Iterato
 
 
 def _short(fen: int) -> str:
-    """A round amount in yuan, as short as the reader's language says it: 2M, 200万."""
+    """Format a round amount in compact form: 2M, 200万 yuan."""
     return format_compact_decimal(fen // 100, locale=locale.language(), fraction_digits=1)
 
 
 def _label(day: date) -> str:
-    """A day without its year, as the reader's language writes it."""
+    """Format a day without its year in the reader's language."""
     return format_skeleton("MMMd", day, locale=locale.language())
 
 

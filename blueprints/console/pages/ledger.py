@@ -1,4 +1,4 @@
-"""The ledger: balances and their integrity, the list of entries, and adjustments of a merchant's balance."""
+"""The ledger: balances and integrity checks, the list of entries, and adjustments of balances."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ pages = Blueprint("ledger", __name__, url_prefix="/ledger")
 
 
 def owed(fen: int) -> str:
-    """A channel's clearing balance in words."""
+    """Return a channel's clearing balance in words: receivable if negative, payable if positive."""
     if fen < 0:
         return gettext("Receivable: ¥%(amount)s", amount=yuan(-fen))
     return gettext("Payable: ¥%(amount)s", amount=yuan(fen)) if fen else gettext("Nothing owed")
@@ -72,7 +72,7 @@ def verify() -> Any:
 
 @pages.get("/heads.json")
 def heads() -> Response:
-    """Download the ledger checkpoints that `orders ledger verify --against` takes."""
+    """Download the ledger checkpoints for `orders ledger verify --against`."""
     text = json.dumps(integrity.head_rows(), ensure_ascii=False, indent=2) + "\n"
     name = f"heads-{local_time(int(time.time())):%Y-%m-%d-%H%M}.json"
     headers = {"Content-Disposition": f'attachment; filename="{name}"'}
@@ -140,7 +140,7 @@ ENTRIES = ListPage(
 
 
 class AdjustForm(FlaskForm):
-    """How much, why, and through which channel; `newest` is the newest adjustment that the page knew."""
+    """An adjustment: amount, reason and channel. `newest` is the id of the newest one when the page was shown."""
 
     newest = HiddenField(filters=[row_id])
     amount = SchemaField(lazy_gettext("Amount in yuan"), Sum(negative=True))
@@ -155,7 +155,7 @@ class AdjustForm(FlaskForm):
 
 @merchant_pages.route("/<key>/adjust", methods=["GET", "POST"])
 def adjust(key: str) -> Any:
-    """Show the form, then what it would do, then do it."""
+    """Show the form, then the effect for confirmation, then adjust the balance."""
     access.must_act()
     row = find_or_404(merchant_setup.find_merchant, key)
     form = AdjustForm(data={"newest": accounts.newest_adjustment(row)})

@@ -1,4 +1,4 @@
-"""The list of merchants, and the pages of one: setting it up, its secrets, a test callback."""
+"""The list of merchants, and the pages of one: settings, secrets, test callback."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from services.security import audit, masking, vault
 LONGEST_KEEP = 720  # hours
 MORE_EVENTS = [event for event in merchant_setup.EVENTS if event not in merchant_setup.RESULTS]
 FIELDS = ("name", "callback_url", "events", "buy_rate", "sell_rate", "allowed_addresses", "enabled", "channels")
-MASKS = {"callback_url": masking.address}  # for viewers
+MASKS = {"callback_url": masking.address}  # viewers see masked values
 RECORDED = MASKS | {"allowed_addresses": masking.networks}
 
 pages = pages_of_one("merchant", "merchants")
@@ -88,7 +88,7 @@ class MerchantForm(FlaskForm):
         self.channels.choices = [SelectChoice(row.id, f"{row.id} · {row.name}") for row in channel_setup.every()]
 
     def facts(self) -> dict[str, Any]:
-        """The values as `merchant_setup` takes them."""
+        """Return the arguments for `merchant_setup`."""
         plain = {name: (self[name].data or "").strip() for name in ("name", "callback_url", "allowed_addresses")}
         rates = {name: self[name].value for name in ("buy_rate", "sell_rate")}
         lists = {"events": ",".join(self.events.data or ()), "channels": self.channels.data or ()}
@@ -96,20 +96,20 @@ class MerchantForm(FlaskForm):
 
 
 class NewMerchantForm(MerchantForm):
-    """The settings, and the key, which can't be changed later."""
+    """The settings, and the key, which cannot be changed later."""
 
     key = StringField(lazy_gettext("Key"), [DataRequired(), Length(max=64)])
 
 
 class RotateForm(FlaskForm):
-    """How long the old secret stays valid; `mark` is the version of the one that is replaced."""
+    """The hours for which the old secret stays valid. `mark` is the version of the secret to replace."""
 
     keep_hours = SchemaField(lazy_gettext("Hours until the old secret expires"), Whole(0, LONGEST_KEEP), default="24")
     mark = HiddenField()
 
 
 def _present(row: Merchant) -> dict[str, Any]:
-    """The merchant's settings as the form takes them."""
+    """Return the merchant's settings as the form's data."""
     return {
         "name": row.name,
         "callback_url": row.callback_url,
@@ -123,7 +123,7 @@ def _present(row: Merchant) -> dict[str, Any]:
 
 
 def _visible(row: Merchant) -> dict[str, Any]:
-    """The settings, masked for viewers."""
+    """Return the settings, masked for viewers."""
     present = _present(row)
     masks = {} if current_user.may_act else MASKS
     return present | {name: mask(present[name]) for name, mask in masks.items()}
@@ -131,7 +131,7 @@ def _visible(row: Merchant) -> dict[str, Any]:
 
 @pages.route("/new", methods=["GET", "POST"])
 def new() -> Any:
-    """Show the form that adds a merchant, or add it and show its secrets, this once."""
+    """Show the form for a new merchant, or add the merchant and show its secrets once."""
     access.must_act()
     form = NewMerchantForm()
     return accepted(form, lambda: _added(form)) or form_page("console/merchants/new.html", form)
@@ -147,7 +147,7 @@ def _added(form: NewMerchantForm) -> str:
 
 @pages.route("/<key>", methods=["GET", "POST"])
 def show(key: str) -> Any:
-    """Show a merchant and the form that changes it, or change it."""
+    """Show a merchant and its form, or change the merchant."""
     row = find_or_404(merchant_setup.find_merchant, key)
     form = MerchantForm(data=_visible(row) | {"mark": edit_conflicts.version_of(row)})
     return accepted(form, lambda: _changed(row, form)) or _page(row, form)
@@ -180,7 +180,7 @@ def _changed(row: Merchant, form: MerchantForm) -> Any:
 
 @pages.post("/<key>/rotate/<any(api, callback):kind>")
 def rotate(key: str, kind: str) -> Any:
-    """Make a new secret of either kind, and show it this once."""
+    """Replace the API secret or the callback secret, and show the new one once."""
     row, form, callback = find_or_404(merchant_setup.find_merchant, key), RotateForm(), kind == "callback"
     try:
         if not form.validate():
@@ -206,7 +206,7 @@ def reveal(key: str) -> str:
 
 @pages.post("/<key>/test")
 def test(key: str) -> Any:
-    """Send a test callback, and show its outcome."""
+    """Send a test callback and show its outcome."""
     row = find_or_404(merchant_setup.find_merchant, key)
     try:
         outcome = access.act("test callback", "merchant", key, lambda: test_callback.callback(row))

@@ -1,4 +1,4 @@
-"""The console's own accounts: adding and changing them, and the audit log of what they did."""
+"""Console accounts and the audit log."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ pages = Blueprint("operators", __name__, url_prefix="/operators")
 
 
 class PasswordForm(FlaskForm):
-    """A password, typed twice."""
+    """A password with its confirmation."""
 
     password = PasswordField(lazy_gettext("Password"), [InputRequired(), Length(passwords.SHORTEST, passwords.LONGEST)])
     again = PasswordField(
@@ -51,7 +51,7 @@ class NewOperatorForm(PasswordForm):
     )
 
 
-# What can be done to an account by one button: the word in the address, what the log calls it, and the act.
+# Changes of an account by one button: the word in the address, the name in the audit log, the function.
 ACTS: dict[str, tuple[str, Callable[[Operator, str], None]]] = {
     "enable": ("enable operator", lambda row, by: operators.change(row, enabled=True, by=by)),
     "disable": ("disable operator", lambda row, by: operators.change(row, enabled=False, by=by)),
@@ -67,7 +67,7 @@ def _found(operator_id: int) -> Operator:
 
 @pages.route("/", methods=["GET", "POST"])
 def index() -> Any:
-    """Show all accounts, and the form that adds one."""
+    """Show all accounts and the form for a new one, or add an account."""
     form = NewOperatorForm()
     return accepted(form, lambda: _added(form)) or form_page(
         "console/operators.html", form, rows=operators.every(), me=current_user.name, with_factor=second_factor.of_all()
@@ -83,7 +83,7 @@ def _added(form: NewOperatorForm) -> Any:
 
 @pages.post(f"{ACCOUNT}/<word>")
 def change(operator_id: int, word: str) -> Any:
-    """Do one of ACTS."""
+    """Change an account by one of ACTS."""
     row = _found(operator_id)
     action, do = ACTS.get(word) or abort(404)
     try:

@@ -1,4 +1,4 @@
-"""The page of one order: its timeline, the possible actions, and the values that only an operator may see."""
+"""The page of one order: its timeline, its actions, and its sensitive values."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def is_large_payout(order_no: str) -> bool:
 
 
 def act_on(order: Order) -> None:
-    """Do the action that the form names, and flash the outcome or the refusal."""
+    """Perform the form's action and flash the outcome or the refusal."""
     key, seal = request.form.get("action", ""), request.form.get("seal", "")
     try:
         action, result = perform.perform(order, key, seal, _given(), access.actor())
@@ -48,27 +48,27 @@ def act_on(order: Order) -> None:
 
 @pages.get("/<order_no>")
 def show(order_no: str) -> str:
-    """Show the order, its sensitive values masked."""
+    """Show the order with masked sensitive values."""
     order = find_order(order_no)
     return _page(order, timeline.masked(order))
 
 
 @pages.get("/<order_no>/reveal")
 def revealed(order_no: str) -> Any:
-    """Lead to the page without the values, which are shown once."""
+    """Redirect to the page without the values: they are shown only once."""
     return redirect(url_for(".show", order_no=order_no))
 
 
 @pages.post("/<order_no>/reveal")
 def reveal(order_no: str) -> str:
-    """Show the order with its sensitive values in full, this once."""
+    """Show the order with its sensitive values in full, once."""
     order = find_order(order_no)
     return _page(order, timeline.reveal(order, access.actor()), revealed=True)
 
 
 @pages.post("/<order_no>/act")
 def act(order_no: str) -> Any:
-    """Do one of the possible actions."""
+    """Perform one of the possible actions."""
     act_on(find_order(order_no))
     return redirect(url_for(".show", order_no=order_no), 303)
 

@@ -18,7 +18,7 @@ from services.orders.reasons import reason_of
 
 
 def _statuses() -> list[Choice]:
-    """The statuses with their labels for deposits and withdrawals, or only for the type of the other filter."""
+    """Return the statuses, labelled for both types or for the type that the other filter selects."""
     kinds = [choice.value for choice in TYPE.choices() if TYPE.given() in ("", choice.text)]
     return [
         Choice(each, " / ".join(dict.fromkeys(labels.status(kind, each) for kind in kinds)), each) for each in STATUSES
@@ -100,7 +100,7 @@ orders = ORDERS.blueprint()
 
 @orders.before_request
 def _open_order() -> Any:
-    """Lead from the search in the header (`jump`) to an order's own page if its whole number was typed."""
+    """Redirect a search from the header (`jump`) for a complete order number to the order's page."""
     searched = request.args.get("search", "").strip()
     if "jump" in request.args and searched.isalnum() and Order.select().where(Order.order_no == searched).exists():
         return redirect(url_for("order.show", order_no=searched))

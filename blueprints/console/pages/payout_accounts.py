@@ -1,4 +1,4 @@
-"""The list of payout accounts, to which withdrawals are sent, and the form that adds one to a merchant."""
+"""The list of payout accounts, and the form that adds one to a merchant."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ PAYOUT_ACCOUNTS = ListPage(
 
 
 class AccountForm(FlaskForm):
-    """A payout account; `after` is the id of the newest one that the page showed, 0 for none."""
+    """A payout account. `after` is the id of the newest one when the page was shown, 0 for none."""
 
     after = HiddenField(filters=[row_id])
     real_name = StringField(lazy_gettext("Account holder"), [DataRequired(), Length(max=100)])
@@ -59,7 +59,7 @@ class AccountForm(FlaskForm):
 
 @merchant_pages.route("/<key>/account", methods=["GET", "POST"])
 def account(key: str) -> Any:
-    """Add a payout account, which replaces the one before."""
+    """Show the form for a payout account, or add the account, which replaces the present one."""
     access.must_act()
     row = find_or_404(merchant_setup.find_merchant, key)
     newest = PayoutAccount.of(row)

@@ -1,4 +1,4 @@
-"""The second factor in the console: the code at sign-in, and setting it up, renewing its codes and removing it."""
+"""The second factor: code at sign-in, setup, recovery codes, removal."""
 
 from __future__ import annotations
 
@@ -26,27 +26,27 @@ pages = Blueprint("second_factor", __name__)
 
 
 class CodeForm(FlaskForm):
-    """A code of the account's app, or a recovery code."""
+    """A code of the authenticator app, or a recovery code."""
 
     code = StringField(lazy_gettext("Code"), [InputRequired(), Length(max=40)])
 
 
 class SetUpForm(CodeForm):
-    """A new app: the secret that the page shows, a first code, and the account's own password."""
+    """The setup of an app: the secret that the page shows, a first code, and the account's password."""
 
     secret = HiddenField(validators=[Regexp(r"\A[A-Z2-7]{32}\Z")])
     password = PasswordField(lazy_gettext("Password"), [InputRequired(), Length(max=passwords.LONGEST)])
 
 
 def check(operator: Operator, typed: str) -> bool:
-    """Count a try, and check a code of this account.
+    """Count an attempt and check a code of this account.
 
     Returns:
         whether it was a recovery code.
 
     Raises:
-        OperatorError: it is incorrect; the audit log records it, because only someone with the password gets here.
-        ApiError: Code.TOO_MANY_REQUESTS.
+        OperatorError: the code is incorrect. The audit log records it, since this caller knows the password.
+        ApiError: TOO_MANY_REQUESTS.
     """
     actor = audit.Actor(operator.name, request.remote_addr or "")
     take_back = sign_in_limits.count_try(
@@ -65,14 +65,14 @@ def check(operator: Operator, typed: str) -> bool:
 
 
 def flash_codes_left(operator: Operator) -> None:
-    """Flash how many recovery codes are left."""
+    """Flash the number of remaining recovery codes."""
     left = second_factor.recovery_codes_left(operator)
     flash(ngettext("%(num)s recovery code left.", "%(num)s recovery codes left.", left), "warn")
 
 
 @pages.route("/login/code", methods=["GET", "POST"])
 def code() -> Any:
-    """Ask for the code of an account whose password was given, and begin its session."""
+    """Ask for a code after the correct password, and begin the session."""
     operator = sign_in.pending()
     if operator is None:
         return redirect(url_for("sign_in.form", next=request.args.get("next")))
@@ -96,7 +96,7 @@ def code() -> Any:
 
 @pages.route("/factor", methods=["GET", "POST"])
 def index() -> Any:
-    """The account's own second factor, or the form that sets one up."""
+    """Show the account's second factor, or the form that sets one up."""
     me = current_user.operator
     if second_factor.of(me) is not None:
         left = second_factor.recovery_codes_left(me)
@@ -126,7 +126,7 @@ def _set_up_page(form: SetUpForm) -> str:
     if form.secret.errors or not form.secret.data:
         form.secret.data = second_factor.new_secret()
     secret, form.code.data = str(form.secret.data), ""
-    # Not kept in a cache, as the codes of payment pages are: it is a secret.
+    # Not cached, unlike the QR codes of payment pages: it contains a secret.
     qr = segno.make(second_factor.address(secret, current_user.name), error="m")
     picture = qr.svg_data_uri(scale=5, border=2, dark="#000", light="#fff", omitsize=True)
     spaced = " ".join(secret[at : at + 4] for at in range(0, len(secret), 4))
@@ -142,7 +142,7 @@ def _codes(codes: list[str]) -> str:
 
 @pages.post("/factor/renew")
 def renew() -> Any:
-    """Show new recovery codes, this once; the ones from before are void."""
+    """Replace the recovery codes and show the new ones once."""
     me = current_user.operator
     try:
         return _codes(access.act("renew recovery codes", "operator", me.name, lambda: second_factor.renew_codes(me)))
@@ -153,7 +153,7 @@ def renew() -> Any:
 
 @pages.post("/factor/remove")
 def remove() -> Any:
-    """Remove the account's own second factor."""
+    """Remove the account's second factor."""
     me = current_user.operator
     try:
         access.act("remove second factor", "operator", me.name, lambda: second_factor.remove(me))

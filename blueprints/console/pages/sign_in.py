@@ -1,4 +1,4 @@
-"""Signing in and out, and the account's own password and sessions."""
+"""Sign-in, sign-out, and the account's own password and sessions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from services.security import audit, operators, passwords, second_factor, sessio
 
 log = logging.getLogger(__name__)
 
-PENDING_SECONDS = 300  # between the password and the code
+PENDING_SECONDS = 300  # maximum time between the password and the code
 
 pages = Blueprint("sign_in", __name__)
 
@@ -38,7 +38,7 @@ class SignInForm(FlaskForm):
 
 
 class NewPasswordForm(FlaskForm):
-    """The account's own new password, twice."""
+    """The account's current password, and a new one with its confirmation."""
 
     present = PasswordField(lazy_gettext("Current password"), [InputRequired()])
     new = PasswordField(lazy_gettext("New password"), [InputRequired(), Length(passwords.SHORTEST, passwords.LONGEST)])
@@ -94,7 +94,7 @@ def _checked(name: str, password: str, device: str, take_back: Callable[[], None
 
 
 def pending() -> Operator | None:
-    """The account that has given its password within PENDING_SECONDS and must still give a code."""
+    """Return the account whose password was correct within PENDING_SECONDS and whose code is still missing, if any."""
     try:
         operator_id, mark, at = session.get("pending", [])
     except ValueError:
@@ -104,12 +104,12 @@ def pending() -> Operator | None:
 
 
 def begin_session(found: Operator) -> Any:
-    """Begin the session of an account that has proven its identity, and redirect to the page that was requested."""
+    """Begin the session of an authenticated account and redirect to the requested page."""
     audit.record(audit.Actor(found.name, request.remote_addr or ""), "sign in")  # if this fails, no session begins
     token = sessions.begin(found, request.remote_addr or "", request.user_agent.string)
     if token is None:
         return _page(SignInForm(formdata=None), 401, gettext("This account was changed. Sign in again."))
-    session.clear()  # an earlier token or name must not survive
+    session.clear()  # an earlier token or name must not remain
     login_user(access.User(found, token=token))
     session.permanent = True
     response = redirect(internal_url(request.args.get("next", "")), 302)
@@ -122,7 +122,7 @@ def sign_out() -> Any:
     """End this session."""
     me, operator, this = access.actor(), current_user.operator, current_user.session.id
     response = _signed_out()
-    sessions.end(operator, this)  # before the entry, so that it ends even if the audit log can't be written
+    sessions.end(operator, this)  # first, so that it ends even if the audit log cannot be written
     audit.record(me, "sign out")
     return response
 

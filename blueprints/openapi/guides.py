@@ -1,4 +1,4 @@
-"""The files of docs/ that the service serves: pages in two languages, the index that groups them, files to download."""
+"""The files of docs/ that the service serves: pages in two languages, their index, files to download."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def sections(found: Guide) -> list[markdown.Heading]:
 
 
 def _address(file: str, href: str, base: str) -> str:
-    """Where a link of this file leads when it is served; empty if its target is not served."""
+    """Return the served address of a link in this file; empty if its target is not served."""
     path, hash_, anchor = href.partition("#")
     if not path or re.match(r"[a-z]+:|/", path):
         return href

@@ -115,7 +115,7 @@ def reference_markdown(chosen: str) -> str:
 
 
 def strict(response: Response) -> Response:
-    """Forbid a page of the documentation to load anything from elsewhere."""
+    """Forbid documentation pages to load anything from other hosts."""
     response.headers["Content-Security-Policy"] = POLICY
     response.headers["Referrer-Policy"] = "no-referrer"
     response.headers["Vary"] = "Accept-Language"

@@ -222,7 +222,7 @@ class Reference:
         return [self._part(shape, value) for shape, value in zip(shapes, self._values(content), strict=True)]
 
     def refusals(self, operation: dict[str, Any]) -> list[int]:
-        """The codes that an operation can refuse with."""
+        """The error codes that an operation can return."""
         responses = operation["responses"].values()
         found = [code for each in responses for code in each.get("content", {}).get(JSON, {}).get("examples", {})]
         return sorted(int(code) for code in found if code.isdigit())

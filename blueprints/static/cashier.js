@@ -1,9 +1,9 @@
-// The payer's page: counts down, asks for the order's status and shows the panel that fits it.
+// The payment page: counts down, polls the order's status and shows the matching panel.
 (() => {
   "use strict";
 
-  const EVERY = 2000; // milliseconds between two questions
-  const AT_MOST = 30000; // and between two attempts while the connection is lost
+  const EVERY = 2000; // milliseconds between two polls
+  const AT_MOST = 30000; // maximum while the connection is lost
   const FINAL = ["completed", "cancelled"];
 
   const page = document.getElementById("cashier");
@@ -18,13 +18,13 @@
   let asking = false;
   let timer = 0;
 
-  // --- what to show
+  // --- display
 
   function secondsLeft() {
     return Math.max(0, Math.ceil((deadline - performance.now()) / 1000));
   }
 
-  // The same rule as at the top of cashier.html.
+  // Keep in step with the top of cashier.html.
   function stateOf() {
     if (["confirmed", ...FINAL].includes(status)) return status;
     if (checking) return "checking";
@@ -55,7 +55,7 @@
     show();
   }
 
-  // --- what the server knows
+  // --- polling
 
   async function ask() {
     const giveUp = new AbortController();
@@ -81,7 +81,7 @@
       deadline = performance.now() + order.seconds_left * 1000;
       byId("late").hidden = !checking;
       failures = 0;
-      if (order.ready && "unready" in page.dataset) location.reload(); // with what the channel gave meanwhile
+      if (order.ready && "unready" in page.dataset) location.reload(); // to show the channel's payment details
     } catch (error) {
       failures += 1;
     }
@@ -92,7 +92,7 @@
     timer = setTimeout(poll, Math.min(EVERY * 2 ** failures, AT_MOST));
   }
 
-  // --- a payment that is opened once its page is viewed
+  // --- payments that open when the page is viewed
 
   const EVERY_OPENING = 20000; // milliseconds between two tries, while the channel does not answer
 
@@ -107,14 +107,14 @@
     setTimeout(open, EVERY_OPENING, form);
   }
 
-  // --- what the payer does
+  // --- payer's input
 
   async function copy(button) {
     const value = button.parentNode.querySelector(".value");
     try {
       await navigator.clipboard.writeText(value.textContent);
     } catch (error) {
-      // An old browser, or a page that is not served over https.
+      // Old browsers, and pages without HTTPS.
       getSelection().selectAllChildren(value);
       if (!document.execCommand("copy")) return; // the text stays selected for manual copying
       getSelection().removeAllRanges();
@@ -135,7 +135,7 @@
     button.addEventListener("click", () => copy(button));
   }
 
-  // A second press of a button sends nothing a second time.
+  // Ignore repeated presses of a button.
   for (const form of page.querySelectorAll("form")) {
     form.addEventListener("submit", (event) => {
       if (form.classList.contains("sent")) event.preventDefault();

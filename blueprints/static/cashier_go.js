@@ -1,2 +1,2 @@
-// Takes the payer on to the channel's own page.
+// Sends the payer to the channel's own page.
 document.getElementById("go").submit();

@@ -1,4 +1,4 @@
-// The console works without this. It tells the server the reader's time zone, and keeps a form from being sent twice.
+// Tells the server the reader's time zone and prevents sending a form twice. The console also works without it.
 (() => {
   "use strict";
 
@@ -10,7 +10,7 @@
     if (document.querySelector("time") || document.querySelector("input[type=datetime-local]")) location.reload();
   }
 
-  // On a desk the filters are always there.
+  // Wide screens always show the filters.
   if (matchMedia("(min-width: 44rem)").matches) {
     for (const box of document.querySelectorAll(".filterbox")) box.open = true;
   }
@@ -24,7 +24,7 @@
     for (const form of document.forms) delete form.dataset.sent;
   });
 
-  // One open menu at a time, and none once the reader looks elsewhere.
+  // A click outside a menu or Escape closes it.
   const menus = [...document.querySelectorAll("header.bar details")];
   document.addEventListener("click", (event) => {
     for (const menu of menus) if (!menu.contains(event.target)) menu.open = false;
@@ -33,7 +33,7 @@
     if (event.key === "Escape") for (const menu of menus) menu.open = false;
   });
 
-  // A field that belongs to another choice than the one that is made is out of the way.
+  // Hide fields that do not belong to the selected choice.
   for (const field of document.querySelectorAll("[data-when]")) {
     const choice = document.getElementById(field.dataset.when);
     const show = () => { field.hidden = choice.value !== field.dataset.is; };
@@ -42,7 +42,7 @@
   }
 
   for (const button of document.querySelectorAll("[data-copy]")) {
-    button.hidden = !navigator.clipboard; // there is none without https
+    button.hidden = !navigator.clipboard; // undefined without HTTPS
     button.addEventListener("click", async () => {
       await navigator.clipboard.writeText(document.getElementById(button.dataset.copy).textContent);
       button.textContent = button.dataset.copied;

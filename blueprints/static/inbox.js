@@ -1,4 +1,4 @@
-// Fetches the inbox again every few seconds and swaps the list, keeping open what the reader had open.
+// Reloads the list of callbacks every few seconds and keeps opened ones open.
 (() => {
   "use strict";
 

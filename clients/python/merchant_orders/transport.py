@@ -38,7 +38,7 @@ class Transport:
             OutcomeUnknown: no final response within `retry.total` seconds.
         """
         deadline = self.retry.steady() + self.retry.total
-        in_doubt = False  # did an earlier attempt end without a conclusive response?
+        in_doubt = False  # whether an earlier attempt ended without a conclusive response
         failures = 0
         while True:
             try:

@@ -15,6 +15,6 @@ def _server() -> Iterator[HTTPServer]:
 
 @pytest.fixture
 def stand_in(_server: HTTPServer) -> Iterator[StandIn]:
-    """A service whose responses the test sets."""
+    """Return a stand-in for the service, whose responses the test sets."""
     yield StandIn(_server)
     _server.clear()

@@ -41,19 +41,19 @@ DEPOSIT = {
 
 
 def answer(code: int, data: Any = None, **headers: str) -> Response:
-    """The service's envelope."""
+    """Return a response in the service's envelope."""
     names = {name.replace("_", "-"): value for name, value in headers.items()}
     text = json.dumps({"code": code, "msg": "said by the service", "data": data})
     return Response(text, 200 if code == 1 else code // 100, names, content_type="application/json")
 
 
 def broken() -> Response:
-    """A connection that ends in the middle of the answer."""
+    """Return a response whose connection ends in the middle."""
     return Response(b"{", headers={"Content-Length": "100"})
 
 
 class StandIn:
-    """Gives `answers` in turn, the last one forever, and stores the requests in `got`; time passes only in pauses."""
+    """Sends `answers` in order and repeats the last one. `got` has the requests. Only pauses advance the clock."""
 
     def __init__(self, server: HTTPServer):
         self.url = server.url_for("")

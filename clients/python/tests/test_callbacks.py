@@ -1,4 +1,4 @@
-"""Callbacks are verified by the function alone, and in real Flask, Django and FastAPI applications."""
+"""Verification of callbacks: the function itself, and Flask, Django and FastAPI applications."""
 
 import asyncio
 import base64

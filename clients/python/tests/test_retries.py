@@ -1,4 +1,4 @@
-"""What is tried again, what never is, and what is known afterwards."""
+"""Retries: which failures are retried, and the error after the last attempt."""
 
 import socket
 

@@ -24,7 +24,7 @@ from services.sandbox.signature_help.texts import STATES, name_of, visible
 
 def explain_refused(merchant: Merchant, text: str) -> str:
     """Return the server's string to sign. Store a demo merchant's request and append the address that explains it."""
-    detail = f"the server's string to sign is {text!r}"
+    details = [gettext("the server's string to sign is %(text)s", text=repr(text))]
     if merchant.demo:
         query = request.query_string.decode(errors="replace")
         number = rejected_signatures.keep(merchant.key, request.path, query, request.get_data())

@@ -57,7 +57,7 @@ class Filter:
     Args:
         key: the service's name for it; the address has it with the prefix `flt_`.
         kind: choice, text, search, amount, since or until.
-        default: the text that applies if none is given; `all` then means no filter.
+        default: the text that applies without an argument; `all` then means no filter.
     """
 
     key: str

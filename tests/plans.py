@@ -89,7 +89,7 @@ def in_triggers(raw):
         yield from (each for each in parts["body"].split(";") if _ROWS.match(each) and "RAISE" not in each)
 
 
-def told(raw, statements):
+def findings(raw, statements):
     """Return the unbounded statements for the report, one for each set of plan lines."""
     found = {}
     for sql, values in statements.items():

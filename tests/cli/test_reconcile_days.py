@@ -41,24 +41,24 @@ def reconcile(app, tmp_path):
 
 
 @pytest.fixture
-def told(reconcile):
-    """`told(day, *lines)`: the differences, each as (kind, line of the file, detail)."""
+def differences(reconcile):
+    """`differences(day, *lines)`: the differences, each as (kind, line of the file, detail)."""
 
-    def differences(*arguments, **options):
+    def compare(*arguments, **options):
         found = reconcile(*arguments, **options)["differences"]
         return [(each["kind"], each["line"], each["detail"]) for each in found]
 
-    return differences
+    return compare
 
 
 @pytest.fixture
-def kinds(told):
+def kinds(differences):
     """`kinds(day, *lines)`: the kinds of the differences."""
 
-    def differences(*arguments, **options):
-        return [kind for kind, _, _ in told(*arguments, **options)]
+    def compare(*arguments, **options):
+        return [kind for kind, _, _ in differences(*arguments, **options)]
 
-    return differences
+    return compare
 
 
 @pytest.fixture
@@ -115,31 +115,33 @@ def test_two_days_differ_exactly_if_ledger_and_channel_differ(deposit, flask, re
 
 
 @pytest.mark.parametrize("left", [0, 6_000])
-def test_a_refund_after_a_credit_is_reported_until_the_reversal_is_resolved(api, deposit, flask, told, day, left):
+def test_a_refund_after_a_credit_is_reported_until_the_reversal_is_resolved(
+    api, deposit, flask, differences, day, left
+):
     order_no, amount = deposit("late")
     flask("order", "settle", order_no, "--credit")
     day(SECOND)
     back = (order_no, "refunded", yuan(amount - left), "R-1")
     went_back = "the money went back there and is booked here; exceptions: late_payment (credit)"
-    assert told(SECOND, back) == [("status", 2, went_back)]
+    assert differences(SECOND, back) == [("status", 2, went_back)]
     api.notice(order_no, left, state="paid" if left else "failed", reference="R-1")
     is_open = "the exception about what went back is open; exceptions: late_payment (credit), reversed (open)"
-    assert told(SECOND, back) == [("status", 2, is_open)]
+    assert differences(SECOND, back) == [("status", 2, is_open)]
     flask("order", "settle", order_no, "--refund")
-    assert told(FIRST, (order_no, "paid", yuan(amount), "R-1")) == []
-    assert told(SECOND, back) == []
-    assert [kind for kind, _, _ in told(SECOND, back, (order_no, "refunded", "0.01", "R-1"))] == ["status"]
+    assert differences(FIRST, (order_no, "paid", yuan(amount), "R-1")) == []
+    assert differences(SECOND, back) == []
+    assert [kind for kind, _, _ in differences(SECOND, back, (order_no, "refunded", "0.01", "R-1"))] == ["status"]
 
 
-def test_an_open_exception_refunded_in_the_statement_is_reported(api, deposit, told, flask):
+def test_an_open_exception_refunded_in_the_statement_is_reported(api, deposit, differences, flask):
     order_no, amount = deposit("late")
     back = (order_no, "refunded", yuan(amount), "R-1")
-    (found,) = told(SECOND, back)
+    (found,) = differences(SECOND, back)
     assert (found[0], "late_payment (open)" in found[2]) == ("status", True)
     api.notice(order_no, 0, state="failed", reference="R-1")  # closes it: returned
-    assert told(FIRST, (order_no, "paid", yuan(amount), "R-1")) == []
-    assert told(SECOND, back) == []
-    assert told(FIRST, (order_no, "paid", yuan(amount + 1), "R-1")) != []
+    assert differences(FIRST, (order_no, "paid", yuan(amount), "R-1")) == []
+    assert differences(SECOND, back) == []
+    assert differences(FIRST, (order_no, "paid", yuan(amount + 1), "R-1")) != []
 
 
 def test_money_refunded_before_its_credit_agrees_on_both_days(api, flask, kinds, day):
@@ -154,14 +156,14 @@ def test_money_refunded_before_its_credit_agrees_on_both_days(api, flask, kinds,
     assert kinds(FIRST) == []
 
 
-def test_a_refund_of_unknown_amount_is_reported_until_it_is_resolved(api, told, kinds, flask, day):
+def test_a_refund_of_unknown_amount_is_reported_until_it_is_resolved(api, differences, kinds, flask, day):
     waiting, credited = api.buy().data["order_no"], completed(api)
     day(SECOND)
     api.notice(waiting, 0, state="returned", reference="R-1")
     api.notice(credited, 0, state="returned", reference=f"SB{credited}")
     for status in ("paid", "refunded"):
         lines = [(waiting, status, "100.00", "R-1"), (credited, status, "100.00", f"SB{credited}")]
-        found = told(FIRST, *lines)
+        found = differences(FIRST, *lines)
         assert [(kind, line) for kind, line, _ in found] == [("status", 2), ("status", 3)]
         assert ["wrong_amount (open)" in found[0][2], "reversed (open)" in found[1][2]] == [True, True]
     for order_no in (waiting, credited):
@@ -185,7 +187,7 @@ def test_an_order_completed_with_a_larger_amount_is_compared_by_the_received_amo
 
 
 @pytest.mark.parametrize("kind", ["exact", "late"])
-def test_an_amount_corrected_upwards_is_one_payment(api, deposit, flask, told, day, kind):
+def test_an_amount_corrected_upwards_is_one_payment(api, deposit, flask, differences, day, kind):
     order_no, _ = deposit(kind)
     if kind == "late":
         flask("order", "settle", order_no, "--credit")
@@ -193,19 +195,19 @@ def test_an_amount_corrected_upwards_is_one_payment(api, deposit, flask, told, d
     api.notice(order_no, 12_000, reference="R-1")
     flask("order", "settle", order_no, "--credit")
     for reference in ("R-1", ""):
-        assert told(FIRST, (order_no, "paid", "120.00", reference)) == []
-        assert told(SECOND) == []
-        assert [kind for kind, _, _ in told(FIRST, (order_no, "paid", "100.00", reference))] == ["amount"]
-        assert [kind for kind, _, _ in told(SECOND, (order_no, "refunded", "20.00", reference))] == ["status"]
+        assert differences(FIRST, (order_no, "paid", "120.00", reference)) == []
+        assert differences(SECOND) == []
+        assert [kind for kind, _, _ in differences(FIRST, (order_no, "paid", "100.00", reference))] == ["amount"]
+        assert [kind for kind, _, _ in differences(SECOND, (order_no, "refunded", "20.00", reference))] == ["status"]
 
 
-def test_a_deposits_own_payment_is_missing_although_a_second_one_has_a_line(api, flask, told):
+def test_a_deposits_own_payment_is_missing_although_a_second_one_has_a_line(api, flask, differences):
     order_no = completed(api)
     api.notice(order_no, 10_000, reference="R-2")
     flask("order", "settle", order_no, "--refund")
     own, second = ((order_no, "paid", "100.00", reference) for reference in (f"SB{order_no}", "R-2"))
-    assert told(FIRST, own, second) == []
-    assert [kind for kind, _, _ in told(FIRST, second)] == ["missing_there"]
+    assert differences(FIRST, own, second) == []
+    assert [kind for kind, _, _ in differences(FIRST, second)] == ["missing_there"]
 
 
 def test_manually_returned_money_may_be_refunded_on_any_day_in_parts(deposit, flask, kinds, day):
@@ -253,8 +255,11 @@ def test_a_withdrawal_reserved_again_is_compared_by_its_end(api, rejected, kinds
     api.notice(rejected, 10_000, state="open")
     assert (kinds(FIRST, paid), kinds(FIRST, failed)) == (["status"], ["status"])
     api.notice(rejected, 10_000, state=final)
-    told = {line[1]: kinds(FIRST, line) for line in (paid, failed)}
-    assert told == {"paid": [] if final == "paid" else ["status"], "failed": [] if final == "failed" else ["status"]}
+    differences = {line[1]: kinds(FIRST, line) for line in (paid, failed)}
+    assert differences == {
+        "paid": [] if final == "paid" else ["status"],
+        "failed": [] if final == "failed" else ["status"],
+    }
 
 
 def test_a_payout_of_a_rejected_withdrawal_that_bounced_agrees_on_both_days(api, rejected, kinds, day):
@@ -306,16 +311,16 @@ def test_a_withdrawal_of_the_demos_seed_that_stayed_at_paid_agrees(api, flask, k
 
 
 @pytest.mark.parametrize("state", ["failed", "returned"])
-def test_a_reversal_without_a_line_is_reported_while_it_is_open(api, told, flask, day, state):
+def test_a_reversal_without_a_line_is_reported_while_it_is_open(api, differences, flask, day, state):
     order_no = completed(api)
     day(SECOND)
     api.notice(order_no, 0, state=state, reference=f"SB{order_no}")
-    ((kind, line, detail),) = told(SECOND)
+    ((kind, line, detail),) = differences(SECOND)
     assert (kind, line) == ("missing_there", None)
     assert detail == "reported here as reversed at 2026-05-02 12:00:00; exceptions: reversed (open)"
-    assert [kind for kind, _, _ in told(SECOND, (order_no, "refunded", "100.00", f"SB{order_no}"))] == ["status"]
+    assert [kind for kind, _, _ in differences(SECOND, (order_no, "refunded", "100.00", f"SB{order_no}"))] == ["status"]
     flask("order", "settle", order_no, "--refund")
-    assert told(SECOND) == []
+    assert differences(SECOND) == []
 
 
 def test_a_partial_refund_before_the_credit_agrees_on_both_days(

@@ -118,32 +118,32 @@ def test_the_bash_function_accepts_the_services_callback(clients_by_name, live, 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_it_accepts_only_signed_callbacks(language, believes):
-    def said(headers, body=BODY):
+    def accepts(headers, body=BODY):
         return believes(headers, body, MERCHANT_CALLBACK_SECRET=SECRET)
 
-    assert said(signed())
-    assert said(with_another_signature(signed()))
-    assert said(signed(ago=200))
-    assert said(signed(ago=-200))
+    assert accepts(signed())
+    assert accepts(with_another_signature(signed()))
+    assert accepts(signed(ago=200))
+    assert accepts(signed(ago=-200))
 
     another = "whsec_" + "A" * 43 + "="
     refused = {
-        "altered body": said(signed(), BODY.replace("completed", "cancelled")),
-        "body with a newline": said(signed(), BODY + "\n"),
-        "another secret": said(signed(secret=another)),
-        "old": said(signed(ago=400)),
-        "from the future": said(signed(ago=-400)),
-        "altered id": said(signed() | {"webhook-id": "msg_2"}),
-        "altered timestamp": said(signed(ago=100) | {"webhook-timestamp": str(int(time.time()))}),
-        "no number": said(signed() | {"webhook-timestamp": "1e9"}),
-        "endless number": said(signed() | {"webhook-timestamp": "9" * 5000}),
-        "other digits": said(signed() | {"webhook-timestamp": "²".encode().decode("latin-1")}),
-        "no signature": said(without("webhook-signature", signed())),
-        "empty signature": said(signed() | {"webhook-signature": ""}),
-        "odd signature": said(signed() | {"webhook-signature": "v1,é v1 , v1,*"}),
-        "other version": said(signed() | {"webhook-signature": signed()["webhook-signature"].replace("v1,", "v2,")}),
-        "no timestamp": said(without("webhook-timestamp", signed())),
-        "no id": said(without("webhook-id", signed())),
+        "altered body": accepts(signed(), BODY.replace("completed", "cancelled")),
+        "body with a newline": accepts(signed(), BODY + "\n"),
+        "another secret": accepts(signed(secret=another)),
+        "old": accepts(signed(ago=400)),
+        "from the future": accepts(signed(ago=-400)),
+        "altered id": accepts(signed() | {"webhook-id": "msg_2"}),
+        "altered timestamp": accepts(signed(ago=100) | {"webhook-timestamp": str(int(time.time()))}),
+        "no number": accepts(signed() | {"webhook-timestamp": "1e9"}),
+        "endless number": accepts(signed() | {"webhook-timestamp": "9" * 5000}),
+        "other digits": accepts(signed() | {"webhook-timestamp": "²".encode().decode("latin-1")}),
+        "no signature": accepts(without("webhook-signature", signed())),
+        "empty signature": accepts(signed() | {"webhook-signature": ""}),
+        "odd signature": accepts(signed() | {"webhook-signature": "v1,é v1 , v1,*"}),
+        "other version": accepts(signed() | {"webhook-signature": signed()["webhook-signature"].replace("v1,", "v2,")}),
+        "no timestamp": accepts(without("webhook-timestamp", signed())),
+        "no id": accepts(without("webhook-id", signed())),
     }
     assert [name for name, believed in refused.items() if believed] == []
 

@@ -46,7 +46,7 @@ def paid(alipay, order_no, api):
     return order_no
 
 
-def asked(alipay):
+def called_methods(alipay):
     return [request.args["method"].removeprefix("alipay.") for request in alipay.calls]
 
 
@@ -220,7 +220,7 @@ def test_a_genuine_notice_counts_for_its_own_order_only(api, alipay, buy, balanc
 
 def test_an_unscanned_code_expires_and_late_money_is_still_found(api, alipay, order_no, later, exceptions):
     later(EXPIRY)
-    assert (api.status(order_no), asked(alipay)[-2:]) == ("cancelled", ["trade.query", "trade.close"])
+    assert (api.status(order_no), called_methods(alipay)[-2:]) == ("cancelled", ["trade.query", "trade.close"])
     alipay.pay(order_no)
     later(601)
     assert exceptions() == {order_no: "late_payment"}

@@ -43,7 +43,7 @@ def sell(api, channel, payee, later):
     return place
 
 
-def asked(alipay):
+def called_methods(alipay):
     return [request.args["method"].removeprefix("alipay.fund.trans.") for request in alipay.calls]
 
 
@@ -58,7 +58,7 @@ def test_a_payout_is_paid_once(api, alipay, sell, later, balances, story):
     later(1, times=4)
     assert (api.status(order_no), list(alipay.transfers), alipay.balance) == ("completed", [order_no], 99_900)
     assert (story(order_no)["channel_reference"], balances()) == (f"TR{order_no}", (START - 10_030, 0))
-    assert asked(alipay) == ["uni.transfer"]
+    assert called_methods(alipay) == ["uni.transfer"]
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_a_payout_in_progress_is_checked_until_it_is_paid(status, api, alipay, s
     assert api.status(order_no) == "confirmed"
     alipay.transfers[order_no]["status"] = "SUCCESS"
     later(10)
-    assert (api.status(order_no), set(asked(alipay)[1:])) == ("completed", {"common.query"})
+    assert (api.status(order_no), set(called_methods(alipay)[1:])) == ("completed", {"common.query"})
 
 
 @pytest.mark.parametrize("status", ["FAIL", "CLOSED", "REFUND"])
@@ -209,7 +209,7 @@ def test_an_unsigned_not_found_pays_nothing_again(alipay, sell, later):
     later(1)
     alipay.errs("40004", "ORDER_NOT_EXIST", signed=False)
     later(10)
-    assert asked(alipay) == ["uni.transfer", "common.query"]
+    assert called_methods(alipay) == ["uni.transfer", "common.query"]
 
 
 def test_without_certificates_a_channel_pays_nothing_out(api, alipay, add_channel, payee):

@@ -80,8 +80,8 @@ def payer(app):
 
 
 @pytest.fixture
-def asked(platform):
-    """`asked("create")`: the platform's received forms to create or close a payment."""
+def received_forms(platform):
+    """`received_forms("create")`: the platform's received forms to create or close a payment."""
 
     def forms(what):
         paths = {"create": ("mapi.php", "api/pay/create"), "close": ("api/pay/close",)}[what]
@@ -101,31 +101,33 @@ def test_nothing_is_opened_when_the_order_is_created_or_its_page_only_loaded(pla
 
 
 @pytest.mark.parametrize("browser", AGENTS)
-def test_the_platform_gets_the_payers_own_address_and_browser(placed, asked, payer, browser):
+def test_the_platform_gets_the_payers_own_address_and_browser(placed, received_forms, payer, browser):
     order_no = placed()
     assert "<svg" in payer(browser, "2001:db8::7").opens(order_no)
-    [form] = asked("create")
+    [form] = received_forms("create")
     assert (form["clientip"], form["device"], form["out_trade_no"]) == ("2001:db8::7", browser, order_no)
 
 
-def test_it_is_opened_once_for_a_browser_and_completed_by_the_notice(placed, version, platform, payer, asked, api):
+def test_it_is_opened_once_for_a_browser_and_completed_by_the_notice(
+    placed, version, platform, payer, received_forms, api
+):
     order_no = placed()
     for _ in range(3):
         assert "<svg" in payer().opens(order_no)
     assert payer().is_ready(order_no)
-    assert len(asked("create")) == 1
+    assert len(received_forms("create")) == 1
     platform.pay(order_no)
     assert platform.notice(order_no, version).to(api.send, order_no).text == "success"
     assert api.status(order_no) == "completed"
 
 
-def test_another_browser_gets_an_attempt_with_a_number_of_its_own(placed, payer, asked, version, story):
+def test_another_browser_gets_an_attempt_with_a_number_of_its_own(placed, payer, received_forms, version, story):
     order_no = placed()
     payer("pc").opens(order_no)
     assert not payer("mobile").is_ready(order_no)
     assert "<svg" in payer("mobile").opens(order_no)
-    assert [form["out_trade_no"] for form in asked("create")] == [order_no, f"{order_no}_2"]
-    assert [form["out_trade_no"] for form in asked("close")] == ([order_no] if version == "2" else [])
+    assert [form["out_trade_no"] for form in received_forms("create")] == [order_no, f"{order_no}_2"]
+    assert [form["out_trade_no"] for form in received_forms("close")] == ([order_no] if version == "2" else [])
     told = [line["why"] for line in story(order_no)["history"]]
     assert f"Payment {order_no}_2 created at the channel for a browser: mobile" in told
 
@@ -173,17 +175,17 @@ def test_an_unpaid_attempt_proves_nothing_about_the_paid_one(placed, platform, p
     assert exceptions() == {order_no: "reversed"}
 
 
-def test_no_new_attempt_is_made_once_the_last_one_is_paid(placed, platform, payer, asked, due, api):
+def test_no_new_attempt_is_made_once_the_last_one_is_paid(placed, platform, payer, received_forms, due, api):
     order_no = placed()
     payer("pc").opens(order_no)
     platform.pay(order_no)
     payer("mobile").opens(order_no)
     due()
-    assert (len(asked("create")), api.status(order_no)) == (1, "completed")
+    assert (len(received_forms("create")), api.status(order_no)) == (1, "completed")
 
 
 def test_a_refusal_is_shown_to_the_payer_who_may_try_again_under_a_new_number(
-    placed, platform, payer, asked, api, story
+    placed, platform, payer, received_forms, api, story
 ):
     order_no, barred = placed(), payer(address="203.0.113.66")
     platform.barred.add("203.0.113.66")
@@ -195,16 +197,16 @@ def test_a_refusal_is_shown_to_the_payer_who_may_try_again_under_a_new_number(
     assert api.status(order_no) == "pending"
     assert any("你今天已无法再发起支付" in line["why"] for line in story(order_no)["history"])
     barred.opens(order_no)
-    assert len(asked("create")) == 1
+    assert len(received_forms("create")) == 1
     assert "<svg" in payer().opens(order_no, "again=1")
-    assert [form["out_trade_no"] for form in asked("create")] == [order_no, f"{order_no}_2"]
+    assert [form["out_trade_no"] for form in received_forms("create")] == [order_no, f"{order_no}_2"]
 
 
-def test_after_five_refusals_the_page_sends_the_payer_back_to_the_shop(placed, platform, payer, asked):
+def test_after_five_refusals_the_page_sends_the_payer_back_to_the_shop(placed, platform, payer, received_forms):
     order_no = placed()
     platform.barred.add("203.0.113.7")
     pages = [payer().opens(order_no, "again=1") for _ in range(7)]
-    assert len(asked("create")) == 5
+    assert len(received_forms("create")) == 5
     assert "Go back to Demo Shop 演示商户 and place a new order." in Seen(pages[-1]).text
     assert "Try again" not in Seen(pages[-1]).text
     assert 'id="open"' not in payer("mobile").views(order_no)
@@ -212,17 +214,17 @@ def test_after_five_refusals_the_page_sends_the_payer_back_to_the_shop(placed, p
 
 @pytest.mark.parametrize("fault", ["unheard", "lost", "half", "broken"])
 def test_an_attempt_without_a_response_is_repeated_under_the_same_number(
-    fault, placed, platform, payer, asked, ahead, exceptions
+    fault, placed, platform, payer, received_forms, ahead, exceptions
 ):
     order_no = placed()
     platform.fails(fault)
     assert 'id="open"' in payer().opens(order_no)
     assert exceptions() == {order_no: "unknown_outcome"}
     payer().opens(order_no)
-    assert len(asked("create")) == 1, "another request may be at it"
+    assert len(received_forms("create")) == 1, "another request may be at it"
     ahead(21)
     assert "<svg" in payer().opens(order_no)
-    assert [form["out_trade_no"] for form in asked("create")] == [order_no, order_no]
+    assert [form["out_trade_no"] for form in received_forms("create")] == [order_no, order_no]
 
 
 def test_an_order_without_a_page_view_expires(placed, api, later, platform):
@@ -239,14 +241,14 @@ def test_an_expired_order_opens_nothing_any_more(placed, payer, ahead, platform)
     assert platform.calls == []
 
 
-def test_all_attempts_are_closed_when_the_order_expires(placed, payer, later, api, version, asked):
+def test_all_attempts_are_closed_when_the_order_expires(placed, payer, later, api, version, received_forms):
     order_no = placed()
     payer("pc").opens(order_no)
     payer("mobile").opens(order_no)
     later(901)
     assert api.status(order_no) == "cancelled"
     if version == "2":
-        assert {form["out_trade_no"] for form in asked("close")} == {order_no, f"{order_no}_2"}
+        assert {form["out_trade_no"] for form in received_forms("close")} == {order_no, f"{order_no}_2"}
 
 
 def test_a_late_payment_of_an_earlier_attempt_is_an_exception(
@@ -305,23 +307,23 @@ def test_an_attempt_of_unknown_state_does_not_expire(placed, platform, payer, ap
     assert (api.status(order_no), exceptions()) == ("pending", {order_no: "unknown_outcome"})
 
 
-def test_earlier_attempts_are_checked_and_closed_before_a_new_one(placed, platform, version, payer, asked):
+def test_earlier_attempts_are_checked_and_closed_before_a_new_one(placed, platform, version, payer, received_forms):
     order_no = placed()
     payer("pc").opens(order_no)
     platform.fails("unheard")
     payer("mobile").opens(order_no)  # not opened, because the first one may be paid
     payer("wechat").opens(order_no)
     if version == "2":
-        assert order_no in [form["out_trade_no"] for form in asked("close")]
+        assert order_no in [form["out_trade_no"] for form in received_forms("close")]
     platform.pay(order_no)
     payer("alipay").opens(order_no)
-    assert [form["out_trade_no"] for form in asked("create")] == [order_no, f"{order_no}_3"]
+    assert [form["out_trade_no"] for form in received_forms("create")] == [order_no, f"{order_no}_3"]
 
 
-def test_a_payment_opened_at_creation_is_not_opened_again(api, platform, version, add_channel, payer, asked):
+def test_a_payment_opened_at_creation_is_not_opened_again(api, platform, version, add_channel, payer, received_forms):
     order_no = api.buy(channel=add_channel("epay", platform.config(version))).data["order_no"]
     assert "<svg" in payer("mobile").opens(order_no)
-    assert len(asked("create")) == 1
+    assert len(received_forms("create")) == 1
 
 
 @pytest.mark.parametrize(

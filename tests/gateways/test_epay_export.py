@@ -96,13 +96,13 @@ def reconcile(app, channel, tmp_path):
 
 
 @pytest.fixture
-def told(reconcile):
-    """`told(*rows)`: the differences, each as (kind, line of the file, detail)."""
+def differences(reconcile):
+    """`differences(*rows)`: the differences, each as (kind, line of the file, detail)."""
 
-    def differences(*rows, days=()):
+    def compare(*rows, days=()):
         return [(each["kind"], each["line"], each["detail"]) for each in reconcile(*rows, days=days)["differences"]]
 
-    return differences
+    return compare
 
 
 def test_payments_agree_and_unpaid_orders_are_not_payments(api, channel, paid, row, reconcile):
@@ -113,9 +113,9 @@ def test_payments_agree_and_unpaid_orders_are_not_payments(api, channel, paid, r
     assert (view["sums"]["here"]["in"], view["sums"]["there"]["in"]) == ("100.00", "100.00")
 
 
-def test_a_frozen_payment_is_reported_and_the_others_are_compared(paid, row, told):
+def test_a_frozen_payment_is_reported_and_the_others_are_compared(paid, row, differences):
     frozen, larger = paid(), paid()
-    found = told(row(frozen, 支付状态="已冻结"), row(larger, 订单金额="120.00"))
+    found = differences(row(frozen, 支付状态="已冻结"), row(larger, 订单金额="120.00"))
     assert found == [("status", 2, FROZEN), ("amount", 3, "")]
 
 
@@ -137,31 +137,31 @@ def test_a_refunded_row_is_a_payment_and_a_refund(changed, left, paid, row, reco
 
 
 @pytest.mark.parametrize("size", ["40.00", "100.00"])
-def test_a_resolved_refund_agrees(size, paid, row, told, refund, flask):
+def test_a_resolved_refund_agrees(size, paid, row, differences, refund, flask):
     order_no = paid()
     back = row(order_no, 支付状态="已退款", 已退款金额=size)
     refund(order_no, size)
     flask("order", "ask", order_no)
-    assert "reversed (open)" in told(back)[0][2]
+    assert "reversed (open)" in differences(back)[0][2]
     flask("order", "settle", order_no, "--refund", typed="y\n")
-    assert told(back) == []
+    assert differences(back) == []
 
 
-def test_a_refund_without_an_amount_is_reported_unless_it_is_recorded(paid, row, told, refund, flask):
+def test_a_refund_without_an_amount_is_reported_unless_it_is_recorded(paid, row, differences, refund, flask):
     order_no = paid()
     back = row(order_no, 支付状态="已退款", 已退款金额="")
     unknown = "some of it went back there, and the statement does not say how much; here nothing did"
-    assert told(back) == [("status", 2, unknown)]
+    assert differences(back) == [("status", 2, unknown)]
     refund(order_no, "40.00")
     flask("order", "ask", order_no)
-    [(kind, line, detail)] = told(back)
+    [(kind, line, detail)] = differences(back)
     assert (kind, line) == ("status", 2)
     assert detail.startswith("the exception about what went back is open")
     flask("order", "settle", order_no, "--refund", typed="y\n")
-    assert told(back) == []
+    assert differences(back) == []
 
 
-def test_an_order_is_in_the_export_of_the_day_of_its_creation(at, api, channel, platform, flask, row, told):
+def test_an_order_is_in_the_export_of_the_day_of_its_creation(at, api, channel, platform, flask, row, differences):
     at(FIRST, "23:00")
     order_no = api.buy(channel=channel, paychannel_paymethod="alipay").data["order_no"]
     platform.pay(order_no)
@@ -169,50 +169,50 @@ def test_an_order_is_in_the_export_of_the_day_of_its_creation(at, api, channel, 
     flask("order", "ask", order_no)
     first, second = ([f"--since={day}", f"--until={day}"] for day in (FIRST, SECOND))
     stands = row(order_no, 创建时间=f"{FIRST} 23:00:00", 完成时间=f"{SECOND} 00:20:00")
-    assert told(stands) == []
-    assert told(days=second) == []
-    [(kind, line, detail)] = told(days=first)
+    assert differences(stands) == []
+    assert differences(days=second) == []
+    [(kind, line, detail)] = differences(days=first)
     assert (kind, line) == ("missing_there", None)
     assert "edge" not in detail
 
 
-def test_an_order_viewed_the_next_day_may_be_in_that_days_export(at, api, channel, platform, flask, told):
+def test_an_order_viewed_the_next_day_may_be_in_that_days_export(at, api, channel, platform, flask, differences):
     at(FIRST, "23:50")
     order_no = api.buy(channel=channel, paychannel_paymethod="alipay").data["order_no"]
     platform.pay(order_no)
     flask("order", "ask", order_no)
-    [(kind, _, detail)] = told(days=[f"--since={FIRST}", f"--until={FIRST}"])
+    [(kind, _, detail)] = differences(days=[f"--since={FIRST}", f"--until={FIRST}"])
     assert kind == "missing_there"
     assert detail.endswith(f"at the edge of the day: it may stand in the statement of {SECOND}")
 
 
 @pytest.mark.parametrize("version", ["2"], indirect=True)
-def test_payouts_are_not_missing_in_an_export_of_deposits(api, channel, flask, later, told):
+def test_payouts_are_not_missing_in_an_export_of_deposits(api, channel, flask, later, differences):
     order_no = api.sell(channel=channel, paychannel_paymethod="alipay").data["order_no"]
     flask("order", "accept", order_no)
     later(1, times=4)
     assert api.status(order_no) == "completed"
-    assert told(days=[f"--since={FIRST}"]) == []
+    assert differences(days=[f"--since={FIRST}"]) == []
 
 
-def test_a_second_attempt_belongs_to_its_order(paid, platform, row, told):
+def test_a_second_attempt_belongs_to_its_order(paid, platform, row, differences):
     order_no = paid()
     again = platform.orders[order_no]["trade_no"] + "9"
     unpaid = row(order_no, 支付状态="未支付", 完成时间="").replace(platform.orders[order_no]["trade_no"], again)
     second = row(order_no, number=f"{order_no}_2")
-    assert told(second, unpaid) == []
-    [(kind, line, _)] = told(row(order_no), second.replace(platform.orders[order_no]["trade_no"], again))
+    assert differences(second, unpaid) == []
+    [(kind, line, _)] = differences(row(order_no), second.replace(platform.orders[order_no]["trade_no"], again))
     assert (kind, line) == ("amount", 3)
 
 
 @pytest.mark.parametrize("paid_by", ["the same attempt", "the second attempt"])
-def test_an_unpaid_row_is_about_its_own_attempt_only(paid_by, at, paid, platform, row, told):
+def test_an_unpaid_row_is_about_its_own_attempt_only(paid_by, at, paid, platform, row, differences):
     at(FIRST, "23:50")
     order_no = paid()
     unpaid = row(order_no, 支付状态="未支付", 完成时间="")
     if paid_by == "the second attempt":
         unpaid = unpaid.replace(platform.orders[order_no]["trade_no"], "EP9")
-    [(kind, line, detail)] = told(unpaid, days=[f"--since={FIRST}", f"--until={FIRST}"])
+    [(kind, line, detail)] = differences(unpaid, days=[f"--since={FIRST}", f"--until={FIRST}"])
     if paid_by == "the same attempt":
         assert (kind, line, detail) == ("status", 2, "the money did not move there and is booked here")
     else:

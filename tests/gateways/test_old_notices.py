@@ -44,7 +44,7 @@ def refunded(platform, order_no, version):
     platform.orders[order_no] |= {"status": "2"} | ({"refundmoney": "100.00"} if version == "2" else {})
 
 
-def asked(platform):
+def query_count(platform):
     return sum("query" in call.path or "act=order" in call.query_string.decode() for call in platform.calls)
 
 
@@ -56,11 +56,11 @@ def test_money_refunded_by_the_platform_is_not_credited_again(
     flask("order", "ask", order_no)
     if version == "1":  # it does not contain the amount
         flask("order", "settle", order_no, "--refund")
-    before, questions = kinds(order_no), asked(platform)
+    before, questions = kinds(order_no), query_count(platform)
     assert notice.to(api.send, order_no).text == "success"
     due.orders()
     assert (kinds(order_no), exceptions()) == (before, {})
-    assert asked(platform) == questions + 1
+    assert query_count(platform) == questions + 1
 
 
 def test_money_returned_by_an_operator_is_not_credited_again(paid_late, api, flask, due, kinds, exceptions):

@@ -91,7 +91,7 @@ def port(serve, long):
     return serve(application=long)
 
 
-def asked(connection, path, version=b"1.1", method=b"GET"):
+def response_to(connection, path, version=b"1.1", method=b"GET"):
     """Send a request; return the response, whose head has arrived."""
     connection.send(b"%s /%s HTTP/%s\r\nHost: x\r\n\r\n" % (method, path, version))
     answer = HTTPResponse(connection.socket, method=method.decode())
@@ -105,7 +105,7 @@ def read_through(answer):
 
 
 def test_the_first_part_arrives_before_the_second_is_made(port, long, raw):
-    answer = asked(raw(port), b"three")
+    answer = response_to(raw(port), b"three")
     assert answer.read(4) == b"one,"
     assert not long.closed.is_set()
     long.go.set()
@@ -117,9 +117,9 @@ def test_the_first_part_arrives_before_the_second_is_made(port, long, raw):
 @pytest.mark.parametrize("version", [b"1.0", b"1.1"])
 def test_the_whole_response_arrives(port, long, raw, path, version):
     connection = raw(port)
-    assert asked(connection, path.encode(), version).read() == b"".join(getattr(long, path)())
+    assert response_to(connection, path.encode(), version).read() == b"".join(getattr(long, path)())
     if version == b"1.1":
-        assert asked(connection, b"blocks").read(2) == b"\0\0"
+        assert response_to(connection, b"blocks").read(2) == b"\0\0"
 
 
 @pytest.mark.parametrize("path", [b"rows", b"blocks"])
@@ -127,7 +127,7 @@ def test_little_is_made_before_it_is_read(serve, raw, path):
     unsent = int(Path("/proc/sys/net/ipv4/tcp_wmem").read_text().split()[2])  # the most that the system keeps
     for buffer in (4096, 1 << 20):  # of a fixed size: one that the system tunes may take the whole response
         app, got, seen = Long(), 0, [0]
-        answer = asked(raw(serve(application=app), buffer), path)
+        answer = response_to(raw(serve(application=app), buffer), path)
 
         def rests(app=app, seen=seen):
             seen.append(app.made)
@@ -143,7 +143,7 @@ def test_a_slow_reader_occupies_only_one_thread(serve, long, busy, raw):
     port = serve(
         application=lambda environ, start: (long if environ["PATH_INFO"] == "/blocks" else busy)(environ, start)
     )
-    slow = asked(raw(port, 4096), b"blocks")
+    slow = response_to(raw(port, 4096), b"blocks")
     for _ in range(20):
         assert raw(port).send(GET % b"").answer()[STATUS] == b"200"
     assert len(slow.read()) == 25_000_000
@@ -154,7 +154,7 @@ def test_a_client_that_does_not_read_is_disconnected(serve, long, raw, monkeypat
     port = serve(application=long, threads=1)
     raw(port, 4096).send(GET % b"endless")
     assert long.closed.wait(30)
-    assert asked(raw(port), b"nothing").status == 200
+    assert response_to(raw(port), b"nothing").status == 200
 
 
 ENDS = {
@@ -169,10 +169,10 @@ ENDS = {
 def test_nothing_is_made_for_a_disconnected_client(serve, long, raw, caplog, end, read):
     port = serve(application=long, threads=1)
     gone = raw(port)
-    asked(gone, b"endless").read(read)
+    response_to(gone, b"endless").read(read)
     end(gone)
     assert long.closed.wait(30)
-    assert asked(raw(port), b"nothing").status == 200
+    assert response_to(raw(port), b"nothing").status == 200
     assert not caplog.records
 
 
@@ -181,7 +181,7 @@ def test_nothing_is_made_for_a_disconnected_client(serve, long, raw, caplog, end
 def test_half_a_response_never_looks_complete(serve, long, raw, caplog, path, version):
     port = serve(application=long, threads=1)
     connection = raw(port)
-    answer = asked(connection, path, version)
+    answer = response_to(connection, path, version)
     assert answer.read(4) == b"half"
     long.go.set()
     assert long.closed.wait(30)
@@ -189,7 +189,7 @@ def test_half_a_response_never_looks_complete(serve, long, raw, caplog, path, ve
     with pytest.raises(TimeoutError):  # it does not end: its client waits until its timeout
         answer.read()
     assert caplog.messages == [f"GET '/{path.decode()}' failed"]
-    assert asked(raw(port), b"nothing").status == 200
+    assert response_to(raw(port), b"nothing").status == 200
 
 
 def test_a_failure_before_the_first_byte_is_an_error_response(port, long, raw, caplog):
@@ -197,16 +197,16 @@ def test_a_failure_before_the_first_byte_is_an_error_response(port, long, raw, c
     assert connection.send(GET % b"fails").answer()[STATUS] == b"500"
     assert long.closed.is_set()
     assert caplog.messages == ["GET '/fails' failed"]
-    assert asked(connection, b"nothing").status == 200
+    assert response_to(connection, b"nothing").status == 200
 
 
 def test_head_gets_the_head_only(port, long, raw):
     connection = raw(port)
-    answer = asked(connection, b"endless", method=b"HEAD")
+    answer = response_to(connection, b"endless", method=b"HEAD")
     assert (answer.status, answer.getheader("Content-Length")) == (200, None)
     assert long.closed.wait(30)
     answer.close()
-    assert asked(connection, b"blocks").read(1) == b"\0"
+    assert response_to(connection, b"blocks").read(1) == b"\0"
 
 
 @pytest.fixture
@@ -224,7 +224,7 @@ def ending(long):
 
 def test_a_response_in_progress_is_finished_at_the_stop(ending, long, raw):
     port, ask, finished = ending
-    answer = asked(raw(port), b"three")
+    answer = response_to(raw(port), b"three")
     ask.set()
     assert answer.read(4) == b"one,"
     assert not finished.done()
@@ -238,7 +238,7 @@ def test_an_endless_response_is_ended_at_the_stop(ending, long, raw, monkeypatch
     monkeypatch.setattr(server, "DRAIN_SECONDS", 1)
     monkeypatch.setattr(server, "LAST_SECONDS", 1)
     port, ask, finished = ending
-    answer = asked(raw(port, 4096), b"endless")
+    answer = response_to(raw(port, 4096), b"endless")
     ask.set()
     if reads:
         with pytest.raises((IncompleteRead, ConnectionResetError)):
@@ -267,7 +267,7 @@ def test_flasks_responses_of_known_length_are_sent_as_a_whole(serve, raw):
     port = serve(application=flask)
     framing = {}
     for path in (b"known", b"unknown", b"empty"):
-        answer = asked(raw(port), path)
+        answer = response_to(raw(port), path)
         framing[path] = answer.getheader("Content-Length"), answer.getheader("Transfer-Encoding"), answer.read()
     assert framing == {
         b"known": ("4", None, b"text"),

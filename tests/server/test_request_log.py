@@ -31,8 +31,8 @@ def url(app, serve):
 
 
 @pytest.fixture
-def said(caplog):
-    """`said(logger)`: the fields of its log records, with the request id, which is known only while logging."""
+def records(caplog):
+    """`records(logger)`: the fields of its log records, with the request id, which is known only while logging."""
     caplog.set_level(logging.INFO)
 
     def note(record):
@@ -43,19 +43,19 @@ def said(caplog):
     return lambda logger: [vars(record) for record in caplog.records if record.name == logger]
 
 
-def test_an_error_outside_of_the_framework_is_logged_with_the_id_of_its_response(url, said):
+def test_an_error_outside_of_the_framework_is_logged_with_the_id_of_its_response(url, records):
     answers = [requests.get(url, headers=given, timeout=10) for given in ({}, {"X-Request-Id": "mine"})]
     ids = [answer.headers["X-Request-Id"] for answer in answers]
     assert [answer.json()["code"] for answer in answers] == [50000, 50000]
-    assert [line["request_id"] for line in said("server")] == ids
+    assert [line["request_id"] for line in records("server")] == ids
     assert ids[1] == "mine"
     assert ids[0] != "mine"
 
 
-def test_an_interrupted_response_is_logged_with_its_id(url, said):
+def test_an_interrupted_response_is_logged_with_its_id(url, records):
     with pytest.raises(requests.RequestException):
         requests.get(f"{url}/half", headers={"X-Request-Id": "mine"}, timeout=10)
-    assert [line["request_id"] for line in said("server")] == ["mine"]
+    assert [line["request_id"] for line in records("server")] == ["mine"]
 
 
 def test_each_refusal_has_an_id_of_its_own(url):
@@ -65,9 +65,9 @@ def test_each_refusal_has_an_id_of_its_own(url):
     assert len({answer.headers["X-Request-Id"] for answer in answers}) == 20
 
 
-def test_refusals_of_the_server_itself_have_a_line_and_are_counted(url, said):
+def test_refusals_of_the_server_itself_have_a_line_and_are_counted(url, records):
     answer = requests.post(url, data=b"x" * 70_000, headers={"X-Request-Id": "mine"}, timeout=10)
-    (line,) = said("access")
+    (line,) = records("access")
     facts = {name: line[name] for name in ("method", "endpoint", "status", "code", "address", "request_id")}
     assert facts == {
         "method": "POST",

@@ -8,40 +8,40 @@ SCRIPT = "<script>alert(1)</script>"
 
 
 @pytest.fixture
-def told(api, flask_json, due):
+def webhook_id(api, flask_json, due):
     """The webhook id of the callback of a completed deposit, after one attempt."""
     order_no = completed(api)
     due.callbacks()
     return next(row["id"] for row in flask_json("callback", "list") if row["order_no"] == order_no)
 
 
-def test_the_page_shows_the_callback_and_every_attempt(desk, shop, told, flask_json, due, ahead):
+def test_the_page_shows_the_callback_and_every_attempt(desk, shop, webhook_id, flask_json, due, ahead):
     shop.answers(500, "not now")
-    seen = desk.see(f"callback/{told}")
-    order_no = flask_json("callback", "show", told)["order_no"]
+    seen = desk.see(f"callback/{webhook_id}")
+    order_no = flask_json("callback", "show", webhook_id)["order_no"]
     for text in ("order.completed", "Delivered", order_no, shop.url, "webhook-signature", "generated when sent"):
         assert text in seen.text
     assert "thank you" in seen.text
     assert '"type": "order.completed"' in seen.text
     desk.send(seen.actions[next(iter(seen.actions))])
     due.callbacks()
-    again = desk.see(f"callback/{told}").text
+    again = desk.see(f"callback/{webhook_id}").text
     assert "500" in again
     assert "not now" in again
     assert "Waiting" in again
 
 
-def test_it_is_redelivered_with_the_same_id(desk, shop, told, due):
-    seen = desk.see(f"callback/{told}")
+def test_it_is_redelivered_with_the_same_id(desk, shop, webhook_id, due):
+    seen = desk.see(f"callback/{webhook_id}")
     (form,) = seen.actions.values()
     assert desk.send(form) == ("good", "1 callback queued for redelivery.")
     due.callbacks()
-    assert [received.webhook_id for received in shop.got] == [told, told]
-    assert "redeliver callback" in desk.see(f"callback/{told}").text
+    assert [received.webhook_id for received in shop.got] == [webhook_id, webhook_id]
+    assert "redeliver callback" in desk.see(f"callback/{webhook_id}").text
 
 
-def test_an_outdated_page_is_refused(desk, shop, told, due):
-    (form,) = desk.see(f"callback/{told}").actions.values()
+def test_an_outdated_page_is_refused(desk, shop, webhook_id, due):
+    (form,) = desk.see(f"callback/{webhook_id}").actions.values()
     desk.send(form)
     category, text = desk.send(form)
     assert category == "bad"
@@ -59,19 +59,19 @@ def test_the_values_in_the_address_are_masked(desk, api, flask, flask_json, due)
     assert "sesame" not in seen.html
 
 
-def test_the_response_of_the_merchants_server_is_escaped(desk, shop, told, due):
+def test_the_response_of_the_merchants_server_is_escaped(desk, shop, webhook_id, due):
     shop.answers(500, SCRIPT)
-    seen = desk.see(f"callback/{told}")
+    seen = desk.see(f"callback/{webhook_id}")
     desk.send(next(iter(seen.actions.values())))
     due.callbacks()
-    again = desk.see(f"callback/{told}")
+    again = desk.see(f"callback/{webhook_id}")
     assert SCRIPT in again.text
     assert SCRIPT not in again.html
 
 
-def test_a_viewer_sees_it_and_cannot_redeliver(desk, viewer, told, page, rows):
-    assert "order.completed" in page(f"callback/{told}", client=viewer).text
-    form = next(iter(desk.see(f"callback/{told}").actions.values()))
+def test_a_viewer_sees_it_and_cannot_redeliver(desk, viewer, webhook_id, page, rows):
+    assert "order.completed" in page(f"callback/{webhook_id}", client=viewer).text
+    form = next(iter(desk.see(f"callback/{webhook_id}").actions.values()))
     form["csrf_token"] = page(client=viewer).fields["csrf_token"]
     before = rows()
     assert viewer.post(form.url, data=form).status_code == 403

@@ -31,8 +31,8 @@ def console(sign_in):
 
 
 @pytest.fixture
-def asked(send):
-    """`asked(path, **fields)`: the form that requires the password, in the response to a form."""
+def confirmation_form(send):
+    """`confirmation_form(path, **fields)`: the form that requires the password, in the response to a form."""
 
     def ask(path="merchant/demo/reveal", **fields):
         answer = send(path, **fields)
@@ -43,20 +43,20 @@ def asked(send):
 
 
 @pytest.fixture
-def confirm(console, asked):
+def confirm(console, confirmation_form):
     """`confirm(password)`: the response to that form."""
 
     def confirmed(password=PASSWORD, path="merchant/demo/reveal", **fields):
-        form = asked(path, **fields)
+        form = confirmation_form(path, **fields)
         return console.post(form.url, data=form | {"confirm-answer": password})
 
     return confirmed
 
 
-def confirmed(console, asked):
+def confirmed(console, confirmation_form):
     """Enter the password into this form; return what the browser sends again on 307, and the response to that."""
-    sent = asked | {"confirm-answer": PASSWORD}
-    answer = console.post(asked.url, data=sent)
+    sent = confirmation_form | {"confirm-answer": PASSWORD}
+    answer = console.post(confirmation_form.url, data=sent)
     assert answer.status_code == 307
     return console.post(answer.location, data=sent)
 
@@ -66,8 +66,8 @@ def entries():
 
 
 @pytest.mark.parametrize("path", NEEDED)
-def test_it_requires_the_password_and_does_nothing_before(path, asked):
-    assert asked(path).url
+def test_it_requires_the_password_and_does_nothing_before(path, confirmation_form):
+    assert confirmation_form(path).url
     assert entries() == ["sign in"]
 
 
@@ -78,28 +78,28 @@ def test_after_the_password_the_browser_repeats_the_form(path, confirm):
     assert entries() == ["sign in", "confirm identity"]
 
 
-def test_the_forms_values_are_kept_and_then_applied(console, asked, balances):
+def test_the_forms_values_are_kept_and_then_applied(console, confirmation_form, balances):
     page = Forms(console.get("/console/merchant/demo/adjust").text)
     form = next(form for form in page.forms if "amount" in form)
     typed = {"amount": "12.50", "reason": "a gift", "channel": "", "sure": "1"}
-    form = asked("merchant/demo/adjust", **form | typed)
+    form = confirmation_form("merchant/demo/adjust", **form | typed)
     before, _ = balances()
     assert confirmed(console, form).location == "/console/merchant/demo"
     assert balances()[0] == before + 1_250
 
 
-def test_an_orders_personal_data_is_revealed_after_the_password(api, console, asked):
+def test_an_orders_personal_data_is_revealed_after_the_password(api, console, confirmation_form):
     order_no = api.buy(customer_name="Zhang San").data["order_no"]
-    form = asked(f"order/{order_no}/reveal")
+    form = confirmation_form(f"order/{order_no}/reveal")
     assert "Zhang San" in confirmed(console, form).text
     assert entries()[-2:] == ["confirm identity", "reveal"]
 
 
-def test_a_wrong_password_confirms_nothing_and_can_be_corrected(console, confirm, asked):
+def test_a_wrong_password_confirms_nothing_and_can_be_corrected(console, confirm, confirmation_form):
     refused = confirm("wrong-password")
     assert refused.status_code == 401
     assert "Incorrect password." in refused.text
-    assert asked()
+    assert confirmation_form()
     form = next(form for form in Forms(refused.text).forms if "confirm-answer" in form)
     assert console.post(form.url, data=form | {"confirm-answer": PASSWORD}).status_code == 307
 
@@ -118,12 +118,12 @@ def test_guesses_are_counted_with_those_at_the_sign_in(confirm):
     assert confirm().status_code == 429
 
 
-def test_a_confirmation_ends_after_five_minutes(send, asked, confirm, ahead):
+def test_a_confirmation_ends_after_five_minutes(send, confirmation_form, confirm, ahead):
     confirm()
     ahead(290)
     assert send("merchant/demo/reveal").status_code == 200
     ahead(20)
-    assert asked()
+    assert confirmation_form()
 
 
 def test_a_confirmation_is_valid_for_its_own_session_only(sign_in, send, confirm):
@@ -134,8 +134,8 @@ def test_a_confirmation_is_valid_for_its_own_session_only(sign_in, send, confirm
 
 
 @pytest.mark.parametrize("to", ["https://evil.example", "//evil.example", "/%5Cevil.example"])
-def test_it_redirects_to_no_other_site(to, console, asked):
-    sent = asked() | {"confirm-answer": PASSWORD}
+def test_it_redirects_to_no_other_site(to, console, confirmation_form):
+    sent = confirmation_form() | {"confirm-answer": PASSWORD}
     assert console.post(f"/console/confirm?to={to}", data=sent).location == "/console/"
 
 
@@ -165,9 +165,9 @@ class TestLargePayouts:
         return accepted
 
     def test_above_the_amount_the_password_is_needed_again(self, console, accept, api):
-        asked, order_no = accept("50.01")
-        assert (asked.status_code, api.status(order_no)) == (403, "pending")
-        form = next(form for form in Forms(asked.text).forms if "confirm-answer" in form)
+        confirmation_form, order_no = accept("50.01")
+        assert (confirmation_form.status_code, api.status(order_no)) == (403, "pending")
+        form = next(form for form in Forms(confirmation_form.text).forms if "confirm-answer" in form)
         confirmed(console, form)
         assert api.status(order_no) == "confirmed"
 

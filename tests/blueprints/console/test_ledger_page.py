@@ -14,8 +14,8 @@ BALANCE_OFF = "UPDATE ledger_account SET balance = balance + 1 WHERE kind = 'fee
 
 
 @pytest.fixture
-def told(page):
-    """`told()`: the page's text, without its tags."""
+def page_text(page):
+    """`page_text()`: the page's text, without its tags."""
     return lambda **more: words(re.sub(r"<[^>]+>", " ", page("ledger/", **more).html.partition("<main")[2]))
 
 
@@ -25,7 +25,7 @@ def ended():
     return scheduled_checks.recent()[0]
 
 
-def test_balances_are_those_of_the_command(page, told, api, flask):
+def test_balances_are_those_of_the_command(page, page_text, api, flask):
     completed(api)
     api.sell("50.00", channel=3)
     shown = {row["Merchant"]: (row["Available"], row["Reserved"]) for row in page("ledger/").rows if "Reserved" in row}
@@ -34,7 +34,7 @@ def test_balances_are_those_of_the_command(page, told, api, flask):
         "Other Shop 另一商户 other": ("0.00", "0.00"),
         "Total": ("10,049.25", "50.15"),
     }
-    text = told()
+    text = page_text()
     assert "Fee income 0.60" in text
     assert "Sandbox A Receivable: ¥10,000.00" in text
     assert "Sandbox B Receivable: ¥100.00" in text
@@ -42,46 +42,46 @@ def test_balances_are_those_of_the_command(page, told, api, flask):
     assert "All channels Receivable: ¥10,100.00" in text
 
 
-def test_a_channel_that_paid_out_more_than_it_received_is_owed(told, api, flask):
+def test_a_channel_that_paid_out_more_than_it_received_is_owed(page_text, api, flask):
     order_no = api.sell("50.00", channel=3).data["order_no"]
     flask("order", "accept", order_no)
     flask("order", "paid", order_no)
-    assert "Manual C Payable: ¥50.03" in told()
+    assert "Manual C Payable: ¥50.03" in page_text()
 
 
 @pytest.mark.usefixtures("slow")
-def test_an_operator_starts_an_integrity_check(send, told, page, api):
+def test_an_operator_starts_an_integrity_check(send, page_text, page, api):
     completed(api)
     answer = send("ledger/verify")
     assert (answer.status_code, answer.headers["Location"]) == (303, "/console/ledger/")
     run = ended()
     assert (run.who, run.outcome) == ("operator demo", "holds")
-    assert "Ledger integrity check passed" in told()
+    assert "Ledger integrity check passed" in page_text()
     (row,) = [row for row in page("ledger/").rows if "Outcome" in row]
     assert (row["Outcome"], row["By"], row["Entries"]) == ("passed", "operator demo", "5")
     assert AuditEntry.select().where(AuditEntry.action == "verify ledger", AuditEntry.who == "demo").count() == 1
 
 
-def test_the_page_shows_the_running_check_and_offers_no_second_one(send, told, app):
+def test_the_page_shows_the_running_check_and_offers_no_second_one(send, page_text, app):
     scheduled_checks._begin("operator demo")
-    text = told()
+    text = page_text()
     assert "Check running" in text
     assert "Check now" not in text
     send("ledger/verify")
-    assert "Action failed: A ledger check is already running." in told()
+    assert "Action failed: A ledger check is already running." in page_text()
     assert len(scheduled_checks.recent()) == 1
 
 
-def test_a_killed_run_is_shown_as_killed(told, ahead, app):
+def test_a_killed_run_is_shown_as_killed(page_text, ahead, app):
     scheduled_checks._begin("operator demo")
     ahead(scheduled_checks.SILENCE + 1)
-    text = told()
+    text = page_text()
     assert "stopped" in text
     assert "Check now" in text
 
 
-def test_a_viewer_sees_the_balances_and_cannot_start_a_check(told, send, viewer, api):
-    text = told(client=viewer)
+def test_a_viewer_sees_the_balances_and_cannot_start_a_check(page_text, send, viewer, api):
+    text = page_text(client=viewer)
     assert "Receivable: ¥10,000.00" in text
     assert "Check now" not in text
     assert send("ledger/verify", client=viewer).status_code == 403
@@ -90,13 +90,13 @@ def test_a_viewer_sees_the_balances_and_cannot_start_a_check(told, send, viewer,
 
 @pytest.mark.breaks_the_ledger
 @pytest.mark.usefixtures("slow")
-def test_the_damage_of_a_ledger_is_listed_line_by_line(send, told, page, api, instance):
+def test_the_damage_of_a_ledger_is_listed_line_by_line(send, page_text, page, api, instance):
     completed(api)
     with unguarded(instance) as books:
         books.execute(BALANCE_OFF)
     send("ledger/verify")
     assert ended().outcome == "off"
-    text = told()
+    text = page_text()
     assert "Ledger integrity check failed" in text
     assert "Failed: balances equal their entries" in text
     assert "account fees 0 has 61 fen, but its entries sum to 60" in text
@@ -114,5 +114,5 @@ def test_the_command_accepts_the_pages_checkpoints(console, api, flask, tmp_path
     assert "ok      entries go back to the heads that were kept" in flask("ledger", "verify", "--against", file).stdout
 
 
-def test_the_schedule_is_shown(told, app):
-    assert "Runs automatically every 24 hours." in told()
+def test_the_schedule_is_shown(page_text, app):
+    assert "Runs automatically every 24 hours." in page_text()

@@ -30,8 +30,8 @@ def refused(api, http):
 
 
 @pytest.fixture
-def told(http):
-    """`told(endpoint=..., body=...)`: the page that explains it."""
+def explanation(http):
+    """`explanation(endpoint=..., body=...)`: the page that explains it."""
 
     def send(**fields):
         given = {"endpoint": ENDPOINT, "api_key": "demo", "query": QUERY} | fields
@@ -136,10 +136,10 @@ def test_the_page_exists_in_demo_mode_only(method, http, api):
 # The form
 
 
-def test_the_form_begins_with_an_example_whose_mistake_is_explained(http, told):
+def test_the_form_begins_with_an_example_whose_mistake_is_explained(http, explanation):
     page = http("GET", PAGE).text
     body = re.search(r'<textarea name="body"[^>]*>\n(.*?)</textarea>', page, re.DOTALL)[1].replace("&#34;", '"')
-    shown = told(body=body, query="")
+    shown = explanation(body=body, query="")
     assert WHAT["newline_at_end"] in shown
     assert "cny_amount=100.00" in shown
     right = re.search(r"Correct signature ([0-9a-f]{64})", shown)[1]
@@ -149,35 +149,35 @@ def test_the_form_begins_with_an_example_whose_mistake_is_explained(http, told):
 
 # A form's line ends are the browser's, so \r\n can't be distinguished there.
 @pytest.mark.parametrize(("name", "change"), [case for case in TEXTS if "\r" not in case[1](Mistaken().text)])
-def test_a_wrong_text_alone_is_explained(name, change, told):
+def test_a_wrong_text_alone_is_explained(name, change, explanation):
     mistaken = Mistaken()
-    assert WHAT[name] in told(body=mistaken.bare, theirs=change(mistaken.text))
+    assert WHAT[name] in explanation(body=mistaken.bare, theirs=change(mistaken.text))
 
 
-def test_a_text_in_one_line_is_read_with_its_line_ends(told):
+def test_a_text_in_one_line_is_read_with_its_line_ends(explanation):
     mistaken = Mistaken()
-    assert "Your text equals the server" in told(body=mistaken.bare, theirs=mistaken.text.replace("\n", r"\n"))
+    assert "Your text equals the server" in explanation(body=mistaken.bare, theirs=mistaken.text.replace("\n", r"\n"))
 
 
-def test_with_a_right_text_and_a_wrong_signature_the_secret_is_wrong(told):
+def test_with_a_right_text_and_a_wrong_signature_the_secret_is_wrong(explanation):
     mistaken = Mistaken()
-    shown = told(body=mistaken.bare, theirs=mistaken.text, signature=hexed(mistaken.text, "another"))
+    shown = explanation(body=mistaken.bare, theirs=mistaken.text, signature=hexed(mistaken.text, "another"))
     assert "you used another secret" in shown
 
 
-def test_a_newline_that_was_only_pasted_is_not_blamed(told):
+def test_a_newline_that_was_only_pasted_is_not_blamed(explanation):
     mistaken = Mistaken()
     theirs = mistaken.text.replace("12.50", "12.5")
-    shown = told(body=mistaken.bare, theirs=theirs + "\n", signature=hexed(theirs))
+    shown = explanation(body=mistaken.bare, theirs=theirs + "\n", signature=hexed(theirs))
     assert WHAT["number"] in shown
     assert WHAT["newline_at_end"] not in shown
     assert "The signature in the request is that of your text." in shown
 
 
-def test_line_by_line_three_mistakes_are_distinguished(told):
+def test_line_by_line_three_mistakes_are_distinguished(explanation):
     mistaken = Mistaken()
     theirs = mistaken.text.replace("12.50", "12.5").replace(" 张/三 ", "张/三").replace("q=a b/c\n", "") + "\n"
-    shown = told(body=mistaken.bare, theirs=theirs)
+    shown = explanation(body=mistaken.bare, theirs=theirs)
     assert "The texts differ" in shown
     assert all(WHAT[name] in shown for name in ("number", "trimmed", "query_left_out", "newline_at_end"))
 
@@ -192,9 +192,9 @@ def test_line_by_line_three_mistakes_are_distinguished(told):
         ("\ufeff", "a byte order mark"),
     ],
 )
-def test_a_character_that_looks_like_another_is_named(char, name, told):
+def test_a_character_that_looks_like_another_is_named(char, name, explanation):
     mistaken = Mistaken()
-    shown = told(body=mistaken.bare, theirs=mistaken.text.replace("card_type=2", f"card_type={char}"))
+    shown = explanation(body=mistaken.bare, theirs=mistaken.text.replace("card_type=2", f"card_type={char}"))
     assert f"the server has '2', you have {name}" in shown
 
 
@@ -209,8 +209,8 @@ def test_a_character_that_looks_like_another_is_named(char, name, told):
         ("", "the body is empty"),
     ],
 )
-def test_a_request_refused_before_its_signature_is_reported_as_such(body, why, told):
-    shown = told(body=body)
+def test_a_request_refused_before_its_signature_is_reported_as_such(body, why, explanation):
+    shown = explanation(body=body)
     assert "refuses this request before it checks the signature" in shown
     assert why in shown
 
@@ -227,19 +227,19 @@ def test_a_request_refused_before_its_signature_is_reported_as_such(body, why, t
         ({"api_key": "other"}, "the secret belongs to the api_key demo"),
     ],
 )
-def test_other_reasons_for_a_refusal_are_reported(fields, said, told):
+def test_other_reasons_for_a_refusal_are_reported(fields, said, explanation):
     body = signed("orderQueryList", fields, secret=SECRET)
-    shown = told(endpoint="orderQueryList", query="", body=json.dumps(body))
+    shown = explanation(endpoint="orderQueryList", query="", body=json.dumps(body))
     assert "The signature is valid." in shown
     assert said in shown
 
 
-def test_ignored_parameters_in_the_query_string_are_reported(told):
-    shown = told(body="{}", query="api_key=demo&timestamp=1&nonce=12345678&signature=x")
+def test_ignored_parameters_in_the_query_string_are_reported(explanation):
+    shown = explanation(body="{}", query="api_key=demo&timestamp=1&nonce=12345678&signature=x")
     assert "api_key is in the query string, but this endpoint takes it from the body only" in shown
 
 
-def test_another_secret_can_be_entered_and_is_not_shown_again(told, http):
+def test_another_secret_can_be_entered_and_is_not_shown_again(explanation, http):
     mistaken = Mistaken()
     form = {"endpoint": ENDPOINT, "query": QUERY, "body": mistaken.bare, "secret": "a-secret-of-mine"}
     page = http("POST", PAGE, urlencode(form).encode(), FORM).text
@@ -262,10 +262,10 @@ def test_an_unknown_endpoint_is_42200(http):
     assert http("POST", PAGE, b"endpoint={0}&body={}", FORM).code == 42200
 
 
-def test_a_very_long_request_is_explained_too(told):
+def test_a_very_long_request_is_explained_too(explanation):
     body = json.dumps({f"a{number}": "x" * 10 for number in range(1000)})
     theirs = "\n".join(f"a{number}=y" for number in range(1000))
-    assert "The texts differ" in told(body=body, theirs=theirs, query="")
+    assert "The texts differ" in explanation(body=body, theirs=theirs, query="")
 
 
 def test_the_page_is_in_chinese_for_readers_of_chinese(http):

@@ -48,8 +48,8 @@ def about(story):
 
 
 @pytest.fixture
-def told(story):
-    """`told(order_no)`: the lines of its history."""
+def reasons(story):
+    """`reasons(order_no)`: the lines of its history."""
     return lambda order_no: [line["why"] for line in story(order_no)["history"]]
 
 
@@ -71,7 +71,7 @@ def test_the_payer_sees_the_code_of_the_platform(place, platform, shown):
 
 @pytest.mark.parametrize("how", ["asked by an operator", "asked by the service"])
 def test_a_deposit_with_a_lost_notice_is_found_by_a_status_check(
-    how, place, platform, listener, flask, later, api, balances, told
+    how, place, platform, listener, flask, later, api, balances, reasons
 ):
     order_no = place()
     listener.deaf = True
@@ -82,7 +82,7 @@ def test_a_deposit_with_a_lost_notice_is_found_by_a_status_check(
     else:
         later(61)
     assert (api.status(order_no), balances(), listener.heard) == ("completed", PAID, [])
-    assert any("Status check" in line for line in told(order_no))
+    assert any("Status check" in line for line in reasons(order_no))
 
 
 def test_a_repeated_notice_is_accepted_and_counts_once(place, platform, listener, api, balances):
@@ -118,19 +118,19 @@ def test_money_received_after_the_deposit_expired_is_an_exception(place, platfor
 
 
 def test_a_payment_type_disabled_at_the_platform_is_refused_with_its_message(
-    version, platform, add_channel, api, flask_json, told
+    version, platform, add_channel, api, flask_json, reasons
 ):
     platform.sql("UPDATE pre_type SET status = 0 WHERE name = 'wxpay'")
     channel = add_channel("epay", platform.config(version))
     assert api.buy(channel=channel).code == 50201
     [order] = flask_json("order", "list")
-    assert (order["status"], told(order["order_no"])[-1]) == ("cancelled", "refused: 支付方式(type)不存在")
+    assert (order["status"], reasons(order["order_no"])[-1]) == ("cancelled", "refused: 支付方式(type)不存在")
 
 
-def test_a_wrong_key_is_refused_with_the_platforms_message(version, platform, add_channel, api, flask_json, told):
+def test_a_wrong_key_is_refused_with_the_platforms_message(version, platform, add_channel, api, flask_json, reasons):
     platform.sql("UPDATE pre_user SET `key` = 'changed', publickey = ''")
     assert api.buy(channel=add_channel("epay", platform.config(version))).code == 50201
-    assert "签名校验失败" in told(flask_json("order", "list")[0]["order_no"])[-1]
+    assert "签名校验失败" in reasons(flask_json("order", "list")[0]["order_no"])[-1]
 
 
 # --- the payer's own browser
@@ -179,10 +179,10 @@ def test_if_the_platform_requires_a_security_check_the_payer_passes_it_with_redi
     assert (api.status(order_no), balances()) == ("completed", PAID)
 
 
-def test_a_security_check_refuses_a_deposit_without_redirect(version, platform, add_channel, api, flask_json, told):
+def test_a_security_check_refuses_a_deposit_without_redirect(version, platform, add_channel, api, flask_json, reasons):
     platform.set(pay_verify="3")
     assert api.buy(channel=add_channel("epay", platform.config(version))).code == 50201
-    assert "本次支付需要安全验证" in told(flask_json("order", "list")[0]["order_no"])[-1]
+    assert "本次支付需要安全验证" in reasons(flask_json("order", "list")[0]["order_no"])[-1]
 
 
 def test_one_payers_daily_limit_does_not_stop_another_with_open_on_view(
@@ -313,16 +313,16 @@ def test_a_payout_in_progress_is_checked_until_it_is_done(send, platform, api, l
     assert (api.status(order_no), balances(), len(platform.transfers())) == ("completed", SPENT, 1)
 
 
-def test_a_payout_that_fails_is_cancelled_with_the_platforms_reason(send, platform, api, later, balances, told):
+def test_a_payout_that_fails_is_cancelled_with_the_platforms_reason(send, platform, api, later, balances, reasons):
     platform.set(loopback_queried="2")
     order_no = send()
     later(1, times=4)
     assert (api.status(order_no), balances(), platform.money()) == ("cancelled", BACK, FULL)
-    assert any("收款方账户异常" in line for line in told(order_no))
+    assert any("收款方账户异常" in line for line in reasons(order_no))
 
 
 def test_a_payout_that_awaits_the_platforms_staff_stays_reserved_until_they_decide(
-    send, platform, api, later, balances, told
+    send, platform, api, later, balances, reasons
 ):
     platform.set(transfer_alipay="-1")
     order_no = send()
@@ -330,7 +330,7 @@ def test_a_payout_that_awaits_the_platforms_staff_stays_reserved_until_they_deci
     later(700, times=3)
     [transfer] = platform.transfers()
     assert (transfer["status"], api.status(order_no), balances()) == ("3", "confirmed", HELD)
-    assert any("it waits for the platform's staff to approve it" in line for line in told(order_no))
+    assert any("it waits for the platform's staff to approve it" in line for line in reasons(order_no))
     platform.sql("UPDATE pre_transfer SET status = 1, paytime = NOW()")
     later(301)
     assert (api.status(order_no), balances(), len(platform.transfers())) == ("completed", SPENT, 1)

@@ -17,7 +17,7 @@ from services.console import privacy
 from services.sandbox import seeding
 from services.security import replay
 from tests import all_interfaces
-from tests.plans import Heard, in_short, in_triggers, plan, told
+from tests.plans import Heard, findings, in_short, in_triggers, plan
 from tests.services import walks
 from tests.support import completed, free_port
 
@@ -74,11 +74,11 @@ def test_the_lives_of_orders_read_nothing_that_grows(raw, world):
             world.later(0)
             world.flask("channel", "set", 2, "--settlement-days", 0, "--auto-accept-max", 0, "--config", "open=accept")
         world.later(100_000, times=3)
-    nothing(told(raw, heard.statements))
+    nothing(findings(raw, heard.statements))
 
 
 @pytest.fixture
-def asked(app):
+def requested(app):
     """The endpoints that were requested."""
     endpoints = set()
 
@@ -89,7 +89,7 @@ def asked(app):
         yield endpoints
 
 
-def test_requests_read_nothing_that_grows(raw, app, api, other, http, flask, asked):
+def test_requests_read_nothing_that_grows(raw, app, api, other, http, flask, requested):
     with Heard() as heard:
         all_interfaces.create_orders_of_all_kinds(api)
         all_interfaces.be_refused(api, other, flask)
@@ -97,8 +97,8 @@ def test_requests_read_nothing_that_grows(raw, app, api, other, http, flask, ask
         all_interfaces.list_by_every_filter(api)
     all_interfaces.use_the_simulator(api, http)  # the demo's own, which never has months of orders
     without_database = {rule.endpoint for rule in app.url_map.iter_rules() if rule.endpoint.startswith("guides.")}
-    assert asked | {"pages.static"} | without_database == {rule.endpoint for rule in app.url_map.iter_rules()}
-    nothing(told(raw, heard.statements))
+    assert requested | {"pages.static"} | without_database == {rule.endpoint for rule in app.url_map.iter_rules()}
+    nothing(findings(raw, heard.statements))
 
 
 @pytest.mark.usefixtures("slow")
@@ -109,13 +109,13 @@ def test_the_consoles_lists_read_nothing_that_grows(raw, app, api, flask):
         api.notice(api.buy().data["order_no"], 9_900)
     with Heard() as heard:
         all_interfaces.look_through_all_lists(app.test_client())
-    nothing(told(raw, heard.statements))
+    nothing(findings(raw, heard.statements))
 
 
 def test_a_short_or_frequent_part_of_a_number_is_searched_among_the_merchants_own(raw, api):
     with Heard() as heard:
         all_interfaces.list_by_every_filter(api, (SHORT, FREQUENT))
-    nothing(told(raw, heard.statements))
+    nothing(findings(raw, heard.statements))
     reads = [line for sql, values in heard.statements.items() if " LIKE " in sql for line in plan(raw, sql, values)]
     assert all("merchant_id=?" in line for line in reads)
 
@@ -151,7 +151,7 @@ def test_the_jobs_read_nothing_that_grows(raw, api, flask, due, shop, ahead, mon
         assert search.index_more(100)
     assert api.status(order_no) == "completed"
     assert len(shop.got) > 4
-    nothing(told(raw, heard.statements))
+    nothing(findings(raw, heard.statements))
 
 
 def commands_of(group, *names):
@@ -170,13 +170,13 @@ def test_commands_read_nothing_that_grows(raw, app, api, flask, flask_json):
     with Heard() as heard:
         all_interfaces.give_every_command(run, api, flask_json)
     assert ran | READS_EVERYTHING | NO_QUERY >= set(commands_of(app.cli))
-    nothing(told(raw, heard.statements))
+    nothing(findings(raw, heard.statements))
 
 
 def test_triggers_read_nothing_that_grows(raw):
     statements = dict.fromkeys(in_triggers(raw), ())
     assert len(statements) > 5
-    nothing(told(raw, statements))
+    nothing(findings(raw, statements))
 
 
 @pytest.mark.parametrize("index", ["order_seq", "order_order_no", "entry_posting_id", "callback_attempt_callback_id"])
@@ -186,6 +186,6 @@ def test_without_an_index_the_statement_that_needs_it_is_found(raw, api, flask, 
         api.listed()
         flask("order", "show", order_no)
         flask("callback", "show", flask_json("callback", "list")[0]["id"])
-    before = told(raw, heard.statements)
+    before = findings(raw, heard.statements)
     raw.execute(f"DROP INDEX {index}")
-    assert len(told(raw, heard.statements)) > len(before)
+    assert len(findings(raw, heard.statements)) > len(before)

@@ -31,7 +31,7 @@ def job(instance):
 
 
 @pytest.fixture
-def asked(states):
+def run_check(states):
     """Request a run; return its record once it has ended."""
 
     def run(who="operator demo"):
@@ -43,9 +43,9 @@ def asked(states):
 
 
 @pytest.mark.usefixtures("slow")
-def test_a_requested_run_ends_and_is_recorded(app, api, asked):
+def test_a_requested_run_ends_and_is_recorded(app, api, run_check):
     completed(api)
-    run = asked()
+    run = run_check()
     assert (run.who, run.outcome, run.off) == ("operator demo", "holds", {})
     assert run.milliseconds > 0
     assert run.entries == 2 + 3  # the demo's own balance, and the deposit
@@ -53,12 +53,12 @@ def test_a_requested_run_ends_and_is_recorded(app, api, asked):
 
 @pytest.mark.breaks_the_ledger
 @pytest.mark.usefixtures("slow")
-def test_failures_are_recorded_and_logged(app, api, instance, asked, caplog):
+def test_failures_are_recorded_and_logged(app, api, instance, run_check, caplog):
     completed(api)
     with unguarded(instance) as books:
         books.execute(BROKEN)
     with caplog.at_level(logging.ERROR):
-        run = asked()
+        run = run_check()
     assert run.outcome == "off"
     assert list(run.off) == ["balances equal their entries"]
     assert run.off["balances equal their entries"] == ["account fees 0 has 61 fen, but its entries sum to 60"]
@@ -75,12 +75,12 @@ def test_there_are_never_two_simultaneous_runs(app, states):
 
 
 @pytest.mark.usefixtures("slow")
-def test_a_killed_run_does_not_count_as_running_forever(app, ahead, asked, states):
+def test_a_killed_run_does_not_count_as_running_forever(app, ahead, run_check, states):
     scheduled_checks._begin("operator demo")
     assert states() == ["running"]
     ahead(scheduled_checks.SILENCE + 1)
     assert states() == ["killed"]
-    assert asked().outcome == "holds"
+    assert run_check().outcome == "holds"
     assert states() == ["holds", "killed"]
 
 
@@ -92,9 +92,9 @@ def test_a_run_of_a_stopping_service_is_recorded_as_such(app, states):
 
 
 @pytest.mark.usefixtures("slow")
-def test_a_database_that_cannot_be_opened_gives_no_result(app, instance, asked, monkeypatch, caplog):
+def test_a_database_that_cannot_be_opened_gives_no_result(app, instance, run_check, monkeypatch, caplog):
     monkeypatch.setattr(current(), "settings", settings_of(instance / "nowhere", database_url=""))
-    run = asked()
+    run = run_check()
     assert run.outcome == "failed"
     assert scheduled_checks.last() is None
     assert "did not finish" in caplog.text
@@ -164,8 +164,8 @@ def test_the_command_records_failures(flask, api, instance):
 
 @pytest.mark.parametrize(("every", "hours"), [(24, 48), (1, 2), (0, 7 * 24)])
 @pytest.mark.usefixtures("slow")
-def test_a_ledger_not_checked_for_long_is_overdue(app, ahead, asked, every, hours):
-    asked()
+def test_a_ledger_not_checked_for_long_is_overdue(app, ahead, run_check, every, hours):
+    run_check()
     ahead(hours * HOUR - 60)
     assert not scheduled_checks.overdue(every)
     ahead(120)

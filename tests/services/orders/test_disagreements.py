@@ -32,11 +32,10 @@ def placed(api, flask, flask_json, moves):
 
 
 @pytest.fixture(params=["notice", "query", "scheduled query"])
-def told(request, api, flask, later, moves, story):
-    """`told(order_no)`: the service gets the channel's present report; skipped if the channel does not report it this
-    way."""
+def deliver(request, api, flask, later, moves, story):
+    """`deliver(order_no)`: the service gets the channel's report; skipped if the channel does not report this way."""
 
-    def tell(order_no):
+    def to_service(order_no):
         if request.param == "notice" and not moves.told_by_notice:
             pytest.skip("this channel tells of a refund by its answers only")
         if request.param != "notice" and moves.driver == "alipay" and order_no in moves.partly:
@@ -52,7 +51,7 @@ def told(request, api, flask, later, moves, story):
             later(86_400)
 
     moves.partly = set()
-    return tell
+    return to_service
 
 
 @pytest.fixture
@@ -79,10 +78,10 @@ def about(story, order_no):
 # --- 1: late money that was refunded
 
 
-def test_fully_refunded_late_money_can_not_be_credited(late, told, moves, flask, story, exceptions, balances):
+def test_fully_refunded_late_money_can_not_be_credited(late, deliver, moves, flask, story, exceptions, balances):
     order_no = late()
     moves.give_back(order_no, 10_000, 0)
-    told(order_no)
+    deliver(order_no)
     flask("order", "settle", order_no, "--credit", fails=True)
     assert balances() == (START, 0)
     if moves.sized:
@@ -91,32 +90,32 @@ def test_fully_refunded_late_money_can_not_be_credited(late, told, moves, flask,
         assert about(story, order_no) == [("late_payment", "0.00", None)]
 
 
-def test_credited_and_refunded_late_money_is_a_reversal(late, told, moves, flask, story, exceptions, balances):
+def test_credited_and_refunded_late_money_is_a_reversal(late, deliver, moves, flask, story, exceptions, balances):
     order_no = late()
     flask("order", "settle", order_no, "--credit")
     moves.give_back(order_no, 10_000, 0)
-    told(order_no)
+    deliver(order_no)
     size = "100.00" if moves.sized else "0.00"
     assert about(story, order_no) == [("late_payment", "100.00", "credit"), ("reversed", size, None)]
     assert (exceptions(), balances()) == ({order_no: "reversed"}, (START + CREDITED, 0))
     before = story(order_no)
-    told(order_no)
+    deliver(order_no)
     assert story(order_no)["exceptions"] == before["exceptions"]
 
 
-def test_manually_returned_late_money_may_be_refunded(late, told, moves, flask, story, exceptions):
+def test_manually_returned_late_money_may_be_refunded(late, deliver, moves, flask, story, exceptions):
     order_no = late()
     flask("order", "settle", order_no, "--refund")
     moves.give_back(order_no, 10_000, 0)
-    told(order_no)
+    deliver(order_no)
     assert (about(story, order_no), exceptions()) == ([("late_payment", "100.00", "refund")], {})
 
 
-def test_partly_refunded_late_money_counts_as_the_rest(late, told, moves, flask, story, balances):
+def test_partly_refunded_late_money_counts_as_the_rest(late, deliver, moves, flask, story, balances):
     order_no = late()
     moves.partly.add(order_no)
     moves.give_back(order_no, 4_000, 6_000)
-    told(order_no)
+    deliver(order_no)
     if moves.sized:
         assert about(story, order_no) == [("late_payment", "60.00", None)]
         flask("order", "settle", order_no, "--credit")
@@ -125,13 +124,13 @@ def test_partly_refunded_late_money_counts_as_the_rest(late, told, moves, flask,
         assert "names no amount" in flask("order", "settle", order_no, "--credit", fails=True).output
 
 
-def test_refunded_money_of_a_wrong_amount_ends_the_order(api, placed, told, moves, flask, story, balances):
+def test_refunded_money_of_a_wrong_amount_ends_the_order(api, placed, deliver, moves, flask, story, balances):
     order_no = placed()
     moves.pay(order_no, 9_000)
     moves.notice(order_no).to(api.send, order_no)
     assert about(story, order_no) == [("wrong_amount", "90.00", None)]
     moves.give_back(order_no, 9_000, 0)
-    told(order_no)
+    deliver(order_no)
     flask("order", "settle", order_no, "--credit", fails=True)
     assert balances() == (START, 0)
 
@@ -139,13 +138,13 @@ def test_refunded_money_of_a_wrong_amount_ends_the_order(api, placed, told, move
 # --- a deposit that was credited
 
 
-def test_a_partly_refunded_credited_deposit_is_reversed_by_that_part(api, placed, told, moves, story, balances):
+def test_a_partly_refunded_credited_deposit_is_reversed_by_that_part(api, placed, deliver, moves, story, balances):
     order_no = placed()
     moves.pay(order_no, 10_000)
     moves.notice(order_no).to(api.send, order_no)
     moves.partly.add(order_no)
     moves.give_back(order_no, 4_000, 6_000)
-    told(order_no)
+    deliver(order_no)
     assert about(story, order_no) == [("reversed", "40.00" if moves.sized else "0.00", None)]
     assert (api.status(order_no), balances()) == ("completed", (START + CREDITED, 0))
 
@@ -192,16 +191,16 @@ def test_money_beyond_a_resolved_amount_is_credited_separately(late, moves, api,
     assert (balances(), exceptions()) == ((START + 14_910, 0), {})
 
 
-def test_a_full_refund_reverses_the_credit_and_closes_the_open_exception(late, moves, told, flask, story, balances):
+def test_a_full_refund_reverses_the_credit_and_closes_the_open_exception(late, moves, deliver, flask, story, balances):
     if not moves.sized:
         pytest.skip("this channel does not say how much went back")
     order_no = late()
     flask("order", "settle", order_no, "--credit")
     moves.pay(order_no, 12_000)
-    told(order_no)
+    deliver(order_no)
     assert about(story, order_no)[1:] == [("amount_corrected", "20.00", None)]
     moves.give_back(order_no, 12_000, 0)
-    told(order_no)
+    deliver(order_no)
     ended = [("amount_corrected", "20.00", "returned"), ("reversed", "100.00", None)]
     assert (about(story, order_no)[1:], balances()) == (ended, (START + CREDITED, 0))
 
@@ -237,13 +236,13 @@ def test_a_second_refund_of_unknown_amount_is_an_exception_once_the_first_is_res
 # --- 7: a refund of unknown amount
 
 
-def test_a_refund_of_unknown_amount_is_an_exception_and_loses_nothing(api, placed, told, moves, story, exceptions):
+def test_a_refund_of_unknown_amount_is_an_exception_and_loses_nothing(api, placed, deliver, moves, story, exceptions):
     if moves.sized:
         pytest.skip("this channel says how much went back")
     order_no = placed()
     moves.pay(order_no, 10_000)
     moves.give_back(order_no, 4_000, 6_000)
-    told(order_no)
+    deliver(order_no)
     assert (api.status(order_no), exceptions()) == ("pending", {order_no: "wrong_amount"})
     assert about(story, order_no) == [("wrong_amount", "0.00", None)]
     assert story(order_no)["exceptions"][0]["code"] == "returned_unknown"
@@ -323,8 +322,8 @@ def test_a_withdrawal_reserved_again_ends_with_the_channels_final_result(
         api.notice(in_progress_although_rejected, 5_000, state=final)
     assert about(story, in_progress_although_rejected) == [("payout_in_progress", "50.00", end)]
     assert (api.status(in_progress_although_rejected), balances(), exceptions()) == ("cancelled", money, {})
-    told = [each["type"] for each in story(in_progress_although_rejected)["callbacks"]]
-    assert told == ["order.cancelled"]
+    events = [each["type"] for each in story(in_progress_although_rejected)["callbacks"]]
+    assert events == ["order.cancelled"]
     flask("ledger", "verify")
 
 
